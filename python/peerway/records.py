@@ -201,6 +201,11 @@ _in_order: Callable[[Any], tuple[Any, ...]] = itemgetter(*(f.name for f in field
 _PUT = tuple(getattr(Record, f.name).__set__ for f in fields(Record))
 
 
+def factor_text(name: str, value: str) -> str:
+    """How the shape of a record tells a factor that its test itself does not know: "threads=4"."""
+    return f"{name}={'_'.join(value.split())}"
+
+
 def read(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,

@@ -92,20 +92,25 @@ struct Cached {
 
 }  // namespace
 
+// Of a whole file, or of `length` bytes of it from `offset` on.
 Answer residency(const Words& words) {
   const Closed file{must(open(words.text("path").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW), "open")};
   struct stat found;
   must(fstat(file.descriptor, &found), "fstat");
-  const auto size = static_cast<uint64_t>(found.st_size);
+  const auto whole = static_cast<uint64_t>(found.st_size);
+  const uint64_t offset = std::min(words.number("offset", 0), whole);
+  const uint64_t size = std::min(words.number("length", whole), whole - offset);
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (offset % page) throw Misuse("offset= must be a multiple of a page");
   Answer answer;
   answer.add("size", size);
-  Range all{0, 0};  // a length of 0: to the end
+  Range all{offset, size};
   Cached state{};
   if (syscall(SYS_cachestat, file.descriptor, &all, &state, 0) == 0)
     return answer.add("resident", std::min(size, state.cached * page)).add("by", "cachestat");
   if (size == 0) return answer.add("resident", uint64_t{0}).add("by", "its size");
-  void* const mapped = mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor, 0);
+  void* const mapped =
+      mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor, static_cast<off_t>(offset));
   if (mapped == MAP_FAILED) throw Failed("mmap", errno);
   std::vector<unsigned char> pages((size + page - 1) / page);
   const int result = mincore(mapped, size, pages.data());

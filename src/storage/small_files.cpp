@@ -46,7 +46,7 @@ Answer small_files(const Words& words) {
   Answer answer;
   uint64_t cpu_us = 0;
   const auto phase = [&](const char* what, const std::function<void(int, uint64_t, char*)>& each) {
-    const auto found = run_streams(streams, [&](Stream& stream) {
+    const auto found = run_streams(streams, false, [&](Stream& stream) {
       std::vector<char> memory(rounded);
       data.fill(memory.data(), static_cast<uint64_t>(stream.number) * rounded, rounded);
       stream.begin();

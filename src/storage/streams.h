@@ -1,7 +1,9 @@
-// Several streams of one node that start together, and what the process used meanwhile.
+// Several streams of one node that start together, on request also with those of other nodes, and what the
+// process used meanwhile.
 #pragma once
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <barrier>
 #include <chrono>
@@ -46,14 +48,27 @@ struct Usage {
   }
 };
 
+// Says "ready" to whoever started this process, and waits for a line from there: other nodes are ready, too.
+// It does not come where that process has ended, and then this one does as well.
+inline void await_others() noexcept {
+  constexpr char ready[] = "ready\n";
+  char line = 0;
+  if (write(STDOUT_FILENO, ready, sizeof ready - 1) > 0)
+    while (read(STDIN_FILENO, &line, 1) < 0 && errno == EINTR) continue;
+}
+
 // Takes note of what was used until all streams are ready: their preparation is not of what is measured.
-struct NoteUsage {
+struct AllReady {
   Usage& before;
-  void operator()() noexcept { before = Usage::now(); }
+  bool hold;
+  void operator()() noexcept {
+    if (hold) await_others();
+    before = Usage::now();
+  }
 };
 
 struct Stream {
-  std::barrier<NoteUsage>& together;  // wait on it once all is open
+  std::barrier<AllReady>& together;  // wait on it once all is open
   int number;
   uint64_t began = 0, ended = 0;
 
@@ -70,10 +85,10 @@ struct Together {
 };
 
 // Runs `body` once a stream. It must call begin() exactly once, or throw before it. The first failure is
-// thrown here.
-inline Together run_streams(int count, const std::function<void(Stream&)>& body) {
+// thrown here. With `hold` they begin when await_others() has ended.
+inline Together run_streams(int count, bool hold, const std::function<void(Stream&)>& body) {
   Usage before;
-  std::barrier<NoteUsage> together(count, NoteUsage{before});
+  std::barrier<AllReady> together(count, AllReady{before, hold});
   std::vector<Stream> streams;
   std::vector<std::exception_ptr> failures(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) streams.push_back({together, i});

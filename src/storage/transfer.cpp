@@ -55,7 +55,7 @@ class File {
 };
 
 // What streams have in common. Each has a file of its own, PATH.0, PATH.1, ..., or with `shared` a part of
-// the one file PATH.0.
+// the one file PATH.0. This file may have `parts` of other nodes as well; `first` is the first of this node.
 struct Asked {
   explicit Asked(const Words& words)
       : path(words.text("path")),
@@ -66,6 +66,9 @@ struct Asked {
         direct(words.number("direct")),
         fsync(words.number("fsync")),
         shared(words.number("shared")),
+        hold(words.number("hold", 0)),
+        first(words.number("first", 0)),
+        parts(std::max(words.number("parts", 0), first + static_cast<uint64_t>(streams))),
         data(words.number("seed")) {
     const bool power = block && (block & (block - 1)) == 0;
     if (!power || block % kSector || block > 1 << 30 || size % block || size == 0)
@@ -75,13 +78,14 @@ struct Asked {
     if (depth > 1024 || (depth & (depth - 1))) throw Misuse("depth= must be 0 or a power of two up to 1024");
   }
   std::string of(int stream) const { return path + "." + std::to_string(shared ? 0 : stream); }
-  uint64_t start(int stream) const { return shared ? static_cast<uint64_t>(stream) * size : 0; }
+  uint64_t start(int stream) const { return shared ? (first + static_cast<uint64_t>(stream)) * size : 0; }
 
   std::string path;
   uint64_t size, block;
   int streams;
   unsigned depth;
-  bool direct, fsync, shared;
+  bool direct, fsync, shared, hold;
+  uint64_t first, parts;
   Data data;
 };
 
@@ -143,7 +147,7 @@ Answer write_files(const Words& words) {
   const Asked asked(words);
   std::atomic<bool> uring = false;
   const uint64_t slots = std::max<uint64_t>({asked.depth, kPool / asked.block, 1});
-  const auto found = run_streams(asked.streams, [&](Stream& stream) {
+  const auto found = run_streams(asked.streams, asked.hold, [&](Stream& stream) {
     const Buffer memory =
         buffer(slots * asked.block);  // outlives the ring, which may have operations under way in it
     Ring ring(asked.depth);
@@ -165,7 +169,7 @@ Answer read_files(const Words& words) {
   const Asked asked(words);
   std::atomic<bool> uring = false, right = true;
   const uint64_t slots = std::max<uint64_t>(asked.depth, 1);
-  const auto found = run_streams(asked.streams, [&](Stream& stream) {
+  const auto found = run_streams(asked.streams, asked.hold, [&](Stream& stream) {
     const Buffer memory =
         buffer(slots * asked.block);  // outlives the ring, which may have operations under way in it
     Ring ring(asked.depth);
@@ -190,7 +194,7 @@ Answer random_blocks(const Words& words) {
   const Data fresh(words.number("seed") + 1);  // what overwrites must differ from what is there
   std::vector<std::vector<uint64_t>> times(static_cast<size_t>(asked.streams));
   std::atomic<bool> right = true;
-  const auto found = run_streams(asked.streams, [&](Stream& stream) {
+  const auto found = run_streams(asked.streams, false, [&](Stream& stream) {
     auto& own = times[static_cast<size_t>(stream.number)];
     own.reserve(count);
     std::mt19937_64 random(words.number("seed") + static_cast<uint64_t>(stream.number));
@@ -246,8 +250,7 @@ Answer verify_files(const Words& words) {
     }
     struct stat found;
     must(fstat(file.get(), &found), "fstat");
-    wrong += static_cast<uint64_t>(found.st_size) !=
-             asked.size * static_cast<uint64_t>(asked.shared ? asked.streams : 1);
+    wrong += static_cast<uint64_t>(found.st_size) != asked.size * (asked.shared ? asked.parts : uint64_t{1});
   }
   return Answer().add("wrong", wrong);
 }

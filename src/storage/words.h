@@ -45,6 +45,10 @@ class Words {
     return place->second;
   }
 
+  uint64_t number(const std::string& name, uint64_t otherwise) const {
+    return found_.count(name) ? number(name) : otherwise;
+  }
+
   uint64_t number(const std::string& name) const {
     const std::string value = text(name);
     size_t end = 0;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from synthetic_records import record
 
+from peerway.campaign.keep import named_alone
 from peerway.campaign.outliers import against, cells
 from peerway.campaign.plan_file import BadPlan, expand, parse
 from peerway.campaign.run import in_window
@@ -55,6 +57,38 @@ def test_a_round_has_each_test_on_each_node_once() -> None:
         "extra",
     }
     assert (plan.window, plan.time_s, plan.nodes_at_once) == ((1200, 360), 90, 2)
+
+
+def test_each_combination_of_factors_is_a_test_of_its_own() -> None:
+    plan = parse(GOOD.replace("\n[[tests]]", "\n[[tests]]\nfactors = {size = ['1G', '4G'], n = [1, 2]}", 1))
+    assert [test.name for test in plan.tests] == [
+        *("write-1G-1", "write-1G-2", "write-4G-1", "write-4G-2"),
+        "bench",
+    ]
+    assert plan.tests[1].factors == (("size", "1G"), ("n", "2"))
+    assert plan.tests[1].shell == "export size=1G n=2; peerway storage /x write --out -"
+    assert plan.tests[4].shell == plan.tests[4].command
+    assert len(plan.tasks()) == 3 * (5 * 4 + 4)
+
+
+@pytest.mark.parametrize(
+    ("factors", "says"),
+    [
+        ("[1]", "factors are such as { size"),
+        ("{'a-b' = [1]}", "'a-b' cannot name a variable"),
+        ("{size = '1G'}", "size is a list of texts or whole numbers"),
+        ("{size = []}", "size is a list of texts or whole numbers"),
+        ("{size = ['1G', '1_G', '1 G']}", "two tests are called write-1_G"),
+        (f"{{a = {[*range(40)]}, b = {[*range(40)]}}}", "more than 1000 combinations"),
+    ],
+)
+def test_factors_that_are_none_are_told_with_their_line(factors: str, says: str) -> None:
+    with pytest.raises(BadPlan, match=rf"campaign.toml:1[89]:\d+: .*{re.escape(says)}"):
+        parse(
+            GOOD.replace(
+                '\n[[tests]]\nname = "write"\n', f'\n[[tests]]\nfactors = {factors}\nname = "write"\n'
+            )
+        )
 
 
 def test_each_round_has_an_order_of_its_own_that_the_seed_repeats() -> None:
@@ -180,3 +214,21 @@ def test_init_says_what_sinfo_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert result.exit_code == 1
     assert "cannot get the nodes from Slurm: sinfo: error: no controller; name them" in result.output
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text", "named"),
+    [
+        (["n1"], "whatever", ["n1"]),
+        (["n1", "n2"], "host n2 cannot be reached", ["n2"]),
+        (["n1", "n2"], "rank 1 on n2.site failed", ["n2"]),
+        (["n1", "me@n2.site"], "(n2): No space left on device", ["me@n2.site"]),
+        (["n1", "n2"], "ssh n1: host n2 cannot be reached", []),
+        (["n1", "n2"], "rank 1 failed on n22, n1-ib and gpu-n2", []),
+        (["n1", "n2"], "", []),
+    ],
+)
+def test_an_error_names_the_node_that_failed_or_leaves_it_open(
+    nodes: list[str], text: str, named: list[str]
+) -> None:
+    assert list(named_alone(nodes, text)) == named

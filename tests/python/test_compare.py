@@ -275,6 +275,45 @@ def test_a_run_is_no_setting_and_other_work_is_warned_of_where_it_changed() -> N
     assert "other work kept 0.0 -> 1.4 CPUs busy" in line
 
 
+def of_file(shape: str, extra: dict[str, str], rate: float = 1e3, run: str = "", **fields: Any) -> Record:
+    return record(
+        test="file_write_bw", shape=shape, bandwidth_MBps=rate, extra={**extra, "run": run}, **fields
+    )
+
+
+@pytest.mark.parametrize(
+    ("factor", "before", "after"),
+    [
+        ("block", ("sequential 1 MiB direct", "1 MiB"), ("sequential 16 MiB direct", "16 MiB")),
+        ("mode", ("shared 1 MiB", "buffered"), ("shared 1 MiB direct fsync", "direct+fsync")),
+        ("size", ("random 4 KiB in 1 GiB fsync", "1 GiB"), ("random 4 KiB in 64 GiB fsync", "64 GiB")),
+        ("threads", ("contiguous threads=4", "4"), ("contiguous threads=8", "8")),
+    ],
+)
+def test_a_factor_that_the_shape_tells_does_not_keep_groups_apart(
+    factor: str, before: tuple[str, str], after: tuple[str, str]
+) -> None:
+    one, other = (of_file(shape, {factor: value}) for shape, value in (before, after))
+    assert len(pair_up([one], [other])) == 2
+    assert len(pair_up([one], [other], factors=[factor])) == 1
+    assert len(pair_up([one], [other], factors=["kernel"])) == 2
+
+
+def test_values_of_a_factor_choose_the_records_of_both_sides(run: Run) -> None:
+    blocks = (("64 KiB", 1.0), ("1 MiB", 2.0), ("16 MiB", 8.0))
+    both = [
+        of_file(f"sequential {block}", {"block": block}, rate * 1e3 + i, str(i))
+        for block, rate in blocks
+        for i in range(8)
+    ]
+    result = run(both, both, "--factor", "block=64K:16M")
+    assert result.exit_code == 0, result.output
+    assert "block: 64 KiB -> 16 MiB" in result.output
+    assert "+69" in result.output  # 8 times
+    assert "no record of" in run(both, both, "--factor", "block=64K:2M").output
+    assert "as in block=1M:16M" in run(both, both, "--factor", "block=64K").output
+
+
 def test_several_factors_are_all_crossed() -> None:
     before, after = record(via="staged", host="a", driver="1"), record(via="ucx", host="b", driver="2")
     assert warned(before, after, "via", "host") == ["driver changed: 1 -> 2"]

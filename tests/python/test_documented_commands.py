@@ -67,6 +67,8 @@ CLASSES = {
     "peerway storage import ior.json mdtest.txt elbencho.json fio.json gdsio.txt --out others.jsonl "
     "--node-type v100": VERB,
     "peerway compare before.jsonl after.jsonl --by node_type": RUNS,
+    "peerway storage /scratch/me write read --block 64K,1M,16M --repeat 15 --out blocks.jsonl": VERB,
+    "peerway compare blocks.jsonl blocks.jsonl --factor block=1M:16M": VERB,
     "peerway compare before.jsonl after.jsonl --table node-type --factor kernel "
     "--factor server_version": VERB,
     "peerway campaign init before": VERB,

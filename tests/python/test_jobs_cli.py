@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
+import signal
 import socket
+import subprocess
+import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +24,7 @@ from peerway.cli import command as peerway
 from peerway.cli.jobs import agent as agent_verb
 from peerway.cli.jobs import serve, summary
 from peerway.jobs import sync
-from peerway.jobs.asking import NotNow, Told
+from peerway.jobs.asking import NotNow, Told, one
 from peerway.jobs.rules.load import SHIPPED
 from peerway.jobs.serve.people import People
 from peerway.jobs.store.jobs import JobStore
@@ -29,7 +34,6 @@ from peerway.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from peerway.jobs.monitor import Monitor
 
@@ -140,6 +144,33 @@ def test_the_summary_goes_beside_the_output_and_follows_no_link(server: Server, 
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_the_summary_outlives_the_end_of_the_epilog(tmp_path: Path) -> None:
+    """Slurm ends the process group of an epilog as soon as that has let go of its output."""
+    script = Path(summary.__file__).parents[2] / "jobs" / "slurm" / "summary.sh"
+    stub = tmp_path / "peerway"
+    stub.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked-$3\n")
+    stub.chmod(0o755)
+    left, held = os.pipe()  # held by all that is left of the epilogs
+    for job in range(20):
+        environment = {
+            "SLURM_JOB_ID": str(job),
+            "SLURM_JOB_UID": "1000",
+            "SLURM_JOB_WORK_DIR": str(tmp_path),
+            "PEERWAY_JOBS_PROGRAM": str(stub),
+        }
+        with subprocess.Popen(
+            [script], env=environment, stdout=subprocess.PIPE, start_new_session=True, pass_fds=[held]
+        ) as epilog:
+            assert epilog.stdout is not None
+            epilog.stdout.read()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(epilog.pid, signal.SIGKILL)
+    os.close(held)
+    with os.fdopen(left, "rb") as pipe:
+        pipe.read()
+    assert len(list(tmp_path.glob("asked-*"))) == 20
+
+
 def test_a_job_of_an_array_is_shown_by_the_name_that_its_owner_knows(server: Server) -> None:
     found = server.monitor.jobs.run("104")
     assert found is not None
@@ -180,6 +211,21 @@ def test_the_summary_waits_for_a_server_that_is_away(server: Server, monkeypatch
     asked.clear()
     refused = CliRunner().invoke(peerway, ["jobs", "summary", "104", "--data", str(server.monitor.folder)])
     assert (refused.exit_code, len(asked)) == (1, 1)
+
+
+def test_an_answer_that_breaks_off_may_come_whole_later() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            with listener.accept()[0] as client:
+                client.recv(4096)
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(NotNow, match="cannot ask http"):
+            one(Path(), f"http://127.0.0.1:{listener.getsockname()[1]}", "7", None)
+        thread.join()
 
 
 def agent(tmp_path: Path, server: Server, node: str) -> Path:

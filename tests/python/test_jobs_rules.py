@@ -215,6 +215,17 @@ def test_a_node_without_a_step_is_one_on_which_nothing_computes(monitor: Monitor
     assert spent.idle_core_hours == pytest.approx(2 * (4 * 8 - 7.6), rel=0.02)
 
 
+def test_the_nodes_that_a_job_needs_are_those_that_computed_where_its_memory_is_unknown(
+    monitor: Monitor,
+) -> None:
+    put(monitor, good(166, nodes=4, memory=0, stepless=3))
+    run = monitor.jobs.run("166")
+    assert run is not None
+    (spread,) = [each for each in monitor.judge(run).findings if each.rule == "spread"]
+    assert "over 4 nodes; 1 would hold it" in spread.conclusion["en"]
+    assert "--nodes=1." in spread.advice["en"]
+
+
 def test_a_node_whose_agent_was_dead_is_not_one_on_which_nothing_computes(monitor: Monitor) -> None:
     job = good(65, nodes=2, memory=2 * 250 * GIB, stepless=1)
     job.figures = {name: figure for name, figure in job.figures.items() if not name.startswith("node_")}

@@ -26,6 +26,7 @@ import numpy as np
 import pytest
 from jobs_scene import BOOT, START, Job, filed, put
 
+from peerway.jobs import vanished
 from peerway.jobs.batch import Batch, Interval, Samples
 from peerway.jobs.monitor import Monitor, NotJudged
 from peerway.jobs.rules.engine import Verdict
@@ -583,6 +584,12 @@ def test_a_batch_is_filed_once(tmp_path: Path) -> None:
 # -- what is judged when
 
 
+def put_batches(monitor: Monitor, batches: list[Filed]) -> None:
+    """As the server does with what comes."""
+    monitor.samples.put(batches)
+    monitor.jobs.file(batches, monitor.late_ms())
+
+
 def test_a_verdict_waits_for_agents_that_are_behind_and_late_samples_are_judged(tmp_path: Path) -> None:
     end = START + 30 * 60
     job = Job(9, {"step_cpu_user_seconds_total": 3.0}, minutes=30)
@@ -611,6 +618,91 @@ def test_a_verdict_waits_for_agents_that_are_behind_and_late_samples_are_judged(
     assert run.cpu_efficiency == pytest.approx(3 / 8)
     monitor.jobs.file(late, monitor.late_ms())  # once more: nothing new
     assert monitor.judge_due() == 0
+    monitor.close()
+
+
+def test_a_verdict_waits_for_agents_that_have_not_told_of_the_job_at_all(tmp_path: Path) -> None:
+    end = START + 30 * 60
+    job = Job(9, {"step_cpu_user_seconds_total": 3.0}, minutes=30, nodes=2)
+    now = [end + 1000.0]
+    monitor = Monitor(tmp_path, clock=lambda: now[0])
+    first, second = job.batches()[:16], job.batches()[16:]
+    told, second[0].batch.intervals = second[0].batch.intervals, []
+    second[-1].batch.intervals = told
+    monitor.jobs.update([job.run()])
+    put_batches(monitor, [*first, *second[:-1]])
+    assert monitor.judge_due() == 0
+    put_batches(monitor, second[-1:])
+    assert monitor.judge_due() == 1
+    assert monitor.judge_due() == 0
+    # An agent that was long gone when the job ended has nothing to tell.
+    later = dataclasses.replace(job.run(), job="10", started=end + 20_000.0, ended=end + 21_000.0)
+    monitor.jobs.update([later])
+    now[0] = end + 22_000.0
+    assert monitor.judge_due() == 1
+    monitor.close()
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["for the first time", "once more"])
+def test_what_arrives_while_a_run_is_judged_is_judged_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    end = START + 30 * 60
+    job = Job(9, {"step_cpu_user_seconds_total": 3.0}, minutes=30)
+    now = [end + 3700.0]
+    monitor = Monitor(tmp_path, clock=lambda: now[0])
+    early, late = job.batches()[:6], job.batches()[6:]
+    monitor.jobs.update([job.run()])
+    put_batches(monitor, early)
+    if before:
+        assert monitor.judge_due() == 1
+        put_batches(monitor, late[:1])
+    judge = monitor.judge
+
+    def judge_and_file(run: Run) -> Verdict:
+        verdict = judge(run)  # has read the samples
+        put_batches(monitor, late)
+        return verdict
+
+    with monkeypatch.context() as during:
+        during.setattr(monitor, "judge", judge_and_file)
+        assert monitor.judge_due() == 1
+    assert monitor.judge_due() == 1
+    run = monitor.jobs.run("9")
+    assert run is not None
+    assert run.cpu_efficiency == pytest.approx(3 / 8)
+    assert run.verdict == "inefficient"
+    assert monitor.judge_due() == 0
+    monitor.close()
+
+
+def test_an_end_that_is_told_while_a_run_is_judged_is_judged_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether Slurm tells it, or says nothing of the run any more."""
+    end = START + 30 * 60
+    monitor = Monitor(tmp_path, clock=lambda: end + 1000.0)
+    judge = monitor.judge
+    job = Job(9, {"step_cpu_user_seconds_total": 3.0}, minutes=30)
+    ends: list[Callable[[], object]] = [
+        lambda: monitor.jobs.update([dataclasses.replace(job.run(), state="OUT_OF_MEMORY")]),
+        lambda: vanished.close(monitor.jobs, set(), end + 1000.0),
+    ]
+    put(monitor, job)
+    for told in ends:
+        monitor.jobs.update([dataclasses.replace(job.run(), ended=None, state="RUNNING")])
+
+        def judge_and_end(run: Run, told: Callable[[], object] = told) -> Verdict:
+            verdict = judge(run)
+            told()
+            return verdict
+
+        with monkeypatch.context() as during:
+            during.setattr(monitor, "judge", judge_and_end)
+            assert monitor.judge_due() == 1
+        assert [run.job for run in due(monitor.jobs, end + 1000.0)] == ["9"]
+        assert monitor.judge_due() == 1
+        assert monitor.judge_due() == 0
     monitor.close()
 
 
@@ -671,7 +763,7 @@ def test_final_verdicts_come_before_those_on_runs_that_go_on(tmp_path: Path) -> 
     assert judged == [now] * 3
     while monitor.judge_due():  # and none of those that run is forgotten
         pass
-    never = "SELECT count(*) FROM jobs WHERE judged = 0"
+    never = "SELECT count(*) FROM jobs WHERE judged <= 0"
     assert monitor.jobs.reader.execute(never).fetchone()[0] == 0
     monitor.close()
 

@@ -12,6 +12,7 @@ from jobs_scene import BOOT, filed
 from peerway.jobs import sync
 from peerway.jobs.batch import Batch, Interval
 from peerway.jobs.store.jobs import JobStore
+from peerway.jobs.store.pending import HOLD, due
 
 NODES = [{"name": "n1", "state": "mixed", "cpus": 64, "alloc_cpus": 8, "features": ["milan", "ib"]}]
 
@@ -56,6 +57,18 @@ def test_a_job_that_slurm_has_forgotten_ended_when_its_agent_says(store: JobStor
     assert state_of(store, 9) == ("RUNNING", None)
 
 
+def test_a_job_of_which_only_agents_have_told_is_not_judged_before_slurm_was_asked(store: JobStore) -> None:
+    held(store, 7, 1000, 1500)
+    assert [run.job for run in due(store, 2000)] == ["7"]  # a server that asks no Slurm
+    store.slurm_told = 0.0
+    assert due(store, 2000) == []
+    sync.take(store, [], NODES, 1400)  # before it ended
+    assert due(store, 2000) == []
+    assert [run.job for run in due(store, 1500 + HOLD)] == ["7"]  # Slurm is silent for long
+    sync.take(store, [], NODES, 2010)  # and has nothing to say of it
+    assert [run.job for run in due(store, 2020)] == ["7"]
+
+
 def test_what_slurm_tells_after_all_is_taken(store: JobStore) -> None:
     sync.take(store, [job(7)], NODES, 1100)
     sync.take(store, [], NODES, 1200)  # a controller that has just begun
@@ -84,7 +97,7 @@ def test_a_job_of_which_more_nodes_are_told_after_its_verdict_is_judged_anew(sto
         sync.take(store, [{**ended, "node_count": nodes}], NODES, 1210)
         run = store.run("7")
         assert run is not None
-        assert (run.nodes, run.judged) == (nodes, judged)
+        assert (run.nodes, max(run.judged, 0)) == (nodes, judged)
         store.write("UPDATE jobs SET judged = 1500")
 
 

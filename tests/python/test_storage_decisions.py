@@ -4,6 +4,9 @@ here, requests, fio's JSON.
 
 from __future__ import annotations
 
+import json
+import socket
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,9 +14,11 @@ import pytest
 from peerway.storage import place as places
 from peerway.storage.engines.base import Job
 from peerway.storage.engines.fio import command, outcome
-from peerway.storage.measure import streams_of
+from peerway.storage.measure import in_random_order, streams_of
+from peerway.storage.reads import judged_together
 from peerway.storage.request import BadRequest, Request
 from peerway.storage.states import Evidence, State, judge, judge_random
+from peerway.storage.turns import Alone, by_node
 
 MB = 10**6
 BY = ("cachestat", "NFS mountstats")
@@ -174,9 +179,12 @@ def test_a_machine_that_gives_its_memory_back_is_known(
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"size": 1000}, "--size is 1000 bytes; it must be a multiple of 4096"),
-        ({"block": 12288}, "must be a power of two"),
-        ({"size": 3 << 19}, "is not a multiple of --block"),
+        ({"sizes": (4096, 1000), "blocks": (4096,)}, "--size is 1000 bytes; it must be a multiple of 4096"),
+        ({"blocks": (1 << 20, 12288)}, "must be a power of two"),
+        (
+            {"sizes": (1 << 30, 3 << 19), "blocks": (4096, 1 << 20)},
+            "--size 1572864 is not a multiple of --block",
+        ),
         ({"stripes": ("", "0")}, "--stripes: '0' is not a stripe layout; write a count such as 4"),
     ],
 )
@@ -186,12 +194,75 @@ def test_a_bad_request_is_refused_with_its_numbers(changed: dict[str, int], says
 
 
 def test_the_space_that_is_needed_counts_what_lies_there_at_once() -> None:
-    one = Request(place=Path("/x"), tests=("write", "read"), size=1 << 20, block=1 << 20, streams=(1, 4))
+    one = Request(
+        place=Path("/x"), tests=("write", "read"), sizes=(1 << 20,), blocks=(1 << 20,), streams=(1, 4)
+    )
     assert one.most_bytes(nodes=1) == int(4 * (1 << 20) * 1.1)
     assert one.most_bytes(nodes=3) == int(12 * (1 << 20) * 1.1)
-    assert Request(place=Path("/x"), tests=("write", "random"), size=1 << 20, streams=(1,)).most_bytes(
+    assert Request(place=Path("/x"), tests=("write", "random"), sizes=(1 << 20,), streams=(1,)).most_bytes(
         1
     ) == int((2 << 20) * 1.1)
+
+
+def test_each_combination_of_the_factors_is_a_case_and_random_blocks_are_of_the_first_block() -> None:
+    asked = Request(
+        place=Path("/x"),
+        tests=("write", "random"),
+        sizes=(1 << 20, 1 << 22),
+        blocks=(1 << 16, 1 << 20),
+        modes=("buffered", "direct+fsync"),
+    )
+    cases = [*asked.files()]
+    assert {(f.size, f.block, f.mode) for f in cases} == {
+        *product((1 << 20, 1 << 22), (1 << 16, 1 << 20), ("buffered", "direct+fsync"))
+    }
+    assert len({f.name for f in cases}) == len(cases) == 8
+    assert {f.block for f in cases if "random" in f.tests} == {1 << 16}
+    last = cases[-1]
+    assert last.shape("write") == "sequential 1 MiB direct fsync"
+    assert last.shape("read") == "sequential 1 MiB direct"
+    assert last.random_shape("write") == "random 4 KiB in 4 MiB direct fsync"
+    assert asked.most_bytes(1) == int(2 * (1 << 22) * 1.1)
+
+
+def test_several_nodes_share_one_file_also_with_a_stream_each() -> None:
+    asked = Request(place=Path("/x"), tests=("shared",), sizes=(1 << 20,), streams=(1,))
+    assert not [f for f in asked.files(1) if f.shared]
+    assert [f.shape("read") for f in asked.files(3)] == ["sequential 1 MiB", "shared by 3 nodes 1 MiB"]
+
+
+class Told(Alone):
+    """Three nodes, of which two have these texts."""
+
+    def __init__(self, *others: tuple[str, list[str]]) -> None:
+        self.others = others
+
+    def all(self, mine: str) -> list[str]:
+        return [mine, *map(json.dumps, self.others)]
+
+
+def test_what_a_node_tells_has_its_name_unless_all_tell_the_same() -> None:
+    here = socket.gethostname()
+    turns = Told(("n2", ["full", "slow"]), ("n3", ["slow"]))
+    assert by_node(turns, ["slow"]) == ["slow", "n2: full"]
+    assert by_node(turns, ["full"]) == [f"{', '.join(sorted([here, 'n2']))}: full", "n2, n3: slow"]
+    assert by_node(Alone(), ["full"]) == ["full"]
+
+
+def test_the_whole_file_has_a_state_where_all_nodes_had_it() -> None:
+    mine = judge("cold", Evidence(1 << 20, 0.0, BY[0], 1 << 20, BY[1]))
+    assert judged_together(mine, ["5 cold 1", "7 cold 1"]) == mine
+    part = judged_together(mine, ["5 cold 1", "7 cold 0"])
+    assert (part.state, part.proved, part.why) == ("cold", False, "1 of 2 nodes proved their part")
+    other = judged_together(mine, ["5 cold 1", "7 unknown 0"])
+    assert (other.state, other.extra()["state_wanted"]) == ("unknown", "cold")
+
+
+def test_runs_have_orders_of_their_own_and_nodes_have_the_same() -> None:
+    orders = [in_random_order(range(8), token) for token in ("a", "b", "a")]
+    assert orders[0] != orders[1]
+    assert orders[0] == orders[2]
+    assert {*map(tuple, map(sorted, orders))} == {(*range(8),)}
 
 
 def test_streams_are_numbers_or_all() -> None:
@@ -205,7 +276,9 @@ def test_streams_are_numbers_or_all() -> None:
 def test_fio_is_asked_for_a_job_a_stream() -> None:
     files = next(
         iter(
-            Request(place=Path("/x"), tests=("write",), size=1 << 21, streams=(2,), modes=("fsync",)).files()
+            Request(
+                place=Path("/x"), tests=("write",), sizes=(1 << 21,), streams=(2,), modes=("direct+fsync",)
+            ).files()
         )
     )
     words = command("write", Job(Path("/x/a:b"), files, 1, 1, 1 << 20))
@@ -213,7 +286,7 @@ def test_fio_is_asked_for_a_job_a_stream() -> None:
         "--filename=/x/a\\:b.0",
         "--filename=/x/a\\:b.1",
     ]
-    assert "--end_fsync=1" in words
+    assert {"--end_fsync=1", "--direct=1"} <= set(words)
     assert "--end_fsync=1" not in command("read", Job(Path("/x/a"), files, 1, 1, 1 << 20))
 
 

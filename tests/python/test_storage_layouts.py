@@ -77,7 +77,7 @@ def test_another_layout_than_was_asked_for_is_told() -> None:
 
 def test_each_layout_is_a_case_and_a_shape_of_its_own() -> None:
     asked = Request(place=Path("/x"), tests=("write",), streams=(1, 2), stripes=("", "4:16M"))
-    assert [(f.streams, f.shape("sequential", f.block)) for f in asked.files()] == [
+    assert [(f.streams, f.shape("write")) for f in asked.files()] == [
         (1, "sequential 1 MiB"),
         (1, "sequential 1 MiB stripes 4 of 16 MiB"),
         (2, "sequential 1 MiB"),

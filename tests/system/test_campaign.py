@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from peerway import records
+from peerway.campaign.plan_file import parse
 from peerway.records import Record
 
 PEERWAY = (sys.executable, "-m", "peerway")
@@ -107,7 +108,9 @@ def test_a_test_of_two_nodes_has_both_and_their_records(tmp_path: Path) -> None:
     each = f'sed "s/\\"host\\": *\\"x\\"/\\"host\\": \\"$node.site\\"/" {tmp_path}/record'
     command = f"IFS=,; for node in $CAMPAIGN_NODES; do {each}; echo $node >> {tmp_path}/seen; done"
     text = campaign.toml.read_text()
-    campaign.toml.write_text(text[: text.index("command")] + f"command = {json.dumps(command)}\nnodes = 2\n")
+    campaign.toml.write_text(
+        text[: text.index('command = "cat')] + f"command = {json.dumps(command)}\nnodes = 2\n"
+    )
     done = campaign.run()
     assert done.returncode == 0, done.stderr
     assert campaign.starts() == {"n1": 4, "n2": 4, "n3": 4}  # which reach the first of the two
@@ -120,6 +123,70 @@ def test_a_test_of_two_nodes_has_both_and_their_records(tmp_path: Path) -> None:
     assert Counter(r.host for made in found.values() for r in made).total() == 24
     partners = {tuple(r.host for r in made) for made in found.values()}
     assert len(partners) > 3  # not the same ones in each round
+
+
+def test_factors_reach_the_command_and_its_records(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, nodes='"n1"', repeats=1)
+    text = campaign.toml.read_text()
+    # The record knows its block by itself, in its own words, and nothing of the threads.
+    command = f'sed \'s/"run"/"block": "\'$block\'iB", "run"/\' {tmp_path}/record'
+    factors = 'factors = {block = ["1M", "4M"], threads = [1, 2]}'
+    campaign.toml.write_text(
+        text[: text.index('command = "cat')] + f"command = {json.dumps(command)}\n{factors}\n"
+    )
+    done = campaign.run()
+    assert done.returncode == 0, done.stderr
+    found = [r for path in (campaign.folder / "results").iterdir() for r in records.read(path)]
+    assert {(r.extra["block"], r.extra["threads"], r.shape) for r in found} == {
+        (f"{block}iB", threads, f"sequential 1 MiB threads={threads}")
+        for block in ("1M", "4M")
+        for threads in ("1", "2")
+    }
+    words = [*PEERWAY, "campaign", "compare", str(campaign.folder), str(campaign.folder)]
+    told = subprocess.run(
+        [*words, "--factor", "threads=1:2", "--factor", "block"], capture_output=True, text=True, check=True
+    )
+    assert "block was to change, but is 1MiB, 4MiB on both sides" in told.stdout
+    assert "threads was to change" not in told.stdout
+
+
+def together(campaign: Campaign, command: str) -> None:
+    """Make its test one of two nodes."""
+    text = campaign.toml.read_text()
+    campaign.toml.write_text(
+        text[: text.index('command = "cat')] + f"command = {json.dumps(command)}\nnodes = 2\n"
+    )
+
+
+def test_a_failure_of_two_nodes_counts_against_the_one_that_failed(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, nodes='"n[1-4]"', repeats=4, limits="nodes_at_once = 4\ntries = 2")
+    fails = "case ,$CAMPAIGN_NODES, in *,n2,*) echo 'host n2 cannot be reached: ssh n2' >&2; exit 1;; esac"
+    together(campaign, f"{fails}; cat {tmp_path}/record")
+    done = campaign.run()
+    assert done.returncode == 1
+    assert "n2 is set aside: it was not reached 2 times in a row" in done.stderr
+    assert "failed on n2: its command ended with status 1: host n2 cannot be reached" in done.stderr
+    assert [line for line in done.stderr.splitlines() if "aside" in line or "no more" in line] == [
+        "n2 is set aside: it was not reached 2 times in a row; others go on"
+    ]
+    pairs = [task.nodes for task in parse(campaign.toml.read_text()).tasks()]
+    assert len(campaign.results()) == sum("n2" not in nodes for nodes in pairs)
+
+
+def test_a_failure_of_nobody_knows_which_node_takes_none_out(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, repeats=6, limits="nodes_at_once = 3\ntries = 2")
+    together(campaign, "echo the ranks ended early, on n1 or n2 or n3 >&2; exit 1")
+    with campaign.toml.open("a") as toml:
+        toml.write('[[tests]]\nname = "twin"\nnodes = 2\ncommand = "exit 1"\n')
+        toml.write(f'[[tests]]\nname = "good"\ncommand = "cat {tmp_path}/record"\n')
+    done = campaign.run()
+    assert done.returncode == 1
+    assert "aside" not in done.stderr
+    assert {path.split(".")[1] for path in campaign.results()} == {"good"}
+    assert len(campaign.results()) == 18  # on all nodes
+    assert "t is tried no more on n1: 2 measurements failed" in done.stderr
+    assert re.search(r"failed on n1 or n[23]: its command ended with status 1", done.stderr)
+    assert re.search(r"not measured: t, kind: .*\(n1 with n[23]", done.stderr)
 
 
 def test_killed_again_and_again_it_loses_nothing_and_does_nothing_twice(tmp_path: Path) -> None:

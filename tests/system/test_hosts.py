@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -133,7 +134,7 @@ def test_a_rank_that_fails_ends_the_others_on_all_hosts(cluster: Cluster, script
     script = f"{SCRIPT} {both}; [ $PEERWAY_RANK = 1 ] && {script}; wait"
     status, printed, said = cluster.run("run", "-n", 2, "--grace", "0.2", "--", "sh", "-c", script)
     assert (status, printed) == (code, "ready\n" * 2), said
-    assert said.startswith("peerway: rank 1 (process ")
+    assert re.match(rf"peerway: rank 1 \(process \d+ on {cluster.names[1]}\) ", said), said
     assert cluster.processes() == []
 
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from peerway.storage.operation import OperationFailed, operate
 
 SMALL = ("--size", "2M", "--block", "256K", "--small-files", "20", "--random-blocks", "20")
 PEERWAY = (sys.executable, "-m", "peerway")
+# Records, the command that made them, the folder that was measured, and the file of crossed factors.
+Ran = tuple[list[records.Record], subprocess.CompletedProcess[str], Path, Path]
 
 
 def storage(*words: object, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -37,13 +40,26 @@ def is_disk(folder: Path) -> bool:
 @pytest.fixture(scope="module")
 def run(
     tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[list[records.Record], subprocess.CompletedProcess[str], Path]:
+) -> Ran:
     """One measurement of everything, with each engine that is here."""
     folder = tmp_path_factory.mktemp("place")
     out = tmp_path_factory.mktemp("out") / "r.jsonl"
     words = (*SMALL, "--node-type", "t1", "--out", out)
     done = storage(*words, "--streams", "1,2", "--mode", "buffered,direct", folder=folder)
     assert done.returncode == 0, done.stderr
+    factors = (
+        "--size",
+        "256K,1M",
+        "--block",
+        "64K,256K",
+        "--mode",
+        "buffered,direct+fsync",
+        "--streams",
+        "1",
+    )
+    tests = ("write", "read", "--repeat", "2", *factors, "--append", "--out", out.with_name("factors.jsonl"))
+    crossed = storage(*tests, folder=folder)
+    assert crossed.returncode == 0, crossed.stderr
     if shutil.which("fio"):
         more = storage(
             "write",
@@ -52,6 +68,8 @@ def run(
             "--append",
             "--engine",
             "fio",
+            "--size",
+            "16M",  # of which 1 % is more than fio's own pages, if it has to be read from the disk
             "--streams",
             "1",
             "--mode",
@@ -59,13 +77,13 @@ def run(
             folder=folder,
         )
         assert more.returncode == 0, more.stderr
-    return records.read(out), done, folder
+    return records.read(out), done, folder, out.with_name("factors.jsonl")
 
 
 def test_all_tests_give_records_and_nothing_is_left(
-    run: tuple[list[records.Record], subprocess.CompletedProcess[str], Path],
+    run: Ran,
 ) -> None:
-    found, _, folder = run
+    found, _, folder, _ = run
     assert {r.test for r in found if r.via == "posix"} >= {
         *("file_write_bw", "file_read_warm_here_bw", "file_random_read_latency", "file_random_write_latency"),
         *("file_create_mr", "file_stat_mr", "file_read_mr", "file_rename_mr", "file_remove_mr"),
@@ -82,14 +100,38 @@ def test_all_tests_give_records_and_nothing_is_left(
     assert list(folder.iterdir()) == []
 
 
-def test_states_are_proved_on_a_local_disk(
-    run: tuple[list[records.Record], subprocess.CompletedProcess[str], Path],
+def test_each_combination_of_the_factors_has_records_in_each_run(
+    run: Ran,
 ) -> None:
-    found, _, folder = run
+    found = records.read(run[3])
+    written = [r for r in found if r.test == "file_write_bw"]
+    memory = written[0].extra["file_system"] == "tmpfs"  # which has no O_DIRECT
+    combinations = {
+        (r.bytes, r.extra["block"], r.extra["mode"])
+        for r in written
+        if r.extra["mode"] == "buffered" or not memory
+    }
+    assert len(combinations) == (4 if memory else 8)
+    keys = Counter((r.test, r.shape, r.bytes) for r in found)
+    assert set(keys.values()) == {2}  # one of each run
+    page = subprocess.run(
+        [*PEERWAY, "compare", run[3], run[3], "--factor", "block=64K:256K"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "block: 64 KiB -> 256 KiB" in page.stdout
+    assert "no group" not in page.stdout
+
+
+def test_states_are_proved_on_a_local_disk(
+    run: Ran,
+) -> None:
+    found, _, folder, _ = run
     if not is_disk(folder):
         pytest.skip("the tests' folder is in memory")
     reads = [r for r in found if r.test.startswith("file_read") and r.test.endswith("bw")]
-    unproved = [(r.shape, r.ranks, r.extra) for r in reads if not r.extra["state_proved"]]
+    unproved = [(r.via, r.shape, r.ranks, r.extra) for r in reads if not r.extra["state_proved"]]
     assert not unproved
     assert {r.test for r in reads} == {"file_read_cold_bw", "file_read_warm_here_bw"}
     for r in reads:
@@ -98,7 +140,7 @@ def test_states_are_proved_on_a_local_disk(
 
 
 def test_without_a_state_that_can_be_made_it_says_why(
-    run: tuple[list[records.Record], subprocess.CompletedProcess[str], Path],
+    run: Ran,
 ) -> None:
     assert "O_DIRECT passes the page cache by" in run[1].stderr
 
@@ -257,4 +299,83 @@ def test_nodes_measure_together_and_read_each_others_files(tmp_path: Path, two_n
     ]
     assert len(elsewhere) == 2  # here both nodes have one page cache, which the evidence shows
     assert {r.test for r in elsewhere} <= {"file_read_warm_elsewhere_bw", "file_read_unknown_bw"}
+    assert list(place.iterdir()) == []
+
+
+def test_nodes_write_and_read_their_parts_of_one_file(tmp_path: Path, two_nodes: list[str]) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    out = tmp_path / "r.jsonl"
+    done = storage("shared", *SMALL, "--streams", "2", "--out", out, *two_nodes, folder=place)
+    assert done.returncode == 0, done.stderr
+    shared = [r for r in records.read(out) if r.shape == "shared by 2 nodes 256 KiB"]
+    assert all(r.validated and r.extra["nodes"] == 2 for r in shared)
+    # A record of each node's part, and one of the whole file, which took as long as its slowest part.
+    written = [r for r in shared if r.op == "write"]
+    assert sorted(r.ranks for r in written) == [2, 2, 4]
+    assert {r.bytes for r in written} == {2 << 20}
+    assert max(r.p50_us for r in written if r.ranks == 2) == next(r.p50_us for r in written if r.ranks == 4)
+    reads = [r for r in shared if r.op == "read"]
+    assert sorted(r.ranks for r in reads if r.test == "file_read_warm_here_bw") == [2, 2, 4]
+    assert all("state_proved" in r.extra for r in reads)
+    states = {r.extra.get("state_wanted", r.extra["state"]) for r in reads}
+    assert states >= {"warm_here"}
+    for state in states:
+        each = [r for r in reads if r.extra.get("state_wanted", r.extra["state"]) == state]
+        (whole,) = (r for r in each if r.ranks == 4)
+        assert whole.extra["state_proved"] == all(r.extra["state_proved"] for r in each if r.ranks == 2)
+    # Beside it, a file for each stream.
+    assert [r.ranks for r in records.read(out) if r.shape == "sequential 256 KiB" and r.op == "write"] == [
+        2,
+        2,
+    ]
+    assert list(place.iterdir()) == []
+
+
+def test_parts_of_one_file_are_compared_with_what_each_node_wrote(tmp_path: Path) -> None:
+    folder = RunFolder.make(tmp_path, 10)
+    words = {
+        "size": 1 << 20,
+        "block": 1 << 16,
+        "streams": 2,
+        "depth": 4,
+        "direct": 0,
+        "fsync": 0,
+        "shared": 1,
+    }
+    begun: list[int] = []
+    path = folder.prefix("w1s")
+    for first, seed in ((2, 6), (0, 5)):
+        operate("write", 10, lambda: begun.append(1), path=path, first=first, parts=4, seed=seed, **words)
+    assert len(begun) == 2  # each said that it was ready, and waited
+    for first, seed in ((0, 5), (2, 6)):
+        assert (
+            operate("verify", 10, path=path, first=first, parts=4, seed=seed, overwritten=0, **words)["wrong"]
+            == 0
+        )
+    assert operate("verify", 10, path=path, first=0, parts=4, seed=6, overwritten=0, **words)["wrong"] == 32
+    part = operate("residency", 10, path=f"{path}.0", offset=2 << 20, length=2 << 20)
+    assert part["size"] == 2 << 20
+    assert part["resident"] <= 2 << 20
+    with pytest.raises(OperationFailed, match="No such file"):
+        operate("read", 10, lambda: begun.append(1), path=folder.prefix("none"), seed=1, **words)
+    assert len(begun) == 3  # also where it fails, so that other nodes do not wait for it
+    folder.remove()
+
+
+def test_where_one_node_cannot_write_there_is_no_shared_file(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    out = tmp_path / "r.jsonl"
+    agent = tmp_path / "agent"
+    # The kernel kills what writes more than so much to a file.
+    agent.write_text('#!/bin/sh\nif [ "$1" = beta ]; then ulimit -f 1024; fi\nshift\nexec sh -c "$*"\n')
+    agent.chmod(0o755)
+    hosts = ("--hosts", "alpha,beta", "--launch-agent", agent)
+    done = storage("shared", *SMALL, "--streams", "1", "--out", out, *hosts, folder=place)
+    assert done.returncode == 0, done.stderr
+    assert "write by posix (1 stream of 2 MiB, one shared file of 2 nodes, buffered, " in done.stderr
+    written = [r for r in records.read(out) if r.op == "write"]
+    assert [r.shape for r in written] == ["sequential 256 KiB"]  # the other node's
+    assert not any("shared" in r.shape for r in records.read(out))
     assert list(place.iterdir()) == []

@@ -87,7 +87,10 @@ def test_a_read_that_fails_is_not_taken_for_a_file_that_somebody_changed(tmp_pat
     done = measured(tmp_path, "read", why, 1_000_000)
     assert done.returncode == 1
     assert "file_write_bw" in done.stdout  # which was measured, and is kept
-    assert "read cold by posix (1 stream of 2 MiB, a file for each, fsync) was not measured: " in done.stderr
+    assert (
+        "read cold by posix (1 stream of 2 MiB, a file for each, fsync, blocks of 256 KiB) was not measured: "
+        in done.stderr
+    )
     assert f"({why}) after 1 MiB" in done.stderr
     assert "did somebody change them" not in done.stderr
     assert "or could not be compared with it" in done.stderr

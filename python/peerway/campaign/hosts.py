@@ -28,11 +28,11 @@ class Hosts:
 
     def start(self, task: Task) -> None:
         """Start one. Raises OSError."""
-        argv = ["sh", "-c", task.test.command]
+        argv = ["sh", "-c", task.test.shell]
         if self._plan.agent or not is_this_host(task.node):
             # The node ends it, too: what ssh leaves behind when it is killed would go on there.
             known = f"{keep.NODES}={shlex.quote(','.join(task.nodes))}"
-            there = f"{known} timeout -k 5 {self._plan.time_s:g} sh -c {shlex.quote(task.test.command)}"
+            there = f"{known} timeout -k 5 {self._plan.time_s:g} sh -c {shlex.quote(task.test.shell)}"
             argv = [*(self._plan.agent or SSH), task.node, there]
         pid = keep.forked(self._journal, told_to_keeper(self._plan, task, argv))
         self._children[task.id] = (pid, os.pidfd_open(pid))

@@ -43,12 +43,14 @@ class Changed(Exception):
 @dataclass
 class Past:
     """What the journal tells: of each measurement how often it failed, why the last time, whether its node
-    was not even reached then, its seconds, what its command noted, and its job in Slurm.
+    was not even reached then, on which of its nodes it failed (none: not known), its seconds, what its
+    command noted, and its job in Slurm.
     """
 
     failures: dict[str, int] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)
     unreached: set[str] = field(default_factory=set)
+    failed_on: dict[str, list[str]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
     jobs: dict[str, str] = field(default_factory=dict)
@@ -134,6 +136,7 @@ class Journal:
                 case "failed":
                     found.failures[name] = found.failures.get(name, 0) + 1
                     found.why[name] = str(event.get("why", ""))
+                    found.failed_on[name] = [str(node) for node in event.get("nodes", [])]
                     (found.unreached.add if event.get("unreached") else found.unreached.discard)(name)
                     found.jobs.pop(name, None)
                 case "done":

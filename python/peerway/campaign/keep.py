@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,11 +24,15 @@ from typing import Any
 from peerway.campaign import applications
 from peerway.campaign.journal import Journal
 from peerway.printable import printable
-from peerway.records import NODE_TYPE, ROUND, RUN, Record, RecordError
+from peerway.records import NODE_TYPE, ROUND, RUN, Record, RecordError, factor_text
 
 NODES = "CAMPAIGN_NODES"  # in the environment of a command: the nodes that it is given, with commas
 TAKEN = 75  # somebody else measures this, or has
 _NO_SSH = 255  # what ssh ends with when it did not reach the node
+# What `peerway` says of a host on which it could start nothing.
+_UNREACHED = re.compile(
+    r"host \S+ cannot be reached|no rank can be started on host|no rank could be started on"
+)
 _LAST_LINES = 6
 _NOTE, _MOST_NOTES = "note: ", 50
 
@@ -69,7 +74,7 @@ def keep(journal: Journal, task: dict[str, Any]) -> int:
     # Noted before the lock is free, so that a runner sees the one when it sees the other.
     if end.why:
         also = {"unreached": True} if end.unreached else {}
-        journal.note({"event": "failed", **event, "why": end.why, **also})
+        journal.note({"event": "failed", **event, "why": end.why, "nodes": end.nodes, **also})
     else:
         journal.note({"event": "done", **event, **({"notes": end.notes} if end.notes else {})})
     for ending in ("out", "err", "lock"):
@@ -79,12 +84,14 @@ def keep(journal: Journal, task: dict[str, Any]) -> int:
 
 @dataclass(frozen=True)
 class _End:
-    """How a measurement ended. `why` there are no records, "" when they are on the disk; whether the node was
-    not even reached; and what the command noted, of what it could not measure or not prove.
+    """How a measurement ended. `why` there are no records, "" when they are on the disk; whether a node was
+    not even reached; on which of the nodes it failed, as far as that is known; and what the command noted, of
+    what it could not measure or not prove.
     """
 
     why: str = ""
     unreached: bool = False
+    nodes: Sequence[str] = ()
     notes: list[str] = field(default_factory=list)
 
 
@@ -101,19 +108,36 @@ def _measure(journal: Journal, task: dict[str, Any]) -> _End:
                 env={**_with_this_peerway(), NODES: ",".join(task["nodes"])},
             )
         except OSError as error:
-            return _End(f"{task['argv'][0]} could not be started: {error.strerror}", unreached=True)
+            why = f"{task['argv'][0]} could not be started: {error.strerror}"
+            return _End(why, unreached=True, nodes=task["nodes"][:1])
         try:
             status = process.wait(task["limit_s"])
         except subprocess.TimeoutExpired:
             _end(process)
-            return _End(f"it did not end within {task['limit_s']:g} s and was ended")
+            why = f"it did not end within {task['limit_s']:g} s and was ended"
+            return _End(why, nodes=named_alone(task["nodes"], ""))
     lines = err.read_text(errors="replace").strip().splitlines()
     if status:
         said = " | ".join(lines[-_LAST_LINES:]) or "it said nothing"
         why = printable(f"its command ended with status {status}: {said}")[:2000]
-        return _End(why, unreached=status == _NO_SSH and task["argv"][0] != "sh")
+        if status == _NO_SSH and task["argv"][0] != "sh":
+            return _End(why, unreached=True, nodes=task["nodes"][:1])
+        nodes = named_alone(task["nodes"], said)
+        return _End(why, unreached=len(task["nodes"]) > 1 and bool(_UNREACHED.search(said)), nodes=nodes)
     notes = [printable(line.removeprefix(_NOTE))[:500] for line in lines if line.startswith(_NOTE)]
-    return _End(_taken(journal, task, out), notes=list(dict.fromkeys(notes))[:_MOST_NOTES])
+    why = _taken(journal, task, out)
+    nodes = named_alone(task["nodes"], why)
+    return _End(why, nodes=nodes, notes=list(dict.fromkeys(notes))[:_MOST_NOTES])
+
+
+def named_alone(nodes: Sequence[str], text: str) -> Sequence[str]:
+    """The one of these nodes that an error names, by its name or its host's; none if it names none or more.
+    One that is alone is the one that failed.
+    """
+    if len(nodes) == 1:
+        return nodes
+    named = [node for node in nodes if re.search(rf"(?<![\w.-]){re.escape(_short(node))}(?![\w-])", text)]
+    return named if len(named) == 1 else ()
 
 
 def _taken(journal: Journal, task: dict[str, Any], out: Path) -> str:
@@ -145,15 +169,27 @@ def _stamped(record: Record, task: dict[str, Any]) -> Record:
         "campaign": task["campaign"],
         RUN: record.run or task["id"],
     }
-    return replace(record, host=_node_of(record.host, task["nodes"]), extra={**record.extra, **told})
+    # A record that knows a factor by itself, as those of `peerway storage` do, tells it in its own way.
+    factors = {name: value for name, value in task["factors"].items() if name not in record.extra}
+    return replace(
+        record,
+        host=_node_of(record.host, task["nodes"]),
+        shape=" ".join([record.shape, *(factor_text(*factor) for factor in factors.items())]),
+        extra={**record.extra, **factors, **told},
+    )
 
 
 def _node_of(host: str, nodes: Sequence[str]) -> str:
     """The node that calls itself so, with or without its domain. One that is alone has all records."""
     if len(nodes) == 1:
         return nodes[0]
-    short = {node.rpartition("@")[2].partition(".")[0]: node for node in nodes}
-    return short.get(host.partition(".")[0], host)
+    short = {_short(node): node for node in nodes}
+    return short.get(_short(host), host)
+
+
+def _short(node: str) -> str:
+    """Without the user and the domain."""
+    return node.rpartition("@")[2].partition(".")[0]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shlex
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,13 +11,20 @@ from functools import cached_property
 @dataclass(frozen=True)
 class Test:
     """A command that prints records, the node types that it is for (none: all), and how many nodes of a type
-    it takes together.
+    it takes together. `factors`: what the command finds in its environment, by name.
     """
 
     name: str
     command: str
     types: tuple[str, ...] = ()
     nodes: int = 1
+    factors: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def shell(self) -> str:
+        """What a shell is given."""
+        told = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.factors)
+        return f"export {told}; {self.command}" if told else self.command
 
 
 @dataclass(frozen=True)

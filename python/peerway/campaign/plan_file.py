@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,13 @@ from peerway.printable import printable
 NAME = "campaign.toml"
 _MOST_BYTES = 1 << 20
 _MOST_TASKS = 1_000_000
+_MOST_COMBINATIONS = 1000  # of the factors of a test
+_LONGEST_NAME = 128
 _KNOWN = {
     "": ("name", "repeats", "seed", "nodes", "launch", "limits", "tests"),
     "launch": ("by", "agent", "options"),
     "limits": ("nodes_at_once", "time", "window", "busy", "tries"),
-    "tests": ("name", "command", "types", "nodes"),
+    "tests": ("name", "command", "types", "nodes", "factors"),
 }
 
 
@@ -56,6 +60,10 @@ def expand(pattern: str) -> list[str]:
             f"{match[1]}{number:0{len(low)}}{match[3]}" for number in range(int(low), int(high or low) + 1)
         ]
     return found
+
+
+def _is_value(value: object) -> bool:
+    return (isinstance(value, str) and bool(value)) or type(value) is int
 
 
 class _Reader:
@@ -150,16 +158,41 @@ class _Reader:
                 self._wrong(
                     "tests", "name", "a name has letters, digits, - and _ only: files are named by it", number
                 )
-            if one["name"] in (test.name for test in found):
-                self._wrong("tests", "name", f"two tests are called {one['name']}", number)
             wanted = tuple(self._strings("tests", "types", one.get("types", []), number))
             for kind in wanted:
                 if kind not in types:
                     self._wrong("tests", "types", f"there is no node type '{printable(kind)}'", number)
-            found.append(
-                Test(one["name"], one["command"], wanted, self._together(one, wanted, types, number))
-            )
+            nodes = self._together(one, wanted, types, number)
+            for factors in self._combinations(one, number):
+                name = "-".join(
+                    [one["name"], *(re.sub(r"[^A-Za-z0-9_-]", "_", value) for _, value in factors)]
+                )
+                if len(name) > _LONGEST_NAME:
+                    self._wrong("tests", "factors", f"the name {name} is too long for a file", number)
+                if name in (test.name for test in found):
+                    self._wrong("tests", "name", f"two tests are called {name}", number)
+                found.append(Test(name, one["command"], wanted, nodes, factors))
         return tuple(found)
+
+    def _combinations(self, one: dict[str, Any], number: int) -> list[tuple[tuple[str, str], ...]]:
+        """Each combination of the factors of a test, which is a test of its own; of none, one without any."""
+        table = one.get("factors", {})
+        if not isinstance(table, dict):
+            self._wrong("tests", "factors", 'factors are such as { size = ["1G", "4G"] }', number)
+        levels = []
+        for name, values in table.items():
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+                self._wrong(
+                    "tests", "factors", f"'{printable(name)}' cannot name a variable of a shell", number
+                )
+            if not isinstance(values, list) or not values or not all(map(_is_value, values)):
+                self._wrong(
+                    "tests", "factors", f"{name} is a list of texts or whole numbers, of at least one", number
+                )
+            levels.append([(name, str(value)) for value in dict.fromkeys(values)])
+        if prod(map(len, levels)) > _MOST_COMBINATIONS:
+            self._wrong("tests", "factors", f"they have more than {_MOST_COMBINATIONS} combinations", number)
+        return [*product(*levels)]
 
     def _together(
         self, one: dict[str, Any], wanted: tuple[str, ...], types: dict[str, tuple[str, ...]], number: int

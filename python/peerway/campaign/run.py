@@ -5,7 +5,7 @@ enough. It may be killed at any time: keepers go on, and the next runner finds w
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from peerway.campaign.failures import Failures, away_lines
@@ -76,12 +76,15 @@ class Runner:
                 self._failures.succeeded(task)
                 continue
             if self._journal.past().failures.get(name, 0) <= self._known.get(name, 0):
-                self._note(name, "it ended without a report: its node, or this host, went down meanwhile")
+                why = "it ended without a report: its node, or this host, went down meanwhile"
+                self._note(task, why, [node for node in task.nodes if node in self._starter.away()])
             past = self._journal.past()
             self._known[name] = past.failures[name]
-            self._say(f"{name} failed: {past.why[name]}")
-            if said := self._failures.failed(task, past.why[name], name in past.unreached):
-                self._say(said)
+            nodes = past.failed_on.get(name, []) if task.others else [task.node]
+            where = f" on {' or '.join(nodes or task.nodes)}" if task.others else ""
+            self._say(f"{name} failed{where}: {past.why[name]}")
+            for line in self._failures.failed(task, past.why[name], name in past.unreached, nodes):
+                self._say(line)
             failed[name] = task
         return failed
 
@@ -107,9 +110,9 @@ class Runner:
             self._failures.aside |= away
             self._take_back(dict(self._waiting))
 
-    def _note(self, name: str, why: str) -> None:
+    def _note(self, task: Task, why: str, nodes: Sequence[str]) -> None:
         """A failure of which no keeper can tell."""
-        self._journal.note({"event": "failed", "id": name, "why": why, "unreached": True})
+        self._journal.note({"event": "failed", "id": task.id, "why": why, "unreached": True, "nodes": nodes})
 
     def _start(self) -> list[str]:
         """Start what may be started now, in order."""
@@ -129,7 +132,7 @@ class Runner:
             try:
                 self._starter.start(task)
             except OSError as error:
-                self._note(name, str(error))
+                self._note(task, str(error), [])
         return started
 
     def _first_where_it_is_free(self, occupied: Set[str]) -> Iterator[tuple[str, Task]]:

@@ -91,7 +91,7 @@ class Slurm:
 
     def start(self, task: Task) -> None:
         """Submit one. Raises OSError when Slurm refuses it."""
-        told = json.dumps(told_to_keeper(self._plan, task, ["sh", "-c", task.test.command]))
+        told = json.dumps(told_to_keeper(self._plan, task, ["sh", "-c", task.test.shell]))
         keeper = shlex.join([sys.executable, "-m", "peerway.campaign.keep", self._folder, told])
         minutes = int((self._plan.time_s + GRACE_S) // 60) + 1
         words = [

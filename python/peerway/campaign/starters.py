@@ -49,6 +49,7 @@ def told_to_keeper(plan: Plan, task: Task, argv: list[str]) -> dict[str, Any]:
         "type": task.type,
         "round": task.round,
         "campaign": plan.name,
+        "factors": dict(task.test.factors),
         "argv": argv,
         "limit_s": plan.time_s + (0 if argv[0] == "sh" else GRACE_S),
     }

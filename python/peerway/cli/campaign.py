@@ -180,7 +180,8 @@ def report(folder: Path, out: Path) -> None:
     "factors",
     multiple=True,
     metavar="NAME",
-    help="What the upgrade was meant to change, such as kernel or server_version; may be repeated.",
+    help="What the upgrade was meant to change, such as kernel or server_version; may be repeated. With "
+    "values, as in block=1M:16M, BEFORE counts with the first and AFTER with the second.",
 )
 @click.option(
     "--format",
@@ -196,10 +197,12 @@ def report(folder: Path, out: Path) -> None:
 def compare(before: Path, after: Path, factors: tuple[str, ...], form: str, out: Path | None) -> None:
     """Compare two campaigns by node type, and say which differences may be due to the upgrade."""
     from peerway.cli.compare_node_types import show_node_types
+    from peerway.cli.factors import chosen, parse
 
-    sides = (_records(before), _records(after))
+    asked = parse(factors)
+    sides = chosen(asked, (_records(before), _records(after)), (before, after))
     # Two campaigns have two names, which is no change of the cluster.
-    show_node_types(*sides, (before.name, after.name), (*factors, "campaign"), None, form, out)
+    show_node_types(*sides, (before.name, after.name), (*asked, "campaign"), None, form, out)
 
 
 def _plan(folder: Path) -> Plan:

@@ -11,6 +11,7 @@ import click
 from rich.text import Text
 
 from peerway.cli.compare_node_types import show_node_types
+from peerway.cli.factors import HELP, chosen, parse
 from peerway.cli.input import SKIP_TRUNCATED, BadInput, read_records
 from peerway.compare.changes import changes, listed, stated
 from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair, kept_apart, pair_up
@@ -41,8 +42,7 @@ _FIELDS = (*IDENTITY, *SURROUNDINGS)
     "factors",
     multiple=True,
     metavar="NAME",
-    help="An intended change, which does not separate groups; every other change gives a warning. "
-    "A field, or a name in the extra of records, such as kernel; may be repeated.",
+    help=HELP,
 )
 @click.option(
     "--table",
@@ -87,6 +87,8 @@ def command(
     and the p-value of Mann and Whitney, corrected for the number of groups. A group whose corrected p-value
     is above 0.05 shows "no difference".
     """
+    values = parse(factors)
+    factors = tuple(values)
     for factor in factors:
         if factor in by:
             raise click.UsageError(
@@ -94,6 +96,7 @@ def command(
             )
     sides = (read_records([before], skip_truncated), read_records([after], skip_truncated))
     _check(factors, (*sides[0], *sides[1]))
+    sides = chosen(values, sides, (before, after))
     if kind == "node-type":
         show_node_types(sides[0], sides[1], (before.stem, after.stem), factors, metric, form, out)
         return

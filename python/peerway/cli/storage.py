@@ -49,6 +49,12 @@ def one_of(allowed: tuple[str, ...]) -> Any:
     return parsed(parse)
 
 
+def sizes_of(text: str) -> list[int]:
+    """Read "64M,1G" in its order. Raises ValueError."""
+    found = [shapes.parse_size(word) for word in text.split(",")]
+    return list(dict.fromkeys(found))
+
+
 def stripes_of(text: str) -> list[str]:
     """Read "default,4:16M": default is what the file system gives, which `Request` has as ""."""
     return list(dict.fromkeys("" if name == "default" else name for name in names(text)))
@@ -84,19 +90,21 @@ _NODE_TYPE = click.option(
 )
 @click.option(
     "--size",
+    "sizes",
     default="1G",
     show_default=True,
-    callback=parsed(shapes.parse_size),
-    metavar="BYTES",
-    help="Size of each stream's file.",
+    callback=parsed(sizes_of),
+    metavar="LIST",
+    help="Size of each stream's file, as in 64M,1G.",
 )
 @click.option(
     "--block",
+    "blocks",
     default="1M",
     show_default=True,
-    callback=parsed(shapes.parse_size),
-    metavar="BYTES",
-    help="Size of one read or write.",
+    callback=parsed(sizes_of),
+    metavar="LIST",
+    help="Size of one read or write, as in 64K,1M,16M.",
 )
 @click.option(
     "--streams",
@@ -113,7 +121,8 @@ _NODE_TYPE = click.option(
     show_default=True,
     callback=one_of(MODES),
     metavar="LIST",
-    help="How files are written and read: buffered, fsync (included in the time), direct (O_DIRECT).",
+    help="How files are written and read: buffered, fsync (included in the time), direct (O_DIRECT), "
+    "direct+fsync.",
 )
 @click.option(
     "--stripes",
@@ -178,11 +187,13 @@ def measure(
     \b
     write     write new files, and close them
     read      read these files in each cache state
-    shared    as write and read, but all streams share one file
+    shared    as write and read, but all streams share one file, with --hosts those of all nodes
     random    latency of reads and writes of 4 KiB at random places
     metadata  create, stat, read, rename and remove small files
 
-    Without TEST it runs all. docs/storage.md says how cache states are made and proved. MB = 10^6 bytes.
+    Without TEST it runs all. Options that take a LIST are factors: each of their combinations is measured, in
+    a new random order in each run. docs/storage.md says how cache states are made and proved.
+    MB = 10^6 bytes.
     """
     from peerway.bench.results import Results
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from peerway.records import factor_text
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -12,6 +14,11 @@ if TYPE_CHECKING:
 
 IDENTITY = ("test", "via", "op", "shape", "bytes", "ranks", "source", "target")
 SURROUNDINGS = ("host", "node_type", "device", "driver", "version", "iterations")
+
+
+# Factors of `peerway storage` (storage/results.py) that identify its records under another name.
+_IN_SHAPE = ("size", "block", "mode")
+_IN_BYTES = "size"
 
 
 class Key(NamedTuple):
@@ -47,13 +54,31 @@ def pair_up(
     """All groups of both sides in the order of their first record. `by` tells groups apart by more fields;
     the `factors`, what was meant to change, do not tell them apart.
     """
-    names = tuple(dict.fromkeys(name for name in (*IDENTITY, *by) if name not in factors))
+    left_out = {*factors, *(("bytes",) if _IN_BYTES in factors else ())}
+    names = tuple(dict.fromkeys(name for name in (*IDENTITY, *by) if name not in left_out))
     pairs: dict[Key, Pair] = {}
     for side, records in (("before", before), ("after", after)):
         for record in records:
-            key = Key(names, tuple(getattr(record, name) for name in names))
+            values = [getattr(record, name) for name in names]
+            if factors and "shape" in names:
+                values[names.index("shape")] = _without(record, factors)
+            key = Key(names, tuple(values))
             getattr(pairs.setdefault(key, Pair(key)), side).append(record)
     return list(pairs.values())
+
+
+def _without(record: Record, factors: Iterable[str]) -> str:
+    """The shape without the values of factors: "sequential direct" of "sequential 1 MiB direct" for block."""
+    shape = f" {record.shape} "
+    for name in factors:
+        value = record.extra.get(name)
+        if not isinstance(value, str) or not value:
+            continue
+        before = " in " if name == _IN_BYTES else " "
+        for part in value.split("+") if name in _IN_SHAPE else ():
+            shape = shape.replace(f"{before}{part} ", " ", 1)
+        shape = shape.replace(f" {factor_text(name, value)} ", " ", 1)
+    return shape.strip()
 
 
 def kept_apart(pairs: Sequence[Pair]) -> dict[str, tuple[set[str], set[str]]]:

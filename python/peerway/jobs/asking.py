@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -134,7 +135,7 @@ def _ask(
         with error:
             _refused(server, token, error)
             return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:  # the last: an answer that breaks off
         why = getattr(error, "reason", error)  # of what urllib wraps
         raise NotNow(f"cannot ask {server}: {getattr(why, 'strerror', None) or why}") from None
 

@@ -103,6 +103,7 @@ def take(store: JobStore, jobs: list[dict[str, Any]], nodes: list[dict[str, Any]
     vanished.close(store, {(run.job, run.restart) for run in runs}, now)
     body = json.dumps(cluster_of(jobs, nodes), separators=(",", ":"))
     store.write("INSERT OR REPLACE INTO cluster VALUES (1, ?, ?)", (now, body))
+    store.slurm_told = now
     return runs
 
 

@@ -8,6 +8,7 @@ run goes on, for its agent asks Slurm itself and will tell; a run that no agent 
 from __future__ import annotations
 
 from peerway.jobs.store.jobs import JobStore
+from peerway.jobs.store.runs import ANEW
 
 
 def close(store: JobStore, told: set[tuple[str, int]], now: float) -> None:
@@ -21,14 +22,14 @@ def close(store: JobStore, told: set[tuple[str, int]], now: float) -> None:
             continue
         newer = max(store.restarts(job)) > restart or any(each == job for each, _ in told)
         store.write(
-            "UPDATE jobs SET state = ?, ended = max(?, started) "
+            f"UPDATE jobs SET state = ?, ended = max(?, started), judged = {ANEW} "
             "WHERE job = ? AND restart = ? AND ended IS NULL",
             ("REQUEUED" if newer else "ENDED", ended, job, restart),
         )
     for job, restart in told:
         if restart:  # of the runs before, its agents may have told the end, but not why
             store.write(
-                "UPDATE jobs SET state = 'REQUEUED', judged = 0 "
+                f"UPDATE jobs SET state = 'REQUEUED', judged = {ANEW} "
                 "WHERE job = ? AND restart < ? AND state = 'ENDED'",
                 (job, restart),
             )

@@ -30,6 +30,7 @@ class Place:
     gpu: int | None = None
     through: tuple[str, ...] = ()  # what the rank is started by: words before its program
     settings: tuple[tuple[str, str], ...] = ()  # variables of this rank alone
+    host: str = ""  # as it was named, of several
 
 
 def assign(ranks: int, host: Host) -> list[Place]:

@@ -30,6 +30,7 @@ class Rank:
 
     number: int
     process: subprocess.Popen[bytes]
+    host: str = ""  # as it was named, of several
     ending: Ending | None = None
 
     @property
@@ -65,7 +66,8 @@ class Rank:
             if by_signal
             else f"exited with status {value}"
         )
-        return f"rank {self.number} (process {self.pid}) {how}"
+        where = f" on {self.host}" if self.host else ""
+        return f"rank {self.number} (process {self.pid}{where}) {how}"
 
 
 def signal_name(number: int) -> str:
@@ -126,7 +128,7 @@ def start(
         process_group=0,
         preexec_fn=_prepare(os.getpid(), place, watch),  # noqa: PLW1509  (the launcher has one thread)
     )
-    return Rank(number, process)
+    return Rank(number, process, place.host)
 
 
 def _prepare(launcher: int, place: Place, watch: Callable[[int], None]) -> Callable[[], None]:

@@ -64,7 +64,9 @@ def gather(request: Request, nodes: int, root: Path = places.ROOT) -> Facts:
         {name: value for name, value in extra.items() if value}
         | {"fill_percent": round(100 * used / size, 1)}
         | ({"background_MBps": background} if background is not None else {}),
-        (_MEMORY_GOES_BACK,) if places.memory_goes_back(root) and set(request.modes) - {"direct"} else (),
+        (_MEMORY_GOES_BACK,)
+        if places.memory_goes_back(root) and not all("direct" in m for m in request.modes)
+        else (),
     )
 
 

@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import sha256
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from peerway.storage import stripes
 from peerway.storage.engines import ENGINES
@@ -17,7 +20,7 @@ from peerway.storage.engines.base import Engine, Job, Outcome
 from peerway.storage.facts import Facts
 from peerway.storage.folder import RunFolder
 from peerway.storage.operation import OperationFailed, operate
-from peerway.storage.reads import Reads
+from peerway.storage.reads import Reads, in_step, of_all_nodes
 from peerway.storage.request import RANDOM_BLOCK, Files, Request
 from peerway.storage.results import Sink
 from peerway.storage.states import judge_random
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from peerway.storage.turns import Turns
 
 _SMALL = 1024  # bytes of a small file
+Case = TypeVar("Case")
 Step = Callable[[str, int, int], None]
 
 
@@ -42,7 +46,7 @@ class Measurement:
     def run(self, step: Step) -> None:
         """Everything that was asked for."""
         engines = [ENGINES[name] for name in self.request.engines]
-        cases = [(engine, files) for engine in engines for files in self.request.files()]
+        cases = in_random_order(product(engines, self.request.files(self.turns.size)), self.folder.token)
         small = (
             [(n, one) for n in self.request.streams for one in (True, False)]
             if "metadata" in self.request.tests
@@ -68,18 +72,19 @@ class Measurement:
         if not self._spread(files.stripes, files.name):
             return
         job = self._job(files, self.turns.rank)
+        neighbours = self._job(files, (self.turns.rank + 1) % self.turns.size)
         try:
             written = self._write(engine, job)
             if written:
                 self._see_layout(job)
             self.turns.wait()
             if "read" in files.tests:
-                following = (self.turns.rank + 1) % self.turns.size
-                self._reads.all(engine, job, self._job(files, following), written)
+                self._reads.all(engine, job, neighbours, written)
             if "random" in files.tests:
                 self._random(engine, job, written)
             if written:
-                self._verify(engine, job, overwritten=False)
+                # What one node wrote to a shared file must be there for another one.
+                self._verify(engine, neighbours if files.nodes > 1 else job)
         finally:
             with suppress(OperationFailed):  # it is tried again at the end
                 self.folder.remove(job.path.name.partition(".")[2])
@@ -87,8 +92,9 @@ class Measurement:
 
     def _job(self, files: Files, rank: int) -> Job:
         """What a node writes."""
-        path = self.folder.prefix(f"w{self._number}r{rank}")
-        return Job(path, files, self._seed(rank), self.request.limit_s, files.block)
+        path = self.folder.prefix(f"w{self._number}" + (f"r{rank}" if files.nodes == 1 else "s"))
+        first = rank * files.streams if files.nodes > 1 else 0
+        return Job(path, files, self._seed(rank), self.request.limit_s, files.block, first=first)
 
     def _spread(self, asked: str, what: str) -> bool:
         """Have new files spread over the servers as asked; "": as the file system does it."""
@@ -118,28 +124,41 @@ class Measurement:
 
     def _write(self, engine: Engine, job: Job) -> bool:
         """Write the files that will be read. Only `posix` writes what can be checked; of another engine only
-        the time is taken.
+        the time is taken. A file that nodes share is written where all of them could.
         """
-        own = engine is self._posix
-        self.turns.wait()
-        try:
-            if not own and "write" in job.files.tests and "write" in engine.can:
-                other = replace(job, path=job.path.with_name(f"{job.path.name}e"))
-                self._record_write(engine, job, engine.run("write", other))
+        own, timed = engine is self._posix, "write" in job.files.tests
+        if not own and timed and "write" in engine.can:
+            other = replace(job, path=job.path.with_name(f"{job.path.name}e"))
+            if outcome := self._timed_write(engine, other):
+                self._record_write(engine, job, outcome)
+            with suppress(OperationFailed):
                 self.folder.remove(other.path.name.partition(".")[2])
-            outcome = self._posix.run("write", job)
+        outcome = self._timed_write(self._posix, job)
+        if outcome and own and timed:
+            known = outcome
+            self.sink.later(lambda right: self._record_write(engine, job, replace(known, right=right)))
+        return outcome is not None
+
+    def _timed_write(self, engine: Engine, job: Job) -> Outcome | None:
+        """None where this node could not, or another one of those that share the file."""
+        self.turns.wait()
+        outcome = None
+        try:
+            outcome = engine.run("write", in_step(job, self.turns))
         except OperationFailed as error:
             self.sink.note(f"write by {engine.name} ({job.files.name}) was not measured: {error}")
-            return False
-        if own and "write" in job.files.tests:
-            self.sink.later(lambda right: self._record_write(engine, job, replace(outcome, right=right)))
-        return True
+        if job.files.nodes == 1:
+            return outcome
+        each = self.turns.all(str(outcome.ns) if outcome else "")
+        if not all(each):
+            return None
+        assert outcome
+        return replace(outcome, all_ns=max(map(int, each)))
 
     def _record_write(self, engine: Engine, job: Job, outcome: Outcome) -> None:
-        kind = "shared" if job.files.shared else "sequential"
-        self.sink.moved(
-            engine, "file_write_bw", "write", job.files, job.files.shape(kind, job.block), outcome, {}
-        )
+        self.sink.moved(engine, "file_write_bw", "write", job.files, outcome, {})
+        if outcome.all_ns and self.turns.rank == 0:
+            self.sink.moved(engine, "file_write_bw", "write", *of_all_nodes(job, outcome), {})
 
     def _random(self, engine: Engine, job: Job, written: bool) -> None:
         if not {"random_read", "random_write"} <= engine.can or not written:
@@ -166,17 +185,17 @@ class Measurement:
     def _record_random(
         self, engine: Engine, job: Job, op: str, outcome: Outcome, state: dict[str, Any]
     ) -> None:
-        shape = job.files.shape("random", RANDOM_BLOCK)
-        shape = shape.replace(" fsync", "") if op == "read" else shape
-        self.sink.latencies(engine, f"file_random_{op}_latency", op, job.files, shape, outcome, state)
+        self.sink.latencies(engine, f"file_random_{op}_latency", op, job.files, outcome, state)
 
-    def _verify(self, engine: Engine, job: Job, overwritten: bool) -> None:
-        wrong = self._wrong(job, overwritten)
+    def _verify(self, engine: Engine, job: Job) -> None:
+        wrong = self._wrong(job, overwritten=False)
         if wrong > 0:
             self.sink.note(
                 f"{wrong} blocks of the files were not what was written ({engine.name}, {job.files.name}): "
                 "did somebody change them?"
             )
+        if job.files.nodes > 1:
+            wrong = max(map(abs, map(int, self.turns.all(str(wrong)))))
         self.sink.settle(wrong == 0)
 
     def _wrong(self, job: Job, overwritten: bool) -> int:
@@ -213,9 +232,19 @@ class Measurement:
         self.sink.rates(self._posix, streams, shape, self.request.small_files, answer)
 
     def _seed(self, rank: int | None = None) -> int:
-        """Of the token, so that no two runs write the same data."""
+        """Of the token, so that no two runs write the same data, and neither do two files of a run."""
         own = self.turns.rank if rank is None else rank
-        return (int(self.folder.token, 16) << 12) ^ (self._number << 6 & 0xFFF) ^ own
+        name = f"{self.folder.token}.{self._number}.{own}"
+        return int.from_bytes(sha256(name.encode()).digest()[:8]) >> 1  # fio takes 63 bits
+
+
+def in_random_order(cases: Iterable[Case], token: str) -> list[Case]:
+    """Another one in each run, so that no combination of factors always follows the same one; but the same
+    one on all nodes.
+    """
+    found = list(cases)
+    Random(token).shuffle(found)
+    return found
 
 
 def streams_of(text: str) -> list[int]:

@@ -5,7 +5,11 @@ hangs, that process is given up and this one goes on.
 from __future__ import annotations
 
 import json
+import os
+import select
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,8 @@ from peerway import _core
 from peerway.units import about_text
 
 Answer = dict[str, Any]
+Together = Callable[[], None]
+_READY = b"ready\n"
 
 _WHAT_TO_DO = {
     "ENOSPC": "the file system is full: name another folder, or a smaller --size",
@@ -54,10 +60,13 @@ def program() -> Path:
     return found
 
 
-def operate(name: str, limit_s: float, /, **words: object) -> Answer:
-    """Do one operation and give its answer. Raises OperationFailed, or GaveUp after `limit_s`."""
+def operate(name: str, limit_s: float, together: Together | None = None, /, **words: object) -> Answer:
+    """Do one operation and give its answer. `together` is called once, when the operation is ready to begin
+    or has failed before; it begins when that returns. Raises OperationFailed, or GaveUp after `limit_s`.
+    """
     told = [f"{key}={int(value) if isinstance(value, bool) else value}" for key, value in words.items()]
-    out = finished([str(program()), name, *told], limit_s, name)
+    hold = ["hold=1"] if together else []
+    out = finished([str(program()), name, *told, *hold], limit_s, name, together)
     try:
         answer: Answer = json.loads(out[1])
     except ValueError:
@@ -67,21 +76,28 @@ def operate(name: str, limit_s: float, /, **words: object) -> Answer:
     return answer
 
 
-def finished(command: list[str], limit_s: float, name: str, **options: Any) -> tuple[int, str, str]:
-    """The status, output and errors of a program that ends in time. Raises GaveUp.
+def finished(
+    command: list[str], limit_s: float, name: str, together: Together | None = None
+) -> tuple[int, str, str]:
+    """The status, output and errors of a program that ends in time. With `together` it says "ready", and goes
+    on when that has returned. Raises GaveUp.
 
     One that hangs in the kernel survives its signal until the mount answers. It is not waited for.
     """
     process = subprocess.Popen(
         command,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE if together else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
-        **options,
     )
+    first = b""
     try:
-        out, err = process.communicate(timeout=limit_s)
+        if together:
+            try:
+                first = _first_line(process, limit_s)
+            finally:
+                together()
+        out, err = process.communicate(b"go\n" if together else None, timeout=limit_s)
     except subprocess.TimeoutExpired:
         process.kill()
         try:
@@ -90,7 +106,7 @@ def finished(command: list[str], limit_s: float, name: str, **options: Any) -> t
             process.returncode = (
                 -9
             )  # nobody will take note of its end; the system does when this process ends
-        for pipe in (process.stdout, process.stderr):
+        for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe:
                 pipe.close()
         raise GaveUp(
@@ -100,7 +116,22 @@ def finished(command: list[str], limit_s: float, name: str, **options: Any) -> t
     except BaseException:
         process.kill()
         raise
-    return process.returncode, out, err
+    out = out if first == _READY else first + out
+    return process.returncode, out.decode(errors="replace"), err.decode(errors="replace")
+
+
+def _first_line(process: subprocess.Popen[bytes], limit_s: float) -> bytes:
+    """What a program says first; less than a line where it ends. Raises TimeoutExpired."""
+    assert process.stdout
+    found, until = b"", time.monotonic() + limit_s
+    while not found.endswith(b"\n"):
+        left = until - time.monotonic()
+        if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+            raise subprocess.TimeoutExpired(process.args, limit_s)
+        if not (part := os.read(process.stdout.fileno(), 1 << 16)):
+            break
+        found += part
+    return found
 
 
 def _failed(name: str, place: object, answer: Answer) -> OperationFailed:

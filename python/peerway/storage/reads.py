@@ -15,12 +15,31 @@ from peerway.storage.facts import Facts
 from peerway.storage.operation import OperationFailed, finished, operate
 from peerway.storage.request import Files, Request
 from peerway.storage.results import Sink
-from peerway.storage.states import STATES, Evidence, State, judge, test_of
+from peerway.storage.states import STATES, UNKNOWN, Evidence, Judgement, State, judge, test_of
 
 if TYPE_CHECKING:
     from peerway.storage.turns import Turns
 
 _NOT_ASKED = "not asked"
+
+
+def in_step(job: Job, turns: Turns) -> Job:
+    """The same, which nodes that share a file begin together."""
+    return replace(job, together=turns.wait) if job.files.nodes > 1 else job
+
+
+def of_all_nodes(job: Job, outcome: Outcome) -> tuple[Files, Outcome]:
+    """What the nodes that share a file did to the whole of it, with the streams of all of them."""
+    files = replace(job.files, streams=job.files.streams * job.files.nodes)
+    return files, replace(outcome, ns=outcome.all_ns, cpu_us=0)
+
+
+def judged_together(mine: Judgement, each: list[str]) -> Judgement:
+    """The state of a whole file whose parts were read by several nodes ("TIME STATE PROVED" of each)."""
+    states = {told.split()[1] for told in each}
+    proved = sum(int(told.split()[2]) for told in each)
+    why = mine.why if proved == len(each) else f"{proved} of {len(each)} nodes proved their part"
+    return Judgement(mine.wanted, states.pop() if len(states) == 1 else UNKNOWN, proved == len(each), why)
 
 
 class Reads:
@@ -49,6 +68,8 @@ class Reads:
                 problem = self._neighbour_reads(neighbour, problem)
             if state == "after_drop":
                 problem = self._drop_server(problem)
+            if job.files.nodes > 1:  # none begins before all are prepared
+                problem = self.turns.worst(problem)
             problem = problem or self._read(engine, job, state)
             if problem and written:
                 self.sink.note(
@@ -115,7 +136,7 @@ class Reads:
         """Read, and tell what the cache held before and what was fetched. Raises OperationFailed."""
         share, by = self._resident(job)
         before = places.counter(self.facts.place)
-        outcome = engine.run(what, job)
+        outcome = engine.run(what, in_step(job, self.turns))
         after = places.counter(self.facts.place)
         fetched, counter = outcome.fetched, "the process's own count"
         if before and after:
@@ -127,19 +148,25 @@ class Reads:
     def _read(self, engine: Engine, job: Job, state: State) -> str:
         try:
             outcome, seen = self.seen(engine, "read", job, job.files.size * job.files.streams)
+            judged = judge(state, seen)
+            told = f"{outcome.ns} {judged.state} {int(judged.proved)}"
         except OperationFailed as error:
-            return str(error)
-        judged = judge(state, seen)
+            told, problem = "", str(error)
+        each = self.turns.all(told) if job.files.nodes > 1 else [told]
+        if not all(each):
+            return problem if not told else "another node could not read its part"
         if not judged.proved:
             self.sink.note(f"{state} was not proved: {judged.why}")
-        kind = "shared" if job.files.shared else "sequential"
-        shape = job.files.shape(kind, job.block).replace(" fsync", "")
 
         def record(right: bool) -> None:
             checked = replace(outcome, right=right and outcome.right is not False)
-            self.sink.moved(
-                engine, test_of(judged.state), "read", job.files, shape, checked, judged.extra(seen)
-            )
+            self.sink.moved(engine, test_of(judged.state), "read", job.files, checked, judged.extra(seen))
+            if job.files.nodes > 1 and self.turns.rank == 0:
+                of_all = judged_together(judged, each)
+                whole = replace(checked, all_ns=max(int(told.split()[0]) for told in each))
+                self.sink.moved(
+                    engine, test_of(of_all.state), "read", *of_all_nodes(job, whole), of_all.extra()
+                )
 
         self.sink.later(record)
         return ""
@@ -147,7 +174,7 @@ class Reads:
     def _resident(self, job: Job) -> tuple[float | None, str]:
         """The share of all files of this node that is in its page cache."""
         try:
-            found = [operate("residency", self.request.limit_s, path=path) for path in job.paths()]
+            found = [operate("residency", self.request.limit_s, path=p, **job.part()) for p in job.paths()]
         except OperationFailed:
             return None, ""
         return sum(f["resident"] for f in found) / max(1, sum(f["size"] for f in found)), found[0]["by"]

@@ -10,6 +10,7 @@ from peerway.records import FIXED, Record, now
 from peerway.storage.engines.base import Engine, Outcome
 from peerway.storage.request import RANDOM_BLOCK, Files
 from peerway.storage.stripes import LAYOUT
+from peerway.units import size_text
 
 FILE = "file"  # what a record calls the end that is no memory
 _SMALL_TESTS = ("create", "stat", "read", "rename", "remove")
@@ -49,12 +50,14 @@ class Sink:
         test: str,
         op: str,
         files: Files,
-        shape: str,
         outcome: Outcome,
         state: Mapping[str, Any],
     ) -> None:
         """Bytes of whole files in one go."""
-        self._add(engine, [outcome.ns], op, files, outcome, state, test=test, shape=shape, bytes=files.size)
+        fields: dict[str, Any] = {"test": test, "shape": files.shape(op), "bytes": files.size}
+        self._add(
+            engine, [outcome.ns], op, files, outcome, {**state, **_factors(files, files.block)}, **fields
+        )
 
     def latencies(
         self,
@@ -62,12 +65,12 @@ class Sink:
         test: str,
         op: str,
         files: Files,
-        shape: str,
         outcome: Outcome,
         state: Mapping[str, Any],
     ) -> None:
         """Single operations, each with its time."""
-        fields: dict[str, Any] = {"test": test, "shape": shape, "bytes": RANDOM_BLOCK}
+        fields: dict[str, Any] = {"test": test, "shape": files.random_shape(op), "bytes": RANDOM_BLOCK}
+        state = {**state, **_factors(files, RANDOM_BLOCK)}
         if outcome.times:
             self._add(engine, list(outcome.times), op, files, outcome, state, **fields)
             return
@@ -134,3 +137,8 @@ class Sink:
             "cpu_percent": cpu,
             "extra": {**known, **outcome.extra, **state, FIXED: True},
         }
+
+
+def _factors(files: Files, block: int) -> dict[str, str]:
+    """What was chosen of the files, by the names of the options; `peerway compare --factor` knows them so."""
+    return {"size": size_text(files.size), "block": size_text(block), "mode": files.mode}

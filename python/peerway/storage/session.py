@@ -20,7 +20,7 @@ from peerway.storage.measure import Measurement, Step
 from peerway.storage.operation import OperationFailed
 from peerway.storage.request import Request
 from peerway.storage.results import Sink
-from peerway.storage.turns import Alone, Turns
+from peerway.storage.turns import Alone, Turns, by_node
 
 
 def measure_here(request: Request, results: Results) -> None:
@@ -54,7 +54,7 @@ def one_run(request: Request, turns: Turns, results: Results, step: Step) -> Non
     except (OperationFailed, ValueError) as error:
         problem = str(error)
     try:
-        problem = turns.worst(problem)
+        problem = "; ".join(by_node(turns, [problem] if problem else []))
         token = turns.from_first(token)
         if problem or found is None:
             raise OperationFailed(problem)

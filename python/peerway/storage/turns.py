@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import socket
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -17,11 +20,25 @@ class Turns(Protocol):
     def wait(self) -> None:
         """Until all nodes are here."""
 
+    def all(self, mine: str) -> list[str]:
+        """What each node has."""
+
     def from_first(self, mine: str) -> str:
         """What the first node has."""
 
     def worst(self, mine: str) -> str:
         """The first text that is not empty; "" where all are."""
+
+
+def by_node(turns: Turns, mine: Sequence[str]) -> list[str]:
+    """The texts of all nodes, each once, in front of it the nodes that have it unless all have."""
+    told = [json.loads(text) for text in turns.all(json.dumps([socket.gethostname(), list(mine)]))]
+    everywhere = {host for host, _ in told}
+    hosts: dict[str, set[str]] = {}
+    for host, texts in told:
+        for text in texts:
+            hosts.setdefault(text, set()).add(host)
+    return [t if of == everywhere else f"{', '.join(sorted(of))}: {t}" for t, of in hosts.items()]
 
 
 class Alone:
@@ -31,6 +48,10 @@ class Alone:
 
     def wait(self) -> None:
         """Nobody else is there."""
+
+    def all(self, mine: str) -> list[str]:
+        """Its own."""
+        return [mine]
 
     def from_first(self, mine: str) -> str:
         """Its own."""
@@ -52,10 +73,14 @@ class Several:
         """Until all nodes are here."""
         self._team.barrier()
 
+    def all(self, mine: str) -> list[str]:
+        """What each node has."""
+        return [text.decode() for text in self._team.all_gather(mine.encode())]
+
     def from_first(self, mine: str) -> str:
         """What the first node has."""
-        return self._team.all_gather(mine.encode())[0].decode()
+        return self.all(mine)[0]
 
     def worst(self, mine: str) -> str:
         """The first text that is not empty; "" where all are."""
-        return next((text.decode() for text in self._team.all_gather(mine.encode()) if text), "")
+        return next(filter(None, self.all(mine)), "")

@@ -15,7 +15,7 @@ from peerway.records import Record
 from peerway.storage.operation import OperationFailed
 from peerway.storage.request import Request
 from peerway.storage.session import one_run, stamps
-from peerway.storage.turns import Several
+from peerway.storage.turns import Several, by_node
 from peerway.team import Team
 
 
@@ -46,9 +46,10 @@ def _serve() -> None:
             one_run(request, turns, results, lambda *_: None)
         except OperationFailed as error:
             problem = str(error)
-        own = {"records": [json.loads(r.as_json()) for r in results.records], "notes": results.notes}
-        for part in team.all_gather(json.dumps(own).encode()):
+        for part in turns.all(json.dumps([json.loads(r.as_json()) for r in results.records])):
             _report(line, json.loads(part), told["command"])
+        for note in by_node(turns, results.notes):
+            line.say("said", text=note)
         if problem:
             line.say("error", message=problem)
             break
@@ -56,12 +57,10 @@ def _serve() -> None:
     team.close()
 
 
-def _report(line: Reporter, part: dict[str, Any], command: str) -> None:
-    for values in part["records"]:
+def _report(line: Reporter, part: list[dict[str, Any]], command: str) -> None:
+    for values in part:
         values["command"] = command
         line.say("record", record={f.name: values.get(f.name, {}) for f in fields(Record)})
-    for note in part["notes"]:
-        line.say("said", text=note)
 
 
 def _request(values: dict[str, Any]) -> Request:

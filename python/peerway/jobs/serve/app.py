@@ -116,6 +116,7 @@ async def _beside(state: State, work: bool, slurm: bool, mail: Mail | None) -> A
 def _ask_slurm(monitor: Monitor, stop: threading.Event) -> None:
     """Ask now and then; what fails is reported once, until it works again."""
     told, scripts = "", Scripts()
+    monitor.jobs.slurm_told = 0
     while True:
         try:
             sync.once(monitor.jobs, scripts)

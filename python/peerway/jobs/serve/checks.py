@@ -33,7 +33,7 @@ def database(base: sqlite3.Connection) -> Finding:
     if said != "ok":
         advice = "stop the server and restore jobs.db from its last backup (docs/jobs/server.md)"
         return Finding("database", "broken", f"jobs.db: {said}", advice)
-    count, waiting = base.execute("SELECT count(*), sum(judged = 0) FROM jobs").fetchone()
+    count, waiting = base.execute("SELECT count(*), sum(judged <= 0) FROM jobs").fetchone()
     return Finding("database", "ok", f"{count:,} runs, {waiting or 0:,} of them not judged yet")
 
 

@@ -14,8 +14,9 @@ case $SLURM_JOB_ID$SLURM_JOB_UID in ''|*[!0-9]*) exit 0 ;; esac
 [ -n "$SLURM_JOB_WORK_DIR" ] && [ "$SLURM_JOB_UID" -gt 0 ] || exit 0
 
 if [ "$1" != write ]; then
-  # Slurm ends what is left of an epilog's session, and waits for who has its output.
-  setsid sh -c '"$0" write 2>&1 | logger -t peerway-jobs-summary' "$0" </dev/null >/dev/null 2>&1 &
+  # Slurm waits for who has an epilog's output, and then ends what is left of its process group, at once. So this
+  # waits until the rest has left that group: what it reads here ends when that process has let go of it.
+  : "$(setsid sh -c 'exec >/dev/null 2>&1; "$0" write 2>&1 | logger -t peerway-jobs-summary' "$0" </dev/null 2>&1 &)"
   exit 0
 fi
 

@@ -35,6 +35,8 @@ class JobStore:
         self.writer = opened(path)
         bring_up(self.writer, VERSIONS)
         self.newest: dict[str, int] = {}  # node -> the time of its newest batch since the server began
+        # When Slurm was last asked and told all since the server began; None where it is not asked at all.
+        self.slurm_told: float | None = None
         self._sizes: tuple[float, dict[str, dict[str, Any]]] = (0.0, {})  # of nodes, and when Slurm told them
         self._local = threading.local()
         self._readers: dict[threading.Thread, sqlite3.Connection] = {}

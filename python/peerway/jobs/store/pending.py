@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from peerway.jobs.store.runs import Run, of_row
+from peerway.jobs.agent.slurm import expand_hosts
+from peerway.jobs.store.runs import ANEW, Run, of_row
 
 if TYPE_CHECKING:
     from peerway.jobs.store.jobs import JobStore
@@ -16,8 +18,9 @@ EVERY, SETTLE = 30, 6
 # A verdict on a run that goes on reads all its samples. It is made anew once the run is so much longer: of a
 # long one that changes little in five minutes, and all verdicts on a run together cost a few times the last.
 LONGER = 1 / 20
-# Seconds that a verdict waits for agents that are behind, as all are when the server was away.
+# Seconds that a verdict waits for agents that are behind, as all are when the server was away, and for Slurm.
 HOLD = 3600
+_ALIVE_MS = 2 * 3_600_000  # an agent tells its node's facts at least once an hour
 _OLDEST = 14 * 86_400  # seconds; what ended before is judged no more
 _MOST = 200  # at once
 
@@ -44,7 +47,8 @@ def due(store: JobStore, now: float) -> list[Run]:
     found: list[Run] = []
     for row in rows:
         run = of_row(row)
-        if run.ended is None or now >= run.ended + HOLD or not behind(store, run, store.newest):
+        told = not behind(store, run, store.newest) and not _only_agents_told(store, run)
+        if run.ended is None or now >= run.ended + HOLD or told:
             found.append(run)
             if len(found) == _MOST:
                 break
@@ -57,17 +61,30 @@ def is_final(store: JobStore, run: Run) -> bool:
 
 
 def behind(store: JobStore, run: Run, newest: Mapping[str, int]) -> bool:
-    """Whether an agent of an ended run has yet to tell of its last moments."""
+    """Whether an agent of an ended run has yet to tell of its last moments. One that has told nothing of the
+    run counts, too, if it was there not long before the end.
+    """
     ended = int((run.ended or 0) * 1000)
-    nodes = {part["node"] for part in store.intervals(run)}
+    rows = store.reader.execute(
+        "SELECT node FROM nodes WHERE told > ? AND node IN (SELECT value FROM json_each(?))",
+        (ended - _ALIVE_MS, json.dumps(sorted(expand_hosts(run.node_list)))),
+    )
+    nodes = {part["node"] for part in store.intervals(run)} | {row["node"] for row in rows}
     return any(newest.get(node, 0) < ended for node in nodes)
 
 
+def _only_agents_told(store: JobStore, run: Run) -> bool:
+    """Whether Slurm is yet to be asked of a run that ended: it knows the job's name and what the job had."""
+    return run.state == "ENDED" and store.slurm_told is not None and store.slurm_told < (run.ended or 0)
+
+
 def judge_again(base: sqlite3.Connection, node: str, first_ms: int, last_ms: int) -> None:
-    """Runs that were on a node in this time, ended and are judged: their samples have come only now."""
+    """Runs that were on a node in this time and ended: their samples have come only now. Also those that are
+    not judged yet: they may be about to be.
+    """
     base.execute(
-        "UPDATE jobs SET judged = 0 "
-        "WHERE judged > 0 AND started <= :last / 1000.0 AND ended >= :first / 1000.0 "
+        f"UPDATE jobs SET judged = {ANEW} "
+        "WHERE started <= :last / 1000.0 AND ended >= :first / 1000.0 "
         "AND job IN (SELECT job FROM intervals WHERE node = :node AND step IS NULL AND start <= :last "
         "AND coalesce(end, :last) >= :first)",
         {"node": node, "first": first_ms, "last": last_ms},

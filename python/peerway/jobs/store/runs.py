@@ -69,13 +69,16 @@ class Run:
     idle_gpu_hours: float = 0
     freed_core_hours: float = 0
     freed_gpu_hours: float = 0
-    judged: float = 0
+    judged: float = 0  # when; 0 or less: not since something changed
 
     def elapsed(self, now: float) -> float:
         """The seconds that it has run."""
         return max(0.0, (self.ended or now) - self.started) if self.started else 0.0
 
 
+# What `judged` becomes of a run that is to be judged anew. Each cause takes one off, so that a verdict that
+# was being made meanwhile sees that it is not the last word (verdicts.py).
+ANEW = "min(judged, 0) - 1"
 COLUMNS = tuple(each.name for each in fields(Run))
 FROM_SLURM = COLUMNS[2 : COLUMNS.index("verdict")]
 _JSON = ("steps",)
@@ -116,7 +119,7 @@ def put_run(base: sqlite3.Connection, run: Run) -> None:
     # A verdict on a run that went on is none on how it ended, also when that is told long after.
     sets += (
         ", judged = CASE WHEN ended IS excluded.ended AND state IS excluded.state "
-        "AND nodes >= excluded.nodes THEN judged ELSE 0 END"
+        f"AND nodes >= excluded.nodes THEN judged ELSE {ANEW} END"
     )
     values = row_of(run)
     base.execute(

@@ -18,7 +18,9 @@ def keep_rules(store: JobStore, rules: RuleSet, by: str, now: float) -> None:
 
 
 def keep(store: JobStore, run: Run, verdict: Verdict, now: float) -> None:
-    """Keep a verdict: the evidence as a whole, and what lists and sums need beside the jobs."""
+    """Keep a verdict: the evidence as a whole, and what lists and sums need beside the jobs. If something
+    came since `run` was read, the run is still to be judged anew.
+    """
     body = json.dumps(verdict.body(), separators=(",", ":"))
     with store.lock, transaction(store.writer) as base:
         base.execute(
@@ -29,7 +31,8 @@ def keep(store: JobStore, run: Run, verdict: Verdict, now: float) -> None:
             "UPDATE jobs SET verdict = :state, tag = :tag, severity = :severity, cpu_efficiency = :cpu, "
             "gpu_efficiency = :gpu, memory_efficiency = :memory, idle_core_hours = :idle_cores, "
             "idle_gpu_hours = :idle_gpus, freed_core_hours = :freed_cores, freed_gpu_hours = :freed_gpus, "
-            "judged = :now WHERE job = :job AND restart = :restart",
+            "judged = CASE WHEN judged = :seen THEN :now ELSE judged END "
+            "WHERE job = :job AND restart = :restart",
             _columns(run, verdict, now),
         )
 
@@ -51,6 +54,7 @@ def _columns(run: Run, verdict: Verdict, now: float) -> dict[str, Any]:
         "freed_cores": verdict.freed_core_hours,
         "freed_gpus": verdict.freed_gpu_hours,
         "now": now,
+        "seen": run.judged,
     }
 
 

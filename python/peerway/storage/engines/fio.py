@@ -31,6 +31,8 @@ class Fio:
 
     def run(self, operation: str, job: Job) -> Outcome:
         """Do it. Raises OperationFailed."""
+        if job.together:
+            job.together()
         before = getrusage(RUSAGE_CHILDREN).ru_inblock
         status, out, err = finished(command(operation, job), job.limit_s, f"fio {operation}")
         fetched = (
@@ -73,12 +75,12 @@ def command(operation: str, job: Job) -> list[str]:
     ]
     if operation == "write":
         words += ["--refill_buffers=0", "--scramble_buffers=1", "--fsync_on_close=0"]
-    if operation == "write" and f.mode == "fsync":
+    if operation == "write" and f.fsync:
         words += ["--end_fsync=1"]
-    if operation == "random_write" and f.mode == "fsync":
+    if operation == "random_write" and f.fsync:
         words += ["--fdatasync=1"]
     for stream in range(f.streams):
-        number, start = (0, stream * f.size) if f.shared else (stream, 0)
+        number, start = (0, (job.first + stream) * f.size) if f.shared else (stream, 0)
         words += [
             f"--name=s{stream}",
             f"--filename={_escaped(f'{job.path}.{number}')}",

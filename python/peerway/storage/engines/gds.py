@@ -39,6 +39,8 @@ class Gds:
 
     def run(self, operation: str, job: Job) -> Outcome:
         """Do it. Raises OperationFailed."""
+        if job.together:
+            job.together()
         asked = json.dumps(
             {
                 "setting": self.setting,
@@ -57,4 +59,5 @@ class Gds:
 
 
 def _files(job: Job) -> dict[str, object]:
-    return {name: value for name, value in asdict(job.files).items() if name != "tests"}
+    files = {name: value for name, value in asdict(job.files).items() if name != "tests"}
+    return {**files, "first": job.first}

@@ -37,7 +37,10 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
         for _ in range(streams)
     ]
     names = [f"{asked['path']}.{0 if shared else stream}" for stream in range(streams)]
-    starts = [stream * size if shared else 0 for stream in range(streams)]
+    starts = [(asked["first"] + stream) * size if shared else 0 for stream in range(streams)]
+    if write:  # without cutting off what other nodes write to it
+        for name in names:
+            os.close(os.open(name, os.O_WRONLY | os.O_CREAT, 0o600))
     ends = [0.0] * streams
     begun: list[tuple[os.times_result, int | None, float]] = []
 
@@ -91,7 +94,7 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
 def _cufile(buffer: Any, name: str, start: int, block: int, write: bool, together: threading.Barrier) -> None:
     import kvikio  # type: ignore[import-not-found, unused-ignore]
 
-    flags = ("r+" if os.path.exists(name) else "w") if write else "r"  # noqa: PTH110
+    flags = "r+" if write else "r"
     with kvikio.CuFile(name, flags) as file:
         together.wait()
         for at in range(0, buffer.size, block):

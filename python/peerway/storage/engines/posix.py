@@ -29,7 +29,7 @@ class Posix:
                 "random", job.limit_s, **words, write=operation == "random_write", count=job.count
             )
         else:
-            answer = operate(operation, job.limit_s, **words)
+            answer = operate(operation, job.limit_s, job.together, **words)
         return Outcome(
             answer["ns"],
             answer["cpu_us"],
