@@ -195,6 +195,14 @@ prog.c:10:23: error: 'b' is on neither side of this gmove
       |                       ^
 """,
     ),
+    "a gmove in of what nobody else has": (
+        in_main("#pragma xmp gmove in", "  a[0][:] = 1;"),
+        """\
+prog.c:11:13: error: expected an array on the right of gmove in
+   11 |   a[0][:] = 1;
+      |             ^
+""",
+    ),
     "a gmove before the template is fixed": (
         OPEN + "#pragma xmp gmove\n  c[:] = a[:];\n" + FIXED,
         """\
@@ -514,6 +522,16 @@ def test_a_sum_of_thousands_of_terms_is_compiled(tmp_path: Path) -> None:
     result = compiled(tmp_path, in_main(f"  c[0] = {terms};"))
     assert (result.status, result.errors) == (0, "")
     assert result.text.count("a[0][0]") == 3000
+
+
+def test_gmove_in_of_other_nodes_gpus_is_refused_with_another_compiler(tmp_path: Path) -> None:
+    source = in_main("#pragma xmp gmove in acc(b)", "  a[0][:] = b[1][:];")
+    result = compiled(tmp_path, source, "--openacc-backend=gcc", "--emit")
+    assert result.status == 1
+    assert result.errors.startswith(
+        "prog.c:10:13: error: gmove in with acc of 'b' is not supported with another OpenACC compiler; "
+        "update 'b' on the host, and move that\n"
+    )
 
 
 def test_update_of_a_part_of_a_distributed_array_is_refused_with_another_compiler(tmp_path: Path) -> None:

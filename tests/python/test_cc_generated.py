@@ -179,6 +179,17 @@ def test_sections_become_gmove(tmp_path: Path) -> None:
     assert "{{3, 2, 1, 0}, {0, N, 1, 0}}" in text
 
 
+def test_gmove_in_and_out_say_who_is_reached_and_what_may_be_written_unseen(tmp_path: Path) -> None:
+    lines = ["#pragma xmp gmove in", "  c[:] = a[0][:];", "#pragma xmp gmove out acc", "  b[0][:] = c[:];"]
+    text = generated(tmp_path, in_main(*lines))
+    assert "pwx_gmove(PWX_IN, &(const pwx_section){.base = (void *)c" in text
+    assert "pwx_gmove(PWX_OUT_TO_GPUS, &(const pwx_section){.array = &b__x" in text
+    assert "pwx_array_watch(&a__x, 1);" in text
+    assert "pwx_array_watch(&b__x, 2);" in text
+    assert "{ pwx_gmove_one_sided(); pwx_unit_add(&pwx__unit); }" in text
+    assert "one_sided" not in generated(tmp_path, in_main("#pragma xmp gmove", "  c[:] = a[0][:];"))
+
+
 def test_a_coarray_loses_its_mark_and_its_transfers_become_calls(tmp_path: Path) -> None:
     text = generated(tmp_path, "int x[4]:[*], s;\nint main(void) {\n  x[0:2]:[1] = s;\n  s = x[1]:[0];\n}\n")
     assert "int x[4], s;" in text

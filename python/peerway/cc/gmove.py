@@ -22,6 +22,12 @@ from peerway.cc.tokens import Span
 from peerway.cc.unit import Unit
 
 _MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}
+_GPU_MODES = {"in": "PWX_IN_FROM_GPUS", "out": "PWX_OUT_TO_GPUS"}
+_SAID = {
+    "collective": "all nodes of both sides send and receive",
+    "in": "executing nodes get their elements of the left side from the owners, which need not come by",
+    "out": "executing nodes put their elements of the right side to the owners, which need not come by",
+}
 
 
 def gmove(unit: Unit, made: d.Gmove) -> None:
@@ -36,9 +42,9 @@ def gmove(unit: Unit, made: d.Gmove) -> None:
     right_array = None
     scalar = _scalar(unit, right_side)
     if scalar is not None:
-        if made.mode != "collective":
+        if made.mode == "in":
             place = unit.text.place(right_side[0].start, right_side[-1].end)
-            raise Refused(place, f"expected an array on the right of gmove {made.mode}")
+            raise Refused(place, "expected an array on the right of gmove in")
         kind = element(left_array) if left_array else left.name + "[0]" * len(left_variable.sizes)
         name = unit.new_name("value")
         opened = f"{{ __typeof__({kind}) {name} = {scalar}; "
@@ -49,14 +55,33 @@ def gmove(unit: Unit, made: d.Gmove) -> None:
         _check_fixed(unit, made, right, right_array)
         _same_rank(unit, left, left_variable, right, right_variable)
         source = run_time_section(unit, right, right_variable, right_array)
-    call = f"{opened}pwx_gmove({_MODES[made.mode]}, {target}, {source}, {where(made)}); }}"
+    on_device = _on_device(unit, made, [left_array, right_array]) if made.accelerator else []
+    mode = _mode(unit, made, left_array if made.mode == "out" else right_array, on_device)
+    call = f"{opened}pwx_gmove({mode}, {target}, {source}, {where(made)}); }}"
     if made.accelerator:
-        call = through_host(unit, made, _on_device(unit, made, [left_array, right_array]), call)
+        call = through_host(unit, made, on_device, call)
     if "\n" in call:  # an OpenACC compiler's directives
         call += f"\n#line {unit.text.place(statement.start).line} {quoted(unit.file)}\n"
     newlines = unit.text.text.count("\n", statement.start, statement.end)
     unit.edits.replace(statement.start, statement.end, call + "\n" * newlines)
-    unit.explain(made, f"gmove: {unit.text.text[statement.start : statement.end]}")
+    unit.explain(made, f"gmove: {unit.text.text[statement.start : statement.end]} {_SAID[made.mode]}")
+
+
+def _mode(unit: Unit, made: d.Gmove, far: DistributedArray | None, on_device: list[DistributedArray]) -> str:
+    """How it is done. `far` is the side whose owners may not execute it."""
+    if made.mode == "collective":
+        return _MODES[made.mode]
+    unit.one_sided = True
+    if far not in on_device:
+        return _MODES[made.mode]
+    if unit.acc_left:
+        name = far.name if far else ""
+        message = (
+            f"gmove {made.mode} with acc of '{name}' is not supported with another OpenACC compiler; "
+            f"update '{name}' on the host, and move that"
+        )
+        raise Refused(made.place, message)
+    return _GPU_MODES[made.mode]
 
 
 def _on_device(unit: Unit, made: d.Gmove, sides: list[DistributedArray | None]) -> list[DistributedArray]:

@@ -227,12 +227,13 @@ def _set_up(unit: Unit) -> None:
     top = [*includes, here, *unit.top]
     unit.edits.before(start, "\n".join(top) + f"\n#line {line} {quoted(unit.file)}\n")
     unit.setup += unit.setup_last
-    if unit.setup or unit.kernel_names:
+    if unit.setup or unit.kernel_names or unit.one_sided:
         kernels = ", ".join(f"&{name}" for name in unit.kernel_names)
         listed = f"static pwx_kernel *const pwx__kernels[] = {{{kernels}, 0}};"
+        add = ("pwx_gmove_one_sided(); " if unit.one_sided else "") + "pwx_unit_add(&pwx__unit);"
         unit.ending = "\n".join([
             "", "static void pwx__set_up(void) {", *("  " + line for line in unit.setup), "}",
             *([listed] if kernels else []),
             f"static pwx_unit pwx__unit = {{pwx__set_up, 0, {'pwx__kernels' if kernels else '0'}}};",
-            "__attribute__((constructor)) static void pwx__add(void) { pwx_unit_add(&pwx__unit); }", "",
+            f"__attribute__((constructor)) static void pwx__add(void) {{ {add} }}", "",
         ])  # fmt: skip

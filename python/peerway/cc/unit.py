@@ -92,6 +92,7 @@ class Unit:
         self.kernels: list[Callable[[], None]] = []  # what generates them, once all directives are known
         self.kernel_names: list[str] = []  # that were generated
         self.on_gpu = False
+        self.one_sided = False  # a gmove in or out reaches arrays of nodes that do not come by
         self.left_regions: list[Range] = []  # compute constructs that another compiler makes code of
         self.acc_left = False  # directives of acc are another compiler's
         self.placed: set[int] = set()
