@@ -40,9 +40,9 @@ def reduction(unit: Unit, made: d.Reduction) -> None:
 def through_host(unit: Unit, made: d.Directive, arrays: list[DistributedArray], call: str) -> str:
     """A call with acc that is done on the host: the arrays come from the GPU before and go back behind."""
     if unit.acc_left:
-        sections = [f"{array.name}__b[0:pwx_memory_bytes({array.address})]" for array in arrays]
+        sections = [f"{array.symbol}__b[0:pwx_memory_bytes({array.address})]" for array in arrays]
         opened = " ".join(
-            f"__attribute__((unused)) char *const {array.name}__b = pwx_memory({array.address}); "
+            f"__attribute__((unused)) char *const {array.symbol}__b = pwx_memory({array.address}); "
             f"pwx_written({array.address});"
             for array in arrays
         )

@@ -10,13 +10,15 @@ from peerway.cc.mapping import DistributedArray
 from peerway.cc.sections import (
     Section,
     assignment,
+    named,
     remaining,
     run_time_section,
     section,
+    sizes_for,
     statement_behind,
     variable_of,
 )
-from peerway.cc.shapes import element, sizes_of
+from peerway.cc.shapes import element
 from peerway.cc.source import Variable
 from peerway.cc.tokens import Span
 from peerway.cc.unit import Unit
@@ -113,8 +115,9 @@ def _whole(unit: Unit, spans: list[Span]) -> tuple[Section, Variable, Distribute
 def _scalar(unit: Unit, spans: list[Span]) -> str | None:
     """The text of a right side that no distributed array and no section is in."""
     text = unit.text.text[spans[0].start : spans[-1].end]
-    for span in spans:
-        variable = unit.syntax.variable(span.text, unit.file, span.start) if span.kind == "name" else None
+    for number, span in enumerate(spans):
+        name = named(spans, number)[0]
+        variable = unit.syntax.variable(name, unit.file, span.start) if span.kind == "name" else None
         if variable and unit.scopes.of_variable(variable):
             return None
     if spans[0].kind == "name":
@@ -156,7 +159,8 @@ def array_on(unit: Unit, made: d.ArrayOn) -> None:
         raise Refused(place, "array assignment to a cyclic array is not supported yet")
     loops, subscripts = _loops(unit, left, variable, array)
     counters = [name for name, _text in loops]
-    target = f"{left.name}{''.join(f'[{one}]' for one in subscripts)}"
+    name = left.name if variable.pointee is not None else array.symbol
+    target = f"{name}{''.join(f'[{one}]' for one in subscripts)}"
     value = _elementwise(unit, right_side, counters, left)
     text = f"pwx_written({array.address}); "
     text += "".join(header for _name, header in loops) + f"{target} = {value};"
@@ -172,7 +176,7 @@ def _loops(
     """A loop for each section of the left side, counting its elements, and the left side's subscripts."""
     loops = []
     subscripts = []
-    sizes = sizes_of(unit, variable)
+    sizes = sizes_for(unit, variable, array)
     dimensions = left.dimensions
     if len(dimensions) != len(sizes):
         place = unit.text.place(left.range.start, left.range.end)
@@ -212,7 +216,8 @@ def _elementwise(unit: Unit, spans: list[Span], counters: list[str], left: Secti
     while at < len(spans):
         span = spans[at]
         out += text[end_before : span.start]
-        variable = unit.syntax.variable(span.text, unit.file, span.start) if span.kind == "name" else None
+        name = named(spans, at)[0]
+        variable = unit.syntax.variable(name, unit.file, span.start) if span.kind == "name" else None
         if variable is None or not variable.sizes:
             out += span.text
             end_before = span.end
@@ -237,7 +242,7 @@ def _element(unit: Unit, found: Section, variable: Variable, counters: list[str]
     array = unit.scopes.of_variable(variable)
     if array:
         unit.needed.append((array, found.range.start))
-    parts = found.name
+    parts = array.symbol if array and array.variable and array.variable.pointee is None else found.name
     rest = iter(counters)
     for dimension in found.dimensions:
         if dimension.index is not None:

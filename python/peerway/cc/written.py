@@ -15,7 +15,7 @@ from peerway.cc.descriptors import Described
 from peerway.cc.diagnostics import Refused
 from peerway.cc.flow import Flow
 from peerway.cc.mapping import DistributedArray
-from peerway.cc.sections import assignment, statement_behind
+from peerway.cc.sections import assignment, named, statement_behind
 from peerway.cc.source import Function, Range, Statement, Use, Variable
 from peerway.cc.unit import Unit, Written
 
@@ -141,7 +141,7 @@ class _Finder:
     def _put(self, made: d.Gmove) -> None:
         """What is at the left of gmove out is written where its owners do not come by."""
         left, _right = assignment(self.unit.text, statement_behind(self.unit.text, made.end))
-        variable = self.unit.syntax.variable(left[0].text, made.file, made.start)
+        variable = self.unit.syntax.variable(named(left, 0)[0], made.file, made.start)
         array = self.unit.scopes.of_variable(variable) if variable else None
         if array:
             self._lose(array, made.start, "a gmove out writes it")
