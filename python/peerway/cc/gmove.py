@@ -7,6 +7,7 @@ from peerway.cc.communicate import through_host
 from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.generated import quoted, where
 from peerway.cc.mapping import DistributedArray
+from peerway.cc.paths import Transfer
 from peerway.cc.sections import (
     Section,
     assignment,
@@ -25,6 +26,7 @@ from peerway.cc.unit import Unit
 
 _MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}
 _GPU_MODES = {"in": "PWX_IN_FROM_GPUS", "out": "PWX_OUT_TO_GPUS"}
+_SENT = {"collective": ("messages", "put"), "in": ("gets", "get"), "out": ("puts", "put")}
 _SAID = {
     "collective": "all nodes of both sides send and receive",
     "in": "executing nodes get their elements of the left side from the owners, which need not come by",
@@ -67,6 +69,9 @@ def gmove(unit: Unit, made: d.Gmove) -> None:
     newlines = unit.text.text.count("\n", statement.start, statement.end)
     unit.edits.replace(statement.start, statement.end, call + "\n" * newlines)
     unit.explain(made, f"gmove: {unit.text.text[statement.start : statement.end]} {_SAID[made.mode]}")
+    what, op = _SENT[made.mode]
+    on_gpu = mode in _GPU_MODES.values()
+    unit.communicates(made, f"gmove {made.mode}", Transfer(what, op, on_gpu=on_gpu))
 
 
 def _mode(unit: Unit, made: d.Gmove, far: DistributedArray | None, on_device: list[DistributedArray]) -> str:

@@ -253,6 +253,7 @@ class Syntax:
             spelling=" ".join(word for word in kind.spelling.split() if word not in ("const", "volatile")),
             pointee=pointee,
             bytes=max(-1, cursor.type.get_size()),
+            element_bytes=max(0, kind.get_size()),
         )
         self._variables.setdefault(cursor.hash, []).append((cursor, variable))
         self._cursors[id(variable)] = cursor

@@ -25,6 +25,7 @@ from peerway.cc import (
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Diagnostics, Refused
 from peerway.cc.generated import quoted
+from peerway.cc.paths import Communication
 from peerway.cc.preprocess import Texts, active
 from peerway.cc.sections import hidden
 from peerway.cc.syntax import Syntax
@@ -66,6 +67,7 @@ class Translated:
 
     text: str
     explained: list[tuple[int, str]]
+    communications: list[tuple[int, Communication]]
     has_main: bool
 
 
@@ -117,7 +119,7 @@ def translate(
         raise HasErrors
     _set_up(unit)
     has_main = any(function.name == "main" for function in syntax.functions)
-    return Translated(unit.finish(), unit.explained, has_main)
+    return Translated(unit.finish(), unit.explained, unit.communications, has_main)
 
 
 def _executable(unit: Unit) -> None:
