@@ -13,6 +13,7 @@
 #include "xacc/on_device.h"
 #include "xacc/present.h"
 #include "xacc/program.h"
+#include "xacc/reach.h"
 
 namespace pwx {
 namespace {
@@ -110,6 +111,8 @@ void allocate(pwx_array& a) {
   auto state = std::unique_ptr<pwx_array_state>(new pwx_array_state{++ids, a, std::move(memory), bytes});
   a.state = state.get();
   state->watch = a.watch;
+  state->common_id = common_id(a);
+  if (member) publish(state->common_id, state->memory);
   state->shape.state = a.state;
   states().emplace(a.origin, std::move(state));
 }
@@ -202,6 +205,7 @@ void free_everything() {
   free_kernels();
   free_queues();
   free_coarrays();
+  free_key_table();
   free_locks();
   states().clear();
 }
@@ -255,6 +259,7 @@ void pwx_array_free(pwx_array* a) {
   pwx::guarded(&nowhere, [&] {
     pwx::forget_halos_of(a->state->id);
     pwx::forget_present(a->state->memory.address());
+    pwx::withdraw(a->state->common_id);
     ++pwx::freed_count;
     auto& states = pwx::states();
     const auto [first, last] = states.equal_range(a->origin);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "xacc/bounce.h"
 #include "xacc/coarrays_on_gpus.h"
 #include "xacc/collective.h"
 #include "xacc/everywhere.h"
@@ -31,57 +32,28 @@ std::vector<std::unique_ptr<pwx_coarray_state>>& coarrays() {
   return all;
 }
 
-/// Room in registered memory for what is on its way, between program memory and other images.
-class Bounce {
- public:
-  /// What was taken before stays until it is flushed, which this does where there is no room left.
-  peerway::Span<pw_region> take(size_t bytes) {
-    if (!memory_ || used_ + bytes > memory_->bytes()) {
-      if (memory_) check(program().context.flush());
-      used_ = 0;
-      if (!memory_ || bytes > memory_->bytes())
-        memory_ = program().context.allocate(peerway::host, std::max<size_t>(bytes, size_t{1} << 20));
-    }
-    const size_t at = used_;
-    used_ += (bytes + 63) / 64 * 64;
-    return memory_->span(at, bytes);
-  }
-  [[nodiscard]] std::byte* at(const peerway::Span<pw_region>& span) const {
-    return static_cast<std::byte*>(memory_->address()) + span.offset;
-  }
-  void free() { memory_.reset(); }
-
- private:
-  std::optional<peerway::Region> memory_;
-  size_t used_ = 0;
-};
-Bounce& bounce() {
-  static auto& one = *new Bounce;  // outlives atexit
-  return one;
-}
-
-struct Sides {
+struct Ends {
   Laid there, here;
 };
 
 /// `section` of the coarray at `image` and `other` in this image's memory. Throws Failure where they do not
 /// fit.
-Sides sides_of(const pwx_coarray& x, long image, const pwx_triplet* section, const pwx_section& other) {
+Ends sides_of(const pwx_coarray& x, long image, const pwx_triplet* section, const pwx_section& other) {
   if (x.state == nullptr) refuse("coarray ", x.name == nullptr ? "" : x.name, " is not allocated");
   if (image < 0 || image >= program().size())
     refuse("image ", image, " of coarray ", x.name, "; there are images 0 to ", program().size() - 1);
   if (other.array != nullptr)
     refuse("coarray ", x.name, " together with the distributed array ", other.array->name,
            " is not supported yet; copy by a local array");
-  Sides sides{laid_out(x.ndims, x.size, x.element_bytes, section, x.name),
-              laid_out(other.ndims, other.extent, other.element_bytes, other.dim, "a local array")};
+  Ends sides{laid_out(x.ndims, x.size, x.element_bytes, section, x.name),
+             laid_out(other.ndims, other.extent, other.element_bytes, other.dim, "a local array")};
   if (sides.here.element_bytes != x.element_bytes)
     refuse("elements of ", x.element_bytes, " bytes in coarray ", x.name, " and of ", other.element_bytes,
            " on the other side; both must have one type");
   return sides;
 }
 
-void same_counts(const pwx_coarray& x, const Sides& sides) {
+void same_counts(const pwx_coarray& x, const Ends& sides) {
   if (sides.there.counts != sides.here.counts)
     refuse(sides.there.elements(), " elements of coarray ", x.name, " and ", sides.here.elements(),
            " on the other side; the sections must have the same dimensions and lengths");
@@ -109,7 +81,7 @@ Local local_on_gpu(const pwx_section& other, Laid laid) {
 
 void put(const pwx_coarray& to, long image, const pwx_triplet* section, const pwx_section& other,
          int places) {
-  const Sides sides = sides_of(to, image, section, other);
+  const Ends sides = sides_of(to, image, section, other);
   const bool scalar = sides.here.counts.empty() && !sides.there.counts.empty();
   if (!scalar) same_counts(to, sides);
   const size_t bytes = sides.there.elements() * to.element_bytes;
@@ -137,7 +109,7 @@ void put(const pwx_coarray& to, long image, const pwx_triplet* section, const pw
 
 void get(const pwx_section& other, const pwx_coarray& from, long image, const pwx_triplet* section,
          int places) {
-  const Sides sides = sides_of(from, image, section, other);
+  const Ends sides = sides_of(from, image, section, other);
   const bool scalar = sides.there.counts.empty() && !sides.here.counts.empty();
   if (!scalar) same_counts(from, sides);
   const size_t bytes = sides.there.elements() * from.element_bytes;

@@ -8,6 +8,7 @@
 #include "xacc/gpu.h"
 #include "xacc/halos.h"
 #include "xacc/program.h"
+#include "xacc/reach.h"
 
 uint64_t pwx_generation = 1;
 
@@ -119,6 +120,7 @@ Present& make_present(const pwx_data& data) {
     Present one{static_cast<std::byte*>(state.memory.address()), state.bytes, nullptr};
     one.region.emplace(program().context.allocate(peerway::cuda(gpu.ordinal), state.memory.bytes()));
     one.device = static_cast<std::byte*>(one.region->address());
+    if (state.common_id != 0) publish(one.published = id_on_gpus(state.common_id), *one.region);
     return added(std::move(one));
   }
   if (data.bytes == 0) refuse("the size of ", data.name, " is not known here; give a section, as [0:n]");
@@ -158,6 +160,7 @@ void present_outside(const pwx_array& a, void* device) {
 
 void remove_present(Present& one) {
   const Gpu& gpu = the_gpu();
+  withdraw(one.published);
   if (one.region) {
     wait_for_all();
     forget_halos_of_present(one.id);

@@ -4,7 +4,9 @@
 #include <numeric>
 
 #include "xacc/arrays.h"
+#include "xacc/collective.h"
 #include "xacc/failure.h"
+#include "xacc/reach.h"
 #include "xacc/threads.h"
 
 namespace pwx {
@@ -78,8 +80,11 @@ void pwx_begin(int* /*argc*/, char*** /*argv*/) {
   static const pwx_where start{"start", 0};
   pwx::guarded(&start, [] {
     pwx::program();
+    pwx::make_key_table();
     for (const pwx_unit* unit = pwx::units; unit != nullptr; unit = unit->next)
       if (unit->set_up != nullptr) unit->set_up();
+    if (pwx::arrays_are_reached())
+      pwx::barrier(pwx::program(), pwx::program().all());  // arrays of files are there
   });
 }
 

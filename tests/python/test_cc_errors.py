@@ -20,6 +20,7 @@ int main(void) {
   double c[8];
 """  # seven lines
 FIXED = "#pragma xmp template_fix t[8]\n  return 0;\n}\n"
+FIELD = "struct field { int n; double v[N], *p; } s, many[2];\n"
 
 ERRORS = {
     "an unknown directive": (
@@ -46,12 +47,130 @@ prog.c:10:33: error: 1 width of expand for 2 dimensions
       |                                 ^~~~~~
 """,
     ),
-    "an alignment of a member": (
-        MAPPED + "static struct { double v[N]; } s;\n#pragma xmp align s.v[i] with t[i][*]\n",
+    "an alignment of a member that there is not": (
+        MAPPED + FIELD + "#pragma xmp align s.w[i] with t[i][*]\n",
         """\
-prog.c:10:20: error: members of structs cannot be aligned yet; align an array of structs
+prog.c:10:19: error: 's' has no member 'w'
+   10 | #pragma xmp align s.w[i] with t[i][*]
+      |                   ^~~
+prog.c:9:42: note: 's' is declared here
+    9 | struct field { int n; double v[N], *p; } s, many[2];
+      |                                          ^
+""",
+    ),
+    "an alignment of a member of an array": (
+        MAPPED + FIELD + "#pragma xmp align many.v[i] with t[i][*]\n",
+        """\
+prog.c:10:19: error: 'many' is an array, whose members have no mapping; name a struct
+   10 | #pragma xmp align many.v[i] with t[i][*]
+      |                   ^~~~~~
+prog.c:9:45: note: 'many' is declared here
+    9 | struct field { int n; double v[N], *p; } s, many[2];
+      |                                             ^~~~~~~
+""",
+    ),
+    "an alignment of a member behind a pointer": (
+        MAPPED + FIELD + "#pragma xmp align s->v[i] with t[i][*]\n",
+        """\
+prog.c:10:20: error: a member that a pointer leads to has no mapping; name the struct itself, as in s.a
+   10 | #pragma xmp align s->v[i] with t[i][*]
+      |                    ^~
+""",
+    ),
+    "an alignment of a member of a member": (
+        MAPPED + FIELD + "#pragma xmp align s.v.w[i] with t[i][*]\n",
+        """\
+prog.c:10:22: error: only members of a variable can be named, not members of members
+   10 | #pragma xmp align s.v.w[i] with t[i][*]
+      |                      ^
+""",
+    ),
+    "an alignment of a member of nothing": (
+        MAPPED + FIELD + "#pragma xmp align x.v[i] with t[i][*]\n",
+        """\
+prog.c:10:19: error: 'x' is neither a variable nor a struct that has variables here
+   10 | #pragma xmp align x.v[i] with t[i][*]
+      |                   ^~~
+""",
+    ),
+    "an alignment of all structs of a tag of which a function has one": (
+        MAPPED
+        + FIELD
+        + "#pragma xmp align field.v[i] with t[i][*]\n"
+        + "void f(void) {\n"
+        + "  struct field own;\n"
+        + "  own.n = 1;\n"
+        + "}\n",
+        """\
+prog.c:10:19: error: a function has a struct 'field'; align 'own.v' there
+   10 | #pragma xmp align field.v[i] with t[i][*]
+      |                   ^~~~~~~
+prog.c:12:16: note: 'own' is declared here
+   12 |   struct field own;
+      |                ^~~
+""",
+    ),
+    "a copy of a struct that has a distributed array": (
+        MAPPED
+        + FIELD
+        + "#pragma xmp align s.v[i] with t[i][*]\n"
+        + "void f(void) {\n"
+        + "  many[0] = s;\n"
+        + "}\n",
+        """\
+prog.c:12:13: error: 's' is used as a whole, without its array 's.v'
+   12 |   many[0] = s;
+      |             ^
+prog.c:10:19: note: 's.v' is aligned here
    10 | #pragma xmp align s.v[i] with t[i][*]
-      |                    ^
+      |                   ^~~
+""",
+    ),
+    "a distributed array reached by a struct's address": (
+        MAPPED
+        + FIELD
+        + "#pragma xmp align s.v[i] with t[i][*]\n"
+        + "void g(struct field* q) { q->v[0] = 1; }\n"
+        + "void f(void) {\n"
+        + "  g(&s);\n"
+        + "}\n",
+        """\
+prog.c:11:27: error: 's.v' is a distributed array, which the address of 's' does not lead to
+   11 | void g(struct field* q) { q->v[0] = 1; }
+      |                           ^~~~
+prog.c:10:19: note: 's.v' is aligned here
+   10 | #pragma xmp align s.v[i] with t[i][*]
+      |                   ^~~
+""",
+    ),
+    "a member in the text of a macro": (
+        MAPPED
+        + FIELD
+        + "#pragma xmp align s.v[i] with t[i][*]\n"
+        + "#define AT(i) s.v[i]\n"
+        + "void f(void) {\n"
+        + "  AT(1) = 2;\n"
+        + "}\n",
+        """\
+prog.c:13:3: error: 's.v' in the text of a macro is not supported yet
+   13 |   AT(1) = 2;
+      |   ^
+""",
+    ),
+    "a member of a parameter": (
+        MAPPED
+        + "struct one { double v[N]; };\n"
+        + "void f(struct one x) {\n"
+        + "#pragma xmp align x.v[i] with t[i][*]\n"
+        + "  x.v[0] = 1;\n"
+        + "}\n",
+        """\
+prog.c:11:19: error: 'x' is a parameter; the members of a struct that is passed by value have no mapping
+   11 | #pragma xmp align x.v[i] with t[i][*]
+      |                   ^~~
+prog.c:10:19: note: 'x' is declared here
+   10 | void f(struct one x) {
+      |                   ^
 """,
     ),
     "lines with other numbers": (
@@ -193,6 +312,14 @@ prog.c:10:13: note: it is fixed here
 prog.c:10:23: error: 'b' is on neither side of this gmove
    10 | #pragma xmp gmove acc(b)
       |                       ^
+""",
+    ),
+    "a gmove in of what nobody else has": (
+        in_main("#pragma xmp gmove in", "  a[0][:] = 1;"),
+        """\
+prog.c:11:13: error: expected an array on the right of gmove in
+   11 |   a[0][:] = 1;
+      |             ^
 """,
     ),
     "a gmove before the template is fixed": (
@@ -514,6 +641,16 @@ def test_a_sum_of_thousands_of_terms_is_compiled(tmp_path: Path) -> None:
     result = compiled(tmp_path, in_main(f"  c[0] = {terms};"))
     assert (result.status, result.errors) == (0, "")
     assert result.text.count("a[0][0]") == 3000
+
+
+def test_gmove_in_of_other_nodes_gpus_is_refused_with_another_compiler(tmp_path: Path) -> None:
+    source = in_main("#pragma xmp gmove in acc(b)", "  a[0][:] = b[1][:];")
+    result = compiled(tmp_path, source, "--openacc-backend=gcc", "--emit")
+    assert result.status == 1
+    assert result.errors.startswith(
+        "prog.c:10:13: error: gmove in with acc of 'b' is not supported with another OpenACC compiler; "
+        "update 'b' on the host, and move that\n"
+    )
 
 
 def test_update_of_a_part_of_a_distributed_array_is_refused_with_another_compiler(tmp_path: Path) -> None:

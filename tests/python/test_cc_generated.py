@@ -3,9 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cc_programs import MAPPED, compiled, in_main
+from click import ClickException
+
+from peerway.cc import paths
+
+
+@pytest.fixture(autouse=True)
+def _table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A route table for --explain: what two ranks would say, who need not be started for each test."""
+
+    def decided(ops: list[str], shapes: list[str], on_gpu: bool) -> list[dict[str, Any]]:
+        ends = ["host", "cuda"] if on_gpu else ["host"]
+        return [
+            {"source": end, "decision": {
+                "op": op, "shape": shape, "measured": "2026-11-20", "builtin": False, "rows": [
+                    {"from": 1, "to": 1024, "via": f"{end}/small"},
+                    {"from": 1024, "to": None, "via": f"{end}/large"},
+                ]}}
+            for end in ends for op in ops for shape in shapes
+        ]  # fmt: skip
+
+    monkeypatch.setattr(paths, "decided", decided)
+
 
 LOOP = "  for (int i = 0; i < N; i++) a[i][0] = 0;"
 
@@ -160,7 +183,7 @@ def test_scalars_that_a_loop_writes_are_each_threads_own(tmp_path: Path) -> None
 def test_a_loop_that_is_not_shared_among_threads_says_why(tmp_path: Path, directive: str, why: str) -> None:
     source = in_main(directive, "  for (int i = 0; i < N; i++) c[i] = 0;")
     assert "#pragma omp" not in generated(tmp_path, source)
-    cpu, gpu = generated(tmp_path, source, "--explain").splitlines()[-2:]
+    cpu, gpu = generated(tmp_path, source, "--explain").splitlines()[-2:]  # it sends nothing
     assert cpu.endswith(f"one thread, {why}")
     assert gpu.endswith("on a GPU: one thread; data: c")
 
@@ -177,6 +200,17 @@ def test_sections_become_gmove(tmp_path: Path) -> None:
     text = generated(tmp_path, in_main("#pragma xmp gmove", "  a[1:2][:] = b[3:2][0:N];"))
     assert "{{1, 2, 1, 0}, {0, 16, 1, 0}}" in text
     assert "{{3, 2, 1, 0}, {0, N, 1, 0}}" in text
+
+
+def test_gmove_in_and_out_say_who_is_reached_and_what_may_be_written_unseen(tmp_path: Path) -> None:
+    lines = ["#pragma xmp gmove in", "  c[:] = a[0][:];", "#pragma xmp gmove out acc", "  b[0][:] = c[:];"]
+    text = generated(tmp_path, in_main(*lines))
+    assert "pwx_gmove(PWX_IN, &(const pwx_section){.base = (void *)c" in text
+    assert "pwx_gmove(PWX_OUT_TO_GPUS, &(const pwx_section){.array = &b__x" in text
+    assert "pwx_array_watch(&a__x, 1);" in text
+    assert "pwx_array_watch(&b__x, 2);" in text
+    assert "{ pwx_gmove_one_sided(); pwx_unit_add(&pwx__unit); }" in text
+    assert "one_sided" not in generated(tmp_path, in_main("#pragma xmp gmove", "  c[:] = a[0][:];"))
 
 
 def test_a_coarray_loses_its_mark_and_its_transfers_become_calls(tmp_path: Path) -> None:
@@ -198,11 +232,82 @@ def test_explain_says_bounds_halos_and_threads(tmp_path: Path) -> None:
         "prog.c:10: reflect a, one plan, no corners: "
         "a 1 below and 0 above in dimension 0, periodic (block over p); "
         "free when nothing wrote since the last one\n"
+        "prog.c:10: reflect a: halo plan 1: 1 face of 128 B by host/small\n"
         "prog.c:11: loop on t[i][*]: "
         "i from min(N - 1, last owned), i > max(0, first owned - 1) (block over p)\n"
         "prog.c:12: acc parallel loop: threads share i, vectors over j; omp parallel for\n"
         "prog.c:12: kernel main_12__2 on a GPU: x = i x j; data: a, b\n"
+        "note: paths are those between two ranks of this host (costs measured 2026-11-20); see peerway "
+        "explain\n"
     )
+
+
+GRID = """\
+#pragma xmp nodes q[2][2]
+#pragma xmp template g[64][64]
+#pragma xmp distribute g[block][block] onto q
+static double u[64][64][4];
+static float w[64][64];
+#pragma xmp align u[i][j][*] with g[i][j]
+#pragma xmp align w[i][j] with g[i][j]
+#pragma xmp shadow u[1:2][1][0]
+#pragma xmp shadow w[1][1]
+int main(void) {
+  int n = 1;
+  double sum = 0, list[64][64];
+  float got[64][64];
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        # 32 x 32 sites of 32 B: a row is contiguous but for its shadow, a column is not.
+        (
+            ["#pragma xmp reflect (u) orthogonal"],
+            "reflect u: halo plan 1: 1 face of 1 KiB by host/large, 1 face of 2 KiB in blocks of 1 KiB by "
+            "host/large, 2 faces of 1 KiB in blocks of 32 B by host/large",
+        ),
+        (
+            ["#pragma xmp reflect (w) acc", "  n = 2;", "#pragma xmp reflect (w) width(0:1, 0)"],
+            "reflect w: halo plan 1: 2 faces of 128 B by cuda/small, 2 faces of 128 B in blocks of 4 B by "
+            "cuda/small, 4 corners of 4 B by cuda/small",
+        ),
+        (
+            ["#pragma xmp reflect (u) width(1, 0, 0)", "#pragma xmp reflect (w) width(1, 0)"],
+            "reflect u, w: halo plan 1: 2 faces of 1 KiB by host/large, 2 faces of 128 B by host/small",
+        ),
+        (
+            ["#pragma xmp reflect (w) width(n, 0)"],
+            "reflect w: halo plan 1: 2 faces, of a size known at run time, by host/small below 1 KiB or "
+            "host/large",
+        ),
+        (
+            ["#pragma xmp reflect (w)", "  n = 2;", "#pragma xmp reflect (u)"],
+            "reflect u: halo plan 2: 1 face",
+        ),
+        (["#pragma xmp reduction (+:sum)"], "reduction of sum: messages of 8 B by host/small"),
+        (["#pragma xmp reduction (+:sum) acc"], "reduction of sum: messages of 8 B by cuda/small"),
+        (["#pragma xmp bcast (list)"], "bcast of list: messages of 32 KiB by host/large"),
+        (
+            ["#pragma xmp gmove in", "  got[:][:] = w[:][:];"],
+            "gmove in: gets, of a size known at run time, by host/small below 1 KiB or host/large",
+        ),
+    ],
+)
+def test_explain_says_what_is_sent_and_by_which_path(tmp_path: Path, lines: list[str], said: str) -> None:
+    source = GRID + "\n".join(lines) + "\n  return n;\n}\n"
+    assert said in generated(tmp_path, source, "--explain")
+
+
+def test_explain_goes_on_where_no_ranks_can_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(ops: list[str], shapes: list[str], on_gpu: bool) -> list[dict[str, Any]]:
+        raise ClickException("no ranks can be started here")
+
+    monkeypatch.setattr(paths, "decided", failing)
+    text = generated(tmp_path, in_main("#pragma xmp reflect (a)"), "--explain")
+    assert "halo plan 1: 2 faces of 128 B by the path that `peerway explain` shows there\n" in text
+    assert text.endswith("note: which paths are taken is not known here: no ranks can be started here\n")
 
 
 def test_reflects_that_follow_one_another_are_one_plan(tmp_path: Path) -> None:

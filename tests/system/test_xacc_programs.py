@@ -148,6 +148,14 @@ def test_a_sample_gives_on_all_numbers_of_nodes_what_it_gives_without_directives
         assert (done.returncode, done.stdout) == (0, wanted)
 
 
+def test_explain_says_what_this_host_sends_by_which_path(tmp_path: Path) -> None:
+    told = run(PEERWAY, "cc", "--explain", SAMPLES / "laplace.c", folder=tmp_path)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert ": reflect u: halo plan 1: 2 faces of " in told.stdout
+    assert " by plan/" in told.stdout
+    assert told.stdout.splitlines()[-1].startswith("note: paths are those between two ranks of this host (")
+
+
 def test_cg_of_class_w_has_the_zeta_that_nasa_publishes(tmp_path: Path) -> None:
     made = run(PEERWAY, "cc", "-O2", "-DCLASS_W", SAMPLES / "cg.c", "-lm", "-o", "cg", folder=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")

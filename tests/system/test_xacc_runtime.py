@@ -120,6 +120,16 @@ WRONG = {
         26,
         "gmove: subscripts 1 to 10 in dimension 1 of a at the right, which has 0 to 9",
     ),
+    "outside": (
+        33,
+        "gmove with elements of a that node 2 owns, which does not execute it; do it outside of the task, or"
+        " as gmove in or out",
+    ),
+    "freed": (
+        36,
+        "gmove in from a, which is not allocated at node 2 now; let a barrier, or post and wait, stand"
+        " between that and this",
+    ),
     "operator": (
         27,
         "a reduction with an operator that its type does not have: bits are of integers, max and "

@@ -318,11 +318,23 @@ typedef struct pwx_section {
   pwx_triplet dim[PWX_MAX_DIMS];
 } pwx_section;
 
-typedef enum pwx_gmove_mode { PWX_COLLECTIVE = 0, PWX_IN = 1, PWX_OUT = 2 } pwx_gmove_mode;
+/* With in, each executing node that owns elements of the left side gets them from those that own them at the
+ * right, which need not call this. With out, the owners at the right put. The forms with GPUs mean the copies
+ * that the others have on their GPUs, where this process computes on one. */
+typedef enum pwx_gmove_mode {
+  PWX_COLLECTIVE = 0,
+  PWX_IN = 1,
+  PWX_OUT = 2,
+  PWX_IN_FROM_GPUS = 3,
+  PWX_OUT_TO_GPUS = 4
+} pwx_gmove_mode;
 
 /* left = right. The same number of dimensions with the same counts, or a scalar at the right. */
 PWX_API void pwx_gmove(pwx_gmove_mode mode, const pwx_section* left, const pwx_section* right,
                        const pwx_where* where);
+
+/* Before pwx_begin, in programs that do one with in or out: arrays are to be reached by others. */
+PWX_API void pwx_gmove_one_sided(void);
 
 /* ---- coarrays, post and wait ---- */
 

@@ -171,10 +171,11 @@ def _sections(parser: Parser) -> tuple[phrases.Section, ...]:
 
     def one() -> phrases.Section:
         name = parser.name("the name of a variable")
-        member = False
+        members = []
         while parser.accept("."):
-            parser.name("the name of a member")
-            member = True
+            members.append(parser.name("the name of a member").text)
+        if len(members) == 1:
+            name = phrases.Name(f"{name.text}.{members[0]}", name.place)
         parts = []
         while parser.accept("["):
             first = None if parser.sees(":") else parser.expr("the first index of a section")
@@ -184,6 +185,6 @@ def _sections(parser: Parser) -> tuple[phrases.Section, ...]:
                 length = parser.expr("the length of a section")
             parser.expect("]", "behind a section")
             parts.append(phrases.Part(first, length, index))
-        return phrases.Section(name, tuple(parts), member)
+        return phrases.Section(name, tuple(parts), bool(members))
 
     return tuple(parser.some(one))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at, quoted
 from peerway.cc.mapping import DistributedArray
+from peerway.cc.sections import statement_behind
 from peerway.cc.shapes import check_extents, description, element, shape
 from peerway.cc.source import Function, Use, Variable
 from peerway.cc.subscripts import cyclic_subscripts, in_macro
@@ -48,18 +49,23 @@ def _watch(unit: Unit, array: DistributedArray) -> str:
 def _of_file(unit: Unit, array: DistributedArray) -> None:
     variable = array.variable
     assert variable is not None
-    defined = False
-    for declared in unit.syntax.globals[variable.name]:
-        if declared.file == unit.file:
-            unit.edits.replace(declared.declarator.start, declared.declarator.end, f"*{array.memory}")
-        defined = defined or not declared.external
+    all_declared = unit.syntax.globals[(variable.base or variable).name]
+    here_declared = [declared for declared in all_declared if declared.file == unit.file]
+    defined = any(not declared.external for declared in all_declared)
     unit.setup.append(_watch(unit, array))
     storage = "static " if variable.static else "" if defined else "extern "
     unit.top.append(f"{storage}pwx_array {array.descriptor};")
-    if all(declared.file != unit.file for declared in unit.syntax.globals[variable.name]):
-        # A header's array stays as it is, and nothing names it: the memory has a name of its own.
-        kind = f"__typeof__({variable.name}{'[0]' * len(variable.sizes)})"
-        unit.top.append(f"{storage}{kind} *{array.memory};")
+    # A header's array, or a struct's, stays as it is, and nothing names it: the memory has a name of its own.
+    pointer = f"{storage}__typeof__({variable.name}{'[0]' * len(variable.sizes)}) *{array.memory};"
+    if not here_declared or (variable.base and here_declared != all_declared):
+        unit.top.append(pointer)
+    elif variable.base:
+        end = statement_behind(unit.text, here_declared[-1].declarator.start).end
+        unit.edits.behind(end, f" {pointer}")
+    else:
+        for declared in here_declared:
+            start, end = declared.declarator.start, declared.declarator.end
+            unit.edits.replace(start, end, f"*{array.memory}")
     if defined:
         here = at(array.place)
         lines = [
@@ -86,9 +92,8 @@ def _fix_of(unit: Unit, array: DistributedArray) -> int:
 def _own(array: DistributedArray) -> str:
     """The declaration of a function's own pointer to an array."""
     unused = "__attribute__((unused)) "  # where only directives name it
-    return (
-        f"{unused}__typeof__({element(array)}) {shape(array, array.name, 'const ')} = (void *){array.memory};"
-    )
+    pointer = shape(array, array.symbol, "const ")
+    return f"{unused}__typeof__({element(array)}) {pointer} = (void *){array.memory};"
 
 
 def _pointer(unit: Unit, array: DistributedArray) -> None:
@@ -134,9 +139,16 @@ def _local(unit: Unit, array: DistributedArray) -> None:
     here = at(array.place)
     made = f"pwx_array_init({array.address}, {description(unit, array)}, {here});"
     pointer = _own(array)
-    unit.edits.replace(variable.declarator.start, variable.declarator.end, f"*{array.memory}")
+    pointers = []
+    if variable.base:
+        storage = "static " if variable.static else ""
+        kind = f"__typeof__({variable.name}{'[0]' * len(variable.sizes)})"
+        pointers = [f"{storage}{kind} *{array.memory};"]
+    else:
+        unit.edits.replace(variable.declarator.start, variable.declarator.end, f"*{array.memory}")
     if variable.static:
         lines = [
+            *pointers,
             f"static pwx_array {array.descriptor};",
             f"if (!{array.descriptor}.origin) {{",
             _watch(unit, array),
@@ -148,6 +160,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
         ]
     else:
         lines = [
+            *pointers,
             f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};",
             _watch(unit, array),
             made,
@@ -173,8 +186,13 @@ def _function(unit: Unit, function: Function) -> None:
             arrays.append(used)
             lines_of[id(used)] = use.range.start
     for array, offset in unit.needed:  # by code that libclang did not see
-        inside = array.variable and array.variable.file_scope and function.file == unit.file
-        if inside and function.body.start < offset < function.body.end and array not in arrays:
+        of_file = array.variable and array.variable.file_scope and array.variable.pointee is None
+        if (
+            of_file
+            and function.file == unit.file
+            and function.body.start < offset < function.body.end
+            and array not in arrays
+        ):
             arrays.append(array)
             lines_of[id(array)] = offset
     for array in arrays:
@@ -225,11 +243,22 @@ def _use(unit: Unit, array: DistributedArray, use: Use) -> None:
                 "a row that is distributed has no address"
             )
             raise Refused(place, message)
+    _name(unit, array, use, place)
     for dimension, inside in cyclic_subscripts(unit, array, use):
         left = any(region.start <= inside.start < region.end for region in unit.left_regions)
-        call = f"pwx_local({array.name}__c{dimension}, "
+        call = f"pwx_local({array.symbol}__c{dimension}, "
         unit.edits.before(inside.start, call if left else f"pwx_cyclic_local({array.address}, {dimension}, ")
         unit.edits.behind(inside.end, ")")
+
+
+def _name(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
+    """A struct's array has a name of its own; its pointer stays in the struct."""
+    assert array.variable is not None
+    if array.variable.base is None or array.variable.pointee is not None:
+        return
+    if in_macro(unit, use):
+        raise Refused(place, f"'{array.name}' in the text of a macro is not supported yet")
+    unit.edits.replace(use.range.start, use.range.end, array.symbol)
 
 
 def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
@@ -265,4 +294,5 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
                 f"distributed array '{array.name}' is passed to '{parameter.name}', which is not aligned"
             )
             raise Refused(place, message, note)
+    _name(unit, array, use, place)
     unit.edits.before(use.range.start if use.macro else use.argument.start, "(void *)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peerway.cc import data
+from peerway.cc import data, paths
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at, numbers
@@ -196,6 +196,8 @@ def _generate(unit: Unit, transfer: Transfer) -> None:
     memory = {"0": ""}.get(places, ", of the GPUs' memory")
     what = "put to" if transfer.put else "get from"
     unit.explained.append((place.line, f"coarray {what} image {image}{memory}"))
+    far = paths.Transfer("elements", "put" if transfer.put else "get", on_gpu=bool(memory))
+    unit.communications.append((place.line, paths.Communication(f"coarray {what} {found.name}", (far,))))
 
 
 def _places(unit: Unit, transfer: Transfer, variable: Variable, descriptor: str) -> str:

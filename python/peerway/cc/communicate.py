@@ -7,6 +7,7 @@ from peerway.cc import phrases
 from peerway.cc.diagnostics import Refused
 from peerway.cc.generated import quoted, reference, where
 from peerway.cc.mapping import DistributedArray
+from peerway.cc.paths import Transfer
 from peerway.cc.source import Variable
 from peerway.cc.types import OPERATORS, run_time_type
 from peerway.cc.unit import Unit
@@ -33,16 +34,24 @@ def reduction(unit: Unit, made: d.Reduction) -> None:
             else:
                 call = f"pwx_reduce({on}, {operator}, {kind}, {address}, {count}, {where(made)});"
         unit.put(made, [call])
+        bytes_ = variable.bytes if not array and variable.bytes > 0 else None
+        _sent(unit, made, f"reduction of {one.name.text}", bytes_)
     names = ", ".join(one.name.text for one in made.reduced)
     unit.explain(made, f"reduction of {names} over {text_of(made.on)}")
+
+
+def _sent(unit: Unit, made: d.Communication, what: str, bytes_: int | None) -> None:
+    """What --explain says of the bytes: with acc they go by a plan between GPUs, else in messages."""
+    op = "send" if made.accelerator else "put"
+    unit.communicates(made, what, Transfer("messages", op, bytes_, on_gpu=made.accelerator))
 
 
 def through_host(unit: Unit, made: d.Directive, arrays: list[DistributedArray], call: str) -> str:
     """A call with acc that is done on the host: the arrays come from the GPU before and go back behind."""
     if unit.acc_left:
-        sections = [f"{array.name}__b[0:pwx_memory_bytes({array.address})]" for array in arrays]
+        sections = [f"{array.symbol}__b[0:pwx_memory_bytes({array.address})]" for array in arrays]
         opened = " ".join(
-            f"__attribute__((unused)) char *const {array.name}__b = pwx_memory({array.address}); "
+            f"__attribute__((unused)) char *const {array.symbol}__b = pwx_memory({array.address}); "
             f"pwx_written({array.address});"
             for array in arrays
         )
@@ -117,6 +126,7 @@ def bcast(unit: Unit, made: d.Bcast) -> None:
         else:
             call = f"pwx_bcast({on}, {source}, {address}, ({count}) * {size}, {where(made)});"
         unit.put(made, [call])
+        _sent(unit, made, f"bcast of {name.text}", variable.bytes if variable.bytes > 0 else None)
 
 
 def barrier(unit: Unit, made: d.Barrier) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peerway.cc import directives as d
-from peerway.cc import phrases
+from peerway.cc import members, phrases
 from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.generated import numbers, reference, where
 from peerway.cc.mapping import DistributedArray, NodeArray, TemplateOf
@@ -162,7 +162,7 @@ def align(unit: Unit, made: d.Align) -> None:
     if template_of.formats is None:
         note = (template_of.place, f"'{template_of.name}' is declared here")
         raise Refused(made.template.place, f"template '{template_of.name}' is not distributed yet", note)
-    for name in made.arrays:
+    for name in members.meant(unit, made.arrays, made):
         variable = _array_variable(unit, name, made)
         already = unit.scopes.of_variable(variable)
         if already:
@@ -175,9 +175,12 @@ def align(unit: Unit, made: d.Align) -> None:
             dimensions=_matched(made, name, variable, template_of), last_directive=made.start,
         )  # fmt: skip
         unit.scopes.add(declared)
+        members.claim(unit, variable, name.place)
 
 
 def _array_variable(unit: Unit, name: phrases.Name, made: d.Directive) -> Variable:
+    if "." in name.text:
+        members.check(unit, name, made)
     variable = unit.syntax.variable(name.text, made.file, made.start)
     if variable is None:
         raise Refused(name.place, f"'{name.text}' is not declared")
@@ -236,7 +239,7 @@ def _matched(
 
 def shadow(unit: Unit, made: d.Shadow) -> None:
     """Give arrays a shadow."""
-    for name in made.arrays:
+    for name in members.meant(unit, made.arrays, made):
         declared = unit.array(name, made)
         assert declared.variable is not None
         if declared.widths:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peerway.cc.diagnostics import Refused
+from peerway.cc.sections import named
 from peerway.cc.source import Range
 from peerway.cc.tokens import Text, scan
 from peerway.cc.unit import Unit
@@ -27,10 +28,12 @@ def find(text: Text) -> list[Described]:
     spans = scan(text.text)
     found = []
     for number in range(len(spans) - 3):
-        call, opening, name, closing = spans[number : number + 4]
-        shape = (call.text, opening.text, closing.text)
-        if shape == (_CALL, "(", ")") and name.kind == "name":
-            found.append(Described(name.text, Range(call.start, closing.end)))
+        call, opening, name = spans[number : number + 3]
+        if (call.text, opening.text) != (_CALL, "(") or name.kind != "name":
+            continue
+        text_of_name, end = named(spans, number + 2)
+        if end < len(spans) and spans[end].text == ")":
+            found.append(Described(text_of_name, Range(call.start, spans[end].end)))
     return found
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from peerway.cc.command_line import Command
 from peerway.cc.diagnostics import Diagnostics
+from peerway.cc.paths import Paths
 from peerway.cc.preprocess import CompilerFailed, started
 from peerway.cc.translate import HasErrors, Translated, translate
 
@@ -48,15 +49,24 @@ def _run(command: Command) -> int:
     if found:
         return 1
     if command.explain:
-        for source, result in translated.items():
-            for line, text in sorted(result.explained):
-                print(f"{source}:{line}: {text}")
+        _explain(translated)
     if command.emit is not None:
         return _emit(command, translated)
     if command.explain and command.output is None and not command.stage:
         return 0
     with tempfile.TemporaryDirectory(prefix="peerway-cc-") as folder:
         return _build(command, translated, Path(folder))
+
+
+def _explain(translated: dict[str, Translated]) -> None:
+    """What was generated for each directive, and by which path its bytes go."""
+    paths = Paths([one for result in translated.values() for _, one in result.communications])
+    for source, result in translated.items():
+        sent = [(line, paths.text(one)) for line, one in result.communications]
+        for line, text in sorted([*result.explained, *sent], key=lambda one: one[0]):
+            print(f"{source}:{line}: {text}")
+    if paths.note:
+        print(f"note: {paths.note}")
 
 
 def prefix() -> Path:

@@ -7,21 +7,31 @@ from peerway.cc.communicate import through_host
 from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.generated import quoted, where
 from peerway.cc.mapping import DistributedArray
+from peerway.cc.paths import Transfer
 from peerway.cc.sections import (
     Section,
     assignment,
+    named,
     remaining,
     run_time_section,
     section,
+    sizes_for,
     statement_behind,
     variable_of,
 )
-from peerway.cc.shapes import element, sizes_of
+from peerway.cc.shapes import element
 from peerway.cc.source import Variable
 from peerway.cc.tokens import Span
 from peerway.cc.unit import Unit
 
 _MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}
+_GPU_MODES = {"in": "PWX_IN_FROM_GPUS", "out": "PWX_OUT_TO_GPUS"}
+_SENT = {"collective": ("messages", "put"), "in": ("gets", "get"), "out": ("puts", "put")}
+_SAID = {
+    "collective": "all nodes of both sides send and receive",
+    "in": "executing nodes get their elements of the left side from the owners, which need not come by",
+    "out": "executing nodes put their elements of the right side to the owners, which need not come by",
+}
 
 
 def gmove(unit: Unit, made: d.Gmove) -> None:
@@ -36,9 +46,9 @@ def gmove(unit: Unit, made: d.Gmove) -> None:
     right_array = None
     scalar = _scalar(unit, right_side)
     if scalar is not None:
-        if made.mode != "collective":
+        if made.mode == "in":
             place = unit.text.place(right_side[0].start, right_side[-1].end)
-            raise Refused(place, f"expected an array on the right of gmove {made.mode}")
+            raise Refused(place, "expected an array on the right of gmove in")
         kind = element(left_array) if left_array else left.name + "[0]" * len(left_variable.sizes)
         name = unit.new_name("value")
         opened = f"{{ __typeof__({kind}) {name} = {scalar}; "
@@ -49,14 +59,36 @@ def gmove(unit: Unit, made: d.Gmove) -> None:
         _check_fixed(unit, made, right, right_array)
         _same_rank(unit, left, left_variable, right, right_variable)
         source = run_time_section(unit, right, right_variable, right_array)
-    call = f"{opened}pwx_gmove({_MODES[made.mode]}, {target}, {source}, {where(made)}); }}"
+    on_device = _on_device(unit, made, [left_array, right_array]) if made.accelerator else []
+    mode = _mode(unit, made, left_array if made.mode == "out" else right_array, on_device)
+    call = f"{opened}pwx_gmove({mode}, {target}, {source}, {where(made)}); }}"
     if made.accelerator:
-        call = through_host(unit, made, _on_device(unit, made, [left_array, right_array]), call)
+        call = through_host(unit, made, on_device, call)
     if "\n" in call:  # an OpenACC compiler's directives
         call += f"\n#line {unit.text.place(statement.start).line} {quoted(unit.file)}\n"
     newlines = unit.text.text.count("\n", statement.start, statement.end)
     unit.edits.replace(statement.start, statement.end, call + "\n" * newlines)
-    unit.explain(made, f"gmove: {unit.text.text[statement.start : statement.end]}")
+    unit.explain(made, f"gmove: {unit.text.text[statement.start : statement.end]} {_SAID[made.mode]}")
+    what, op = _SENT[made.mode]
+    on_gpu = mode in _GPU_MODES.values()
+    unit.communicates(made, f"gmove {made.mode}", Transfer(what, op, on_gpu=on_gpu))
+
+
+def _mode(unit: Unit, made: d.Gmove, far: DistributedArray | None, on_device: list[DistributedArray]) -> str:
+    """How it is done. `far` is the side whose owners may not execute it."""
+    if made.mode == "collective":
+        return _MODES[made.mode]
+    unit.one_sided = True
+    if far not in on_device:
+        return _MODES[made.mode]
+    if unit.acc_left:
+        name = far.name if far else ""
+        message = (
+            f"gmove {made.mode} with acc of '{name}' is not supported with another OpenACC compiler; "
+            f"update '{name}' on the host, and move that"
+        )
+        raise Refused(made.place, message)
+    return _GPU_MODES[made.mode]
 
 
 def _on_device(unit: Unit, made: d.Gmove, sides: list[DistributedArray | None]) -> list[DistributedArray]:
@@ -88,8 +120,9 @@ def _whole(unit: Unit, spans: list[Span]) -> tuple[Section, Variable, Distribute
 def _scalar(unit: Unit, spans: list[Span]) -> str | None:
     """The text of a right side that no distributed array and no section is in."""
     text = unit.text.text[spans[0].start : spans[-1].end]
-    for span in spans:
-        variable = unit.syntax.variable(span.text, unit.file, span.start) if span.kind == "name" else None
+    for number, span in enumerate(spans):
+        name = named(spans, number)[0]
+        variable = unit.syntax.variable(name, unit.file, span.start) if span.kind == "name" else None
         if variable and unit.scopes.of_variable(variable):
             return None
     if spans[0].kind == "name":
@@ -131,7 +164,8 @@ def array_on(unit: Unit, made: d.ArrayOn) -> None:
         raise Refused(place, "array assignment to a cyclic array is not supported yet")
     loops, subscripts = _loops(unit, left, variable, array)
     counters = [name for name, _text in loops]
-    target = f"{left.name}{''.join(f'[{one}]' for one in subscripts)}"
+    name = left.name if variable.pointee is not None else array.symbol
+    target = f"{name}{''.join(f'[{one}]' for one in subscripts)}"
     value = _elementwise(unit, right_side, counters, left)
     text = f"pwx_written({array.address}); "
     text += "".join(header for _name, header in loops) + f"{target} = {value};"
@@ -147,7 +181,7 @@ def _loops(
     """A loop for each section of the left side, counting its elements, and the left side's subscripts."""
     loops = []
     subscripts = []
-    sizes = sizes_of(unit, variable)
+    sizes = sizes_for(unit, variable, array)
     dimensions = left.dimensions
     if len(dimensions) != len(sizes):
         place = unit.text.place(left.range.start, left.range.end)
@@ -187,7 +221,8 @@ def _elementwise(unit: Unit, spans: list[Span], counters: list[str], left: Secti
     while at < len(spans):
         span = spans[at]
         out += text[end_before : span.start]
-        variable = unit.syntax.variable(span.text, unit.file, span.start) if span.kind == "name" else None
+        name = named(spans, at)[0]
+        variable = unit.syntax.variable(name, unit.file, span.start) if span.kind == "name" else None
         if variable is None or not variable.sizes:
             out += span.text
             end_before = span.end
@@ -212,7 +247,7 @@ def _element(unit: Unit, found: Section, variable: Variable, counters: list[str]
     array = unit.scopes.of_variable(variable)
     if array:
         unit.needed.append((array, found.range.start))
-    parts = found.name
+    parts = array.symbol if array and array.variable and array.variable.pointee is None else found.name
     rest = iter(counters)
     for dimension in found.dimensions:
         if dimension.index is not None:

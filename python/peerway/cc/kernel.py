@@ -115,7 +115,7 @@ def build(
     edits = Edits(unit.text)
     blank_directives(unit, edits, inside)
     given = _inner_loops(unit, edits, stack, inside)
-    _cyclic_arrays(unit, edits, stack, inside)
+    _arrays(unit, edits, stack, inside)
     for guard in unit.guards:
         if stack.statement.start <= guard.loop < stack.statement.end and guard.body >= inside.start:
             edits.before(guard.body, guard.text)
@@ -165,12 +165,14 @@ def _inner_loops(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> list[
     return given
 
 
-def _cyclic_arrays(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> None:
-    """Subscripts of cyclic dimensions become those of this node's memory."""
+def _arrays(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> None:
+    """Subscripts of cyclic dimensions become those of this node's memory, members of structs plain names."""
     for use in used_in(stack.function.uses, inside):
         array = unit.scopes.of_variable(use.variable)
+        if array and array.symbol != array.name:
+            edits.replace(use.range.start, use.range.end, array.symbol)
         for dimension, subscript in cyclic_subscripts(unit, array, use) if array else ():
-            edits.before(subscript.start, f"pwx_local({use.variable.name}__c{dimension}, ")
+            edits.before(subscript.start, f"pwx_local({use.variable.symbol}__c{dimension}, ")
             edits.behind(subscript.end, ")")
 
 

@@ -129,7 +129,7 @@ def _of_shape(
 
 def _distributed(array: DistributedArray, changed: bool) -> Argument:
     assert array.variable is not None
-    name = array.name
+    name = array.symbol
     rank = len(array.variable.sizes)
     kind = f"{'' if changed else 'const '}{_type(array.variable)}"
     extents = [array.extent(dimension) for dimension in range(1, rank)]
@@ -151,7 +151,7 @@ def cycles_of(array: DistributedArray) -> list[tuple[str, str]]:
     found = []
     for dimension, aligned in enumerate(array.dimensions):
         if aligned is not None and array.kind_of(dimension) == "cyclic":
-            name = f"{array.name}__c{dimension}"
+            name = f"{array.symbol}__c{dimension}"
             offset = f"{array.descriptor}.dim[{dimension}].offset"
             made = f"const pwx_cycle {name} = pwx_cycle_of({array.descriptor}.on, {aligned[0]}, {offset});"
             found.append((name, made))

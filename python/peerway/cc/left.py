@@ -102,14 +102,16 @@ def _region(unit: Unit, stack: Stack, made: d.Acc, arrays: list[tuple[Distribute
         f"#pragma acc data {clauses}", "{",
     ]  # fmt: skip
     for array, _ in arrays:
-        name = array.name
+        name = array.symbol
         otherwise = f" : (void *){name}" if when else ""
         stack.before.append(
             f"__typeof__({name}) {name}__q = {when}pwx_moved({array.address}, {name}, "
             f"acc_deviceptr({name}__b)){otherwise}; {{ __typeof__({name}__q) {name} = {name}__q;"
         )
         unit.needed.append((array, made.start))
-    stack.last.append(f"{_without(made, _names(arrays))} deviceptr({', '.join(_names(arrays))})")
+    stack.last.append(
+        f"{_without(made, _names(arrays))} deviceptr({', '.join(array.symbol for array, _ in arrays)})"
+    )
     wait = ""
     if made.all("async") and any(kind != "present" for _, kind in arrays):
         queue = made.all("async")[0].arguments
@@ -122,7 +124,7 @@ def _region(unit: Unit, stack: Stack, made: d.Acc, arrays: list[tuple[Distribute
 
 def _host_data(unit: Unit, stack: Stack, made: d.Acc, arrays: list[tuple[DistributedArray, str]]) -> None:
     for array, _ in arrays:
-        name = array.name
+        name = array.symbol
         stack.before.append(
             f"{{ {_opened(array)} __typeof__({name}) {name}__q = pwx_moved({array.address}, {name}, "
             f"acc_deviceptr({name}__b)); {{ __typeof__({name}__q) {name} = {name}__q;"
@@ -144,6 +146,12 @@ def _named(unit: Unit, made: d.Acc) -> list[tuple[DistributedArray, str]]:
             variable = unit.syntax.variable(section.name.text, made.file, made.start)
             array = unit.scopes.of_variable(variable) if variable else None
             if array and section.name.text not in own and array not in [one for one, _ in found]:
+                if variable and variable.base and variable.pointee is not None:
+                    message = (
+                        f"'{array.name}' is a pointer in a struct, which is not supported with another "
+                        "OpenACC compiler; use a pointer of its own"
+                    )
+                    raise Refused(section.name.place, message)
                 found.append((array, clause.name))
     return found
 
@@ -159,13 +167,13 @@ def _list(arrays: list[tuple[DistributedArray, str]]) -> str:
 def _opened(array: DistributedArray) -> str:
     """The memory of an array as a plain pointer, which data clauses can name."""
     return (
-        f"__attribute__((unused)) char *const {array.name}__b = pwx_memory({array.address}); "
-        f"__attribute__((unused)) const size_t {array.name}__n = pwx_memory_bytes({array.address});"
+        f"__attribute__((unused)) char *const {array.symbol}__b = pwx_memory({array.address}); "
+        f"__attribute__((unused)) const size_t {array.symbol}__n = pwx_memory_bytes({array.address});"
     )
 
 
 def _section(array: DistributedArray) -> str:
-    return f"{array.name}__b[0:{array.name}__n]"
+    return f"{array.symbol}__b[0:{array.symbol}__n]"
 
 
 def _raw(unit: Unit, made: d.Acc) -> str:

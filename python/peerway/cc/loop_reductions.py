@@ -7,6 +7,7 @@ from peerway.cc import phrases
 from peerway.cc.diagnostics import Refused
 from peerway.cc.generated import referred, where
 from peerway.cc.mapping import TemplateOf
+from peerway.cc.paths import Transfer
 from peerway.cc.types import OPERATORS, c_type, run_time_type
 from peerway.cc.unit import Stack, Unit
 
@@ -29,6 +30,8 @@ def reductions(unit: Unit, stack: Stack, made: d.Loop) -> str:
             variable, one.name.place, one.operator.removeprefix("first").removeprefix("last")
         )
         name = one.name.text
+        bytes_ = variable.bytes if variable.bytes > 0 else None
+        unit.communicates(made, f"reduction of {name}", Transfer("messages", "put", bytes_))
         if one.locations:
             closing = f" {_located(unit, made, one, nodes, kind)}" + closing
             continue

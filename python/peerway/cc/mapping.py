@@ -22,7 +22,12 @@ class Declared:
     @property
     def descriptor(self) -> str:
         """The name of the object that describes it in the generated code."""
-        return f"{self.name}__x"
+        return f"{self.symbol}__x"
+
+    @property
+    def symbol(self) -> str:
+        """The name as an identifier of C: that of a struct's member has no dot."""
+        return self.name.replace(".", "__")
 
     @property
     def address(self) -> str:
@@ -107,7 +112,7 @@ class DistributedArray(Declared):
         assert self.variable is not None
         if self.variable.pointee is not None:
             return self.name
-        return f"{self.name}__arg" if self.variable.parameter else f"{self.name}__m"
+        return f"{self.symbol}__arg" if self.variable.parameter else f"{self.symbol}__m"
 
     def kind_of(self, dimension: int) -> str:
         """How a dimension of the array is distributed."""

@@ -86,11 +86,12 @@ def _meant(unit: Unit, made: d.Acc, section: phrases.Section) -> tuple[Variable,
     variable = unit.syntax.variable(name.text, made.file, made.start)
     if variable is None:
         raise Refused(name.place, f"'{name.text}' is not declared")
-    if section.member:
-        raise Refused(
-            name.place, f"a member of '{name.text}' in a data clause is not supported yet; name a variable"
-        )
     array = unit.scopes.of_variable(variable)
+    if section.member and array is None:
+        whole = name.text.partition(".")[0]
+        raise Refused(
+            name.place, f"a member of '{whole}' in a data clause is not supported yet; name a variable"
+        )
     rank = _rank(variable, array)
     if len(section.parts) > rank:
         raise Refused(

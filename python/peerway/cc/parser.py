@@ -86,6 +86,25 @@ class Parser:
         self._at += 1
         return Name(token.text, token.place)
 
+    def array(self) -> Name:
+        """The name of an array, or of one that is a member of a struct: `a`, `s.a`."""
+        name = self.name("the name of an array")
+        if self.sees("->"):
+            message = "a member that a pointer leads to has no mapping; name the struct itself, as in s.a"
+            raise Refused(self.here(), message)
+        if not self.accept("."):
+            return name
+        member = self.name("the name of a member")
+        if self.sees(".") or self.sees("->"):
+            raise Refused(self.here(), "only members of a variable can be named, not members of members")
+        place = name.place
+        length = member.place.column + member.place.length - place.column
+        return Name(f"{name.text}.{member.text}", Place(place.file, place.line, place.column, length))
+
+    def arrays(self) -> list[Name]:
+        """Arrays with commas between them."""
+        return self.some(self.array)
+
     def names(self, what: str) -> list[Name]:
         """Identifiers with commas between them."""
         return self.some(lambda: self.name(what))
@@ -102,6 +121,13 @@ class Parser:
         self.expect("(", f"before {what}")
         names = self.names(what)
         self.expect(")", f"behind {what}")
+        return names
+
+    def listed_arrays(self) -> list[Name]:
+        """`(a, s.b)`."""
+        self.expect("(", "before the name of an array")
+        names = self.arrays()
+        self.expect(")", "behind the name of an array")
         return names
 
     def expr(self, what: str, stops: Sequence[str] = (",", ")", "]", ":")) -> Expr:

@@ -8,6 +8,7 @@ from peerway.cc.communicate import through_host
 from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.generated import where
 from peerway.cc.mapping import DistributedArray
+from peerway.cc.paths import Transfer, faces
 from peerway.cc.tokens import scan
 from peerway.cc.types import run_time_type
 from peerway.cc.unit import Unit
@@ -30,6 +31,8 @@ def reflect(unit: Unit, made: d.Reflect) -> None:
         plan = f"in the plan of line {run[0].place.line}"
     free = _when_free(unit, arrays) if made.kind in ("reflect", "reflect_do") else ""
     unit.explain(made, f"{made.kind} {names}, {plan}, {corners}: {faces}{free}")
+    if made is run[0] and made.kind != "reflect_do":
+        _sent(unit, made, run)
     widths = _widths(made)
     shape = f"{widths}, {_flags(unit, made)}"
     if made.kind == "reduce_shadow":
@@ -50,6 +53,23 @@ def reflect(unit: Unit, made: d.Reflect) -> None:
         unit.put(made, [
             f"{{ static pwx_halo {halo}; {call}(&{halo}, {which}, {shape}{number}, {where(made)}); }}"
         ])  # fmt: skip
+
+
+def _sent(unit: Unit, made: d.Reflect, run: list[d.Reflect]) -> None:
+    """What --explain says of the bytes."""
+    arrays = [(array, one) for one in run for array in _reflected(unit, one)]
+    names = ", ".join(array.name for array, _ in arrays)
+    if made.kind == "reduce_shadow":
+        unit.communicates(made, f"reduce_shadow {names}", Transfer("messages", "put"))
+        return
+    unit.halo_plans += 1
+    found = [
+        face
+        for array, one in arrays
+        for face in faces(array, one.widths, not made.orthogonal, made.accelerator)
+    ]
+    if found:
+        unit.communicates(made, f"{made.kind} {names}: halo plan {unit.halo_plans}", *dict.fromkeys(found))
 
 
 def _together(unit: Unit, run: list[d.Reflect]) -> None:

@@ -82,15 +82,26 @@ def assignment(text: Text, statement: Range) -> tuple[list[Span], list[Span]]:
 
 
 def section(text: Text, spans: list[Span], start: int = 0) -> tuple[Section, int]:
-    """The variable and its brackets that begin at spans[start], and the number of the span behind them."""
-    name = spans[start]
-    at = start + 1
+    """The variable or member `s.a` and its brackets that begin at spans[start], and the number of the span
+    behind them.
+    """
+    name, at = named(spans, start)
     dimensions = []
     while at < len(spans) and spans[at].text == "[":
         end = _closing(text, spans, at)
         dimensions.append(_dimension(text, spans[at], spans[at + 1 : end]))
         at = end + 1
-    return Section(name.text, Range(name.start, spans[at - 1].end), tuple(dimensions)), at
+    return Section(name, Range(spans[start].start, spans[at - 1].end), tuple(dimensions)), at
+
+
+def named(spans: list[Span], start: int) -> tuple[str, int]:
+    """The variable or the member of one that begins at spans[start], and the number of the span behind it."""
+    dotted = [span.text for span in spans[start + 1 : start + 2]] == ["."] and len(spans) > start + 2
+    return (
+        (f"{spans[start].text}.{spans[start + 2].text}", start + 3)
+        if dotted
+        else (spans[start].text, start + 1)
+    )
 
 
 def _closing(text: Text, spans: list[Span], opening: int) -> int:
@@ -136,7 +147,7 @@ def run_time_section(unit: Unit, found: Section, variable: Variable, array: Dist
             f"'{found.name}' has {counted(rank, 'dimension')}, "
             f"and {counted(len(dimensions), 'subscript')} here",
         )
-    sizes = sizes_of(unit, variable) if rank else []
+    sizes = sizes_for(unit, variable, array)
     parts = []
     for dimension, size in zip(dimensions, sizes, strict=True):
         if dimension.index is not None:
@@ -155,6 +166,13 @@ def run_time_section(unit: Unit, found: Section, variable: Variable, array: Dist
         f"&(const pwx_section){{.base = (void *){base}, .element_bytes = {size}, .ndims = {rank}, "
         f".extent = {extents}, .dim = {dims}}}"
     )
+
+
+def sizes_for(unit: Unit, variable: Variable, array: DistributedArray | None) -> list[str]:
+    """The sizes of an array's dimensions as C text; of what xmp_malloc gave, its descriptor has them."""
+    if array and variable.pointee is not None:
+        return [f"{array.descriptor}.dim[{dimension}].size" for dimension in range(len(variable.sizes))]
+    return sizes_of(unit, variable) if variable.sizes else []
 
 
 def remaining(dimension: Dimension, size: str) -> str:

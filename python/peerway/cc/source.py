@@ -38,7 +38,14 @@ class Variable:
     spelling: str = ""  # of its elements' type, as written
     pointee: tuple[int | None, ...] | None = None
     bytes: int = -1  # -1: not known when it is compiled
+    element_bytes: int = 0
     uses: list[Use] = field(default_factory=list)
+    base: Variable | None = None  # of a member `s.a`: the struct s
+
+    @property
+    def symbol(self) -> str:
+        """The name as an identifier of C: that of a member has no dot."""
+        return self.name.replace(".", "__")
 
     @property
     def pointer(self) -> bool:

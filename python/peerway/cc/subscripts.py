@@ -25,7 +25,10 @@ def cyclic_subscripts(unit: Unit, array: DistributedArray, use: Use) -> list[tup
 
 def in_macro(unit: Unit, use: Use) -> bool:
     """Is this in the text of a macro, so that a change would be of all its uses?"""
-    return use.macro and not unit.text.text.startswith(use.variable.name, use.range.start)
+    if not use.macro:
+        return False
+    spans = scan(unit.text.text, use.range.start, use.range.end)
+    return "".join(span.text for span in spans) != use.variable.name
 
 
 def _written_subscripts(unit: Unit, use: Use) -> list[Range]:

@@ -39,6 +39,10 @@ class Syntax:
         self.functions_known: dict[str, list[str]] = {}
         self.constants: dict[str, int] = {}
         self.types: list[TypeText] = []
+        self._cursors: dict[int, Any] = {}  # of variables, by their ids
+        self._members: dict[tuple[int, str], Variable] = {}
+        self._named: dict[tuple[int, str], list[tuple[Use, Use]]] = {}  # uses of `s.a`, each with that of s
+        self._far: dict[int, list[tuple[Function, Range]]] = {}  # members of what is no variable, by field
         self._statements: dict[str, list[Statement]] = {}
         self._variables: dict[int, list[tuple[Any, Variable]]] = {}
         self._first: dict[str, int] = {}
@@ -112,7 +116,11 @@ class Syntax:
         return self._first.get(file, len(self._text))
 
     def variable(self, name: str, file: str, offset: int) -> Variable | None:
-        """The variable that a name means at an offset."""
+        """The variable that a name means at an offset, or the member that `s.a` means."""
+        if "." in name:
+            base, member = name.split(".", 1)
+            struct = self.variable(base, file, offset)
+            return self.member(struct, member) if struct else None
         function = self.function_at(file, offset)
         if function:
             seen = [
@@ -126,6 +134,54 @@ class Syntax:
         found = self.globals.get(name, [])
         defined = [variable for variable in found if not variable.external] or found
         return defined[0] if defined else None
+
+    # ---- members of structs
+
+    def member(self, variable: Variable, name: str) -> Variable | None:
+        """A member of a variable that is a struct, as a variable of its own."""
+        key = id(variable), name
+        if key not in self._members:
+            cursor = self._cursors[id(variable)]
+            record = cursor.type.get_canonical().get_declaration()
+            field = next((one for one in record.get_children() if one.spelling == name), None)
+            if field is None or field.kind != _Kind.FIELD_DECL:
+                return None
+            made = self._declared(field, variable.file_scope, variable.visible_until)
+            made.name = f"{variable.name}.{name}"
+            made.base, made.static, made.external = variable, variable.static, variable.external
+            made.initialised = variable.initialised
+            self._members[key] = made
+        return self._members[key]
+
+    def of_struct(self, name: str) -> list[Variable]:
+        """The variables that are structs of a tag or a type of this name."""
+        found = []
+        for variable in [one for all_ in self.globals.values() for one in all_] + [v for v, _ in self.locals]:
+            kind = self._cursors[id(variable)].type
+            record = kind.get_canonical()
+            if record.kind != cindex.TypeKind.RECORD:
+                continue
+            if name in (record.get_declaration().spelling, kind.spelling):
+                found.append(variable)
+        return found
+
+    def is_struct(self, name: str) -> bool:
+        """Is there a struct with this tag or type name?"""
+        return any(name in one.names for one in self.types)
+
+    def claim(self, member: Variable) -> list[tuple[Function, Range]]:
+        """From now on `s.a` is no use of s, but of a variable of its own. Gives where the member of something
+        else than a variable is used, as `p->a`.
+        """
+        assert member.base is not None
+        name = member.name.split(".")[1]
+        for use, whole in self._named.pop((id(member.base), name), []):
+            uses = whole.function.uses
+            uses[next(n for n, one in enumerate(uses) if one is whole)] = use
+            whole.variable.uses = [one for one in whole.variable.uses if one is not whole]
+            member.uses.append(use)
+            use.function.used.setdefault(member.name, member)
+        return self._far.get(self._cursors[id(member)].hash, [])
 
     # ---- reading
 
@@ -197,8 +253,10 @@ class Syntax:
             spelling=" ".join(word for word in kind.spelling.split() if word not in ("const", "volatile")),
             pointee=pointee,
             bytes=max(-1, cursor.type.get_size()),
+            element_bytes=max(0, kind.get_size()),
         )
         self._variables.setdefault(cursor.hash, []).append((cursor, variable))
+        self._cursors[id(variable)] = cursor
         return variable
 
     def _has_initialiser(self, start: int, end: int) -> bool:
@@ -239,6 +297,10 @@ class Syntax:
     ) -> tuple[Iterator[Any], int, bool]:
         """Keep what a cursor is; its children, where its block ends, and whether these may be statements."""
         kind = cursor.kind
+        if kind == _Kind.MEMBER_REF_EXPR and cursor.referenced is not None:
+            inner = next(cursor.get_children(), None)
+            if inner is not None and inner.kind != _Kind.DECL_REF_EXPR:
+                self._far.setdefault(cursor.referenced.hash, []).append((function, range_of(cursor)))
         if kind in _MARKS and not of_system(cursor):
             function.marks.append(Mark(_MARKS[kind], cursor.spelling, range_of(cursor).start))
         if kind.is_statement():
@@ -277,6 +339,22 @@ class Syntax:
         variable.uses.append(use)
         function.uses.append(use)
         function.used.setdefault(variable.name, variable)
+        if parents[-1].kind == _Kind.MEMBER_REF_EXPR:
+            self._use_of_member(use, parents)
+
+    def _use_of_member(self, whole: Use, parents: list[Any]) -> None:
+        """`s.a` may be a distributed array, which a directive says later."""
+        reference = parents[-1]
+        member = self.member(whole.variable, reference.spelling)
+        if member is None:
+            return
+        start = whole.range.start  # where it is written, if that is in an argument of a macro, too
+        spans = scan(self._text, start, min(len(self._text), start + 200))[:3]
+        written = [span.text for span in spans] == [whole.variable.name, ".", reference.spelling]
+        extent = Range(start, spans[2].end) if written else whole.range
+        use = Use(member, whole.function, extent, whole.macro or not written)
+        context(reference, use, parents[:-1])
+        self._named.setdefault((id(whole.variable), reference.spelling), []).append((use, whole))
 
 
 def _dimensions(kind: Any) -> tuple[tuple[int | None, ...], Any]:

@@ -25,6 +25,7 @@ from peerway.cc import (
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Diagnostics, Refused
 from peerway.cc.generated import quoted
+from peerway.cc.paths import Communication
 from peerway.cc.preprocess import Texts, active
 from peerway.cc.sections import hidden
 from peerway.cc.syntax import Syntax
@@ -66,6 +67,7 @@ class Translated:
 
     text: str
     explained: list[tuple[int, str]]
+    communications: list[tuple[int, Communication]]
     has_main: bool
 
 
@@ -117,7 +119,7 @@ def translate(
         raise HasErrors
     _set_up(unit)
     has_main = any(function.name == "main" for function in syntax.functions)
-    return Translated(unit.finish(), unit.explained, has_main)
+    return Translated(unit.finish(), unit.explained, unit.communications, has_main)
 
 
 def _executable(unit: Unit) -> None:
@@ -227,12 +229,13 @@ def _set_up(unit: Unit) -> None:
     top = [*includes, here, *unit.top]
     unit.edits.before(start, "\n".join(top) + f"\n#line {line} {quoted(unit.file)}\n")
     unit.setup += unit.setup_last
-    if unit.setup or unit.kernel_names:
+    if unit.setup or unit.kernel_names or unit.one_sided:
         kernels = ", ".join(f"&{name}" for name in unit.kernel_names)
         listed = f"static pwx_kernel *const pwx__kernels[] = {{{kernels}, 0}};"
+        add = ("pwx_gmove_one_sided(); " if unit.one_sided else "") + "pwx_unit_add(&pwx__unit);"
         unit.ending = "\n".join([
             "", "static void pwx__set_up(void) {", *("  " + line for line in unit.setup), "}",
             *([listed] if kernels else []),
             f"static pwx_unit pwx__unit = {{pwx__set_up, 0, {'pwx__kernels' if kernels else '0'}}};",
-            "__attribute__((constructor)) static void pwx__add(void) { pwx_unit_add(&pwx__unit); }", "",
+            f"__attribute__((constructor)) static void pwx__add(void) {{ {add} }}", "",
         ])  # fmt: skip

@@ -12,6 +12,7 @@ from peerway.cc.diagnostics import Diagnostics, Place, Refused
 from peerway.cc.edits import Edits
 from peerway.cc.generated import quoted
 from peerway.cc.mapping import Declared, DistributedArray, Scopes, TemplateOf
+from peerway.cc.paths import Communication, Transfer
 from peerway.cc.preprocess import Pragma, Texts
 from peerway.cc.source import Function, Range, Statement, Variable
 from peerway.cc.syntax import Syntax
@@ -82,6 +83,8 @@ class Unit:
         self.asked: dict[int, str] = {}  # what a host_data or a compute construct asked, by its start
         self.ending = ""
         self.explained: list[tuple[int, str]] = []
+        self.halo_plans = 0
+        self.communications: list[tuple[int, Communication]] = []
         self.acc_regions: list[tuple[Range, d.Acc]] = []
         self.acc_atomics: list[Range] = []
         self.acc_loops: dict[int, d.Acc] = {}  # by where their `for` begins
@@ -92,6 +95,7 @@ class Unit:
         self.kernels: list[Callable[[], None]] = []  # what generates them, once all directives are known
         self.kernel_names: list[str] = []  # that were generated
         self.on_gpu = False
+        self.one_sided = False  # a gmove in or out reaches arrays of nodes that do not come by
         self.left_regions: list[Range] = []  # compute constructs that another compiler makes code of
         self.acc_left = False  # directives of acc are another compiler's
         self.placed: set[int] = set()
@@ -206,6 +210,10 @@ class Unit:
     def explain(self, made: d.Directive, text: str) -> None:
         """Say what was generated for a directive."""
         self.explained.append((made.place.line, text))
+
+    def communicates(self, made: d.Directive, head: str, *transfers: Transfer) -> None:
+        """Say what a directive sends, so that --explain can say by which path."""
+        self.communications.append((made.place.line, Communication(head, transfers)))
 
     def finish(self) -> str:
         """The text of the unit with all edits."""

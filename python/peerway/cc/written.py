@@ -15,6 +15,7 @@ from peerway.cc.descriptors import Described
 from peerway.cc.diagnostics import Refused
 from peerway.cc.flow import Flow
 from peerway.cc.mapping import DistributedArray
+from peerway.cc.sections import assignment, named, statement_behind
 from peerway.cc.source import Function, Range, Statement, Use, Variable
 from peerway.cc.unit import Unit, Written
 
@@ -69,6 +70,8 @@ class _Finder:
         for made in self.unit.directives:
             if isinstance(made, d.Acc) and made.file == self.unit.file:
                 self._data(made)
+            if isinstance(made, d.Gmove) and made.mode == "out" and made.file == self.unit.file:
+                self._put(made)
         for event in self.events:
             self._place(event)
         self._tasks()
@@ -134,6 +137,14 @@ class _Finder:
             ):
                 return False
         return True
+
+    def _put(self, made: d.Gmove) -> None:
+        """What is at the left of gmove out is written where its owners do not come by."""
+        left, _right = assignment(self.unit.text, statement_behind(self.unit.text, made.end))
+        variable = self.unit.syntax.variable(named(left, 0)[0], made.file, made.start)
+        array = self.unit.scopes.of_variable(variable) if variable else None
+        if array:
+            self._lose(array, made.start, "a gmove out writes it")
 
     def _data(self, made: d.Acc) -> None:
         """Directives of acc that change the host's memory, or the whole copy on a GPU."""

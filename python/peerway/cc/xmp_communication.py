@@ -77,7 +77,7 @@ def _clauses(parser: Parser, made: d.Communication, more: dict[str, Callable[[],
             parser.take()
             made.accelerator = made.accelerator or word == "acc"
             if word == "acc" and isinstance(made, d.Gmove) and parser.sees("("):
-                made.on_device += parser.listed("the name of an array")
+                made.on_device += parser.listed_arrays()
         else:
             allowed = ["on", "async", "acc", *more]
             raise parser.unexpected(f"a clause ({', '.join(allowed)}) or the end of the directive")
@@ -86,7 +86,7 @@ def _clauses(parser: Parser, made: d.Communication, more: dict[str, Callable[[],
 def _reflect(kind: str) -> Callable[[Parser, d.Directive], d.Directive]:
     def parse(parser: Parser, base: d.Directive) -> d.Directive:
         made = d.Reflect(base.place, base.start, base.end, base.file, kind=kind)
-        made.arrays = parser.listed("the name of an array")
+        made.arrays = parser.listed_arrays()
 
         def widths() -> None:
             parser.expect("(", "behind width")

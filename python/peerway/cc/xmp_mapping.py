@@ -128,11 +128,7 @@ def _format(parser: Parser) -> phrases.Format:
 def _align(parser: Parser, base: d.Directive) -> d.Directive:
     made = d.Align(base.place, base.start, base.end, base.file)
     if not parser.sees("["):
-        made.arrays = [parser.name("the name of an array")]
-        if parser.sees(".") or parser.sees("->"):
-            raise Refused(
-                parser.here(), "members of structs cannot be aligned yet; align an array of structs"
-            )
+        made.arrays = [parser.array()]
     while parser.accept("["):
         made.sources.append(None if parser.accept("*") else _source(parser))
         parser.expect("]", "behind an index of the array")
@@ -145,7 +141,7 @@ def _align(parser: Parser, base: d.Directive) -> d.Directive:
     if not made.arrays:
         parser.expect(":", "before the arrays")
         parser.expect(":", "before the arrays")
-        made.arrays = parser.names("the name of an array")
+        made.arrays = parser.arrays()
     return made
 
 
@@ -180,7 +176,7 @@ def _match_colons(made: d.Align) -> None:
 def _shadow(parser: Parser, base: d.Directive) -> d.Directive:
     made = d.Shadow(base.place, base.start, base.end, base.file)
     if not parser.sees("["):
-        made.arrays = [parser.name("the name of an array")]
+        made.arrays = [parser.array()]
     while parser.accept("["):
         made.widths.append(communication.width(parser, full=True))
         parser.expect("]", "behind a width")
@@ -189,16 +185,14 @@ def _shadow(parser: Parser, base: d.Directive) -> d.Directive:
     if not made.arrays:
         parser.expect(":", "before the arrays")
         parser.expect(":", "before the arrays")
-        made.arrays = parser.names("the name of an array")
+        made.arrays = parser.arrays()
     return made
 
 
 def _static_desc(parser: Parser, base: d.Directive) -> d.Directive:
     if parser.accept(":"):
         parser.expect(":", "before the arrays")
-    return d.StaticDesc(
-        base.place, base.start, base.end, base.file, arrays=parser.names("the name of an array")
-    )
+    return d.StaticDesc(base.place, base.start, base.end, base.file, arrays=parser.arrays())
 
 
 GRAMMAR: dict[str, Callable[[Parser, d.Directive], d.Directive]] = {

@@ -71,17 +71,17 @@ def command(
         memories = [(source or target or "host", target or source or "host")]
     need_devices(name for pair in memories for name in pair)
     shapes = list(SHAPES) if shape == "all" else [shape]
-    decisions = _decisions(memories, op or OPS, shapes, table_environment(routes))
+    found = decisions(memories, op or OPS, shapes, table_environment(routes))
     if form == "json":
-        say(json_text(decisions, indent=1))
+        say(json_text(found, indent=1))
         return
     console = table_console()
     file = routes or Path(_core.config_value("routes") or _core.default_table_file())
-    for decision in decisions:
+    for decision in found:
         _print(console, decision, file)
 
 
-def _decisions(
+def decisions(
     memories: Sequence[tuple[str, str]], ops: Sequence[str], shapes: list[str], environment: dict[str, str]
 ) -> list[Message]:
     """What two ranks with such memories say that they would do."""

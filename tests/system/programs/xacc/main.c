@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   pwx_unit units[2] = {{.set_up = set_up}, {.set_up = set_up}};
   pwx_unit_add(&units[0]);
   pwx_unit_add(&units[1]);
+  pwx_gmove_one_sided();
   pwx_begin(&argc, &argv);
   CHECK(set_ups == 2, "%d", set_ups);
   test_nodes();

@@ -60,6 +60,7 @@ static void between_distributions(void) {
       pwx_section all = {
           .base = local, .element_bytes = sizeof *local, .ndims = 1, .extent = {21}, .dim = {{0, 21, 1, 0}}};
       pwx_section right = part(&a, 0, 21, 1);
+      pwx_barrier(NULL, HERE);
       pwx_gmove(PWX_IN, &all, &right, HERE);
       for (long i = 0; i < 21; ++i) CHECK(local[i] == value(i), "%g", local[i]);
       pwx_section scalar = {.base = &one, .element_bytes = sizeof one};
@@ -71,6 +72,26 @@ static void between_distributions(void) {
       pwx_gmove(PWX_COLLECTIVE, &left, &scalar, HERE);
       for (long i = 2; i < 5; ++i)
         if (owns(&b, 0, i)) CHECK(*of_line(&b, i) == 77, "%g", *of_line(&b, i));
+      /* the last rank alone writes all of b, from what it reads of a */
+      pwx_barrier(NULL, HERE);
+      const pwx_ref only = {.nodes = &p, .sub = {{PWX_RANGE, size(), size(), 1}}};
+      pwx_task task = pwx_task_begin(&only, 0, HERE);
+      if (task.inside) {
+        const pwx_section some = {.base = local,
+                                  .element_bytes = sizeof *local,
+                                  .ndims = 1,
+                                  .extent = {21},
+                                  .dim = {{0, 10, 2, 0}}};
+        const pwx_section odd = part(&a, 19, 10, -2), even = part(&b, 0, 10, 2), rest = part(&b, 1, 10, 2);
+        pwx_gmove(PWX_IN, &some, &odd, HERE);
+        pwx_gmove(PWX_OUT, &even, &some, HERE);
+        pwx_gmove(PWX_OUT, &rest, &scalar, HERE);
+      }
+      pwx_task_end(&task);
+      pwx_barrier(NULL, HERE);
+      for (long i = 0; i < 20; ++i)
+        if (owns(&b, 0, i)) CHECK(*of_line(&b, i) == (i % 2 ? 77 : value(19 - i)), "%g", *of_line(&b, i));
+      pwx_barrier(NULL, HERE);
       pwx_array_free(&a);
       pwx_array_free(&b);
     }

@@ -19,6 +19,7 @@ static void make(pwx_array* of, long count, long lo, long hi) {
 int main(int argc, char** argv) {
   const char* what = argv[1];
   pwx_array* const list[] = {&a};
+  pwx_gmove_one_sided();
   pwx_begin(&argc, &argv);
 #define CASE(name) if (strcmp(what, name) == 0)
   CASE("nodes") pwx_nodes_init(&p, "p", 1, (int[]){7}, NULL, 0, AT(3));
@@ -52,6 +53,24 @@ int main(int argc, char** argv) {
     const pwx_section left = {.array = &a, .ndims = 1, .dim = {{0, 10, 1, 0}}};
     const pwx_section right = {.array = &a, .ndims = 1, .dim = {{1, 10, 1, 0}}};
     pwx_gmove(PWX_COLLECTIVE, &left, &right, AT(26));
+  }
+  const pwx_section last = {.array = &a, .ndims = 1, .dim = {{9, 1, 1, 1}}};
+  double one = 0;
+  const pwx_section local = {.base = &one, .element_bytes = sizeof one};
+  CASE("outside") { /* of a task, which the owner of the last element does not execute */
+    const pwx_ref first = {.nodes = &p, .sub = {{PWX_RANGE, 1, 1, 1}}};
+    pwx_task task = pwx_task_begin(&first, 0, AT(32));
+    if (task.inside) pwx_gmove(PWX_COLLECTIVE, &local, &last, AT(33));
+    pwx_task_end(&task);
+    pwx_barrier(NULL, AT(34));
+  }
+  CASE("freed") { /* at node 2 alone, after node 1 has read there */
+    for (int time = 0; time < 2; ++time) {
+      if (rank() == 0) pwx_gmove(PWX_IN, &local, &last, AT(35 + time));
+      pwx_barrier(NULL, AT(37));
+      if (rank() == 1) pwx_array_free(&a);
+      pwx_barrier(NULL, AT(37));
+    }
   }
   CASE("operator") {
     double one = 1;

@@ -1,5 +1,5 @@
 /* What nodes tell one another by rarer directives: reduce_shadow, post and wait, coarrays by a directive,
- * gmove in and out and with acc of one side, bcast with on and from. */
+ * gmove in and out by some nodes alone, gmove with acc of one side, bcast with on and from. */
 #include <openacc.h>
 
 #include "check.h"
@@ -61,11 +61,13 @@ static void moves(void) {
   int whole[N], mine[N];
 #pragma xmp loop(i) on t(i)
   for (int i = 0; i < N; i++) b[i] = i, c[i] = 0;
+#pragma xmp barrier
 #pragma xmp gmove in
   whole[:] = b[:];
   for (int i = 0; i < N; i++) mine[i] = 5 * whole[i];
 #pragma xmp gmove out
   c [2:4] = mine [0:4];
+#pragma xmp barrier
 #pragma xmp loop(i) on t(i)
   for (int i = 0; i < N; i++) CHECK(c[i] == (i >= 2 && i < 6 ? 5 * (i - 2) : 0));
   const int on_gpu = acc_get_device_type() != acc_device_host;
@@ -86,6 +88,106 @@ static void moves(void) {
 #pragma acc exit data copyout(b)
 #pragma xmp loop(i) on t(i)
   for (int i = 0; i < N; i++) CHECK(b[i] == -i);
+}
+
+#pragma xmp nodes first(1) = p(1)
+#pragma xmp template on_first(0 : N - 1)
+#pragma xmp distribute on_first(block) onto first
+#pragma xmp template dealt(0 : N - 1)
+#pragma xmp distribute dealt(cyclic) onto p
+static int f[N], plane[N][5], turned[5][N];
+#pragma xmp align f[i] with on_first(i)
+#pragma xmp align plane[i][*] with t(i)
+#pragma xmp align turned[*][i] with dealt(i)
+#pragma xmp shadow plane[1 : 0][0]
+
+/* Node 1 alone reads what all own, and writes to all; the others are elsewhere. */
+static void by_one_node(void) {
+  int got[5][N], one = 0;
+#pragma xmp loop(i) on t(i)
+  for (int i = 0; i < N; i++) {
+    b[i] = i, c[i] = -1;
+    for (int j = 0; j < 5; j++) plane[i][j] = 10 * i + j;
+  }
+#pragma xmp loop(i) on dealt(i)
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < 5; j++) turned[j][i] = 100 * j + i;
+#pragma xmp barrier
+#pragma xmp task on p(1)
+  {
+#pragma xmp gmove in
+    f[:] = b[:];
+    for (int i = 0; i < N; i++) CHECK(f[i] == i);
+#pragma xmp gmove in async(3)
+    f [1:5:2] = b [10:5:-2];
+#pragma xmp wait_async(3)
+    for (int k = 0; k < 5; k++) CHECK(f[1 + 2 * k] == 10 - 2 * k && f[2 * k] == 2 * k);
+#pragma xmp gmove in
+    one = plane[N - 1][3];
+    CHECK(one == 10 * (N - 1) + 3);
+#pragma xmp gmove in
+    f [2:3] = turned[4][N - 2];
+    for (int i = 2; i < 5; i++) CHECK(f[i] == 400 + N - 2);
+#pragma xmp gmove in
+    got[:][:] = turned[:][:];
+    for (int j = 0; j < 5; j++)
+      for (int i = 0; i < N; i++) CHECK(got[j][i] == 100 * j + i);
+    for (int i = 0; i < N; i++) f[i] = 7 * i;
+#pragma xmp gmove out
+    c [1:4:3] = f [2:4];
+#pragma xmp gmove out
+    plane [1:N / 2:2][2] = 6;
+#pragma xmp gmove out
+    turned [1:3] [0:N] = got [2:3][:];
+  }
+#pragma xmp barrier
+  for (int k = 0; k < 2; k++) { /* a reflect of what another node wrote is never free */
+#pragma xmp reflect(plane)
+    const int below = xmp_node_num() > 1 ? N / xmp_num_nodes() * (xmp_node_num() - 1) - 1 : -1;
+    if (below >= 0 && N % xmp_num_nodes() == 0)
+      CHECK(plane[below][2] == (below % 2 ? 6 : 10 * below + 2) + k);
+    if (k) break;
+#pragma xmp barrier
+#pragma xmp task on p(1)
+    {
+      int more[N];
+#pragma xmp gmove in
+      more[:] = plane[:][2];
+      for (int i = 0; i < N; i++) more[i]++;
+#pragma xmp gmove out
+      plane[:][2] = more[:];
+    }
+#pragma xmp barrier
+  }
+#pragma xmp loop(i) on t(i)
+  for (int i = 0; i < N; i++) {
+    CHECK(c[i] == (i % 3 == 1 ? 7 * (2 + i / 3) : -1));
+    for (int j = 0; j < 5; j++) CHECK(plane[i][j] == (j == 2 ? 1 + (i % 2 ? 6 : 10 * i + j) : 10 * i + j));
+  }
+#pragma xmp loop(i) on dealt(i)
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < 5; j++) CHECK(turned[j][i] == (j > 0 && j < 4 ? 100 * (j + 1) : 100 * j) + i);
+}
+
+/* An array that each call allocates anew, at the last node's wish; and what is another array's parameter. */
+static void of_a_call(int v[N], int call) {
+#pragma xmp align v[i] with t(i)
+  int fresh[N], last = -1;
+#pragma xmp align fresh[i] with t(i)
+#pragma xmp loop(i) on t(i)
+  for (int i = 0; i < N; i++) fresh[i] = call + i, v[i] = 0;
+#pragma xmp barrier
+#pragma xmp task on t(N - 1)
+  {
+#pragma xmp gmove in
+    last = fresh[0];
+    CHECK(last == call);
+#pragma xmp gmove out
+    v [0:N - 1] = last;
+  }
+#pragma xmp barrier
+#pragma xmp loop(i) on t(i)
+  for (int i = 0; i < N; i++) CHECK(v[i] == (i < N - 1 ? call : 0));
 }
 
 static void broadcasts(void) {
@@ -110,5 +212,9 @@ void between(void) {
   shadows();
   posts();
   moves();
+  by_one_node();
+  of_a_call(b, 1);
+  of_a_call(c, 2);
+  of_a_call(b, 3);
   broadcasts();
 }

@@ -3,11 +3,12 @@
 #include "shared.h"
 
 long shared_a[SHARED][2];
+struct shared_s shared_s;
 
 long sum_of_header(void) {
   long sum = 0;
 #pragma xmp loop(i) on shared_t(i) reduction(+ : sum)
-  for (int i = 0; i < SHARED; i++) sum += shared_a[i][1];
+  for (int i = 0; i < SHARED; i++) sum += shared_a[i][1] + shared_s.v[i][1];
   return sum;
 }
 

@@ -44,6 +44,23 @@ static long given_a[N], both_a[N];
 #pragma xmp align given_a[i] with given_t(i)
 #pragma xmp align both_a[i] with both_t(i)
 
+/* Members of structs: of all that have a tag, of one variable, and pointers. */
+struct field {
+  int count;
+  long row[N];
+  double plane[N][3];
+};
+#pragma xmp align field.row[i] with block_t(i)
+#pragma xmp align field.plane[i][*] with cyclic_t(i)
+#pragma xmp shadow field.row[1 : 2]
+static struct field one, other;
+typedef struct {
+  long *line, (*lines)[M], scale;
+} pointers;
+static pointers to;
+#pragma xmp align to.line[i] with block_t(i)
+#pragma xmp align to.lines[i][*] with block_t(i)
+
 /* Before main and before the templates are made: the sizes of gblock, for any number of nodes. */
 __attribute__((constructor(101))) static void choose_sizes(void) {
   const char* ranks = getenv("NODES");
@@ -192,7 +209,7 @@ static void of_header(void) {
 #pragma xmp loop(i) on shared_t(i) reduction(+ : count)
   for (int i = 1; i < SHARED; i++) count += shared_a[i - 1][1] + own_of_header[i];
   CHECK(count == (SHARED - 1) * (SHARED - 2) / 2 + SHARED - 1);
-  CHECK(sum_of_header() == SHARED * (SHARED - 1) / 2);
+  CHECK(sum_of_header() == SHARED * (SHARED - 1)); /* of two arrays */
 }
 
 /* Each element counts how often it is visited. */
@@ -267,7 +284,81 @@ static void sections(void) {
   CHECK(count == 4);
 }
 
+static void fill(long v[N], int count) {
+#pragma xmp align v[i] with block_t(i)
+#pragma xmp shadow v[1 : 2]
+#pragma xmp loop(i) on block_t(i)
+  for (int i = 0; i < N; i++) v[i] = value(i, count);
+}
+
+static void of_structs(void) {
+  struct {
+    int count;
+    long v[N];
+  } own = {0, {0}}, *address = &own;
+  long whole[N], sum = 0;
+  one.count = 3, other.count = 4;
+  fill(one.row, one.count);
+  fill(other.row, other.count);
+#pragma xmp reflect(one.row, other.row)
+  to.line = xmp_malloc(xmp_desc_of(to.line), N);
+  to.lines = xmp_malloc(xmp_desc_of(to.lines), N, M);
+  to.scale = 2;
+#pragma xmp loop(i) on block_t(i)
+  for (int i = 0; i < N; i++) {
+    CHECK(i == 0 || one.row[i - 1] == value(i - 1, 3));
+    CHECK(i > N - 3 || other.row[i + 2] == value(i + 2, 4));
+    to.line[i] = to.scale * one.row[i];
+    to.lines[i][2] = other.row[i];
+  }
+#pragma xmp loop(i) on cyclic_t(i)
+#pragma acc parallel loop copy(one.plane) copyin(other.plane)
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < 3; j++) one.plane[i][j] = other.plane[i][j] + 10 * i + j;
+#pragma xmp gmove
+  whole[:] = to.lines [0:N][2];
+  for (int i = 0; i < N; i++) CHECK(whole[i] == value(i, 4));
+#pragma xmp array on block_t( :)
+  other.row[:] = one.row[:] + 1;
+#pragma xmp gmove
+  one.row [0:4] = to.line [5:4];
+#pragma xmp loop(i) on block_t(i) reduction(+ : sum)
+#pragma acc parallel loop copyin(one.row, other.row) reduction(+ : sum)
+  for (int i = 0; i < N; i++) sum += one.row[i] - other.row[i];
+  for (int i = 0; i < 4; i++) sum -= 2 * value(5 + i, 3) - value(i, 3);
+  CHECK(sum == -N);
+#pragma xmp loop(i) on cyclic_t(i)
+  for (int i = 0; i < N; i++) CHECK(one.plane[i][1] == 10 * i + 1);
+#pragma xmp loop(i) on shared_t(i)
+  for (int i = 0; i < SHARED; i++) shared_s.v[i][1] = i;
+  address->count++;
+  CHECK(own.count == 1);
+  xmp_free(xmp_desc_of(to.line));
+  xmp_free(xmp_desc_of(to.lines));
+}
+
+static void of_a_local_struct(int call) {
+  struct {
+    int count;
+    long v[N];
+  } own;
+  static struct {
+    long row[N];
+  } kept;
+#pragma xmp align own.v[i] with block_t(i)
+#pragma xmp align kept.row[i] with block_t(i)
+  own.count = call;
+#pragma xmp loop(i) on block_t(i)
+  for (int i = 0; i < N; i++) {
+    CHECK(kept.row[i] == call && own.v[i] == 0);
+    kept.row[i]++, own.v[i] = own.count;
+  }
+}
+
 void mapping(void) {
+  of_structs();
+  of_a_local_struct(0);
+  of_a_local_struct(1);
   loops();
   locations();
   local_arrays(0);

@@ -1,5 +1,5 @@
 /* What gcc 12, whose OpenACC is 2.6, does not know: updates of sections that are not contiguous, and newer
- * clauses.
+ * clauses; and gmove in and out of copies on other nodes' GPUs.
  */
 #include <openacc.h>
 #include <string.h>
@@ -138,9 +138,42 @@ static void copies(void) {
   acc_free(other);
 }
 
+static int b[N], e[N];
+#pragma xmp align b[i] with t(i)
+#pragma xmp align e[i] with t(i)
+
+/* gmove in and out of the copies on GPUs: node 1 changes what the others have there. */
+static void by_one_node(void) {
+  int got[N];
+#pragma xmp loop(i) on t(i)
+  for (int i = 0; i < N; i++) b[i] = i, e[i] = i;
+#pragma acc data copy(b, e)
+  {
+#pragma xmp loop(i) on t(i)
+#pragma acc parallel loop present(b)
+    for (int i = 0; i < N; i++) b[i] += 50;
+#pragma xmp barrier acc
+#pragma xmp task on p(1)
+    {
+#pragma xmp gmove in
+      got[:] = b[:];
+      for (int i = 0; i < N; i++) CHECK(got[i] == i + (on_gpu() ? 0 : 50));
+#pragma xmp gmove in acc
+      got[:] = b[:];
+      for (int i = 0; i < N; i++) CHECK(got[i] == i + 50);
+#pragma xmp gmove out acc(e)
+      e [0:N:1] = got[:];
+    }
+#pragma xmp barrier acc
+  }
+#pragma xmp loop(i) on t(i)
+  for (int i = 0; i < N; i++) CHECK(b[i] == i + 50 && e[i] == i + 50);
+}
+
 void newer(void) {
   sections(N, grid, M, grid);
   distributed();
   copies();
+  by_one_node();
   conditions(xmp_num_nodes() > 0, xmp_num_nodes() < 0);
 }

@@ -13,6 +13,13 @@ __attribute__((unused)) static int own_of_header[SHARED];
 #pragma xmp align own_of_header[i] with shared_t(i)
 #pragma xmp shadow shared_a[1 : 0][0]
 
+extern struct shared_s {
+  int count;
+  long v[SHARED][2];
+} shared_s;
+#pragma xmp align shared_s.v[i][*] with shared_t(i)
+#pragma xmp shadow shared_s.v[1][0]
+
 long sum_of_header(void);
 
 #endif
