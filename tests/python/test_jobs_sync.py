@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,10 @@ import pytest
 from jobs_scene import BOOT, filed
 
 from peerway.jobs import sync
+from peerway.jobs.accounting import Accounts
 from peerway.jobs.batch import Batch, Interval
+from peerway.jobs.scripts import Scripts
+from peerway.jobs.slurm_json import SlurmFailed, asked
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.pending import HOLD, due
 
@@ -168,9 +173,129 @@ def test_a_command_of_slurm_that_fails_is_told_in_one_line_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(sync.SlurmFailed, match=r"^squeue: No such file or directory; .* --no-slurm$"):
-        sync.asked("squeue")
+    with pytest.raises(SlurmFailed, match=r"^squeue: No such file or directory; .* --no-slurm$"):
+        asked("squeue")
     (tmp_path / "squeue").write_text("#!/bin/sh\necho 'error: a' >&2\necho 'fatal: b' >&2\nexit 1\n")
     (tmp_path / "squeue").chmod(0o755)
-    with pytest.raises(sync.SlurmFailed, match=r"^squeue ended with 1: fatal: b; .* --no-slurm$"):
-        sync.asked("squeue")
+    with pytest.raises(SlurmFailed, match=r"^squeue ended with 1: fatal: b; .* --no-slurm$"):
+        asked("squeue")
+
+
+def test_a_script_that_could_not_be_had_is_asked_for_again_and_not_for_ever(
+    store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    scontrol, log = tmp_path / "scontrol", tmp_path / "asked"
+    answer = f"[ $3 = 7 ] && [ -e {tmp_path}/up ] && echo '#!/bin/sh'"
+    scontrol.write_text(f"#!/bin/sh\necho $3 >> {log}\n{answer}\n")
+    scontrol.chmod(0o755)
+    scripts = Scripts()
+    for _ in range(2):
+        sync.take(store, [job(7), job(8)], NODES, 1100, scripts)
+    (tmp_path / "up").touch()
+    for _ in range(3):
+        sync.take(store, [job(7), job(8)], NODES, 1100, scripts)
+    run = store.run("7")
+    assert run is not None
+    assert run.script == "#!/bin/sh\n"
+    asked_for = log.read_text().split()
+    assert (asked_for.count("7"), asked_for.count("8")) == (3, 3)  # one that salloc began has no script
+
+
+# -- what sacct knows of what squeue has forgotten
+
+
+def entry(number: int, start: int, end: int, state: Any = "COMPLETED", **more: Any) -> dict[str, Any]:
+    return {
+        "job_id": number, "state": {"current": state, "reason": "None"}, "user": "ann", "account": "phys",
+        "name": "deep", "partition": "gpu", "qos": "normal", "nodes": "n1", "allocation_nodes": 1,
+        "time": {"start": start, "end": end, "submission": start - 5, "limit": 60},
+        "tres": {"allocated": [
+            {"type": "cpu", "name": None, "count": 8}, {"type": "mem", "name": None, "count": 2048},
+            {"type": "gres", "name": "gpu", "count": 2}, {"type": "gres", "name": "gpu:h100", "count": 2},
+        ]},
+        "array": {"job_id": 0, "task_id": None}, "wckey": {"wckey": "*lattice"}, **more,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def sacct(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Let sacct say so; gives the jobs that it was asked for, in order."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    script, log = tmp_path / "sacct", tmp_path / "asked"
+
+    def says(*entries: dict[str, Any], fails: str = "") -> list[str]:
+        (tmp_path / "says").write_text(json.dumps({"jobs": entries}))
+        end = f"echo '{fails}' >&2; exit 1" if fails else f"cat {tmp_path}/says"
+        script.write_text(f'#!/bin/sh\necho "$4" >> {log}\n{end}\n')
+        script.chmod(0o755)
+        return log.read_text().split() if log.exists() else []
+
+    return says
+
+
+def test_a_job_that_ended_while_nobody_looked_has_its_real_end(
+    store: JobStore, sacct: Callable[..., list[str]]
+) -> None:
+    killed = {"status": "SIGNALED", "return_code": 3, "signal": {"signal_id": 9, "name": "Killed"}}
+    sacct(entry(7, 1000, 1500, "FAILED", exit_code=killed))
+    sync.take(store, [job(7), job(9)], NODES, 1100)
+    held(store, 7, 1000, None)  # its agent is away, too
+    sync.take(store, [job(9)], NODES, 5000, accounts=Accounts())
+    run = store.run("7")
+    assert run is not None
+    assert (run.state, run.started, run.ended, run.exit_code, run.signal) == ("FAILED", 1000, 1500, 3, 9)
+    assert run.name == ""  # as squeue had told it
+    assert state_of(store, 9) == ("RUNNING", None)
+    assert sacct() == ["7"]
+
+
+def test_a_job_that_began_and_ended_while_the_server_was_away_has_all_that_slurm_knows(
+    store: JobStore, sacct: Callable[..., list[str]]
+) -> None:
+    held(store, 7, 1002, 1499)
+    sacct(entry(7, 1000, 1500, ["TIMEOUT"], exit_code=0))  # as newer Slurm has states
+    sync.take(store, [], NODES, 5000, accounts=Accounts())
+    run = store.run("7")
+    assert run is not None
+    assert (run.state, run.started, run.ended, run.submitted) == ("TIMEOUT", 1000, 1500, 995)
+    assert (run.user, run.account, run.name, run.project) == ("ann", "phys", "deep", "lattice")
+    assert (run.cores, run.gpus, run.gpu_type, run.memory) == (8, 2, "h100", 2 << 30)
+    assert (run.node_type, run.time_limit) == ("milan", 3600)
+    held(store, 7, 1002, 1498, 2)  # what an agent says later is no better
+    assert state_of(store, 7) == ("TIMEOUT", 1500)
+
+
+def test_runs_of_a_requeued_job_have_ends_of_their_own(
+    store: JobStore, sacct: Callable[..., list[str]]
+) -> None:
+    held(store, 7, 1001, 1099)
+    held(store, 7, 1201, 1300, 2)
+    first, second = entry(7, 1000, 1100, "NODE_FAIL"), entry(7, 1200, 1301, "CANCELLED")
+    sacct(second, first, entry(7, 1400, 0, "RUNNING"), {"job_id": 7}, {"job_id": "x"})
+    sync.take(store, [], NODES, 5000, accounts=Accounts())
+    assert state_of(store, 7, 0) == ("NODE_FAIL", 1100)
+    assert state_of(store, 7, 1) == ("CANCELLED", 1301)
+
+
+def test_accounts_that_lag_are_asked_again_and_those_that_are_none_are_not_missed(
+    store: JobStore, sacct: Callable[..., list[str]]
+) -> None:
+    accounts = Accounts()
+    sacct()
+    held(store, 7, 1000, 1500)
+    for now in (2000, 2030, 2059):
+        sync.take(store, [], NODES, now, accounts=accounts)
+    assert sacct() == ["7"]
+    sync.take(store, [], NODES, 2061, accounts=accounts)
+    assert sacct(fails="sacct: error: Slurm accounting storage is disabled") == ["7", "7"]
+    sync.take(store, [], NODES, 2400, accounts=accounts)
+    assert (state_of(store, 7), accounts.refused) == (("ENDED", 1500), "")
+    sacct(fails="sacct: error: slurmdbd: Connection refused")
+    sync.take(store, [], NODES, 5000, accounts=accounts)
+    assert "Connection refused" in accounts.refused
+    sacct(entry(7, 1000, 1490))
+    sync.take(store, [], NODES, 20_000, accounts=accounts)
+    assert (state_of(store, 7), accounts.refused) == (("COMPLETED", 1490), "")
+    sync.take(store, [], NODES, 90_000, accounts=accounts)
+    assert len(sacct()) == 5

@@ -45,7 +45,8 @@ def sbatch(folder: Path, words: list[str]) -> None:
     with (folder / "submitted").open("a") as log:
         log.write(options["nodelist"] + "\n")
         number = log.tell()  # grows with each
-    state = "RUNNING" if _nodes(folder)[options["nodelist"]] in ("idle", "mixed") else "PENDING"
+    nodes = [_nodes(folder)[name] for name in options["nodelist"].split(",")]
+    state = "RUNNING" if {*nodes} <= {"idle", "mixed"} else "PENDING"
     job = folder / "jobs" / str(number)
     job.write_text("\n".join([state, options["nodelist"], options["comment"], options["wrap"]]))
     if state == "RUNNING":

@@ -236,6 +236,19 @@ def _not_at_first(real: object) -> object:
     return running
 
 
+def test_of_two_nodes_the_one_that_slurm_has_down_failed(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dies = f"(echo n1 idle; echo n2 down) >{tmp_path}/slurm/nodes; kill -9 $PPID; exit 1"  # its keeper, too
+    command = f"[ -e {tmp_path}/once ] || {{ touch {tmp_path}/once; {dies}; }}"
+    campaign = OnSlurm(tmp_path, {"n1": "idle", "n2": "idle"}, 'nodes_at_once = 2\ntime = "1s"', command)
+    with campaign.toml.open("a") as toml:
+        toml.write("nodes = 2\n")
+    left, said = here(campaign, monkeypatch)
+    assert any("failed on n2: it ended without a report" in line for line in said), said
+    assert left.lines == ["n2: Slurm has it down"]
+
+
 def test_a_command_of_slurm_that_is_not_here_is_named(tmp_path: Path) -> None:
     campaign = OnSlurm(tmp_path, {"n1": "idle"}, "nodes_at_once = 1\nbusy = 0.5")
     (campaign.slurm / "sinfo").unlink()

@@ -5,6 +5,7 @@ One virtual cluster runs all scenarios; a minute of the rules lasts 0.3 s there.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -220,12 +221,14 @@ def test_the_cluster_page_tells_what_slurm_tells(site: ServedSite, jobs: Jobs) -
         "ann", "-p", "gpu", "--gres=gpu:8", "-c", "32", "--begin=now+3600", script="true"
     )
     site.wait("the job that waits", lambda: site.get("ann", "cluster").get("waiting") == 1)
+    site.wait(  # the server was killed before
+        "all agents", lambda: all("now" in node for node in site.get("ann", "cluster")["nodes"])
+    )
     told = site.get("ann", "cluster")
     assert {node["name"]: node["gpus"] for node in told["nodes"]} == {
         "cpu-1": 0, "cpu-2": 0, "a100-1": 4, "h100-1": 8,
     }  # fmt: skip
     assert told["waiting_gpus"] == 8
-    assert all("now" in node for node in told["nodes"])
     array = site.cluster.sbatch("ann", "-p", "cpu", "-c2", "--array=1-20", "--begin=now+1hour", script="true")
     site.wait("its tasks", lambda: site.get("ann", "cluster").get("waiting") == 21)
     assert site.get("ann", "cluster")["waiting_cores"] == 32 + 40
@@ -288,15 +291,42 @@ def test_runs_of_a_requeued_job_are_told_apart(site: ServedSite, jobs: Jobs) -> 
     assert first["started"] < first["ended"] < second["started"] + 1
 
 
+@contextlib.contextmanager
+def forgetful(site: ServedSite) -> Iterator[None]:
+    """Slurm forgets jobs soon after their end, and not after minutes."""
+    file = site.cluster.folder / "slurm.conf"
+    text = file.read_text()
+    file.write_text(f"{text}\nMinJobAge=2\n")
+    try:
+        assert site.cluster.run("scontrol", "reconfigure").returncode == 0
+        yield
+    finally:
+        file.write_text(text)
+        assert site.cluster.run("scontrol", "reconfigure").returncode == 0
+
+
+def seconds(text: str) -> float:
+    """Since 1970, of the local time that sacct prints."""
+    return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
+
+
 def test_a_job_that_ended_while_the_server_was_away(site: ServedSite, jobs: Jobs) -> None:
     job = site.cluster.sbatch("ann", "-w", "cpu-1", script="exec sleep 300")
     site.wait("its start", lambda: site.job(job).get("state") == "RUNNING")
     site.kill_receiver()
     site.cluster.run("scancel", str(job))
     site.wait("its end", lambda: site.cluster.state(job) == "CANCELLED")
+    with forgetful(site):
+        site.wait("that Slurm forgets it", lambda: site.cluster.state(job) == "")
     site.start_receiver()
     site.wait("the server's return", site.answers)
-    site.wait("the end", lambda: bool(site.job(job).get("ended")))
+    site.wait("the end, which Slurm's accounts tell", lambda: site.job(job).get("state") == "CANCELLED")
+    said = site.job(job)
+    start, end = (
+        site.cluster.run("sacct", "-nPX", "-j", str(job), "-o", "Start,End").stdout.strip().split("|")
+    )
+    assert (said["started"], said["ended"]) == tuple(map(seconds, (start, end)))
+    assert said["signal"] == 15 or said["exit_code"] == 0
 
 
 def test_jobs_are_judged_while_slurms_database_is_dead(site: ServedSite, jobs: Jobs) -> None:

@@ -14,28 +14,33 @@ from peerway.jobs.store.runs import FINISHED, Run
 from peerway.printable import printable
 
 MOST_BYTES = 64 << 10
-_A_ROUND = 50
+_A_ROUND, _TRIES = 50, 3
 _TIMEOUT_S = 20
 
 
 class Scripts:
-    """Remembers which runs were asked for: a job that was not submitted as a script has none."""
+    """Remembers how often runs were asked for: a controller that is busy may give no answer, and a job that
+    was not submitted as a script has none.
+    """
 
     def __init__(self) -> None:
-        self._asked: set[tuple[str, int]] = set()
+        self._asked: dict[tuple[str, int], int] = {}
         self.refused = ""  # why the last one that should be there could not be had
 
     def fetch(self, store: JobStore, runs: Iterable[Run]) -> None:
         """Ask for the scripts of runs that have none yet, some of them each time."""
         self.refused = ""
         known = {(run.job, run.restart) for run in runs}
-        self._asked &= known  # Slurm has forgotten the others
-        due = [run for run in runs if run.started and (run.job, run.restart) not in self._asked]
+        # Slurm has forgotten the others.
+        self._asked = {key: times for key, times in self._asked.items() if key in known}
+        due = [run for run in runs if run.started and self._asked.get((run.job, run.restart), 0) < _TRIES]
         for run in due[:_A_ROUND]:
-            self._asked.add((run.job, run.restart))
-            old = store.run(run.job, run.restart)
+            key = (run.job, run.restart)
+            old = store.run(*key)
             if old is not None and old.script:
+                self._asked[key] = _TRIES
                 continue
+            self._asked[key] = self._asked.get(key, 0) + 1
             text = self._script(run)
             if text:
                 store.write(

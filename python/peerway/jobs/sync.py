@@ -1,28 +1,25 @@
 """What Slurm says of jobs and nodes: `squeue --json` and `sinfo --json`, asked now and then by the server.
 
-Fields change their type between versions of Slurm: a number may be 7 or {"set": true, "number": 7}, a state a
-word or a list of words. What is read here is read by name and trusted for nothing.
+What they forgot, accounting.py asks of `sacct`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from peerway.jobs import vanished
+from peerway.jobs.accounting import Accounts
 from peerway.jobs.agent.slurm import expand_hosts
 from peerway.jobs.scripts import Scripts
+from peerway.jobs.slurm_json import SlurmFailed, asked, exit_of, number, text_of, time_of, word, words
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import FINISHED, Run
 
-TIMEOUT_S = 60
-_WITHOUT = "it is asked again; on a host that has no Slurm start the server with --no-slurm"
 WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD")
 _MOST_TASKS = 4_000_001  # Slurm's largest MaxArraySize
 _GPUS = re.compile(r"gres/gpu(?::([^=,:]+))?[=:](\d+)")
@@ -51,100 +48,88 @@ _STATES = {  # of a node; the first flag or word that is here decides
 }
 
 
-class SlurmFailed(Exception):
-    """Slurm's command could not be run, or gave no JSON."""
-
-
-def asked(*command: str) -> dict[str, Any]:
-    """The JSON of one of Slurm's commands. Raises SlurmFailed."""
-    try:
-        done = subprocess.run(
-            [*command, "--json"],
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
-            env={**os.environ, "SLURM_BITSTR_LEN": "0"},  # else long lists of an array's tasks are cut off
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        why = getattr(error, "strerror", None) or error
-        raise SlurmFailed(f"{command[0]}: {why}; {_WITHOUT}") from None
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").split("\n")
-        last = next((line for line in reversed(said) if line.strip()), "it does not say why")
-        last = last.removeprefix(f"{command[0]}: ")[:300]
-        raise SlurmFailed(f"{command[0]} ended with {done.returncode}: {last}; {_WITHOUT}")
-    try:
-        found = json.loads(done.stdout)
-    except ValueError as error:
-        raise SlurmFailed(f"{command[0]} --json gave no JSON: {error}") from None
-    return found if isinstance(found, dict) else {}
-
-
-def once(store: JobStore, scripts: Scripts) -> None:
+def once(store: JobStore, scripts: Scripts, accounts: Accounts) -> None:
     """Bring the store to what Slurm says. Raises SlurmFailed."""
     now = time.time()
     jobs = [job for job in asked("squeue", "--all", "--states=all").get("jobs", []) if isinstance(job, dict)]
     nodes = [node for node in asked("sinfo", "--all").get("nodes", []) if isinstance(node, dict)]
-    scripts.fetch(store, take(store, jobs, nodes, now))
-    if scripts.refused:
-        raise SlurmFailed(scripts.refused)
+    take(store, jobs, nodes, now, scripts, accounts)
+    if refused := [*filter(None, (accounts.refused, scripts.refused))]:
+        raise SlurmFailed("; ".join(refused))
 
 
-def take(store: JobStore, jobs: list[dict[str, Any]], nodes: list[dict[str, Any]], now: float) -> list[Run]:
-    """File the jobs and nodes of these answers, and give the runs."""
-    known = {node["name"]: node for node in nodes if isinstance(node.get("name"), str)}
+def take(
+    store: JobStore,
+    jobs: list[dict[str, Any]],
+    nodes: list[dict[str, Any]],
+    now: float,
+    scripts: Scripts | None = None,
+    accounts: Accounts | None = None,
+) -> None:
+    """File the jobs and nodes of these answers; then what `scripts` have of them, and what `accounts` have of
+    runs that are not among them.
+    """
     runs = [run for job in jobs if (run := run_of(job)) is not None]
+    _file(store, runs, nodes)
+    body = json.dumps(cluster_of(jobs, nodes), separators=(",", ":"))
+    store.write("INSERT OR REPLACE INTO cluster VALUES (1, ?, ?)", (now, body))
+    if scripts:
+        scripts.fetch(store, runs)
+    told = {(run.job, run.restart) for run in runs}
+    if accounts:
+        _file(store, accounts.missed(store, told, now), nodes)
+    vanished.close(store, told, now)
+    store.slurm_told = now
+
+
+def _file(store: JobStore, runs: list[Run], nodes: list[dict[str, Any]]) -> None:
+    known = {node["name"]: node for node in nodes if isinstance(node.get("name"), str)}
     for run in runs:
         held = [known[node] for node in expand_hosts(run.node_list) if node in known]
         run.node_type = _types(type_of(node) for node in held)
         if run.gpus and not run.gpu_type:  # where accounting counts GPUs without their types
             run.gpu_type = _types(gpu_type_of(node) for node in held)
     store.update(run for run in runs if run.started is not None and run.state not in WAITING)
-    vanished.close(store, {(run.job, run.restart) for run in runs}, now)
-    body = json.dumps(cluster_of(jobs, nodes), separators=(",", ":"))
-    store.write("INSERT OR REPLACE INTO cluster VALUES (1, ?, ?)", (now, body))
-    store.slurm_told = now
-    return runs
 
 
 def run_of(job: dict[str, Any]) -> Run | None:
     """A run as squeue tells of it; None for what has no number."""
-    number = _number(job.get("job_id"))
-    if not number:
+    job_id = number(job.get("job_id"))
+    if not job_id:
         return None
-    state = _word(job.get("job_state")) or "UNKNOWN"
-    tres = _text(job.get("tres_alloc_str")) or _text(job.get("tres_req_str"))
+    state = word(job.get("job_state")) or "UNKNOWN"
+    tres = text_of(job.get("tres_alloc_str")) or text_of(job.get("tres_req_str"))
     gpus = _GPUS.findall(tres)
     typed = [each for each in gpus if each[0]]
-    started, ended = _time(job.get("start_time")), _time(job.get("end_time"))
-    code, signal = _exit(job.get("exit_code"))
-    limit = _number(job.get("time_limit"))
+    started, ended = time_of(job.get("start_time")), time_of(job.get("end_time"))
+    code, signal = exit_of(job.get("exit_code"))
+    limit = number(job.get("time_limit"))
     return Run(
-        str(int(number)),
-        int(_number(job.get("restart_cnt")) or 0),
-        _text(job.get("user_name")),
-        _text(job.get("account")),
-        _text(job.get("name")),
-        _text(job.get("partition")),
-        _text(job.get("qos")),
+        str(int(job_id)),
+        int(number(job.get("restart_cnt")) or 0),
+        text_of(job.get("user_name")),
+        text_of(job.get("account")),
+        text_of(job.get("name")),
+        text_of(job.get("partition")),
+        text_of(job.get("qos")),
         state,
-        _text(job.get("state_reason")),
+        text_of(job.get("state_reason")),
         code,
         signal,
         state == "OUT_OF_MEMORY",
-        _time(job.get("submit_time")),
+        time_of(job.get("submit_time")),
         started if state not in WAITING else None,
         ended if state in FINISHED else None,
         limit * 60 if limit else None,
-        int(_number(job.get("node_count")) or 0),
-        _found(_CPUS, tres) or _number(job.get("cpus")) or 0,
+        int(number(job.get("node_count")) or 0),
+        _found(_CPUS, tres) or number(job.get("cpus")) or 0,
         # "gres/gpu=4,gres/gpu:h100=4" counts the same GPUs twice
         max([float(count) for kind, count in gpus if not kind] or [sum(float(count) for _, count in typed)]),
         typed[0][0] if typed else "",
         _memory(tres),
-        _text(job.get("nodes")),
+        text_of(job.get("nodes")),
         array=_array(job),
-        project=_text(job.get("wckey")).lstrip("*"),  # Slurm marks one that is its user's default
+        project=text_of(job.get("wckey")).lstrip("*"),  # Slurm marks one that is its user's default
     )
 
 
@@ -178,7 +163,7 @@ def tasks_of(job: dict[str, Any]) -> int:
     `array_task_string` is their list, as "1-20:2,30%3".
     """
     tasks = 0
-    for part in _text(job.get("array_task_string")).partition("%")[0].split(","):
+    for part in text_of(job.get("array_task_string")).partition("%")[0].split(","):
         if (found := _TASKS.fullmatch(part)) is None:
             break  # no array has an empty list
         first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
@@ -190,21 +175,21 @@ def node_of(node: dict[str, Any]) -> dict[str, Any]:
     """A node as sinfo tells of it. Its free GPUs are blocked where no core or no memory is left for them, or
     where it takes no jobs.
     """
-    words = [*_words(node.get("state_flags")), *_words(node.get("state"))]
+    told = [*words(node.get("state_flags")), *words(node.get("state"))]
     state = next(
-        (_STATES[word] for key in _STATES for word in words if word.rstrip("*~#!%$@^-+") == key), "off"
+        (_STATES[each] for key in _STATES for each in told if each.rstrip("*~#!%$@^-+") == key), "off"
     )
-    cores, used = _number(node.get("cpus")) or 0, _number(node.get("alloc_cpus")) or 0
-    memory, taken = _number(node.get("real_memory")) or 0, _number(node.get("alloc_memory")) or 0
-    gres = _GRES.findall(_text(node.get("gres")))
-    gpus, busy = _count(gres), min(_count(gres), _count(_GRES.findall(_text(node.get("gres_used")))))
+    cores, used = number(node.get("cpus")) or 0, number(node.get("alloc_cpus")) or 0
+    memory, taken = number(node.get("real_memory")) or 0, number(node.get("alloc_memory")) or 0
+    gres = _GRES.findall(text_of(node.get("gres")))
+    gpus, busy = _count(gres), min(_count(gres), _count(_GRES.findall(text_of(node.get("gres_used")))))
     free = gpus - busy
     full = state in ("busy", "partly busy") and (used >= cores or (memory > 0 and taken >= memory))
     blocked = free if state in ("blocked", "off", "reserved") or full else 0
     if state == "busy" and free and not full:
         state = "partly busy"
     return {
-        "name": _text(node.get("name"))[:63],
+        "name": text_of(node.get("name"))[:63],
         "state": state,
         "cores": cores,
         "cores_busy": used,
@@ -214,8 +199,8 @@ def node_of(node: dict[str, Any]) -> dict[str, Any]:
         "gpus_busy": busy,
         "gpus_blocked": blocked,
         "gpu_type": gpu_type_of(node),
-        "reason": _text(node.get("reason"))[:200],
-        "partitions": _words(node.get("partitions")),
+        "reason": text_of(node.get("reason"))[:200],
+        "partitions": words(node.get("partitions")),
     }
 
 
@@ -228,13 +213,13 @@ def type_of(node: dict[str, Any]) -> str:
 
 def gpu_type_of(node: dict[str, Any]) -> str:
     """The type of a node's GPUs, as slurm.conf calls it; empty without."""
-    gres = _GRES.findall(_text(node.get("gres")))
+    gres = _GRES.findall(text_of(node.get("gres")))
     return gres[0][0] if gres else ""
 
 
 def _array(job: dict[str, Any]) -> str:
     """How the owner of an array knows this job of it."""
-    array, task = _number(job.get("array_job_id")), _number(job.get("array_task_id"))
+    array, task = number(job.get("array_job_id")), number(job.get("array_task_id"))
     return f"{int(array)}_{int(task)}" if array and task is not None else ""
 
 
@@ -244,42 +229,6 @@ def _types(found: Iterable[str]) -> str:
 
 def _count(gres: list[tuple[str, str]]) -> int:
     return sum(int(count) for _, count in gres)
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, dict):
-        value = value.get("number") if value.get("set", True) and not value.get("infinite") else None
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _time(value: Any) -> float | None:
-    found = _number(value)
-    return float(found) if found else None
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _words(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [part for part in re.split(r"[,+]", value.upper() if value.islower() else value) if part]
-    return [str(each) for each in value] if isinstance(value, list) else []
-
-
-def _word(value: Any) -> str:
-    words = _words(value)
-    return words[0] if words else ""
-
-
-def _exit(value: Any) -> tuple[int | None, int | None]:
-    if isinstance(value, dict):
-        signal = value.get("signal")
-        signal = signal.get("id", signal.get("signal_id")) if isinstance(signal, dict) else signal
-        code, killed = _number(value.get("return_code")), _number(signal)
-        return None if code is None else int(code), int(killed) if killed else None
-    found = _number(value)
-    return (None, None) if found is None else (int(found) >> 8, int(found) & 127 or None)
 
 
 def _found(pattern: re.Pattern[str], text: str) -> float | None:

@@ -14,6 +14,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.staticfiles import StaticFiles
 
 from peerway.jobs import sync
+from peerway.jobs.accounting import Accounts
 from peerway.jobs.mail.notices import Notices
 from peerway.jobs.mail.settings import Mail
 from peerway.jobs.monitor import Monitor
@@ -27,6 +28,7 @@ from peerway.jobs.serve.oidc import Provider
 from peerway.jobs.serve.people import People
 from peerway.jobs.serve.rendering import Pages
 from peerway.jobs.serve.state import LOG, State
+from peerway.jobs.slurm_json import SlurmFailed
 
 HERE = Path(__file__).parent
 PLOTLY = HERE.parents[1] / "report" / "assets" / "plotly"
@@ -115,13 +117,13 @@ async def _beside(state: State, work: bool, slurm: bool, mail: Mail | None) -> A
 
 def _ask_slurm(monitor: Monitor, stop: threading.Event) -> None:
     """Ask now and then; what fails is reported once, until it works again."""
-    told, scripts = "", Scripts()
+    told, scripts, accounts = "", Scripts(), Accounts()
     monitor.jobs.slurm_told = 0
     while True:
         try:
-            sync.once(monitor.jobs, scripts)
+            sync.once(monitor.jobs, scripts, accounts)
             told = ""
-        except sync.SlurmFailed as error:
+        except SlurmFailed as error:
             if str(error) != told:
                 LOG.warning("%s", error)
             told = str(error)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from peerway.jobs.agent.checks import Finding, scontrol, setting
 from peerway.jobs.rules.load import SHIPPED, BadRules, read_rules
+from peerway.jobs.slurm_json import SlurmFailed, asked
 from peerway.jobs.store.schema import opened
-from peerway.jobs.sync import SlurmFailed, asked
 
 _LEAST_FREE = 0.1  # of the disk
 
