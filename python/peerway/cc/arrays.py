@@ -114,7 +114,7 @@ def _pointer(unit: Unit, array: DistributedArray) -> None:
             unit.setup.append(line)
     else:
         made = f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};"
-        _put_local(unit, array, [made, _watch(unit, array)], [line])
+        fixing.put_local(unit, array, [made, _watch(unit, array)], [line])
 
 
 def _parameter(unit: Unit, array: DistributedArray) -> None:
@@ -151,29 +151,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
     else:
         freed = f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};"
         declared = [*pointers, freed, _watch(unit, array)]
-    _put_local(unit, array, declared, [*memory, pointer])
-
-
-def _put_local(unit: Unit, array: DistributedArray, declared: list[str], made: list[str]) -> None:
-    """The array of a function comes with its last directive, its memory where its template is fixed."""
-    unit.put_at(array.last_directive, declared)
-    assert array.variable is not None
-    assert array.template is not None
-    spot = None
-    if array.waits and array.function:
-        uses = [use.range for use in array.variable.uses if use.function is array.function]
-        spot = fixing.behind_declaration(unit, array, uses)
-    if spot:
-        _put(unit, spot, made)
-    else:
-        unit.put_at(array.last_directive, made)
-
-
-def _put(unit: Unit, spot: fixing.Spot, lines: list[str]) -> None:
-    if spot.directive:
-        unit.put_at(spot.offset, lines)
-    else:
-        unit.edits.next_to(spot.offset, f" {' '.join(lines)}")
+    fixing.put_local(unit, array, declared, [*memory, pointer])
 
 
 def _function(unit: Unit, function: Function) -> None:
@@ -191,7 +169,7 @@ def _function(unit: Unit, function: Function) -> None:
         found, left = fixing.spots(unit, function, array.template, uses)
         for spot in found:
             first = min(use for use in uses if use >= spot.reach.start)
-            _put(unit, spot, [*([] if spot.directive else [_need(unit, array, first)]), _own(array)])
+            fixing.put(unit, spot, [*([] if spot.directive else [_need(unit, array, first)]), _own(array)])
         if left:
             lines += [_need(unit, array, left[0]), _own(array)]
     if not lines:

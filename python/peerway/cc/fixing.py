@@ -47,7 +47,7 @@ def spots(
     return found, left
 
 
-def behind_declaration(unit: Unit, array: DistributedArray, uses: list[Range]) -> Spot | None:
+def _behind_declaration(unit: Unit, array: DistributedArray, uses: list[Range]) -> Spot | None:
     """Where in its block a function's array can have memory, if that is not where it is declared."""
     assert array.function is not None
     assert array.template is not None
@@ -63,6 +63,29 @@ def behind_declaration(unit: Unit, array: DistributedArray, uses: list[Range]) -
         place = unit.text.place(use.start, use.end)
         raise Refused(place, f"'{array.name}' is used before its template is fixed", note)
     return spot
+
+
+def put_local(unit: Unit, array: DistributedArray, declared: list[str], made: list[str]) -> None:
+    """The array of a function comes with its last directive, its memory where its template is fixed."""
+    unit.put_at(array.last_directive, declared)
+    assert array.variable is not None
+    assert array.template is not None
+    spot = None
+    if array.waits and array.function:
+        uses = [use.range for use in array.variable.uses if use.function is array.function]
+        spot = _behind_declaration(unit, array, uses)
+    if spot:
+        put(unit, spot, made)
+    else:
+        unit.put_at(array.last_directive, made)
+
+
+def put(unit: Unit, spot: Spot, lines: list[str]) -> None:
+    """Put lines there."""
+    if spot.directive:
+        unit.put_at(spot.offset, lines)
+    else:
+        unit.edits.next_to(spot.offset, f" {' '.join(lines)}")
 
 
 def _spot(unit: Unit, start: int, made: d.TemplateFix | None, use: int) -> Spot | None:
