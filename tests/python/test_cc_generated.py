@@ -288,6 +288,12 @@ int main(void) {
         ),
         (["#pragma xmp reduction (+:sum)"], "reduction of sum: messages of 8 B by host/small"),
         (["#pragma xmp reduction (+:sum) acc"], "reduction of sum: messages of 8 B by cuda/small"),
+        (["#pragma xmp post (q[1][0], 3)"], "post to q[1][0]: 1 message of 8 B by host/small"),
+        (["#pragma xmp wait (q[1][0])"], "prog.c:14: wait: for a post, sends nothing"),
+        (
+            ["#pragma xmp barrier"],
+            "barrier of the executing nodes: signals without data, in log2 of the nodes",
+        ),
         (["#pragma xmp bcast (list)"], "bcast of list: messages of 32 KiB by host/large"),
         (
             ["#pragma xmp gmove in", "  got[:][:] = w[:][:];"],
