@@ -111,8 +111,7 @@ void allocate(pwx_array& a) {
   auto state = std::unique_ptr<pwx_array_state>(new pwx_array_state{++ids, a, std::move(memory), bytes});
   a.state = state.get();
   state->watch = a.watch;
-  state->common_id = common_id(a);
-  if (member) publish(state->common_id, state->memory);
+  state->common_id = publish_array(a, state->memory);
   state->shape.state = a.state;
   states().emplace(a.origin, std::move(state));
 }
@@ -211,7 +210,6 @@ void free_everything() {
 }
 
 uint64_t freed() { return freed_count; }
-
 uint64_t writes_of(const pwx_array_state& state) { return state.writes + all_written; }
 
 }  // namespace pwx

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "xacc/collective.h"
 #include "xacc/failure.h"
 #include "xacc/gmove_one_sided.h"
 #include "xacc/gmove_sides.h"
@@ -81,12 +82,13 @@ void pwx_gmove(pwx_gmove_mode mode, const pwx_section* left, const pwx_section* 
   if (left->array != nullptr) pwx_written(left->array);
   pwx::guarded(where, [&] {
     const pwx::Sides sides(*left, *right);
-    if (mode == PWX_COLLECTIVE)
-      pwx::Collective(sides).run();
-    else if (mode == PWX_IN || mode == PWX_IN_FROM_GPUS)
+    if (mode == PWX_COLLECTIVE) return pwx::Collective(sides).run();
+    if (mode == PWX_IN || mode == PWX_IN_FROM_GPUS)
       pwx::get_from_owners(sides, mode == PWX_IN_FROM_GPUS);
     else
       pwx::put_to_owners(sides, mode == PWX_OUT_TO_GPUS);
+    // What the others of the executing set read here, or wrote, is done, too.
+    pwx::barrier(pwx::program(), pwx::program().executing());
   });
 }
 

@@ -1,5 +1,6 @@
 // Nodes and templates.
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "xacc/failure.h"
@@ -79,6 +80,37 @@ bool needs_sizes(const pwx_template& t, const long* const* sizes) {
   for (int d = 0; d < t.ndims; ++d)
     if (t.dim[d].kind == PWX_GBLOCK && (sizes == nullptr || sizes[d] == nullptr)) return true;
   return false;
+}
+
+/// A template of a file that is fixed later.
+struct FixedLater {
+  pwx_template* t;
+  void (*call)(void);
+  std::string declared;  ///< its name, and the line and file without folders
+};
+std::vector<FixedLater>& fixed_later() {
+  static auto& all = *new std::vector<FixedLater>;  // outlives atexit
+  return all;
+}
+
+void fix(pwx_template& t, const long* first, const long* last, const long* const* sizes) {
+  if (t.fixed) refuse("template ", t.name, " is fixed already; its bounds stay");
+  if (!t.distributed) refuse("template ", t.name, " is not distributed; distribute it first");
+  if (first != nullptr) set_bounds(t, first, last);
+  long widths[PWX_MAX_DIMS];
+  for (int d = 0; d < t.ndims; ++d) widths[d] = t.dim[d].kind == PWX_DUPLICATED ? 0 : t.dim[d].width;
+  cut(t, widths, sizes);
+  t.fixed = 1;
+}
+
+/// The template and those that other files have in its place.
+std::vector<FixedLater> all_of(pwx_template& t) {
+  std::vector<FixedLater> found;
+  const auto known = std::ranges::find(fixed_later(), &t, &FixedLater::t);
+  if (known == fixed_later().end()) return {{&t, nullptr, {}}};
+  for (const FixedLater& one : fixed_later())
+    if (one.declared == known->declared) found.push_back(one);
+  return found;
 }
 
 void name(pwx_template& t, const char* name, int ndims) {
@@ -166,14 +198,17 @@ void pwx_distribute(pwx_template* t, const pwx_nodes* nodes, const pwx_kind* kin
 void pwx_template_fix(pwx_template* t, const long* first, const long* last, const long* const* sizes,
                       const pwx_where* where) {
   pwx::guarded(where, [&] {
-    if (t->fixed) pwx::refuse("template ", t->name, " is fixed already; its bounds stay");
-    if (!t->distributed) pwx::refuse("template ", t->name, " is not distributed; distribute it first");
-    if (first != nullptr) pwx::set_bounds(*t, first, last);
-    long widths[PWX_MAX_DIMS];
-    for (int d = 0; d < t->ndims; ++d) widths[d] = t->dim[d].kind == PWX_DUPLICATED ? 0 : t->dim[d].width;
-    pwx::cut(*t, widths, sizes);
-    t->fixed = 1;
+    const std::vector<pwx::FixedLater> all = pwx::all_of(*t);
+    for (const pwx::FixedLater& one : all) pwx::fix(*one.t, first, last, sizes);
+    for (const pwx::FixedLater& one : all)
+      if (one.call != nullptr) one.call();
   });
+}
+
+void pwx_when_fixed(pwx_template* t, void (*call)(void), const pwx_where* declared) {
+  const std::string file = declared->file;
+  pwx::fixed_later().push_back(
+      {t, call, pwx::text(t->name, " ", declared->line, " ", file.substr(file.rfind('/') + 1))});
 }
 
 }  // extern "C"

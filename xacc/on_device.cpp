@@ -182,7 +182,8 @@ void pwx_gmove_device(pwx_gmove_mode mode, const pwx_section* left, const pwx_se
     if (pwx::gpu() == nullptr) return pwx_gmove(mode, left, right, where);
     pwx::update_section(*right, true, where);
     pwx::update_section(*left, true, where);  // what the gmove leaves as it is comes back unchanged
-    pwx_gmove(mode, left, right, where);
+    const bool in = mode == PWX_IN || mode == PWX_IN_FROM_GPUS;
+    pwx_gmove(mode == PWX_COLLECTIVE ? mode : in ? PWX_IN_FROM_GPUS : PWX_OUT_TO_GPUS, left, right, where);
     pwx::update_section(*left, false, where);
   });
 }

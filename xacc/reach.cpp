@@ -120,7 +120,11 @@ void make_key_table() {
 
 void free_key_table() { tables().reset(); }
 
-uint64_t common_id(const pwx_array& a) {
+void publish(uint64_t id, const peerway::Region& memory) {
+  if (tables() && id != 0) tables()->publish(id, memory);
+}
+
+uint64_t publish_array(const pwx_array& a, const peerway::Region& memory) {
   if (!tables()) return 0;
   Hash hash;
   hash.add(a.name, std::strlen(a.name));
@@ -132,11 +136,9 @@ uint64_t common_id(const pwx_array& a) {
   // Arrays that are alike are allocated in the same order by all that allocate them.
   static auto& counts = *new std::map<uint64_t, uint64_t>;
   hash.add(++counts[hash.value()]);
-  return std::max<uint64_t>(hash.value() & ~(uint64_t{1} << 63), 1);
-}
-
-void publish(uint64_t id, const peerway::Region& memory) {
-  if (tables() && id != 0) tables()->publish(id, memory);
+  const uint64_t id = std::max<uint64_t>(hash.value() & ~(uint64_t{1} << 63), 1);
+  if (a.on->nodes->member != 0) publish(id, memory);
+  return id;
 }
 
 void withdraw(uint64_t id) {

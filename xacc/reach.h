@@ -17,9 +17,9 @@ bool arrays_are_reached();
 void make_key_table();
 void free_key_table();
 
-/// A number for an array that is being allocated, which all ranks that allocate it together compute alike. 0
-/// unless arrays are reached.
-uint64_t common_id(const pwx_array& a);
+/// Others find the memory of an array from now on, if this rank is one of its nodes. Gives a number that all
+/// ranks which allocate the array together compute alike; 0 unless arrays are reached.
+uint64_t publish_array(const pwx_array& a, const peerway::Region& memory);
 /// The number of its copies on GPUs.
 inline uint64_t id_on_gpus(uint64_t id) { return id ^ (uint64_t{1} << 63); }
 

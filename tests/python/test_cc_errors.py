@@ -489,6 +489,27 @@ prog.c:8:1: note: its template is fixed here
       | ^
 """,
     ),
+    "a template that nothing fixes": (
+        OPEN + "  a[0] = c[0];\n  return 0;\n}\n",
+        """\
+prog.c:2:22: error: template 't' is not fixed in this file
+    2 | #pragma xmp template t[:]
+      |                      ^
+""",
+    ),
+    "a function's array that is used before a call fixes its template": (
+        OPEN.replace("int main", "static void init(void);\nint main")
+        + "  double own[8];\n#pragma xmp align own[i] with t[i]\n  own[0] = c[0];\n  init();\n"
+        "  return 0;\n}\nstatic void init(void) {\n#pragma xmp template_fix t[8]\n}\n",
+        """\
+prog.c:11:3: error: 'own' is used before its template is fixed
+   11 |   own[0] = c[0];
+      |   ^~~
+prog.c:12:3: note: its template is fixed here
+   12 |   init();
+      |   ^
+""",
+    ),
     "an operator that the type has not": (
         in_main("  double s = 0;", "#pragma xmp reduction (^ : s)"),
         """\

@@ -288,6 +288,12 @@ int main(void) {
         ),
         (["#pragma xmp reduction (+:sum)"], "reduction of sum: messages of 8 B by host/small"),
         (["#pragma xmp reduction (+:sum) acc"], "reduction of sum: messages of 8 B by cuda/small"),
+        (["#pragma xmp post (q[1][0], 3)"], "post to q[1][0]: 1 message of 8 B by host/small"),
+        (["#pragma xmp wait (q[1][0])"], "prog.c:14: wait: for a post, sends nothing"),
+        (
+            ["#pragma xmp barrier"],
+            "barrier of the executing nodes: signals without data, in log2 of the nodes",
+        ),
         (["#pragma xmp bcast (list)"], "bcast of list: messages of 32 KiB by host/large"),
         (
             ["#pragma xmp gmove in", "  got[:][:] = w[:][:];"],
@@ -395,6 +401,37 @@ def test_what_is_written_unseen_is_reflected_always(tmp_path: Path, lines: list[
     source = in_main(*lines, "#pragma xmp reflect (a)").replace("int main", f"{rest}int main")
     assert "pwx_array_watch(&a__x, 2);" in generated(tmp_path, source)
     assert f"always done (a: {why} in line " in generated(tmp_path, source, "--explain")
+
+
+LATER = """\
+#pragma xmp nodes p[*]
+#pragma xmp template t[:]
+#pragma xmp distribute t[block] onto p
+static double a[8], b[8];
+#pragma xmp align a[i] with t[i]
+#pragma xmp align b[i] with t[i]
+static void fix(int n) {
+#pragma xmp template_fix t[n]
+}
+static void init(int n) { fix(n); }
+static double first(void) { return b[0]; }
+int main(void) {
+  if (first != 0) init(8);
+  a[0] = 1;
+  for (int k = 0; k < 3; k++) a[0] += first();
+  return 0;
+}
+"""
+
+
+def test_the_pointers_to_arrays_of_a_template_come_behind_the_call_that_fixes_it(tmp_path: Path) -> None:
+    text = generated(tmp_path, LATER)
+    needed = 'pwx_need_array(&a__x, "a", PWX_HERE(14)); __attribute__((unused)) __typeof__(*a__m) *const a'
+    assert f"init(8); {needed} = (void *)a__m;\n  pwx_written(&a__x); a[0] = 1;" in text
+    assert text.count("__typeof__(*a__m)") == 1  # the loop uses the same one
+    assert '{\npwx_need_array(&b__x, "b", PWX_HERE(11));\n' in text  # a function that does not fix
+    assert "pwx_when_fixed(&t__x, pwx__fixed_t, PWX_HERE(2));" in text
+    assert text.index("  a__m = a__x.origin;") > text.index("static void pwx__fixed_t(void) {")
 
 
 def test_wait_async_on_nodes_lets_the_others_go_on(tmp_path: Path) -> None:

@@ -122,7 +122,8 @@ UNFIXED = {
     "loop": (11, "template t is used here before it is fixed"),
     "use": (
         17,
-        "a is used here, but its template was not fixed when this function began; fix it before the call",
+        "a is used here, but its template is not fixed when this function begins, nor by what it calls "
+        "before; fix it earlier",
     ),
     "task": (21, "t(1): the template t is not fixed yet; do that first"),
     "move": (27, "gmove of an array, which is not allocated"),

@@ -21,13 +21,14 @@ typedef struct pwx_span {
 static inline void pwx_need_template(const pwx_template* t, const pwx_where* where) {
   if (!t->fixed) pwx_error(where, "template %s is used here before it is fixed", t->name);
 }
-/* An array of such a template, where a function begins that uses it. */
+/* An array of such a template, where a function begins that uses it, or behind what fixes the template. */
 static inline void pwx_need_array(const pwx_array* a, const char* name, const pwx_where* where) {
   if (a->state == NULL)
-    pwx_error(where,
-              "%s is used here, but its template was not fixed when this function began; fix it before "
-              "the call",
-              name);
+    pwx_error(
+        where,
+        "%s is used here, but its template is not fixed when this function begins, nor by what it calls "
+        "before; fix it earlier",
+        name);
 }
 
 /* Those whose value plus `offset` is owned in a dimension of a template that is not cyclic. */

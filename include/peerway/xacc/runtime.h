@@ -126,6 +126,11 @@ PWX_API void pwx_distribute(pwx_template* t, const pwx_nodes* nodes, const pwx_k
 PWX_API void pwx_template_fix(pwx_template* t, const long* first, const long* last, const long* const* sizes,
                               const pwx_where* where);
 
+/* A template of the file that is fixed later: `call` is made then, unless it is NULL; it gives arrays their
+ * memory. Templates of one name that were `declared` in the same line of a header, which several files
+ * include, are one: pwx_template_fix of one fixes all. */
+PWX_API void pwx_when_fixed(pwx_template* t, void (*call)(void), const pwx_where* declared);
+
 /* ---- arrays ---- */
 
 struct pwx_array_state;
@@ -319,8 +324,9 @@ typedef struct pwx_section {
 } pwx_section;
 
 /* With in, each executing node that owns elements of the left side gets them from those that own them at the
- * right, which need not call this. With out, the owners at the right put. The forms with GPUs mean the copies
- * that the others have on their GPUs, where this process computes on one. */
+ * right, which need not call this. With out, the owners at the right put. When it returns, all executing
+ * nodes are done with it. The forms with GPUs mean the copies that the others have on their GPUs, where this
+ * process computes on one. */
 typedef enum pwx_gmove_mode {
   PWX_COLLECTIVE = 0,
   PWX_IN = 1,

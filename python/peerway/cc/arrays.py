@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from peerway.cc import fixing
 from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at, quoted
 from peerway.cc.mapping import DistributedArray
@@ -76,17 +77,14 @@ def _of_file(unit: Unit, array: DistributedArray) -> None:
         if not array.waits:
             unit.setup += lines
         else:
-            array.fixed_at = _fix_of(unit, array)
-            unit.put_at(array.fixed_at, [*lines, _own(array)])
+            array.fixed_at = _when_fixed(unit, array, lines)
 
 
-def _fix_of(unit: Unit, array: DistributedArray) -> int:
-    """Where the open template of an array of the file is fixed."""
+def _when_fixed(unit: Unit, array: DistributedArray, lines: list[str]) -> int | None:
+    """What is done when the open template of an array of the file is fixed; gives where, if that is here."""
+    unit.when_fixed.setdefault(id(array.template), []).extend(lines)
     fix = unit.fixes.get(id(array.template))
-    if fix is None:
-        name = array.template.name if array.template else ""
-        raise Refused(array.place, f"template '{name}' is not fixed in this file")
-    return fix.start
+    return fix.start if fix else None
 
 
 def _own(array: DistributedArray) -> str:
@@ -111,12 +109,12 @@ def _pointer(unit: Unit, array: DistributedArray) -> None:
         unit.top.append(f"static pwx_array {array.descriptor};")
         unit.setup.append(_watch(unit, array))
         if array.waits:
-            unit.put_at(_fix_of(unit, array), [line])
+            _when_fixed(unit, array, [line])
         else:
             unit.setup.append(line)
     else:
         made = f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};"
-        unit.put_at(array.last_directive, [made, _watch(unit, array), line])
+        fixing.put_local(unit, array, [made, _watch(unit, array)], [line])
 
 
 def _parameter(unit: Unit, array: DistributedArray) -> None:
@@ -146,29 +144,14 @@ def _local(unit: Unit, array: DistributedArray) -> None:
         pointers = [f"{storage}{kind} *{array.memory};"]
     else:
         unit.edits.replace(variable.declarator.start, variable.declarator.end, f"*{array.memory}")
+    memory = [made, *check_extents(array, here), f"{array.memory} = {array.descriptor}.origin;"]
     if variable.static:
-        lines = [
-            *pointers,
-            f"static pwx_array {array.descriptor};",
-            f"if (!{array.descriptor}.origin) {{",
-            _watch(unit, array),
-            made,
-            *check_extents(array, here),
-            f"{array.memory} = {array.descriptor}.origin;",
-            "}",
-            pointer,
-        ]
+        declared = [*pointers, f"static pwx_array {array.descriptor};"]
+        memory = [f"if (!{array.descriptor}.origin) {{", _watch(unit, array), *memory, "}"]
     else:
-        lines = [
-            *pointers,
-            f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};",
-            _watch(unit, array),
-            made,
-            *check_extents(array, here),
-            f"{array.memory} = {array.descriptor}.origin;",
-            pointer,
-        ]
-    unit.put_at(array.last_directive, lines)
+        freed = f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};"
+        declared = [*pointers, freed, _watch(unit, array)]
+    fixing.put_local(unit, array, declared, [*memory, pointer])
 
 
 def _function(unit: Unit, function: Function) -> None:
@@ -178,29 +161,17 @@ def _function(unit: Unit, function: Function) -> None:
         names = [variable.name for variable in function.parameters]
         arguments = [f"&{names[0]}", f"&{names[1]}"] if len(names) > 1 else ["0", "0"]
         lines.append(f"pwx_begin({', '.join(arguments)});")
-    arrays: list[DistributedArray] = []
-    lines_of: dict[int, int] = {}  # where each is used first
-    for use in function.uses:
-        used = unit.scopes.of_variable(use.variable)
-        if used and use.variable.file_scope and used not in arrays and use.variable.pointee is None:
-            arrays.append(used)
-            lines_of[id(used)] = use.range.start
-    for array, offset in unit.needed:  # by code that libclang did not see
-        of_file = array.variable and array.variable.file_scope and array.variable.pointee is None
-        if (
-            of_file
-            and function.file == unit.file
-            and function.body.start < offset < function.body.end
-            and array not in arrays
-        ):
-            arrays.append(array)
-            lines_of[id(array)] = offset
-    for array in arrays:
-        if not _fixed_in(array, function):
-            if array.waits and function.file == unit.file:
-                here = at(unit.text.place(lines_of[id(array)]))
-                lines.append(f"pwx_need_array({array.address}, {quoted(array.name)}, {here});")
+    for array, uses in _used_of_file(unit, function):
+        if not array.waits or function.file != unit.file:
             lines.append(_own(array))
+            continue
+        assert array.template is not None
+        found, left = fixing.spots(unit, function, array.template, uses)
+        for spot in found:
+            first = min(use for use in uses if use >= spot.reach.start)
+            fixing.put(unit, spot, [*([] if spot.directive else [_need(unit, array, first)]), _own(array)])
+        if left:
+            lines += [_need(unit, array, left[0]), _own(array)]
     if not lines:
         return
     if function.file != unit.file:
@@ -212,6 +183,26 @@ def _function(unit: Unit, function: Function) -> None:
     line = unit.text.place(start).line
     text = "\n" + "\n".join(lines) + f"\n#line {line} {quoted(unit.file)}\n"
     unit.edits.before(start, text)
+
+
+def _used_of_file(unit: Unit, function: Function) -> list[tuple[DistributedArray, list[int]]]:
+    """The arrays of the file, but for pointers, that a function uses, and where."""
+    found: dict[int, tuple[DistributedArray, list[int]]] = {}
+    for use in function.uses:
+        used = unit.scopes.of_variable(use.variable)
+        if used and use.variable.file_scope and use.variable.pointee is None:
+            found.setdefault(id(used), (used, []))[1].append(use.range.start)
+    for array, offset in unit.needed:  # by code that libclang did not see
+        of_file = array.variable and array.variable.file_scope and array.variable.pointee is None
+        inside = function.file == unit.file and function.body.start < offset < function.body.end
+        if of_file and inside:
+            found.setdefault(id(array), (array, []))[1].append(offset)
+    return list(found.values())
+
+
+def _need(unit: Unit, array: DistributedArray, offset: int) -> str:
+    """The check that an array has its memory, with the line of a use."""
+    return f"pwx_need_array({array.address}, {quoted(array.name)}, {at(unit.text.place(offset))});"
 
 
 def _fixed_in(array: DistributedArray, function: Function) -> bool:
@@ -277,6 +268,9 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
             place, f"distributed array '{array.name}' passed in the text of a macro is not supported yet"
         )
     if array.variable and array.variable.pointee is not None and use.callee == "free":
+        # The memory is the run time's, and begins elsewhere: what free gets is nothing.
+        freed = f"(pwx_array_free({array.address}), (void *)0)"
+        unit.edits.replace(use.argument.start, use.argument.end, freed)
         return
     parameters = unit.syntax.functions_known.get(use.callee)
     if parameters is None:

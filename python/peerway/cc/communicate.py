@@ -140,6 +140,7 @@ def barrier(unit: Unit, made: d.Barrier) -> None:
         unit.on_gpu = True
         call = f"{{ pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(made)}); {call} }}"
     unit.put(made, [call])
+    unit.explain(made, f"barrier of {text_of(made.on)}: signals without data, in log2 of the nodes rounds")
 
 
 def wait_async(unit: Unit, made: d.WaitAsync) -> None:
@@ -150,15 +151,18 @@ def wait_async(unit: Unit, made: d.WaitAsync) -> None:
         begin = f"const pwx_task {name} = pwx_task_begin({reference(unit, made.on, made)}, 1, {where(made)});"
         calls = [f"{{ {begin} if ({name}.inside) {{ {' '.join(calls)} }} }}"]
     unit.put(made, calls)
+    unit.explain(made, f"wait_async {', '.join(number.text for number in made.ids)}: sends nothing")
 
 
 def post(unit: Unit, made: d.Post) -> None:
     """Tell a node that what was put to it before is there."""
     assert made.tag is not None
     unit.put(made, [f"pwx_post({reference(unit, made.node, made)}, {made.tag.text}, {where(made)});"])
+    unit.communicates(made, f"post to {text_of(made.node)}", Transfer("1 message", "put", 8))
 
 
 def wait(unit: Unit, made: d.Wait) -> None:
     """Wait for a post."""
     tag = f"0, {made.tag.text}" if made.tag else "1, 0"
     unit.put(made, [f"pwx_wait({reference(unit, made.node, made)}, {tag}, {where(made)});"])
+    unit.explain(made, "wait: for a post, sends nothing")

@@ -186,8 +186,9 @@ def _array_variable(unit: Unit, name: phrases.Name, made: d.Directive) -> Variab
         raise Refused(name.place, f"'{name.text}' is not declared")
     place = unit.texts.of(variable.file).place(variable.declarator.start, variable.declarator.end)
     note = (place, f"'{name.text}' is declared here")
-    if variable.pointee is not None and not variable.parameter:
+    if variable.pointee is not None:
         variable.sizes = (None, *variable.pointee)
+        variable.pointee = None if variable.parameter else variable.pointee  # `int *v` is `int v[]` there
     if not variable.sizes:
         raise Refused(name.place, f"'{name.text}' is not an array", note)
     if len(variable.sizes) > 7:

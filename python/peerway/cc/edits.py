@@ -38,6 +38,10 @@ class Edits:
         """Insert behind what ends at an offset; of several, the last asked for comes first, like brackets."""
         self._edits.append(_Edit(offset, offset, -len(self._edits) - 1, text))
 
+    def next_to(self, offset: int, text: str) -> None:
+        """Insert at an offset: behind all that goes behind what ends there, in front of what begins there."""
+        self._edits.append(_Edit(offset, offset, 0, text))
+
     def directive(self, start: int, end: int, lines: list[str]) -> None:
         """Put lines in the place of a directive; what follows keeps its line number."""
         source = self._source

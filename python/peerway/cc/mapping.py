@@ -214,6 +214,10 @@ class Scopes:
             name.place, f"there is no {wanted} '{name.text}'; declare it with '#pragma xmp {directive}'"
         )
 
+    def templates(self) -> list[TemplateOf]:
+        """Every template."""
+        return [declared for declared in self._all if isinstance(declared, TemplateOf)]
+
     def arrays(self) -> list[DistributedArray]:
         """Every distributed array."""
         return [declared for declared in self._all if isinstance(declared, DistributedArray)]

@@ -17,8 +17,8 @@ def meant(unit: Unit, names: list[Name], made: d.Directive) -> list[Name]:
         if not member or unit.syntax.variable(base, made.file, made.start) is not None:
             found.append(name)
             continue
-        variables = unit.syntax.of_struct(base)
-        if not variables and not unit.syntax.is_struct(base):
+        variables = unit.syntax.structs.of_tag(base)
+        if not variables and not unit.syntax.is_type(base):
             raise Refused(name.place, f"'{base}' is neither a variable nor a struct that has variables here")
         for variable in {one.name: one for one in variables}.values():
             if not variable.file_scope:
@@ -42,7 +42,7 @@ def check(unit: Unit, name: Name, made: d.Directive) -> None:
     if variable.parameter:
         message = f"'{base}' is a parameter; the members of a struct that is passed by value have no mapping"
         raise Refused(name.place, message, note)
-    if unit.syntax.member(variable, member) is None:
+    if unit.syntax.structs.member(variable, member) is None:
         raise Refused(name.place, f"'{base}' has no member '{member}'", note)
 
 
@@ -53,7 +53,7 @@ def claim(unit: Unit, variable: Variable, place: Place) -> None:
     base = variable.base
     if base is None:
         return
-    far = unit.syntax.claim(variable)
+    far = unit.syntax.structs.claim(variable)
     if variable.pointee is not None:
         return  # the pointer stays in the struct
     note = (place, f"'{variable.name}' is aligned here")

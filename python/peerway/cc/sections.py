@@ -169,8 +169,8 @@ def run_time_section(unit: Unit, found: Section, variable: Variable, array: Dist
 
 
 def sizes_for(unit: Unit, variable: Variable, array: DistributedArray | None) -> list[str]:
-    """The sizes of an array's dimensions as C text; of what xmp_malloc gave, its descriptor has them."""
-    if array and variable.pointee is not None:
+    """The sizes of an array's dimensions as C text; its descriptor has what the text does not say."""
+    if array and None in variable.sizes:
         return [f"{array.descriptor}.dim[{dimension}].size" for dimension in range(len(variable.sizes))]
     return sizes_of(unit, variable) if variable.sizes else []
 

@@ -27,7 +27,7 @@ def description(unit: Unit, array: DistributedArray) -> str:
 
 
 def sizes_of(unit: Unit, variable: Variable) -> list[str]:
-    """The sizes of an array's dimensions as C text."""
+    """The sizes of an array's dimensions as C text; of a parameter the first may be 0, not known."""
     text = unit.texts.of(variable.file).text
     spans = scan(text, variable.declarator.start, variable.declarator.end)
     written: list[str] = []
@@ -39,9 +39,13 @@ def sizes_of(unit: Unit, variable: Variable) -> list[str]:
         if span.text == "]" and depth == 0:
             inner = [one for one in spans[start:number] if one.text not in ("restrict", "const", "static")]
             written.append(text[inner[0].start : inner[-1].end] if inner else "")
+    if variable.parameter and (len(spans) < 2 or spans[1].text != "["):  # `*v` or `(*v)[3]`
+        written.insert(0, "")
     found = []
     for dimension, size in enumerate(variable.sizes):
         text_of_size = written[dimension] if dimension < len(written) else ""
+        if size is None and not text_of_size and variable.parameter and dimension == 0:
+            text_of_size = "0"
         if size is None and not text_of_size:
             place = unit.texts.of(variable.file).place(variable.declarator.start, variable.declarator.end)
             raise Refused(place, f"the size of dimension {dimension} of '{variable.name}' must be written")

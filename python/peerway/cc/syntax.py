@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
@@ -12,8 +11,9 @@ from clang import cindex
 from peerway.cc.diagnostics import Diagnostics, Place
 from peerway.cc.preprocess import Texts
 from peerway.cc.source import Function, Mark, Range, Statement, TypeText, Use, Variable
+from peerway.cc.structs import Structs
 from peerway.cc.tokens import scan
-from peerway.cc.uses import ARRAYS, context, of_system, range_of
+from peerway.cc.uses import context, dimensions, of_system, range_of, spelled
 
 _Kind = cindex.CursorKind
 _TYPES = (_Kind.TYPEDEF_DECL, _Kind.STRUCT_DECL, _Kind.UNION_DECL, _Kind.ENUM_DECL)
@@ -39,10 +39,7 @@ class Syntax:
         self.functions_known: dict[str, list[str]] = {}
         self.constants: dict[str, int] = {}
         self.types: list[TypeText] = []
-        self._cursors: dict[int, Any] = {}  # of variables, by their ids
-        self._members: dict[tuple[int, str], Variable] = {}
-        self._named: dict[tuple[int, str], list[tuple[Use, Use]]] = {}  # uses of `s.a`, each with that of s
-        self._far: dict[int, list[tuple[Function, Range]]] = {}  # members of what is no variable, by field
+        self.structs = Structs(self._declared)
         self._statements: dict[str, list[Statement]] = {}
         self._variables: dict[int, list[tuple[Any, Variable]]] = {}
         self._first: dict[str, int] = {}
@@ -120,7 +117,7 @@ class Syntax:
         if "." in name:
             base, member = name.split(".", 1)
             struct = self.variable(base, file, offset)
-            return self.member(struct, member) if struct else None
+            return self.structs.member(struct, member) if struct else None
         function = self.function_at(file, offset)
         if function:
             seen = [
@@ -135,53 +132,9 @@ class Syntax:
         defined = [variable for variable in found if not variable.external] or found
         return defined[0] if defined else None
 
-    # ---- members of structs
-
-    def member(self, variable: Variable, name: str) -> Variable | None:
-        """A member of a variable that is a struct, as a variable of its own."""
-        key = id(variable), name
-        if key not in self._members:
-            cursor = self._cursors[id(variable)]
-            record = cursor.type.get_canonical().get_declaration()
-            field = next((one for one in record.get_children() if one.spelling == name), None)
-            if field is None or field.kind != _Kind.FIELD_DECL:
-                return None
-            made = self._declared(field, variable.file_scope, variable.visible_until)
-            made.name = f"{variable.name}.{name}"
-            made.base, made.static, made.external = variable, variable.static, variable.external
-            made.initialised = variable.initialised
-            self._members[key] = made
-        return self._members[key]
-
-    def of_struct(self, name: str) -> list[Variable]:
-        """The variables that are structs of a tag or a type of this name."""
-        found = []
-        for variable in [one for all_ in self.globals.values() for one in all_] + [v for v, _ in self.locals]:
-            kind = self._cursors[id(variable)].type
-            record = kind.get_canonical()
-            if record.kind != cindex.TypeKind.RECORD:
-                continue
-            if name in (record.get_declaration().spelling, kind.spelling):
-                found.append(variable)
-        return found
-
-    def is_struct(self, name: str) -> bool:
-        """Is there a struct with this tag or type name?"""
+    def is_type(self, name: str) -> bool:
+        """Is there a type with this tag or name?"""
         return any(name in one.names for one in self.types)
-
-    def claim(self, member: Variable) -> list[tuple[Function, Range]]:
-        """From now on `s.a` is no use of s, but of a variable of its own. Gives where the member of something
-        else than a variable is used, as `p->a`.
-        """
-        assert member.base is not None
-        name = member.name.split(".")[1]
-        for use, whole in self._named.pop((id(member.base), name), []):
-            uses = whole.function.uses
-            uses[next(n for n, one in enumerate(uses) if one is whole)] = use
-            whole.variable.uses = [one for one in whole.variable.uses if one is not whole]
-            member.uses.append(use)
-            use.function.used.setdefault(member.name, member)
-        return self._far.get(self._cursors[id(member)].hash, [])
 
     # ---- reading
 
@@ -227,11 +180,11 @@ class Syntax:
         self._walk(body, function, [cursor], inner.end)
 
     def _declared(self, cursor: Any, file_scope: bool, until: int) -> Variable:
-        sizes, kind = _dimensions(cursor.type)
+        sizes, kind = dimensions(cursor.type)
         scalar = not sizes and kind.get_canonical().kind != cindex.TypeKind.RECORD
         pointee = None
         if not sizes and kind.kind == cindex.TypeKind.POINTER:
-            pointee, kind = _dimensions(kind.get_pointee())
+            pointee, kind = dimensions(kind.get_pointee())
         extent = range_of(cursor)
         start = cursor.location.offset
         canonical = kind.get_canonical()
@@ -256,7 +209,7 @@ class Syntax:
             element_bytes=max(0, kind.get_size()),
         )
         self._variables.setdefault(cursor.hash, []).append((cursor, variable))
-        self._cursors[id(variable)] = cursor
+        self.structs.declared(variable, cursor)
         return variable
 
     def _has_initialiser(self, start: int, end: int) -> bool:
@@ -297,10 +250,8 @@ class Syntax:
     ) -> tuple[Iterator[Any], int, bool]:
         """Keep what a cursor is; its children, where its block ends, and whether these may be statements."""
         kind = cursor.kind
-        if kind == _Kind.MEMBER_REF_EXPR and cursor.referenced is not None:
-            inner = next(cursor.get_children(), None)
-            if inner is not None and inner.kind != _Kind.DECL_REF_EXPR:
-                self._far.setdefault(cursor.referenced.hash, []).append((function, range_of(cursor)))
+        if kind == _Kind.MEMBER_REF_EXPR:
+            self.structs.reached(cursor, function)
         if kind in _MARKS and not of_system(cursor):
             function.marks.append(Mark(_MARKS[kind], cursor.spelling, range_of(cursor).start))
         if kind.is_statement():
@@ -333,44 +284,11 @@ class Syntax:
         extent = range_of(cursor)
         macro = self._text[extent.start : extent.start + len(variable.name)] != variable.name
         if macro:
-            extent = _spelled(cursor, len(variable.name))
+            extent = spelled(cursor, len(variable.name))
         use = Use(variable, function, extent, macro)
         context(cursor, use, parents)
         variable.uses.append(use)
         function.uses.append(use)
         function.used.setdefault(variable.name, variable)
         if parents[-1].kind == _Kind.MEMBER_REF_EXPR:
-            self._use_of_member(use, parents)
-
-    def _use_of_member(self, whole: Use, parents: list[Any]) -> None:
-        """`s.a` may be a distributed array, which a directive says later."""
-        reference = parents[-1]
-        member = self.member(whole.variable, reference.spelling)
-        if member is None:
-            return
-        start = whole.range.start  # where it is written, if that is in an argument of a macro, too
-        spans = scan(self._text, start, min(len(self._text), start + 200))[:3]
-        written = [span.text for span in spans] == [whole.variable.name, ".", reference.spelling]
-        extent = Range(start, spans[2].end) if written else whole.range
-        use = Use(member, whole.function, extent, whole.macro or not written)
-        context(reference, use, parents[:-1])
-        self._named.setdefault((id(whole.variable), reference.spelling), []).append((use, whole))
-
-
-def _dimensions(kind: Any) -> tuple[tuple[int | None, ...], Any]:
-    """The sizes of an array's type, and its elements' type."""
-    sizes: list[int | None] = []
-    while kind.kind in ARRAYS:
-        sizes.append(kind.element_count if kind.kind == cindex.TypeKind.CONSTANTARRAY else None)
-        kind = kind.element_type
-    return tuple(sizes), kind
-
-
-def _spelled(cursor: Any, length: int) -> Range:
-    """Where a name that came out of a macro is written: in its argument, else where the macro is used."""
-    offset = ctypes.c_uint()
-    file, line, column = cindex.c_object_p(), ctypes.c_uint(), ctypes.c_uint()
-    cindex.conf.lib.clang_getFileLocation(
-        cursor.location, ctypes.byref(file), ctypes.byref(line), ctypes.byref(column), ctypes.byref(offset)
-    )
-    return Range(offset.value, offset.value + length)
+            self.structs.used(use, parents, self._text)

@@ -14,6 +14,7 @@ from peerway.cc import (
     data,
     declare,
     descriptors,
+    fixing,
     gmove,
     left,
     locks,
@@ -115,9 +116,10 @@ def translate(
     _executable(unit)
     arrays.generate(unit)
     descriptors.generate(unit, described)
+    if not found:
+        _set_up(unit)
     if found:
         raise HasErrors
-    _set_up(unit)
     has_main = any(function.name == "main" for function in syntax.functions)
     return Translated(unit.finish(), unit.explained, unit.communications, has_main)
 
@@ -228,13 +230,14 @@ def _set_up(unit: Unit) -> None:
         includes = [routines, *includes, "#include <peerway/xacc/outside.h>", "#include <openacc.h>"]
     top = [*includes, here, *unit.top]
     unit.edits.before(start, "\n".join(top) + f"\n#line {line} {quoted(unit.file)}\n")
+    hooks = fixing.set_up(unit)
     unit.setup += unit.setup_last
     if unit.setup or unit.kernel_names or unit.one_sided:
         kernels = ", ".join(f"&{name}" for name in unit.kernel_names)
         listed = f"static pwx_kernel *const pwx__kernels[] = {{{kernels}, 0}};"
         add = ("pwx_gmove_one_sided(); " if unit.one_sided else "") + "pwx_unit_add(&pwx__unit);"
         unit.ending = "\n".join([
-            "", "static void pwx__set_up(void) {", *("  " + line for line in unit.setup), "}",
+            *hooks, "", "static void pwx__set_up(void) {", *("  " + line for line in unit.setup), "}",
             *([listed] if kernels else []),
             f"static pwx_unit pwx__unit = {{pwx__set_up, 0, {'pwx__kernels' if kernels else '0'}}};",
             f"__attribute__((constructor)) static void pwx__add(void) {{ {add} }}", "",

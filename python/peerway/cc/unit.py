@@ -101,6 +101,7 @@ class Unit:
         self.placed: set[int] = set()
         self.edited: set[int] = set()  # starts of statements that directives belong to
         self.fixes: dict[int, d.TemplateFix] = {}
+        self.when_fixed: dict[int, list[str]] = {}  # what is done then, by the template's id
         self.written = Written()
         self.runs: dict[int, list[d.Reflect]] = {}  # of reflects that are done as one, by each one's id
         self.needed: list[tuple[DistributedArray, int]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 from clang import cindex
@@ -19,6 +20,25 @@ def range_of(cursor: Any) -> Range:
     """Where something is in its file."""
     extent = cursor.extent
     return Range(extent.start.offset, extent.end.offset)
+
+
+def dimensions(kind: Any) -> tuple[tuple[int | None, ...], Any]:
+    """The sizes of an array's type, and its elements' type."""
+    sizes: list[int | None] = []
+    while kind.kind in ARRAYS:
+        sizes.append(kind.element_count if kind.kind == cindex.TypeKind.CONSTANTARRAY else None)
+        kind = kind.element_type
+    return tuple(sizes), kind
+
+
+def spelled(cursor: Any, length: int) -> Range:
+    """Where a name that came out of a macro is written: in its argument, else where the macro is used."""
+    offset = ctypes.c_uint()
+    file, line, column = cindex.c_object_p(), ctypes.c_uint(), ctypes.c_uint()
+    cindex.conf.lib.clang_getFileLocation(
+        cursor.location, ctypes.byref(file), ctypes.byref(line), ctypes.byref(column), ctypes.byref(offset)
+    )
+    return Range(offset.value, offset.value + length)
 
 
 def context(cursor: Any, use: Use, parents: list[Any]) -> None:

@@ -57,8 +57,8 @@ int main(int argc, char** argv) {
   const pwx_section last = {.array = &a, .ndims = 1, .dim = {{9, 1, 1, 1}}};
   double one = 0;
   const pwx_section local = {.base = &one, .element_bytes = sizeof one};
+  const pwx_ref first = {.nodes = &p, .sub = {{PWX_RANGE, 1, 1, 1}}};
   CASE("outside") { /* of a task, which the owner of the last element does not execute */
-    const pwx_ref first = {.nodes = &p, .sub = {{PWX_RANGE, 1, 1, 1}}};
     pwx_task task = pwx_task_begin(&first, 0, AT(32));
     if (task.inside) pwx_gmove(PWX_COLLECTIVE, &local, &last, AT(33));
     pwx_task_end(&task);
@@ -66,7 +66,9 @@ int main(int argc, char** argv) {
   }
   CASE("freed") { /* at node 2 alone, after node 1 has read there */
     for (int time = 0; time < 2; ++time) {
-      if (rank() == 0) pwx_gmove(PWX_IN, &local, &last, AT(35 + time));
+      pwx_task task = pwx_task_begin(&first, 0, AT(35));
+      if (task.inside) pwx_gmove(PWX_IN, &local, &last, AT(35 + time));
+      pwx_task_end(&task);
       pwx_barrier(NULL, AT(37));
       if (rank() == 1) pwx_array_free(&a);
       pwx_barrier(NULL, AT(37));

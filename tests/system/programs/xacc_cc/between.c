@@ -67,7 +67,6 @@ static void moves(void) {
   for (int i = 0; i < N; i++) mine[i] = 5 * whole[i];
 #pragma xmp gmove out
   c [2:4] = mine [0:4];
-#pragma xmp barrier
 #pragma xmp loop(i) on t(i)
   for (int i = 0; i < N; i++) CHECK(c[i] == (i >= 2 && i < 6 ? 5 * (i - 2) : 0));
   const int on_gpu = acc_get_device_type() != acc_device_host;

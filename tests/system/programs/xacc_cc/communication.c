@@ -4,6 +4,11 @@
 
 long shared_a[SHARED][2];
 struct shared_s shared_s;
+long shared_grown[SHARED][2];
+
+void fix_shared(int n) {
+#pragma xmp template_fix shared_later(0 : n - 1)
+}
 
 long sum_of_header(void) {
   long sum = 0;

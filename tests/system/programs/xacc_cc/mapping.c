@@ -44,6 +44,16 @@ static long given_a[N], both_a[N];
 #pragma xmp align given_a[i] with given_t(i)
 #pragma xmp align both_a[i] with both_t(i)
 
+/* Fixed by a function that others call. */
+#pragma xmp template called_t( :)
+#pragma xmp distribute called_t(block) onto p
+static long called_a[N][M], *called_p;
+#pragma xmp align called_a[i][*] with called_t(i)
+#pragma xmp shadow called_a[1][0]
+#pragma xmp align called_p[i] with called_t(i)
+static long own_later[SHARED];
+#pragma xmp align own_later[i] with shared_later(i)
+
 /* Members of structs: of all that have a tag, of one variable, and pointers. */
 struct field {
   int count;
@@ -178,6 +188,48 @@ static void fixed_later(int n) {
   CHECK(count == 3 * n * (n - 1) / 2);
 }
 
+static void fix_called(int n) {
+  if (n > 0) {
+#pragma xmp template_fix called_t(0 : n - 1)
+  }
+}
+static void begin_called(int n) { fix_called(n), called_p = xmp_malloc(xmp_desc_of(called_p), n); }
+
+static void fixed_by_a_call(int n) {
+  long own[N], *pointer, sum = 0;
+#pragma xmp align own[i] with called_t(i)
+#pragma xmp align pointer[i] with called_t(i)
+  if (n == N) begin_called(n);
+  pointer = xmp_malloc(xmp_desc_of(pointer), n);
+#pragma xmp loop on called_t(i)
+  for (int i = 0; i < n; i++) called_a[i][M - 1] = own[i] = called_p[i] = pointer[i] = i;
+#pragma xmp reflect(called_a)
+#pragma xmp loop on called_t(i) reduction(+ : sum)
+#pragma acc parallel loop copyin(called_a) reduction(+ : sum)
+  for (int i = 1; i < n; i++) sum += called_a[i - 1][M - 1] - called_a[i][M - 1];
+  CHECK(sum == 1 - n);
+  for (int k = 0; k < 2; k++) {
+    long whole[N];
+#pragma xmp gmove
+    whole[:] = called_a[:][M - 1];
+    for (int i = 0; i < n; i++) CHECK(whole[i] == i);
+  }
+  free(pointer);
+  free(called_p);
+}
+
+static void fixed_in_another_file(void) {
+  long sum = 0;
+  {
+    fix_shared(SHARED);
+#pragma xmp loop on shared_later(i)
+    for (int i = 0; i < SHARED; i++) shared_grown[i][1] = own_later[i] = i;
+  }
+#pragma xmp loop on shared_later(i) reduction(+ : sum)
+  for (int i = 0; i < SHARED; i++) sum += shared_grown[i][1] - own_later[i] + 1;
+  CHECK(sum == SHARED);
+}
+
 /* gblock(*): the sizes come with template_fix, the bounds are known or come, too. */
 static void sizes_later(int n) {
   long count = 0;
@@ -284,6 +336,18 @@ static void sections(void) {
   CHECK(count == 4);
 }
 
+static long last_of(const long* v, long (*rows)[M]) {
+#pragma xmp align v[i] with block_t(i)
+#pragma xmp align rows[i][*] with block_t(i)
+  long last = 0;
+#pragma xmp loop(i) on block_t(i) reduction(max : last)
+  for (int i = 0; i < N; i++) last = v[i] + rows[i][2] > last ? v[i] + rows[i][2] : last;
+  long whole[N];
+#pragma xmp gmove
+  whole[:] = v[:];
+  return last + whole[N - 1];
+}
+
 static void fill(long v[N], int count) {
 #pragma xmp align v[i] with block_t(i)
 #pragma xmp shadow v[1 : 2]
@@ -333,6 +397,7 @@ static void of_structs(void) {
   for (int i = 0; i < SHARED; i++) shared_s.v[i][1] = i;
   address->count++;
   CHECK(own.count == 1);
+  CHECK(last_of(to.line, to.lines) == 4 * value(N - 1, 3) + value(N - 1, 4));
   xmp_free(xmp_desc_of(to.line));
   xmp_free(xmp_desc_of(to.lines));
 }
@@ -364,6 +429,8 @@ void mapping(void) {
   local_arrays(0);
   local_arrays(1);
   fixed_later(N);
+  fixed_by_a_call(N);
+  fixed_in_another_file();
   sizes_later(N);
   of_header();
   wider();

@@ -20,6 +20,13 @@ extern struct shared_s {
 #pragma xmp align shared_s.v[i][*] with shared_t(i)
 #pragma xmp shadow shared_s.v[1][0]
 
+/* A template that one file fixes for all. */
+#pragma xmp template shared_later( :)
+#pragma xmp distribute shared_later(block) onto shared_p
+extern long shared_grown[SHARED][2];
+#pragma xmp align shared_grown[i][*] with shared_later(i)
+void fix_shared(int n);
+
 long sum_of_header(void);
 
 #endif
