@@ -22,7 +22,7 @@ from launching import PROGRAMS, ROOT, Run, peerway
 from peerway import _core
 from peerway.trace.curve import of_table, path_of
 from peerway.trace.messages import match_signals
-from peerway.trace.rings import HEADER, Kind
+from peerway.trace.rings import HEADER, MAGIC, Kind
 from peerway.trace.store import Trace, load
 from peerway.tune import draft
 
@@ -95,6 +95,15 @@ def test_every_operation_of_two_ranks_is_there(tmp_path: Path, run: Run) -> None
     assert names(trace)["flush"] == 2
 
 
+    lines = textwrap.dedent(PING_PONG).splitlines()
+    for kind, call, sites in (
+        (Kind.PUT, "ctx.put(", 1), (Kind.FLUSH, "ctx.flush(", 1),
+        (Kind.COLLECTIVE, "team.barrier(", 3),  # and those of the context and the keys
+    ):  # fmt: skip
+        (line,) = [number for number, text in enumerate(lines, 1) if call in text]
+        found = {trace.names[site] for site in trace["site"][trace["kind"] == kind]}
+        assert f"<module> at <string>:{line}" in found
+        assert len(found) == sites
 def test_only_the_ranks_that_are_named_record(tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "trace"
     program = [sys.executable, "-c", textwrap.dedent(PING_PONG), "5", "0"]
@@ -109,6 +118,33 @@ def test_only_the_ranks_that_are_named_record(tmp_path: Path, run: Run) -> None:
 
 REQUESTS = """
     import peerway
+@pytest.mark.parametrize("optimize", ["-O0", "-O2"])
+def test_calls_of_a_program_in_cpp_have_their_lines(optimize: str, tmp_path: Path, run: Run) -> None:
+    source, program = PROGRAMS / "call_sites.cpp", tmp_path / "program"
+    library = Path(_core.__file__).parent / "lib"
+    flags = ["-std=c++20", "-g", optimize, "-pthread", f"-I{ROOT / 'include'}", f"-L{library}", "-lpeerway"]
+    words = ["c++", str(source), *flags, f"-Wl,-rpath,{library}", "-o", str(program)]
+    subprocess.run(words, check=True)
+    folder = tmp_path / "trace"
+    assert run(peerway("trace", "-o", str(folder), "--", str(program))).returncode == 0
+    trace = load(folder)
+    lines = source.read_text().splitlines()
+    wanted = {
+        text.split("// ")[1]: number
+        for number, text in enumerate(lines, 1)
+        if text.rstrip().endswith(" here")
+    }
+    assert len(wanted) == 6
+    found: dict[str, set[str]] = {}
+    for name, site in zip(trace["name"], trace["site"], strict=True):
+        found.setdefault(trace.names[name], set()).add(trace.names[site])
+    for what, line in wanted.items():
+        function = "halo_exchange" if what.startswith("second") else "main"
+        place = re.compile(rf"(\(anonymous namespace\)::)?{function}(\(.*\))? at call_sites\.cpp:{line}")
+        name = what.removesuffix(" here").split()[-1]
+        assert any(place.fullmatch(site) for site in found[name]), (what, found[name])
+
+
     with peerway.Context() as ctx:
         region = ctx.allocate("host", 1 << 22)
         keys = ctx.team.all_gather(region.key())
@@ -132,7 +168,7 @@ def test_waits_for_requests_and_paths_that_go_on_are_there(tmp_path: Path, run: 
     trace = load(folder)
     own = trace.where(trace.rank == 0)
     chunks = own.where(own["kind"] == Kind.STAGED)
-    own = own.where(own["kind"] != Kind.STAGED)
+    own = own.where((own["kind"] != Kind.STAGED) & (own["kind"] != Kind.COLLECTIVE))
     assert names(own) == {"put": 2, "get": 1, "flush": 2, "wait for requests": 1}
     moved = dict.fromkeys(("fill", "drain"), 0)
     for where, size in zip(chunks["where"], chunks["bytes"], strict=True):
@@ -164,6 +200,7 @@ def test_starts_and_finishes_of_plans_are_there(tmp_path: Path, run: Run) -> Non
     trace = load(folder)
     assert names(trace) == {"plan start": 14, "plan finish": 14, "put": 14}
     assert set(trace["bytes"][trace["kind"] == Kind.PLAN_START]) == {1024}
+    trace = trace.where(trace["kind"] != Kind.COLLECTIVE)
     ways = {trace.names[index] for index in trace["where"][trace["kind"] == Kind.PUT]}
     assert len(ways) == 1
     assert path_of(ways.pop()) == "peer/shm"
@@ -387,7 +424,7 @@ def test_a_ring_without_a_header_is_named_and_the_others_are_read(
     for name in ("short.ring", "damaged.ring", "wild.ring"):
         assert f"trace: {name}" in done.stderr
     assert len(load(folder)) == 10
-    assert len(json.loads((folder / "trace.json").read_text())["lost"]) == 3
+    assert len(json.loads((folder / "trace.json").read_text())["lost"]) == 4
 
 
 def test_a_clock_that_steps_back_is_told_and_ends_nothing(tmp_path: Path, run: Run) -> None:
@@ -417,7 +454,7 @@ def test_random_damage_ends_no_reader(regions: Path, tmp_path: Path, run: Run) -
         bad = np.frombuffer(good, np.uint8).copy()
         at = np.concatenate([random.integers(0, 400, 20), random.integers(0, len(bad), 2000)])
         bad[at] = random.integers(0, 256, len(at))
-        bad[:8] = np.frombuffer(b"PWTRACE2", np.uint8)
+        bad[:8] = np.frombuffer(MAGIC, np.uint8)
         bad[8:16] = np.frombuffer(good[8:16], np.uint8)
         (folder / "rings" / "a.ring").write_bytes(bad.tobytes())
         trace = collect(folder, {"command": []}, {})
@@ -433,10 +470,12 @@ def leave(disk: Path, room: int) -> None:
 
 def test_a_full_disk_ends_no_program(regions: Path, disk: Path, run: Run) -> None:
     leave(disk, 200_000)  # no header fits
+    (folder / "rings" / "older.ring").write_bytes(b"PWTRACE2" + whole.read_bytes()[8:])
     done = run(peerway("trace", "-o", str(disk / "trace"), "--", str(regions), "threads", "1000"))
     assert "done" in done.stdout
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("No space left on device; make room there, or lower --events") == 4
+    assert "older.ring is of another version of Peerway: it begins with PWTRACE2" in done.stderr
     assert "nothing was recorded" in done.stderr
 
 

@@ -46,32 +46,6 @@ static int pw_key_of_comm, pw_key_of_win;
 static unsigned pw_freed;           /* communicators so far: their handles come again */
 static _Thread_local int pw_inside; /* MPI's own calls of MPI are not the program's */
 
-/* ---- places that call */
-
-static _Thread_local struct {
-  const pw_trace_writer* writer;
-  const void* address;
-  unsigned name;
-} pw_places[256];
-
-static unsigned pw_place(pw_trace_writer* writer, const void* address) {
-  const size_t slot = ((uintptr_t)address ^ (uintptr_t)address >> 8) % 256;
-  if (pw_places[slot].address != address || pw_places[slot].writer != writer) {
-    Dl_info of;
-    char text[PW_TRACE_NAME_BYTES] = "";
-    /* A call from Fortran comes from MPI's own library, and the place in the program is not known. */
-    const int known = dladdr(address, &of) != 0 && of.dli_fname != NULL;
-    if (known &&
-        strstr(of.dli_fname, "libmpi") == NULL) /* the call is before the address that it returns to */
-      snprintf(text, sizeof text, "0x%lx in %s",
-               (unsigned long)((const char*)address - (const char*)of.dli_fbase - 1), of.dli_fname);
-    pw_places[slot].address = address;
-    pw_places[slot].writer = writer;
-    pw_places[slot].name = text[0] != '\0' ? pw_trace_name(writer, text, strlen(text)) : 0;
-  }
-  return pw_places[slot].name;
-}
-
 /* ---- calls */
 
 static void pw_enter(pw_call* call, int kind, const char* name, const void* caller) {
@@ -83,7 +57,8 @@ static void pw_enter(pw_call* call, int kind, const char* name, const void* call
   memset(&call->event, 0, sizeof call->event);
   call->event.kind = (unsigned)kind & 0x3ff;
   call->event.name = pw_trace_name(writer, name, strlen(name)) & 0x3ff;
-  call->event.site = pw_place(writer, caller) & 0x3ff;
+  /* A call from Fortran comes from MPI's own library, and the place in the program is not known. */
+  call->event.site = pw_trace_place(writer, caller, "libmpi") & 0x3ff;
   call->event.peer = call->event.tag = -1;
 }
 
