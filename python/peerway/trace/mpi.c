@@ -8,7 +8,7 @@
 
 typedef struct pw_group { /* of a communicator or a window: who its ranks are */
   char name[64];
-  int size, children, *world;
+  int size, children, windows, *world;
 } pw_group;
 
 typedef struct pw_call {
@@ -101,7 +101,7 @@ static void pw_bytes(pw_call* call, long long count, MPI_Datatype type) {
     call->event.bytes = ((uint64_t)count * pw_size(type)) & 0xfffffffffffull;
 }
 
-/* ---- communicators and windows */
+/* ---- communicators */
 
 static int pw_world_of(const pw_group* group, int rank) {
   return group != NULL && rank >= 0 && rank < group->size ? group->world[rank] : -1;
@@ -168,11 +168,28 @@ static pw_group* pw_group_of(MPI_Comm comm) {
   return last.group;
 }
 
-static void pw_born(MPI_Comm parent, const MPI_Comm* child) {
+/* A communicator or a window was made or freed at the end of a call. */
+static void pw_moment(const pw_call* call, int kind, const char* name, const pw_group* of) {
+  if (call->writer == NULL || of == NULL) return;
+  pw_call moment = *call;
+  moment.event.kind = (unsigned)kind & 0x3ff;
+  pw_rename(&moment, name);
+  pw_where(&moment, of);
+  moment.event.begin += moment.event.duration;
+  moment.event.duration = moment.event.bytes = 0;
+  moment.event.peer = moment.event.tag = -1;
+  pw_trace_add(moment.writer, &moment.event);
+}
+
+static void pw_made(const pw_call* call, const pw_group* comm) {
+  pw_moment(call, PW_TRACE_COMM_MADE, "communicator made", comm);
+}
+
+static void pw_born(const pw_call* call, MPI_Comm parent, const MPI_Comm* child) {
   if (!pw_ready || pw_inside > 1) return;
   pw_group* group = pw_group_of(parent);
   if (group != NULL) ++group->children;
-  if (*child != MPI_COMM_NULL) pw_add_comm(*child, group, group != NULL ? group->children : 0);
+  if (*child != MPI_COMM_NULL) pw_made(call, pw_add_comm(*child, group, group != NULL ? group->children : 0));
 }
 
 #include "mpi_apart.c"
@@ -188,21 +205,7 @@ static int pw_neighbours(MPI_Comm comm) {
   return to;
 }
 
-static pw_group* pw_group_of_win(MPI_Win win) {
-  static int windows;
-  void* known = NULL;
-  int found = 0;
-  if (!pw_ready || win == MPI_WIN_NULL) return NULL;
-  PMPI_Win_get_attr(win, pw_key_of_win, &known, &found);
-  if (found) return (pw_group*)known;
-  MPI_Group members;
-  PMPI_Win_get_group(win, &members);
-  pw_group* made = pw_new_group(members);
-  PMPI_Group_free(&members);
-  snprintf(made->name, sizeof made->name, "window %d", __atomic_add_fetch(&windows, 1, __ATOMIC_RELAXED));
-  PMPI_Win_set_attr(win, pw_key_of_win, made);
-  return made;
-}
+#include "mpi_windows.c"
 
 /* A message to or from nobody is none. */
 static void pw_message(pw_call* call, MPI_Comm comm, int peer, int tag, long long count, MPI_Datatype type) {
