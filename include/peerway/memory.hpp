@@ -135,7 +135,7 @@ class Signal {
         [&](void* to, size_t room, size_t* length) { return pw_signal_key(get(), to, room, length); });
   }
   /// Returns ok once the signal is at least `value`; else timeout, peer_lost or closed.
-  Status wait(uint64_t value, Timeout timeout = forever) {
+  [[gnu::always_inline]] Status wait(uint64_t value, Timeout timeout = forever) {
     return static_cast<Status>(pw_signal_wait(get(), value, detail::nanoseconds(timeout)));
   }
   /// What kernels of that GPU need to wait for this signal (peerway/device.cuh). `timeout` limits each wait.

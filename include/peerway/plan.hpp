@@ -85,8 +85,8 @@ class Plan {
   explicit Plan(pw_plan* plan) : plan_(plan) {}
 
   /// From the host. A start while an earlier one is not finished returns invalid_argument.
-  Status start() { return static_cast<Status>(pw_plan_start(get(), nullptr)); }
-  Status finish(Timeout timeout = forever) {
+  [[gnu::always_inline]] Status start() { return static_cast<Status>(pw_plan_start(get(), nullptr)); }
+  [[gnu::always_inline]] Status finish(Timeout timeout = forever) {
     return static_cast<Status>(pw_plan_finish(get(), detail::nanoseconds(timeout)));
   }
 

@@ -24,7 +24,7 @@ class Request {
     return complete != 0;
   }
   /// Returns the operation's status once it is complete. After timeout the operation goes on.
-  Status wait(Timeout timeout = forever) {
+  [[gnu::always_inline]] Status wait(Timeout timeout = forever) {
     return static_cast<Status>(pw_request_wait(get(), detail::nanoseconds(timeout)));
   }
 

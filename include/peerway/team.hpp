@@ -74,7 +74,9 @@ class Team {
     }
     return parts;
   }
-  void barrier(Timeout timeout = forever) { check(pw_team_barrier(get(), detail::nanoseconds(timeout))); }
+  [[gnu::always_inline]] void barrier(Timeout timeout = forever) {
+    check(pw_team_barrier(get(), detail::nanoseconds(timeout)));
+  }
 
   [[nodiscard]] pw_team* get() const { return team_.get(); }
 

@@ -109,5 +109,6 @@ _SETTINGS: dict[str, Callable[[], Derived]] = {
     "trace_region": lambda: Derived("all", "no region was named"),
     "trace_ranks": lambda: Derived("all", "no ranks were named"),
     "trace_dir": lambda: Derived("none", "`peerway trace` sets it for the ranks"),
+    "trace_memory": lambda: Derived("none", "`peerway trace` sets it for the ranks"),
     "host_id": lambda: Derived("this host", "the boot id and the PID namespace"),
 }

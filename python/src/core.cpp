@@ -35,7 +35,7 @@ std::string device_name(pw_device device) { return pw::to_string({device.kind, d
 namespace {
 
 using Seconds = std::optional<double>;
-using Release = nb::call_guard<nb::gil_scoped_release>;
+using Release = nb::call_guard<Calling>;
 
 // Closing always ends; what a signal handler raised meanwhile comes after it.
 template <typename Owner>
@@ -58,7 +58,7 @@ std::span<const std::byte> as_span(const nb::bytes& bytes) {
 
 Team create_team(int rank, int size, const nb::callable& broadcast) {
   watch_signals();
-  const nb::gil_scoped_release release;  // it waits for the other ranks
+  const Calling calling;  // it waits for the other ranks
   return {peerway::Team::create(rank, size,
                                 [&](void* data, size_t bytes) {
                                   const nb::gil_scoped_acquire acquire;
@@ -72,7 +72,7 @@ Team create_team(int rank, int size, const nb::callable& broadcast) {
 nb::list all_gather(Team& team, const nb::bytes& mine, Seconds seconds) {
   std::vector<peerway::Key> parts;
   {
-    const nb::gil_scoped_release release;
+    const Calling calling;
     parts = team->all_gather(as_span(mine), timeout(seconds));
   }
   nb::list list;
@@ -85,7 +85,7 @@ void bind_team(nb::module_& module) {
       .def_static("from_launcher",
                   [] {
                     watch_signals();
-                    const nb::gil_scoped_release release;
+                    const Calling calling;
                     return Team(peerway::Team::from_launcher(), "team");
                   })
       .def_static("create", &create_team, nb::arg("rank"), nb::arg("size"), nb::arg("broadcast"))
@@ -207,7 +207,7 @@ void bind_context(nb::module_& module) {
           "__init__",
           [](Context* self, Team& team) {
             watch_signals();
-            const nb::gil_scoped_release release;
+            const Calling calling;
             new (self) Context(peerway::Context(*team.hold()), "context");
           },
           nb::arg("team"), nb::keep_alive<1, 2>())

@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "calling.h"
 #include "interrupts.h"
 #include "peerway/peerway.hpp"
 
@@ -131,7 +132,7 @@ void released(Body body) {
   peerway::Status status;
   std::string message;
   {
-    const nb::gil_scoped_release release;
+    const Calling calling;
     status = body();
     if (status != peerway::Status::ok) message = peerway::error_message();
   }

@@ -16,7 +16,7 @@ namespace pwpy {
 namespace {
 
 using Seconds = std::optional<double>;
-using Release = nb::call_guard<nb::gil_scoped_release>;
+using Release = nb::call_guard<Calling>;
 
 /// Any stream: kind and index of its device, and its handle.
 using AnyStream = std::tuple<std::string, int32_t, uintptr_t>;
@@ -253,7 +253,7 @@ Plan make_halo(Context& context, const std::vector<Array>& arrays, const std::ve
   std::vector<std::shared_ptr<peerway::Region>> held;
   std::vector<peerway::Array> list;
   for (const Array& array : arrays) list.push_back(as_array(array, held));
-  const nb::gil_scoped_release release;  // it waits for the other ranks
+  const Calling calling;  // it waits for the other ranks
   return {context->halo(list, peerway::Grid(std::span(grid)), corners), "halo"};
 }
 

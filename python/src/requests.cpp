@@ -12,7 +12,7 @@ namespace pwpy {
 namespace {
 
 using Seconds = std::optional<double>;
-using Release = nb::call_guard<nb::gil_scoped_release>;
+using Release = nb::call_guard<Calling>;
 
 /// The requests as the C interface takes them; `held` keeps them open.
 std::vector<pw_request*> pointers(const std::vector<Request*>& requests,

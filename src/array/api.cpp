@@ -16,6 +16,7 @@
 #include "plan/handle.h"
 #include "plan/plan.h"
 #include "team/agreement.h"
+#include "trace/call.h"
 
 namespace {
 
@@ -170,6 +171,7 @@ pw_status pw_grid_block(uint64_t extent, uint32_t parts, uint32_t index, uint64_
 
 pw_status pw_halo_create(pw_context* context, const pw_array* arrays, uint32_t count, const pw_grid* grid,
                          int corners, pw_plan** plan) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, plan), [&] {
     pw::Team& team = context->context->team();
     Asked asked{grid, arrays, count, corners};

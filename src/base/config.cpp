@@ -63,6 +63,9 @@ constexpr ConfigEntry table[] = {
     {"trace_dir", "path", "",
      "Where each thread records its operations; set by peerway trace for the ranks. Empty: nothing is "
      "recorded."},
+    {"trace_memory", "path", "",
+     "A folder in this host's memory, in which threads record while the program runs, if half of it or "
+     "4 GiB stay free; set by peerway trace. Empty, or not there: they record in trace_dir."},
     {"trace_level", "choice:off|counters|profile|full", "full",
      "counters: sums for each operation; profile: also by path, peer and size; full: each operation."},
     {"trace_cupti", "path", "",

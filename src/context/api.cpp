@@ -6,6 +6,7 @@
 #include "context/handle.h"
 #include "context/inspect.h"
 #include "team/handle.h"
+#include "trace/call.h"
 
 namespace {
 
@@ -42,6 +43,7 @@ const std::shared_ptr<pw::Context>& pw_context::open() const {
 extern "C" {
 
 pw_status pw_context_create(pw_team* team, pw_context** context) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(team, context), [&] {
     *context = new pw_context(team->team);
     return PW_OK;
@@ -49,6 +51,7 @@ pw_status pw_context_create(pw_team* team, pw_context** context) {
 }
 
 pw_status pw_context_close(pw_context* context) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context), [&] {
     context->context->close();
     return PW_OK;
@@ -161,11 +164,13 @@ pw_status pw_signal_value(const pw_signal* signal, uint64_t* value) {
 }
 
 pw_status pw_signal_wait(pw_signal* signal, uint64_t value, uint64_t timeout_ns) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(signal), [&] { return signal->signal->wait(value, timeout_ns); });
 }
 
 pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const pw_region* from,
                  uint64_t from_offset, uint64_t bytes, const pw_raise* raise) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, to, from), [&] {
     const pw::RangeTransfer range{pw::Op::put, &pw::region_of(to), from->region.get(),
                                   to_offset,   from_offset,        bytes};
@@ -176,6 +181,7 @@ pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const p
 
 pw_status pw_get(pw_context* context, pw_region* to, uint64_t to_offset, const pw_remote* from,
                  uint64_t from_offset, uint64_t bytes) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, to, from), [&] {
     return context->context->move(
         {pw::Op::get, &pw::region_of(from), to->region.get(), from_offset, to_offset, bytes});
@@ -184,6 +190,7 @@ pw_status pw_get(pw_context* context, pw_region* to, uint64_t to_offset, const p
 
 pw_status pw_put_block(pw_context* context, pw_remote* to, const pw_block* to_block, const pw_region* from,
                        const pw_block* from_block, const pw_raise* raise) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, to, to_block, from, from_block), [&] {
     const pw::CheckedRaise checked(raise);
     return context->context->put(pw::region_of(to), *pw::CheckedBlock(to_block), *from->region,
@@ -193,6 +200,7 @@ pw_status pw_put_block(pw_context* context, pw_remote* to, const pw_block* to_bl
 
 pw_status pw_get_block(pw_context* context, pw_region* to, const pw_block* to_block, const pw_remote* from,
                        const pw_block* from_block) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, to, to_block, from, from_block), [&] {
     return context->context->get(pw::region_of(from), *pw::CheckedBlock(from_block), *to->region,
                                  *pw::CheckedBlock(to_block));
@@ -200,11 +208,13 @@ pw_status pw_get_block(pw_context* context, pw_region* to, const pw_block* to_bl
 }
 
 pw_status pw_raise_signal(pw_context* context, const pw_raise* raise) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, raise),
                    [&] { return context->context->raise(pw::CheckedRaise(raise).value()); });
 }
 
 pw_status pw_flush(pw_context* context, int rank, uint64_t timeout_ns) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context), [&] { return context->context->flush(rank, timeout_ns); });
 }
 

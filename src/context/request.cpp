@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "context/handle.h"
+#include "trace/call.h"
 
 namespace pw {
 
@@ -113,6 +114,7 @@ extern "C" {
 
 pw_status pw_start_put(pw_context* context, pw_remote* to, const pw_block* to_block, const pw_region* from,
                        const pw_block* from_block, const pw_raise* raise, pw_request** request) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, to, to_block, from, from_block, request), [&] {
     const pw::CheckedRaise checked(raise);
     pw::Remote& target = pw::region_of(to);
@@ -125,6 +127,7 @@ pw_status pw_start_put(pw_context* context, pw_remote* to, const pw_block* to_bl
 
 pw_status pw_start_get(pw_context* context, pw_region* to, const pw_block* to_block, const pw_remote* from,
                        const pw_block* from_block, pw_request** request) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, to, to_block, from, from_block, request), [&] {
     pw::Remote& source = pw::region_of(from);
     return start_request(context, source.rank(), nullptr, request, [&](pw::Marks& marks) {
@@ -135,6 +138,7 @@ pw_status pw_start_get(pw_context* context, pw_region* to, const pw_block* to_bl
 }
 
 pw_status pw_start_raise(pw_context* context, const pw_raise* raise, pw_request** request) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, raise, request), [&] {
     const pw::CheckedRaise checked(raise);
     return start_request(context, checked.value().signal->rank(), checked.get(), request,
@@ -143,6 +147,7 @@ pw_status pw_start_raise(pw_context* context, const pw_raise* raise, pw_request*
 }
 
 pw_status pw_start_flush(pw_context* context, int rank, pw_request** request) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, request), [&] {
     pw::Context& in = *context->context;
     if (rank < PW_ANY_RANK || rank >= in.team().size()) {
@@ -163,6 +168,7 @@ pw_status pw_request_test(pw_request* request, int* complete) {
 }
 
 pw_status pw_request_wait(pw_request* request, uint64_t timeout_ns) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(request), [&] {
     const pw_status waited = request->complete() ? PW_OK
                                                  : wait_for_requests(Requests(&request, 1), timeout_ns,
@@ -172,6 +178,7 @@ pw_status pw_request_wait(pw_request* request, uint64_t timeout_ns) {
 }
 
 pw_status pw_request_wait_any(pw_request* const* requests, size_t count, uint64_t timeout_ns, size_t* index) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(index) && (count == 0 || given(requests)), [&] {
     const Requests all(requests, count);
     check_list(all);
@@ -186,6 +193,7 @@ pw_status pw_request_wait_any(pw_request* const* requests, size_t count, uint64_
 }
 
 pw_status pw_request_wait_all(pw_request* const* requests, size_t count, uint64_t timeout_ns) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, count == 0 || given(requests), [&] {
     if (count == 0) return PW_OK;
     const Requests all(requests, count);

@@ -8,6 +8,7 @@
 #include "plan/in_kernel.h"
 #include "plan/plan_request.h"
 #include "team/wait.h"
+#include "trace/call.h"
 
 namespace {
 
@@ -174,6 +175,7 @@ pw_status pw_plan_builder_receive(pw_plan_builder* builder, int rank, int tag, p
 }
 
 pw_status pw_plan_builder_prepare(pw_plan_builder* builder, int alone, pw_plan** plan) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(builder, plan), [&] {
     *plan = builder->prepare(alone != 0).release();
     return PW_OK;
@@ -182,6 +184,7 @@ pw_status pw_plan_builder_prepare(pw_plan_builder* builder, int alone, pw_plan**
 
 pw_status pw_plan_builder_prepare_among(pw_plan_builder* builder, const int* ranks, size_t count,
                                         pw_plan** plan) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(builder, ranks, plan), [&] {
     *plan = builder->prepare_among({ranks, count}).release();
     return PW_OK;
@@ -201,6 +204,7 @@ pw_status pw_plan_set_timeout(pw_plan* plan, uint64_t timeout_ns) {
 }
 
 pw_status pw_plan_start(pw_plan* plan, pw_request** request) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(plan), [&] {
     std::unique_ptr<pw_request> made;  // before the start, which cannot be taken back
     if (request != nullptr) made = std::make_unique<pw_request>(plan->context);
@@ -214,6 +218,7 @@ pw_status pw_plan_start(pw_plan* plan, pw_request** request) {
 }
 
 pw_status pw_plan_finish(pw_plan* plan, uint64_t timeout_ns) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(plan), [&] { return plan->plan->finish(timeout_ns); });
 }
 

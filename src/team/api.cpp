@@ -6,10 +6,12 @@
 #include "base/status.h"
 #include "peerway/peerway.h"
 #include "team/handle.h"
+#include "trace/call.h"
 
 pw_status pw_team_from_launcher(pw_team** team) {
   return pw::guard(__func__, pw::given(team), [&] {
     pw::check_config();
+    pw::trace::begin();
     *team = new pw_team{pw::team_from_launcher()};
     return PW_OK;
   });
@@ -17,6 +19,7 @@ pw_status pw_team_from_launcher(pw_team** team) {
 
 pw_status pw_team_create(int rank, int size, pw_broadcast broadcast, void* user, pw_team** team) {
   return pw::guard(__func__, pw::given(team) && (pw::given(broadcast) || size == 1), [&] {
+    pw::trace::begin();
     *team = new pw_team{pw::make_team(rank, size, [&](std::span<std::byte> data) {
       if (const int code = broadcast(user, data.data(), data.size()))
         throw pw::Error(PW_SYSTEM,
@@ -30,6 +33,7 @@ int pw_team_rank(const pw_team* team) { return team ? team->team->rank() : -1; }
 int pw_team_size(const pw_team* team) { return team ? team->team->size() : -1; }
 
 pw_status pw_team_all_gather(pw_team* team, void* all, const void* mine, size_t bytes, uint64_t timeout_ns) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, pw::given(team) && (bytes == 0 || pw::given(all, mine)), [&] {
     const auto result = team->team->all_gather({static_cast<const std::byte*>(mine), bytes}, timeout_ns);
     if (bytes) std::memcpy(all, result.data(), result.size());
@@ -38,6 +42,7 @@ pw_status pw_team_all_gather(pw_team* team, void* all, const void* mine, size_t 
 }
 
 pw_status pw_team_barrier(pw_team* team, uint64_t timeout_ns) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw_team_all_gather(team, nullptr, nullptr, 0, timeout_ns);
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/clock.h"
 #include "base/config.h"
@@ -14,6 +15,7 @@
 #include "base/log.h"
 #include "base/reason.h"
 #include "team/change.h"
+#include "trace/operation.h"
 
 namespace pw {
 
@@ -24,6 +26,13 @@ namespace {
 /// A rank that leaves ends its process soon after: its goodbye, which comes by way of the hub, may be seen
 /// later.
 constexpr uint64_t kGrace = 200'000'000;
+
+/// Ranks make their teams in the same order, if several.
+std::string next_trace_name() {
+  static std::atomic<int> teams{0};
+  const int number = ++teams;
+  return number == 1 ? "team" : format("team {}", number);
+}
 
 }  // namespace
 
@@ -44,6 +53,7 @@ Member::Member(int rank, int size, const Secret& secret, Channel channel, Listen
       losses_(size, some_lost_),
       mesh_(rank, size, secret_, std::move(listening)),
       channel_(std::move(channel)),
+      trace_name_(next_trace_name()),
       thread_([this] { run(); }) {
   std::unique_lock lock(mutex_);
   const pw_status waited =
@@ -116,6 +126,12 @@ std::vector<std::vector<std::byte>> Member::all_gather_parts(std::span<const std
 
 Bytes Member::gather(Type type, std::span<const std::byte> mine, uint64_t timeout_ns) {
   const uint64_t deadline = deadline_after(timeout_ns);
+  std::optional<trace::Operation> traced;
+  if (trace::recording()) {
+    const bool barrier = type == Type::contribute && mine.empty();
+    traced.emplace(barrier ? "barrier" : "all_gather", PW_TRACE_COLLECTIVE);
+    traced->by(trace_name_);
+  }
   const auto late = [&] {
     return Error(PW_TIMEOUT,
                  format("peerway: all_gather: not every one of the {} ranks took part within {:.3g} s", size_,
@@ -129,6 +145,7 @@ Bytes Member::gather(Type type, std::span<const std::byte> mine, uint64_t timeou
   if (abandoned_) interrupted();
   give_up(wait_for_change(changed_, lock, deadline, [this] { return !gathering_; }));
   gathering_ = true;
+  if (traced) traced->of(mine.size(), static_cast<int32_t>(sequence_ & 0x7fffffff));
   struct EndOfTurn {
     Member& member;
     ~EndOfTurn() {

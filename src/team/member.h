@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -137,6 +138,7 @@ class Member final : public Team {
   std::map<int, std::string> unreached_;  ///< by rank: why what was for it could not be sent
   uint64_t fence_ = 0;                    ///< of the last hear_out()
   std::map<int, uint64_t> fenced_;        ///< by rank: the last that came back
+  const std::string trace_name_;          ///< of the team, in a trace
 
   Wake wake_;
   std::thread thread_;

@@ -20,6 +20,16 @@ void begin() {
 
 namespace {
 
+// What another rank waits for: it is not to be held up.
+bool sends(pw_trace_kind kind) { return kind == PW_TRACE_PUT || kind == PW_TRACE_RAISE; }
+
+// The name of the place that called what this thread is in.
+unsigned site_of(pw_trace_writer* writer) {
+  if (writer->site == 0 && writer->returns_to != nullptr)
+    writer->site = pw_trace_place(writer, writer->returns_to, "/libpeerway");
+  return writer->site;
+}
+
 // A process may have the library, and UCX's transport over a NIC beside it: each records on its own.
 const char* source() {
   static const char* const found = [] {
@@ -37,6 +47,7 @@ pw_trace_writer* writer() { return pw_trace_mine != nullptr ? pw_trace_mine : pw
 Operation::Operation(pw_trace_kind kind, int peer, uint64_t bytes, int32_t tag) : writer_(writer()) {
   if (writer_ == nullptr) return;
   pw_trace_fill(&event_, kind, kind, bytes, peer, tag);
+  if (!sends(kind)) place();
   pw_trace_begin(writer_, &event_);
 }
 
@@ -47,6 +58,7 @@ Operation::Operation(std::string_view name, pw_trace_kind kind) : writer_(nullpt
   writer_ = recording() ? writer() : nullptr;
   if (writer_ == nullptr) return;
   pw_trace_fill(&event_, kind, pw_trace_name(writer_, name.data(), name.size()), 0, -1, -1);
+  if (kind != PW_TRACE_REGION) place();
   pw_trace_begin(writer_, &event_);
 }
 
@@ -56,11 +68,14 @@ void Operation::end() {
   ended_ = true;
 }
 
+void Operation::place() { pw_trace_site(&event_, site_of(writer_)); }
+
 void Operation::finish() {
   if (std::exchange(counts_, false)) pw_trace_region_ends();
   // A child of fork() has a writer of its own, as another thread has.
   if (writer_ == nullptr || writer_ != pw_trace_mine) return;
   end();
+  if (sends(static_cast<pw_trace_kind>(event_.kind))) place();
   pw_trace_add(writer_, &event_);
   writer_ = nullptr;
 }

@@ -15,7 +15,8 @@ constexpr bool recording() noexcept { return false; }
 inline bool recording() noexcept { return pw_trace_recording() != 0; }
 #endif
 
-/// Reads the settings, at the making of a context; from then on operations are recorded if they say so.
+/// Reads the settings, at the making of a team or a context; from then on operations are recorded if they say
+/// so.
 void begin();
 
 /// The writer of this thread; null where it cannot record.
@@ -66,8 +67,10 @@ class Operation {
   void by(std::string_view path);
 
  private:
+  void place();
+
   pw_trace_writer* writer_;
-  pw_trace_event event_{};
+  pw_trace_event event_;
   bool ended_ = false;
   bool counts_ = false;  ///< a region of those that are recorded alone
 };

@@ -208,6 +208,20 @@ def test_of_several_collectives_that_one_call_waits_for_the_last_to_come_counts(
     assert lost(trace) == [("wait at a collective", 0, 100)]
 
 
+def test_collectives_of_a_team_are_told_by_their_numbers_where_a_rank_was_recorded_later() -> None:
+    def barrier(rank: int, number: int, begin: int, end: int) -> dict[str, Any]:
+        team = {"kind": Kind.COLLECTIVE, "name": "barrier", "where": "team", "tag": number}
+        return {"rank": rank, "begin": begin, "duration": end - begin, **team}
+
+    trace = trace_of(
+        barrier(0, 4, 0, 20), barrier(0, 5, 100, 200), barrier(1, 5, 180, 200),
+        {"rank": 1, "kind": Kind.CALL, "name": "call", "begin": 100, "duration": 5},
+    )  # fmt: skip
+    found = waits.find(trace, match(trace), match_signals(trace))
+    assert int(found.lost.sum()) == 80
+    assert {int(trace.rank[event]) for event in found.event} == {0}
+
+
 def test_a_collective_that_only_some_need_or_that_nobody_completed_costs_nothing() -> None:
     of_neighbours = {"kind": Kind.COLLECTIVE, "name": "MPI_Neighbor_alltoall", "where": "ring"}
     trace = trace_of(

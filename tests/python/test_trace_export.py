@@ -207,7 +207,7 @@ def test_otf2_is_read_by_its_own_reader(tmp_path: Path) -> None:
     for name, count in (
         ("MpiSend", 1), ("MpiRecv", 1), ("MpiIsend", 2), ("MpiIsendComplete", 2), ("MpiIrecvRequest", 2),
         ("MpiIrecv", 2), ("MpiCollectiveBegin", 2), ("MpiCollectiveEnd", 2), ("RmaPut", 1), ("RmaGet", 1),
-        ("RmaOpCompleteBlocking", 2),
+        ("RmaOpCompleteBlocking", 2), ("RmaWinCreate", 2), ("RmaWinDestroy", 2),
     ):  # fmt: skip
         assert kinds[name] == count, name
     for several in times.values():
@@ -236,7 +236,91 @@ def test_otf2_tells_windows_of_an_mpi_from_paths_and_has_raises_and_synchronisat
     assert found["RmaPut"] == found["RmaSync"] == [("window 1", otf2.Paradigm.MPI, 1)]
     assert found["RmaAtomic"] == [("signals", otf2.Paradigm.SHMEM, 1)]
     assert found["RmaGet"] == [("peer/shm", otf2.Paradigm.SHMEM, 0)]
-    assert len(found["RmaOpCompleteBlocking"]) == 3
+    assert found["RmaOpCompleteNonBlocking"] == [("window 1", otf2.Paradigm.MPI, -1)]
+    assert len(found["RmaOpCompleteBlocking"]) == 2
+
+
+def records(archive: Path, *kinds: str) -> list[tuple[str, str, int, Any]]:
+    """Of these kinds: process, record, time, and the event itself."""
+    import otf2
+
+    with otf2.reader.open(str(archive / "traces.otf2")) as opened:
+        return [
+            (location.group.name, type(event).__name__, event.time, event)
+            for location, event in opened.events
+            if type(event).__name__.startswith(kinds)
+        ]
+
+
+def test_otf2_says_when_communicators_and_windows_are_made_and_freed(tmp_path: Path) -> None:
+    trace = trace_of(
+        *(
+            {"rank": rank, "kind": kind, "name": "made", "where": where, "begin": begin}
+            for rank in (0, 1)
+            for kind, where, begin in (
+                (Kind.COMM_MADE, "world.1:0", 10), (Kind.WINDOW_MADE, "window 1", 20),
+                (Kind.WINDOW_FREED, "window 1", 50), (Kind.COMM_FREED, "world.1:0", 60),
+            )
+        ),
+        {"rank": 0, "kind": Kind.RMA_PUT, "name": "MPI_Put", "where": "window 1", "peer": 1, "begin": 30},
+        {"rank": 1, "kind": Kind.PUT, "name": "put", "where": "peer/shm", "peer": 0, "begin": 40},
+    )  # fmt: skip
+    otf2_archive.export(trace, tmp_path / "archive")
+    told = [
+        (process, record, time, event.communicator.name if "Comm" in record else event.win.name)
+        for process, record, time, event in records(tmp_path / "archive", "Comm", "RmaWin")
+    ]
+    for rank, (begin, end) in enumerate([(10, 60), (10, 60)]):
+        assert sorted(one[1:] for one in told if one[0] == f"rank {rank}") == [
+            ("CommCreate", 10, "world.1:0"), ("CommDestroy", 60, "world.1:0"),
+            ("RmaWinCreate", begin, "peer/shm"), ("RmaWinCreate", 20, "window 1"),
+            ("RmaWinDestroy", 50, "window 1"), ("RmaWinDestroy", end, "peer/shm"),
+        ]  # fmt: skip
+
+
+def test_otf2_completes_what_goes_on_after_its_call_where_the_program_waited_for_it(tmp_path: Path) -> None:
+    put = {"rank": 0, "kind": Kind.PUT, "name": "put", "duration": 5}
+    flush = {"rank": 0, "kind": Kind.FLUSH, "name": "flush", "duration": 8}
+    trace = trace_of(
+        {**put, "where": "staged", "peer": 1, "begin": 0}, {**put, "where": "staged", "peer": 2, "begin": 10},
+        {**put, "where": "peer/shm", "peer": 1, "begin": 20},
+        {**flush, "peer": 2, "begin": 30}, {**flush, "peer": -1, "begin": 40},
+        {**put, "where": "staged", "peer": 1, "begin": 50},
+        {"rank": 1, "kind": Kind.GET, "name": "get", "where": "peer/shm", "peer": 0, "begin": 0},
+        {"rank": 2, "kind": Kind.GET, "name": "get", "where": "peer/shm", "peer": 0, "begin": 0},
+        ranks=3,
+    )  # fmt: skip
+    otf2_archive.export(trace, tmp_path / "archive")
+    told = [
+        (record.removeprefix("RmaOpComplete"), time)
+        for process, record, time, _ in records(tmp_path / "archive", "RmaOpComplete")
+        if process == "rank 0"
+    ]
+    # That of the last put, which nothing waited for, is not known: its call's end stands for it.
+    assert told == [("Blocking", 25), ("NonBlocking", 38), ("NonBlocking", 48), ("Blocking", 55)]
+
+
+def test_otf2_has_the_collectives_of_a_team(tmp_path: Path) -> None:
+    import otf2
+
+    team = {"kind": Kind.COLLECTIVE, "where": "team", "duration": 9, "bytes": 64}
+    trace = trace_of(
+        *(
+            {"rank": rank, "begin": begin, "name": name, **team}
+            for rank in (0, 1)
+            for begin, name in ((0, "all_gather"), (20, "barrier"))
+        )
+    )
+    otf2_archive.export(trace, tmp_path / "archive")
+    found = [
+        (time, event.collective_op, event.communicator.name, event.communicator.group.paradigm)
+        for process, _, time, event in records(tmp_path / "archive", "MpiCollectiveEnd")
+        if process == "rank 0"
+    ]
+    assert found == [
+        (9, otf2.CollectiveOp.ALLGATHER, "team", otf2.Paradigm.SHMEM),
+        (29, otf2.CollectiveOp.BARRIER, "team", otf2.Paradigm.SHMEM),
+    ]
 
 
 def test_otf2_says_when_a_put_arrived_also_after_the_last_call_of_its_rank(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,9 +21,10 @@ import pytest
 from launching import PROGRAMS, ROOT, Run, peerway
 
 from peerway import _core
+from peerway.trace import memory
 from peerway.trace.curve import of_table, path_of
 from peerway.trace.messages import match_signals
-from peerway.trace.rings import HEADER, Kind
+from peerway.trace.rings import HEADER, MAGIC, Kind
 from peerway.trace.store import Trace, load
 from peerway.tune import draft
 
@@ -93,6 +95,15 @@ def test_every_operation_of_two_ranks_is_there(tmp_path: Path, run: Run) -> None
     assert list(waits["bytes"][waits.rank == 0]) == list(range(1, 51))
     assert names(trace)["ping-pong"] == 2
     assert names(trace)["flush"] == 2
+    lines = textwrap.dedent(PING_PONG).splitlines()
+    for kind, call, sites in (
+        (Kind.PUT, "ctx.put(", 1), (Kind.FLUSH, "ctx.flush(", 1),
+        (Kind.COLLECTIVE, "team.barrier(", 3),  # and those of the context and the keys
+    ):  # fmt: skip
+        (line,) = [number for number, text in enumerate(lines, 1) if call in text]
+        found = {trace.names[site] for site in trace["site"][trace["kind"] == kind]}
+        assert f"<module> at <string>:{line}" in found
+        assert len(found) == sites
 
 
 def test_only_the_ranks_that_are_named_record(tmp_path: Path, run: Run) -> None:
@@ -105,6 +116,33 @@ def test_only_the_ranks_that_are_named_record(tmp_path: Path, run: Run) -> None:
     assert load(folder).ranks == [1]
     done = run(peerway("trace", "--ranks", "0-3", "--", "true"))
     assert "0-3 is not a list of ranks; write them as 0,3,12" in done.stderr
+
+
+@pytest.mark.parametrize("optimize", ["-O0", "-O2"])
+def test_calls_of_a_program_in_cpp_have_their_lines(optimize: str, tmp_path: Path, run: Run) -> None:
+    source, program = PROGRAMS / "call_sites.cpp", tmp_path / "program"
+    library = Path(_core.__file__).parent / "lib"
+    flags = ["-std=c++20", "-g", optimize, "-pthread", f"-I{ROOT / 'include'}", f"-L{library}", "-lpeerway"]
+    words = ["c++", str(source), *flags, f"-Wl,-rpath,{library}", "-o", str(program)]
+    subprocess.run(words, check=True)
+    folder = tmp_path / "trace"
+    assert run(peerway("trace", "-o", str(folder), "--", str(program))).returncode == 0
+    trace = load(folder)
+    lines = source.read_text().splitlines()
+    wanted = {
+        text.split("// ")[1]: number
+        for number, text in enumerate(lines, 1)
+        if text.rstrip().endswith(" here")
+    }
+    assert len(wanted) == 6
+    found: dict[str, set[str]] = {}
+    for name, site in zip(trace["name"], trace["site"], strict=True):
+        found.setdefault(trace.names[name], set()).add(trace.names[site])
+    for what, line in wanted.items():
+        function = "halo_exchange" if what.startswith("second") else "main"
+        place = re.compile(rf"(\(anonymous namespace\)::)?{function}(\(.*\))? at call_sites\.cpp:{line}")
+        name = what.removesuffix(" here").split()[-1]
+        assert any(place.fullmatch(site) for site in found[name]), (what, found[name])
 
 
 REQUESTS = """
@@ -132,7 +170,7 @@ def test_waits_for_requests_and_paths_that_go_on_are_there(tmp_path: Path, run: 
     trace = load(folder)
     own = trace.where(trace.rank == 0)
     chunks = own.where(own["kind"] == Kind.STAGED)
-    own = own.where(own["kind"] != Kind.STAGED)
+    own = own.where((own["kind"] != Kind.STAGED) & (own["kind"] != Kind.COLLECTIVE))
     assert names(own) == {"put": 2, "get": 1, "flush": 2, "wait for requests": 1}
     moved = dict.fromkeys(("fill", "drain"), 0)
     for where, size in zip(chunks["where"], chunks["bytes"], strict=True):
@@ -162,6 +200,7 @@ def test_starts_and_finishes_of_plans_are_there(tmp_path: Path, run: Run) -> Non
     done = run(peerway("trace", "-o", str(folder), "--", *peerway("run", "-n", "2", "--", *program)))
     assert done.returncode == 0, done.stderr
     trace = load(folder)
+    trace = trace.where(trace["kind"] != Kind.COLLECTIVE)
     assert names(trace) == {"plan start": 14, "plan finish": 14, "put": 14}
     assert set(trace["bytes"][trace["kind"] == Kind.PLAN_START]) == {1024}
     ways = {trace.names[index] for index in trace["where"][trace["kind"] == Kind.PUT]}
@@ -269,21 +308,61 @@ def test_rings_in_memory_outlive_a_killed_rank_and_leave_nothing_there(
     assert not os.path.lexists(folder / "rings")
 
 
-def test_rings_in_memory_that_is_full_end_no_program(
+def test_rings_for_which_memory_has_no_room_are_in_the_folder_of_the_trace(
     regions: Path, disk: Path, tmp_path: Path, run: Run
 ) -> None:
-    (disk / "ballast").write_bytes(bytes((6 << 20) - (64 << 10)))
+    # Half of the 6 MiB stays free: it is enough for 2 of the rings, of 0.9 MiB each.
     folder = tmp_path / "trace"
-    words = peerway("trace", "-o", str(folder), "--rings", str(disk), "--", str(regions), "loop", "1000")
-    done = run(words)
+    options = ["-o", str(folder), "--rings", str(disk), "--events", "16384"]
+    done = run(peerway("trace", *options, "--", str(regions), "threads", "1000"))
     assert done.returncode == 0, done.stderr
-    assert f"{folder}/rings/" in done.stderr
-    assert "No space left on device; make room there" in done.stderr
-    assert len(load(folder)) == 0
-    assert [one.name for one in disk.iterdir()] == ["ballast"]
+    said = re.search(r"(\d) of 4 threads of this host had no room in (\S+), part of which", done.stderr)
+    assert said, done.stderr
+    assert (int(said[1]) in (1, 2), said[2]) == (True, str(disk))  # two may ask before either has taken it
+    assert names(load(folder)) == {"even": 4 * 500, "odd": 4 * 500}
+    assert list(disk.iterdir()) == []
 
 
-def test_rings_elsewhere_are_found_by_who_collects_them(regions: Path, tmp_path: Path, run: Run) -> None:
+def test_memory_that_is_too_small_is_said_and_not_used(disk: Path) -> None:
+    assert memory.why_not(disk, 16384) == ""
+    said = memory.why_not(disk, 1 << 18)
+    assert said.startswith(f"{disk} has 6 MiB free, of which 3 MiB are left to the program, and a thread's")
+    assert memory.why_not(disk / "none", 16384) == f"{disk / 'none'} cannot be written to"
+
+
+def in_memory(folder: Path) -> list[Path]:
+    """What is in memory of the trace in a folder."""
+    owners = [
+        owner for owner in memory.MEMORY.glob("peerway-trace-*/trace") if owner.read_text() == str(folder)
+    ]
+    return [owner.parent for owner in owners]
+
+
+def test_a_killed_command_leaves_rings_that_are_told_and_collected(
+    regions: Path, tmp_path: Path, run: Run
+) -> None:
+    if memory.why_not(memory.MEMORY, 64):
+        pytest.skip(memory.why_not(memory.MEMORY, 64))
+    for name in ("kept", "gone"):
+        killed = f"{regions} loop 99; kill -9 $PPID"
+        done = run(peerway("trace", "-o", str(tmp_path / name), "--", "sh", "-c", killed))
+        assert done.returncode != 0
+        assert len(in_memory(tmp_path / name)) == 1
+    shutil.rmtree(tmp_path / "gone")
+    done = run(peerway("trace", "-o", str(tmp_path / "next"), "--", str(regions), "loop", "1"))
+    (left,) = in_memory(tmp_path / "kept")
+    assert f"{left} holds " in done.stderr
+    assert f"`peerway trace collect {tmp_path / 'kept'}` makes the trace and frees them" in done.stderr
+    assert f"of a killed trace whose folder {tmp_path / 'gone'} is gone" in done.stderr
+    assert in_memory(tmp_path / "gone") == in_memory(tmp_path / "next") == []
+    assert run(peerway("trace", "collect", str(tmp_path / "kept"))).returncode == 0
+    assert names(load(tmp_path / "kept")) == {"even": 50, "odd": 49}
+    assert not left.exists()
+
+
+def test_rings_in_memory_come_to_the_folder_where_no_trace_can_be_made(
+    regions: Path, tmp_path: Path, run: Run
+) -> None:
     (tmp_path / "memory").mkdir()
     folder = tmp_path / "trace"
     # Without the package that writes columns, the rings stay.
@@ -296,9 +375,18 @@ def test_rings_elsewhere_are_found_by_who_collects_them(regions: Path, tmp_path:
     done = run(words, env={**os.environ, "PYTHONPATH": str(without)})
     assert done.returncode != 0
     assert "peerway trace collect" in done.stderr
+    assert list((tmp_path / "memory").iterdir()) == []
     assert run(peerway("trace", "collect", str(folder))).returncode == 0
     assert names(load(folder)) == {"even": 50, "odd": 49}
-    assert list((tmp_path / "memory").iterdir()) == []
+
+
+def test_a_trace_under_way_is_not_collected(regions: Path, tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    collect = f"{sys.executable} -m peerway trace collect {folder}; test $? -eq 1 && {regions} loop 9"
+    done = run(peerway("trace", "-o", str(folder), "--rings", str(tmp_path), "--", "sh", "-c", collect))
+    assert done.returncode == 0, done.stderr
+    assert "still runs, and makes the trace when its command ends" in done.stderr
+    assert len(load(folder)) == 9
 
 
 def test_a_child_records_on_its_own(regions: Path, tmp_path: Path, run: Run) -> None:
@@ -382,12 +470,14 @@ def test_a_ring_without_a_header_is_named_and_the_others_are_read(
     wild = bytearray(whole.read_bytes())
     wild[32:40] = (12345).to_bytes(8, "little")  # a capacity that is no power of two
     (folder / "rings" / "wild.ring").write_bytes(wild)
+    (folder / "rings" / "older.ring").write_bytes(b"PWTRACE2" + whole.read_bytes()[8:])
     done = run(peerway("trace", "collect", str(folder)))
     assert done.returncode == 0, done.stderr
     for name in ("short.ring", "damaged.ring", "wild.ring"):
         assert f"trace: {name}" in done.stderr
+    assert "older.ring is of another version of Peerway: it begins with PWTRACE2" in done.stderr
     assert len(load(folder)) == 10
-    assert len(json.loads((folder / "trace.json").read_text())["lost"]) == 3
+    assert len(json.loads((folder / "trace.json").read_text())["lost"]) == 4
 
 
 def test_a_clock_that_steps_back_is_told_and_ends_nothing(tmp_path: Path, run: Run) -> None:
@@ -417,7 +507,7 @@ def test_random_damage_ends_no_reader(regions: Path, tmp_path: Path, run: Run) -
         bad = np.frombuffer(good, np.uint8).copy()
         at = np.concatenate([random.integers(0, 400, 20), random.integers(0, len(bad), 2000)])
         bad[at] = random.integers(0, 256, len(at))
-        bad[:8] = np.frombuffer(b"PWTRACE2", np.uint8)
+        bad[:8] = np.frombuffer(MAGIC, np.uint8)
         bad[8:16] = np.frombuffer(good[8:16], np.uint8)
         (folder / "rings" / "a.ring").write_bytes(bad.tobytes())
         trace = collect(folder, {"command": []}, {})
@@ -433,7 +523,8 @@ def leave(disk: Path, room: int) -> None:
 
 def test_a_full_disk_ends_no_program(regions: Path, disk: Path, run: Run) -> None:
     leave(disk, 200_000)  # no header fits
-    done = run(peerway("trace", "-o", str(disk / "trace"), "--", str(regions), "threads", "1000"))
+    words = ["-o", str(disk / "trace"), "--rings", str(disk)]
+    done = run(peerway("trace", *words, "--", str(regions), "threads", "1000"))
     assert "done" in done.stdout
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("No space left on device; make room there, or lower --events") == 4
@@ -442,7 +533,8 @@ def test_a_full_disk_ends_no_program(regions: Path, disk: Path, run: Run) -> Non
 
 def test_a_disk_with_little_room_keeps_the_last_events(regions: Path, disk: Path, run: Run) -> None:
     leave(disk, 2_000_000)
-    done = run(peerway("trace", "-o", str(disk / "trace"), "--", str(regions), "loop", "100000"))
+    words = ["-o", str(disk / "trace"), "--rings", str(disk)]
+    done = run(peerway("trace", *words, "--", str(regions), "loop", "100000"))
     assert done.returncode == 0, done.stderr
     trace = load(disk / "trace")
     assert len(trace) == 32768  # 1 MiB: the largest power of two that fits beside the header

@@ -79,11 +79,12 @@ def test_the_work_that_others_wait_for_is_what_to_shorten(tmp_path: Path, run: R
     folder, page = tmp_path / "trace", tmp_path / "page.html"
     program = [sys.executable, "-c", textwrap.dedent(LATE), "0.02"]
     words = peerway("trace", "-o", str(folder), "--", *peerway("run", "-n", "2", "--", *program))
-    assert run(words).returncode == 0
+    done = run(words)
+    assert done.returncode == 0, done.stderr
     done = run(peerway("trace", "report", str(folder), "-o", str(page)))
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
-    assert "Wait at pick up lost" in said
+    assert "Wait at <module> at <string>:14 lost" in said
     assert "a signal that was raised late. Rank 0 caused all of it." in said
     assert "To end earlier, shorten computing in long work" in said
     text = page.read_text()

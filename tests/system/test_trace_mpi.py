@@ -20,7 +20,7 @@ from peerway.trace import waits
 from peerway.trace.messages import match, match_signals
 from peerway.trace.mpi_functions import TABLE, functions, table
 from peerway.trace.mpi_wrappers import source
-from peerway.trace.rings import Kind
+from peerway.trace.rings import MADE_OR_FREED, Kind
 from peerway.trace.store import Trace, load
 
 FORTRAN = """
@@ -81,6 +81,11 @@ def test_every_call_of_every_rank_is_there(stack: str, programs: Path, tmp_path:
         assert found[Kind.COLLECTIVE] == 2
         assert found[Kind.RMA_PUT] == found[Kind.RMA_GET] == 1
         assert found[Kind.RMA_SYNC] == 3
+        assert found[Kind.COMM_MADE] == found[Kind.COMM_FREED] == 2
+        assert found[Kind.WINDOW_MADE] == found[Kind.WINDOW_FREED] == 1
+    made = {kind: trace["where"][trace["kind"] == kind] for kind in MADE_OR_FREED}
+    assert sorted(made[Kind.COMM_MADE]) == sorted(made[Kind.COMM_FREED])
+    assert {trace.names[name] for name in made[Kind.WINDOW_MADE]} == {"window 1"}
     pairs = match(trace)
     assert len(pairs.alone_first) == len(pairs.alone_second) == 0
     assert len(pairs.first) == 4 * (15 + 1) + 1 + 2

@@ -49,7 +49,11 @@ enum pw_trace_kind {
   /* Of a collective that does not block: begins as the call that started it, which is PW_TRACE_COLLECTIVE,
    * and ends as its request was found complete. */
   PW_TRACE_COLLECTIVE_DONE = 33,
-  PW_TRACE_PIECE = 34 /* what one path starts of a put or get that the route splits; in that one's call */
+  PW_TRACE_PIECE = 34, /* what one path starts of a put or get that the route splits; in that one's call */
+  PW_TRACE_COMM_MADE = 35, /* a moment; where: the communicator or the window of MPI */
+  PW_TRACE_COMM_FREED = 36,
+  PW_TRACE_WINDOW_MADE = 37,
+  PW_TRACE_WINDOW_FREED = 38
 };
 
 /* Which clock the times of a ring are of. */
@@ -67,8 +71,9 @@ typedef struct pw_trace_event {
   int32_t tag;
 } pw_trace_event;
 
-typedef struct pw_trace_cell { /* a sum over like events; of level "profile" also by all that follows `name`
-                                */
+/* A sum over like events; of level "profile" also by all that follows `name`. Of level "full" it has those
+ * that are not in the ring: that were overwritten, or are no events. */
+typedef struct pw_trace_cell {
   uint32_t name;
   uint16_t where, site;
   int32_t peer;
@@ -77,7 +82,7 @@ typedef struct pw_trace_cell { /* a sum over like events; of level "profile" als
 } pw_trace_cell;
 
 typedef struct pw_trace_ring { /* the file: this, then `capacity` events */
-  char magic[8];               /* "PWTRACE2" */
+  char magic[8];               /* "PWTRACE3" */
   uint32_t header_bytes, event_bytes, pid, tid;
   int32_t rank;
   uint32_t level;

@@ -7,6 +7,7 @@
 
 #include "peerway/trace/recorder/clock.h"
 #include "peerway/trace/recorder/event.h"
+#include "peerway/trace/recorder/place.h"
 #include "peerway/trace/recorder/ring.h"
 #include "peerway/trace/recorder/settings.h"
 #include "peerway/trace/recorder/writer.h"

@@ -19,6 +19,7 @@ LIBRARY = "libpeerway_uct.so"
 SECRET = "PEERWAY_NIC_SECRET"
 TRACE = (  # of `peerway trace`
     "PEERWAY_TRACE_DIR",
+    "PEERWAY_TRACE_MEMORY",
     "PEERWAY_TRACE_LEVEL",
     "PEERWAY_TRACE_RANKS",
     "PEERWAY_TRACE_EVENTS",

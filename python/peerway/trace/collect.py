@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from peerway.trace import rings
+from peerway.trace import memory, rings
 from peerway.trace.clocks import correct, corrections
 from peerway.trace.rings import BadRing, ClockKind, Ring
 from peerway.trace.sites import resolve
@@ -104,7 +105,7 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
     """Turn FOLDER/rings into a trace in FOLDER. `readings`: of hosts' clocks, beyond those in the rings."""
     found: list[Ring] = []
     lost: list[str] = []
-    for file in sorted((folder / "rings").glob("*.ring")):
+    for file in memory.files(folder / "rings"):
         try:
             ring = rings.read(file)
             found.append(ring)
@@ -116,6 +117,7 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
                 )
         except (BadRing, OSError) as error:
             lost.append(str(error))
+    notes = _about_memory(folder / "rings", found, lost)
     # A thread that recorded before its process knew its rank.
     ranks = {(ring.host, ring.pid): ring.rank for ring in found if ring.rank >= 0}
     found.sort(
@@ -159,7 +161,7 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
         )  # fmt: skip
     texts = list(names)
     resolve(texts)
-    said = {**about, "origin_ns": origin, **_facts(clocks), "lost": lost}
+    said = {**about, "origin_ns": origin, **_facts(clocks), "lost": lost, "notes": notes}
     writer.end(
         said,
         texts,
@@ -168,6 +170,28 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
         unended,
     )
     return _with_one_clock(folder)
+
+
+def _about_memory(folder: Path, found: Sequence[Ring], lost: list[str]) -> list[str]:
+    """What there is to say of rings that should be in memory, and are not."""
+    there = memory.target(folder)
+    if there is None:
+        return []
+    if not there.is_dir():
+        lost.append(
+            f"the rings of the host on which `peerway trace` ran were in its {there}, which is not here: "
+            "they can be collected there, until it restarts"
+        )
+        return []
+    here = [ring for ring in found if ring.host == socket.gethostname()]
+    elsewhere = sum(ring.file.parent == folder for ring in here)
+    if not elsewhere:
+        return []
+    return [
+        f"{elsewhere} of {len(here)} threads of this host had no room in {there.parent}, part of which is "
+        f"left to the program: they recorded in {folder.parent}, whose file system may have disturbed them. "
+        "--events sets how much a thread takes"
+    ]
 
 
 def _with_one_clock(folder: Path) -> Trace:

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peerway.trace.regions import system_threads
-from peerway.trace.rings import Kind
+from peerway.trace.rings import MADE_OR_FREED, Kind
 from peerway.trace.store import Trace
 
 # What lies around calls, or goes on beside them.
 SPANS = (
     Kind.REGION, Kind.SENT, Kind.RECEIVED, Kind.COLLECTIVE_DONE, Kind.PROXY, Kind.NIC, Kind.MARK, Kind.RANGE,
+    *MADE_OR_FREED,
 )  # fmt: skip
 OF_GPU = (
     Kind.KERNEL, Kind.COPY, Kind.FILL, Kind.STEPS_START, Kind.STEPS_FINISH, Kind.STEPS_BOTH,

@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from peerway.trace import memory
+
 NAME = "job.json"
 
 
@@ -17,9 +19,8 @@ def write(rings: Path, about: dict[str, Any], readings: dict[str, list[tuple[int
 
 def remove(rings: Path) -> None:
     """Remove the rings, wherever they are."""
-    shutil.rmtree(rings.resolve())
-    if rings.is_symlink():
-        rings.unlink()
+    memory.discard(rings)
+    shutil.rmtree(rings)
 
 
 def read(rings: Path) -> tuple[dict[str, Any], dict[str, list[tuple[int, int]]]]:

@@ -68,8 +68,8 @@ def by_place(trace: Trace, lost: waits.Waits, result: Analysis, regions: Regions
         "late most",
     ]
     note = (
-        "Of all time: the share of the trace's length times the ranks. A call site is empty if the program "
-        "was compiled without -g and the call is in no region."
+        "Of all time: the share of the trace's length times the ranks. A call site is an address if the "
+        "program was compiled without -g, and the enclosing region where the place is not known."
     )
     result.tables.append(Table("Lost time", columns, rows, note, texts=3))
 

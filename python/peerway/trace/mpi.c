@@ -8,7 +8,7 @@
 
 typedef struct pw_group { /* of a communicator or a window: who its ranks are */
   char name[64];
-  int size, children, *world;
+  int size, children, windows, *world;
 } pw_group;
 
 typedef struct pw_call {
@@ -46,32 +46,6 @@ static int pw_key_of_comm, pw_key_of_win;
 static unsigned pw_freed;           /* communicators so far: their handles come again */
 static _Thread_local int pw_inside; /* MPI's own calls of MPI are not the program's */
 
-/* ---- places that call */
-
-static _Thread_local struct {
-  const pw_trace_writer* writer;
-  const void* address;
-  unsigned name;
-} pw_places[256];
-
-static unsigned pw_place(pw_trace_writer* writer, const void* address) {
-  const size_t slot = ((uintptr_t)address ^ (uintptr_t)address >> 8) % 256;
-  if (pw_places[slot].address != address || pw_places[slot].writer != writer) {
-    Dl_info of;
-    char text[PW_TRACE_NAME_BYTES] = "";
-    /* A call from Fortran comes from MPI's own library, and the place in the program is not known. */
-    const int known = dladdr(address, &of) != 0 && of.dli_fname != NULL;
-    if (known &&
-        strstr(of.dli_fname, "libmpi") == NULL) /* the call is before the address that it returns to */
-      snprintf(text, sizeof text, "0x%lx in %s",
-               (unsigned long)((const char*)address - (const char*)of.dli_fbase - 1), of.dli_fname);
-    pw_places[slot].address = address;
-    pw_places[slot].writer = writer;
-    pw_places[slot].name = text[0] != '\0' ? pw_trace_name(writer, text, strlen(text)) : 0;
-  }
-  return pw_places[slot].name;
-}
-
 /* ---- calls */
 
 static void pw_enter(pw_call* call, int kind, const char* name, const void* caller) {
@@ -83,7 +57,8 @@ static void pw_enter(pw_call* call, int kind, const char* name, const void* call
   memset(&call->event, 0, sizeof call->event);
   call->event.kind = (unsigned)kind & 0x3ff;
   call->event.name = pw_trace_name(writer, name, strlen(name)) & 0x3ff;
-  call->event.site = pw_place(writer, caller) & 0x3ff;
+  /* A call from Fortran comes from MPI's own library, and the place in the program is not known. */
+  call->event.site = pw_trace_place(writer, caller, "libmpi") & 0x3ff;
   call->event.peer = call->event.tag = -1;
 }
 
@@ -126,7 +101,7 @@ static void pw_bytes(pw_call* call, long long count, MPI_Datatype type) {
     call->event.bytes = ((uint64_t)count * pw_size(type)) & 0xfffffffffffull;
 }
 
-/* ---- communicators and windows */
+/* ---- communicators */
 
 static int pw_world_of(const pw_group* group, int rank) {
   return group != NULL && rank >= 0 && rank < group->size ? group->world[rank] : -1;
@@ -193,11 +168,28 @@ static pw_group* pw_group_of(MPI_Comm comm) {
   return last.group;
 }
 
-static void pw_born(MPI_Comm parent, const MPI_Comm* child) {
+/* A communicator or a window was made or freed at the end of a call. */
+static void pw_moment(const pw_call* call, int kind, const char* name, const pw_group* of) {
+  if (call->writer == NULL || of == NULL) return;
+  pw_call moment = *call;
+  moment.event.kind = (unsigned)kind & 0x3ff;
+  pw_rename(&moment, name);
+  pw_where(&moment, of);
+  moment.event.begin += moment.event.duration;
+  moment.event.duration = moment.event.bytes = 0;
+  moment.event.peer = moment.event.tag = -1;
+  pw_trace_add(moment.writer, &moment.event);
+}
+
+static void pw_made(const pw_call* call, const pw_group* comm) {
+  pw_moment(call, PW_TRACE_COMM_MADE, "communicator made", comm);
+}
+
+static void pw_born(const pw_call* call, MPI_Comm parent, const MPI_Comm* child) {
   if (!pw_ready || pw_inside > 1) return;
   pw_group* group = pw_group_of(parent);
   if (group != NULL) ++group->children;
-  if (*child != MPI_COMM_NULL) pw_add_comm(*child, group, group != NULL ? group->children : 0);
+  if (*child != MPI_COMM_NULL) pw_made(call, pw_add_comm(*child, group, group != NULL ? group->children : 0));
 }
 
 #include "mpi_apart.c"
@@ -213,21 +205,7 @@ static int pw_neighbours(MPI_Comm comm) {
   return to;
 }
 
-static pw_group* pw_group_of_win(MPI_Win win) {
-  static int windows;
-  void* known = NULL;
-  int found = 0;
-  if (!pw_ready || win == MPI_WIN_NULL) return NULL;
-  PMPI_Win_get_attr(win, pw_key_of_win, &known, &found);
-  if (found) return (pw_group*)known;
-  MPI_Group members;
-  PMPI_Win_get_group(win, &members);
-  pw_group* made = pw_new_group(members);
-  PMPI_Group_free(&members);
-  snprintf(made->name, sizeof made->name, "window %d", __atomic_add_fetch(&windows, 1, __ATOMIC_RELAXED));
-  PMPI_Win_set_attr(win, pw_key_of_win, made);
-  return made;
-}
+#include "mpi_windows.c"
 
 /* A message to or from nobody is none. */
 static void pw_message(pw_call* call, MPI_Comm comm, int peer, int tag, long long count, MPI_Datatype type) {

@@ -36,7 +36,7 @@ static int pw_count_apart(const char* what, uint32_t members) {
 }
 
 /* `name`: what the program calls it, or null, and then the tag tells it. */
-static void pw_born_apart(const MPI_Comm* child, const char* name, int tag) {
+static void pw_born_apart(const pw_call* call, const MPI_Comm* child, const char* name, int tag) {
   if (!pw_ready || pw_inside > 1 || *child == MPI_COMM_NULL) return;
   int inter = 0;
   pw_group* made = pw_group_of_comm(*child, &inter);
@@ -58,4 +58,5 @@ static void pw_born_apart(const MPI_Comm* child, const char* name, int tag) {
   snprintf(made->name, sizeof made->name, "%s.%d:%d~%08x", what, pw_count_apart(what, members),
            inter || made->size == 0 ? -1 : made->world[0], members);
   PMPI_Comm_set_attr(*child, pw_key_of_comm, made);
+  pw_made(call, made);
 }

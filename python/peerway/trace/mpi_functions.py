@@ -72,6 +72,8 @@ Comm_create_from_group              | BIRTH_APART | _ name
 Intercomm_create                    | BIRTH_APART | _ _ _ _ tag
 Intercomm_create_from_groups        | BIRTH_APART | _ _ _ _ name
 Comm_free Comm_disconnect           | DEATH      |
+Win_create Win_create_dynamic Win_allocate Win_allocate_shared | WINDOW_BIRTH |
+Win_free                            | WINDOW_DEATH |
 Init Init_thread Session_init       | INIT       |
 Finalize Session_finalize           | FINALIZE   |
 """

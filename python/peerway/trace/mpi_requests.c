@@ -214,7 +214,7 @@ static void pw_completed(const pw_call* call, pw_request found, const MPI_Status
   pw_over(found);
   if (found.child != NULL) {
     __atomic_sub_fetch(&pw_births, 1, __ATOMIC_RELAXED);
-    if (*found.child != MPI_COMM_NULL) pw_add_comm(*found.child, found.group, found.number);
+    if (*found.child != MPI_COMM_NULL) pw_made(call, pw_add_comm(*found.child, found.group, found.number));
     return;
   }
   if (call->writer == NULL) return;

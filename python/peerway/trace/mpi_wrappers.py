@@ -116,7 +116,14 @@ def _wrapper(function: Function, kind: str, of: dict[str, str]) -> str:
     if "BIRTH" in kind:
         after.append(f"if (result == MPI_SUCCESS) {_birth(function, kind, of)}")
     if kind == "DEATH":
+        handle = function.of_type("MPI_Comm *") or function.of_type("MPI_Comm*")
+        before.append(f"const pw_group* gone = call.writer != NULL ? pw_group_of(*{handle}) : NULL;")
         after.append("__atomic_add_fetch(&pw_freed, 1, __ATOMIC_RELEASE);")
+        after.append('pw_moment(&call, PW_TRACE_COMM_FREED, "communicator freed", gone);')
+    if kind == "WINDOW_DEATH":
+        handle = function.of_type("MPI_Win *") or function.of_type("MPI_Win*")
+        before.append(f"const pw_group* gone = call.writer != NULL ? pw_group_of_win(*{handle}) : NULL;")
+        after.append('pw_moment(&call, PW_TRACE_WINDOW_FREED, "window freed", gone);')
     first = "  pw_mpi_end();\n" if kind == "FINALIZE" else ""
     session = int(name == "Session_init")
     last = f"  if (result == MPI_SUCCESS) pw_mpi_begin({session});\n" if kind == "INIT" else ""
@@ -156,15 +163,18 @@ def _request(name: str, kind: str, of: dict[str, str]) -> str:
 
 
 def _birth(function: Function, kind: str, of: dict[str, str]) -> str:
-    """What is noted of a new communicator."""
+    """What is noted of a new communicator or window."""
     parent = function.of_type("MPI_Comm")
+    if kind == "WINDOW_BIRTH":
+        window = function.of_type("MPI_Win *") or function.of_type("MPI_Win*")
+        return f"pw_window_born(&call, {parent}, {window});"
     child = function.of_type("MPI_Comm *") or function.of_type("MPI_Comm*")
     if kind == "IBIRTH":
         request = function.of_type("MPI_Request *") or function.of_type("MPI_Request*")
         return f"pw_born_later({parent}, {child}, *{request});"
     if kind == "BIRTH_APART":
-        return f"pw_born_apart({child}, {of.get('name', 'NULL')}, {of.get('tag', '0')});"
-    return f"pw_born({parent}, {child});"
+        return f"pw_born_apart(&call, {child}, {of.get('name', 'NULL')}, {of.get('tag', '0')});"
+    return f"pw_born(&call, {parent}, {child});"
 
 
 def _ranks(name: str, comm: str | None, group: str | None) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from peerway import _core
 from peerway.launch.mpi import MpiError, find_launcher
-from peerway.trace import cuda, left
+from peerway.trace import cuda, left, memory
 from peerway.trace.collect import collect
 from peerway.trace.control import Window, kept
 from peerway.trace.store import Trace
@@ -37,15 +37,25 @@ class Request:
     ranks: str = ""  # the only ones that record, separated by commas
     region: str = ""  # the only regions within which is recorded
     window: Window = field(default_factory=Window)
-    rings: Path | None = None  # where the rings are meanwhile, if not in the folder
+    rings: Path | None = None  # in which folder the rings are meanwhile, if not in that of the trace
 
 
 def record(request: Request) -> tuple[int, Trace]:
     """Run the command to its end; give its exit status, as shells do, and the trace. Raises RecordError."""
     folder = request.folder.resolve()
-    ring_folder = _new_folder(folder, request.rings)
+    with contextlib.ExitStack() as stack:
+        ring_folder = _new_folder(folder)
+        variables = _variables(request, ring_folder)
+        if request.rings is not None:
+            variables["PEERWAY_TRACE_MEMORY"] = str(_in_memory(stack, ring_folder, request.rings))
+        return _record(request, folder, ring_folder, variables)
+
+
+def _variables(request: Request, ring_folder: Path) -> dict[str, str]:
+    """What the processes of the command read."""
     variables = {
         "PEERWAY_TRACE_DIR": str(ring_folder),
+        "PEERWAY_TRACE_MEMORY": "",
         "PEERWAY_TRACE_LEVEL": request.level,
         "PEERWAY_TRACE_EVENTS": str(request.events),
     }
@@ -57,6 +67,12 @@ def record(request: Request) -> tuple[int, Trace]:
     if request.preload is not None:
         inherited = os.environ.get("LD_PRELOAD")
         variables["LD_PRELOAD"] = f"{request.preload}:{inherited}" if inherited else str(request.preload)
+    return variables
+
+
+def _record(
+    request: Request, folder: Path, ring_folder: Path, variables: dict[str, str]
+) -> tuple[int, Trace]:
     command = _exported(request.command, list(variables))
     first = _core.trace_clock()
     began = time.time()
@@ -80,17 +96,26 @@ def record(request: Request) -> tuple[int, Trace]:
         trace = collect(folder, about, readings)
     except ModuleNotFoundError as error:
         raise RecordError(
-            f"the events are in {ring_folder}, but {error.name}, which makes the trace, is not installed: "
-            f"`pip install 'peerway[trace]'` here, or where you copy {folder} to, then "
+            f"the events are in {_settled(ring_folder)}, but {error.name}, which makes the trace, is not "
+            f"installed: `pip install 'peerway[trace]'` here, or where you copy {folder} to, then "
             f"`peerway trace collect {folder}`"
         ) from error
     except OSError as error:
         raise RecordError(
-            f"the trace cannot be written: {error}; the events are in {ring_folder}. Make room, then "
-            f"run `peerway trace collect {folder}`"
+            f"the trace cannot be written: {error}; the events are in {_settled(ring_folder)}. Make room, "
+            f"then run `peerway trace collect {folder}`"
         ) from error
     left.remove(ring_folder)
     return status, trace
+
+
+def _settled(ring_folder: Path) -> Path:
+    """Where the rings stay until they are collected: in memory only if the disk is full."""
+    try:
+        memory.settle(ring_folder)
+    except OSError:
+        return memory.target(ring_folder) or ring_folder
+    return ring_folder
 
 
 def _exported(command: list[str], names: list[str]) -> list[str]:
@@ -105,25 +130,32 @@ def _exported(command: list[str], names: list[str]) -> list[str]:
     return [command[0], *(word for name in names for word in ("-x", name)), *command[1:]]
 
 
-def _new_folder(folder: Path, rings: Path | None) -> Path:
-    """Make the folder of a trace, and that of its rings; one that holds something is kept. Rings that are
-    elsewhere have a link here, so that who starts, stops or collects them finds them. Raises RecordError.
+def _new_folder(folder: Path) -> Path:
+    """Make the folder of a trace, and that of its rings; one that holds something is kept. Raises
+    RecordError.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise RecordError(f"{folder} is not empty; name another folder with -o, or remove it")
-        if rings is None:
-            (folder / "rings").mkdir()
-        else:
-            made = tempfile.mkdtemp(prefix="peerway-trace-", dir=rings.resolve())
-            (folder / "rings").symlink_to(made, target_is_directory=True)
+        (folder / "rings").mkdir()
     except OSError as error:
         raise RecordError(
-            f"cannot make the folder {error.filename or folder}: {error.strerror}; name another with "
-            f"{'-o or --rings' if rings else '-o'}"
+            f"cannot make the folder {error.filename or folder}: {error.strerror}; name another with -o"
         ) from error
     return folder / "rings"
+
+
+def _in_memory(stack: contextlib.ExitStack, ring_folder: Path, base: Path) -> Path:
+    """The folder in which rings are meanwhile. Raises RecordError."""
+    try:
+        return stack.enter_context(memory.held(ring_folder, base))
+    except OSError as error:
+        left.remove(ring_folder)
+        ring_folder.parent.rmdir()
+        raise RecordError(
+            f"cannot make a folder in {base}: {error.strerror}; name another with --rings"
+        ) from error
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> int:

@@ -92,7 +92,9 @@ def enclosing(trace: Trace, events: NDArray[Any], regions: Regions | None = None
 
 def places(trace: Trace, events: NDArray[Any], regions: Regions | None = None) -> NDArray[Any]:
     """The place that called, as an index into the names; of what has none the region around it."""
+    known = np.array([name != "" for name in trace.names])
     site = trace["site"][events].astype(np.int64)
+    site[~known[site]] = 0
     missing = np.flatnonzero(site == 0)
     if len(missing):
         site[missing] = enclosing(trace, events[missing], regions)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NAMES, OPEN, CELLS = 1024, 64, 4096
-MAGIC = b"PWTRACE2"
+MAGIC = b"PWTRACE3"
 LONGEST = 1 << 50  # ticks of a program's life: four days at the quickest clock there is
 LEVELS = {1: "counters", 2: "profile", 3: "full"}
 
@@ -76,6 +76,13 @@ class Kind(IntEnum):
     RANGE = 32
     COLLECTIVE_DONE = 33
     PIECE = 34
+    COMM_MADE = 35
+    COMM_FREED = 36
+    WINDOW_MADE = 37
+    WINDOW_FREED = 38
+
+
+MADE_OR_FREED = (Kind.COMM_MADE, Kind.COMM_FREED, Kind.WINDOW_MADE, Kind.WINDOW_FREED)
 
 
 class ClockKind(IntEnum):
@@ -143,14 +150,17 @@ def read(file: Path) -> Ring:
         )
     header = np.memmap(file, HEADER, "r", shape=(1,))[0]
     capacity, written = int(header["capacity"]), int(header["written"])
+    if (found := text(header["magic"])) != text(MAGIC) and found.startswith("PWTRACE"):
+        raise BadRing(
+            f"{file.name} is of another version of Peerway: it begins with {found}, and this one reads "
+            f"{text(MAGIC)}. Collect it with the `peerway trace collect` of the version that recorded it"
+        )
     if (
         header["magic"] != MAGIC
         or header["header_bytes"] != HEADER.itemsize
         or header["event_bytes"] != EVENT.itemsize
     ):
-        raise BadRing(
-            f"{file.name} does not begin like a ring of this Peerway: it is damaged, or of another version"
-        )
+        raise BadRing(f"{file.name} does not begin like a ring of this Peerway: it is damaged, or no ring")
     if (
         capacity & (capacity - 1)
         or header["names"] > NAMES
@@ -187,7 +197,9 @@ def read(file: Path) -> Ring:
         back = max(back, int(-np.diff(ends.astype(np.int64)).min(initial=0)))
     if back > 0:
         clock = clock[:1]
-    cells = np.asarray(header["cell"])
+    cells = np.array(header["cell"])
+    if capacity:
+        _add_events(cells, whole)
     unended = np.array(header["open"][: min(int(header["depth"]), OPEN)])
     return Ring(
         file=file,
@@ -204,7 +216,7 @@ def read(file: Path) -> Ring:
         clock=clock,
         events=whole,
         open=unended[_plausible(unended, opened)],
-        cells=cells[cells["count"] > 0].copy(),
+        cells=cells[cells["count"] > 0],
         overwritten=max(0, written - capacity) if capacity else 0,
         cut=cut + len(order) - len(whole),
         unnamed=int(header["unnamed"]),
@@ -212,6 +224,14 @@ def read(file: Path) -> Ring:
         too_deep=max(0, int(header["depth"]) - OPEN),
         stepped_back=back,
     )
+
+
+def _add_events(cells: NDArray[Any], events: NDArray[Any]) -> None:
+    """Add what is in the ring to the sums of what is no longer there: of level full, by names alone."""
+    of = fields(events)
+    cells["name"][of["name"]] = of["name"]
+    for column, values in (("count", 1), ("bytes", of["bytes"].astype(np.uint64)), ("ticks", of["duration"])):
+        np.add.at(cells[column], of["name"], np.uint64(values) if column == "count" else values)
 
 
 def _plausible(events: NDArray[Any], opened: int) -> NDArray[Any]:

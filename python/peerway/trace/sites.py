@@ -11,6 +11,8 @@ from collections import defaultdict
 from pathlib import Path
 
 PLACE = re.compile(r"(0x[0-9a-f]+) in (.+)")
+# Inline functions between the program and what is recorded.
+OURS = re.compile(r"(^|/)peerway/([a-z_]+/)*[a-z_]+\.hpp$")
 
 
 def resolve(names: list[str]) -> None:
@@ -22,24 +24,36 @@ def resolve(names: list[str]) -> None:
     for file, places in of_file.items():
         found = _ask(file, [address for _, address in places])
         for (index, address), text in zip(places, found, strict=True):
-            names[index] = text or f"{Path(file).name}+{address}"
+            names[index] = f"{Path(file).name}+{address}" if text is None else text
 
 
-def _ask(file: str, addresses: list[str]) -> list[str]:
-    """Ask addr2line; an empty text for what it does not know."""
-    unknown = [""] * len(addresses)
+def _ask(file: str, addresses: list[str]) -> list[str | None]:
+    """Ask addr2line; None for what it does not know, and an empty text where it knows nothing but our own
+    inline functions.
+    """
+    unknown: list[str | None] = [None] * len(addresses)
     if shutil.which("addr2line") is None or not Path(file).is_file():
         return unknown
-    words = ["addr2line", "-C", "-f", "-e", file]
+    words = ["addr2line", "-C", "-f", "-i", "-a", "-e", file]
     done = subprocess.run(words, input="\n".join(addresses), capture_output=True, text=True, check=False)
-    lines = done.stdout.splitlines()
-    if len(lines) != 2 * len(addresses):
+    # Of each address: itself, then a function and a line for each inline call around it, innermost first.
+    answers: list[list[str]] = []
+    for line in done.stdout.splitlines():
+        if re.fullmatch("0x[0-9a-f]+", line):
+            answers.append([])
+        elif answers:
+            answers[-1].append(line)
+    if len(answers) != len(addresses):
         return unknown
-    return [_text(function, line) for function, line in zip(lines[::2], lines[1::2], strict=True)]
+    return [_text(list(zip(answer[::2], answer[1::2], strict=False))) for answer in answers]
 
 
-def _text(function: str, line: str) -> str:
-    path, _, number = line.partition(" ")[0].rpartition(":")
-    if not number.isdigit() or function == "??":
-        return function if function != "??" else ""
-    return f"{function} at {Path(path).name}:{number}"
+def _text(calls: list[tuple[str, str]]) -> str | None:
+    for function, line in calls:
+        path, _, number = line.partition(" ")[0].rpartition(":")
+        if OURS.search(path):
+            continue
+        if not number.isdigit() or function == "??":
+            return function if function != "??" else None
+        return f"{function} at {Path(path).name}:{number}"
+    return "" if calls else None

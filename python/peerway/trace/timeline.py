@@ -22,7 +22,7 @@ from peerway.trace.export.timeline import BESIDE
 from peerway.trace.lanes import OF_GPU, Cover
 from peerway.trace.messages import match, match_signals, messages
 from peerway.trace.regions import system_threads
-from peerway.trace.rings import Kind
+from peerway.trace.rings import MADE_OR_FREED, Kind
 from peerway.trace.store import FIRST_STREAM, Trace
 
 MOST_EVENTS = 1_000_000
@@ -31,7 +31,7 @@ DEEPEST, WIDEST = 8, 6  # rows of nested calls, and of what goes on beside them
 BINS, WINDOWS, SMOOTH = 1024, 256, 17
 CLASSES = ("region", "data", "send", "receive", "collective", "other", "gpu", "under way")
 CLASS_OF = {
-    0: (Kind.REGION, Kind.RANGE, Kind.MARK),
+    0: (Kind.REGION, Kind.RANGE, Kind.MARK, *MADE_OR_FREED),
     1: (Kind.PUT, Kind.GET, Kind.RAISE, Kind.PLAN_START, Kind.RMA_PUT, Kind.RMA_GET, Kind.STAGED),
     2: (Kind.SEND, Kind.ISEND),
     3: (Kind.SIGNAL, Kind.RECV, Kind.IRECV, Kind.WAIT, Kind.REQUESTS, Kind.FLUSH, Kind.PLAN_FINISH),

@@ -218,7 +218,9 @@ class Collectives:
 
 
 def collectives(trace: Trace) -> Collectives:
-    """All collectives: the k-th of a rank in a communicator is the k-th of the others."""
+    """All collectives: the k-th of a rank in a communicator is the k-th of the others. Those of a team are
+    numbered (tag), so that a rank may have been recorded later than others.
+    """
     event = of_kind(trace, (Kind.COLLECTIVE,))
     rank, begin, where = trace.rank[event], trace["begin"][event], trace["where"][event]
     if not len(event):
@@ -228,7 +230,8 @@ def collectives(trace: Trace) -> Collectives:
     event, rank, begin, where = event[order], rank[order].astype(np.int64), begin[order], where[order]
     own = where.astype(np.int64) << 32 | rank
     place = np.arange(len(own)) - np.searchsorted(own, own)
-    _, instance = np.unique(where.astype(np.int64) << 40 | place, return_inverse=True)
+    number = np.where(trace["tag"][event] >= 0, trace["tag"][event], place)
+    _, instance = np.unique(where.astype(np.int64) << 40 | number, return_inverse=True)
     by_time = np.lexsort((begin, instance))
     last = by_time[np.append(np.flatnonzero(np.diff(instance[by_time])), len(by_time) - 1)]
     is_root = trace["peer"][event] == rank

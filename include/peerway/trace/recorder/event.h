@@ -7,21 +7,40 @@
 #include "peerway/trace/recorder/clock.h"
 #include "peerway/trace/recorder/writer.h"
 
+/* Events are written and read word by word: a wider load would wait until the words are in the cache. */
+static inline uint64_t pw_trace_word_of(const pw_trace_event* event, int word) {
+  uint64_t value;
+  memcpy(&value, (const char*)event + 8 * word, sizeof value);
+  return value;
+}
+static inline void pw_trace_set(pw_trace_event* event, int word, uint64_t value) {
+  memcpy((char*)event + 8 * word, &value, sizeof value);
+}
+static inline void pw_trace_copy(pw_trace_event* to, const pw_trace_event* from) {
+  uint64_t* words = (uint64_t*)to;
+  __atomic_store_n(words, pw_trace_word_of(from, 0), __ATOMIC_RELAXED);
+  __atomic_store_n(words + 1, pw_trace_word_of(from, 1), __ATOMIC_RELAXED);
+  __atomic_store_n(words + 2, pw_trace_word_of(from, 2), __ATOMIC_RELAXED);
+  __atomic_store_n(words + 3, pw_trace_word_of(from, 3), __ATOMIC_RELAXED);
+}
+
 /* An event to be begun. */
 static inline void pw_trace_fill(pw_trace_event* event, unsigned kind, unsigned name, uint64_t bytes,
                                  int32_t peer, int32_t tag) {
-  const uint64_t words[4] = {0, (uint64_t)(name & 0x3ff) << 44,
-                             (bytes & ((1ull << 44) - 1)) | (uint64_t)kind << 54,
-                             (uint32_t)peer | (uint64_t)(uint32_t)tag << 32};
-  memcpy(event, words, sizeof words);
+  pw_trace_set(event, 0, 0);
+  pw_trace_set(event, 1, (uint64_t)(name & 0x3ff) << 44);
+  pw_trace_set(event, 2, (bytes & ((1ull << 44) - 1)) | (uint64_t)kind << 54);
+  pw_trace_set(event, 3, (uint32_t)peer | (uint64_t)(uint32_t)tag << 32);
 }
 
 /* Of a word of an event, the bits of `mask`. */
 static inline void pw_trace_change(pw_trace_event* event, int word, uint64_t mask, uint64_t value) {
-  uint64_t now;
-  memcpy(&now, (const char*)event + 8 * word, sizeof now);
-  now = (now & ~mask) | value;
-  memcpy((char*)event + 8 * word, &now, sizeof now);
+  pw_trace_set(event, word, (pw_trace_word_of(event, word) & ~mask) | value);
+}
+
+/* Says which place called. */
+static inline void pw_trace_site(pw_trace_event* event, unsigned name) {
+  pw_trace_change(event, 1, 0x3ffull << 54, (uint64_t)name << 54);
 }
 
 /* Says the path, the communicator, or what else an event went by. */
@@ -32,10 +51,11 @@ static inline void pw_trace_where(pw_trace_event* event, unsigned name) {
 static inline void pw_trace_begin(pw_trace_writer* writer, pw_trace_event* event) {
   pw_trace_ring* ring = writer->ring;
   event->begin = pw_trace_now(writer);
-  if (ring->depth < PW_TRACE_OPEN) ring->open[ring->depth] = *event;
+  if (ring->depth < PW_TRACE_OPEN) pw_trace_copy(&ring->open[ring->depth], event);
   ++ring->depth;
 }
 
+/* Adds an event to the sums. */
 static inline void pw_trace_count(pw_trace_writer* writer, const pw_trace_event* event) {
   pw_trace_ring* ring = writer->ring;
   uint32_t at = event->name;
@@ -81,14 +101,19 @@ static inline void pw_trace_end(pw_trace_writer* writer, pw_trace_event* event) 
   --writer->ring->depth;
 }
 
-/* Writes an event that has ended. */
+/* Writes an event that has ended. At level full the sums are of those that are no longer in the ring. */
 static inline void pw_trace_add(pw_trace_writer* writer, const pw_trace_event* event) {
   pw_trace_ring* ring = writer->ring;
-  pw_trace_count(writer, event);
-  if (writer->level != PW_TRACE_FULL) return;
+  if (writer->level != PW_TRACE_FULL) {
+    pw_trace_count(writer, event);
+    return;
+  }
   const uint64_t written = ring->written;
-  writer->events[written & writer->mask] = *event;
+  pw_trace_event* to = &writer->events[written & writer->mask];
+  if (written > writer->mask) pw_trace_count(writer, to);
+  pw_trace_copy(to, event);
   __atomic_store_n(&ring->written, written + 1, __ATOMIC_RELEASE); /* a reader sees whole events only */
+  __builtin_prefetch(&writer->events[(written + 2) & writer->mask], 1);
   /* Every millisecond or two: a process that is killed leaves a clock that can be told. */
   if (event->begin + event->duration - ring->ticks[1] > 1u << 22 && event->begin > ring->ticks[1] &&
       writer->clock != PW_TRACE_CLOCK_GPU)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -105,6 +106,15 @@ static inline int pw_trace_map(const char* path, pw_trace_writer* writer, uint64
   return 0;
 }
 
+/* Whether a ring may lie in memory: half of that stays free, or 4 GiB, for what else the program keeps there.
+ */
+static inline int pw_trace_fits(const char* folder, uint64_t bytes) {
+  struct statvfs room;
+  if (folder == PW_TRACE_NULL || *folder == '\0' || statvfs(folder, &room) != 0) return 0;
+  const uint64_t half = (uint64_t)room.f_blocks * room.f_frsize / 2, most = 4ull << 30;
+  return (uint64_t)room.f_bavail * room.f_frsize >= bytes + (half < most ? half : most);
+}
+
 /* What is said of a ring when it is made. */
 typedef struct pw_trace_track {
   const char* source; /* what records: "core", "program", "gpu", an MPI */
@@ -114,14 +124,25 @@ typedef struct pw_trace_track {
   uint64_t most; /* events, if fewer than the setting says; 0: as that says */
 } pw_trace_track;
 
+enum { PW_TRACE_PATH = 4096 };
+
+/* The file of a ring, in `path`. */
+static inline const char* pw_trace_path(char* path, const char* folder, const char* host,
+                                        const pw_trace_track* track) {
+  snprintf(path, PW_TRACE_PATH, "%s/%s-%u-%u-%s.ring", folder, host, (unsigned)getpid(), track->tid,
+           track->source);
+  return path;
+}
+
 /* A writer with a ring of its own; PW_TRACE_NULL where nothing can be recorded, which was said on standard
  * error. */
 static __attribute__((noinline, unused)) pw_trace_writer* pw_trace_make(const pw_trace_track* track) {
   static const char* const operations[] = {"put",   "get",        "raise",      "wait",
                                            "flush", "plan start", "plan finish"};
-  const char *folder = getenv("PEERWAY_TRACE_DIR"), *events = getenv("PEERWAY_TRACE_EVENTS");
+  const char *folder = getenv("PEERWAY_TRACE_DIR"), *memory = getenv("PEERWAY_TRACE_MEMORY"),
+             *events = getenv("PEERWAY_TRACE_EVENTS");
   const int level = pw_trace_level();
-  char path[4096], host[64] = "";
+  char path[PW_TRACE_PATH], host[64] = "";
   if (level == 0 || !pw_trace_wants(pw_trace_rank())) return PW_TRACE_NULL;
   uint64_t wanted = events != PW_TRACE_NULL ? strtoull(events, PW_TRACE_NULL, 10) : 262144, capacity = 64;
   if (track->most != 0 && track->most < wanted) wanted = track->most;
@@ -131,9 +152,11 @@ static __attribute__((noinline, unused)) pw_trace_writer* pw_trace_make(const pw
   pw_trace_writer* writer = (pw_trace_writer*)calloc(1, sizeof *writer);
   if (writer == PW_TRACE_NULL) return PW_TRACE_NULL;
   gethostname(host, sizeof host - 1);
-  snprintf(path, sizeof path, "%s/%s-%u-%u-%s.ring", folder, host, (unsigned)getpid(), track->tid,
-           track->source);
-  const int error = pw_trace_map(path, writer, &capacity);
+  /* In memory, if that is of this host. */
+  int error = -1;
+  if (pw_trace_fits(memory, sizeof(pw_trace_ring) + capacity * sizeof(pw_trace_event)))
+    error = pw_trace_map(pw_trace_path(path, memory, host, track), writer, &capacity);
+  if (error != 0) error = pw_trace_map(pw_trace_path(path, folder, host, track), writer, &capacity);
   if (error != 0) {
     fprintf(stderr, "peerway: trace: cannot record thread %u in %s: %s; make room there, or lower --events\n",
             track->tid, path, strerror(error));
@@ -168,7 +191,7 @@ static __attribute__((noinline, unused)) pw_trace_writer* pw_trace_make(const pw
     pw_trace_read_clock(writer, 0);
     pw_trace_read_clock(writer, 1);
   }
-  memcpy(ring->magic, "PWTRACE2", 8);
+  memcpy(ring->magic, "PWTRACE3", 8);
   return writer;
 }
 

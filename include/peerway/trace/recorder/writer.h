@@ -15,16 +15,29 @@ typedef struct pw_trace_writer {
   uint64_t mask, mapped_bytes;
   int level, is_tsc;
   unsigned clock; /* PW_TRACE_CLOCK_HOST and so on */
+  /* The place that called what the thread is in now: its name, or 0 and where the call returns to; neither
+   * where it is not known. */
+  unsigned site;
+  const void* returns_to;
   struct {
     const void* text;
     unsigned name;
   } known[256];
+  struct {
+    const void* address;
+    unsigned name;
+  } places[256];
 } pw_trace_writer;
 
 #ifdef __cplusplus
 /* One for each program and library, which are unloaded apart. */
 #define PW_TRACE_ONCE __attribute__((visibility("hidden"))) inline
+#if defined(PEERWAY_BUILD) && \
+    defined(__x86_64__) /* found by one load; libraries of others leave room for this */
+#define PW_TRACE_THREAD PW_TRACE_ONCE __attribute__((tls_model("initial-exec"))) thread_local
+#else
 #define PW_TRACE_THREAD PW_TRACE_ONCE thread_local
+#endif
 #define PW_TRACE_NULL nullptr
 #else
 #define PW_TRACE_ONCE static

@@ -9,7 +9,7 @@ import click
 
 from peerway import _core
 from peerway.cli.trace.record import summarize
-from peerway.trace import left
+from peerway.trace import left, memory
 from peerway.trace.collect import collect
 
 
@@ -19,6 +19,11 @@ def command(folder: Path) -> None:
     """Make a trace from FOLDER/rings, which `peerway trace` leaves if it is killed or its disk is full."""
     if not (folder / "rings").is_dir():
         raise click.ClickException(f"{folder} has no folder rings: there is nothing to collect")
+    if memory.in_use(folder / "rings"):
+        raise click.ClickException(
+            f"the `peerway trace` that records to {folder} still runs, and makes the trace when its command "
+            "ends"
+        )
     try:
         about, readings = left.read(folder / "rings")
         readings.setdefault(socket.gethostname(), []).append(_core.trace_clock())

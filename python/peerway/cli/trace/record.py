@@ -12,6 +12,7 @@ import click
 
 from peerway.cli.options import parsed
 from peerway.terminal import say
+from peerway.trace import memory
 from peerway.trace.control import Window
 from peerway.trace.mpi import MpiError, compiler_of, library
 from peerway.trace.record import RecordError, Request, record
@@ -78,8 +79,8 @@ def _ranks(text: str) -> str:
     "--rings",
     metavar="FOLDER",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Keep events in this folder while the program runs: in /dev/shm they cause no writes to a disk. "
-    "Only for a job on this host [default: the folder of the trace].",
+    help="Keep events in this folder while the program runs, if half of it or 4 GiB stay free; other hosts "
+    "keep theirs in the folder of the trace [default: /dev/shm].",
 )
 @click.option("--stopped", is_flag=True, help="Record nothing until `peerway trace start`.")
 @click.option(
@@ -114,6 +115,7 @@ def command(
         compiler = mpicc or compiler_of(list(command_line))
         preload = library(compiler) if compiler not in (None, "none") else None
         _say_what_is_missing(folder)
+        rings = rings or _memory(events)
         status, trace = record(
             Request(list(command_line), folder, level, events, preload, ranks, region, window, rings)
         )
@@ -121,6 +123,21 @@ def command(
         raise click.ClickException(str(error)) from error
     summarize(trace, folder)
     return status
+
+
+def _memory(events: int) -> Path | None:
+    """The memory for events where it has room. Says where not, and what was left there by others."""
+    for line in memory.left_behind():
+        say(f"peerway: trace: {line}", err=True)
+    reason = memory.why_not(memory.MEMORY, events)
+    if not reason:
+        return memory.MEMORY
+    say(
+        f"peerway: trace: {reason}: events are kept in the folder of the trace, whose file system may "
+        "disturb the program. Lower --events, or name a folder in memory with --rings",
+        err=True,
+    )
+    return None
 
 
 def _say_what_is_missing(folder: Path) -> None:
@@ -166,5 +183,5 @@ def summarize(trace: Trace, folder: Path) -> None:
             "mostly the first of a thread: a thread keeps its last ones; --events sets how many",
             err=True,
         )
-    for line in trace.about["lost"]:
+    for line in [*trace.about["lost"], *trace.about.get("notes", [])]:
         say(f"peerway: trace: {line}", err=True)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from peerway.trace import waits
+from peerway.trace.export.completions import completions
 from peerway.trace.export.timeline import Step, SystemThread, in_flight, steps, threads
 from peerway.trace.lanes import OF_GPU
 from peerway.trace.messages import match, match_signals, messages, of_kind
@@ -30,9 +31,17 @@ COLLECTIVES = (
     ("alltoallv", "ALLTOALLV"), ("alltoall", "ALLTOALL"), ("bcast", "BCAST"), ("exscan", "EXSCAN"),
     ("scan", "SCAN"),
 )  # fmt: skip
-OF_COMM = (Kind.SEND, Kind.RECV, Kind.ISEND, Kind.SENT, Kind.RECEIVED, Kind.COLLECTIVE, Kind.COLLECTIVE_DONE)
+OF_COMM = (
+    Kind.SEND, Kind.RECV, Kind.ISEND, Kind.SENT, Kind.RECEIVED, Kind.COLLECTIVE, Kind.COLLECTIVE_DONE,
+    Kind.COMM_MADE, Kind.COMM_FREED,
+)  # fmt: skip
 OF_PATH = (Kind.PUT, Kind.GET, Kind.RAISE)  # operations of Peerway, in a window of all ranks
-OF_WINDOW = (Kind.RMA_PUT, Kind.RMA_GET, Kind.RMA_SYNC)
+OF_WINDOW = (Kind.RMA_PUT, Kind.RMA_GET, Kind.RMA_SYNC, Kind.WINDOW_MADE, Kind.WINDOW_FREED)
+# What OTF2 says of communicators and windows that the program makes and frees.
+LIVES = {
+    Kind.COMM_MADE: "comm_create", Kind.COMM_FREED: "comm_destroy", Kind.WINDOW_MADE: "rma_win_create",
+    Kind.WINDOW_FREED: "rma_win_destroy",
+}  # fmt: skip
 ONE_SIDED = (Kind.PUT, Kind.GET, Kind.RMA_PUT, Kind.RMA_GET)
 
 
@@ -64,9 +73,12 @@ class _Exporter:
         self._regions: dict[tuple[int, int], Any] = {}
         self._comms: dict[int, tuple[Any, dict[int, int]]] = {}
         self._windows: dict[int, tuple[Any, dict[int, int]]] = {}
+        self._path_windows: list[Any] = []  # there from the beginning of each process to its end
         self._define_groups()
         self._requests = self._number_requests()
         self._signals = match_signals(trace)
+        self._completed_by = completions(trace)
+        self._later = {event for several in self._completed_by.values() for event in several}
 
     def write(self) -> None:
         """All events of all threads, when their puts arrived, and in the first of each rank its bytes in
@@ -97,6 +109,8 @@ class _Exporter:
                 if step is not None:
                     self._step(writer, step)
             if location in ends:
+                for window in self._path_windows:
+                    writer.rma_win_destroy(max(last, ends[location]), window)
                 writer.program_end(max(last, ends[location]), int(trace.about.get("status", 0)))
         # The package has no other way to say when the trace began; it would say when it is exported.
         if began := trace.about.get("began"):
@@ -126,6 +140,8 @@ class _Exporter:
         for first, begin, _ in spans.values():
             writer = self._archive.event_writer_from_location(first)
             writer.program_begin(begin, command[0] if command else "unknown", command[1:])
+            for window in self._path_windows:
+                writer.rma_win_create(begin, window)
         return {first: end for first, _, end in spans.values()}
 
     def _define_locations(self) -> list[Any]:
@@ -160,29 +176,35 @@ class _Exporter:
         for thread, location in zip(self._threads, self._locations, strict=True):
             if thread.first.rank >= 0:
                 of_rank.setdefault(thread.first.rank, location)
-        members, define, ordered = _members(trace), self._definitions, sorted(of_rank)
+        kind, where, ordered = trace["kind"], trace["where"], sorted(of_rank)
+        members, define = _members(trace), self._definitions
+        team = np.array([name.split(" ")[0] == "team" for name in trace.names])[where]
         for paradigm, of_comm, of_window in (
-            (otf2.Paradigm.MPI, OF_COMM, OF_WINDOW), (otf2.Paradigm.SHMEM, (), OF_PATH),
-        ):  # fmt: skip
-            if not np.isin(trace["kind"], (*of_comm, *of_window)).any():
+            (otf2.Paradigm.MPI, np.isin(kind, OF_COMM) & ~team, np.isin(kind, OF_WINDOW)),
+            (otf2.Paradigm.SHMEM, np.isin(kind, OF_COMM) & team, np.isin(kind, OF_PATH)),
+        ):
+            if not (of_comm | of_window).any():
                 continue
             define.group(
                 "all ranks", group_type=otf2.GroupType.COMM_LOCATIONS, paradigm=paradigm,
                 members=[of_rank[rank] for rank in ordered],
             )  # fmt: skip
-            for kinds, known in ((of_comm, self._comms), (of_window, self._windows)):
-                for where in np.unique(trace["where"][np.isin(trace["kind"], kinds)]):
-                    name = trace.names[where] or ("unknown" if kinds is not OF_PATH else "signals")
-                    own = [rank for rank in sorted(members[int(where)]) if rank in of_rank]
-                    ranks = own if kinds is OF_COMM else ordered
+            for chosen, known in ((of_comm, self._comms), (of_window, self._windows)):
+                for number in np.unique(where[chosen]).tolist():
+                    of_path = chosen is of_window and paradigm == otf2.Paradigm.SHMEM
+                    name = trace.names[number] or ("signals" if of_path else "unknown")
+                    own = [rank for rank in sorted(members[number]) if rank in of_rank]
+                    ranks = own if chosen is of_comm else ordered
                     group = define.group(
                         name, group_type=otf2.GroupType.COMM_GROUP, paradigm=paradigm,
                         members=[of_rank[rank] for rank in ranks],
                     )  # fmt: skip
                     made = define.comm(name, group=group)
-                    if kinds is not OF_COMM:
+                    if chosen is of_window:
                         made = define.rma_win(name, comm=made)
-                    known[int(where)] = (made, {rank: place for place, rank in enumerate(ranks)})
+                    if of_path:
+                        self._path_windows.append(made)
+                    known[number] = (made, {rank: place for place, rank in enumerate(ranks)})
 
     def _number_requests(self) -> dict[int, int]:
         """A number for each request: both of its events begin at one time in one thread."""
@@ -286,22 +308,33 @@ class _Exporter:
             writer.mpi_collective_end(time, *self._collective(event))
         elif kind == Kind.COLLECTIVE_DONE and event in self._requests:
             writer.non_blocking_collective_complete(time, *self._collective(event), self._requests[event])
-        elif kind in (*ONE_SIDED, Kind.RAISE):
+        elif kind in LIVES:
+            known = self._comms if kind in (Kind.COMM_MADE, Kind.COMM_FREED) else self._windows
+            getattr(writer, LIVES[Kind(kind)])(time, known[int(trace["where"][event])][0])
+        elif kind in (*ONE_SIDED, Kind.RAISE) and event not in self._later:
             window, places = self._windows[int(trace["where"][event])]
             if int(trace["peer"][event]) in places:
                 writer.rma_op_complete_blocking(time, window, event)
-        elif kind == Kind.RMA_SYNC:
+        self._complete(writer, time, event)
+        if kind == Kind.RMA_SYNC:
             window, places = self._windows[int(trace["where"][event])]
             peer = places.get(int(trace["peer"][event]))
             if peer is not None:  # of all that it synchronises with where none is named, OTF2 has no record
                 writer.rma_sync(time, window, peer, self._otf2.RmaSyncType.MEMORY)
+
+    def _complete(self, writer: Any, time: int, event: int) -> None:
+        """What went on after its call, and this event found complete."""
+        for one in self._completed_by.get(event, ()):
+            window, places = self._windows[int(self._trace["where"][one])]
+            if int(self._trace["peer"][one]) in places:
+                writer.rma_op_complete_non_blocking(time, window, one)
 
     def _collective(self, event: int) -> tuple[Any, ...]:
         """Which one, the communicator, the root, and the bytes sent and received."""
         otf2, trace = self._otf2, self._trace
         comm, places = self._comms[int(trace["where"][event])]
         short = trace.names[trace["name"][event]].removeprefix("start of ").removeprefix("MPI_").lower()
-        short = short.removeprefix("i").removeprefix("neighbor_")
+        short = short.removeprefix("i").removeprefix("neighbor_").replace("all_gather", "allgather")
         operation = next((to for name, to in COLLECTIVES if short.startswith(name)), "BARRIER")
         root = places.get(int(trace["peer"][event]), int(otf2.Undefined.UINT32.value))
         size = int(trace["bytes"][event])

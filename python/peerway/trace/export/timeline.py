@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peerway.trace.messages import Messages
-from peerway.trace.rings import Kind
+from peerway.trace.rings import MADE_OR_FREED, Kind
 from peerway.trace.store import Thread, Trace
 
 # What goes on beside the calls of its thread, and may overlap.
-BESIDE = (Kind.SENT, Kind.RECEIVED, Kind.COLLECTIVE_DONE, Kind.PROXY, Kind.NIC, Kind.RANGE)
+BESIDE = (
+    Kind.SENT, Kind.RECEIVED, Kind.COLLECTIVE_DONE, Kind.PROXY, Kind.NIC, Kind.RANGE, *MADE_OR_FREED,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
