@@ -1,7 +1,11 @@
-// What an operation costs: prints nanoseconds, one number. cost.py runs it with and without a trace.
+// What an operation costs: prints nanoseconds, one number. trace_cost.py runs it with and without a trace.
 //   cost put ROUNDS        a put of 8 B by a rank to itself: the median of ROUNDS blocks of 1,000
 //   cost pingpong ROUNDS   8 B and a signal, there and back, halved: the median of ROUNDS
 //   cost region ROUNDS     a region of the program: the median of ROUNDS blocks of 1,000
+//   cost WHAT ROUNDS pairs prints two numbers of a program that is traced: while recording is stopped, and
+//   while
+//                          it is not; it switches every 50 rounds, so that both have the same load of the
+//                          machine
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -14,7 +18,7 @@
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kBlock = 1000;
+constexpr int kBlock = 1000, kStretch = 50;
 
 double median(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -22,29 +26,54 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
+/// As `peerway trace stop` and `start` do.
+void record(bool on) {
+  if (on)
+    __atomic_and_fetch(pw_trace_word, ~static_cast<uint32_t>(PW_TRACE_STOPPED), __ATOMIC_RELAXED);
+  else
+    __atomic_or_fetch(pw_trace_word, static_cast<uint32_t>(PW_TRACE_STOPPED), __ATOMIC_RELAXED);
+}
+
+struct Costs {
+  double all, off, on;
+};
+
 template <typename Body>
-double time_of(int rounds, int operations, Body&& body) {
-  std::vector<double> times;
+Costs time_of(int rounds, int operations, bool pairs, Body&& body) {
+  std::vector<double> all, off, on;
   for (int round = 0; round < rounds + rounds / 10; ++round) {
+    const bool recorded = round / kStretch % 2 != 0;
+    if (pairs && round % kStretch == 0) record(recorded);
     const auto began = Clock::now();
     body(round);
     const std::chrono::duration<double, std::nano> took = Clock::now() - began;
-    if (round >= rounds / 10) times.push_back(took.count() / operations);  // the first warm up
+    if (round < rounds / 10 || round % kStretch == 0) continue;  // the first warm up
+    (pairs ? recorded ? on : off : all).push_back(took.count() / operations);
   }
-  return median(times);
+  if (!pairs) return {median(all), 0, 0};
+  record(true);
+  return {0, median(off), median(on)};
+}
+
+void print(const Costs& costs, bool pairs) {
+  if (pairs)
+    std::printf("%.3f %.3f\n", costs.off, costs.on);
+  else
+    std::printf("%.3f\n", costs.all);
 }
 
 }  // namespace
 
-int main(int, char** arguments) {
+int main(int count, char** arguments) {
   const std::string what = arguments[1];
   const int rounds = std::atoi(arguments[2]);
-  double ns = 0;
+  const bool pairs = count > 3 && peerway::trace::recording;
   if (what == "region") {
-    ns = time_of(rounds, kBlock, [](int) {
-      for (int i = 0; i < kBlock; ++i) const peerway::trace::Region region("region");
-    });
-    std::printf("%.3f\n", ns);
+    print(time_of(rounds, kBlock, pairs,
+                  [](int) {
+                    for (int i = 0; i < kBlock; ++i) const peerway::trace::Region region("region");
+                  }),
+          pairs);
     return 0;
   }
   auto team = peerway::Team::from_launcher();
@@ -58,13 +87,14 @@ int main(int, char** arguments) {
   const auto theirs = context.import(signals[static_cast<size_t>(other)]);
   const auto to = remote.span(0, 8);
   const auto from = region.span(2048, 8);
+  Costs costs{};
   if (what == "put") {
-    ns = time_of(rounds, kBlock, [&](int) {
+    costs = time_of(rounds, kBlock, pairs, [&](int) {
       for (int i = 0; i < kBlock; ++i) peerway::check(context.put(to, from));
     });
   } else {
     uint64_t turn = 0;
-    ns = time_of(rounds, 2, [&](int) {
+    costs = time_of(rounds, 2, pairs, [&](int) {
       ++turn;
       if (team.rank() == 1) peerway::check(signal.wait(turn));
       peerway::check(context.put(to, from, peerway::raise(theirs)));
@@ -72,6 +102,6 @@ int main(int, char** arguments) {
     });
   }
   team.barrier();
-  if (team.rank() == 0) std::printf("%.3f\n", ns);
+  if (team.rank() == 0) print(costs, pairs);
   return 0;
 }

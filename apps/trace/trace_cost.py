@@ -1,10 +1,12 @@
 """What a trace costs, in pairs: each round runs the program once in each way, one after the other.
 
-    python apps/trace/trace_cost.py [--rounds 21] [--without BUILD] [--out results/trace/cost.jsonl]
+    python apps/trace/trace_cost.py [--rounds 21] [--without BUILD] [--before BUILD] [--out FILE]
 
 The ways: `without` (a library compiled with -DPEERWAY_NO_TRACE, where BUILD has one), `off`, `counters`,
-`profile` and `full`. A line of the record is one run; what is printed is the median of the rounds'
-differences from `off` with the interval that holds it with 95 % (of the order of the differences).
+`profile` and `full`. `pairs` is one run at level full that stops and starts recording every 50 rounds, which
+makes pairs that no load of the machine tells apart; `before pairs` is that of another library. A line of the
+record is one run. What is printed is the median of the differences from `off` (of pairs: from their own
+`off`) with the interval that holds it with 95 % (of the order of the differences).
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from statistics import median
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "build" / "editable" / "src"
 PROGRAM = ROOT / "apps" / "trace" / "cost.cpp"
-TESTS = {"put": (1, 2000), "pingpong": (2, 200_000), "region": (1, 2000)}  # ranks, rounds of the program
+TESTS = {  # ranks, rounds of the program
+    "put": (1, 2000), "pingpong": (2, 200_000), "region": (1, 2000), "python": (1, 2000),
+}  # fmt: skip
 
 
 def build(folder: Path) -> Path:
@@ -34,19 +38,21 @@ def build(folder: Path) -> Path:
     return target
 
 
-def once(program: Path, test: str, way: str, without: Path | None) -> float:
-    """Run it once; nanoseconds."""
+def once(program: Path, test: str, way: str, library: Path) -> list[float]:
+    """Run it once; nanoseconds, of pairs those without and with. Rings are in memory, as usual."""
     ranks, rounds = TESTS[test]
-    with tempfile.TemporaryDirectory() as rings:
-        library = without if way == "without" and without else LIBRARY
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as rings:
         variables = {**os.environ, "LD_LIBRARY_PATH": str(library)}
         if way not in ("without", "off"):
-            variables |= {"PEERWAY_TRACE_DIR": rings, "PEERWAY_TRACE_LEVEL": way}
-        words = [str(program), test, str(rounds)]
+            level = "full" if "pairs" in way else way
+            variables |= {"PEERWAY_TRACE_DIR": rings, "PEERWAY_TRACE_LEVEL": level}
+        words = [str(program), test, str(rounds), *(["pairs"] if "pairs" in way else [])]
+        if test == "python":
+            words = [sys.executable, str(PROGRAM.with_suffix(".py")), str(rounds)]
         if ranks > 1:
             words = [sys.executable, "-m", "peerway", "run", "-n", str(ranks), "--", *words]
         done = subprocess.run(words, capture_output=True, text=True, check=True, env=variables)
-    return float(done.stdout)
+    return [float(word) for word in done.stdout.split()]
 
 
 def interval(values: list[float]) -> tuple[float, float]:
@@ -64,21 +70,35 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--without", type=Path, help="the folder of a libpeerway.so without the branch")
+    parser.add_argument("--before", type=Path, help="the folder of another libpeerway.so to compare with")
+    parser.add_argument("--ways", help="separated by commas [default: all]")
+    parser.add_argument("--tests", default=",".join(TESTS), help="separated by commas")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    ways = [*(["without"] if options.without else []), "off", "counters", "profile", "full"]
+    tests = options.tests.split(",")
+    ways = ["off", "counters", "profile", "full", "pairs"]
+    if options.without:
+        ways.insert(0, "without")
+    if options.before:
+        ways.append("before pairs")
+    if options.ways:
+        ways = options.ways.split(",")
+    libraries = {"without": options.without, "before pairs": options.before}
     lines: list[dict[str, object]] = []
-    times: dict[tuple[str, str], list[float]] = {}
+    found: dict[tuple[str, str], list[list[float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         program = build(Path(folder))
         for number in range(options.rounds):
-            for test in TESTS:
+            for test in tests:
                 for way in ways:
-                    ns = once(program, test, way, options.without)
-                    times.setdefault((test, way), []).append(ns)
+                    if test == "python" and (way in libraries or way == "pairs"):
+                        continue  # it has a library of its own
+                    ns = once(program, test, way, libraries.get(way, LIBRARY))
+                    found.setdefault((test, way), []).append(ns)
                     lines.append(
                         {
-                            "test": test, "way": way, "round": number, "ns": ns, "load": os.getloadavg()[0],
+                            "test": test, "way": way, "round": number, "ns": ns[-1],
+                            **({"off_ns": ns[0]} if len(ns) > 1 else {}), "load": os.getloadavg()[0],
                             "time": datetime.now(UTC).isoformat(timespec="seconds"),
                             "command": " ".join(["python", *sys.argv]),
                         }
@@ -86,15 +106,22 @@ def main() -> None:
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    for test in TESTS:
-        base = times[test, "off"]
-        print(f"{test}: off {median(base):.1f} ns")
-        for way in ways:
-            if way != "off":
-                differences = [b - a for a, b in zip(base, times[test, way], strict=True)]
-                low, high = interval(differences)
-                share = 100 * median(differences) / median(base)
-                print(f"  {way:9} {median(differences):+6.1f} ns [{low:+.1f}, {high:+.1f}], {share:+.1f} %")
+    for test, way in found:
+        if way != "off":
+            show(test, way, found)
+
+
+def show(test: str, way: str, found: dict[tuple[str, str], list[list[float]]]) -> None:
+    """Print how much longer a way takes."""
+    with_it = [one[-1] for one in found[test, way]]
+    base = [one[0] for one in found[test, way if "pairs" in way else "off"]]
+    differences = [b - a for a, b in zip(base, with_it, strict=True)]
+    low, high = interval(differences)
+    share = median(100 * b / a - 100 for a, b in zip(base, with_it, strict=True))
+    print(
+        f"{test:8} {median(base):7.1f} ns, {way:12} {median(differences):+6.1f} ns "
+        f"[{low:+.1f}, {high:+.1f}], {share:+.1f} %"
+    )
 
 
 if __name__ == "__main__":

@@ -110,18 +110,15 @@ def test_ranks_of_other_communicators_are_those_of_the_world(
 def test_lost_time_is_found_where_it_was_lost(stack: str, programs: Path, tmp_path: Path, run: Run) -> None:
     trace = traced(stack, build(stack, "mpi_calls", programs), 2, tmp_path / "trace", run)
     found = waits.find(trace, match(trace), match_signals(trace))
-    worst = {}
-    for state in map(waits.STATES.index, ("late sender", "imbalance")):
-        which = np.flatnonzero(found.state == state)
-        at = which[np.argmax(found.lost[which])]
-        event = found.event[at]
-        worst[waits.STATES[state]] = (
-            trace.names[trace["name"][event]], int(trace.rank[event]), trace.names[trace["site"][event]]
-        )  # fmt: skip
-        # Of the 100 and 50 ms that the late rank slept; what is no imbalance of the second is a wait there.
-        assert found.lost[found.event == found.event[at]].sum() > 40_000_000
-    assert worst["late sender"][:2] == ("MPI_Recv", 1)
-    assert worst["imbalance"][:2] == ("MPI_Barrier", 0)
+    # A rank that the machine holds up may lose more elsewhere; here the late one slept 100 and 50 ms.
+    for state, call, rank in (("late sender", "MPI_Recv", 1), ("imbalance", "MPI_Barrier", 0)):
+        of_call = trace.names.index(call) == trace["name"][found.event]
+        which = np.flatnonzero(
+            (found.state == waits.STATES.index(state)) & of_call & (trace.rank[found.event] == rank)
+        )
+        event = found.event[which[np.argmax(found.lost[which])]]
+        # What is no imbalance of the second is a wait there.
+        assert found.lost[found.event == event].sum() > 40_000_000, (state, call)
 
 
 @pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
