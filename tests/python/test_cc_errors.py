@@ -680,8 +680,8 @@ def test_pointers_to_shared_rows_are_refused_with_another_compiler(tmp_path: Pat
     result = compiled(tmp_path, source, "--openacc-backend=gcc", "--emit")
     assert result.status == 1
     assert result.errors.startswith(
-        "prog.c:12:32: error: 'q' is a pointer to a distributed dimension, which is not supported with another "
-        "OpenACC compiler\n"
+        "prog.c:12:32: error: 'q' is a pointer to a distributed dimension, which is not supported with "
+        "another OpenACC compiler\n"
     )
 
 
