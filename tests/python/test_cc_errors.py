@@ -674,6 +674,17 @@ def test_gmove_in_of_other_nodes_gpus_is_refused_with_another_compiler(tmp_path:
     )
 
 
+def test_pointers_to_shared_rows_are_refused_with_another_compiler(tmp_path: Path) -> None:
+    source = MAPPED + "static double (*q)[N];\n#pragma xmp align q[*][i] with t[i][*]\nvoid f(void) {\n"
+    source += "#pragma acc parallel loop copy(q)\n  for (int i = 0; i < N; i++) q[0][i] = 1;\n}\n"
+    result = compiled(tmp_path, source, "--openacc-backend=gcc", "--emit")
+    assert result.status == 1
+    assert result.errors.startswith(
+        "prog.c:12:32: error: 'q' is a pointer to a distributed dimension, which is not supported with "
+        "another OpenACC compiler\n"
+    )
+
+
 def test_update_of_a_part_of_a_distributed_array_is_refused_with_another_compiler(tmp_path: Path) -> None:
     result = compiled(tmp_path, in_main("#pragma acc update host(a[0:2])"), "--openacc-backend=gcc", "--emit")
     assert result.status == 1

@@ -7,7 +7,7 @@ from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at, quoted
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.sections import statement_behind
-from peerway.cc.shapes import check_extents, description, element, shape
+from peerway.cc.shapes import access, check_extents, description, element, shape
 from peerway.cc.source import Function, Use, Variable
 from peerway.cc.subscripts import cyclic_subscripts, in_macro
 from peerway.cc.unit import Unit
@@ -95,15 +95,9 @@ def _own(array: DistributedArray) -> str:
 
 
 def _pointer(unit: Unit, array: DistributedArray) -> None:
-    """A pointer that the program sets by xmp_malloc: it stays as it is, and its rows must be whole."""
+    """A pointer that the program sets by xmp_malloc: it stays as it is."""
     variable = array.variable
     assert variable is not None
-    for dimension in range(1, len(variable.sizes)):
-        if array.kind_of(dimension) != "*" or array.shadow_values(dimension) != (0, 0):
-            message = (
-                f"'{array.name}' points to a distributed dimension ({dimension}); that is not supported yet"
-            )
-            raise Refused(array.place, message)
     line = f"pwx_array_open({array.address}, {description(unit, array)}, {at(array.place)});"
     if variable.file_scope:
         unit.top.append(f"static pwx_array {array.descriptor};")
@@ -243,13 +237,14 @@ def _use(unit: Unit, array: DistributedArray, use: Use) -> None:
 
 
 def _name(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
-    """A struct's array has a name of its own; its pointer stays in the struct."""
+    """A struct's array has a name of its own; a pointer needs the strides of the node's memory."""
     assert array.variable is not None
-    if array.variable.base is None or array.variable.pointee is not None:
+    name = access(array)
+    if name == array.name or (array.variable.pointee is not None and not use.subscripts):
         return
     if in_macro(unit, use):
         raise Refused(place, f"'{array.name}' in the text of a macro is not supported yet")
-    unit.edits.replace(use.range.start, use.range.end, array.symbol)
+    unit.edits.replace(use.range.start, use.range.end, name)
 
 
 def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:

@@ -19,7 +19,7 @@ from peerway.cc.sections import (
     statement_behind,
     variable_of,
 )
-from peerway.cc.shapes import element
+from peerway.cc.shapes import access, element
 from peerway.cc.source import Variable
 from peerway.cc.tokens import Span
 from peerway.cc.unit import Unit
@@ -164,8 +164,7 @@ def array_on(unit: Unit, made: d.ArrayOn) -> None:
         raise Refused(place, "array assignment to a cyclic array is not supported yet")
     loops, subscripts = _loops(unit, left, variable, array)
     counters = [name for name, _text in loops]
-    name = left.name if variable.pointee is not None else array.symbol
-    target = f"{name}{''.join(f'[{one}]' for one in subscripts)}"
+    target = f"{access(array)}{''.join(f'[{one}]' for one in subscripts)}"
     value = _elementwise(unit, right_side, counters, left)
     text = f"pwx_written({array.address}); "
     text += "".join(header for _name, header in loops) + f"{target} = {value};"
@@ -247,7 +246,7 @@ def _element(unit: Unit, found: Section, variable: Variable, counters: list[str]
     array = unit.scopes.of_variable(variable)
     if array:
         unit.needed.append((array, found.range.start))
-    parts = array.symbol if array and array.variable and array.variable.pointee is None else found.name
+    parts = access(array) if array else found.name
     rest = iter(counters)
     for dimension in found.dimensions:
         if dimension.index is not None:

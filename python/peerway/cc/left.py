@@ -11,6 +11,7 @@ from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
 from peerway.cc.kernel_arguments import cycles_of
 from peerway.cc.mapping import DistributedArray
+from peerway.cc.shapes import has_whole_rows
 from peerway.cc.source import Range, used_in
 from peerway.cc.tokens import Token, joined
 from peerway.cc.unit import Stack, Unit
@@ -146,12 +147,12 @@ def _named(unit: Unit, made: d.Acc) -> list[tuple[DistributedArray, str]]:
             variable = unit.syntax.variable(section.name.text, made.file, made.start)
             array = unit.scopes.of_variable(variable) if variable else None
             if array and section.name.text not in own and array not in [one for one, _ in found]:
-                if variable and variable.base and variable.pointee is not None:
-                    message = (
-                        f"'{array.name}' is a pointer in a struct, which is not supported with another "
-                        "OpenACC compiler; use a pointer of its own"
+                if variable and variable.pointee is not None and (variable.base or not has_whole_rows(array)):
+                    what = "in a struct" if variable.base else "to a distributed dimension"
+                    message = f"'{array.name}' is a pointer {what}"
+                    raise Refused(
+                        section.name.place, f"{message}, which is not supported with another OpenACC compiler"
                     )
-                    raise Refused(section.name.place, message)
                 found.append((array, clause.name))
     return found
 

@@ -66,6 +66,27 @@ def shape(array: DistributedArray, name: str, qualifier: str) -> str:
     return f"(*{qualifier}{name}){''.join(extents)}"
 
 
+def access(array: DistributedArray) -> str:
+    """What subscripts follow in C text. The type of a pointer for xmp_malloc has the strides of whole rows;
+    where a node's memory has others, it becomes a pointer with those.
+    """
+    assert array.variable is not None
+    if array.variable.pointee is None:
+        return array.symbol
+    if has_whole_rows(array):
+        return array.name
+    rows = "".join(f"[{array.descriptor}.ld[{d}]]" for d in range(1, len(array.dimensions)))
+    return f"((__typeof__({element(array)}) (*){rows}){array.name})"
+
+
+def has_whole_rows(array: DistributedArray) -> bool:
+    """Has a node's memory all but the first dimension as the program declares them?"""
+    return all(
+        array.kind_of(dimension) == "*" and array.shadow_values(dimension) == (0, 0)
+        for dimension in range(1, len(array.dimensions))
+    )
+
+
 def check_extents(array: DistributedArray, made: str) -> list[str]:
     """Calls that compare the extents written as numbers with those of the run-time library."""
     assert array.variable is not None

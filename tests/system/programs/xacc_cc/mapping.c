@@ -51,8 +51,17 @@ static long called_a[N][M], *called_p;
 #pragma xmp align called_a[i][*] with called_t(i)
 #pragma xmp shadow called_a[1][0]
 #pragma xmp align called_p[i] with called_t(i)
+#pragma xmp nodes lines(1, *)
+#pragma xmp template cyclic_rows(0 : N - 1, 0 : N - 1)
+#pragma xmp distribute cyclic_rows(block, cyclic) onto lines
 static long own_later[SHARED];
 #pragma xmp align own_later[i] with shared_later(i)
+
+/* Pointers whose rows are distributed, or have a shadow. */
+static long (*across)[N], (*both_ways)[N];
+#pragma xmp align across[*][j] with cyclic_t(j)
+#pragma xmp align both_ways[*][j] with block_t(j)
+#pragma xmp shadow both_ways[0][1]
 
 /* Members of structs: of all that have a tag, of one variable, and pointers. */
 struct field {
@@ -348,6 +357,52 @@ static long last_of(const long* v, long (*rows)[M]) {
   return last + whole[N - 1];
 }
 
+static long sum_of_rows(long v[M][N]) {
+#pragma xmp align v[*][j] with block_t(j)
+#pragma xmp shadow v[0][1]
+  long sum = 0;
+#pragma xmp loop(j) on block_t(j) reduction(+ : sum)
+  for (int j = 0; j < N; j++) sum += v[M - 1][j];
+  return sum;
+}
+
+static void rows_that_are_shared(int n) {
+  long (*own)[N], sum = 0;
+#pragma xmp align own[i][j] with cyclic_rows(i, j)
+  across = xmp_malloc(xmp_desc_of(across), M, n);
+  both_ways = xmp_malloc(xmp_desc_of(both_ways), M, n);
+  own = (long (*)[N])xmp_malloc(xmp_desc_of(own), n, n);
+  for (int i = 0; i < M; i++) {
+#pragma xmp loop(j) on cyclic_t(j)
+    for (int j = 0; j < n; j++) across[i][j] = value(i, j);
+#pragma xmp loop(j) on block_t(j)
+    for (int j = 0; j < n; j++) both_ways[i][j] = value(j, i);
+  }
+#pragma xmp loop(i, j) on cyclic_rows(i, j)
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) own[i][j] = i + j;
+#pragma xmp reflect(both_ways)
+#pragma xmp loop(j) on block_t(j)
+  for (int j = 1; j < n; j++) CHECK(both_ways[3][j - 1] == value(j - 1, 3));
+#pragma xmp gmove
+  both_ways [0:2][:] = across [4:2][:];
+#pragma xmp gmove
+  both_ways [2:2][:] = across [4:2][:];
+#pragma xmp array on block_t( :)
+  both_ways [2:2][:] = both_ways [2:2][:] + 1;
+#pragma xmp loop(j) on block_t(j) reduction(+ : sum)
+  for (int j = 0; j < n; j++) sum += both_ways[3][j] - both_ways[0][j];
+  CHECK(sum == N * 101);
+#pragma xmp loop(i, j) on cyclic_rows(i, j) reduction(+ : sum)
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) sum += own[i][j];
+  CHECK(sum == N * 101 + N * N * (N - 1));
+  CHECK(sum_of_rows(both_ways) == N * (N - 1) * 50 + N * (M - 1));
+  free(across);
+  free(own);
+  xmp_free(xmp_desc_of(both_ways));
+}
+
 static void fill(long v[N], int count) {
 #pragma xmp align v[i] with block_t(i)
 #pragma xmp shadow v[1 : 2]
@@ -421,6 +476,7 @@ static void of_a_local_struct(int call) {
 }
 
 void mapping(void) {
+  rows_that_are_shared(N);
   of_structs();
   of_a_local_struct(0);
   of_a_local_struct(1);

@@ -170,10 +170,43 @@ static void by_one_node(void) {
   for (int i = 0; i < N; i++) CHECK(b[i] == i + 50 && e[i] == i + 50);
 }
 
+/* Pointers whose rows are distributed, and one in a struct, in kernels. */
+static struct {
+  int (*rows)[N], count;
+} shared;
+#pragma xmp align shared.rows[*][j] with t(j)
+#pragma xmp shadow shared.rows[0][1]
+
+static void pointers(void) {
+  int (*dealt_rows)[N], sum = 0;
+#pragma xmp align dealt_rows[*][j] with dealt(j)
+  shared.rows = xmp_malloc(xmp_desc_of(shared.rows), M, N);
+  dealt_rows = xmp_malloc(xmp_desc_of(dealt_rows), M, N);
+#pragma acc data create(shared.rows) copyout(dealt_rows)
+  {
+#pragma xmp loop(j) on t(j)
+#pragma acc parallel loop
+    for (int j = 0; j < N; j++)
+      for (int i = 0; i < M; i++) shared.rows[i][j] = 10 * i + j;
+#pragma xmp loop(j) on dealt(j)
+#pragma acc parallel loop
+    for (int j = 0; j < N; j++)
+      for (int i = 0; i < M; i++) dealt_rows[i][j] = i;
+#pragma xmp loop(j) on t(j) reduction(+ : sum)
+#pragma acc parallel loop reduction(+ : sum)
+    for (int j = 0; j < N; j++) sum += shared.rows[M - 1][j];
+  }
+  CHECK(sum == 10 * (M - 1) * N + N * (N - 1) / 2);
+#pragma xmp loop(j) on dealt(j)
+  for (int j = 0; j < N; j++) CHECK(dealt_rows[3][j] == 3);
+  free(shared.rows);
+}
+
 void newer(void) {
   sections(N, grid, M, grid);
   distributed();
   copies();
   by_one_node();
+  pointers();
   conditions(xmp_num_nodes() > 0, xmp_num_nodes() < 0);
 }
