@@ -103,7 +103,8 @@ class Ranks:
 
     def _left(self) -> list[str]:
         """Files of shared memory that nobody uses."""
-        new = {path.name for path in Path("/dev/shm").iterdir()} - self._shared
+        names = {path.name for path in Path("/dev/shm").iterdir()} - self._shared
+        new = [name for name in names if not name.startswith("peerway-trace-")]  # a trace beside this one
         marks = ["peerway", *(str(process.pid) for process in self.processes)]  # other programs come and go
         return [name for name in new if any(mark in name for mark in marks) and not mapped(name)]
 
