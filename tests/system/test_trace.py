@@ -360,6 +360,16 @@ def test_a_killed_command_leaves_rings_that_are_told_and_collected(
     assert not left.exists()
 
 
+def test_rings_of_a_trace_whose_folder_is_gone_are_removed_and_told(tmp_path: Path) -> None:
+    folder = tmp_path / f"{memory.PREFIX}killed"
+    folder.mkdir()
+    (folder / memory.OWNER).write_text(str(tmp_path / "gone"))
+    (said,) = memory.left_behind(tmp_path)
+    assert said.startswith(f"removed {folder}, ")
+    assert said.endswith(f" of a killed trace whose folder {tmp_path / 'gone'} is gone")
+    assert not folder.exists()
+
+
 def test_rings_in_memory_come_to_the_folder_where_no_trace_can_be_made(
     regions: Path, tmp_path: Path, run: Run
 ) -> None:
