@@ -39,6 +39,11 @@ class Totals:
         if remark:
             self.remarks.append(remark)
 
+    def include(self, other: Totals) -> None:
+        """Add all that another one counted."""
+        self.add(other.passed, other.failed, other.skipped)
+        self.remarks += other.remarks
+
     def line(self) -> str:
         """Give the summary line."""
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"

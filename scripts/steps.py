@@ -24,6 +24,8 @@ VENV = ROOT / ".venv"
 BUILD = ROOT / "build" / "editable"
 CORES = len(os.sched_getaffinity(0))
 TIMES: list[dict[str, object]] = []  # of each step that has ended
+RUNNING: set[int] = set()  # the sessions of steps that have not
+ENDED = threading.Event()  # no step begins any more
 
 
 class StepError(Exception):
@@ -60,6 +62,8 @@ def run(
     Past the limit, which is for what hangs, it gets SIGABRT, so that sanitizers and Python print where they
     are, and what is left of its session is killed.
     """
+    if ENDED.is_set():
+        raise KeyboardInterrupt
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     with log.open("wb") as output:
@@ -75,12 +79,14 @@ def run(
         guard = threading.Timer(min(limit_s, threading.TIMEOUT_MAX), stop, [process.pid])
         guard.daemon = True
         guard.start()
+        RUNNING.add(process.pid)
         try:
             _, ended, used = os.wait4(process.pid, 0)
         except KeyboardInterrupt:
             os.killpg(process.pid, signal.SIGKILL)
             raise
         finally:
+            RUNNING.discard(process.pid)
             guard.cancel()
     status = process.returncode = os.waitstatus_to_exitcode(ended)
     wall, cpu = time.monotonic() - started, used.ru_utime + used.ru_stime
@@ -97,6 +103,14 @@ def stop(session: int) -> None:
         os.kill(session, signal.SIGABRT)
         time.sleep(20)
         os.killpg(session, signal.SIGKILL)
+
+
+def end_all() -> None:
+    """Kill the steps that other threads are running, and let them begin no more."""
+    ENDED.set()
+    for session in list(RUNNING):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(session, signal.SIGKILL)
 
 
 def must(title: str, command: Sequence[object], log: Path, env: dict[str, str] | None = None) -> None:

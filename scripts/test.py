@@ -2,9 +2,9 @@
 
     python scripts/test.py [--long]
 
-First the C++ unit tests under ASan+UBSan, those with threads also under TSan, and the fuzzers, which are of
-the same build as ASan's; then the Python tests, with the documentation, and the tests between processes. Not
-side by side: both keep all cores busy, and ranks that poll miss their turns beside compilers. With --long,
+First the C++ unit tests under ASan+UBSan, with the fuzzers, which are of the same build, and beside them
+those with threads under TSan; then the Python tests, with the documentation, and the tests between processes.
+Not all side by side: ranks that poll miss their turns beside compilers. With --long,
 what takes long comes on top: each fuzzer for a minute, the unit tests as users get the code, and the whole
 matrices of the tests between processes. Logs, results and times are in out/test; the record of the last long
 run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
@@ -19,11 +19,12 @@ import platform
 import shutil
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import checks
 from checks import OUT, Totals
-from steps import BUILD, CORES, ROOT, TIMES, main, say
+from steps import BUILD, CORES, ROOT, TIMES, end_all, main, say
 
 # No optimisation: sanitized code is compiled for much longer than its tests run. And no extension module.
 SLIM = ["-DPEERWAY_PYTHON=OFF", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0 -g1"]
@@ -87,10 +88,23 @@ def plain(totals: Totals, long: bool) -> None:
 
 
 def cpp(totals: Totals, long: bool) -> None:
-    """Run what is C++."""
-    address_sanitizer(totals, long)
-    thread_sanitizer(totals)
-    plain(totals, long)
+    """Run what is C++, two builds side by side: the end of one, a few long files, leaves a core idle."""
+
+    def others(totals: Totals) -> None:
+        thread_sanitizer(totals)
+        plain(totals, long)
+
+    parts = [Totals(), Totals()]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        both = [pool.submit(address_sanitizer, parts[0], long), pool.submit(others, parts[1])]
+        try:
+            for one in both:
+                one.result()
+        except KeyboardInterrupt:
+            end_all()
+            raise
+    for part in parts:
+        totals.include(part)
 
 
 def programs(totals: Totals, long: bool) -> None:
