@@ -1,11 +1,12 @@
 // Regions and nothing else, by the header alone: what a trace must hold is known to the event.
-//   regions loop N | deep N | killed N | threads N | fork N | idle
+//   regions loop N | deep N | killed N | threads N | turns N | fork N | idle
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -41,6 +42,20 @@ int main(int, char** arguments) {
   if (what == "threads") {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) threads.emplace_back(loop, count);
+    for (auto& thread : threads) thread.join();
+  }
+  if (what == "turns") {  // each thread has its ring before the next one asks for room, and all are there at once
+    std::vector<std::thread> threads;
+    std::latch all(4);
+    for (int i = 0; i < 4; ++i) {
+      std::latch recorded(1);
+      threads.emplace_back([&all, &recorded, count] {
+        loop(count);
+        recorded.count_down();
+        all.arrive_and_wait();
+      });
+      recorded.wait();
+    }
     for (auto& thread : threads) thread.join();
   }
   if (what == "fork") {
