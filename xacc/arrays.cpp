@@ -40,13 +40,13 @@ std::multimap<const void*, std::unique_ptr<pwx_array_state>>& states() {
 }
 
 void check_dimension(const ArrayAsk& asked, int d) {
-  const auto which = [&] { return text("dimension ", d + 1, " of ", asked.name); };
+  const auto which = [&] { return text("dimension ", d, " of ", asked.name); };
   const bool full = asked.shadow_lo[d] < 0;
   if (!full && asked.shadow_hi[d] < 0) refuse("the shadow of ", which(), " is ", asked.shadow_hi[d]);
   const int k = asked.template_dim[d];
   if (k < 0) return;
   if (k >= asked.t->ndims)
-    refuse(which(), " is aligned with dimension ", k + 1, " of template ", asked.t->name, ", which has ",
+    refuse(which(), " is aligned with dimension ", k, " of template ", asked.t->name, ", which has ",
            asked.t->ndims);
   const pwx_template_dim& t = asked.t->dim[k];
   if (t.kind == PWX_CYCLIC && !full && (asked.shadow_lo[d] > 0 || asked.shadow_hi[d] > 0))
@@ -136,7 +136,7 @@ std::string difference(const pwx_array& a, const ArrayAsk& asked) {
   if (a.ndims != asked.ndims) return text("it has ", a.ndims, " dimensions, not ", asked.ndims);
   for (int d = 0; d < a.ndims; ++d) {
     const pwx_array_dim& dim = a.dim[d];
-    const auto which = [&](const char* what) { return text(what, " of dimension ", d + 1, " is "); };
+    const auto which = [&](const char* what) { return text(what, " of dimension ", d, " is "); };
     const long lo = asked.shadow_lo[d] < 0 ? -1 : asked.shadow_lo[d];
     const long hi = asked.shadow_lo[d] < 0 ? -1 : asked.shadow_hi[d];
     if (asked.sizes[d] > 0 && dim.size != asked.sizes[d])
@@ -285,7 +285,7 @@ void pwx_array_expect(const pwx_array* a, int d, long ld, const pwx_where* where
   pwx_error(
       where,
       "the code of %s was generated for %ld elements in dimension %d of a node's memory, but there are %ld",
-      a->name, ld, d + 1, a->ld[d]);
+      a->name, ld, d, a->ld[d]);
 }
 
 void pwx_bind(pwx_array* v, void* argument, const char* name, size_t element_bytes, int ndims,

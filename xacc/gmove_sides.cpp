@@ -23,7 +23,7 @@ Side side_of(const pwx_section& section, const char* which) {
     if (count < 0) refuse("gmove: a section of ", side.name(), " has a length of ", count);
     const long last = t.first + (count - 1) * (t.is_index != 0 ? 1 : t.step);
     if (count > 0 && (std::min(t.first, last) < 0 || std::max(t.first, last) >= side.extent(d)))
-      refuse("gmove: subscripts ", t.first, " to ", last, " in dimension ", d + 1, " of ", side.name(),
+      refuse("gmove: subscripts ", t.first, " to ", last, " in dimension ", d, " of ", side.name(),
              " at the ", which, ", which has 0 to ", side.extent(d) - 1);
     if (t.is_index == 0) side.free_dims.push_back(d);
   }
@@ -108,7 +108,7 @@ void Sides::check() const {
   for (size_t d = 0; d < right.free_dims.size(); ++d) {
     const long l = left.section.dim[left.free_dims[d]].count, r = right.section.dim[right.free_dims[d]].count;
     if (l != r)
-      refuse("gmove: ", l, " elements at the left and ", r, " at the right in dimension ", d + 1,
+      refuse("gmove: ", l, " elements at the left and ", r, " at the right in dimension ", d,
              " of the sections; they must be as many");
   }
 }

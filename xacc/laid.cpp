@@ -23,7 +23,7 @@ Laid laid_out(int ndims, const long* extents, size_t element_bytes, const pwx_tr
     }
     const long last = index ? t.first : t.first + (t.count - 1) * t.step;
     if (std::min(t.first, last) < 0 || std::max(t.first, last) >= extents[d])
-      refuse("subscripts ", t.first, " to ", last, " in dimension ", d + 1, " of ", name, ", which has 0 to ",
+      refuse("subscripts ", t.first, " to ", last, " in dimension ", d, " of ", name, ", which has 0 to ",
              extents[d] - 1);
     const long stride = strides[static_cast<size_t>(d)];
     laid.offset += t.first * stride;

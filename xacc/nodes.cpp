@@ -62,7 +62,7 @@ void cut(pwx_template& t, const long* widths, const long* const* sizes) {
       delete[] dim.starts;
       dim.starts = starts;
     }
-    settle(dim, widths == nullptr ? 0 : widths[d], text("dimension ", d + 1, " of template ", t.name));
+    settle(dim, widths == nullptr ? 0 : widths[d], text("a dimension of template ", t.name));
   }
 }
 

@@ -16,7 +16,7 @@ pwx_triplet here(const pwx_array& a, int d, const pwx_triplet& asked, const char
   const pwx_array_dim& dim = a.dim[d];
   const long below = is_full(dim) ? 0 : dim.shadow[0], above = is_full(dim) ? 0 : dim.shadow[1];
   if (asked.count > 0 && (asked.first < -below || asked.first + asked.count > dim.size + above))
-    refuse("subscripts ", asked.first, " to ", asked.first + asked.count - 1, " in dimension ", d + 1, " of ",
+    refuse("subscripts ", asked.first, " to ", asked.first + asked.count - 1, " in dimension ", d, " of ",
            name, ", which has 0 to ", dim.size - 1);
   long first = asked.first, end = asked.first + std::max(asked.count, 0L);
   if (is_cyclic(a, d)) {

@@ -409,6 +409,99 @@ prog.c:8:20: note: the shadow is declared here
       |                    ^
 """,
     ),
+    "a node array without nodes": (
+        "#pragma xmp nodes p[0]\n",
+        """\
+prog.c:1:21: error: a number of nodes must be at least 1
+    1 | #pragma xmp nodes p[0]
+      |                     ^
+""",
+    ),
+    "blocks without indices": (
+        "#pragma xmp nodes p[*]\n#pragma xmp template t[8]\n#pragma xmp distribute t[cyclic(0)] onto p\n",
+        """\
+prog.c:3:33: error: the width of a block must be at least 1
+    3 | #pragma xmp distribute t[cyclic(0)] onto p
+      |                                 ^
+""",
+    ),
+    "a shadow that is less than nothing": (
+        MAPPED + "#pragma xmp shadow b[1:-1][0]\n",
+        """\
+prog.c:9:24: error: the width of the upper side must be at least 0
+    9 | #pragma xmp shadow b[1:-1][0]
+      |                        ^~
+""",
+    ),
+    "an index that no loop has": (
+        in_main("#pragma xmp loop on t[i][*]", "  for (int k = 0; k < N; k++) c[k] = 0;"),
+        """\
+prog.c:10:23: error: there is no loop over 'i' behind this directive
+   10 | #pragma xmp loop on t[i][*]
+      |                       ^
+""",
+    ),
+    "a loop that hides its index": (
+        in_main("  int i = 0;", "#pragma xmp loop on t[i][*]", "  for (; i < N; ) c[i++] = 0;"),
+        """\
+prog.c:12:3: error: expected 'i = first' with one index
+   12 |   for (; i < N; ) c[i++] = 0;
+      |   ^~~
+""",
+    ),
+    "a place of the on clause that moves": (
+        in_main("  int i = 0;", "#pragma xmp loop on t[i][*]", "  for (int k = 0; k < N; k++) c[i++] = 0;"),
+        """\
+prog.c:11:23: error: 'i' is changed in the loop, but no loop has it as its index
+   11 | #pragma xmp loop on t[i][*]
+      |                       ^
+""",
+    ),
+    "a break out of a distributed loop": (
+        in_main("#pragma xmp loop on t[i][*]", "  for (int i = 0; i < N; i++) if (c[i] > 1) break;"),
+        """\
+prog.c:11:45: error: break leaves a distributed loop, in which other nodes would go on
+   11 |   for (int i = 0; i < N; i++) if (c[i] > 1) break;
+      |                                             ^~~~~
+prog.c:11:3: note: the loop is this one
+   11 |   for (int i = 0; i < N; i++) if (c[i] > 1) break;
+      |   ^~~
+""",
+    ),
+    "a return out of a distributed loop": (
+        in_main("#pragma xmp loop on t[i][*]", "  for (int i = 0; i < N; i++) if (c[i] > 1) return 1;"),
+        """\
+prog.c:11:45: error: return leaves a distributed loop, in which other nodes would go on
+   11 |   for (int i = 0; i < N; i++) if (c[i] > 1) return 1;
+      |                                             ^~~~~~
+prog.c:11:3: note: the loop is this one
+   11 |   for (int i = 0; i < N; i++) if (c[i] > 1) return 1;
+      |   ^~~
+""",
+    ),
+    "a goto out of a distributed loop": (
+        in_main(
+            "#pragma xmp loop on t[i][*]",
+            "  for (int i = 0; i < N; i++) if (c[i] > 1) goto out;",
+            "  out: c[0] = 0;",
+        ),
+        """\
+prog.c:11:45: error: goto leaves a distributed loop, in which other nodes would go on
+   11 |   for (int i = 0; i < N; i++) if (c[i] > 1) goto out;
+      |                                             ^~~~
+prog.c:11:3: note: the loop is this one
+   11 |   for (int i = 0; i < N; i++) if (c[i] > 1) goto out;
+      |   ^~~
+""",
+    ),
+    "an index that its loop's body changes": (
+        in_main("#pragma xmp loop on t[i][*]", "  for (int i = 0; i < N; i++) c[i++] = 0;"),
+        """\
+prog.c:11:33: error: 'i' is changed inside its loop, which is distributed over nodes by 'i'
+   11 |   for (int i = 0; i < N; i++) c[i++] = 0;
+      |                                 ^
+""",
+    ),
     "an index that is not in the on clause": (
         in_main(
             "#pragma xmp loop (i, j) on t[i][*]",

@@ -89,12 +89,12 @@ WRONG = {
     ),
     "alignment": (
         12,
-        "dimension 1 of a is aligned with indices 0 to 10 of template t, which has 0 to 9; make the"
+        "dimension 0 of a is aligned with indices 0 to 10 of template t, which has 0 to 9; make the"
         " template larger or change the alignment",
     ),
     "width": (
         20,
-        "reflect of dimension 1 of a with a width of 1:2, but its shadow is 1:1; widen the shadow",
+        "reflect of dimension 0 of a with a width of 1:2, but its shadow is 1:1; widen the shadow",
     ),
     "shadow": (
         21,
@@ -106,11 +106,11 @@ WRONG = {
     ),
     "differs": (
         23,
-        "parameter v: the argument is a, but the shadow of dimension 1 is 1:1, not 2:1; declare both alike",
+        "parameter v: the argument is a, but the shadow of dimension 0 is 1:1, not 2:1; declare both alike",
     ),
     "expect": (
         24,
-        "the code of a was generated for 99 elements in dimension 1 of a node's memory, but there are 7",
+        "the code of a was generated for 99 elements in dimension 0 of a node's memory, but there are 7",
     ),
     "node": (
         25,
@@ -118,7 +118,7 @@ WRONG = {
     ),
     "section": (
         26,
-        "gmove: subscripts 1 to 10 in dimension 1 of a at the right, which has 0 to 9",
+        "gmove: subscripts 1 to 10 in dimension 0 of a at the right, which has 0 to 9",
     ),
     "outside": (
         33,

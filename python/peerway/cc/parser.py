@@ -130,6 +130,13 @@ class Parser:
         self.expect(")", "behind the name of an array")
         return names
 
+    def at_least(self, least: int, what: str) -> Expr:
+        """An expression whose value, if it is known, is not less."""
+        found = self.expr(what)
+        if found.value is not None and found.value < least:
+            raise Refused(found.place, f"{what} must be at least {least}")
+        return found
+
     def expr(self, what: str, stops: Sequence[str] = (",", ")", "]", ":")) -> Expr:
         """An expression: all tokens to one of `stops` that is in no bracket of the expression."""
         closing: list[str] = []

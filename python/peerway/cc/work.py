@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peerway.cc import directives as d
-from peerway.cc import loop_reductions, nest, phrases, widening
+from peerway.cc import loop_reductions, nest, phrases, shared, widening
 from peerway.cc.diagnostics import Refused
 from peerway.cc.edits import Edits
 from peerway.cc.generated import reference, referred, where
@@ -76,6 +76,7 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
             raise Refused(subscript.place, "a range in the on clause of a loop is not supported yet")
         named = [name for name in indices if name in subscript.index.names()]
         if not named:
+            _check_place(unit, stack, subscript.index)
             conditions.append(_one_place(found, dimension, subscript.index, made.on.square))
             continue
         if len(named) > 1 or named[0] in used:
@@ -114,6 +115,21 @@ def _indices(unit: Unit, stack: Stack, made: d.Loop) -> list[str]:
         if subscript.index is not None:
             names |= subscript.index.names()
     return [name for name in sorted(names) if nest.with_index(unit, stack.statement, name)]
+
+
+def _check_place(unit: Unit, stack: Stack, index: phrases.Expr) -> None:
+    """Raises Refused if a subscript without an index of the loop names what there is not, or what moves."""
+    statement = stack.statement
+    function = unit.syntax.function_at(unit.file, statement.start)
+    assert function is not None
+    for name in sorted(index.names() - set(unit.syntax.constants)):
+        if unit.syntax.variable(name, unit.file, statement.start) is None:
+            raise Refused(index.place, f"there is no loop over '{name}' behind this directive")
+        changes = [use.range.start for use in function.uses if use.written and use.variable.name == name]
+        if any(statement.start <= change < statement.end for change in changes):
+            for loop in unit.syntax.loops_in(unit.file, statement):
+                nest.read(unit, loop)  # its own error, if the header is what hides that this is its index
+            raise Refused(index.place, f"'{name}' is changed in the loop, but no loop has it as its index")
 
 
 def _offset(expr: phrases.Expr, index: str) -> str:
@@ -173,6 +189,8 @@ def _localise(
         raise Refused(
             made.place, f"there is no loop over '{index}' behind this directive", (place, "this follows")
         )
+    for one in loops:
+        shared.check(unit, one)
     if isinstance(found, TemplateOf) and found.kind_of(dimension) == "cyclic":
         for one in loops:
             unit.localised[one.statement.start] = "cyclic"

@@ -24,8 +24,8 @@ def width(parser: Parser, full: bool = False) -> phrases.Width:
             raise parser.unexpected("periodic")
         parser.expect("/", "behind periodic")
         periodic = True
-    lower = parser.expr("a width")
-    upper = parser.expr("the width of the upper side") if parser.accept(":") else lower
+    lower = parser.at_least(0, "a width")
+    upper = parser.at_least(0, "the width of the upper side") if parser.accept(":") else lower
     return phrases.Width(place, lower, upper, periodic=periodic)
 
 

@@ -35,7 +35,7 @@ def _nodes(parser: Parser, base: d.Directive) -> d.Directive:
 
 
 def _size(parser: Parser) -> phrases.Expr | None:
-    return None if parser.accept("*") else parser.expr("a number of nodes or '*'")
+    return None if parser.accept("*") else parser.at_least(1, "a number of nodes")
 
 
 def _template(parser: Parser, base: d.Directive) -> d.Directive:
@@ -116,9 +116,10 @@ def _format(parser: Parser) -> phrases.Format:
         if kind == "gblock" and parser.accept("*"):
             parser.expect(")", "behind gblock(*")
             return phrases.Format(kind, place, later=True)
-        argument = parser.expr(
-            "the width of a block" if kind != "gblock" else "the name of an array of sizes"
-        )
+        if kind == "gblock":
+            argument = parser.expr("the name of an array of sizes")
+        else:
+            argument = parser.at_least(1, "the width of a block")
         parser.expect(")", f"behind the argument of {kind}")
     if kind == "gblock" and argument is None:
         raise Refused(place, "gblock needs the array of its sizes, as in gblock(sizes)")

@@ -163,7 +163,7 @@ TEST(Pieces, WidthsThatDoNotFitAreRefused) {
   };
   EXPECT_EQ(refusal({{{1, 1, 1}, {0, 0, 1}}}), "");
   EXPECT_EQ(refusal({{{1, 2, 0}, {0, 0, 0}}}),
-            "reflect of dimension 1 of a with a width of 1:2, but its shadow is 1:1; widen the shadow");
+            "reflect of dimension 0 of a with a width of 1:2, but its shadow is 1:1; widen the shadow");
   const Plane bare({PWX_BLOCK, 8, 2, {}, 0, 0, 0}, {PWX_BLOCK, 8, 2, {}, 0, 0, 0});
   EXPECT_THROW(check_widths(bare.a, whole_shadow(bare.a)), Failure);
 }
