@@ -4,7 +4,10 @@ where they are small, as they should be.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -18,10 +21,31 @@ def read(path: Path, most: int) -> bytes:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write the text beside the file and rename it over it. Raises OSError."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    """Write the text as a whole. Raises OSError."""
+    with draft(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def draft(path: Path) -> Iterator[Path]:
+    """Give a name beside `path` that becomes it at the end, if anything was written there. A link stays one,
+    and what is no file, as /dev/null or a pipe, is written itself. Raises OSError.
+    """
+    for wrong, number in ((path.is_dir(), errno.EISDIR), (not path.parent.is_dir(), errno.ENOENT)):
+        if wrong:
+            raise OSError(number, os.strerror(number), str(path))
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    target = path.resolve()
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+        yield beside
+        if beside.exists():
+            beside.replace(target)
+    except OSError as error:
+        if error.filename == str(beside):
+            error.filename = str(path)
+        raise
     finally:
-        draft.unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)

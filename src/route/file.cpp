@@ -68,11 +68,16 @@ void write_file(const std::string& file, std::string_view text) {
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (error) cannot_write(file, format("the folder {} cannot be made", folder.string()), error.value());
 
-  std::string temporary = file + ".XXXXXX";
+  const std::filesystem::path target = std::filesystem::weakly_canonical(file, error);  // a link stays one
+  if (error) cannot_write(file, "its folder cannot be found", error.value());
+  if (std::filesystem::exists(target, error) && !std::filesystem::is_regular_file(target, error))
+    throw Error(PW_SYSTEM, format("peerway: cannot write {}: it is not an ordinary file; name another", file));
+
+  std::string temporary = target.string() + ".XXXXXX";
   const Descriptor out(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!out) cannot_write(file, "no new file can be made there", errno);
   const bool written = ::fchmod(out.get(), 0644) == 0 && write_all(out.get(), text) &&
-                       ::fsync(out.get()) == 0 && ::rename(temporary.c_str(), file.c_str()) == 0;
+                       ::fsync(out.get()) == 0 && ::rename(temporary.c_str(), target.c_str()) == 0;
   if (written) return;
   const int cause = errno;
   ::unlink(temporary.c_str());

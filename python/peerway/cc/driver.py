@@ -6,16 +6,15 @@ Nothing is written where the user asked before all is right: outputs are made be
 from __future__ import annotations
 
 import contextlib
-import errno
 import importlib.util
 import os
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
+from peerway import whole_file
 from peerway.cc.command_line import Command
 from peerway.cc.diagnostics import Diagnostics
 from peerway.cc.paths import Paths
@@ -115,8 +114,8 @@ def _emit(command: Command, translated: dict[str, Translated]) -> int:
         return 0
     assert command.emit is not None
     try:
-        with _made_whole(command.emit) as file:
-            Path(file).write_bytes(text.encode("latin-1"))
+        with whole_file.draft(Path(command.emit)) as file:
+            file.write_bytes(text.encode("latin-1"))
     except OSError as error:
         sys.stderr.write(f"peerway: cannot write {command.emit}: {error.strerror}\n")
         return 1
@@ -136,36 +135,20 @@ def _build(command: Command, translated: dict[str, Translated], folder: Path) ->
         ]  # fmt: skip
         if command.stage:
             output = command.output or Path(source).with_suffix(".o" if command.stage == "-c" else ".s").name
-            with _made_whole(output) as made:
+            with whole_file.draft(Path(output)) as made:
                 status = subprocess.call([*compile_one, command.stage, str(generated), "-o", made])
         else:
-            made = str(folder / f"{number}" / "unit.o")
+            made = folder / f"{number}" / "unit.o"
             status = subprocess.call([*compile_one, "-c", str(generated), "-o", made])
         if status:
             return status
-        objects.append(made)
+        objects.append(str(made))
     if command.stage:
         return 0
     library = prefix() / "lib"
     first = ["-lgomp"] if command.openacc and "-fopenacc" in command.parallel else []  # before our acc_…
-    with _made_whole(command.output or "a.out") as made:
+    with whole_file.draft(Path(command.output or "a.out")) as made:
         return subprocess.call([
             *command.compiler, *command.parallel, *objects, *command.others, *command.linking(),
             f"-L{library}", f"-Wl,-rpath,{library}", *first, "-lpeerway_xacc", "-lpeerway", "-o", made,
         ])  # fmt: skip
-
-
-@contextlib.contextmanager
-def _made_whole(output: str) -> Iterator[str]:
-    """A name beside `output` that becomes it when the work is done, unless nothing was written."""
-    path = Path(output)
-    if path.is_dir() or not path.parent.is_dir():
-        number = errno.EISDIR if path.is_dir() else errno.ENOENT
-        raise OSError(number, os.strerror(number), output)
-    beside = path.with_name(f".{path.name}.peerway-{os.getpid()}")
-    try:
-        yield str(beside)
-        if beside.exists():
-            beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

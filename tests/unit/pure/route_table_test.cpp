@@ -228,6 +228,26 @@ TEST(RouteTable, SaveAndLoad) {
   size_t files = 0;
   for (const auto& entry : fs::directory_iterator(fs::path(file).parent_path())) files += entry.exists();
   EXPECT_EQ(files, 1u) << "no temporary file is left behind";
+
+  const std::string link = folder.file("link.json");
+  fs::create_symlink(file, link);
+  save_table(printed_table(), link);
+  EXPECT_TRUE(fs::is_symlink(link));
+  expect_same(load_table(file), printed_table());
+}
+
+TEST(RouteTable, WhatIsNoFileIsNotReplacedByOne) {
+  const Folder folder;
+  const std::string fifo = folder.file("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  try {
+    save_table(printed_table(), fifo);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), PW_SYSTEM);
+    EXPECT_EQ(error.what(), "peerway: cannot write " + fifo + ": it is not an ordinary file; name another");
+  }
+  EXPECT_TRUE(fs::is_fifo(fifo));
 }
 
 TEST(RouteTable, WhereItCannotBeWritten) {
