@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from peerway.jobs.scripts import Scripts
 from peerway.jobs.slurm_json import SlurmFailed, asked
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.pending import HOLD, due
+from peerway.jobs.store.verdicts import verdict_of
 
 NODES = [{"name": "n1", "state": "mixed", "cpus": 64, "alloc_cpus": 8, "features": ["milan", "ib"]}]
 
@@ -202,6 +204,48 @@ def test_a_script_that_could_not_be_had_is_asked_for_again_and_not_for_ever(
     assert (asked_for.count("7"), asked_for.count("8")) == (3, 3)  # one that salloc began has no script
 
 
+# -- one number for several jobs, several numbers for one run
+
+
+def test_a_number_that_slurm_gives_again_is_another_job(store: JobStore, tmp_path: Path) -> None:
+    """As after `slurmctld -c`, a lost state, or MaxJobId jobs."""
+    old = job(7, "CANCELLED", submit_time=995, start_time=1000, end_time=1200, name="old")
+    sync.take(store, [old], NODES, 1210)
+    store.write("UPDATE jobs SET script = '#!/bin/old', verdict = 'inefficient', judged = 1300")
+    store.write("INSERT INTO verdicts VALUES ('7', 0, 'abc', 1300, '{}')")
+    held(store, 7, 5000.4, None)  # an agent may be the first to tell
+    for state, more in (("PENDING", {"start_time": 0}), ("RUNNING", {}), ("COMPLETED", {"end_time": 5100})):
+        told = job(7, state, **{"submit_time": 4990, "start_time": 5000, "name": "new", **more})
+        sync.take(store, [told], NODES, 5110)
+    (run, older) = (store.run("7"), store.run("7", -1))
+    assert run is not None
+    assert older is not None
+    assert (run.restart, run.name, run.state, run.started) == (0, "new", "COMPLETED", 5000)
+    assert (run.script, run.verdict, verdict_of(store, run)) == ("", "waiting", None)
+    assert (older.name, older.state, older.started, older.ended) == ("old", "CANCELLED", 1000, 1200)
+    assert (older.script, older.verdict, older.judged) == ("#!/bin/old", "inefficient", 1300)
+    assert verdict_of(store, older) is not None
+    assert store.restarts("7") == [-1, 0]
+    store.update([dataclasses.replace(older, restart=0)])  # what sacct was asked for before and says late
+    assert store.run("7") == run
+    again = job(7, submit_time=8000, start_time=8000, name="third")
+    sync.take(store, [again], NODES, 8010)
+    assert [found.name for each in (-2, -1, 0) if (found := store.run("7", each))] == ["new", "old", "third"]
+
+
+def test_a_run_that_an_agent_counted_otherwise_than_slurm_is_one(store: JobStore) -> None:
+    held(store, 7, 1001.5, None)  # which of its job's runs it is no one has said yet
+    assert store.restarts("7") == [0]
+    sync.take(store, [job(7, restart=2)], NODES, 1100)
+    assert store.restarts("7") == [2]
+    held(store, 7, 1001.5, 1400, 2)
+    sync.take(store, [job(7, "COMPLETED", restart=2, end_time=1400)], NODES, 1410)
+    assert store.restarts("7") == [2]
+    held(store, 7, 1402, None, 3)  # begun anew, and Slurm tells of the run before for the last time
+    sync.take(store, [job(7, "COMPLETED", restart=2, end_time=1400)], NODES, 1420)
+    assert store.restarts("7") == [2, 3]
+
+
 # -- what sacct knows of what squeue has forgotten
 
 
@@ -278,24 +322,44 @@ def test_runs_of_a_requeued_job_have_ends_of_their_own(
     assert state_of(store, 7, 1) == ("CANCELLED", 1301)
 
 
+def test_a_run_that_ended_within_the_second_of_its_start_has_its_end(
+    store: JobStore, sacct: Callable[..., list[str]]
+) -> None:
+    """Slurm tells whole seconds, agents when they saw it."""
+    held(store, 7, 1000.63, 1000.84)
+    sacct(entry(7, 1000, 1000, "CANCELLED"))
+    sync.take(store, [], NODES, 5000, accounts=Accounts())
+    assert state_of(store, 7) == ("CANCELLED", 1000)
+
+
+def test_a_run_has_no_end_from_the_accounts_of_the_one_before(
+    store: JobStore, sacct: Callable[..., list[str]]
+) -> None:
+    held(store, 7, 1000.2, 1040.9)
+    held(store, 7, 1041.1, 1050, 2)
+    for latest in ([], [entry(7, 1041, 0, "RUNNING")]):  # the accounts lag
+        sacct(entry(7, 1000, 1040, "NODE_FAIL"), *latest)
+        sync.take(store, [], NODES, 5000, accounts=Accounts())
+        assert state_of(store, 7, 0) == ("NODE_FAIL", 1040)
+        assert state_of(store, 7, 1) == ("ENDED", 1050)
+
+
 def test_accounts_that_lag_are_asked_again_and_those_that_are_none_are_not_missed(
     store: JobStore, sacct: Callable[..., list[str]]
 ) -> None:
     accounts = Accounts()
     sacct()
     held(store, 7, 1000, 1500)
-    for now in (2000, 2030, 2059):
+    for now in (2000, 2001, 2003, 2012, 2014):
         sync.take(store, [], NODES, now, accounts=accounts)
-    assert sacct() == ["7"]
-    sync.take(store, [], NODES, 2061, accounts=accounts)
-    assert sacct(fails="sacct: error: Slurm accounting storage is disabled") == ["7", "7"]
-    sync.take(store, [], NODES, 2400, accounts=accounts)
+    assert sacct(fails="sacct: error: Slurm accounting storage is disabled") == ["7"] * 3
+    sync.take(store, [], NODES, 2080, accounts=accounts)
     assert (state_of(store, 7), accounts.refused) == (("ENDED", 1500), "")
     sacct(fails="sacct: error: slurmdbd: Connection refused")
-    sync.take(store, [], NODES, 5000, accounts=accounts)
+    sync.take(store, [], NODES, 2400, accounts=accounts)
     assert "Connection refused" in accounts.refused
     sacct(entry(7, 1000, 1490))
-    sync.take(store, [], NODES, 20_000, accounts=accounts)
+    sync.take(store, [], NODES, 5000, accounts=accounts)
     assert (state_of(store, 7), accounts.refused) == (("COMPLETED", 1490), "")
     sync.take(store, [], NODES, 90_000, accounts=accounts)
-    assert len(sacct()) == 5
+    assert len(sacct()) == 6

@@ -16,10 +16,11 @@ from peerway.jobs.slurm_json import SlurmFailed, asked, exit_of, number, text_of
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import FINISHED, Run, of_row
 
-_AGAIN_S = (60, 300, 1800, 7200)  # from one question about a run to the next; then it is given up
+_AGAIN_S = (2, 10, 60, 300, 1800, 7200)  # from one question about a run to the next; then it is given up
 _OLDEST_S = 14 * 86_400
 _MOST = 200  # runs in one question
 _SLACK_S = 30.0  # by which Slurm's start of a job and the node's may differ
+_LATE_S = 3.0  # by which an agent may tell a start later than Slurm the end: clocks differ, seconds are whole
 _DISABLED = "accounting storage is disabled"  # by choice, and no failure
 
 Entry = dict[str, Any]
@@ -55,7 +56,7 @@ class Accounts:
         for entry in entries:
             if isinstance(entry, dict) and (found := number(entry.get("job_id"))):
                 of_job[str(int(found))].append(entry)
-        return [mended for run in due if (mended := ended_by(run, of_job[run.job]))]
+        return [mended for run in due if (mended := ended_by(run, of_job[run.job], store.starts(run.job)))]
 
     def _is_due(self, run: Run, now: float) -> bool:
         return self._asked.get((run.job, run.restart), (0, 0.0))[1] <= now
@@ -70,17 +71,23 @@ def _candidates(store: JobStore, now: float) -> list[Run]:
     return [of_row(row) for row in rows]
 
 
-def ended_by(run: Run, entries: Sequence[Entry]) -> Run | None:
+def ended_by(run: Run, entries: Sequence[Entry], starts: Sequence[float]) -> Run | None:
     """The run with the end that the accounts of its job tell; None where they do not. A job that was requeued
-    has an entry for each run, and they are told apart by time.
+    has an entry for each run, and some may be yet to come: an entry is of the run that began nearest, and
+    `starts` has those of all.
     """
+    if run.started is None:
+        return None
     found: list[tuple[float, Entry]] = []
     for entry in entries:
         start, end = _at(entry, "start"), _at(entry, "end")
-        if start is None or end is None or run.started is None or _state(entry) not in FINISHED:
+        if start is None or end is None or _state(entry) not in FINISHED:
             continue
-        if start - _SLACK_S <= run.started <= end:
-            found.append((abs(start - run.started), entry))
+        away = abs(start - run.started)
+        if away > min(abs(start - each) for each in starts):
+            continue
+        if start - _SLACK_S <= run.started <= end + _LATE_S:
+            found.append((away, entry))
     if not found:
         return None
     _, entry = min(found, key=lambda each: each[0])

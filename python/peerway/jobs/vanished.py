@@ -20,7 +20,7 @@ def close(store: JobStore, told: set[tuple[str, int]], now: float) -> None:
         ended = _end(store, job, restart, now)
         if ended is None:
             continue
-        newer = max(store.restarts(job)) > restart or any(each == job for each, _ in told)
+        newer = restart >= 0 and (max(store.restarts(job)) > restart or any(each == job for each, _ in told))
         store.write(
             f"UPDATE jobs SET state = ?, ended = max(?, started), judged = {ANEW} "
             "WHERE job = ? AND restart = ? AND ended IS NULL",
@@ -30,7 +30,7 @@ def close(store: JobStore, told: set[tuple[str, int]], now: float) -> None:
         if restart:  # of the runs before, its agents may have told the end, but not why
             store.write(
                 f"UPDATE jobs SET state = 'REQUEUED', judged = {ANEW} "
-                "WHERE job = ? AND restart < ? AND state = 'ENDED'",
+                "WHERE job = ? AND restart BETWEEN 0 AND ? - 1 AND state = 'ENDED'",
                 (job, restart),
             )
 

@@ -15,7 +15,7 @@ from peerway.terminal import say
 
 @click.command()
 @click.argument("job", metavar="JOBID")
-@click.option("--restart", type=click.IntRange(0), help="Which run of a requeued job  [default: the last]")
+@click.option("--restart", type=int, help="Which run of a requeued job  [default: the last]")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with the evidence.")
 @click.option("--language", type=click.Choice(["en", "ru"]), default="en", show_default=True)
 @source_options

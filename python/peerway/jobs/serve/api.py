@@ -128,7 +128,7 @@ def router(state: State) -> APIRouter:
 
     @api.get("/jobs/{job}", tags=["jobs"], response_model=answers.JobTold, responses=answers.errors(404))
     def one(
-        request: Request, job: JobId, restart: Annotated[int | None, Query(ge=0, le=1 << 31)] = None
+        request: Request, job: JobId, restart: Annotated[int | None, Query(ge=-(1 << 31), le=1 << 31)] = None
     ) -> Any:
         """A job with its verdict and the evidence for it; its script for its owner and administrators."""
         viewer = access.person(request)
@@ -140,7 +140,7 @@ def router(state: State) -> APIRouter:
         "/jobs/{job}/series", tags=["jobs"], response_model=answers.Graphs, responses=answers.errors(404)
     )
     def series(
-        request: Request, job: JobId, restart: Annotated[int | None, Query(ge=0, le=1 << 31)] = None
+        request: Request, job: JobId, restart: Annotated[int | None, Query(ge=-(1 << 31), le=1 << 31)] = None
     ) -> Response:
         """What its graphs draw."""
         run = run_for(access.person(request), job, restart)

@@ -83,7 +83,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
             verdict=verdict_of(monitor.jobs, run),
             script=printable(run.script, lines=True) if viewer.may_read_script(run) else "",
             plot_titles=titles,
-            restarts=monitor.jobs.restarts(run.job),
+            restarts=[each for each in monitor.jobs.restarts(run.job) if min(each, run.restart) >= 0],
         )
 
     @html.get("/cluster")

@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 from peerway.jobs.store.filing import SLACK_MS, file_batch
+from peerway.jobs.store.numbers import make_room
 from peerway.jobs.store.pending import judge_again
 from peerway.jobs.store.ranges import Ranges, add, has
 from peerway.jobs.store.runs import Run, of_row, put_run
@@ -106,7 +107,8 @@ class JobStore:
         """What Slurm says of runs: all of it is taken. A run whose state or end is new is judged anew."""
         with self.lock, transaction(self.writer) as base:
             for run in runs:
-                put_run(base, run)
+                if make_room(base, run):
+                    put_run(base, run)
 
     # -- clocks
 
@@ -138,9 +140,18 @@ class JobStore:
         return of_row(row) if row else None
 
     def restarts(self, job: str) -> list[int]:
-        """The numbers of the runs of a job."""
+        """The numbers of the runs of a job; below 0 are those of older jobs with its number (numbers.py)."""
         rows = self.reader.execute("SELECT restart FROM jobs WHERE job = ? ORDER BY restart", (job,))
         return [row[0] for row in rows]
+
+    def starts(self, job: str) -> list[float]:
+        """When the runs of a job began, also those of older jobs with its number."""
+        return [
+            row[0]
+            for row in self.reader.execute(
+                "SELECT started FROM jobs WHERE job = ? AND started IS NOT NULL", (job,)
+            )
+        ]
 
     def intervals(self, run: Run) -> list[sqlite3.Row]:
         """The intervals of a run, allocations and steps, clipped to its time: columns node, step, slot,

@@ -32,7 +32,7 @@ class Run:
     """What is known of one run. Times are seconds since 1970, `memory` bytes over all its nodes."""
 
     job: str
-    restart: int = 0
+    restart: int = 0  # below 0: of an older job that had the same number
     user: str = ""
     account: str = ""
     name: str = ""

@@ -1,0 +1,54 @@
+"""Numbers that do not tell jobs and runs apart. Slurm gives a job's number again when it was set up anew,
+lost its state, or has counted to MaxJobId. And an agent may count the runs of a job otherwise than Slurm, as
+it has not seen all of them. Times tell what belongs together.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from peerway.jobs.store.runs import Run
+
+_CLOCKS_S = 2.0  # by which a node's clock and Slurm's may differ: clock.AGREES_MS
+_WHOLE_S = 1.0  # Slurm tells whole seconds
+
+
+def make_room(base: sqlite3.Connection, run: Run) -> bool:
+    """Prepare the place of a run as Slurm tells of it; False if the place is that of a younger job by now.
+
+    Runs of an older job that had this number get restarts below 0, and with them their verdicts. A run that
+    was made of agents' intervals, and is the one that Slurm tells of, gives way to it.
+    """
+    rows = base.execute(
+        "SELECT restart, submitted, started, reason FROM jobs WHERE job = ? AND restart >= 0",
+        (run.job,),
+    ).fetchall()
+    for row in rows:
+        if row["restart"] == run.restart and _before(run.started, row["submitted"]):
+            return False
+        if row["restart"] >= run.restart and _before(row["started"], run.submitted):
+            _set_aside(base, run.job, row["restart"])
+        elif row["restart"] != run.restart and row["reason"] == "agent" and _within(row["started"], run):
+            for table in ("jobs", "verdicts"):
+                base.execute(f"DELETE FROM {table} WHERE job = ? AND restart = ?", (run.job, row["restart"]))
+    return True
+
+
+def _before(started: float | None, submitted: float | None) -> bool:
+    """Whether a run began before a job was submitted, and so is none of it."""
+    return started is not None and submitted is not None and started + _CLOCKS_S < submitted
+
+
+def _within(started: float | None, run: Run) -> bool:
+    if started is None or run.started is None or started < run.started - _CLOCKS_S:
+        return False
+    return run.ended is None or started < run.ended + _WHOLE_S
+
+
+def _set_aside(base: sqlite3.Connection, job: str, restart: int) -> None:
+    lowest = base.execute("SELECT min(restart) FROM jobs WHERE job = ?", (job,)).fetchone()[0]
+    for table in ("jobs", "verdicts"):
+        base.execute(
+            f"UPDATE {table} SET restart = ? WHERE job = ? AND restart = ?",
+            (min(lowest, 0) - 1, job, restart),
+        )
