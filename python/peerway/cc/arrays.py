@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from peerway.cc import fixing
 from peerway.cc.diagnostics import Place, Refused, counted
-from peerway.cc.generated import at, quoted
+from peerway.cc.generated import at
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.sections import statement_behind
 from peerway.cc.shapes import access, check_extents, description, element, shape
 from peerway.cc.source import Function, Use, Variable
 from peerway.cc.subscripts import cyclic_subscripts, in_macro
+from peerway.cc.tokens import quoted
 from peerway.cc.unit import Unit
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from peerway.cc import directives as d
 from peerway.cc import phrases
 from peerway.cc.diagnostics import Refused
-from peerway.cc.generated import quoted, reference, where
+from peerway.cc.generated import reference, where
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.paths import Transfer
 from peerway.cc.source import Variable
+from peerway.cc.tokens import quoted
 from peerway.cc.types import OPERATORS, run_time_type
 from peerway.cc.unit import Unit
 from peerway.cc.work import text_of

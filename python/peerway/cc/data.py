@@ -8,7 +8,8 @@ from __future__ import annotations
 from peerway.cc import directives as d
 from peerway.cc import memory
 from peerway.cc.diagnostics import Refused
-from peerway.cc.generated import quoted, where
+from peerway.cc.generated import where
+from peerway.cc.tokens import quoted
 from peerway.cc.unit import Stack, Unit
 
 _COPIES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peerway.cc.tokens import Text
+from peerway.cc.tokens import Text, quoted
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Edits:
         if newlines == len(lines) - 1:
             self.replace(start, end, body)
         else:
-            self.replace(start, end, f'{body}\n#line {first + newlines + 1} "{_quoted(source.file)}"')
+            self.replace(start, end, f"{body}\n#line {first + newlines + 1} {quoted(source.file)}")
 
     def text(self) -> str:
         """The changed text."""
@@ -72,7 +72,3 @@ class Edits:
             at = edit.end
         out.append(self._source.text[at:end])
         return "".join(out)
-
-
-def _quoted(file: str) -> str:
-    return file.replace("\\", "\\\\").replace('"', '\\"')

@@ -8,6 +8,7 @@ from peerway.cc import directives as d
 from peerway.cc import phrases
 from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.mapping import Declared, NodeArray, TemplateOf
+from peerway.cc.tokens import quoted
 
 if TYPE_CHECKING:
     from peerway.cc.unit import Unit
@@ -16,11 +17,6 @@ if TYPE_CHECKING:
 def numbers(texts: list[str], kind: str = "long") -> str:
     """An unnamed array of these expressions."""
     return f"(const {kind}[]){{{', '.join(texts)}}}"
-
-
-def quoted(text: str) -> str:
-    """A string literal of C."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def where(made: d.Directive) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from peerway.cc import directives as d
 from peerway.cc.communicate import through_host
 from peerway.cc.diagnostics import Refused, counted
-from peerway.cc.generated import quoted, where
+from peerway.cc.generated import where
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.paths import Transfer
 from peerway.cc.sections import (
@@ -21,7 +21,7 @@ from peerway.cc.sections import (
 )
 from peerway.cc.shapes import access, element
 from peerway.cc.source import Variable
-from peerway.cc.tokens import Span
+from peerway.cc.tokens import Span, quoted
 from peerway.cc.unit import Unit
 
 _MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}

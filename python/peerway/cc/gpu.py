@@ -7,9 +7,10 @@ from peerway.cc import directives as d
 from peerway.cc.clauses import default
 from peerway.cc.device_code import Unsupported
 from peerway.cc.diagnostics import Refused
-from peerway.cc.generated import quoted, where
+from peerway.cc.generated import where
 from peerway.cc.nest import For
 from peerway.cc.source import Range, Variable, used_in
+from peerway.cc.tokens import quoted
 from peerway.cc.types import OPERATORS, run_time_type
 from peerway.cc.unit import Stack, Unit
 

@@ -8,11 +8,11 @@ from peerway.cc import atomic, nest, vector
 from peerway.cc import directives as d
 from peerway.cc.device_code import around, blank_directives, expands_to_variables, in_device_code
 from peerway.cc.edits import Edits
-from peerway.cc.generated import quoted
 from peerway.cc.kernel_arguments import Argument, Clauses, arguments_of, declared
 from peerway.cc.nest import For
 from peerway.cc.source import Range, Variable, used_in
 from peerway.cc.subscripts import cyclic_subscripts
+from peerway.cc.tokens import quoted
 from peerway.cc.types import c_type
 from peerway.cc.unit import Stack, Unit
 from peerway.cc.work import ENDS, bound, cycle, unbounded

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from peerway.cc import directives as d
 from peerway.cc import memory, phrases
 from peerway.cc.device_code import Unsupported
-from peerway.cc.generated import quoted
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.source import Function, Range, Use, Variable, used_in
+from peerway.cc.tokens import quoted
 from peerway.cc.unit import Stack, Unit
 
 

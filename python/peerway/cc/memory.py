@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from peerway.cc import directives as d
 from peerway.cc import phrases
 from peerway.cc.diagnostics import Refused, counted
-from peerway.cc.generated import quoted, where
+from peerway.cc.generated import where
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.source import Variable
+from peerway.cc.tokens import quoted
 from peerway.cc.unit import Unit
 
 

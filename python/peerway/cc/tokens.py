@@ -18,6 +18,11 @@ _TOKEN = re.compile(
 )
 
 
+def quoted(text: str) -> str:
+    """A string literal of C."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
 @dataclass(frozen=True)
 class Token:
     """One token of C; `kind` is name, number, text or mark."""

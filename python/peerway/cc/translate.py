@@ -25,11 +25,11 @@ from peerway.cc import (
 )
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Diagnostics, Refused
-from peerway.cc.generated import quoted
 from peerway.cc.paths import Communication
 from peerway.cc.preprocess import Texts, active
 from peerway.cc.sections import hidden
 from peerway.cc.syntax import Syntax
+from peerway.cc.tokens import quoted
 from peerway.cc.unit import Stack, Unit
 
 _MAPPING: dict[type, Callable[[Unit, Any], None]] = {

@@ -10,13 +10,12 @@ from peerway.cc import acc, phrases, xmp
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Diagnostics, Place, Refused
 from peerway.cc.edits import Edits
-from peerway.cc.generated import quoted
 from peerway.cc.mapping import Declared, DistributedArray, Scopes, TemplateOf
 from peerway.cc.paths import Communication, Transfer
 from peerway.cc.preprocess import Pragma, Texts
 from peerway.cc.source import Function, Range, Statement, Variable
 from peerway.cc.syntax import Syntax
-from peerway.cc.tokens import scan
+from peerway.cc.tokens import quoted, scan
 
 _Kind = TypeVar("_Kind", bound=Declared)
 
