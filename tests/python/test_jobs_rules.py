@@ -120,6 +120,11 @@ CASES: list[tuple[str, Job, Job]] = [
         good(39, figures={"core_iowait_seconds_total": 0.5}),
         good(40, figures={"core_iowait_seconds_total": 0.1}),
     ),
+    (  # what waits for a network file system counts as no core's I/O wait
+        "io-wait",
+        good(57, figures={"step_blocked_processes": 3}),
+        good(58, figures={"step_blocked_processes": 1}),
+    ),
     (
         "metadata-storm",
         good(41, figures={"filesystem_metadata_operations_total": 9000.0}),
