@@ -14,13 +14,19 @@ from peerway.bench.plan import Plan, Setting, make_cases, pairs_for
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("8", [8]), ("8:64", [8, 16, 32, 64]), ("4K,8,1M", [8, 4096, 1 << 20]), ("1k:4KiB", [1024, 2048, 4096])],
+    [
+        ("8", [8]),
+        ("8:64", [8, 16, 32, 64]),
+        ("4K,8,1M", [8, 4096, 1 << 20]),
+        ("1k:4KiB", [1024, 2048, 4096]),
+        ("8T", [8 << 40]),
+    ],
 )
 def test_sizes_are_read(text: str, expected: list[int]) -> None:
     assert shapes.parse_sizes(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "0", "-8", "8:", "64:8", "eight", "8T", "1.5K"])
+@pytest.mark.parametrize("text", ["", "0", "-8", "8:", "64:8", "eight", "8P", "1.5K"])
 def test_bad_sizes_are_refused_by_name(text: str) -> None:
     with pytest.raises(ValueError, match="size"):
         shapes.parse_sizes(text)

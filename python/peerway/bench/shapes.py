@@ -10,7 +10,7 @@ from peerway.cube import compute_shape, cube_face, cube_shape
 
 DOUBLE = 8
 ASYNC_BYTES = 128  # of a message between two computations
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ def around_computing(size: int) -> Shape:
 
 def parse_size(text: str) -> int:
     """Read "8", "64K", "1MiB": bytes, with the units of 1024. Raises ValueError."""
-    match = re.fullmatch(r"([1-9][0-9]{0,14})([KMG]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    match = re.fullmatch(r"([1-9][0-9]{0,14})([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     if not match:
-        raise ValueError(f"'{text}' is not a size; write bytes such as 8, 64K, 1M or 2G")
+        raise ValueError(f"'{text}' is not a size; write bytes such as 8, 64K, 1M or 2T")
     return int(match[1]) * _UNITS[match[2].upper()]
 
 
