@@ -153,7 +153,9 @@ class Site:
         for command in ("squeue -t all -o '%i %T %r %N'", "sinfo -N -o '%N %T %E'"):
             said.append(self.cluster.run("sh", "-c", command).stdout)
         logs = [*self.folder.glob("*.log"), *sorted((self.cluster.folder / "log").glob("slurm*.log"))]
-        return "\n".join(said + [f"{path.name}: {path.read_text(errors='replace')[-20000:]}" for path in logs])
+        return "\n".join(
+            said + [f"{path.name}: {path.read_text(errors='replace')[-20000:]}" for path in logs]
+        )
 
     # within
 
