@@ -3,7 +3,8 @@
     python scripts/test.py [--long]
 
 First the C++ unit tests under ASan+UBSan, with the fuzzers, which are of the same build, and beside them
-those with threads under TSan; then the Python tests, with the documentation, and the tests between processes.
+those with threads under TSan; then the Python tests, with the documentation, and beside them those on virtual
+clusters, which mostly wait; then the tests between processes.
 Not all side by side: ranks that poll miss their turns beside compilers. With --long,
 what takes long comes on top: each fuzzer for a minute, the unit tests as users get the code, and the whole
 matrices of the tests between processes. Logs, results and times are in out/test; the record of the last long
@@ -21,16 +22,19 @@ import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import checks
 from checks import OUT, Totals
 from steps import BUILD, CORES, ROOT, TIMES, end_all, main, say
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 # No optimisation: sanitized code is compiled for much longer than its tests run. And no extension module.
 SLIM = ["-DPEERWAY_PYTHON=OFF", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0 -g1"]
 FUZZ_RUNS = 5000  # of each fuzzer, the same ones each time: a few seconds
 FUZZ_SECONDS = 60  # of each fuzzer in a long run
-ALONE = "pytest.mark.alone"
 RECORD = ROOT / "results" / "tests" / "long.jsonl"
 
 
@@ -94,11 +98,16 @@ def cpp(totals: Totals, long: bool) -> None:
         thread_sanitizer(totals)
         plain(totals, long)
 
-    parts = [Totals(), Totals()]
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        both = [pool.submit(address_sanitizer, parts[0], long), pool.submit(others, parts[1])]
+    side_by_side(totals, lambda part: address_sanitizer(part, long), others)
+
+
+def side_by_side(totals: Totals, *bodies: Callable[[Totals], None]) -> None:
+    """Run both, or all, at once, each with counts of its own; the totals get them in the order given."""
+    parts = [Totals() for _ in bodies]
+    with ThreadPoolExecutor(max_workers=len(bodies)) as pool:
+        running = [pool.submit(body, part) for body, part in zip(bodies, parts, strict=True)]
         try:
-            for one in both:
+            for one in running:
                 one.result()
         except KeyboardInterrupt:
             end_all()
@@ -107,22 +116,30 @@ def cpp(totals: Totals, long: bool) -> None:
         totals.include(part)
 
 
+def marked(mark: str) -> list[object]:
+    """Give the options that run the tests between processes of one mark: no other file is imported."""
+    found = (ROOT / "tests" / "system").glob("test_*.py")
+    return [*sorted(path for path in found if f"pytest.mark.{mark}" in path.read_text()), "-m", mark]
+
+
 def programs(totals: Totals, long: bool) -> None:
     """Run what is Python, and whole programs."""
-    # Whole files, in the order that tests/conftest.py gives them: the long ones first.
-    by_file = ["--dist=loadfile", "--no-loadscope-reorder"]
-    # One file more than cores: ranks that sleep, launchers and browsers leave a third of the time.
-    side_by_side = ["-n", CORES + 1, *by_file]
-    # What is judged by its CPU time has a core; a cluster that sleeps between its rounds is no neighbour.
-    marked = sorted(
-        path for path in (ROOT / "tests" / "system").glob("test_*.py") if ALONE in path.read_text()
-    )
-    alone = [*marked, "-m", "alone", "-n", min(2, CORES), *by_file]
     whole = ["--long"] if long else []
     matrix = {"PEERWAY_MPI_MATRIX": "1"} if long else {}
-    checks.pytest(totals, "python", "tests/python", *whole, *side_by_side)
-    checks.pytest(totals, "system", "tests/system", *whole, "-m", "not alone", *side_by_side, **matrix)
-    checks.pytest(totals, "system-alone", *whole, *alone, **matrix)
+
+    def run(totals: Totals, name: str, workers: int, *options: object) -> None:
+        # Whole files, in the order that tests/conftest.py gives them: the long ones first.
+        by_file = ["-n", workers, "--dist=loadfile", "--no-loadscope-reorder"]
+        checks.pytest(totals, name, *options, *whole, *by_file, **matrix)
+
+    def others(totals: Totals) -> None:
+        # Clusters are the third to which a core is given while ranks, launchers and browsers sleep.
+        run(totals, "python", CORES, "tests/python")
+        run(totals, "system", CORES + 1, "tests/system", "-m", "not alone and not cluster")
+
+    side_by_side(totals, lambda part: run(part, "system-clusters", 2, *marked("cluster")), others)
+    # What is judged by its CPU time has a core.
+    run(totals, "system-alone", min(2, CORES), *marked("alone"))
 
 
 def record(command: str, totals: Totals, started: float) -> str:

@@ -24,6 +24,8 @@ from peerway.campaign.plan import Plan, Task
 from peerway.campaign.run import Left, Runner
 from peerway.rehearse.cluster import VirtualCluster, read, why_not
 
+pytestmark = pytest.mark.cluster
+
 
 class OnSlurm(Campaign):
     """A campaign by the fake commands."""

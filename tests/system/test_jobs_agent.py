@@ -22,6 +22,8 @@ MIB = 1 << 20
 BURN = "while True: pass"
 HOLD = "import time; data = b'x' * (300 << 20); time.sleep(300)"
 
+pytestmark = pytest.mark.cluster
+
 
 def python(program: str) -> str:
     return f'python3 -c "{program}"'

@@ -17,6 +17,8 @@ from peerway.rehearse.cluster import why_not
 LIMIT_S = 150  # a guard against hangs, no expectation
 DEMO = Path(__file__).with_name("jobs_demo.py")
 
+pytestmark = pytest.mark.cluster
+
 
 def test_the_demonstration_shows_its_page_and_ends() -> None:
     if why := why_not():

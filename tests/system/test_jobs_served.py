@@ -30,7 +30,7 @@ from peerway.rehearse.cluster.description import Partition
 
 MINUTE_S = 0.3
 
-pytestmark = pytest.mark.alone  # a minute in which agents get no CPU is a minute without data
+pytestmark = pytest.mark.cluster
 
 
 Jobs = dict[str, int]  # numbers by the names of jobs_kinds.py

@@ -27,6 +27,8 @@ from peerway.storage.states import STATES
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "rehearsal"
 LIMIT_S = 900  # a guard against hangs, no expectation
 
+pytestmark = pytest.mark.cluster
+
 
 class Rehearsed:
     """A copy that is up."""
