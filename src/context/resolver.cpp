@@ -109,6 +109,11 @@ bool Resolver::uses_mappings() {
   });
 }
 
+std::string_view Resolver::copying_path() const {
+  const auto found = std::ranges::find_if(paths_, [](const auto& path) { return path->copies(); });
+  return found == paths_.end() ? std::string_view() : (*found)->name();
+}
+
 Path& Resolver::far_raiser(const Remote& signal) const {
   for (const auto& path : paths_)
     if (path->stores(signal)) return *path;
@@ -205,13 +210,10 @@ route::Query Resolver::query_send(Region& local, Remote& remote, std::span<const
 const route::Router& Resolver::router_of_sends(route::Query& query) const {
   route::PairClass& pair = query.where.pair;
   if (automatic_->measured(Op::send, pair) || pair.remote) return *automatic_;
-  const std::string link = pair.link;
-  for (const char* other : {link.c_str(), "nvlink", ""}) {
-    pair.link = other;
-    if (defaults_->measured(Op::send, pair)) return *defaults_;
-  }
-  pair.link = link;
-  return *automatic_;
+  const auto nearest = defaults_->nearest_measured(Op::send, pair);
+  if (!nearest) return *automatic_;
+  pair = *nearest;
+  return *defaults_;
 }
 
 std::shared_ptr<const route::Route> Resolver::route_send(Region& local, Remote& remote,

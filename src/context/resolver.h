@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "route/router.h"
@@ -74,6 +75,9 @@ class Resolver {
 
   /// Whether the paths to be used include some over mapped memory.
   [[nodiscard]] bool uses_mappings();
+
+  /// The path whose transfers are copies by the CPU (Path::copies); empty where there is none.
+  [[nodiscard]] std::string_view copying_path() const;
 
   /// Whether the settings or the route table name a path of that transport.
   [[nodiscard]] bool names_path_of(size_t transport) const;

@@ -83,12 +83,12 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
   if (reinterpret_cast<uint64_t>(address) + bytes < bytes)
     throw Error(PW_OUT_OF_RANGE,
                 format("peerway: {} bytes at {} wrap around the address space", bytes, pointer));
+  std::shared_ptr<Region> old;  // let go of after the lock: the last to do so waits for the service thread
   std::lock_guard adding(adding_);
-  if (auto region = known(address, bytes)) {
-    if (region->current()) return region;
-    region
-        ->retire();  // the memory was freed and is something else now: who has the old key must not reach it
-  }
+  old = known(address, bytes);
+  if (old != nullptr && old->current()) return old;
+  // The memory was freed and is something else now: who has the old key must not reach it.
+  if (old != nullptr) old->retire();
   Allocation allocation;
   Device& device = owner_of(address, bytes, allocation);
   if (bytes > allocation.bytes - static_cast<uint64_t>(address - allocation.base))

@@ -1,13 +1,10 @@
-// The C functions of streams and plans: checks at the border, and nothing thrown past it.
-#include "base/clock.h"
+// The C functions of plans: checks at the border, and nothing thrown past it.
 #include "base/format.h"
 #include "base/status.h"
 #include "context/handle.h"
 #include "context/request.h"
 #include "plan/handle.h"
-#include "plan/in_kernel.h"
 #include "plan/plan_request.h"
-#include "team/wait.h"
 #include "trace/call.h"
 
 namespace {
@@ -15,20 +12,6 @@ namespace {
 using pw::Error;
 using pw::format;
 using pw::given;
-
-pw::Device& device_of(pw_context* context, pw_stream stream) {
-  return context->context->device_named(stream.device);
-}
-
-// The same, checked. Throws Error.
-pw::Device& owner_of(pw_context* context, pw_stream stream) {
-  pw::Device& device = device_of(context, stream);
-  std::string why_not;
-  if (!device.owns_stream(stream.queue, why_not))
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: this is not a stream of {}: {}", to_string(device.id()), why_not));
-  return device;
-}
 
 pw_status enqueue(pw_plan* plan, pw_stream stream, pw::PlanPart part) {
   const pw::DeviceId id = plan->plan->device().id();
@@ -41,30 +24,6 @@ pw_status enqueue(pw_plan* plan, pw_stream stream, pw::PlanPart part) {
   return plan->plan->enqueue(stream.queue, part);
 }
 
-// Who sleeps is woken by a call in the stream, which comes when all before it is done.
-pw_status wait_for_stream(pw::Context& context, pw::Device& device, void* stream, uint64_t deadline_ns) {
-  pw_status failed = PW_OK;
-  const auto notice = std::make_shared<pw::Notice>(context.waiting());
-  const auto ask = [&] {
-    void* user = pw::Notice::hand_out(notice);
-    if (device.call(stream, pw::Notice::give, user) == PW_OK) return pw::Wakes::always;
-    pw::Notice::take_back(user);
-    return pw::Wakes::perhaps;
-  };
-  const pw::Team& team = context.team();
-  const pw_status waited = context.progress().wait(
-      {team, team.rank(), deadline_ns, "a stream"}, nullptr,
-      [&] { return notice->given() || device.stream_idle(stream, failed); }, ask);
-  return waited != PW_OK ? waited : failed;
-}
-
-pw::Remote& signal_of(const pw_remote* remote) {
-  if (remote->remote->key.type != pw::KeyType::signal)
-    throw Error(PW_INVALID_ARGUMENT,
-                "peerway: kernels raise signals, and this is a region; import the key of a signal");
-  return *remote->remote;
-}
-
 void check_by(uint64_t by) {
   if (by == 0)
     throw Error(PW_INVALID_ARGUMENT, "peerway: a wait for growth by 0; a signal grows by at least 1");
@@ -73,35 +32,6 @@ void check_by(uint64_t by) {
 }  // namespace
 
 extern "C" {
-
-pw_status pw_stream_create(pw_context* context, pw_device device, pw_stream* stream) {
-  return pw::guard(__func__, given(context, stream), [&] {
-    pw::Device& found = context->open()->device_named(device);
-    *stream = {{found.id().kind, found.id().index}, found.make_stream()};
-    return PW_OK;
-  });
-}
-
-pw_status pw_stream_free(pw_context* context, pw_stream stream) {
-  return pw::guard(__func__, given(context), [&] {
-    device_of(context, stream).free_stream(stream.queue);
-    return PW_OK;
-  });
-}
-
-pw_status pw_stream_call(pw_context* context, pw_stream stream, void (*call)(void* user), void* user) {
-  return pw::guard(__func__, given(context, call), [&] {
-    pw::Device& device = owner_of(context, stream);
-    return device.call(stream.queue, call, user);
-  });
-}
-
-pw_status pw_stream_wait(pw_context* context, pw_stream stream, uint64_t timeout_ns) {
-  return pw::guard(__func__, given(context), [&] {
-    pw::Device& device = owner_of(context, stream);
-    return wait_for_stream(*context->context, device, stream.queue, pw::deadline_after(timeout_ns));
-  });
-}
 
 pw_status pw_plan_builder_create(pw_context* context, pw_device device, pw_plan_builder** builder) {
   return pw::guard(__func__, given(context, builder), [&] {
@@ -250,62 +180,6 @@ pw_status pw_plan_get_lane(pw_plan* plan, int sends, int rank, int tag, pw_lane_
 pw_status pw_plan_free(pw_plan* plan) {
   delete plan;
   return PW_OK;
-}
-
-pw_status pw_remote_get_handle(pw_remote* remote, pw_device device, pw_remote_handle* handle) {
-  return pw::guard(__func__, given(remote, handle), [&] {
-    *handle = pw::handle_of(pw::region_of(remote), remote->context->device_named(device));
-    return PW_OK;
-  });
-}
-
-pw_status pw_remote_get_raise_handle(pw_remote* signal, pw_device device, pw_raise_handle* handle) {
-  return pw::guard(__func__, given(signal, handle), [&] {
-    pw::Remote& raised = signal_of(signal);
-    pw::Device& on = signal->context->device_named(device);
-    auto raises = std::static_pointer_cast<pw::KernelRaises>(signal->in_kernels);
-    if (raises != nullptr && &raises->device() != &on)
-      return pw::fail(PW_INVALID_ARGUMENT,
-                      format("peerway: kernels of {} have the handle of this signal of rank {}; give it back "
-                             "with pw_remote_release_raise_handle before those of {} get one",
-                             to_string(raises->device().id()), raised.rank(), to_string(on.id())));
-    if (raises == nullptr) raises = std::make_shared<pw::KernelRaises>(*signal->context, raised, on);
-    signal->in_kernels = raises;
-    *handle = raises->handle();
-    return PW_OK;
-  });
-}
-
-pw_status pw_remote_release_raise_handle(pw_remote* signal) {
-  return pw::guard(__func__, given(signal), [&] {
-    signal_of(signal);
-    signal->in_kernels.reset();
-    return PW_OK;
-  });
-}
-
-pw_status pw_signal_get_handle(pw_signal* signal, pw_device device, uint64_t timeout_ns,
-                               pw_signal_handle* handle) {
-  return pw::guard(__func__, given(signal, handle), [&] {
-    pw::Device& on = signal->context->device_named(device);
-    auto waits = std::static_pointer_cast<pw::KernelWaits>(signal->in_kernels);
-    if (waits != nullptr && &waits->device() != &on)
-      return pw::fail(PW_INVALID_ARGUMENT,
-                      format("peerway: kernels of {} have a handle of this signal already; those of {} need "
-                             "another signal",
-                             to_string(waits->device().id()), to_string(on.id())));
-    if (waits == nullptr) waits = std::make_shared<pw::KernelWaits>(*signal->context, *signal->signal, on);
-    signal->in_kernels = waits;
-    *handle = waits->handle(timeout_ns);
-    return PW_OK;
-  });
-}
-
-pw_status pw_signal_status(const pw_signal* signal) {
-  return pw::guard(__func__, given(signal), [&] {
-    const auto waits = std::static_pointer_cast<pw::KernelWaits>(signal->in_kernels);
-    return waits == nullptr ? PW_OK : waits->status();
-  });
 }
 
 }  // extern "C"

@@ -2,12 +2,14 @@
 // kernel. Adding an operation only records it; prepare() decides everything.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "context/context.h"
@@ -124,9 +126,10 @@ class Plan {
   void meet_signals(const Letters& opened);
   [[nodiscard]] Layout straight_layout(const Lane& lane) const;
   void describe_lane(const Lane& lane, bool sends);
-  /// Whether its steps are copies by the CPU, for a trace: then each has a time of its own, and a path that
-  /// is measured; the steps of a GPU are known by the time of their whole start alone.
-  [[nodiscard]] bool by_cpu() const { return device_kind() == PW_HOST; }
+  /// How a step moves bytes, for a trace. Steps that are copies by the CPU have each a time of its own, and
+  /// the path that copies alike is measured: it is named, too. The steps of a GPU are known by the time of
+  /// their whole start alone.
+  std::string_view way_of(std::string_view step);
   [[nodiscard]] uint64_t* own_words(const Lane& lane) const;
   [[nodiscard]] uint64_t* their_words(const Lane& lane) const;
   void add_send(const Lane& lane);
@@ -162,6 +165,7 @@ class Plan {
   std::set<int> depends_;  ///< on these ranks; with PW_ANY_RANK on all
 
   uint64_t timeout_ns_;
+  std::set<std::string, std::less<>> ways_;  ///< what way_of() made
   Program program_;
   std::shared_ptr<Region> mailbox_;
   std::vector<std::shared_ptr<Remote>> remotes_;  ///< what lanes write to

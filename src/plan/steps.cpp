@@ -27,6 +27,12 @@ Layout Plan::straight_layout(const Lane& lane) const {
               "local region");
 }
 
+std::string_view Plan::way_of(std::string_view step) {
+  const std::string_view path =
+      device_kind() == PW_HOST ? context_.resolver().copying_path() : std::string_view();
+  return path.empty() ? step : std::string_view(*ways_.insert(format("{}, {}", step, path)).first);
+}
+
 // Slots may be filled again two epochs later, once the receiver has emptied them; the target of a straight
 // lane once the receiver has started the same epoch.
 void Plan::add_send(const Lane& lane) {
@@ -34,8 +40,7 @@ void Plan::add_send(const Lane& lane) {
   ProgramStep step;
   step.rank = lane.offer.rank;
   step.moves = PW_TRACE_PUT;
-  step.way = lane.kind == LaneKind::slots ? (by_cpu() ? "plan slots, peer/shm" : "plan slots")
-                                          : (by_cpu() ? "plan straight, peer/shm" : "plan straight");
+  step.way = way_of(lane.kind == LaneKind::slots ? "plan slots" : "plan straight");
   step.from = lane.region->address() + lane.block.offset;
   step.layout = lane.layout;
   step.pieces = lane.pieces;
@@ -161,7 +166,7 @@ void Plan::add_move(const Move& move, const GrowingWords& wait) {
   step.pieces = pieces_of(device_kind(), LaneKind::straight, transfer.layout.shape.bytes(), 0);
   step.wait = wait;
   step.moves = transfer.op == Op::get ? PW_TRACE_GET : PW_TRACE_PUT;
-  step.way = by_cpu() ? "plan, peer/shm" : "plan";
+  step.way = way_of("plan");
   if (move.raise) {
     step.mark = words_of(*move.raise);
     step.raised = trace::tag_of(move.raise->signal->key);

@@ -116,6 +116,17 @@ bool Router::measured(Op op, const PairClass& pair) const {
          });
 }
 
+std::optional<PairClass> Router::nearest_measured(Op op, const PairClass& pair) const {
+  if (measured(op, pair)) return pair;
+  if (!table_) return std::nullopt;
+  for (const Cost& cost : table_->costs) {
+    PairClass over_same_link = cost.where.pair;
+    over_same_link.link = pair.link;
+    if (cost.where.op == op && over_same_link == pair) return cost.where.pair;
+  }
+  return std::nullopt;
+}
+
 std::shared_ptr<const Route> Router::route(const Query& query) const {
   const std::string key = cache_key(query);
   std::lock_guard lock(mutex_);

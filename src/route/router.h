@@ -107,6 +107,8 @@ class Router {
 
   /// Whether the table has a cost of that operation between such memories; of any shape.
   [[nodiscard]] bool measured(Op op, const PairClass& pair) const;
+  /// That pair, if it was measured; else the first of the table that differs by its link alone.
+  [[nodiscard]] std::optional<PairClass> nearest_measured(Op op, const PairClass& pair) const;
 
   /// Throws Error(PW_UNSUPPORTED) when no path is available, naming all reasons; in strict mode
   /// Error(PW_BAD_TABLE) when a rule could not be followed.

@@ -61,13 +61,10 @@ bool TransferQueue::turn() {
   {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock() || queue_.empty()) return false;
-    if (ended()) {
-      drop_all();
-      return true;
-    }
+    if (ended()) return drop_all();
     const uint64_t before = chunks();
-    give_up_closed(unstored);
-    if (!give_up_refused(finished, unstored)) {
+    const bool goes_on = give_up_closed(unstored);
+    if (!give_up_refused(finished, unstored) && goes_on) {
       go_on_with_all(finished, unstored);
       if (!queue_.empty()) {  // the other end may have moved on before it was told that this one waits
         blocked();
@@ -112,17 +109,23 @@ void TransferQueue::give_up(Waiting& waiting, std::vector<Unstored>& unstored) {
       later.total -= waiting.by;
 }
 
-// The owner of a region wants it back, and waits until nobody holds it.
-void TransferQueue::give_up_closed(std::vector<Unstored>& unstored) {
+// The owner of a region wants it back, and waits until nobody holds it. False while a device still uses that
+// of the first, which is not to go on meanwhile.
+bool TransferQueue::give_up_closed(std::vector<Unstored>& unstored) {
+  bool left = true;
   for (Waiting& waiting : queue_) {
     if (waiting.given_up || !waiting.transfer.local->closed()) continue;
-    if (waiting.posted) leave_memory();
+    if (waiting.posted && !leave_memory()) {
+      left = false;
+      continue;
+    }
     give_up(waiting, unstored);
     waiting.kept.erase(waiting.kept.begin());
     note(fail(PW_STALE_KEY, format("peerway: a region was closed before its staged transfer with rank {} was "
                                    "complete; flush before it is closed",
                                    rank_)));
   }
+  return left;
 }
 
 bool TransferQueue::give_up_refused(std::deque<Waiting>& finished, std::vector<Unstored>& unstored) {
@@ -137,10 +140,12 @@ bool TransferQueue::give_up_refused(std::deque<Waiting>& finished, std::vector<U
   return true;
 }
 
-void TransferQueue::drop_all() {
-  if (!queue_.empty()) drain();
+// False while a device still uses the memory.
+bool TransferQueue::drop_all() {
+  if (!unused()) return false;
   waiting_.fetch_sub(queue_.size(), std::memory_order_release);
   queue_.clear();
+  return true;
 }
 
 // ---- marks ----
@@ -155,8 +160,7 @@ bool TransferQueue::reached(Mark mark) {
   if (done(mark)) return true;
   if (!ended()) return false;
   const std::lock_guard lock(mutex_);
-  drop_all();  // whoever sees the failure may free the memory
-  return true;
+  return drop_all();  // whoever sees the failure may free the memory
 }
 
 pw_status TransferQueue::outcome(Mark mark) {

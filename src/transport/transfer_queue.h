@@ -52,10 +52,12 @@ class TransferQueue {
   /// before it was posted is posted without bytes, so that both ends count alike. May throw Error before it
   /// posts.
   virtual pw_status go_on(Waiting& next, bool& done) = 0;
-  /// The bytes of the first, which was posted, are passed without its memory from here on.
-  virtual void leave_memory() = 0;
-  /// Returns once nothing uses the memory of the first.
-  virtual void drain() = 0;
+  /// Whether nothing uses the memory of what was given to go_on() any more. A device ends what it was given,
+  /// whether or not the other end lives; nobody waits for it with the lock.
+  virtual bool unused() = 0;
+  /// Once unused(), the bytes of the first, which was posted, are passed without its memory from here on.
+  /// False before: ask again.
+  virtual bool leave_memory() = 0;
   /// The other end cannot serve any transfer: a failure. The next transfer asks it again.
   virtual pw_status refused() { return PW_OK; }
   /// Something waits for the other end.
@@ -88,10 +90,10 @@ class TransferQueue {
   pw_status why_ended();
   pw_status advance(Waiting& next, bool& done);
   void go_on_with_all(std::deque<Waiting>& finished, std::vector<Unstored>& unstored);
-  void give_up_closed(std::vector<Unstored>& unstored);
+  bool give_up_closed(std::vector<Unstored>& unstored);
   bool give_up_refused(std::deque<Waiting>& finished, std::vector<Unstored>& unstored);
   void give_up(Waiting& waiting, std::vector<Unstored>& unstored);
-  void drop_all();
+  bool drop_all();
   void note(pw_status failed);
   [[nodiscard]] bool done(Mark mark) const;
 

@@ -1,8 +1,10 @@
 // Registration: what is shared, what becomes stale, what is refused.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <set>
@@ -10,6 +12,7 @@
 
 #include "base/status.h"
 #include "context_ranks.h"
+#include "made_up_device.h"
 #include "memory/region.h"
 
 namespace pw {
@@ -51,6 +54,30 @@ TEST_F(Registration, OfPartOfAnAllocationIsSharedToo) {
   EXPECT_EQ(registry_.add(whole->address() + 100, 200), part);
   EXPECT_EQ(part->exported().handle, Handle::memfd);
   EXPECT_EQ(part->exported().offset, 100u);
+}
+
+/// Its memory was freed and is something else by the time that it is asked.
+class ReusedMemory final : public testing::MadeUpDevice {
+ public:
+  std::unique_ptr<Queue> make_queue() override { return nullptr; }
+  uint64_t allocation_id(const void*) override {
+    asked();
+    return 1;
+  }
+  std::function<void()> asked;
+};
+
+TEST_F(Registration, OfAReusedSpanHoldsUpNoOtherWhileAPeerIsStillServed) {
+  ReusedMemory device;
+  auto old = registry_.allocate(device, 4096);
+  auto served = registry_.find(old->slot(), old->generation());  // as the service thread does
+  device.asked = [&] { old.reset(); };
+  std::byte* const at = old->address();
+  auto reused = std::async(std::launch::async, [&] { return registry_.add(at, 4096); });
+  while (!served->closed()) sched_yield();
+  EXPECT_NE(registry_.add(memory_.data(), 4096), nullptr);  // returns
+  served.reset();
+  EXPECT_FALSE(reused.get()->closed());
 }
 
 TEST_F(Registration, EndsWithTheLastOfThoseWhoShareIt) {

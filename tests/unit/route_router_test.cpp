@@ -185,6 +185,21 @@ TEST(RouteRouter, NoKindOfMemoryIsRoutedByAnothersCost) {
   }
 }
 
+TEST(RouteRouter, TheNearestMeasuredPairDiffersByItsLinkAlone) {
+  const Router router(sample(), {}, false);
+  const auto nearest = [&](Op op, const char* pair) {
+    const auto found = router.nearest_measured(op, parse_pair_class(pair));
+    return found ? to_string(*found) : "none";
+  };
+  EXPECT_EQ(nearest(Op::put, "cuda->cuda/nvlink"), "cuda->cuda/nvlink");
+  for (const char* pair : {"cuda->cuda/pcie", "cuda->cuda"})
+    EXPECT_EQ(nearest(Op::put, pair), "cuda->cuda/nvlink") << pair;
+  for (const char* pair : {"cuda->host/nvlink", "cuda->cuda:private/nvlink", "remote:cuda->cuda"})
+    EXPECT_EQ(nearest(Op::put, pair), "none") << pair;
+  EXPECT_EQ(nearest(Op::send, "cuda->cuda/nvlink"), "none");
+  EXPECT_FALSE(Router(std::nullopt, {}, false).nearest_measured(Op::put, kPut.pair));
+}
+
 TEST(RouteRouter, APathThatWasNotMeasuredIsNamed) {
   Query query = kQuery;
   query.available.insert(query.available.begin(), "peer/packets");

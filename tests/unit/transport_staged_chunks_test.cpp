@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "device/program.h"
+#include "made_up_device.h"
 #include "transport/staged/chunks.h"
 
 namespace pw {
@@ -27,25 +27,8 @@ class SlowQueue final : public Queue {
   const pw_status& end_;
 };
 
-class SlowDevice final : public Device {
+class SlowDevice final : public testing::MadeUpDevice {
  public:
-  [[nodiscard]] DeviceId id() const override { return {PW_CUDA, 0}; }
-  [[nodiscard]] std::string name() const override { return "slow"; }
-  [[nodiscard]] std::array<std::byte, 16> uuid() const override { return {}; }
-  std::optional<Allocation> find(const void*, uint64_t) override { return {}; }
-  uint64_t allocation_id(const void*) override { return 0; }
-  Allocation allocate(uint64_t) override { return {}; }
-  void release(const Allocation&) noexcept override {}
-  Export export_allocation(const Allocation&, const void*) override { return {}; }
-  void forget(const Export&) noexcept override {}
-  std::shared_ptr<Mapping> import(const Export&) override { return nullptr; }
-  void* make_stream() override { throw Error(PW_INTERNAL, "not used"); }
-  void free_stream(void*) noexcept override {}
-  bool owns_stream(void*, std::string&) override { return false; }
-  pw_status call(void*, void (*)(void*), void*) override { return PW_INTERNAL; }
-  bool stream_idle(void*, pw_status&) override { return true; }
-  std::unique_ptr<Runner> make_runner(const Program&) override { return nullptr; }
-  void clear(void*, uint64_t) override {}
   std::unique_ptr<Queue> make_queue() override {
     ++queues;
     return std::make_unique<SlowQueue>(done, end);
@@ -55,9 +38,6 @@ class SlowDevice final : public Device {
     pinned += bytes;
   }
   void unpin(void*) noexcept override { pinned = 0; }
-  [[nodiscard]] bool reaches(const Export&, std::string&) const override { return false; }
-  bool has_kernels(std::string&) override { return false; }
-  [[nodiscard]] std::string link(const Export&) const override { return {}; }
 
   std::atomic<bool> done{true};
   pw_status end = PW_OK;

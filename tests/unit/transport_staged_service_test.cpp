@@ -6,12 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <future>
 #include <string>
 
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "device/host/host.h"
+#include "made_up_device.h"
 #include "progress/progress.h"
 #include "transport/staged/service.h"
 
@@ -114,6 +117,7 @@ class Staging : public ::testing::Test {
   const std::vector<ProcessFacts> processes{kRanks, facts_of_process(control)};
   Importer importer{control, 0, processes};
   std::shared_ptr<Region> region = registry.allocate(host_device(), 16 * kChunk);
+  testing::HeldDevice slow;  // before the service, whose queues are of it
   StagingService service{team, control, importer, registry};
   Progress progress{team, control};
 };
@@ -156,6 +160,50 @@ TEST_F(Staging, APeerThatDiesIsLetGoByAHelper) {
   team.dead[1] = true;
   while (mortal.mappings() != 1) help.poll();
   EXPECT_EQ(mortal.header().completed, 0u);
+}
+
+/// A peer has sent half of what goes to memory of a device that is slow. Turned by the test alone.
+class SlowTarget : public Staging {
+ protected:
+  SlowTarget() {
+    progress.stop();
+    stalled.post_put(*slow_region, pattern(2 * kChunk));
+    stalled.fill(1);
+    while (slow.given == 0) turn();
+    live.post_put(*region, bytes);
+    live.fill(3);
+    slow.until = [this] { return live.header().completed == 1; };
+  }
+  void turn() {
+    slow.next_turn();
+    service.turn();
+  }
+
+  std::shared_ptr<Region> slow_region = registry.allocate(slow, 2 * kChunk);
+  Initiator stalled{1, control.control()}, live{2, control.control()};
+  const std::vector<std::byte> bytes = pattern(3 * kChunk);
+};
+
+TEST_F(SlowTarget, WhileADeviceLeavesAClosedRegionOthersAreServed) {
+  const Region* closed = slow_region.get();  // the service has it, too
+  auto closing = std::async(std::launch::async, [this] { slow_region.reset(); });
+  while (!closed->closed()) sched_yield();
+  while (live.header().completed == 0) turn();
+  EXPECT_FALSE(slow.waited_for) << "a turn of the service waited for the device";
+  EXPECT_TRUE(holds(bytes));
+  while (closing.wait_for(std::chrono::seconds(0)) != std::future_status::ready) turn();
+  stalled.fill(1);
+  while (stalled.header().completed == 0) turn();
+  EXPECT_EQ(stalled.header().failed, failure_word(1, PW_STALE_KEY));
+}
+
+TEST_F(SlowTarget, WhileADeviceLeavesAPeerThatDiedOthersAreServed) {
+  team.dead[1] = true;
+  while (live.header().completed == 0) turn();
+  EXPECT_FALSE(slow.waited_for) << "a turn of the service waited for the device";
+  EXPECT_EQ(stalled.mappings(), 2) << "the device may still use it";
+  while (stalled.mappings() != 1) turn();
+  slow_region.reset();  // returns: nobody serves a request for it any more
 }
 
 TEST_F(Staging, AHelperServesWhileTheThreadSleeps) {

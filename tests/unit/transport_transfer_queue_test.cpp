@@ -1,5 +1,6 @@
 // The queue of transfers that cannot go on: their order, what a closed region and a lost end make of them.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <chrono>
 #include <future>
@@ -15,25 +16,28 @@ namespace {
 using testing::kHost;
 using testing::Ranks;
 
-/// The other end does nothing until the test opens the gate; it notes what it was asked to store.
+/// The other end does nothing until the test opens the gate; it notes what it was asked to store. Half open,
+/// it is asked for the first transfer, whose memory a device then uses for as long as the test says.
 class Gated final : public TransferQueue {
  public:
   Gated(Progress& progress, std::atomic<uint64_t>& waiting) : TransferQueue(1, progress, waiting) {}
 
-  bool open = false, lost = false;
-  std::vector<uint64_t> stored;  ///< totals, in their order
+  bool open = false, half_open = false, lost = false;
+  std::atomic<bool> in_use = false;  ///< the memory of the first
+  std::vector<uint64_t> stored;      ///< totals, in their order
   int posts = 0;
 
  private:
   pw_status go_on(Waiting& next, bool& done) override {
+    if (half_open) next.posted = true;
     if (!open) return PW_OK;
     next.posted = done = true;
     ++posts;
     if (next.signal != nullptr) stored.push_back(next.total);
     return PW_OK;
   }
-  void leave_memory() override {}
-  void drain() override {}
+  bool leave_memory() override { return unused(); }
+  bool unused() override { return !in_use; }
   [[nodiscard]] uint64_t chunks() const override { return 0; }
   [[nodiscard]] bool over() const override { return lost; }
   pw_status why_over() override { return fail(PW_PEER_LOST, "peerway: rank 1 was lost"); }
@@ -90,6 +94,34 @@ TEST_F(TransferQueueTest, AClosedRegionTakesItsRaiseBackAndTheFlushTells) {
   EXPECT_EQ(raised_->sender()->raised, 2u);
   EXPECT_EQ(queue_.outcome(mark), PW_STALE_KEY);
   EXPECT_EQ(queue_.outcome(mark), PW_OK) << "told once";
+}
+
+TEST_F(TransferQueueTest, WhatADeviceStillUsesIsLeftOnceItIsDone) {
+  queue_.half_open = queue_.in_use = true;
+  ASSERT_EQ(put(*one_), PW_OK);
+  const Region* closed = one_.get();  // the queue has it, too
+  auto closing = std::async(std::launch::async, [this] { one_.reset(); });
+  while (!closed->closed()) sched_yield();
+  queue_.open = true;
+  EXPECT_FALSE(queue_.turn());  // returns
+  EXPECT_EQ(queue_.posts, 0) << "nothing goes on that uses the memory again";
+  EXPECT_EQ(put(*other_), PW_OK) << "nobody has the lock";
+  queue_.in_use = false;
+  EXPECT_TRUE(queue_.turn());
+  closing.get();
+  EXPECT_EQ(queue_.posts, 2);
+  EXPECT_EQ(queue_.outcome(queue_.mark()), PW_STALE_KEY);
+}
+
+TEST_F(TransferQueueTest, ALostRankIsToldOfOnceADeviceIsDone) {
+  queue_.half_open = queue_.in_use = true;
+  ASSERT_EQ(put(*one_), PW_OK);
+  queue_.lost = true;
+  EXPECT_FALSE(queue_.turn());  // returns
+  EXPECT_FALSE(queue_.reached(queue_.mark())) << "who sees the failure may free the memory";
+  queue_.in_use = false;
+  EXPECT_TRUE(queue_.reached(queue_.mark()));
+  EXPECT_EQ(queue_.outcome(queue_.mark()), PW_PEER_LOST);
 }
 
 TEST_F(TransferQueueTest, ALostRankEndsAllThatWaits) {

@@ -66,7 +66,9 @@ class ChannelEnd {
   /// counters. False while another queue still does: ask again. Throws Error.
   bool use(Device& device, const Cut& cut);
   [[nodiscard]] Queue& queue() const { return *queue_; }
-  pw_status drain() { return queues_.drain(); }
+  /// Whether no queue is at work, so that nothing uses the memory that it copies, and to destroy this does
+  /// not wait.
+  bool idle() { return queues_.idle(); }
 
   /// The next transfer; its bytes are at `first` (ChunkWalk::begin), on the device in use.
   void begin(bool fill, const Layout& layout, std::byte* first);

@@ -47,7 +47,10 @@ void RingQueues::pin(Device& device, RingQueue& entry, uint64_t bytes) {
   entry.pinned = bytes;
 }
 
-pw_status RingQueues::drain() { return in_use_ != nullptr ? pw::drain(*in_use_) : PW_OK; }
+bool RingQueues::idle() {
+  pw_status status = PW_OK;
+  return in_use_ == nullptr || in_use_->idle(status);
+}
 
 void ChunkWalk::begin(bool fill, const Layout& layout, uint64_t chunk_bytes, std::byte* first, Queue* queue) {
   fill_ = fill;

@@ -25,8 +25,8 @@ class RingQueues {
   /// the device, or when that other device failed.
   Queue* use(Device& device, uint64_t bytes);
 
-  /// Waits for the queue in use. The device ends what it was given, whether or not the peer lives.
-  pw_status drain();
+  /// Whether the queue in use has done all that it was given, or has failed.
+  bool idle();
 
  private:
   struct RingQueue {

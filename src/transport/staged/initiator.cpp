@@ -176,10 +176,11 @@ void StagingInitiator::write(PostedRequest& posted, const Waiting& next) const {
   posted.signal_generation = next.signal->key.generation;
 }
 
-void StagingInitiator::leave_memory() {
-  end_.drain();
+bool StagingInitiator::leave_memory() {
+  if (!end_.idle()) return false;
   end_.leave_memory();
   end_.header().abandoned.store(posted_, std::memory_order_release);
+  return true;
 }
 
 }  // namespace pw

@@ -26,8 +26,8 @@ class StagingInitiator final : public TransferQueue {
 
  private:
   pw_status go_on(Waiting& next, bool& done) override;
-  void leave_memory() override;
-  void drain() override { end_.drain(); }
+  bool unused() override { return end_.idle(); }
+  bool leave_memory() override;
   pw_status refused() override;
   void blocked() override { end_.header().initiator_waits.store(1, std::memory_order_seq_cst); }
   [[nodiscard]] uint64_t chunks() const override { return end_.passed(); }

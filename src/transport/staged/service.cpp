@@ -61,7 +61,8 @@ bool StagingService::rung() const {
 Armed StagingService::arm(bool) {
   if (rung()) return {-1, 0};
   std::lock_guard lock(mutex_);
-  std::erase_if(served_, [&](const auto& entry) { return team_.lost(entry.first); });
+  std::erase_if(served_,
+                [&](const auto& entry) { return team_.lost(entry.first) && entry.second->end.idle(); });
   if (!busy_.load(std::memory_order_relaxed)) return {};
   return {-1, control_.waiting()->nap_ns(Wakes::perhaps, now_ns() - moved_ns_)};
 }
@@ -82,7 +83,9 @@ bool StagingService::serve_all() {
     Served& served = *entry->second;
     const bool left = served.end.header().left.load(std::memory_order_acquire) != 0 && !served.pending();
     if (left || team_.lost(served.rank)) {
-      entry = served_.erase(entry);
+      const bool idle = served.end.idle();  // else to let go of it would wait
+      busy |= !idle;
+      entry = idle ? served_.erase(entry) : std::next(entry);
       continue;
     }
     moved |= step(served);
@@ -152,7 +155,7 @@ bool StagingService::step(Served& served) {
   if (!served.busy && !take_request(served)) return false;
   ChannelEnd& end = served.end;
   if (served.target.wanted_back()) {
-    end.drain();
+    if (!end.idle()) return false;  // and so no more of it is begun
     end.leave_memory();
     served.target.let_go();
   }

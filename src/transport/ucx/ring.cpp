@@ -28,9 +28,10 @@ void Half::begin(bool fill, const Layout& layout, std::byte* first, Queue* queue
   walk_.begin(fill, layout, kChunkBytes, first, queue);
 }
 
-void Half::leave_memory() {
-  own_.drain();
+bool Half::leave_memory() {
+  if (!own_.idle()) return false;
   walk_.leave_memory();
+  return true;
 }
 
 pw_status Half::copy_next() {

@@ -39,7 +39,8 @@ class Ring {
   /// The queue that copies between the chunks and memory of `device`; null while another one does. Throws
   /// Error.
   Queue* use(Device& device) { return queues_->use(device, kBytes); }
-  pw_status drain() { return queues_->drain(); }
+  /// Whether no queue is at work.
+  bool idle() { return queues_->idle(); }
 
  private:
   static constexpr uint64_t kFirst = 4096;
@@ -74,8 +75,9 @@ class Half {
   /// Grows with each chunk that is copied or passed.
   [[nodiscard]] uint64_t chunks() const { return issued_ + passed_; }
 
-  /// Passes the rest without its bytes: on return nothing uses the transfer's memory.
-  void leave_memory();
+  /// Passes the rest without its bytes, once nothing uses the transfer's memory; false before: ask again, and
+  /// make no step() meanwhile.
+  bool leave_memory();
 
   /// Writes one of the other ring's counters, after all that was passed.
   pw_status tell(std::atomic<uint64_t> RingHeader::* counter, uint64_t value);

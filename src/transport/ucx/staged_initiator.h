@@ -24,8 +24,8 @@ class StagedInitiator final : public TransferQueue {
 
  private:
   pw_status go_on(Waiting& next, bool& done) override;
-  void leave_memory() override { half_->leave_memory(); }
-  void drain() override { ring_.drain(); }
+  bool unused() override { return ring_.idle(); }
+  bool leave_memory() override { return half_->leave_memory(); }
   pw_status refused() override;
   [[nodiscard]] uint64_t chunks() const override { return half_ == nullptr ? 0 : half_->chunks(); }
   [[nodiscard]] bool over() const override { return engine_->over(rank_); }

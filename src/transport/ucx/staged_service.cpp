@@ -55,7 +55,9 @@ bool StagedService::turn() {
   for (auto entry = served_.begin(); entry != served_.end();) {
     Served& served = *entry->second;
     if (surroundings_.team.lost(served.rank)) {
-      entry = served_.erase(entry);
+      const bool idle = served.ring.idle();  // else to let go of it would wait
+      busy |= !idle;
+      entry = idle ? served_.erase(entry) : std::next(entry);
       continue;
     }
     busy |= step(served);
@@ -126,7 +128,7 @@ bool StagedService::take_request(Served& served) {
 bool StagedService::step(Served& served) {
   if (!served.busy && !take_request(served)) return served.requests.contains(served.taken);
   if (served.target.wanted_back()) {
-    served.half.leave_memory();
+    if (!served.half.leave_memory()) return true;
     served.target.let_go();
   }
   if (const pw_status status = served.half.step(); status != PW_OK) served.target.set_status(status);
