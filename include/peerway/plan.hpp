@@ -92,7 +92,7 @@ class Plan {
 
   /// The same with a request, which stands for the finish: testing it or waiting for it finishes the plan
   /// unless finish() already did. Throws Error if the plan was not started.
-  Request start_request() {
+  [[gnu::always_inline]] Request start_request() {
     pw_request* request = nullptr;
     check(pw_plan_start(get(), &request));
     return Request(request);
@@ -100,11 +100,17 @@ class Plan {
 
   /// In the order of a stream of the plan's device; the host returns at once. A stream that is being captured
   /// into a CUDA graph captures the call.
-  Status start(pw_stream stream) { return static_cast<Status>(pw_plan_start_on(get(), stream)); }
-  Status finish(pw_stream stream) { return static_cast<Status>(pw_plan_finish_on(get(), stream)); }
+  [[gnu::always_inline]] Status start(pw_stream stream) {
+    return static_cast<Status>(pw_plan_start_on(get(), stream));
+  }
+  [[gnu::always_inline]] Status finish(pw_stream stream) {
+    return static_cast<Status>(pw_plan_finish_on(get(), stream));
+  }
 
   /// A start and the finish that belongs to it as one piece of work.
-  Status run(pw_stream stream) { return static_cast<Status>(pw_plan_run_on(get(), stream)); }
+  [[gnu::always_inline]] Status run(pw_stream stream) {
+    return static_cast<Status>(pw_plan_run_on(get(), stream));
+  }
 
   /// Limits each wait of the plan in streams and kernels.
   void set_timeout(Timeout timeout) { check(pw_plan_set_timeout(get(), detail::nanoseconds(timeout))); }
@@ -190,15 +196,15 @@ class PlanBuilder {
 
   /// Fixes paths, mappings and tables. Collective over the team; ranks that send and receive nothing must
   /// call it, too.
-  [[nodiscard]] Plan prepare() { return prepared(0); }
+  [[nodiscard, gnu::always_inline]] Plan prepare() { return prepared(0); }
   /// The same, collective over these ranks alone, this one among them.
-  [[nodiscard]] Plan prepare_among(std::span<const int> ranks) {
+  [[nodiscard, gnu::always_inline]] Plan prepare_among(std::span<const int> ranks) {
     pw_plan* plan = nullptr;
     check(pw_plan_builder_prepare_among(get(), ranks.data(), ranks.size(), &plan));
     return Plan(plan);
   }
   /// The same without other ranks taking part: only if no rank's plan has a send or receive.
-  [[nodiscard]] Plan prepare_alone() { return prepared(1); }
+  [[nodiscard, gnu::always_inline]] Plan prepare_alone() { return prepared(1); }
 
   void close() { check(pw_plan_builder_free(builder_.release())); }
   [[nodiscard]] pw_plan_builder* get() const { return builder_.get(); }
@@ -208,7 +214,7 @@ class PlanBuilder {
     check(status);
     return *this;
   }
-  Plan prepared(int alone) {
+  [[gnu::always_inline]] Plan prepared(int alone) {
     pw_plan* plan = nullptr;
     check(pw_plan_builder_prepare(get(), alone, &plan));
     return Plan(plan);

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "device/device.h"
+#include "trace/call.h"
 
 namespace pw {
 namespace {
@@ -62,7 +63,8 @@ StepTrack::StepTrack(const Program& program, pw_trace_writer* writer, int32_t nu
       finish_(program.finish),
       sent_(sent_bytes(program)),
       writer_(writer),
-      number_(number) {}
+      number_(number),
+      made_at_(site()) {}
 
 StepTrack::~StepTrack() { pw_trace_close(writer_); }
 
@@ -79,37 +81,39 @@ void StepTrack::lost(uint64_t parts) {
   writer_->ring->uncounted += parts;
 }
 
-void StepTrack::ran(PlanPart part, bool in_kernel, uint64_t begin, uint64_t end) {
-  starts_ += part != PlanPart::finish ? 1 : 0;
-  finishes_ += part != PlanPart::start ? 1 : 0;
-  if (!trace::recording()) return;
-  const StepEvent whole{kind_of(part), -1, part == PlanPart::finish ? 0 : sent_, number_};
-  add(kind_of(part), name_of(part), whole, in_kernel ? "kernel" : "GPU stream", begin, end);
-  if (part != PlanPart::finish) add_steps(start_, starts_, begin, end);
-  if (part != PlanPart::start) add_steps(finish_, finishes_, begin, end);
+unsigned StepTrack::site() {
+  const std::string_view place = trace::place();
+  return place.empty() ? 0 : pw_trace_name(writer_, place.data(), place.size());
 }
 
-void StepTrack::add_steps(const std::vector<ProgramStep>& steps, uint64_t epoch, uint64_t begin,
-                          uint64_t end) {
+void StepTrack::ran(const StepRun& run) {
+  const bool starts = run.part != PlanPart::finish, finishes = run.part != PlanPart::start;
+  starts_ += starts ? 1 : 0;
+  finishes_ += finishes ? 1 : 0;
+  if (!trace::recording()) return;
+  const StepEvent whole{kind_of(run.part), -1, starts ? sent_ : 0, number_};
+  add(run, name_of(run.part), whole, run.in_kernel ? "kernel" : "GPU stream");
+  if (starts) add_steps(run, start_, starts_);
+  if (finishes) add_steps(run, finish_, finishes_);
+}
+
+void StepTrack::add_steps(const StepRun& run, const std::vector<ProgramStep>& steps, uint64_t epoch) {
   static constexpr std::string_view names[] = {"", "put", "get", "raise", "wait"};
   for (const ProgramStep& step : steps)
     for (const StepEvent& event : events_of(step, epoch))
       if (event.kind != PW_TRACE_SIGNAL || whole_)
-        add(static_cast<pw_trace_kind>(event.kind), names[event.kind], event,
-            event.kind <= PW_TRACE_GET ? step.way : std::string_view(), begin, end);
+        add(run, names[event.kind], event, event.kind <= PW_TRACE_GET ? step.way : std::string_view());
 }
 
-void StepTrack::add(pw_trace_kind kind, std::string_view name, const StepEvent& what, std::string_view where,
-                    uint64_t begin, uint64_t end) {
+void StepTrack::add(const StepRun& run, std::string_view name, const StepEvent& what,
+                    std::string_view where) {
   pw_trace_event event{};
-  event.begin = begin;
-  event.duration = (end - begin) & ((uint64_t{1} << 44) - 1);
-  event.bytes = what.bytes & ((uint64_t{1} << 44) - 1);
-  event.kind = kind & 0x3ff;
-  event.name = pw_trace_name(writer_, name.data(), name.size()) & 0x3ff;
-  if (!where.empty()) event.where = pw_trace_name(writer_, where.data(), where.size()) & 0x3ff;
-  event.peer = what.peer;
-  event.tag = what.tag;
+  const unsigned called = pw_trace_name(writer_, name.data(), name.size());
+  pw_trace_fill(&event, static_cast<unsigned>(what.kind), called, what.bytes, what.peer, what.tag);
+  if (!where.empty()) pw_trace_where(&event, pw_trace_name(writer_, where.data(), where.size()));
+  pw_trace_site(&event, run.in_kernel ? made_at_ : run.site);
+  event.begin = run.begin;
+  event.duration = (run.end - run.begin) & ((uint64_t{1} << 44) - 1);
   pw_trace_add(writer_, &event);
 }
 

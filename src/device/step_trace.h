@@ -30,6 +30,14 @@ std::vector<StepEvent> events_of(const ProgramStep& step, uint64_t epoch);
 /// What a start sends.
 uint64_t sent_bytes(const Program& program);
 
+/// A part of a plan that ran, in ns of the GPU.
+struct StepRun {
+  PlanPart part;
+  bool in_kernel;
+  unsigned site;  ///< of StepTrack::site()
+  uint64_t begin, end;
+};
+
 /// The track of one plan of a GPU.
 class StepTrack {
  public:
@@ -38,8 +46,10 @@ class StepTrack {
   ~StepTrack();
   StepTrack(const StepTrack&) = delete;
 
-  /// The part ran from `begin` to `end`, in ns of the GPU. Nothing where recording is stopped.
-  void ran(PlanPart part, bool in_kernel, uint64_t begin, uint64_t end);
+  /// The number of the place that this thread was called from; 0 where it is not known.
+  unsigned site();
+  /// Nothing where recording is stopped. What kernels ran has the place that made the plan.
+  void ran(const StepRun& run);
   /// What ran could not be kept.
   void lost(uint64_t parts);
   /// The GPU's time and that of the host at one moment.
@@ -47,14 +57,14 @@ class StepTrack {
 
  private:
   StepTrack(const Program& program, pw_trace_writer* writer, int32_t number);
-  void add(pw_trace_kind kind, std::string_view name, const StepEvent& what, std::string_view where,
-           uint64_t begin, uint64_t end);
-  void add_steps(const std::vector<ProgramStep>& steps, uint64_t epoch, uint64_t begin, uint64_t end);
+  void add(const StepRun& run, std::string_view name, const StepEvent& what, std::string_view where);
+  void add_steps(const StepRun& run, const std::vector<ProgramStep>& steps, uint64_t epoch);
 
   std::vector<ProgramStep> start_, finish_;
   uint64_t sent_;
   pw_trace_writer* writer_;
-  int32_t number_;  ///< of the plan
+  int32_t number_;    ///< of the plan
+  unsigned made_at_;  ///< the place
   uint64_t starts_ = 0, finishes_ = 0;
   bool whole_ = true;  ///< no epoch was lost
 };

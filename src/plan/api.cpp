@@ -153,14 +153,17 @@ pw_status pw_plan_finish(pw_plan* plan, uint64_t timeout_ns) {
 }
 
 pw_status pw_plan_start_on(pw_plan* plan, pw_stream stream) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(plan), [&] { return enqueue(plan, stream, pw::PlanPart::start); });
 }
 
 pw_status pw_plan_finish_on(pw_plan* plan, pw_stream stream) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(plan), [&] { return enqueue(plan, stream, pw::PlanPart::finish); });
 }
 
 pw_status pw_plan_run_on(pw_plan* plan, pw_stream stream) {
+  const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(plan), [&] { return enqueue(plan, stream, pw::PlanPart::both); });
 }
 

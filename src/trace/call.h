@@ -45,8 +45,11 @@ class Call {
 
 /// Whether calls of this thread are recorded with their places.
 bool wants_places();
+/// The place from which this thread was called, for what another thread or a GPU does of it later; empty
+/// where it is not known. It is good until the call returns.
+std::string_view place();
 /// The same for a program in a language that has its own idea of a place, such as "train at model.py:12". To
-/// be made only if wants_places().
+/// be made only if wants_places(). Nothing comes of an empty one.
 class NamedCall {
  public:
   explicit NamedCall(std::string_view place);

@@ -23,13 +23,6 @@ namespace {
 // What another rank waits for: it is not to be held up.
 bool sends(pw_trace_kind kind) { return kind == PW_TRACE_PUT || kind == PW_TRACE_RAISE; }
 
-// The name of the place that called what this thread is in.
-unsigned site_of(pw_trace_writer* writer) {
-  if (writer->site == 0 && writer->returns_to != nullptr)
-    writer->site = pw_trace_place(writer, writer->returns_to, "/libpeerway");
-  return writer->site;
-}
-
 // A process may have the library, and UCX's transport over a NIC beside it: each records on its own.
 const char* source() {
   static const char* const found = [] {
@@ -41,6 +34,12 @@ const char* source() {
 }
 
 }  // namespace
+
+unsigned site_of(pw_trace_writer* writer) {
+  if (writer->site == 0 && writer->returns_to != nullptr)
+    writer->site = pw_trace_place(writer, writer->returns_to, "/libpeerway");
+  return writer->site;
+}
 
 pw_trace_writer* writer() { return pw_trace_mine != nullptr ? pw_trace_mine : pw_trace_open(source()); }
 

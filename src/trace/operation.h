@@ -22,6 +22,9 @@ void begin();
 /// The writer of this thread; null where it cannot record.
 pw_trace_writer* writer();
 
+/// The name of the place that called what this thread is in; 0 where it is not known.
+unsigned site_of(pw_trace_writer* writer);
+
 /// A signal among those of its owner, as the tag of events.
 inline int32_t tag_of_signal(uint64_t slot, uint64_t generation) {
   return static_cast<int32_t>((generation & 0x7fff) << 16 | (slot & 0xffff));

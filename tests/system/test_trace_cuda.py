@@ -33,27 +33,55 @@ def said(trace: Trace) -> Counter[tuple[str, str]]:
     )
 
 
+def line_of(program: Path, text: str) -> str:
+    """The call site of the only line that has the text."""
+    (line,) = [at for at, words in enumerate(program.read_text().splitlines(), 1) if text in words]
+    return f"main at {program.name}:{line}"
+
+
+def sites(trace: Trace, kind: Kind) -> Counter[str]:
+    return Counter(trace.names[site] for site in trace["site"][trace["kind"] == kind])
+
+
 @pytest.mark.parametrize("device", ["cuda:0", "host"])
-def test_plans_on_a_stream_are_recorded_with_what_they_send_and_raise(
+def test_plans_on_a_stream_and_in_kernels_are_recorded_with_what_they_send_and_raise(
     device: str, doubles: dict[str, str], tmp_path: Path, run: Run
 ) -> None:
-    folder = tmp_path / "trace"
-    program = [sys.executable, str(PROGRAMS / "traced_plans.py"), device, "10"]
+    folder, source = tmp_path / "trace", PROGRAMS / "traced_plans.py"
+    program, gpu = [sys.executable, str(source), device, "12"], device != "host"
+    if gpu:
+        program.append(str(kernel := tmp_path / "in_kernel.so"))
+        flags = ["-std=c++20", "-O1", "-shared", "-fPIC", f"-I{ROOT / 'include'}"]
+        subprocess.run(["c++", *flags, str(PROGRAMS / "in_kernel.cpp"), "-o", str(kernel)], check=True)
     words = peerway("trace", "-o", str(folder), "--", *peerway("run", "-n", "2", "--", *program))
     done = run(words, env=clean_environment(**doubles))
     assert done.returncode == 0, done.stderr
     trace = load(folder)
-    where, turns = ("GPU stream", 20) if device != "host" else ("host stream", 10)
-    own = on_tracks(trace) if device != "host" else trace
+    own = on_tracks(trace) if gpu else trace
+    ways = {"GPU stream": 16, "kernel": 8} if gpu else {"host stream": 12}
     found = said(own)
-    assert found["steps of a start", where] == found["steps of a finish", where] == turns
+    for way, turns in ways.items():
+        assert found["steps of a start", way] == found["steps of a finish", way] == turns
     puts = own.where(own["kind"] == Kind.PUT)
     assert set(puts["bytes"]) == {65536}
-    assert Counter(zip(puts.rank, puts["peer"], strict=True)) == {(0, 1): 10, (1, 0): 10}
+    assert Counter(zip(puts.rank, puts["peer"], strict=True)) == {(0, 1): 12, (1, 0): 12}
+    # Where the program started it. Nobody knows that of kernels: they have the place that made the plan.
+    lines = (
+        {"plan.start(stream)": 8, "plan.start()": 8, ".prepare()": 8} if gpu else {"plan.start(stream)": 12}
+    )
+    places = Counter({line_of(source, text): count for text, count in lines.items()})
+    assert sites(own, Kind.STEPS_START) == places
+    if gpu:  # on the host, whoever finds the receiver ready does it
+        assert sites(own, Kind.PUT) == places
+    finishes = {
+        line_of(source, text.replace("start()", "finish(timeout=WAIT)").replace("start", "finish"))
+        for text in lines
+    }
+    assert sites(own, Kind.STEPS_FINISH).keys() == finishes
     pairs = match_signals(trace)
-    assert len(pairs.first) == 20
+    assert len(pairs.first) == 24
     assert len(pairs.alone_first) == len(pairs.alone_second) == 0
-    if device != "host":
+    if gpu:
         (clock,) = trace.about["gpu_clocks"]  # the double's is that of the host
         assert abs(clock["offset_ns"]) < 50_000_000
         # Each start lies in the call that made it, where one did, to what is known of the clocks.

@@ -11,13 +11,14 @@ namespace peerway::device {
 /// In host memory: one start or finish that has ended.
 struct StepRecord {
   Word number;  ///< counted from 1; stored after the others
-  Word part;    ///< as StepTimes::part counts
+  Word part;    ///< as the launch has it: below, an index of StepTimes::part; above, a number of the host's
   Word begin, end;
 };
 
 /// In device memory, one for each plan.
 struct StepTimes {
   enum : unsigned { start, finish, both, in_kernels };  ///< start and finish in kernels: in_kernels + 0 and 1
+  enum : unsigned { part_bits = 8 };
   struct Phase {
     Word begun, ended;  ///< workers, of all times that it ran
     Word begin;         ///< of the time under way
@@ -30,10 +31,14 @@ struct StepTimes {
 
 namespace detail {
 
+PW_ON_DEVICE StepTimes::Phase& phase_of(StepTimes& times, unsigned part) {
+  return times.part[part & ((1u << StepTimes::part_bits) - 1)];
+}
+
 template <class Scope>
 PW_ON_DEVICE void note_begin(const Scope& scope, StepTimes* times, unsigned part, unsigned workers) {
   if (scope.index() != 0) return;
-  StepTimes::Phase& own = times->part[part];
+  StepTimes::Phase& own = phase_of(*times, part);
   const Word now = clock_ns();
   if (fetch_increment(&own.begun) % workers == 0) store_relaxed(&own.begin, now);
 }
@@ -42,7 +47,7 @@ template <class Scope>
 PW_ON_DEVICE void note_end(const Scope& scope, StepTimes* times, unsigned part, unsigned workers) {
   scope.sync();
   if (scope.index() != 0) return;
-  StepTimes::Phase& own = times->part[part];
+  StepTimes::Phase& own = phase_of(*times, part);
   if ((fetch_increment(&own.ended) + 1) % workers != 0) return;
   const Word number = fetch_increment(&times->records);
   StepRecord* record = times->record + (number & times->mask);

@@ -59,12 +59,12 @@ def _heading(trace: Trace) -> list[str]:
     about = trace.about
     events = "no events"
     if len(trace):
-        end = ns_text(int((trace["begin"] + trace["duration"]).max()))
-        events = f"{count_text(len(trace), 'event', 'events')} in {end}"
-    ranks = [rank for rank in trace.ranks if rank >= 0]
+        events = f"{count_text(len(trace), 'event', 'events')} in {ns_text(trace.length)}"
     processes = len({(thread.host, thread.pid) for thread in trace.threads})
     whole = (
-        count_text(len(ranks), "rank", "ranks") if ranks else count_text(processes, "process", "processes")
+        count_text(len(trace.ranks), "rank", "ranks")
+        if trace.ranks
+        else count_text(processes, "process", "processes")
     )
     lines = [" ".join(about.get("command", []))] if about.get("command") else []
     lines.append(
@@ -100,12 +100,11 @@ def _losses(trace: Trace, result: Analysis) -> None:
     for one in trace.open[:MOST_ROWS]:
         thread = trace.threads[one.thread]
         peer = f" with rank {one.peer}" if one.peer >= 0 else ""
-        end = int((trace["begin"] + trace["duration"]).max()) if len(trace) else one.begin
         result.findings.append(
             Finding(
                 f"Rank {thread.rank} (process {thread.pid}) ended inside {one.name or 'an operation'}{peer}, "
                 f"which it had begun at {ns_text(one.begin)}.",
-                span=(one.begin, max(end, one.begin)),
+                span=(one.begin, max(trace.length, one.begin)),
                 rank=thread.rank,
             )
         )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from peerway.trace import bursts
 from peerway.trace.bursts import Bursts
 from peerway.trace.curve import Curve, streamed_ns
-from peerway.trace.messages import Messages, match, match_signals, messages
+from peerway.trace.messages import Messages, match, match_signals, messages, size_classes
 from peerway.trace.store import Trace
 from peerway.trace.tables import (
     LITTLE,
@@ -145,15 +145,10 @@ def _beyond(found: Bursts, which: NDArray[Any]) -> float:
 
 def _sizes(sizes: NDArray[Any]) -> tuple[list[str], list[int]]:
     """How many messages there are up to each power of two, from the smallest to the largest."""
-    count = np.bincount(_class(sizes))
+    count = np.bincount(size_classes(sizes))
     first = int(np.flatnonzero(count)[0]) if count.any() else 0
     labels = ["0 B", *(f"to {size_text(1 << power)}" for power in range(len(count) - 1))]
     return labels[first : len(count)], count[first:].tolist()
-
-
-def _class(sizes: NDArray[Any]) -> NDArray[Any]:
-    """0: no bytes; n: to 2^(n - 1)."""
-    return np.asarray(np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64) + (sizes > 0))
 
 
 def export(trace: Trace, curves: Sequence[Curve], file: Path) -> int:
@@ -180,7 +175,8 @@ def _rows(found: Bursts, sent: Messages) -> pa.Table:
     import pyarrow as pa
 
     histograms: list[dict[int, int]] = [{} for _ in range(len(found))]
-    keys, counts = np.unique(found.of_message << 8 | _class(sent.bytes[found.inside]), return_counts=True)
+    classes = size_classes(sent.bytes[found.inside])
+    keys, counts = np.unique(found.of_message << 8 | classes, return_counts=True)
     for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
         power = (key & 255) - 1
         histograms[key >> 8][1 << power if power >= 0 else 0] = count

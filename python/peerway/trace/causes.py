@@ -22,7 +22,7 @@ from peerway.trace.lanes import Cover, Lanes
 from peerway.trace.messages import Messages
 from peerway.trace.rings import Kind
 from peerway.trace.store import Trace
-from peerway.trace.waits import waiting_call
+from peerway.trace.waits import completed, waiting_call
 
 CAUSES = (
     "late receiver", "rendezvous wait", "proxy stall", "staging back-pressure", "first use", "contention",
@@ -78,24 +78,11 @@ class Causes:
     def _done(self, which: NDArray[Any]) -> NDArray[Any]:
         """When the send was complete: of a blocking one its end, else that of its request."""
         trace, event = self._trace, self._sent.event[which]
-        end: NDArray[Any] = trace["begin"][event] + trace["duration"][event]
-        sent = np.flatnonzero(trace["kind"] == Kind.SENT)
-        started = np.flatnonzero(trace["kind"][event] == Kind.ISEND)
-        if not len(sent) or not len(started):
-            return end
-        far = int(trace["begin"].max()) + 1
-        keys = trace["thread"][sent].astype(np.int64) * far + trace["begin"][sent]
-        order = np.argsort(keys, kind="stable")
-        wanted = trace["thread"][event[started]].astype(np.int64) * far + trace["begin"][event[started]]
-        at = np.minimum(np.searchsorted(keys[order], wanted), len(order) - 1)
-        found = keys[order][at] == wanted
-        request = sent[order][at[found]]
+        request = completed(trace, event)
         # The call that found it complete may have come long after: until then nothing is known.
-        call = waiting_call(trace, request)
-        waited = call >= 0
-        ended = trace["begin"][request] + trace["duration"][request]
-        end[started[found]] = np.where(waited, ended, end[started[found]])
-        return end
+        known = (request != event) & (waiting_call(trace, request) >= 0)
+        event = np.where(known, request, event)
+        return np.asarray(trace["begin"][event] + trace["duration"][event])
 
     def _of_outer_or_lane(self, stalled: stalls.Part, proxies: bool) -> NDArray[Any]:
         """How long each message was stalled: in its own call, or in a start that a proxy served for it."""
@@ -109,7 +96,7 @@ class Causes:
             by_step[outer.step[event]] = lost
             return np.asarray(by_step[step])
         # The start that began last before the message, of those of its rank.
-        far = int((trace["begin"] + trace["duration"]).max()) + 1
+        far = trace.length + 1
         keys = (trace.rank[event].astype(np.int64) + 1) * far + trace["begin"][event]
         order = np.argsort(keys, kind="stable")
         of = self._sent.event

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from peerway.compare.statistics import Dependence, Verdict, judged
 from peerway.trace.lanes import SPANS
-from peerway.trace.messages import match, match_signals, messages
+from peerway.trace.messages import match, match_signals, messages, size_classes
 from peerway.trace.regions import places
 from peerway.trace.rings import Kind
 from peerway.trace.store import Trace
@@ -136,7 +136,7 @@ def _calls(trace: Trace, fewest: int) -> Samples:
     events = np.flatnonzero(~np.isin(trace["kind"], SPANS))
     site = places(trace, events)
     is_wait = trace["kind"][events] == Kind.SIGNAL  # whose bytes are a value
-    sizes = _classes(np.where(is_wait, 0, trace["bytes"][events]))
+    sizes = size_classes(np.where(is_wait, 0, trace["bytes"][events]))
     many = len(trace.names)
     keys = (trace["name"][events].astype(np.int64) * many + site) * 64 + sizes
     return {
@@ -154,7 +154,7 @@ def _messages(trace: Trace, fewest: int) -> Samples:
     where = trace["where"][sent.event[known]].astype(np.int64)
     size = int(max(sent.source.max(initial=0), sent.target.max(initial=0))) + 1
     pairs = sent.source[known].astype(np.int64) * size + sent.target[known]
-    keys = (where * size * size + pairs) * 64 + _classes(sent.bytes[known])
+    keys = (where * size * size + pairs) * 64 + size_classes(sent.bytes[known])
     found: Samples = {}
     for key, which in _grouped(keys, fewest):
         path, pair = divmod(key // 64, size * size)
@@ -162,10 +162,6 @@ def _messages(trace: Trace, fewest: int) -> Samples:
         own = known[which]
         found[group] = (sent.source[own], sent.begin[own], sent.moving[own])
     return found
-
-
-def _classes(sizes: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64) + (sizes > 0))
 
 
 def _grouped(keys: NDArray[Any], fewest: int) -> Iterator[tuple[int, NDArray[Any]]]:

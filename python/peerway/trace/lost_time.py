@@ -26,7 +26,7 @@ def by_place(trace: Trace, lost: waits.Waits, result: Analysis, regions: Regions
     order = np.argsort(-ns, kind="stable")[:MOST_ROWS]
     place = np.full(len(keys), -1)
     place[order] = np.arange(len(order))
-    span = int((trace["begin"] + trace["duration"]).max()) * max(1, len([r for r in trace.ranks if r >= 0]))
+    span = trace.length * max(1, len(trace.ranks))
     rows = []
     for number, i in enumerate(order):
         which = np.flatnonzero(place[groups] == number)

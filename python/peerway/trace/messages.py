@@ -48,6 +48,11 @@ class Messages:
         return len(self.event)
 
 
+def size_classes(sizes: NDArray[Any]) -> NDArray[Any]:
+    """0: no bytes; n: to 2^(n - 1)."""
+    return np.asarray(np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64) + (sizes > 0))
+
+
 def of_kind(trace: Trace, kinds: tuple[Kind, ...]) -> NDArray[Any]:
     """The indices of events of some kinds."""
     wanted = np.zeros(256, bool)

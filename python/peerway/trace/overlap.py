@@ -112,7 +112,7 @@ def _by_place(trace: Trace, spans: Spans, result: Analysis, regions: Regions, wi
         for values in (spans.end - spans.begin, spans.computing, spans.waiting, spans.kernels)
     )
     count = np.bincount(groups)
-    all_time = int((trace["begin"] + trace["duration"]).max()) * max(1, sum(r >= 0 for r in trace.ranks))
+    all_time = trace.length * max(1, len(trace.ranks))
     rows = []
     for i in np.argsort(-whole, kind="stable")[:MOST_ROWS]:
         name, place = int(keys[i] // many), int(keys[i] % many)

@@ -86,8 +86,13 @@ class Trace:
 
     @property
     def ranks(self) -> list[int]:
-        """The ranks that recorded."""
-        return sorted({one.rank for one in self.threads})
+        """The ranks that recorded; processes that have none do not count."""
+        return sorted({one.rank for one in self.threads if one.rank >= 0})
+
+    @property
+    def length(self) -> int:
+        """From the beginning to when the last event ended, in ns; 0 where there is none."""
+        return int((self["begin"] + self["duration"]).max(initial=0))
 
     @property
     def dropped(self) -> int:

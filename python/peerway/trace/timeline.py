@@ -57,7 +57,7 @@ def build(
     trace: Trace, path: NDArray[Any] | None, important: NDArray[Any] | None, most: int = MOST_EVENTS
 ) -> Timeline:
     """Of a trace that has events."""
-    span = int((trace["begin"] + trace["duration"]).max()) or 1
+    span = trace.length or 1
     windows = _windows(trace, important, span, most)
     inside = np.zeros(len(trace), bool)
     for begin, end in windows:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from peerway.trace.causes import CAUSES, WHAT_TO_DO, Causes
 from peerway.trace.curve import OPS, Curve, ambiguous, curve_of, stack_of
 from peerway.trace.lanes import Lanes
-from peerway.trace.messages import Messages
+from peerway.trace.messages import Messages, size_classes
 from peerway.trace.store import Trace
 from peerway.trace.tables import (
     LITTLE,
@@ -46,9 +46,8 @@ def _statistics(title: str, first: str, groups: NDArray[Any], labels: list[str],
 
 
 def by_size(sent: Messages) -> Table:
-    classes = np.ceil(np.log2(np.maximum(sent.bytes, 1))).astype(np.int64) + (sent.bytes > 0)
     labels = ["0 B", "1 B", *(f"to {size_text(1 << power)}" for power in range(1, 64))]
-    table = _statistics("Messages by size", "size", classes, labels, sent)
+    table = _statistics("Messages by size", "size", size_classes(sent.bytes), labels, sent)
     table.note = "Times are those of the transfer, without the wait of one side for the other."
     return table
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from peerway.trace import stalls
 from peerway.trace.lanes import Lanes, lanes
-from peerway.trace.messages import Pairs, of_kind
+from peerway.trace.messages import Pairs, of_kind, size_classes
 from peerway.trace.rings import Kind
 from peerway.trace.store import Trace
 
@@ -98,15 +98,32 @@ def _late_wake_up(trace: Trace, signals: Pairs) -> Part:
     first, second, raised = signals.first[waited], signals.second[waited], raised[waited]
     delay = np.maximum(0, begin[second] + duration[second] - raised)
     size = np.where(trace["kind"][first] == Kind.PUT, trace["bytes"][first], 0)
-    classes = np.ceil(np.log2(np.maximum(size, 1))).astype(np.int64) + 64 * trace["where"][first].astype(
-        np.int64
-    )
+    classes = size_classes(size) + 65 * trace["where"][first].astype(np.int64)
     _, groups = np.unique(classes, return_inverse=True)
     order = np.lexsort((delay, groups))
     count = np.bincount(groups) if len(groups) else np.empty(0, np.int64)
     start = np.cumsum(count) - count
     usual = np.where(count >= FEWEST, delay[order][start + count // 2], np.iinfo(np.int64).max // UNUSUAL)
     return second, second, np.maximum(0, delay - UNUSUAL * usual[groups])
+
+
+def completed(trace: Trace, sent: NDArray[Any]) -> NDArray[Any]:
+    """Of sends that were only started, the event of their request; of all others, themselves."""
+    result = sent.copy()
+    requests = of_kind(trace, (Kind.SENT,))
+    started = np.flatnonzero(trace["kind"][sent] == Kind.ISEND)
+    if not len(started) or not len(requests):
+        return result
+    far = int(trace["begin"].max()) + 1
+    keys, wanted = (
+        trace["thread"][which].astype(np.int64) * far + trace["begin"][which]
+        for which in (requests, sent[started])
+    )
+    order = np.argsort(keys, kind="stable")
+    at = np.minimum(np.searchsorted(keys[order], wanted), len(order) - 1)
+    found = keys[order][at] == wanted
+    result[started[found]] = requests[order][at[found]]
+    return result
 
 
 def receives(trace: Trace, matched: Pairs) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -121,20 +138,9 @@ def sends(trace: Trace, matched: Pairs) -> tuple[NDArray[Any], NDArray[Any], NDA
     receive as it was posted, and the call of the receiver that it needed: the receive, or the one that
     waited for it.
     """
-    event = matched.first.copy()
-    sent = of_kind(trace, (Kind.SENT,))
-    # A send that was only started lost its time in the call that waited for it.
     begin = trace["begin"]
-    started = np.flatnonzero(trace["kind"][event] == Kind.ISEND)
-    if len(started) and len(sent):
-        far = int(begin.max()) + 1
-        keys = trace["thread"][sent].astype(np.int64) * far + begin[sent]
-        order = np.argsort(keys, kind="stable")
-        wanted = trace["thread"][event[started]].astype(np.int64) * far + begin[event[started]]
-        at = np.minimum(np.searchsorted(keys[order], wanted), len(order) - 1)
-        found = keys[order][at] == wanted
-        event[started[found]] = sent[order][at[found]]
-    waiting = waiting_call(trace, event)
+    # A send that was only started lost its time in the call that waited for it.
+    waiting = waiting_call(trace, completed(trace, matched.first))
     # Both halves of a MPI_Sendrecv last as long as the call: what it lost is its receive's.
     exchange = np.array([name.startswith(("MPI_Sendrecv", "MPI_Isendrecv")) for name in trace.names])
     known = (waiting >= 0) & ~exchange[trace["name"][matched.first]]

@@ -164,7 +164,10 @@ pw_status CudaRunner::enqueue(void* stream, PlanPart part) {
   PlanLaunch& launch = launch_[index_of(part)];
   if (launch.blocks == 0) return PW_OK;
   launch.head.guard.timeout_ns = guard_->timeout_ns;
-  if (times_ != nullptr) times_->take();
+  if (times_ != nullptr) {
+    times_->take();
+    launch.head.part = times_->launched(part);
+  }
   const Current current(gpu_.driver, context_);
   const CUresult result = kernels_.launch(launch, static_cast<CUstream>(stream));
   return result == CUDA_SUCCESS

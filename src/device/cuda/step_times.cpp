@@ -13,6 +13,8 @@
 namespace pw::cuda {
 namespace {
 
+using peerway::device::StepTimes;
+
 constexpr uint64_t kRecords = 4096;
 constexpr uint64_t kClockBytes = 4096;
 constexpr uint64_t kBytes = kClockBytes + kRecords * sizeof(peerway::device::StepRecord);
@@ -26,6 +28,14 @@ uint32_t number_of(const Gpu& gpu) {
   uint32_t number = 2166136261u;
   for (const char byte : uuid.bytes) number = (number ^ static_cast<unsigned char>(byte)) * 16777619u;
   return number;
+}
+
+StepRun run_of(uint64_t part, uint64_t begin, uint64_t end) {
+  const auto site = static_cast<unsigned>(part >> StepTimes::part_bits);
+  const auto index = static_cast<unsigned>(part & ((1u << StepTimes::part_bits) - 1));
+  const bool in_kernel = index >= StepTimes::in_kernels;
+  return {static_cast<PlanPart>(in_kernel ? index - StepTimes::in_kernels : index), in_kernel, site, begin,
+          end};
 }
 
 }  // namespace
@@ -56,16 +66,20 @@ TracedTimes::~TracedTimes() {
   munmap(memory_, kBytes);
 }
 
-peerway::device::StepTimes TracedTimes::initial() const {
-  peerway::device::StepTimes times{};
+StepTimes TracedTimes::initial() const {
+  StepTimes times{};
   times.mask = kRecords - 1;
   times.record = reinterpret_cast<peerway::device::StepRecord*>(address_on(gpu_, pins_, records_));
   return times;
 }
 
+unsigned TracedTimes::launched(PlanPart part) {
+  const std::lock_guard lock(mutex_);
+  return track_->site() << StepTimes::part_bits | static_cast<unsigned>(part);
+}
+
 void TracedTimes::take() {
   const std::lock_guard lock(mutex_);
-  using peerway::device::StepTimes;
   for (;;) {
     peerway::device::StepRecord& record = records_[taken_ & (kRecords - 1)];
     const auto load = [](unsigned long long& word) {
@@ -78,9 +92,7 @@ void TracedTimes::take() {
     if (load(record.number) != number) continue;  // it was overwritten meanwhile
     if (number > taken_ + 1) track_->lost(number - taken_ - 1);
     taken_ = number;
-    const bool in_kernel = part >= StepTimes::in_kernels;
-    track_->ran(static_cast<PlanPart>(in_kernel ? part - StepTimes::in_kernels : part), in_kernel, begin,
-                end);
+    track_->ran(run_of(part, begin, end));
   }
 }
 

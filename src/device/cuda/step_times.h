@@ -23,6 +23,9 @@ class TracedTimes {
   /// What the kernels begin with, to be written to device memory.
   [[nodiscard]] peerway::device::StepTimes initial() const;
 
+  /// The part as a launch has it, which this thread was called to make: it tells from where.
+  unsigned launched(PlanPart part);
+
   /// Takes what has ended into the trace; may be called by any thread.
   void take();
 

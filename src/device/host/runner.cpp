@@ -4,6 +4,7 @@
 
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "device/host/copy.h"
 #include "device/host/stream.h"
 #include "device/step_trace.h"
+#include "trace/call.h"
 
 namespace pw {
 namespace {
@@ -214,7 +216,10 @@ class HostRunner final : public Runner {
   ~HostRunner() override { state_->end(); }
 
   pw_status enqueue(void* stream, PlanPart part) override {
-    static_cast<HostStream*>(stream)->enqueue([state = state_, part] { state->run(part); });
+    static_cast<HostStream*>(stream)->enqueue([state = state_, part, place = std::string(trace::place())] {
+      const trace::NamedCall call(place);
+      state->run(part);
+    });
     return PW_OK;
   }
   pw_status begin(PlanPart part, const std::optional<void*>&) override {

@@ -22,5 +22,10 @@ int main() {
   halo_exchange(context, region, remote);
   peerway::check(context.raise(peerway::raise(own, 2)));  // raise here
   peerway::check(context.flush());                        // flush here
+  auto stream = context.stream({PW_HOST, 0});
+  auto plan = context.plan().put(remote.span(0, 8), region.span(64, 8)).prepare_alone();
+  peerway::check(plan.start(stream));   // steps of a start here
+  peerway::check(plan.finish(stream));  // steps of a finish here
+  peerway::check(stream.wait());
   return 0;
 }

@@ -1,9 +1,14 @@
-"""Two ranks whose plans run from the host, and on a stream: traced_plans.py DEVICE TURNS. Each plan sends
-65,536 bytes to the other rank and receives as many, and raises a signal that the other rank waits for.
+"""Two ranks whose plans run from the host, on a stream and in kernels.
+
+    python traced_plans.py DEVICE TURNS [LIBRARY]
+
+Each plan sends 65,536 bytes to the other rank and receives as many, and raises a signal that the other rank
+waits for. The library is that of in_kernel.cpp.
 """
 
 from __future__ import annotations
 
+import ctypes
 import sys
 
 import peerway
@@ -12,8 +17,12 @@ WAIT = 60.0
 BYTES = 65536
 
 
-def main(device: str, turns: int) -> None:
-    """Half of the turns from the host, half on a stream, the last of them in one launch each."""
+def main(device: str, turns: int, kernel: str | None = None) -> None:
+    """The turns in each of the ways, one after the other."""
+    ways = ["host", "stream"]
+    if kernel is not None:
+        ways.append("kernel")
+        run = ctypes.CDLL(kernel).run
     with peerway.Context() as ctx:
         other = 1 - ctx.rank
         region = ctx.allocate(device, 2 * BYTES)
@@ -23,16 +32,19 @@ def main(device: str, turns: int) -> None:
         plan = plan.raise_signal(theirs).wait(arrived).prepare()
         stream = ctx.stream(device)
         for turn in range(turns):
-            if turn % 2 == 0:
+            way = ways[turn % len(ways)]
+            if way == "host":
                 plan.start()
                 plan.finish(timeout=WAIT)
-            else:
+            elif way == "stream":
                 plan.start(stream)
                 plan.finish(stream)
                 stream.wait(WAIT)
+            else:
+                assert run(plan.handle()) == 0
         ctx.team.barrier(WAIT)
         plan.close()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])

@@ -54,6 +54,16 @@ TEST_F(TimesTest, PartsOfKernelsAreCountedApartFromThoseOfLaunches) {
   EXPECT_EQ(records[1].part, StepTimes::start);
 }
 
+TEST_F(TimesTest, WhatTheHostSaysOfALaunchIsInItsRecord) {
+  const unsigned launched = 7u << StepTimes::part_bits | StepTimes::finish;
+  begin(launched, 2);
+  begin(launched, 2);
+  end(launched, 2);
+  end(launched, 2);
+  EXPECT_EQ(records[0].part, launched);
+  EXPECT_EQ(times.part[StepTimes::finish].ended, 2u);
+}
+
 TEST_F(TimesTest, RecordsGoRoundAndKeepTheirNumbers) {
   for (int turn = 0; turn < 6; ++turn) {
     begin(StepTimes::both, 1);

@@ -21,25 +21,23 @@ if TYPE_CHECKING:
 MOST = 20  # groups that only one side has: the first
 
 
+def _more(side: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The option for more runs of one side."""
+    return click.option(
+        f"--{side}",
+        f"more_{side}",
+        multiple=True,
+        metavar="FOLDER",
+        type=click.Path(path_type=Path),
+        help=f"Another trace of the side {side}; may be given several times.",
+    )
+
+
 @click.command()
 @click.argument("before", type=click.Path(path_type=Path))
 @click.argument("after", type=click.Path(path_type=Path))
-@click.option(
-    "--before",
-    "more_before",
-    multiple=True,
-    metavar="FOLDER",
-    type=click.Path(path_type=Path),
-    help="Another trace of the side before; may be given several times.",
-)
-@click.option(
-    "--after",
-    "more_after",
-    multiple=True,
-    metavar="FOLDER",
-    type=click.Path(path_type=Path),
-    help="Another trace of the side after; may be given several times.",
-)
+@_more("before")
+@_more("after")
 @click.option("--all", "everything", is_flag=True, help="Also show what did not change.")
 def command(
     before: Path, after: Path, more_before: tuple[Path, ...], more_after: tuple[Path, ...], everything: bool

@@ -160,8 +160,7 @@ def summarize(trace: Trace, folder: Path) -> None:
     """Say on standard error what was recorded, and what was not."""
     from peerway.trace.tables import count_text
 
-    ranks = [rank for rank in trace.ranks if rank >= 0]
-    who = f"{count_text(len(ranks), 'rank', 'ranks')}, " if ranks else ""
+    who = f"{count_text(len(trace.ranks), 'rank', 'ranks')}, " if trace.ranks else ""
     full = trace.about["level"] == "full"
     count = len(trace) if full else int(trace.sums["count"].sum())
     if trace.threads:

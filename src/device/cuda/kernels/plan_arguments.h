@@ -15,7 +15,7 @@ struct PlanHead {
   peerway::device::Word* epoch;
   pw_guard guard;
   peerway::device::StepTimes* times;  // null: the plan is not traced
-  unsigned part;                      // as StepTimes counts them
+  unsigned part;                      // as StepRecord has it
 };
 
 // A short table comes as parameters, which the first instruction finds in the constant cache. A launch costs
