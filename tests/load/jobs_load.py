@@ -22,8 +22,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from jobs_node import BOOT, GPUS, batch, fill
-from jobs_old import judging, thinning
+sys.path.append(str(Path(__file__).parents[1] / "python"))  # the scenes of the tests
+from jobs_node import BOOT, GPUS, batch, cpu_of
+from jobs_old import DAY, beside, big_job, judging, thinning
+from jobs_page import drawn
+from jobs_server import NOW, scene
 
 from peerway.jobs.batch import encode
 from peerway.jobs.clock import Sent
@@ -33,12 +36,8 @@ from peerway.jobs.serve.people import People
 from peerway.jobs.store.chunks import STRETCH_MS
 from peerway.jobs.store.runs import Run, row_of
 
+SCRIPT = "#!/bin/bash\n#SBATCH --gres=gpu:1\n" + "srun python train.py --data /lustre/data --epochs 90\n" * 20
 SERVE = ["-m", "peerway", "jobs", "serve", "--no-slurm", "--listen"]
-
-
-def cpu_of(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def peak_of(pid: int) -> int:
@@ -154,28 +153,9 @@ def page(folder: Path) -> dict[str, Any]:
 
     from peerway.jobs.serve.app import create_app
 
-    start = 1_790_000_000
+    start = DAY
     monitor = Monitor(folder, clock=lambda: start + 86_500.0)
-    for node in ("a", "b"):
-        fill(monitor, node, start)
-    monitor.jobs.update(
-        [
-            Run(
-                "1",
-                user="admin",
-                name="big",
-                state="COMPLETED",
-                started=float(start),
-                ended=start + 86_400.0,
-                nodes=2,
-                cores=128,
-                gpus=16,
-                memory=1e12,
-            )
-        ]
-    )
-    run = monitor.jobs.run("1")
-    assert run is not None
+    run = big_job(monitor, start)
     before = time.process_time()
     verdict = monitor.judge(run)
     judged = time.process_time() - before
@@ -218,6 +198,12 @@ def million(folder: Path, count: int) -> dict[str, Any]:
         f"INSERT INTO jobs ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
         (list(row.values()) for row in jobs(first, count, start)),
     )
+    good, bad = bodies()
+    base.execute(
+        "INSERT INTO verdicts "
+        "SELECT job, restart, 'abc', judged, iif(verdict = 'inefficient', ?, ?) FROM jobs",
+        (bad, good),
+    )
     base.execute("COMMIT")
     people = People(monitor.jobs)
     people.put("admin", "admin")
@@ -234,7 +220,29 @@ def million(folder: Path, count: int) -> dict[str, Any]:
         }
     monitor.close()
     size = (folder / "jobs.db").stat().st_size
-    return {"test": "many jobs", "jobs": count, "users": 1192, "bytes_on_disk": size, **found}
+    return {
+        "test": "many jobs",
+        "jobs": count,
+        "users": 1192,
+        "script_bytes": len(SCRIPT),
+        "verdict_bytes": [len(good), len(bad)],
+        "bytes_on_disk": size,
+        **found,
+    }
+
+
+def bodies() -> tuple[str, str]:
+    """The verdicts on an efficient and on an inefficient job, as they are kept: of jobs of the tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        monitor = Monitor(Path(folder), clock=lambda: NOW)
+        scene(monitor)
+        monitor.judge_due()
+        rows = monitor.jobs.reader.execute(
+            "SELECT v.body FROM verdicts v JOIN jobs j USING (job, restart) "
+            "WHERE j.verdict IN ('efficient', 'inefficient') ORDER BY j.verdict, length(v.body)"
+        ).fetchall()
+        monitor.close()
+    return rows[0][0], rows[-1][0]
 
 
 def jobs(like: dict[str, Any], count: int, now: float) -> Any:
@@ -246,6 +254,7 @@ def jobs(like: dict[str, Any], count: int, now: float) -> Any:
             "user": f"user{random.randrange(1192)}",
             "account": f"a{number % 90}",
             "name": f"job-{number}",
+            "script": SCRIPT,
             "state": "COMPLETED",
             "started": started,
             "ended": started + random.random() * 86_400,
@@ -255,6 +264,7 @@ def jobs(like: dict[str, Any], count: int, now: float) -> Any:
             "nodes": 1,
             "idle_gpu_hours": random.random() * 9,
             "idle_core_hours": random.random() * 40,
+            "judged": started + 90_000,
         }
 
 
@@ -271,6 +281,9 @@ def timed(what: Any) -> dict[str, float]:
     return {"cpu_s": min(cpu), "wall_s": min(wall)}
 
 
+STEPS = ("ingest", "seal", "thin", "judging", "beside", "page", "browser", "jobs")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -279,7 +292,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1_000_000)
-    parser.add_argument("--only", nargs="*", choices=["ingest", "seal", "thin", "judging", "page", "jobs"])
+    parser.add_argument("--only", nargs="*", choices=STEPS)
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     where = {
@@ -294,7 +307,9 @@ def main() -> None:
         "seal": sealing,
         "thin": thinning,
         "judging": judging,
+        "beside": lambda folder: beside(folder, options.nodes),
         "page": page,
+        "browser": drawn,
         "jobs": lambda folder: million(folder, options.jobs),
     }
     for name in options.only or steps:

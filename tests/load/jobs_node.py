@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,12 @@ from peerway.jobs.store.samples import Filed
 
 BOOT = "00000000-0000-4000-8000-000000000000"
 CORES, GPUS, STEPS = 64, 8, 4
+
+
+def cpu_of(pid: int) -> float:
+    """CPU seconds of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def batch(node: str, seq: int, wall_ms: int) -> Batch:

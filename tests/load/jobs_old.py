@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,95 @@ def thinning(folder: Path) -> dict[str, Any]:
         "batches_meanwhile": len(waits),
         "longest_wait_of_a_batch_s": max(waits),
     }
+
+
+def big_job(monitor: Monitor, start: int) -> Run:
+    """A job of 24 h on 2 nodes with 8 GPUs and 64 cores each, samples of 10 s, all sealed."""
+    for node in ("a", "b"):
+        fill(monitor, node, start)
+    run = Run(
+        "1", user="admin", name="big", state="COMPLETED", started=float(start), ended=start + 86_400.0,
+        nodes=2, cores=2 * CORES, gpus=2 * GPUS, memory=1e12, node_list="a,b",
+    )  # fmt: skip
+    monitor.jobs.update([run])
+    return run
+
+
+def beside(folder: Path, nodes: int) -> dict[str, Any]:
+    """Batches of so many nodes are written, one each in 10 s, while nothing else happens, while jobs of a day
+    are judged, and while a day is thinned: how much CPU time that takes, and how late a batch is on the disk.
+    """
+    now = [DAY + 86_400.0]
+    monitor = Monitor(folder, clock=lambda: now[0])
+    for number in range(NODES):
+        fill(monitor, f"node{number}", DAY)
+    monitor.jobs.update(
+        Run(
+            str(number + 1), user="admin", started=float(DAY), nodes=1, cores=CORES, gpus=GPUS, memory=5e11,
+            node_list=f"node{number}",
+        )
+        for number in range(NODES)
+    )  # fmt: skip
+    feed = Feed(monitor, nodes)
+    feed.start()
+    found = {
+        "alone": feed.during(lambda: time.sleep(20)),
+        "judging": feed.during(monitor.judge_due),
+        "thinning": feed.during(lambda: monitor.samples.tidy(DAY * 1000 + 2 * DAY_MS, Policy(raw_days=1))),
+    }
+    feed.stop()
+    verdicts = monitor.jobs.reader.execute("SELECT count(*) FROM verdicts").fetchone()[0]
+    monitor.close()
+    return {"test": "beside ingest", "nodes": nodes, "verdicts": verdicts, "days_thinned": NODES, **found}
+
+
+class Feed(threading.Thread):
+    """The thread of a server that writes what has come meanwhile; agents send evenly over the 10 s."""
+
+    def __init__(self, monitor: Monitor, nodes: int) -> None:
+        super().__init__(daemon=True)
+        self._monitor, self._nodes = monitor, nodes
+        self._made = [batch(f"other{number}", 1, 0) for number in range(50)]
+        self._late: list[float] = []
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        begun, written = time.perf_counter(), 0
+        while not self._ended.wait(0.005):
+            come = int((time.perf_counter() - begun) * self._nodes / 10)
+            if come == written:
+                continue
+            filed = [self._filed(seq) for seq in range(written + 1, come + 1)]
+            self._monitor.samples.put(filed)
+            self._monitor.jobs.file(filed)
+            done = time.perf_counter() - begun
+            self._late += [done - seq * 10 / self._nodes for seq in range(written + 1, come + 1)]
+            written = come
+
+    def _filed(self, seq: int) -> Filed:
+        made = self._made[seq % len(self._made)]
+        made.seq, made.wall_ms = seq, (DAY + 40 * 86_400) * 1000 + seq
+        return Filed(replace(made), 0, encode(made), 10_000)
+
+    def during(self, what: Callable[[], object]) -> dict[str, float]:
+        """What it took while something was done: the CPU time of all threads, and how late batches were."""
+        first, before, begun = len(self._late), time.process_time(), time.perf_counter()
+        what()
+        spent, passed = time.process_time() - before, time.perf_counter() - begun
+        late = sorted(self._late[first:])
+        return {
+            "cpu_s": spent,
+            "wall_s": passed,
+            "batches": len(late),
+            "p50_ms": late[len(late) // 2] * 1000,
+            "p99_ms": late[len(late) * 99 // 100] * 1000,
+            "max_ms": late[-1] * 1000,
+        }
+
+    def stop(self) -> None:
+        """Write no more."""
+        self._ended.set()
+        self.join()
 
 
 def judging(folder: Path) -> dict[str, Any]:

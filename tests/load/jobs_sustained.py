@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jobs_load import SERVE, connected, cpu_of, peak_of, post
-from jobs_node import CORES, GPUS, STEPS, batch
+from jobs_load import SERVE, connected, peak_of, post
+from jobs_node import CORES, GPUS, STEPS, batch, cpu_of
 
 from peerway.jobs.batch import Batch, Facts, Gpu, Interval, encode
 from peerway.jobs.frames import frame

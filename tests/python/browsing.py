@@ -1,11 +1,32 @@
-"""Waiting for a page in the browser of conftest.py."""
+"""A browser without a window, and waiting for its page."""
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from selenium.webdriver import Chrome
+
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars",
+    "--disable-dev-shm-usage", "--disable-component-update", "--no-first-run",
+)  # fmt: skip
+
+
+def chromium(profile: Path) -> Chrome:
+    """Debian's Chromium with a profile of its own."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(shutil.which("chromium"))
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return webdriver.Chrome(options=options, service=Service(str(shutil.which("chromedriver"))))
 
 
 def until(browser: Chrome, script: str, *arguments: Any) -> None:

@@ -12,16 +12,12 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from browsing import chromium
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from selenium.webdriver import Chrome
-
-FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars",
-    "--disable-dev-shm-usage", "--disable-component-update", "--no-first-run",
-)  # fmt: skip
 
 
 def missing() -> str:
@@ -37,15 +33,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
         if os.environ.get("CI"):
             pytest.fail(f"the browser tests must run under CI, but {why}")
         pytest.skip(f"{why}; on Debian: apt-get install chromium chromium-driver, pip install selenium")
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(shutil.which("chromium"))
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(shutil.which("chromedriver"))))
+    driver = chromium(tmp_path_factory.mktemp("profile"))
     driver.execute_cdp_cmd("Network.enable", {})
     driver.execute_cdp_cmd(
         "Network.emulateNetworkConditions",

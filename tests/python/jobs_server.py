@@ -155,10 +155,17 @@ class Server:
 @contextmanager
 def served(folder: Path, **settings: Any) -> Iterator[Server]:
     """A server with the scene, as long as the block runs."""
-    import uvicorn
-
     monitor = Monitor(folder, clock=lambda: NOW)
     scene(monitor)
+    with serving(monitor, **settings) as server:
+        yield server
+
+
+@contextmanager
+def serving(monitor: Monitor, **settings: Any) -> Iterator[Server]:
+    """A server of a monitor, as long as the block runs; the monitor is closed with it."""
+    import uvicorn
+
     app = create_app(monitor, work=False, **settings)
     server = uvicorn.Server(
         uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", proxy_headers=False)

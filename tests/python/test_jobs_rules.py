@@ -251,6 +251,18 @@ def test_an_allocation_without_any_step_computes_nothing(monitor: Monitor) -> No
     assert verdict.hours.cpu_efficiency == 0
 
 
+@pytest.mark.parametrize(("iowait", "blocked"), [(0.9, 0.0), (0.0, 4.0)])
+def test_cores_that_slurm_did_not_bind_a_job_to_say_nothing_of_it(
+    monitor: Monitor, iowait: float, blocked: float
+) -> None:
+    """Others compute there, or wait: its own processes tell."""
+    figures = {"core_iowait_seconds_total": iowait, "step_blocked_processes": blocked}
+    put(monitor, good(68, figures=figures, slurm={"cores": 4}))  # its processes may run on 8
+    run = monitor.jobs.run("68")
+    assert run is not None
+    assert ("io-wait" in {each.rule for each in monitor.judge(run).findings}) == (blocked > 0)
+
+
 def test_a_node_is_as_large_as_slurm_says(tmp_path: Path) -> None:
     """The kernel counts its own threads, Slurm what it allocates: here 32 cores, of which the job has one."""
     monitor = Monitor(tmp_path)

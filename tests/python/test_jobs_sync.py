@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from jobs_scene import BOOT, filed
 
-from peerway.jobs import sync
+from peerway.jobs import slurm_json, sync
 from peerway.jobs.accounting import Accounts
 from peerway.jobs.batch import Batch, Interval
 from peerway.jobs.scripts import Scripts
@@ -43,6 +43,22 @@ def held(store: JobStore, number: int, start: float, end: float | None, seq: int
     interval = Interval(f"{number}.{start:g}", number, int(start * 1000), int(end * 1000) if end else None)
     wall = int((end or start) * 1000)
     store.file([filed(Batch("n1", "a" * 32, seq, BOOT, wall, 1000, intervals=[interval]))])
+
+
+def asked_all(
+    store: JobStore,
+    jobs: list[dict[str, Any]],
+    now: float,
+    accounts: Accounts | None = None,
+    scripts: Scripts | None = None,
+) -> None:
+    """One round of all that is asked of Slurm; squeue tells of `jobs`."""
+    runs = sync.take(store, jobs, NODES, now)
+    if scripts:
+        scripts.fetch(store, runs, now)
+    if accounts:
+        told = {(run.job, run.restart) for run in runs}
+        sync.file(store, accounts.missed(store, told, now), NODES)
 
 
 def state_of(store: JobStore, number: int, restart: int = 0) -> tuple[str, float | None]:
@@ -183,6 +199,57 @@ def test_a_command_of_slurm_that_fails_is_told_in_one_line_with_what_to_do(
         asked("squeue")
 
 
+@pytest.mark.parametrize("begun", ["sleep 1000", "sleep 1000 | cat", "sleep 1000 & wait"])
+def test_a_command_of_slurm_that_hangs_is_ended_with_all_that_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: str
+) -> None:
+    """A site's wrapper has the real one as its child, which holds the pipe."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(slurm_json, "TIMEOUT_S", 0.2)
+    (tmp_path / "squeue").write_text(f"#!/bin/sh\n{begun}\n")
+    (tmp_path / "squeue").chmod(0o755)
+    with pytest.raises(SlurmFailed, match=r"^squeue gave no answer in 0\.2 s; "):
+        asked("squeue")
+
+
+def test_an_answer_with_errors_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While slurmctld is away, squeue 22.05 lists no jobs and ends with 0. So does sacct that finds none."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    def says(errors: object) -> None:
+        text = json.dumps({"errors": errors, "jobs": []})
+        (tmp_path / "squeue").write_text(f"#!/bin/sh\necho '{text}'\n")
+        (tmp_path / "squeue").chmod(0o755)
+
+    said = {"description": "Failed while looking for jobs", "error_number": -1, "error": "Unspecified error"}
+    says([{**said, "source": "slurm_load_jobs"}])
+    with pytest.raises(SlurmFailed, match=r"^squeue: slurm_load_jobs: Failed while .*: Unspecified error; "):
+        asked("squeue")
+    for none in ([], None, [{"error_number": 9003, "error": "Nothing found with query"}]):
+        says(none)
+        assert asked("squeue")["jobs"] == []
+
+
+def test_scripts_wait_for_a_controller_that_gives_no_answer(
+    store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """scontrol ends with 0 then. It is asked for one job, and that counts as no try."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    scontrol, log = tmp_path / "scontrol", tmp_path / "asked"
+    why = "job script retrieval failed: Socket timed out on send/recv operation"
+    scontrol.write_text(f"#!/bin/sh\necho $3 >> {log}\necho '{why}' >&2\n")
+    scontrol.chmod(0o755)
+    scripts = Scripts()
+    runs = sync.take(store, [job(7), job(8)], NODES, 1100)
+    for now in range(1100, 1110):
+        with pytest.raises(SlurmFailed, match="Socket timed out"):
+            scripts.fetch(store, runs, now)
+    assert log.read_text().split() == ["7"] * 10
+    scontrol.write_text(f"#!/bin/sh\necho $3 >> {log}\necho '#!/bin/sh'\n")
+    scripts.fetch(store, runs, 1110)
+    assert [run.script for each in "78" if (run := store.run(each))] == ["#!/bin/sh\n"] * 2
+
+
 def test_a_script_that_could_not_be_had_is_asked_for_again_and_not_for_ever(
     store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,11 +259,12 @@ def test_a_script_that_could_not_be_had_is_asked_for_again_and_not_for_ever(
     scontrol.write_text(f"#!/bin/sh\necho $3 >> {log}\n{answer}\n")
     scontrol.chmod(0o755)
     scripts = Scripts()
-    for _ in range(2):
-        sync.take(store, [job(7), job(8)], NODES, 1100, scripts)
+    for now in (1100, 1104, 1106):
+        asked_all(store, [job(7), job(8)], now, scripts=scripts)
+    assert log.read_text().split() == ["7", "8"] * 2
     (tmp_path / "up").touch()
-    for _ in range(3):
-        sync.take(store, [job(7), job(8)], NODES, 1100, scripts)
+    for now in (1167, 1300, 1_000_000):
+        asked_all(store, [job(7), job(8)], now, scripts=scripts)
     run = store.run("7")
     assert run is not None
     assert run.script == "#!/bin/sh\n"
@@ -246,6 +314,15 @@ def test_a_run_that_an_agent_counted_otherwise_than_slurm_is_one(store: JobStore
     assert store.restarts("7") == [2, 3]
 
 
+@pytest.mark.parametrize("end", [None, 1001.2])
+def test_a_run_that_only_its_agent_told_of_stays_when_the_next_begins_at_once(
+    store: JobStore, end: float | None
+) -> None:
+    held(store, 7, 1000.4, end)
+    sync.take(store, [job(7, restart=1, start_time=1002)], NODES, 1010)
+    assert store.restarts("7") == [0, 1]
+
+
 # -- what sacct knows of what squeue has forgotten
 
 
@@ -285,7 +362,7 @@ def test_a_job_that_ended_while_nobody_looked_has_its_real_end(
     sacct(entry(7, 1000, 1500, "FAILED", exit_code=killed))
     sync.take(store, [job(7), job(9)], NODES, 1100)
     held(store, 7, 1000, None)  # its agent is away, too
-    sync.take(store, [job(9)], NODES, 5000, accounts=Accounts())
+    asked_all(store, [job(9)], 5000, Accounts())
     run = store.run("7")
     assert run is not None
     assert (run.state, run.started, run.ended, run.exit_code, run.signal) == ("FAILED", 1000, 1500, 3, 9)
@@ -299,7 +376,7 @@ def test_a_job_that_began_and_ended_while_the_server_was_away_has_all_that_slurm
 ) -> None:
     held(store, 7, 1002, 1499)
     sacct(entry(7, 1000, 1500, ["TIMEOUT"], exit_code=0))  # as newer Slurm has states
-    sync.take(store, [], NODES, 5000, accounts=Accounts())
+    asked_all(store, [], 5000, Accounts())
     run = store.run("7")
     assert run is not None
     assert (run.state, run.started, run.ended, run.submitted) == ("TIMEOUT", 1000, 1500, 995)
@@ -317,7 +394,7 @@ def test_runs_of_a_requeued_job_have_ends_of_their_own(
     held(store, 7, 1201, 1300, 2)
     first, second = entry(7, 1000, 1100, "NODE_FAIL"), entry(7, 1200, 1301, "CANCELLED")
     sacct(second, first, entry(7, 1400, 0, "RUNNING"), {"job_id": 7}, {"job_id": "x"})
-    sync.take(store, [], NODES, 5000, accounts=Accounts())
+    asked_all(store, [], 5000, Accounts())
     assert state_of(store, 7, 0) == ("NODE_FAIL", 1100)
     assert state_of(store, 7, 1) == ("CANCELLED", 1301)
 
@@ -328,7 +405,7 @@ def test_a_run_that_ended_within_the_second_of_its_start_has_its_end(
     """Slurm tells whole seconds, agents when they saw it."""
     held(store, 7, 1000.63, 1000.84)
     sacct(entry(7, 1000, 1000, "CANCELLED"))
-    sync.take(store, [], NODES, 5000, accounts=Accounts())
+    asked_all(store, [], 5000, Accounts())
     assert state_of(store, 7) == ("CANCELLED", 1000)
 
 
@@ -339,7 +416,7 @@ def test_a_run_has_no_end_from_the_accounts_of_the_one_before(
     held(store, 7, 1041.1, 1050, 2)
     for latest in ([], [entry(7, 1041, 0, "RUNNING")]):  # the accounts lag
         sacct(entry(7, 1000, 1040, "NODE_FAIL"), *latest)
-        sync.take(store, [], NODES, 5000, accounts=Accounts())
+        asked_all(store, [], 5000, Accounts())
         assert state_of(store, 7, 0) == ("NODE_FAIL", 1040)
         assert state_of(store, 7, 1) == ("ENDED", 1050)
 
@@ -351,15 +428,16 @@ def test_accounts_that_lag_are_asked_again_and_those_that_are_none_are_not_misse
     sacct()
     held(store, 7, 1000, 1500)
     for now in (2000, 2001, 2003, 2012, 2014):
-        sync.take(store, [], NODES, now, accounts=accounts)
+        asked_all(store, [], now, accounts)
     assert sacct(fails="sacct: error: Slurm accounting storage is disabled") == ["7"] * 3
-    sync.take(store, [], NODES, 2080, accounts=accounts)
+    asked_all(store, [], 2080, accounts)
     assert (state_of(store, 7), accounts.refused) == (("ENDED", 1500), "")
     sacct(fails="sacct: error: slurmdbd: Connection refused")
-    sync.take(store, [], NODES, 2400, accounts=accounts)
+    asked_all(store, [], 2400, accounts)
     assert "Connection refused" in accounts.refused
+    asked_all(store, [], 2401, accounts)  # it has its peace for a while
     sacct(entry(7, 1000, 1490))
-    sync.take(store, [], NODES, 5000, accounts=accounts)
+    asked_all(store, [], 5000, accounts)
     assert (state_of(store, 7), accounts.refused) == (("COMPLETED", 1490), "")
-    sync.take(store, [], NODES, 90_000, accounts=accounts)
+    asked_all(store, [], 90_000, accounts)
     assert len(sacct()) == 6

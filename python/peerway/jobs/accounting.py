@@ -3,6 +3,7 @@ forgotten a job. It is asked only for such runs: those that are to go on and tha
 those of which agents alone told the end, which know neither state nor exit code.
 
 Slurm writes its accounts with a delay, or keeps none. So each run is asked for a few times, ever more seldom.
+That slurmdbd gives no answer counts as none of them.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from typing import Any
 from peerway.jobs.slurm_json import SlurmFailed, asked, exit_of, number, text_of, time_of, word
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import FINISHED, Run, of_row
+from peerway.jobs.turns import Turns
 
 _AGAIN_S = (2, 10, 60, 300, 1800, 7200)  # from one question about a run to the next; then it is given up
+_PAUSE_S = 30.0  # after a question without an answer
 _OLDEST_S = 14 * 86_400
 _MOST = 200  # runs in one question
 _SLACK_S = 30.0  # by which Slurm's start of a job and the node's may differ
@@ -30,36 +33,38 @@ class Accounts:
     """Remembers which runs were asked for."""
 
     def __init__(self) -> None:
-        self._asked: dict[tuple[str, int], tuple[int, float]] = {}  # how often, and when it is the next turn
+        self._turns: Turns[tuple[str, int]] = Turns(_AGAIN_S)
+        self._not_before = 0.0
         self.refused = ""  # why the last question was not answered
 
     def missed(self, store: JobStore, told: set[tuple[str, int]], now: float) -> list[Run]:
         """The runs that ended by the accounts, of those that are not among `told`: all that squeue knows."""
         candidates = [run for run in _candidates(store, now) if (run.job, run.restart) not in told]
         keys = {(run.job, run.restart) for run in candidates}
-        self._asked = {key: kept for key, kept in self._asked.items() if key in keys}
-        due = [run for run in candidates if self._is_due(run, now)][:_MOST]
-        if not due:
+        self._turns.keep(keys)
+        due = [run for run in candidates if self._turns.due((run.job, run.restart), now)][:_MOST]
+        if not due or now < self._not_before:
             return []
-        for run in due:
-            times = self._asked.get((run.job, run.restart), (0, 0.0))[0]
-            pause = _AGAIN_S[times] if times < len(_AGAIN_S) else float("inf")
-            self._asked[run.job, run.restart] = times + 1, now + pause
         numbers = ",".join(sorted({run.job for run in due}))
         try:
             entries = asked("sacct", "--allusers", "--duplicates", "--jobs", numbers).get("jobs", [])
         except SlurmFailed as error:
-            self.refused = "" if _DISABLED in str(error) else str(error)
-            return []
+            if _DISABLED not in str(error):
+                self.refused, self._not_before = str(error), now + _PAUSE_S
+                return []
+            entries = []
         self.refused = ""
+        for run in due:
+            self._turns.asked((run.job, run.restart), now)
         of_job: dict[str, list[Entry]] = defaultdict(list)
         for entry in entries:
             if isinstance(entry, dict) and (found := number(entry.get("job_id"))):
                 of_job[str(int(found))].append(entry)
         return [mended for run in due if (mended := ended_by(run, of_job[run.job], store.starts(run.job)))]
 
-    def _is_due(self, run: Run, now: float) -> bool:
-        return self._asked.get((run.job, run.restart), (0, 0.0))[1] <= now
+    def next(self) -> float:
+        """When there is something to ask for, of the runs that were asked for before."""
+        return max(self._turns.next(), self._not_before)
 
 
 def _candidates(store: JobStore, now: float) -> list[Run]:

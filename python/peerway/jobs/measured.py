@@ -112,6 +112,17 @@ class Measured(Mapping[str, Devices | None]):
             if part["step"] is None
         )
 
+    @cached_property
+    def bound(self) -> bool:
+        """Whether its processes may run on no more cores than Slurm gave it: else these are not its own, and
+        what they do is also others' doing.
+        """
+        cores: defaultdict[str, set[int]] = defaultdict(set)
+        for part in self.intervals:
+            if part["step"] is None:
+                cores[part["node"]].update(json.loads(part["cores"] or "[]"))
+        return not self.run.cores or sum(map(len, cores.values())) <= self.run.cores
+
     def held(self, kind: str) -> list[Held]:
         """The devices of a kind that the run had, and when."""
         found: list[Held] = []
@@ -122,7 +133,7 @@ class Measured(Mapping[str, Devices | None]):
             elif kind == "gpu":
                 names = json.loads(part["gpus"])
             elif kind == "core":
-                names = [str(core) for core in json.loads(part["cores"] or "[]")]
+                names = [str(core) for core in json.loads(part["cores"] or "[]")] if self.bound else []
             elif kind in _SHARED:
                 names = self._shared(kind, part["node"])
             else:

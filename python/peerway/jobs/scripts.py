@@ -6,58 +6,74 @@ AdminLevel=Operator`). Where it refuses, that is said once and the rest works wi
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
+from peerway.jobs.slurm_json import SlurmFailed, ran
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import FINISHED, Run
+from peerway.jobs.turns import Turns
 from peerway.printable import printable
 
 MOST_BYTES = 64 << 10
-_A_ROUND, _TRIES = 50, 3
-_TIMEOUT_S = 20
+_A_ROUND = 50
+_AGAIN_S = (5, 60)  # a job that was not submitted as a script has none
+_NOBODY = (
+    "Socket timed out",
+    "Unable to contact",
+)  # the controller gives no answer, and scontrol ends with 0
+
+Key = tuple[str, int, float | None]
 
 
 class Scripts:
-    """Remembers how often runs were asked for: a controller that is busy may give no answer, and a job that
-    was not submitted as a script has none.
-    """
+    """Remembers which runs were asked for."""
 
     def __init__(self) -> None:
-        self._asked: dict[tuple[str, int], int] = {}
+        self._turns: Turns[Key] = Turns(_AGAIN_S)
         self.refused = ""  # why the last one that should be there could not be had
 
-    def fetch(self, store: JobStore, runs: Iterable[Run]) -> None:
-        """Ask for the scripts of runs that have none yet, some of them each time."""
+    def fetch(self, store: JobStore, runs: Iterable[Run], now: float) -> None:
+        """Ask for the scripts of runs that have none yet, some of them each time; `runs` are all that Slurm
+        knows. Raises SlurmFailed if it gives no answer: the others would wait for theirs as long.
+        """
         self.refused = ""
-        known = {(run.job, run.restart) for run in runs}
-        # Slurm has forgotten the others.
-        self._asked = {key: times for key, times in self._asked.items() if key in known}
-        due = [run for run in runs if run.started and self._asked.get((run.job, run.restart), 0) < _TRIES]
-        for run in due[:_A_ROUND]:
-            key = (run.job, run.restart)
-            old = store.run(*key)
-            if old is not None and old.script:
-                self._asked[key] = _TRIES
-                continue
-            self._asked[key] = self._asked.get(key, 0) + 1
+        begun = [run for run in runs if run.started]
+        self._turns.keep(map(_key, begun))
+        for run in islice(self._missing(store, begun, now), _A_ROUND):
             text = self._script(run)
+            self._turns.asked(_key(run), now)
             if text:
                 store.write(
-                    "UPDATE jobs SET script = ? WHERE job = ? AND restart = ?", (text, run.job, run.restart)
+                    "UPDATE jobs SET script = ? WHERE job = ? AND restart = ? AND submitted IS ?",
+                    (text, run.job, run.restart, run.submitted),
                 )
 
+    def next(self) -> float:
+        """When there is something to ask for, of the runs that were asked for before."""
+        return self._turns.next()
+
+    def _missing(self, store: JobStore, runs: Iterable[Run], now: float) -> Iterator[Run]:
+        for run in runs:
+            if self._turns.due(_key(run), now):
+                kept = store.run(run.job, run.restart)
+                if kept is not None and kept.script:
+                    self._turns.end(_key(run))
+                else:
+                    yield run
+
     def _script(self, run: Run) -> str:
-        command = ["scontrol", "write", "batch_script", run.job, "-"]
-        try:
-            done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            self.refused = f"scontrol write batch_script: {error}"
-            return ""
+        done = ran("scontrol", "write", "batch_script", run.job, "-")
+        why = done.stderr.decode(errors="replace").strip()
+        if any(words in why for words in _NOBODY):
+            raise SlurmFailed(f"scontrol write batch_script: {printable(why[:200])}")
         if done.returncode:
-            why = done.stderr.decode(errors="replace").strip()
             # Of a job that has ended Slurm may have deleted the script.
             if run.state not in FINISHED and "denied" in why:
                 self.refused = f"scripts of jobs cannot be had: {printable(why[:200])}"
             return ""
         return done.stdout[:MOST_BYTES].decode(errors="replace").replace("\0", "")
+
+
+def _key(run: Run) -> Key:
+    return run.job, run.restart, run.submitted

@@ -9,30 +9,25 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
+from contextlib import suppress
 from typing import Any
 
-TIMEOUT_S = 60
+from peerway.printable import printable
+
+TIMEOUT_S = 60.0
+_NOTHING_FOUND = 9003  # ESLURM_REST_EMPTY_RESULT
 _WITHOUT = "it is asked again; on a host that has no Slurm start the server with --no-slurm"
 
 
 class SlurmFailed(Exception):
-    """Slurm's command could not be run, or gave no JSON."""
+    """One of Slurm's commands could not be run, or gave no answer that counts."""
 
 
 def asked(*command: str) -> dict[str, Any]:
     """The JSON of one of Slurm's commands. Raises SlurmFailed."""
-    try:
-        done = subprocess.run(
-            [*command, "--json"],
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
-            env={**os.environ, "SLURM_BITSTR_LEN": "0"},  # else long lists of an array's tasks are cut off
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        why = getattr(error, "strerror", None) or error
-        raise SlurmFailed(f"{command[0]}: {why}; {_WITHOUT}") from None
+    done = ran(*command, "--json")
     if done.returncode:
         said = done.stderr.decode(errors="replace").split("\n")
         last = next((line for line in reversed(said) if line.strip()), "it does not say why")
@@ -42,7 +37,51 @@ def asked(*command: str) -> dict[str, Any]:
         found = json.loads(done.stdout)
     except ValueError as error:
         raise SlurmFailed(f"{command[0]} --json gave no JSON: {error}") from None
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        raise SlurmFailed(f"{command[0]} --json gave no object: {str(found)[:80]}")
+    if why := _error_of(found):
+        raise SlurmFailed(f"{command[0]}: {why}; {_WITHOUT}")
+    return found
+
+
+def ran(*command: str) -> subprocess.CompletedProcess[bytes]:
+    """Run one of Slurm's commands. Raises SlurmFailed if it cannot be run, or gives no answer in time. It is
+    then ended with all that it has begun: what stands behind a site's wrapper would hold the pipe for ever.
+    """
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env={**os.environ, "SLURM_BITSTR_LEN": "0"},  # else long lists of an array's tasks are cut off
+        )
+    except OSError as error:
+        raise SlurmFailed(f"{command[0]}: {error.strerror or error}; {_WITHOUT}") from None
+    with process:
+        try:
+            out, err = process.communicate(timeout=TIMEOUT_S)
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise SlurmFailed(f"{command[0]} gave no answer in {TIMEOUT_S:g} s; {_WITHOUT}") from None
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _error_of(found: dict[str, Any]) -> str:
+    """Why an answer is none. While no controller answers, squeue lists no jobs, names that as an error, and
+    ends with 0. That nothing was found is an answer.
+    """
+    told = found.get("errors")
+    for each in told if isinstance(told, list) else []:
+        if not isinstance(each, dict) or each.get("error_number") == _NOTHING_FOUND:
+            continue
+        texts = [text_of(each.get(name)) for name in ("source", "description", "error")]
+        return printable(": ".join(filter(None, texts))[:300]) or "an error without a text"
+    return ""
 
 
 def number(value: Any) -> float | None:

@@ -1,22 +1,19 @@
-"""What Slurm says of jobs and nodes: `squeue --json` and `sinfo --json`, asked now and then by the server.
+"""What Slurm says of jobs and nodes, by `squeue --json` and `sinfo --json`: how it is read and filed.
 
-What they forgot, accounting.py asks of `sacct`.
+slurm_watch.py asks; what these have forgotten, accounting.py asks of `sacct`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import time
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from peerway.jobs import vanished
-from peerway.jobs.accounting import Accounts
 from peerway.jobs.agent.slurm import expand_hosts
-from peerway.jobs.scripts import Scripts
-from peerway.jobs.slurm_json import SlurmFailed, asked, exit_of, number, text_of, time_of, word, words
+from peerway.jobs.slurm_json import exit_of, number, text_of, time_of, word, words
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import FINISHED, Run
 
@@ -48,41 +45,19 @@ _STATES = {  # of a node; the first flag or word that is here decides
 }
 
 
-def once(store: JobStore, scripts: Scripts, accounts: Accounts) -> None:
-    """Bring the store to what Slurm says. Raises SlurmFailed."""
-    now = time.time()
-    jobs = [job for job in asked("squeue", "--all", "--states=all").get("jobs", []) if isinstance(job, dict)]
-    nodes = [node for node in asked("sinfo", "--all").get("nodes", []) if isinstance(node, dict)]
-    take(store, jobs, nodes, now, scripts, accounts)
-    if refused := [*filter(None, (accounts.refused, scripts.refused))]:
-        raise SlurmFailed("; ".join(refused))
-
-
-def take(
-    store: JobStore,
-    jobs: list[dict[str, Any]],
-    nodes: list[dict[str, Any]],
-    now: float,
-    scripts: Scripts | None = None,
-    accounts: Accounts | None = None,
-) -> None:
-    """File the jobs and nodes of these answers; then what `scripts` have of them, and what `accounts` have of
-    runs that are not among them.
-    """
+def take(store: JobStore, jobs: list[dict[str, Any]], nodes: list[dict[str, Any]], now: float) -> list[Run]:
+    """File what squeue and sinfo told, and end the runs that are not among it; gives the runs."""
     runs = [run for job in jobs if (run := run_of(job)) is not None]
-    _file(store, runs, nodes)
+    file(store, runs, nodes)
     body = json.dumps(cluster_of(jobs, nodes), separators=(",", ":"))
     store.write("INSERT OR REPLACE INTO cluster VALUES (1, ?, ?)", (now, body))
-    if scripts:
-        scripts.fetch(store, runs)
-    told = {(run.job, run.restart) for run in runs}
-    if accounts:
-        _file(store, accounts.missed(store, told, now), nodes)
-    vanished.close(store, told, now)
+    vanished.close(store, {(run.job, run.restart) for run in runs}, now)
     store.slurm_told = now
+    return runs
 
 
-def _file(store: JobStore, runs: list[Run], nodes: list[dict[str, Any]]) -> None:
+def file(store: JobStore, runs: list[Run], nodes: list[dict[str, Any]]) -> None:
+    """File runs that have begun, with the types of their nodes."""
     known = {node["name"]: node for node in nodes if isinstance(node.get("name"), str)}
     for run in runs:
         held = [known[node] for node in expand_hosts(run.node_list) if node in known]

@@ -13,12 +13,9 @@ from pathlib import Path
 from fastapi import FastAPI, Request, Response
 from fastapi.staticfiles import StaticFiles
 
-from peerway.jobs import sync
-from peerway.jobs.accounting import Accounts
 from peerway.jobs.mail.notices import Notices
 from peerway.jobs.mail.settings import Mail
 from peerway.jobs.monitor import Monitor
-from peerway.jobs.scripts import Scripts
 from peerway.jobs.serve import api, pages
 from peerway.jobs.serve.access import Access, Portal
 from peerway.jobs.serve.errors import add_errors
@@ -28,7 +25,7 @@ from peerway.jobs.serve.oidc import Provider
 from peerway.jobs.serve.people import People
 from peerway.jobs.serve.rendering import Pages
 from peerway.jobs.serve.state import LOG, State
-from peerway.jobs.slurm_json import SlurmFailed
+from peerway.jobs.slurm_watch import Watch
 
 HERE = Path(__file__).parent
 PLOTLY = HERE.parents[1] / "report" / "assets" / "plotly"
@@ -37,7 +34,6 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-ASK_SLURM = 3  # in sampling periods: twice a minute
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -97,13 +93,14 @@ async def _beside(state: State, work: bool, slurm: bool, mail: Mail | None) -> A
     workers = []
     if work:
         workers.append(threading.Thread(target=state.monitor.work, args=(stop, _report), daemon=True))
-    if slurm:
-        workers.append(threading.Thread(target=_ask_slurm, args=(state.monitor, stop), daemon=True))
     if mail:
         notices = Notices(state.monitor, mail, LOG.warning)
         workers.append(threading.Thread(target=notices.work, args=(stop,), daemon=True))
+    watch = Watch(state.monitor.jobs, LOG.warning, _report) if slurm else None
     for worker in workers:
         worker.start()
+    if watch:
+        watch.start()
     try:
         yield
     finally:
@@ -113,24 +110,8 @@ async def _beside(state: State, work: bool, slurm: bool, mail: Mail | None) -> A
             await writer
         for worker in workers:
             await asyncio.to_thread(worker.join, 30)
-
-
-def _ask_slurm(monitor: Monitor, stop: threading.Event) -> None:
-    """Ask now and then; what fails is reported once, until it works again."""
-    told, scripts, accounts = "", Scripts(), Accounts()
-    monitor.jobs.slurm_told = 0
-    while True:
-        try:
-            sync.once(monitor.jobs, scripts, accounts)
-            told = ""
-        except SlurmFailed as error:
-            if str(error) != told:
-                LOG.warning("%s", error)
-            told = str(error)
-        except Exception as error:
-            _report("asking Slurm", error)
-        if stop.wait(max(1.0, ASK_SLURM * monitor.jobs.period())):
-            return
+        if watch:
+            await asyncio.to_thread(watch.stop)
 
 
 _reported: dict[str, tuple[str, float]] = {}

@@ -38,6 +38,8 @@ class JobStore:
         self.newest: dict[str, int] = {}  # node -> the time of its newest batch since the server began
         # When Slurm was last asked and told all since the server began; None where it is not asked at all.
         self.slurm_told: float | None = None
+        # The same of Slurm's accounts, which are asked of ended runs; None also while they give no answer.
+        self.accounts_told: float | None = None
         self._sizes: tuple[float, dict[str, dict[str, Any]]] = (0.0, {})  # of nodes, and when Slurm told them
         self._local = threading.local()
         self._readers: dict[threading.Thread, sqlite3.Connection] = {}

@@ -10,7 +10,7 @@ import sqlite3
 from peerway.jobs.store.runs import Run
 
 _CLOCKS_S = 2.0  # by which a node's clock and Slurm's may differ: clock.AGREES_MS
-_WHOLE_S = 1.0  # Slurm tells whole seconds
+_WHOLE_S = 1.0  # Slurm tells whole seconds; a job that is requeued at once begins again after one or two
 
 
 def make_room(base: sqlite3.Connection, run: Run) -> bool:
@@ -20,7 +20,7 @@ def make_room(base: sqlite3.Connection, run: Run) -> bool:
     was made of agents' intervals, and is the one that Slurm tells of, gives way to it.
     """
     rows = base.execute(
-        "SELECT restart, submitted, started, reason FROM jobs WHERE job = ? AND restart >= 0",
+        "SELECT restart, submitted, started, ended, reason FROM jobs WHERE job = ? AND restart >= 0",
         (run.job,),
     ).fetchall()
     for row in rows:
@@ -28,7 +28,11 @@ def make_room(base: sqlite3.Connection, run: Run) -> bool:
             return False
         if row["restart"] >= run.restart and _before(row["started"], run.submitted):
             _set_aside(base, run.job, row["restart"])
-        elif row["restart"] != run.restart and row["reason"] == "agent" and _within(row["started"], run):
+        elif (
+            row["restart"] != run.restart
+            and row["reason"] == "agent"
+            and _within(run, row["started"], row["ended"])
+        ):
             for table in ("jobs", "verdicts"):
                 base.execute(f"DELETE FROM {table} WHERE job = ? AND restart = ?", (run.job, row["restart"]))
     return True
@@ -39,8 +43,11 @@ def _before(started: float | None, submitted: float | None) -> bool:
     return started is not None and submitted is not None and started + _CLOCKS_S < submitted
 
 
-def _within(started: float | None, run: Run) -> bool:
-    if started is None or run.started is None or started < run.started - _CLOCKS_S:
+def _within(run: Run, started: float | None, ended: float | None) -> bool:
+    """Whether these are times of the run."""
+    if started is None or run.started is None or started < run.started - _WHOLE_S:
+        return False
+    if ended is not None and ended < run.started:
         return False
     return run.ended is None or started < run.ended + _WHOLE_S
 

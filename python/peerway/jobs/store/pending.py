@@ -75,7 +75,8 @@ def behind(store: JobStore, run: Run, newest: Mapping[str, int]) -> bool:
 
 def _only_agents_told(store: JobStore, run: Run) -> bool:
     """Whether Slurm is yet to be asked of a run that ended: it knows the job's name and what the job had."""
-    return run.state == "ENDED" and store.slurm_told is not None and store.slurm_told < (run.ended or 0)
+    told = [each for each in (store.slurm_told, store.accounts_told) if each is not None]
+    return run.state == "ENDED" and any(each < (run.ended or 0) for each in told)
 
 
 def judge_again(base: sqlite3.Connection, node: str, first_ms: int, last_ms: int) -> None:

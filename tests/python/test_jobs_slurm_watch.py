@@ -1,0 +1,176 @@
+"""The server's questions to Slurm beside one another: commands that hang, fail and come back."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from jobs_scene import BOOT, filed
+
+from peerway.jobs import slurm_watch
+from peerway.jobs.batch import Batch, Interval
+from peerway.jobs.slurm_watch import Watch
+from peerway.jobs.store.jobs import JobStore
+from peerway.jobs.store.pending import due
+
+BEGAN = int(time.time()) - 5000  # accounts are not asked of what ended long ago
+ANSWERS = {
+    "squeue": {"jobs": [{
+        "job_id": 7, "job_state": "RUNNING", "user_name": "ann", "start_time": BEGAN, "nodes": "n1",
+        "node_count": 1, "cpus": 8,
+    }]},
+    "sinfo": {"nodes": [{"name": "n1", "state": "mixed", "cpus": 64, "features": ["milan"]}]},
+    "sacct": {"jobs": [{
+        "job_id": 8, "state": {"current": "COMPLETED"}, "time": {"start": BEGAN, "end": BEGAN + 500},
+    }]},
+}  # fmt: skip
+
+
+class Slurm:
+    """Commands that answer, hang while a file is there, or say what is no answer."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("squeue", "sinfo", "sacct", "scontrol"):
+            hang = f"while [ -e {folder}/{name}.hangs ]; do sleep 0.05; done"
+            (folder / name).write_text(f"#!/bin/sh\n{hang}\ncat {folder}/{name}.says\n")
+            (folder / name).chmod(0o755)
+            self.says(name)
+
+    def hangs(self, name: str) -> None:
+        (self.folder / f"{name}.hangs").touch()
+
+    def goes_on(self, name: str) -> None:
+        (self.folder / f"{name}.hangs").unlink()
+
+    def says(self, name: str, text: str | None = None) -> None:
+        draft = self.folder / "draft"
+        usual = json.dumps(ANSWERS[name]) if name in ANSWERS else "#!/bin/sh\n"
+        draft.write_text(usual if text is None else text)
+        draft.replace(self.folder / f"{name}.says")
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slurm:
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    for name, value in (("EVERY", 0.0), ("_LEAST_S", 0.05), ("_FIRST_S", 0.2), ("_AFTER_FAILURE_S", 0.05)):
+        monkeypatch.setattr(slurm_watch, name, value)
+    return Slurm(tmp_path)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[JobStore]:
+    """An agent has told of job 8, which squeue does not know."""
+    made = JobStore(tmp_path / "jobs.db")
+    interval = Interval("8.1", 8, BEGAN * 1000, BEGAN * 1000 + 499_000)
+    made.file([filed(Batch("n1", "a" * 32, 1, BOOT, BEGAN * 1000 + 500_000, 1000, intervals=[interval]))])
+    yield made
+    made.close()
+
+
+def until(ready: Callable[[], bool]) -> None:
+    while not ready():
+        time.sleep(0.01)
+
+
+def to_judge(store: JobStore) -> list[str]:
+    return [run.job for run in due(store, BEGAN + 1000) if run.ended]
+
+
+def state(store: JobStore, job: str) -> str:
+    run = store.run(job)
+    return run.state if run else ""
+
+
+def script(store: JobStore, job: str) -> str:
+    run = store.run(job)
+    return run.script if run else ""
+
+
+ALL = {
+    "squeue": lambda store: state(store, "7") == "RUNNING",
+    "sinfo": lambda store: (run := store.run("7")) is not None and run.node_type == "milan",
+    "sacct": lambda store: state(store, "8") == "COMPLETED",
+    "scontrol": lambda store: script(store, "7") == "#!/bin/sh\n",
+}
+NEEDS = {"squeue": {"sinfo", "scontrol"}}  # jobs have nodes, and scripts
+
+
+@pytest.mark.parametrize("name", [*ALL])
+def test_a_command_that_hangs_holds_up_no_other(slurm: Slurm, store: JobStore, name: str) -> None:
+    slurm.hangs(name)
+    said: list[str] = []
+    watch = Watch(store, said.append, lambda what, error: said.append(f"{what}: {error}"))
+    watch.start()
+    try:
+        for other in {*ALL} - {name} - NEEDS.get(name, set()):
+            until(lambda other=other: ALL[other](store))  # type: ignore[misc]
+        assert not ALL[name](store)
+        slurm.goes_on(name)
+        for each in ALL:
+            until(lambda each=each: ALL[each](store))  # type: ignore[misc]
+    finally:
+        watch.stop()
+    assert said == []
+
+
+@pytest.mark.parametrize("name", ["squeue", "sinfo", "sacct"])
+@pytest.mark.parametrize(
+    "answer", ["", "[]", '{"errors": [{"error": "no"}], "jobs": []}', '{"jobs": 5, "nodes": 5}']
+)
+def test_an_answer_that_is_none_holds_up_no_other_and_is_told_once(
+    slurm: Slurm, store: JobStore, name: str, answer: str
+) -> None:
+    slurm.says(name, answer)
+    said: list[str] = []
+    watch = Watch(store, said.append, lambda what, error: said.append(f"{what}: {error}"))
+    watch.start()
+    try:
+        until(lambda: bool(said))
+        for other in {*ALL} - {name} - NEEDS.get(name, set()):
+            until(lambda other=other: ALL[other](store))  # type: ignore[misc]
+    finally:
+        watch.stop()
+    assert not ALL[name](store)
+    assert len({*said}) == 1
+    if answer != '{"jobs": 5, "nodes": 5}':  # what is a surprise the caller tells seldom
+        assert len(said) == 1
+
+
+def test_no_run_ends_because_no_controller_answers(slurm: Slurm, store: JobStore) -> None:
+    said: list[str] = []
+    watch = Watch(store, said.append, lambda what, error: said.append(f"{what}: {error}"))
+    watch.start()
+    try:
+        until(lambda: ALL["squeue"](store))
+        slurm.says("squeue", '{"errors": [{"error": "Unspecified error"}], "jobs": []}')
+        until(lambda: bool(said))
+        told = store.slurm_told
+        assert state(store, "7") == "RUNNING"
+        slurm.says("squeue", '{"jobs": []}')
+        until(lambda: state(store, "7") == "ENDED")
+        assert store.slurm_told != told
+    finally:
+        watch.stop()
+    assert len(said) == 1
+
+
+def test_verdicts_wait_for_the_first_word_of_the_accounts_and_not_while_they_have_none(
+    slurm: Slurm, store: JobStore
+) -> None:
+    slurm.hangs("sacct")
+    watch = Watch(store, lambda _: None, lambda *_: None)
+    assert to_judge(store) == []
+    watch.start()
+    try:
+        until(lambda: store.slurm_told != 0)
+        assert to_judge(store) == []
+        slurm.says("sacct", "")
+        slurm.goes_on("sacct")
+        until(lambda: to_judge(store) == ["8"])
+    finally:
+        watch.stop()
