@@ -21,3 +21,9 @@ function(read_common_headers_once target)
     <deque> <filesystem> <functional> <map> <memory> <mutex> <optional> <span> <string> <string_view> <thread>
     <vector> ${ARGN})
 endfunction()
+
+# A cache of compilers' output knows what is precompiled by its content. Without this its time is in it, and ccache finds
+# nothing that was compiled with it.
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
+endif()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,15 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BUILD = ROOT / "build" / "editable"
 CORES = len(os.sched_getaffinity(0))
+# For CMake and ccache, where that is installed: what was compiled before is not compiled again, also in a new
+# clone, and with the precompiled headers of cmake/Together.cmake.
+CACHED = {
+    "CMAKE_C_COMPILER_LAUNCHER": "ccache",
+    "CMAKE_CXX_COMPILER_LAUNCHER": "ccache",
+    "CCACHE_BASEDIR": str(ROOT),
+    "CCACHE_NOHASHDIR": "1",
+    "CCACHE_SLOPPINESS": "pch_defines,time_macros",
+}
 TIMES: list[dict[str, object]] = []  # of each step that has ended
 RUNNING: set[int] = set()  # the sessions of steps that have not
 ENDED = threading.Event()  # no step begins any more
@@ -43,6 +53,9 @@ def environment(**extra: str) -> dict[str, str]:
     env["PATH"] = f"{VENV / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
     env["VIRTUAL_ENV"] = str(VENV)
     env.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(CORES))
+    if shutil.which("ccache"):
+        for name, value in CACHED.items():
+            env.setdefault(name, value)
     # PEERWAY_WHEELS is for setup.py alone; the library would say that it means nothing. Where Python may keep
     # no bytecode, each of thousands of processes compiles the package anew.
     for name in ("PYTHONHOME", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PEERWAY_WHEELS"):
