@@ -41,9 +41,9 @@ def run(*command: object, **settings: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False)
 
 
-def solved(*command: object, gauge: str, **settings: str) -> Records:
+def solved(*command: object, gauge: str, sources: int = 2, **settings: str) -> Records:
     """The records of a run that found nothing wrong with itself."""
-    done = run(*command, "--gauge", gauge, "--check", "--sources", 2, **settings)
+    done = run(*command, "--gauge", gauge, "--check", "--sources", sources, **settings)
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert all(one["ok"] for one in records if one["record"] == "check")
@@ -96,18 +96,21 @@ def test_directives_give_the_iterations_and_the_correlator_of_the_sequential_pro
     fake_gpu: dict[str, str],
 ) -> None:
     settings = fake_gpu if device == "gpu" else {"PEERWAY_ACC": "host"}
-    wanted = solved(serial, gauge=gauge)
+    right = {sources: solved(serial, gauge=gauge, sources=sources) for sources in (1, 2)}
     for (name, (t, z)), program in programs.items():
         if device == "gpu" and (t, z) == (1, 2):
             continue
-        found = solved(PEERWAY, "run", "-n", t * z, "--", program, gauge=gauge, **settings)
+        # A solve is long on a GPU that is none: what the first leaves behind, one process shows.
+        sources = 1 if device == "gpu" and t * z > 1 else 2
+        wanted = right[sources]
+        found = solved(PEERWAY, "run", "-n", t * z, "--", program, gauge=gauge, sources=sources, **settings)
         assert of(found, "program", "device") == ["GPU" if device == "gpu" else "CPU"]
         steps = zip(of(found, "solve", "nconv"), of(wanted, "solve", "nconv"), strict=True)
         # On a unit field CG ends by itself, where what is left is rounding: one step more or less.
         slack = 0 if gauge.startswith("random") else 1
         assert all(abs(one - other) <= slack for one, other in steps), (name, t, z)
-        (values,), (right,) = of(found, "correlator", "values"), of(wanted, "correlator", "values")
-        assert values == pytest.approx(right, rel=1e-7), (name, t, z)
+        (values,), (same,) = of(found, "correlator", "values"), of(wanted, "correlator", "values")
+        assert values == pytest.approx(same, rel=1e-7), (name, t, z)
 
 
 def test_a_gauge_field_of_a_file_is_the_field_that_it_holds(

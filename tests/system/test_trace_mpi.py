@@ -4,6 +4,7 @@ was whose.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import re
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from launching import PROGRAMS, Run, peerway
+from launching import LIMIT, PROGRAMS, Run, peerway
 from mpi_stacks import STACKS, build, environment
 
 from peerway.trace import waits
@@ -64,13 +65,21 @@ def traced(
     return load(folder)
 
 
+@functools.cache
+def trace_of(stack: str, program: str, ranks: int, programs: Path) -> Trace:
+    """Of a program of tests/system/programs, for all tests that only read it: it is run once."""
+    run = functools.partial(subprocess.run, capture_output=True, check=False, timeout=LIMIT, text=True)
+    folder = programs / f"{program}-{stack}-{ranks}.trace"
+    return traced(stack, build(stack, program, programs), ranks, folder, run)
+
+
 def kinds(trace: Trace, rank: int) -> Counter[Kind]:
     return Counter(Kind(kind) for kind in trace["kind"][trace.rank == rank])
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_every_call_of_every_rank_is_there(stack: str, programs: Path, tmp_path: Path, run: Run) -> None:
-    trace = traced(stack, build(stack, "mpi_calls", programs), 4, tmp_path / "trace", run)
+def test_every_call_of_every_rank_is_there(stack: str, programs: Path) -> None:
+    trace = trace_of(stack, "mpi_calls", 4, programs)
     assert trace.ranks == [0, 1, 2, 3]
     assert trace.dropped == 0
     for rank in range(4):
@@ -95,10 +104,8 @@ def test_every_call_of_every_rank_is_there(stack: str, programs: Path, tmp_path:
 
 
 @pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
-def test_ranks_of_other_communicators_are_those_of_the_world(
-    stack: str, programs: Path, tmp_path: Path, run: Run
-) -> None:
-    trace = traced(stack, build(stack, "mpi_calls", programs), 4, tmp_path / "trace", run)
+def test_ranks_of_other_communicators_are_those_of_the_world(stack: str, programs: Path) -> None:
+    trace = trace_of(stack, "mpi_calls", 4, programs)
     inside = np.array([name.startswith("world.") for name in trace.names])[trace["where"]]
     sends = np.flatnonzero(inside & (trace["kind"] == Kind.SEND))
     # The halves have their ranks in the reverse order: 2 sends to 0, and 3 to 1.
@@ -137,10 +144,8 @@ def test_threads_that_call_at_once_are_recorded_each(
 
 
 @pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
-def test_whatever_completes_a_request_and_who_is_not_received_is_known(
-    stack: str, programs: Path, tmp_path: Path, run: Run
-) -> None:
-    trace = traced(stack, build(stack, "mpi_more", programs), 2, tmp_path / "trace", run)
+def test_whatever_completes_a_request_and_who_is_not_received_is_known(stack: str, programs: Path) -> None:
+    trace = trace_of(stack, "mpi_more", 2, programs)
     new = any(name.startswith("MPI_Psend_init") for name in trace.names)  # MPI 4
     for rank in (0, 1):
         found = kinds(trace, rank)
@@ -163,10 +168,8 @@ def test_whatever_completes_a_request_and_who_is_not_received_is_known(
 
 
 @pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
-def test_every_communicator_has_a_name_of_its_own_that_all_members_know(
-    stack: str, programs: Path, tmp_path: Path, run: Run
-) -> None:
-    trace = traced(stack, build(stack, "mpi_more", programs), 2, tmp_path / "trace", run)
+def test_every_communicator_has_a_name_of_its_own_that_all_members_know(stack: str, programs: Path) -> None:
+    trace = trace_of(stack, "mpi_more", 2, programs)
     of_each = np.flatnonzero(trace["tag"] == 60)
     names = [
         sorted(trace.names[trace["where"][i]] for i in of_each if trace.rank[i] == rank) for rank in (0, 1)
@@ -224,7 +227,8 @@ def test_a_killed_rank_leaves_its_calls_and_the_one_it_was_in(
     assert [(one.name, one.peer) for one in killed] == [("MPI_Recv", 0)]
 
 
-@pytest.mark.parametrize("module", ["mpi", "mpi_f08", "mpif.h"])
+# Programs of mpif.h call the same functions as those of mpi.
+@pytest.mark.parametrize("module", ["mpi", "mpi_f08", pytest.param("mpif.h", marks=pytest.mark.long)])
 @pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
 def test_programs_in_fortran_are_recorded(
     stack: str, module: str, programs: Path, tmp_path: Path, run: Run

@@ -91,9 +91,7 @@ def test_every_layout_arrives_whatever_a_nic_guarantees_or_loses(path: str) -> N
     transfer(path, *((op, "malloc", "allocated", group) for op, group in asked))
 
 
-@pytest.mark.parametrize("path", ucx_builds.PATHS)
-@pytest.mark.parametrize("transports", ucx_builds.TRANSPORTS)
-@pytest.mark.parametrize("library", ucx_builds.LIBRARIES)
+@pytest.mark.parametrize(("library", "transports", "path"), ucx_builds.PAIRS)
 def test_every_layout_arrives_by_ucx(library: str, transports: str, path: str) -> None:
     asked = [*OTHER_FORMS, ("get", "kinds"), ("put", "signal")]
     layouts = [(op, "malloc", "allocated", group) for op, group in asked]

@@ -24,6 +24,17 @@ SOME = WHEEL or SYSTEM
 needs_some = pytest.mark.skipif(SOME is None, reason="no UCX here; install libucx0 or libucx-cu13")
 PATHS = ["ucx/direct", "ucx/staged"]
 TRANSPORTS = {"all": "all", "tcp": "tcp,self"}
+# Library, transports and path: each two of them meet always, all three in long runs.
+PAIRS = [
+    pytest.param(
+        *one.values, transports, path,
+        id=f"{one.id}-{transports}-{path}",
+        marks=[*one.marks, *([] if (at + by + way) % 2 == 0 else [pytest.mark.long])],
+    )
+    for at, one in enumerate(LIBRARIES)
+    for by, transports in enumerate(TRANSPORTS)
+    for way, path in enumerate(PATHS)
+]  # fmt: skip
 TCP = {"PEERWAY_UCX": "on", "UCX_TLS": TRANSPORTS["tcp"]}
 
 
