@@ -1,17 +1,15 @@
 // Linpack, rank by rank in the order of apps/hpl/factorize.cpp: the messages are SimGrid's, the kernels are
 // times. All messages of a large machine would be 10^8, so only some panels are simulated, and what the ranks
-// of a process column exchange in the same way again and again is simulated once: see Exchange and
-// pivot_us().
+// of a process column exchange in the same way again and again is simulated once: see hpl_column.h.
 #include "hpl.h"
 
 #include <algorithm>
 #include <bit>
-#include <map>
 #include <memory>
 #include <stdexcept>
 
-#include "../hpl/broadcast.h"
-#include "post.h"
+#include "hpl_column.h"
+#include "hpl_plan.h"
 
 namespace scale {
 
@@ -19,49 +17,10 @@ namespace {
 
 namespace s4u = simgrid::s4u;
 
-constexpr uint64_t kNumber = 8;  // bytes
-constexpr int kPivotsTimed = 8;
-
 double now() { return s4u::Engine::get_clock(); }
 void sleep_until(double when) {
   if (when > now()) s4u::this_actor::sleep_until(when);
 }
-
-std::string lane_name(const char* what, size_t from, size_t to) {
-  return what + std::to_string(from) + ">" + std::to_string(to);
-}
-
-/// What all ranks know.
-struct Plan {
-  const Job& job;
-  const Linpack& asked;
-  uint64_t n;
-  hpl::Variant variant;
-  size_t rows, columns;        // P and Q
-  std::vector<double> chosen;  // panels that are simulated: how many there are up to each
-  double pivot_us = 0, shares = 0;
-  std::vector<s4u::BarrierPtr> together{};  // of each process column
-
-  [[nodiscard]] size_t rank(size_t p, size_t q) const { return p + q * rows; }
-  [[nodiscard]] size_t ranks() const { return rows * columns; }
-  [[nodiscard]] double behind(size_t step) const {  // rows and columns of the matrix behind the panel
-    return static_cast<double>(n) - chosen[step] * static_cast<double>(asked.nb);
-  }
-  [[nodiscard]] double rows_behind(size_t step) const { return behind(step) / static_cast<double>(rows); }
-  [[nodiscard]] double columns_behind(size_t step) const {
-    return behind(step) / static_cast<double>(columns);
-  }
-  [[nodiscard]] uint64_t panel_bytes(size_t step) const {
-    const auto width = static_cast<double>(asked.nb);
-    return static_cast<uint64_t>(kNumber * width * (width + rows_behind(step)));
-  }
-  /// Bytes that a rank has of the top rows of so many columns: pivots are anywhere.
-  [[nodiscard]] double share(double of_columns) const {
-    return static_cast<double>(kNumber * asked.nb) / static_cast<double>(rows) * of_columns;
-  }
-  [[nodiscard]] size_t root(size_t step) const { return step % columns; }
-  [[nodiscard]] size_t holder(size_t step) const { return step % rows; }  // of the panel's top rows
-};
 
 /// A GPU does one thing at a time. What is ahead goes before what has been put into the queue.
 class Gpu {
@@ -90,82 +49,9 @@ class Gpu {
   std::vector<double> updated_;  // of each piece, when its last update is done
 };
 
-/// The lanes of one kind between a rank and others, by peer.
-class Lanes {
- public:
-  Lanes(const char* what, size_t rank) : what_(what), rank_(rank) {}
-  Lane& to(size_t peer) { return at(to_, peer, lane_name(what_, rank_, peer)); }
-  Lane& from(size_t peer) { return at(from_, peer, lane_name(what_, peer, rank_)); }
-  void open(size_t peer, const s4u::ActorPtr& receiver) { from(peer).open(receiver); }
-
- private:
-  static Lane& at(std::map<size_t, Lane>& lanes, size_t peer, const std::string& name) {
-    return lanes.try_emplace(peer, name).first->second;
-  }
-  const char* what_;
-  size_t rank_;
-  std::map<size_t, Lane> to_, from_;
-};
-
-/// Between the ranks of a process column, who all take part.
-class Column {
- public:
-  Column(const Plan& plan, const char* what, size_t p, size_t q)
-      : plan_(plan), p_(p), q_(q), lanes_(what, plan.rank(p, q)) {}
-  void open(const s4u::ActorPtr& receiver) {
-    for (size_t p = 0; p < plan_.rows; ++p)
-      if (p != p_) lanes_.open(plan_.rank(p, q_), receiver);
-  }
-  /// To each other rank, nearest first; false if something else came than what is to come.
-  bool all(uint64_t bytes, const Values& values) {
-    for (size_t step = 1; step < plan_.rows; ++step) put((p_ + step) % plan_.rows, bytes, values);
-    bool right = true;
-    for (size_t step = 1; step < plan_.rows; ++step)
-      right = take((p_ + plan_.rows - step) % plan_.rows, values) && right;
-    settle();
-    return right;
-  }
-  /// With the rank whose number differs in a bit, one bit after the other.
-  bool doubling(uint64_t bytes, const Values& values) {
-    bool right = true;
-    for (size_t bit = 1; bit < plan_.rows; bit *= 2) {
-      put(p_ ^ bit, bytes, values);
-      right = take(p_ ^ bit, values) && right;
-      settle();
-    }
-    return right;
-  }
-  /// To the next rank alone.
-  bool next(uint64_t bytes, const Values& values) {
-    put((p_ + 1) % plan_.rows, bytes, values);
-    const bool right = take((p_ + plan_.rows - 1) % plan_.rows, values);
-    settle();
-    return right;
-  }
-
- private:
-  void put(size_t p, uint64_t bytes, Values values) {
-    values.push_back(p_);
-    sent_.push_back(lanes_.to(plan_.rank(p, q_)).put(bytes, std::move(values)));
-  }
-  bool take(size_t p, Values values) {
-    values.push_back(p);
-    return lanes_.from(plan_.rank(p, q_)).wait() == values;
-  }
-  void settle() {
-    for (const s4u::CommPtr& put : sent_) put->wait();
-    sent_.clear();
-  }
-
-  const Plan& plan_;
-  size_t p_, q_;
-  Lanes lanes_;
-  std::vector<s4u::CommPtr> sent_;
-};
-
 class Rank {
  public:
-  Rank(const Plan& plan, size_t p, size_t q)
+  Rank(const LinpackPlan& plan, size_t p, size_t q)
       : plan_(plan),
         p_(p),
         q_(q),
@@ -309,7 +195,7 @@ class Rank {
     make(k + 1);
   }
 
-  const Plan& plan_;
+  const LinpackPlan& plan_;
   size_t p_, q_;
   Gpu gpu_;
   Lanes panels_, rooms_;
@@ -321,43 +207,6 @@ class Rank {
   bool right_ = true;
 };
 
-/// What the ranks of the first process column take for something, while nothing else goes on.
-template <class Act>
-double in_column(s4u::Engine& engine, const Plan& plan, const char* what, bool& right, Act&& act) {
-  return timed(engine, [&] {
-    for (size_t p = 0; p < plan.rows; ++p) {
-      const auto column = std::make_shared<Column>(plan, what, p, 0);
-      column->open(s4u::Actor::create("rank", plan.job.host_of[p], [&, column, p] {
-        if (!act(*column, p)) right = false;
-      }));
-    }
-  });
-}
-
-/// To all: the candidate's row of the panel and the top one. The mean of some in a row.
-double pivot_us(s4u::Engine& engine, const Plan& plan, bool& right) {
-  const uint64_t bytes = kNumber * (2 * plan.asked.nb + 8);
-  const double us = in_column(engine, plan, "pivot", right, [&](Column& column, size_t) {
-    bool good = true;
-    for (uint64_t i = 0; i < kPivotsTimed; ++i)
-      good = (plan.asked.doubling ? column.doubling(bytes, {i}) : column.all(bytes, {i})) && good;
-    return good;
-  });
-  return us / kPivotsTimed;
-}
-
-/// An exchange of rows: to all a share, and as much again from the holder of the top, for what it displaces.
-/// Gives how many shares go to the next rank in that time.
-double shares(s4u::Engine& engine, const Plan& plan, bool& right) {
-  constexpr uint64_t kShare = uint64_t{64} << 20;
-  const double all = in_column(engine, plan, "rows", right, [&](Column& column, size_t p) {
-    return column.all(p == 0 ? 2 * kShare : kShare, {0});
-  });
-  const double one =
-      in_column(engine, plan, "row", right, [&](Column& column, size_t) { return column.next(kShare, {0}); });
-  return all / one;
-}
-
 /// The middle one of each of so many equal parts of the panels 1 to `all`.
 std::vector<double> spread(uint64_t all, uint64_t wanted) {
   const uint64_t count = std::min(all, wanted);
@@ -367,7 +216,7 @@ std::vector<double> spread(uint64_t all, uint64_t wanted) {
   return chosen;
 }
 
-Plan plan_of(const Job& job, const Linpack& asked, uint64_t n) {
+LinpackPlan plan_of(const Job& job, const Linpack& asked, uint64_t n) {
   if (job.grid.size() != 2) throw std::runtime_error("scale: Linpack needs a grid of P x Q; give --grid.");
   if (n % asked.nb != 0)
     throw std::runtime_error("scale: N = " + std::to_string(n) +
@@ -386,7 +235,7 @@ Plan plan_of(const Job& job, const Linpack& asked, uint64_t n) {
 }  // namespace
 
 LinpackResult linpack(s4u::Engine& engine, const Job& job, const Linpack& asked, uint64_t n) {
-  Plan plan = plan_of(job, asked, n);
+  LinpackPlan plan = plan_of(job, asked, n);
   LinpackResult result;
   result.panels = plan.chosen.size();
   if (plan.rows > 1) {

@@ -79,13 +79,13 @@ def _gpus() -> Derived:
 def _device() -> Derived:
     from peerway import _core
 
-    gpus = len(_core.devices()) - 1
-    if gpus == 0:
+    gpus = [name for name, _ in _core.devices() if name != "host"]
+    if not gpus:
         return Derived("none", "no GPU here")
     place = os.environ.get("PEERWAY_LOCAL_RANK", "")
     if place.isdecimal():
-        return Derived(f"cuda:{int(place) % gpus}", f"local rank {place} modulo {gpus} GPUs")
-    return Derived("cuda:0" if gpus == 1 else "by rank", f"the local rank modulo {gpus} GPUs")
+        return Derived(gpus[int(place) % len(gpus)], f"local rank {place} modulo {len(gpus)} GPUs")
+    return Derived(gpus[0] if len(gpus) == 1 else "by rank", f"the local rank modulo {len(gpus)} GPUs")
 
 
 def _library(name: str) -> Callable[[], Derived]:

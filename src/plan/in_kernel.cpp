@@ -41,10 +41,13 @@ KernelRaises::KernelRaises(Context& context, Remote& signal, Device& device)
                        to_string(device.id()), signal.rank()));
   access_ = std::make_unique<WordAccess>(device, 1);
   total_ = context.words(device).take(1);
+  bool reserved = false;
   try {
     context.raises().reserve(signal);
+    reserved = true;
     access_->write(total_.address(), signal.sender()->raised);
   } catch (...) {
+    if (reserved) Raises::give_back(signal);
     context.words(device).give(total_);
     throw;
   }

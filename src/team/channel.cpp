@@ -53,11 +53,7 @@ bool Channel::drain() {
 }
 
 bool Channel::read(size_t most) {
-  // A connection with nothing to read keeps no memory: rank 0 has one with every rank.
-  if (consumed_ == incoming_.size())
-    incoming_ = {};
-  else
-    incoming_.erase(incoming_.begin(), incoming_.begin() + static_cast<ptrdiff_t>(consumed_));
+  incoming_.erase(incoming_.begin(), incoming_.begin() + static_cast<ptrdiff_t>(consumed_));
   consumed_ = 0;
   std::array<std::byte, size_t{64} << 10> piece;
   for (size_t left = most; left > 0;) {
@@ -70,6 +66,12 @@ bool Channel::read(size_t most) {
     left -= static_cast<size_t>(count);
   }
   return true;
+}
+
+void Channel::let_go() {
+  if (consumed_ < incoming_.size()) return;
+  incoming_ = Bytes();  // from {} it would keep its memory
+  consumed_ = 0;
 }
 
 std::optional<Message> Channel::next(size_t limit) {

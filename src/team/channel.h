@@ -51,6 +51,10 @@ class Channel {
   /// `limit`, and Error(PW_DENIED) for a wrong seal; the connection must then be dropped.
   std::optional<Message> next(size_t limit);
 
+  /// Frees the memory for what arrives, where nothing is left in it.
+  void let_go();
+  [[nodiscard]] size_t held() const { return incoming_.capacity(); }  ///< bytes of that
+
   /// Checks a message that came before seal_incoming() as the first of that direction.
   bool opens_with(const Message& message, const Secret& key);
 

@@ -23,8 +23,8 @@ Gathers::Gather& Gathers::open(int rank, const wire::Numbered& part, bool varied
 /// Answers all who have given; those who give later are answered as they come.
 void Gathers::fail(uint64_t sequence, Gather& gather, wire::Refusal refusal, std::vector<Answer>& answers) {
   gather.failure = std::move(refusal);
-  gather.all = {};
-  gather.parts = {};
+  gather.all = Bytes();  // from {} they would keep their memory
+  gather.parts = std::vector<Bytes>();
   for (size_t rank = 0; rank < gather.given.size(); ++rank)
     if (gather.given[rank] && !gone_[rank])
       answers.push_back({static_cast<int>(rank), false, nullptr, {sequence, *gather.failure}});

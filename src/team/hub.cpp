@@ -113,6 +113,7 @@ void Hub::receive(Connection& connection) {
       door_.note(error.what());
     open = false;
   }
+  connection.channel.let_go();  // there is one with every rank, and most have nothing to say
   if (open) return;
   connection.closing = true;
   connection.channel = Channel(Descriptor());  // drops what is unsent

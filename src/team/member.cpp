@@ -1,7 +1,6 @@
 #include "team/member.h"
 
 #include <poll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,17 +14,12 @@
 #include "base/log.h"
 #include "base/reason.h"
 #include "team/change.h"
-#include "trace/operation.h"
 
 namespace pw {
 
 using namespace wire;
 
 namespace {
-
-/// A rank that leaves ends its process soon after: its goodbye, which comes by way of the hub, may be seen
-/// later.
-constexpr uint64_t kGrace = 200'000'000;
 
 /// Ranks make their teams in the same order, if several.
 std::string next_trace_name() {
@@ -51,6 +45,7 @@ Member::Member(int rank, int size, const Secret& secret, Channel channel, Listen
       process_(::getpid()),
       hub_(std::move(hub)),
       losses_(size, some_lost_),
+      watches_(rank, losses_, [this](int each) { return identity_of(each); }),
       mesh_(rank, size, secret_, std::move(listening)),
       channel_(std::move(channel)),
       trace_name_(next_trace_name()),
@@ -96,102 +91,13 @@ void Member::stop() {
   hub_.reset();
 }
 
-std::vector<std::byte> Member::all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) {
-  if (mine.size() > kMaxContribution || mine.size() * static_cast<size_t>(size_) > kMaxResult)
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: all_gather of {} bytes by {} ranks; at most {} bytes a rank and {} "
-                       "in all are allowed",
-                       mine.size(), size_, kMaxContribution, kMaxResult));
-  Bytes all = gather(Type::contribute, mine, timeout_ns);
-  if (all.size() != mine.size() * static_cast<size_t>(size_))
-    throw Error(PW_INTERNAL, format("peerway: all_gather returned {} bytes for {} ranks of {}", all.size(),
-                                    size_, mine.size()));
-  return all;
-}
-
-std::vector<std::vector<std::byte>> Member::all_gather_parts(std::span<const std::byte> mine,
-                                                             uint64_t timeout_ns) {
-  if (mine.size() > kMaxContribution)
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: all_gather of {} bytes; at most {} a rank are allowed",
-                                            mine.size(), kMaxContribution));
-  const Bytes all = gather(Type::contribute_part, mine, timeout_ns);
-  ByteReader reader(all, "what all_gather returned");
-  std::vector<std::vector<std::byte>> parts;
-  for (int rank = 0; rank < size_; ++rank) {
-    const ByteView part = reader.take(reader.get<uint32_t>());
-    parts.emplace_back(part.begin(), part.end());
-  }
-  return parts;
-}
-
-Bytes Member::gather(Type type, std::span<const std::byte> mine, uint64_t timeout_ns) {
-  const uint64_t deadline = deadline_after(timeout_ns);
-  std::optional<trace::Operation> traced;
-  if (trace::recording()) {
-    const bool barrier = type == Type::contribute && mine.empty();
-    traced.emplace(barrier ? "barrier" : "all_gather", PW_TRACE_COLLECTIVE);
-    traced->by(trace_name_);
-  }
-  const auto late = [&] {
-    return Error(PW_TIMEOUT,
-                 format("peerway: all_gather: not every one of the {} ranks took part within {:.3g} s", size_,
-                        static_cast<double>(timeout_ns) / 1e9));
-  };
-  std::unique_lock lock(mutex_);
-  const auto give_up = [&](pw_status waited) {
-    if (waited == PW_TIMEOUT) throw late();
-    if (waited != PW_OK) interrupted();
-  };
-  if (abandoned_) interrupted();
-  give_up(wait_for_change(changed_, lock, deadline, [this] { return !gathering_; }));
-  gathering_ = true;
-  if (traced) traced->of(mine.size(), static_cast<int32_t>(sequence_ & 0x7fffffff));
-  struct EndOfTurn {
-    Member& member;
-    ~EndOfTurn() {
-      member.gathering_ = false;
-      member.changed_.notify_all();
-    }
-  } end_of_turn{*this};
-  if (hub_alive_) {
-    channel_.queue(type, pack(Numbered{sequence_, mine}));
-    wake_.ring();
-    if (wait_for_change(changed_, lock, deadline, [this] { return answer_ || !hub_alive_; }) ==
-        PW_INTERRUPTED) {
-      ++sequence_;
-      interrupted();
-    }
-  }
-  // A late answer to this one will carry an old number and be dropped.
-  ++sequence_;
-  if (!answer_ && !hub_alive_) throw Error(PW_PEER_LOST, format("peerway: all_gather: {}", describe_loss(0)));
-  if (!answer_) throw late();
-  Answer answer = std::move(*answer_);
-  answer_.reset();
-  if (answer.status != PW_OK) throw Error(answer.status, answer.text);
-  return std::move(answer.data);
-}
-
-/// With the lock. The others must not wait for what this rank will not give.
-void Member::interrupted() {
-  if (!std::exchange(abandoned_, true) && hub_alive_) {
-    channel_.queue(Type::abandon);
-    wake_.ring();
-  }
-  throw Error(PW_INTERRUPTED,
-              format("peerway: rank {} was interrupted in a collective, which ends the collectives of its "
-                     "team; make a new team for more",
-                     rank_));
-}
-
 std::shared_ptr<void> Member::on_loss(std::function<void(int)> callback) {
   auto handle = losses_.subscribe(std::move(callback));
   wake_.ring();
   return handle;
 }
 
-// ---- the thread
-// -----------------------------------------------------------------------------------------------------
+// ---- the thread ----
 
 void Member::run() {
   try {
@@ -226,20 +132,18 @@ void Member::serve() {
           {hub_alive_ ? channel_.descriptor() : -1, static_cast<short>(POLLIN | (unsent ? POLLOUT : 0)), 0});
     }
     uint64_t wake_at = until == PW_FOREVER || said_goodbye_ ? until : until - kFarewell / 2;
-    for (const Watch& watch : watches_) {
-      polled.push_back({watch.report_at ? -1 : watch.process.get(), POLLIN, 0});
-      if (watch.report_at) wake_at = std::min(wake_at, watch.report_at);
-    }
-    wake_at = std::min(wake_at, mesh_.due());
-    const size_t watched = watches_.size();
+    wake_at = std::min({wake_at, watches_.due(), mesh_.due()});
+    const size_t first_watch = polled.size();
+    watches_.add_to(polled);
+    const size_t first_of_mesh = polled.size();
     mesh_.add_to(polled);
     ::poll(polled.data(), polled.size(), wake_at == PW_FOREVER ? -1 : poll_milliseconds(wake_at));
 
     if (polled[0].revents) wake_.clear();
     if (polled[1].revents) receive();
-    for (size_t i = 0; i < watched; ++i)
-      if (polled[2 + i].revents) watches_[i].report_at = now_ns() + kGrace;
-    for (const Mesh::Heard& heard : mesh_.serve(std::span(polled).subspan(2 + watched))) hear(heard);
+    const std::span all(polled);
+    watches_.hear(all.subspan(first_watch, first_of_mesh - first_watch));
+    for (const Mesh::Heard& heard : mesh_.serve(all.subspan(first_of_mesh))) hear(heard);
     check_watches();
     follow_next();
     losses_.deliver();
@@ -260,26 +164,25 @@ void Member::say_goodbye(uint64_t until) {
   if (hub_alive_) channel_.queue(Type::goodbye);
 }
 
-/// A process that ended without a word from the hub: its socket may live on in a child that it forked. Rank
-/// 0's is watched even when it has left, because the hub is a thread of it.
+/// A process that ended without a word from the hub: its socket may live on in a child that it forked.
 void Member::check_watches() {
-  std::erase_if(watches_, [this](const Watch& watch) {
-    const bool known = losses_.lost(watch.rank);
+  while (true) {
     bool alive = false;
     {
-      std::lock_guard lock(mutex_);
+      const std::lock_guard lock(mutex_);
       alive = hub_alive_;
-      const bool ended = watch.report_at && (!alive || now_ns() >= watch.report_at);
-      if (!ended && (!known || watch.rank == 0)) return false;
-      if (!known && alive)
-        channel_.queue(Type::lost, pack(Loss{static_cast<uint32_t>(watch.rank), How::died}));
+    }
+    const auto ended = watches_.ended(alive);
+    if (!ended) break;
+    if (alive && !losses_.lost(*ended)) {
+      const std::lock_guard lock(mutex_);
+      channel_.queue(Type::lost, pack(Loss{static_cast<uint32_t>(*ended), How::died}));
     }
     const bool hub_left = !alive && losses_.how(0) == How::left;
-    lose(watch.rank, hub_left ? How::ended : How::died);
-    if (watch.rank == 0) hub_ended();
-    return true;
-  });
-  watch_next();
+    lose(*ended, hub_left ? How::ended : How::died);
+    if (*ended == 0) hub_ended();
+  }
+  watches_.watch_next();
 }
 
 void Member::receive() {
@@ -311,12 +214,12 @@ void Member::handle(const Message& message) {
       if (std::ranges::all_of(
               roster, [&](const Identity& each) { return each.host == host && each.network == network; }))
         mesh_.leave_network();
+      std::vector<int> mates;
       for (int step = 1; step < size_; ++step)
         if (const int rank = (rank_ + step) % size_; roster[static_cast<size_t>(rank)].host == host)
-          mates_.push_back(rank);
+          mates.push_back(rank);
       roster_ = message.payload;
-      if (roster.front().host == host) watch(0);
-      watch_next();
+      watches_.begin(std::move(mates), roster.front().host == host);
       std::lock_guard lock(mutex_);
       welcomed_ = true;
       changed_.notify_all();
@@ -358,30 +261,6 @@ void Member::answer(uint64_t sequence, Answer given) {
 
 Identity Member::identity_of(int rank) const {
   return wire::parse_welcome_of(roster_, static_cast<uint32_t>(rank));
-}
-
-void Member::watch(int rank) {
-  const Identity peer = identity_of(rank);
-  if (peer.process == process_ ||
-      std::ranges::any_of(watches_, [&](const Watch& watch) { return watch.rank == rank; }))
-    return;
-  Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, peer.process, 0)));
-  if (process)
-    watches_.push_back({rank, std::move(process)});
-  else if (errno == ESRCH)
-    watches_.push_back({rank, {}, now_ns() + kGrace});
-  else  // no descriptor left, or an old kernel: connections that break must tell
-    log(LogLevel::debug,
-        format("rank {} cannot watch the process of rank {}{}", rank_, rank, errno_text(errno)));
-}
-
-/// The next rank of this host, and of those that are lost none.
-void Member::watch_next() {
-  if (watched_ >= 0 && !losses_.lost(watched_)) return;
-  watched_ = -1;
-  for (size_t i = 0; i < mates_.size() && watched_ < 0; ++i)
-    if (!losses_.lost(mates_[i])) watched_ = mates_[i];
-  if (watched_ >= 0) watch(watched_);
 }
 
 void Member::hub_ended() {

@@ -1,5 +1,5 @@
 // A rank's end of the team: its connections to the hub and to other ranks, and the one thread that serves
-// them and watches a process of this host. Each watches the next one alone, and tells all of its death.
+// them and watches processes of this host (team/watches.h).
 //
 // While there is a hub, it tells all ranks who is lost and which meetings failed. When it is gone because
 // rank 0 left or died, the ranks form a ring: each keeps a connection to the next one, and such news goes on
@@ -19,7 +19,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/descriptor.h"
 #include "team/channel.h"
 #include "team/hub.h"
 #include "team/losses.h"
@@ -27,6 +26,7 @@
 #include "team/mesh.h"
 #include "team/team.h"
 #include "team/wake.h"
+#include "team/watches.h"
 
 namespace pw {
 
@@ -66,11 +66,6 @@ class Member final : public Team {
     std::string text;
     Bytes data;
   };
-  struct Watch {
-    int rank = 0;
-    Descriptor process;      ///< a pidfd, readable once the process has ended
-    uint64_t report_at = 0;  ///< once it is: when to believe it, if the hub has said nothing; 0 before
-  };
 
   class Attended;
 
@@ -99,8 +94,6 @@ class Member final : public Team {
   void follow_next();
   void receive();
   void handle(const Message& message);
-  void watch(int rank);
-  void watch_next();
   void say_goodbye(uint64_t until);
   void hub_ended();
   void lose(int rank, wire::How how);
@@ -117,9 +110,7 @@ class Member final : public Team {
   Losses losses_;
   Bytes roster_;  ///< as the hub sent it, which takes the least room; written before `welcomed_`
   bool several_hosts_ = false;
-  std::vector<Watch> watches_;  ///< of the thread: rank 0's process, and that of the next rank of this host
-  std::vector<int> mates_;      ///< the other ranks of this host, from the next one on
-  int watched_ = -1;            ///< the latter
+  Watches watches_;  ///< of the thread
   Mesh mesh_;
 
   std::mutex mutex_;  ///< what follows

@@ -119,6 +119,15 @@ TEST_F(InKernel, KernelsPutRaiseAndWait) {
   EXPECT_EQ(signal.value(), 7u) << "the host goes on from where the kernels were";
 }
 
+TEST_F(InKernel, AHandleThatCannotBeMadeLeavesTheSignalToOthers) {
+  Signal signal((*ranks_)[0], 1);
+  const auto remote = ranks_->import(1, signal);
+  fail("cuStreamWriteValue64", cuda::CUDA_ERROR_OUT_OF_MEMORY);  // the total of its raises
+  EXPECT_NE(status_of([&] { KernelRaises((*ranks_)[1], *remote, *gpu_); }), PW_OK);
+  EXPECT_EQ((*ranks_)[1].raise({remote.get(), 1}), PW_OK) << last_error_message();
+  EXPECT_EQ(signal.value(), 1u);
+}
+
 TEST_F(InKernel, WaitsOfKernelsEnd) {
   Signal signal((*ranks_)[0], 1, *gpu_);
   KernelWaits waits((*ranks_)[0], signal, *gpu_);

@@ -706,6 +706,7 @@ API CUresult cuEventRecord(CUevent, CUstream) { return CUDA_SUCCESS; }
 API CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return CUDA_SUCCESS; }
 API CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value, unsigned) {
   LOCKED;
+  FAIL_IF_ASKED("cuStreamWriteValue64");
   if (!reaches(stream->ordinal, address)) return CUDA_ERROR_INVALID_VALUE;
   world.log += "write\n";
   __atomic_store_n(reinterpret_cast<uint64_t*>(address), value, __ATOMIC_RELEASE);

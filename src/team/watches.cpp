@@ -1,0 +1,80 @@
+#include "team/watches.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "base/status.h"
+
+namespace pw {
+namespace {
+
+/// A rank that leaves ends its process soon after: its goodbye, which comes by way of the hub, may be seen
+/// later.
+constexpr uint64_t kGrace = 200'000'000;
+
+}  // namespace
+
+void Watches::begin(std::vector<int> mates, bool hub_is_here) {
+  mates_ = std::move(mates);
+  if (hub_is_here) watch(0);
+  watch_next();
+}
+
+void Watches::watch(int rank) {
+  const wire::Identity peer = identity_of_(rank);
+  if (peer.process == ::getpid() ||
+      std::ranges::any_of(watches_, [&](const Watch& watch) { return watch.rank == rank; }))
+    return;
+  Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, peer.process, 0)));
+  if (process)
+    watches_.push_back({rank, std::move(process)});
+  else if (errno == ESRCH)
+    watches_.push_back({rank, {}, now_ns() + kGrace});
+  else  // no descriptor left, or an old kernel: connections that break must tell
+    log(LogLevel::debug,
+        format("rank {} cannot watch the process of rank {}{}", rank_, rank, errno_text(errno)));
+}
+
+void Watches::watch_next() {
+  if (next_ >= 0 && !losses_.lost(next_)) return;
+  const auto next = std::ranges::find_if(mates_, [&](int mate) { return !losses_.lost(mate); });
+  next_ = next == mates_.end() ? -1 : *next;
+  if (next_ >= 0) watch(next_);
+}
+
+void Watches::add_to(std::vector<pollfd>& polled) const {
+  for (const Watch& watch : watches_)
+    polled.push_back({watch.report_at ? -1 : watch.process.get(), POLLIN, 0});
+}
+
+void Watches::hear(std::span<const pollfd> polled) {
+  for (size_t i = 0; i < polled.size(); ++i)
+    if (polled[i].revents) watches_[i].report_at = now_ns() + kGrace;
+}
+
+uint64_t Watches::due() const {
+  uint64_t due = kNever;
+  for (const Watch& watch : watches_)
+    if (watch.report_at) due = std::min(due, watch.report_at);
+  return due;
+}
+
+// Rank 0's process is watched even when it has left, because the hub may still be at work.
+std::optional<int> Watches::ended(bool hub_alive) {
+  const auto found = std::ranges::find_if(watches_, [&](const Watch& watch) {
+    const bool ended = watch.report_at && (!hub_alive || now_ns() >= watch.report_at);
+    return ended || (watch.rank != 0 && losses_.lost(watch.rank));
+  });
+  if (found == watches_.end()) return std::nullopt;
+  const int rank = found->rank;
+  watches_.erase(found);
+  return rank;
+}
+
+}  // namespace pw
