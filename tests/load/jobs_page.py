@@ -16,7 +16,7 @@ from jobs_server import PASSWORD, serving
 from peerway.jobs.monitor import Monitor
 from peerway.jobs.serve.people import People
 
-ROUNDS = 9
+ROUNDS = 25
 # In the page itself, so that nothing is asked of the browser while it draws.
 WATCH = """
 const look = () => {

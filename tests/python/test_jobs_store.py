@@ -600,8 +600,7 @@ def test_a_verdict_waits_for_agents_that_are_behind_and_late_samples_are_judged(
     late[-1].batch.intervals = job.batches()[0].batch.intervals  # the agent learnt the end last
     monitor.jobs.update([job.run()])
     for each in early:
-        monitor.samples.put([each])
-        monitor.jobs.file([each], monitor.late_ms())
+        put_batches(monitor, [each])
     assert monitor.judge_due() == 0  # the server was away, and the agent's spool is on its way
     now[0] = end + 3700.0  # it seems that the agent is gone
     assert monitor.judge_due() == 1
@@ -609,8 +608,7 @@ def test_a_verdict_waits_for_agents_that_are_behind_and_late_samples_are_judged(
     assert run is not None
     assert run.verdict == "no data"
     assert monitor.judge_due() == 0
-    monitor.samples.put(late)
-    monitor.jobs.file(late, monitor.late_ms())
+    put_batches(monitor, late)
     assert monitor.judge_due() == 1
     run = monitor.jobs.run("9")
     assert run is not None
@@ -731,18 +729,23 @@ def test_a_run_that_cannot_be_judged_does_not_keep_others_from_it(
     now = START + 10_000.0
     monitor = Monitor(tmp_path, clock=lambda: now)
     runs(monitor, running=2, ended=2, now=now)
-    judge = monitor.judge
-
-    def judge_some(run: Run) -> Verdict:
-        if run.job == "3":
-            raise ValueError("damaged")
-        return judge(run)
-
-    monkeypatch.setattr(monitor, "judge", judge_some)
+    cannot_judge(monitor, monkeypatch, "3", ValueError("damaged"))
     with pytest.raises(NotJudged, match="job 3 cannot be judged: ValueError: damaged"):
         monitor.judge_due()
     assert [run.job for run in due(monitor.jobs, now)] == ["3"]
     monitor.close()
+
+
+def cannot_judge(monitor: Monitor, patch: pytest.MonkeyPatch, job: str, error: Exception) -> None:
+    """Judging this job fails."""
+    judge = monitor.judge
+
+    def judge_others(run: Run) -> Verdict:
+        if run.job == job:
+            raise error
+        return judge(run)
+
+    patch.setattr(monitor, "judge", judge_others)
 
 
 def runs(monitor: Monitor, *, running: int, ended: int, now: float) -> None:
@@ -772,14 +775,7 @@ def test_a_verdict_is_kept_though_the_next_fails(tmp_path: Path, monkeypatch: py
     now = START + 90_000.0
     monitor = Monitor(tmp_path, clock=lambda: now)
     runs(monitor, running=0, ended=3, now=now)
-    judge = monitor.judge
-
-    def fails(run: Run) -> Verdict:
-        if run.job == "3":
-            raise StoreFailed("away")
-        return judge(run)
-
-    monkeypatch.setattr(monitor, "judge", fails)
+    cannot_judge(monitor, monkeypatch, "3", StoreFailed("away"))
     with pytest.raises(StoreFailed):
         monitor.judge_due()
     assert [run.judged for n in (1, 2, 3) if (run := monitor.jobs.run(str(n)))] == [now, now, 0]

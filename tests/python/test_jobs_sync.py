@@ -314,12 +314,13 @@ def test_a_run_that_an_agent_counted_otherwise_than_slurm_is_one(store: JobStore
     assert store.restarts("7") == [2, 3]
 
 
-@pytest.mark.parametrize("end", [None, 1001.2])
+@pytest.mark.parametrize("end", [None, 1000.8])
+@pytest.mark.parametrize("following", [1001, 1002])
 def test_a_run_that_only_its_agent_told_of_stays_when_the_next_begins_at_once(
-    store: JobStore, end: float | None
+    store: JobStore, end: float | None, following: float
 ) -> None:
-    held(store, 7, 1000.4, end)
-    sync.take(store, [job(7, restart=1, start_time=1002)], NODES, 1010)
+    held(store, 7, 1000.1, end)
+    sync.take(store, [job(7, restart=1, start_time=following)], NODES, 1010)
     assert store.restarts("7") == [0, 1]
 
 

@@ -102,7 +102,7 @@ class Watch:
         for question in self._questions.values():
             question.start()
 
-    def stop(self, patience_s: float = 30.0) -> None:
+    def stop(self, patience_s: float = 5.0) -> None:
         """End; a command that runs still is left alone after a while."""
         for question in self._questions.values():
             question.end()

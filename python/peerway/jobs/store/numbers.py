@@ -10,7 +10,8 @@ import sqlite3
 from peerway.jobs.store.runs import Run
 
 _CLOCKS_S = 2.0  # by which a node's clock and Slurm's may differ: clock.AGREES_MS
-_WHOLE_S = 1.0  # Slurm tells whole seconds; a job that is requeued at once begins again after one or two
+_WHOLE_S = 1.0  # Slurm tells whole seconds
+_EARLY_S = 0.5  # a job that is requeued at once may begin again a second after its first start
 
 
 def make_room(base: sqlite3.Connection, run: Run) -> bool:
@@ -45,7 +46,7 @@ def _before(started: float | None, submitted: float | None) -> bool:
 
 def _within(run: Run, started: float | None, ended: float | None) -> bool:
     """Whether these are times of the run."""
-    if started is None or run.started is None or started < run.started - _WHOLE_S:
+    if started is None or run.started is None or started < run.started - _EARLY_S:
         return False
     if ended is not None and ended < run.started:
         return False
