@@ -95,6 +95,14 @@ VERSIONS = [
     """,
     # Slurm's WCKey: what a site calls a project
     "ALTER TABLE jobs ADD COLUMN project TEXT NOT NULL DEFAULT ''",
+    # all that lists.sums reads: it need not pass over the scripts
+    """
+    DROP INDEX jobs_ended;
+    CREATE INDEX jobs_ended ON jobs (
+      ended, started, user, account, project, partition, tag, verdict, cores, gpus,
+      idle_core_hours, idle_gpu_hours, freed_core_hours, freed_gpu_hours
+    );
+    """,
 ]
 
 
