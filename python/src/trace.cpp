@@ -12,10 +12,10 @@
 namespace pwpy {
 
 void bind_trace(nb::module_& module) {
-  nb::class_<pw::trace::Operation>(module, "TraceRegion")
-      .def("__init__",
-           [](pw::trace::Operation* self, const std::string& name) { new (self) pw::trace::Operation(name); })
-      .def("end", &pw::trace::Operation::finish);
+  nb::class_<pw::trace::ProgramRegion>(module, "TraceRegion")
+      .def("__init__", [](pw::trace::ProgramRegion* self,
+                          const std::string& name) { new (self) pw::trace::ProgramRegion(name); })
+      .def("end", &pw::trace::ProgramRegion::end);
   module.def("tracing", [] { return pw_trace_attach() != 0; });
   module.def("trace_clock", [] {
     pw_trace_writer writer{};

@@ -13,6 +13,7 @@ pw_status pw_team_from_launcher(pw_team** team) {
     pw::check_config();
     pw::trace::begin();
     *team = new pw_team{pw::team_from_launcher()};
+    pw::trace::is_rank((*team)->team->rank());
     return PW_OK;
   });
 }
@@ -25,6 +26,7 @@ pw_status pw_team_create(int rank, int size, pw_broadcast broadcast, void* user,
         throw pw::Error(PW_SYSTEM,
                         pw::format("peerway: pw_team_create: the broadcast function returned {}", code));
     })};
+    pw::trace::is_rank(rank);
     return PW_OK;
   });
 }

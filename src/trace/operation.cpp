@@ -18,10 +18,12 @@ void begin() {
   writer();  // now, when nothing is measured: a ring takes a few milliseconds to make
 }
 
-namespace {
+// One of the process's rings, which begin() has made, says it for all of them.
+void is_rank(int rank) {
+  if (pw_trace_mine != nullptr && pw_trace_mine->ring->rank < 0) pw_trace_mine->ring->rank = rank;
+}
 
-// What another rank waits for: it is not to be held up.
-bool sends(pw_trace_kind kind) { return kind == PW_TRACE_PUT || kind == PW_TRACE_RAISE; }
+namespace {
 
 // A process may have the library, and UCX's transport over a NIC beside it: each records on its own.
 const char* source() {
@@ -43,43 +45,26 @@ unsigned site_of(pw_trace_writer* writer) {
 
 pw_trace_writer* writer() { return pw_trace_mine != nullptr ? pw_trace_mine : pw_trace_open(source()); }
 
-Operation::Operation(pw_trace_kind kind, int peer, uint64_t bytes, int32_t tag) : writer_(writer()) {
-  if (writer_ == nullptr) return;
-  pw_trace_fill(&event_, kind, kind, bytes, peer, tag);
-  if (!sends(kind)) place();
-  pw_trace_begin(writer_, &event_);
-}
-
-Operation::Operation(std::string_view name, pw_trace_kind kind) : writer_(nullptr) {
-  pw_trace_attach();  // a program's region may come before its first context
-  counts_ = kind == PW_TRACE_REGION && pw_trace_counts(name.data(), name.size()) != 0;
-  if (counts_) pw_trace_region_begins();
-  writer_ = recording() ? writer() : nullptr;
+Operation::Operation(std::string_view name, pw_trace_kind kind) : writer_(writer()) {
   if (writer_ == nullptr) return;
   pw_trace_fill(&event_, kind, pw_trace_name(writer_, name.data(), name.size()), 0, -1, -1);
   if (kind != PW_TRACE_REGION) place();
   pw_trace_begin(writer_, &event_);
 }
 
-void Operation::end() {
-  if (writer_ == nullptr || ended_) return;
-  pw_trace_end(writer_, &event_);
-  ended_ = true;
+ProgramRegion::ProgramRegion(std::string_view name) {
+  pw_trace_attach();  // it may come before the program's first context
+  counts_ = pw_trace_counts(name.data(), name.size()) != 0;
+  if (counts_) pw_trace_region_begins();
+  if (recording()) operation_.emplace(name, PW_TRACE_REGION);
 }
 
-void Operation::place() { pw_trace_site(&event_, site_of(writer_)); }
+ProgramRegion::~ProgramRegion() { end(); }
 
-void Operation::finish() {
+void ProgramRegion::end() {
   if (std::exchange(counts_, false)) pw_trace_region_ends();
-  // A child of fork() has a writer of its own, as another thread has.
-  if (writer_ == nullptr || writer_ != pw_trace_mine) return;
-  end();
-  if (sends(static_cast<pw_trace_kind>(event_.kind))) place();
-  pw_trace_add(writer_, &event_);
-  writer_ = nullptr;
+  operation_.reset();
 }
-
-Operation::~Operation() { finish(); }
 
 void Operation::since(uint64_t ticks) {
   if (writer_ != nullptr && ticks != 0) event_.begin = ticks;

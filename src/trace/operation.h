@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "peerway/trace/recorder.h"
@@ -18,6 +19,9 @@ inline bool recording() noexcept { return pw_trace_recording() != 0; }
 /// Reads the settings, at the making of a team or a context; from then on operations are recorded if they say
 /// so.
 void begin();
+
+/// A team knows the rank of this process, which a launcher may not have said.
+void is_rank(int rank);
 
 /// The writer of this thread; null where it cannot record.
 pw_trace_writer* writer();
@@ -48,20 +52,39 @@ struct EarlierWork {
 };
 void add(const EarlierWork& work);
 
-/// From its beginning to its end; to be made only while recording.
+/// From its beginning to its end; to be made only while recording, and only in this library: others have a
+/// recorder of their own. It is in line because it counts where two ranks answer each other: there the number
+/// of instructions from a wait to the next put is what it costs.
 class Operation {
  public:
-  Operation(pw_trace_kind kind, int peer, uint64_t bytes, int32_t tag = -1);
-  /// A region of the program, or what else has a name and no peer.
-  explicit Operation(std::string_view name, pw_trace_kind kind = PW_TRACE_REGION);
-  ~Operation();
+  Operation(pw_trace_kind kind, int peer, uint64_t bytes, int32_t tag = -1)
+      : writer_(pw_trace_mine != nullptr ? pw_trace_mine : writer()) {
+    if (writer_ == nullptr) return;
+    pw_trace_fill(&event_, kind, kind, bytes, peer, tag);
+    if (!sends()) place();
+    pw_trace_begin(writer_, &event_);
+  }
+  /// What has a name and no peer.
+  Operation(std::string_view name, pw_trace_kind kind);
+  ~Operation() { finish(); }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
   /// Ends now and not with the object: what is said of it from here on takes no part.
-  void end();
+  void end() {
+    if (writer_ == nullptr || ended_) return;
+    pw_trace_end(writer_, &event_);
+    ended_ = true;
+  }
   /// Ends and writes it, once.
-  void finish();
+  void finish() {
+    // A child of fork() has a writer of its own, as another thread has.
+    if (writer_ == nullptr || writer_ != pw_trace_mine) return;
+    end();
+    if (sends()) place();
+    pw_trace_add(writer_, &event_);
+    writer_ = nullptr;
+  }
   /// It began earlier, at a time of trace::now().
   void since(uint64_t ticks);
   /// Says what it moves, and which plan it is of.
@@ -70,12 +93,28 @@ class Operation {
   void by(std::string_view path);
 
  private:
-  void place();
+  /// Another rank waits for these: they are not to be held up.
+  [[nodiscard]] bool sends() const { return event_.kind == PW_TRACE_PUT || event_.kind == PW_TRACE_RAISE; }
+  void place() { pw_trace_site(&event_, site_of(writer_)); }
 
   pw_trace_writer* writer_;
   pw_trace_event event_;
   bool ended_ = false;
-  bool counts_ = false;  ///< a region of those that are recorded alone
+};
+
+/// A region of the program, also for a library or module that links this one.
+class ProgramRegion {
+ public:
+  explicit ProgramRegion(std::string_view name);
+  ~ProgramRegion();
+  ProgramRegion(const ProgramRegion&) = delete;
+  ProgramRegion& operator=(const ProgramRegion&) = delete;
+
+  void end();
+
+ private:
+  bool counts_;  ///< it is one of those that are recorded alone
+  std::optional<Operation> operation_;
 };
 
 }  // namespace pw::trace

@@ -62,7 +62,7 @@ def test_lost_time_is_a_finding_with_its_place_and_who_was_late() -> None:
         "MPI_Recv at solve lost 700 ns (38.5 % of the ranks' time, 1 call) to a sender that came late. "
         "Rank 0 caused all of it."
     )
-    assert late.evidence == "Rank 1 lost 100 % of it; the longest wait was 700 ns, at 0 on rank 1."
+    assert late.evidence == "Rank 1 lost all of it; the longest wait was 700 ns, at 0 on rank 1."
     assert late.todo
     assert late.link == "#t=0,900&rank=1"
     barrier = next(one for one in findings if "MPI_Barrier" in one.text)

@@ -128,6 +128,7 @@ def test_calls_of_a_program_in_cpp_have_their_lines(optimize: str, tmp_path: Pat
     folder = tmp_path / "trace"
     assert run(peerway("trace", "-o", str(folder), "--", str(program))).returncode == 0
     trace = load(folder)
+    assert trace.ranks == [0]  # which no launcher said
     lines = source.read_text().splitlines()
     wanted = {
         text.split("// ")[1]: number

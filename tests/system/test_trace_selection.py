@@ -54,7 +54,7 @@ def test_a_running_job_stops_and_starts(asked: Path, tmp_path: Path, run: Run) -
     job = Job(tmp_path / "trace", asked)
     job.tell("region before")
     done = run(peerway("trace", "stop", str(job.folder)))
-    assert "1 processes now record nothing" in done.stderr
+    assert "1 process now records nothing" in done.stderr
     job.tell("region between")
     job.tell("child of-stopped")  # begins when the job is stopped
     assert run(peerway("trace", "start", str(job.folder))).returncode == 0

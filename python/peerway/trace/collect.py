@@ -103,20 +103,7 @@ def _agrees(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[int, int]]]) -> Trace:
     """Turn FOLDER/rings into a trace in FOLDER. `readings`: of hosts' clocks, beyond those in the rings."""
-    found: list[Ring] = []
-    lost: list[str] = []
-    for file in memory.files(folder / "rings"):
-        try:
-            ring = rings.read(file)
-            found.append(ring)
-            if ring.stepped_back:
-                lost.append(
-                    f"{file.name}: its clock stepped back by {ring.stepped_back:,} ticks: times of "
-                    f"thread {ring.tid} from then on are too early, and what lasted over the step has no "
-                    "duration"
-                )
-        except (BadRing, OSError) as error:
-            lost.append(str(error))
+    found, lost = _read(folder / "rings")
     notes = _about_memory(folder / "rings", found, lost)
     # A thread that recorded before its process knew its rank.
     ranks = {(ring.host, ring.pid): ring.rank for ring in found if ring.rank >= 0}
@@ -140,19 +127,7 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
         columns["thread"] = np.full(len(order), index, np.int32)
         writer.add(columns)
         _add_sums(sums, ring, clock, local, index)
-        begun = _global(rings.fields(ring.open), clock, local, origin)
-        known = list(names)
-        unended += [
-            Open(
-                index,
-                known[begun["name"][i]],
-                int(begun["kind"][i]),
-                int(begun["begin"][i]),
-                int(begun["peer"][i]),
-                int(begun["bytes"][i]),
-            )
-            for i in range(len(ring.open))
-        ]
+        unended += _open(_global(rings.fields(ring.open), clock, local, origin), index, list(names))
         threads.append(
             Thread(
                 ranks.get((ring.host, ring.pid), -1), ring.host, ring.pid, ring.tid, ring.source, ring.thread,
@@ -162,14 +137,39 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
     texts = list(names)
     resolve(texts)
     said = {**about, "origin_ns": origin, **_facts(clocks), "lost": lost, "notes": notes}
-    writer.end(
-        said,
-        texts,
-        threads,
-        {name: np.concatenate([np.empty(0, SUM_COLUMNS[name]), *parts]) for name, parts in sums.items()},
-        unended,
-    )
+    summed = {name: np.concatenate([np.empty(0, SUM_COLUMNS[name]), *parts]) for name, parts in sums.items()}
+    writer.end(said, texts, threads, summed, unended)
     return _with_one_clock(folder)
+
+
+def _read(folder: Path) -> tuple[list[Ring], list[str]]:
+    """All rings that can be read, and what is lost."""
+    found: list[Ring] = []
+    lost: list[str] = []
+    for file in memory.files(folder):
+        try:
+            ring = rings.read(file)
+        except (BadRing, OSError) as error:
+            lost.append(str(error))
+            continue
+        found.append(ring)
+        if ring.stepped_back:
+            lost.append(
+                f"{file.name}: its clock stepped back by {ring.stepped_back:,} ticks: times of "
+                f"thread {ring.tid} from then on are too early, and what lasted over the step has no "
+                "duration"
+            )
+    return found, lost
+
+
+def _open(begun: dict[str, NDArray[Any]], thread: int, names: list[str]) -> list[Open]:
+    """What a thread had begun and not ended, outermost first."""
+    return [
+        Open(thread, names[name], int(kind), int(begin), int(peer), int(size))
+        for name, kind, begin, peer, size in zip(
+            *(begun[column] for column in ("name", "kind", "begin", "peer", "bytes")), strict=True
+        )
+    ]
 
 
 def _about_memory(folder: Path, found: Sequence[Ring], lost: list[str]) -> list[str]:

@@ -53,6 +53,11 @@ def _set(rings: Path, *, stopped: bool) -> int:
     return count
 
 
+def processes(count: int) -> str:
+    """As the subject of what they do now."""
+    return "1 process now records" if count == 1 else f"{count:,} processes now record"
+
+
 def rings_of(folder: Path) -> Path:
     """The rings of a job that runs. Raises NoJob."""
     rings = folder / "rings"

@@ -102,8 +102,8 @@ def _parts(trace: Trace, outer: Lanes, regions: Regions) -> tuple[NDArray[Any], 
         if gap < -many - 2:
             text = f"computing on the GPU ({trace.names[-gap - many - 2]})"
         elif gap < -many:
-            late = "time in which streams wait for the host to launch more"
-            text = late if gap == -many - 1 else "before the first call"
+            late = "the time in which streams wait for the host to launch more"
+            text = late if gap == -many - 1 else "the time before the first call"
         texts.append(text)
     return calls.astype(np.int32), (times + len(found)).astype(np.int32), texts
 

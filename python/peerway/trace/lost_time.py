@@ -22,56 +22,59 @@ def by_place(trace: Trace, lost: waits.Waits, result: Analysis, regions: Regions
     names = trace["name"][lost.event].astype(np.int64)
     keys, groups = np.unique((lost.state.astype(np.int64) * many + names) * many + site, return_inverse=True)
     ns = np.bincount(groups, lost.lost)
-    rank, guilty = trace.rank[lost.event], trace.rank[lost.culprit]
     order = np.argsort(-ns, kind="stable")[:MOST_ROWS]
     place = np.full(len(keys), -1)
     place[order] = np.arange(len(order))
     span = trace.length * max(1, len(trace.ranks))
     rows = []
     for number, i in enumerate(order):
-        which = np.flatnonzero(place[groups] == number)
-        state = waits.STATES[keys[i] // many // many]
-        name, at = int(keys[i] // many % many), int(keys[i] % many)
-        late, share_of_late = _most(guilty[which], lost.lost[which])
-        worst, share_of_worst = _most(rank[which], lost.lost[which])
-        longest = which[lost.lost[which].argmax()]
+        key = int(keys[i])
+        state, name, at = waits.STATES[key // many // many], key // many % many, key % many
+        one = _Lost(trace, lost, np.flatnonzero(place[groups] == number))
         rows.append(
-            [state, trace.names[name], trace.names[at], f"{len(which):,}", ns_text(float(ns[i])),
-             percent(ns[i] / span), ns_text(float(lost.lost[longest])), str(worst), str(late)]
+            [state, trace.names[name], trace.names[at], f"{len(one.which):,}", ns_text(one.ns),
+             percent(one.ns / span), ns_text(one.longest_ns), str(one.worst[0]), str(one.late[0])]
         )  # fmt: skip
-        if ns[i] > LITTLE * span:
-            begin = int(trace["begin"][lost.event[longest]])
-            end = begin + int(trace["duration"][lost.event[longest]])
-            part = percent(share_of_late) if share_of_late < 0.995 else "all"
-            result.findings.append(
-                Finding(
-                    f"{_begun(call_text(trace, name, at))} lost {ns_text(float(ns[i]))} "
-                    f"({percent(ns[i] / span)} of the ranks' time, "
-                    f"{count_text(len(which), 'call', 'calls')}) to {STATE_TEXT[state]}. "
-                    f"Rank {late} caused {part} of it.",
-                    f"Rank {worst} lost {percent(share_of_worst)} of it; the longest wait was "
-                    f"{ns_text(float(lost.lost[longest]))}, at {ns_text(begin)} on rank {rank[longest]}.",
-                    WHAT_TO_DO[state],
-                    (begin, end),
-                    int(rank[longest]),
-                )
-            )
+        if one.ns > LITTLE * span:
+            result.findings.append(_finding(one, state, call_text(trace, name, at), one.ns / span))
     columns = [
-        "state",
-        "operation",
-        "call site",
-        "times",
-        "lost",
-        "of all time",
-        "longest",
-        "waits most",
+        "state", "operation", "call site", "times", "lost", "of all time", "longest", "waits most",
         "late most",
-    ]
+    ]  # fmt: skip
     note = (
         "Of all time: the share of the trace's length times the ranks. A call site is an address if the "
         "program was compiled without -g, and the enclosing region where the place is not known."
     )
     result.tables.append(Table("Lost time", columns, rows, note, texts=3))
+
+
+class _Lost:
+    """What calls of one operation at one place lost to one state."""
+
+    def __init__(self, trace: Trace, lost: waits.Waits, which: NDArray[Any]) -> None:
+        ns = lost.lost[which]
+        longest = lost.event[which[ns.argmax()]]
+        self.which = which
+        self.ns, self.longest_ns = float(ns.sum()), float(ns.max())
+        self.begin = int(trace["begin"][longest])
+        self.end = self.begin + int(trace["duration"][longest])
+        self.rank = int(trace.rank[longest])
+        self.worst = _most(trace.rank[lost.event[which]], ns)
+        self.late = _most(trace.rank[lost.culprit[which]], ns)
+
+
+def _finding(one: _Lost, state: str, call: str, share: float) -> Finding:
+    (late, of_late), (worst, of_worst) = one.late, one.worst
+    return Finding(
+        f"{_begun(call)} lost {ns_text(one.ns)} ({percent(share)} of the ranks' time, "
+        f"{count_text(len(one.which), 'call', 'calls')}) to {STATE_TEXT[state]}. "
+        f"Rank {late} caused {_part(of_late)} of it.",
+        f"Rank {worst} lost {_part(of_worst)} of it; the longest wait was {ns_text(one.longest_ns)}, at "
+        f"{ns_text(one.begin)} on rank {one.rank}.",
+        WHAT_TO_DO[state],
+        (one.begin, one.end),
+        one.rank,
+    )
 
 
 STATE_TEXT = {
@@ -100,9 +103,13 @@ WHAT_TO_DO = {
 }
 
 
-def _begun(text: str) -> str:
-    """As the beginning of a sentence."""
-    return text[:1].upper() + text[1:]
+def _begun(call: str) -> str:
+    """As the beginning of a sentence; a name such as all_gather stays as it is."""
+    return call if "_" in call.partition(" ")[0] else call[:1].upper() + call[1:]
+
+
+def _part(share: float) -> str:
+    return percent(share) if share < 0.995 else "all"
 
 
 def _most(ranks: NDArray[Any], ns: NDArray[Any]) -> tuple[int, float]:

@@ -143,60 +143,18 @@ def fields(events: NDArray[Any]) -> dict[str, NDArray[Any]]:
 
 def read(file: Path) -> Ring:
     """Read a ring. Raises BadRing."""
-    size = file.stat().st_size
-    if size < HEADER.itemsize:
-        raise BadRing(
-            f"{file.name} has {size:,} bytes, less than a header ({HEADER.itemsize:,}): it cannot be read"
-        )
-    header = np.memmap(file, HEADER, "r", shape=(1,))[0]
+    header = _header(file)
     capacity, written = int(header["capacity"]), int(header["written"])
-    if (found := text(header["magic"])) != text(MAGIC) and found.startswith("PWTRACE"):
-        raise BadRing(
-            f"{file.name} is of another version of Peerway: it begins with {found}, and this one reads "
-            f"{text(MAGIC)}. Collect it with the `peerway trace collect` of the version that recorded it"
-        )
-    if (
-        header["magic"] != MAGIC
-        or header["header_bytes"] != HEADER.itemsize
-        or header["event_bytes"] != EVENT.itemsize
-    ):
-        raise BadRing(f"{file.name} does not begin like a ring of this Peerway: it is damaged, or no ring")
-    if (
-        capacity & (capacity - 1)
-        or header["names"] > NAMES
-        or int(header["level"]) not in LEVELS
-        or header["clock"] > 2
-    ):
-        raise BadRing(
-            f"{file.name} is damaged: its header says {capacity:,} events and {header['names']:,} names"
-        )
-    room = (size - HEADER.itemsize) // EVENT.itemsize
-    there = (
-        np.memmap(file, EVENT, "r", offset=HEADER.itemsize, shape=(min(room, capacity),))
-        if min(room, capacity)
-        else np.empty(0, EVENT)
-    )
-    kept = min(written, capacity)
-    at = written & (capacity - 1) if written > capacity else 0
-    order = np.concatenate([there[at:kept], there[:at]]) if at else np.asarray(there[:kept])
-    cut = kept - len(order)
-    clock = [(int(t), int(n)) for t, n in zip(header["ticks"], header["ns"], strict=True)]
-    (opened, then), (last, now) = clock
-    back = max(0, opened - last)
-    if (
-        not -LONGEST < last - opened < LONGEST
-        or not -LONGEST < now - then < LONGEST
-        or (back == 0 and now - then > 100 * (last - opened) + 10**6)
-    ):
-        raise BadRing(f"{file.name} is damaged: its clock went from {opened} to {last} in {now - then} ns")
+    clock = _clock(file, header)
+    opened = clock[0][0]
+    order = _in_order(file, capacity, written)
     # Where a file was cut, a part of it may be there and empty.
     whole = order[_plausible(order, opened) & (order["second"] >> np.uint64(54) != 0)]
+    back = max(0, opened - clock[1][0])
     if int(header["clock"]) == ClockKind.HOST and len(whole) > 1:
         # In the order in which they ended, as the thread wrote them.
         ends = whole["begin"] + (whole["first"] & np.uint64((1 << 44) - 1))
         back = max(back, int(-np.diff(ends.astype(np.int64)).min(initial=0)))
-    if back > 0:
-        clock = clock[:1]
     cells = np.array(header["cell"])
     if capacity:
         _add_events(cells, whole)
@@ -213,17 +171,73 @@ def read(file: Path) -> Ring:
         names=["", *(text(name) for name in header["name"][1 : max(1, int(header["names"]))])],
         clock_kind=ClockKind(int(header["clock"])),
         clock_of=int(header["clock_of"]),
-        clock=clock,
+        clock=clock if back == 0 else clock[:1],
         events=whole,
         open=unended[_plausible(unended, opened)],
         cells=cells[cells["count"] > 0],
         overwritten=max(0, written - capacity) if capacity else 0,
-        cut=cut + len(order) - len(whole),
+        cut=min(written, capacity) - len(whole),
         unnamed=int(header["unnamed"]),
         uncounted=int(header["uncounted"]),
         too_deep=max(0, int(header["depth"]) - OPEN),
         stepped_back=back,
     )
+
+
+def _header(file: Path) -> Any:
+    """The header of a ring of this version, whose numbers are possible ones. Raises BadRing."""
+    size = file.stat().st_size
+    if size < HEADER.itemsize:
+        raise BadRing(
+            f"{file.name} has {size:,} bytes, less than a header ({HEADER.itemsize:,}): it cannot be read"
+        )
+    header = np.memmap(file, HEADER, "r", shape=(1,))[0]
+    if (found := text(header["magic"])) != text(MAGIC) and found.startswith("PWTRACE"):
+        raise BadRing(
+            f"{file.name} is of another version of Peerway: it begins with {found}, and this one reads "
+            f"{text(MAGIC)}. Collect it with the `peerway trace collect` of the version that recorded it"
+        )
+    if (
+        header["magic"] != MAGIC
+        or header["header_bytes"] != HEADER.itemsize
+        or header["event_bytes"] != EVENT.itemsize
+    ):
+        raise BadRing(f"{file.name} does not begin like a ring of this Peerway: it is damaged, or no ring")
+    capacity = int(header["capacity"])
+    if (
+        capacity & (capacity - 1)
+        or header["names"] > NAMES
+        or int(header["level"]) not in LEVELS
+        or header["clock"] > 2
+    ):
+        raise BadRing(
+            f"{file.name} is damaged: its header says {capacity:,} events and {header['names']:,} names"
+        )
+    return header
+
+
+def _clock(file: Path, header: Any) -> list[tuple[int, int]]:
+    """The readings of a clock that can be one. Raises BadRing."""
+    clock = [(int(t), int(n)) for t, n in zip(header["ticks"], header["ns"], strict=True)]
+    (opened, then), (last, now) = clock
+    if (
+        not -LONGEST < last - opened < LONGEST
+        or not -LONGEST < now - then < LONGEST
+        or (last >= opened and now - then > 100 * (last - opened) + 10**6)
+    ):
+        raise BadRing(f"{file.name} is damaged: its clock went from {opened} to {last} in {now - then} ns")
+    return clock
+
+
+def _in_order(file: Path, capacity: int, written: int) -> NDArray[Any]:
+    """The events that the file has room for, the oldest first."""
+    room = min((file.stat().st_size - HEADER.itemsize) // EVENT.itemsize, capacity)
+    if not room:
+        return np.empty(0, EVENT)
+    there = np.memmap(file, EVENT, "r", offset=HEADER.itemsize, shape=(room,))
+    kept = min(written, capacity)
+    at = written & (capacity - 1) if written > capacity else 0
+    return np.concatenate([there[at:kept], there[:at]]) if at else np.asarray(there[:kept])
 
 
 def _add_events(cells: NDArray[Any], events: NDArray[Any]) -> None:

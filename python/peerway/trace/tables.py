@@ -123,7 +123,7 @@ def ns_text(ns: float) -> str:
 
 def percent(part: float) -> str:
     """A share for people."""
-    return f"{100 * part:.3g} %"
+    return f"{100 * part:.3g} %" if part == 0 or abs(part) >= 1e-4 else "< 0.01 %"
 
 
 def count_text(count: int, one: str, many: str) -> str:

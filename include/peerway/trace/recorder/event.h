@@ -50,9 +50,10 @@ static inline void pw_trace_where(pw_trace_event* event, unsigned name) {
 
 static inline void pw_trace_begin(pw_trace_writer* writer, pw_trace_event* event) {
   pw_trace_ring* ring = writer->ring;
+  const uint32_t depth = ring->depth;
   event->begin = pw_trace_now(writer);
-  if (ring->depth < PW_TRACE_OPEN) pw_trace_copy(&ring->open[ring->depth], event);
-  ++ring->depth;
+  if (__builtin_expect(depth < PW_TRACE_OPEN, 1)) pw_trace_copy(&ring->open[depth], event);
+  ring->depth = depth + 1;
 }
 
 /* Adds an event to the sums. */
@@ -101,22 +102,26 @@ static inline void pw_trace_end(pw_trace_writer* writer, pw_trace_event* event) 
   --writer->ring->depth;
 }
 
+/* Where no empty place is left for one more event: the oldest goes to the sums, or at other levels than full
+ * this one. Gives whether it is still to be written. */
+static __attribute__((noinline, unused)) int pw_trace_make_room(pw_trace_writer* writer,
+                                                                const pw_trace_event* event) {
+  const int full = writer->level == PW_TRACE_FULL;
+  pw_trace_count(writer, full ? &writer->events[writer->ring->written & writer->mask] : event);
+  return full;
+}
+
 /* Writes an event that has ended. At level full the sums are of those that are no longer in the ring. */
 static inline void pw_trace_add(pw_trace_writer* writer, const pw_trace_event* event) {
   pw_trace_ring* ring = writer->ring;
-  if (writer->level != PW_TRACE_FULL) {
-    pw_trace_count(writer, event);
-    return;
-  }
   const uint64_t written = ring->written;
-  pw_trace_event* to = &writer->events[written & writer->mask];
-  if (written > writer->mask) pw_trace_count(writer, to);
-  pw_trace_copy(to, event);
+  if (__builtin_expect(written >= writer->empty, 0) && !pw_trace_make_room(writer, event)) return;
+  pw_trace_copy(&writer->events[written & writer->mask], event);
   __atomic_store_n(&ring->written, written + 1, __ATOMIC_RELEASE); /* a reader sees whole events only */
   __builtin_prefetch(&writer->events[(written + 2) & writer->mask], 1);
   /* Every millisecond or two: a process that is killed leaves a clock that can be told. */
-  if (event->begin + event->duration - ring->ticks[1] > 1u << 22 && event->begin > ring->ticks[1] &&
-      writer->clock != PW_TRACE_CLOCK_GPU)
+  const int64_t since = (int64_t)(event->begin + event->duration - ring->ticks[1]);
+  if (__builtin_expect(since > 1 << 22, 0) && writer->clock != PW_TRACE_CLOCK_GPU)
     pw_trace_read_clock(writer, 1);
 }
 

@@ -166,6 +166,7 @@ static __attribute__((noinline, unused)) pw_trace_writer* pw_trace_make(const pw
   pw_trace_ring* ring = writer->ring;
   writer->events = (pw_trace_event*)(ring + 1);
   writer->mask = capacity - 1;
+  writer->empty = capacity;
   writer->level = level;
   writer->clock = track->clock;
   writer->is_tsc = track->clock == PW_TRACE_CLOCK_HOST && pw_trace_trusts_tsc();

@@ -13,6 +13,7 @@ typedef struct pw_trace_writer {
   pw_trace_ring* ring;
   pw_trace_event* events;
   uint64_t mask, mapped_bytes;
+  uint64_t empty; /* events that find an empty place: as many as the ring has, at level full */
   int level, is_tsc;
   unsigned clock; /* PW_TRACE_CLOCK_HOST and so on */
   /* The place that called what the thread is in now: its name, or 0 and where the call returns to; neither

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from peerway.terminal import say
-from peerway.trace.control import NoJob, rings_of, start
+from peerway.trace.control import NoJob, processes, rings_of, start
 
 
 @click.command()
@@ -18,4 +18,4 @@ def command(folder: Path) -> None:
         count = start(rings_of(folder))
     except NoJob as error:
         raise click.ClickException(str(error)) from error
-    say(f"peerway: trace: {count} processes now record, and so will processes that start later", err=True)
+    say(f"peerway: trace: {processes(count)}, and so will processes that start later", err=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from peerway.terminal import say
-from peerway.trace.control import NoJob, rings_of, stop
+from peerway.trace.control import NoJob, processes, rings_of, stop
 
 
 @click.command()
@@ -19,6 +19,6 @@ def command(folder: Path) -> None:
     except NoJob as error:
         raise click.ClickException(str(error)) from error
     say(
-        f"peerway: trace: {count} processes now record nothing, and neither will processes that start later",
+        f"peerway: trace: {processes(count)} nothing, and neither will processes that start later",
         err=True,
     )

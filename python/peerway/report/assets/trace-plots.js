@@ -48,6 +48,8 @@
     near.unobserve(one.target);
     draw(one.target);
   }), { rootMargin: "600px" });
-  document.querySelectorAll(".plot").forEach((element) => near.observe(element));
+  const all = [...document.querySelectorAll(".plot")];
+  all.forEach((element) => near.observe(element));
+  addEventListener("beforeprint", () => all.filter((element) => !drawn.has(element)).forEach(draw));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach(draw));
 })();
