@@ -71,7 +71,8 @@ void write_file(const std::string& file, std::string_view text) {
   const std::filesystem::path target = std::filesystem::weakly_canonical(file, error);  // a link stays one
   if (error) cannot_write(file, "its folder cannot be found", error.value());
   if (std::filesystem::exists(target, error) && !std::filesystem::is_regular_file(target, error))
-    throw Error(PW_SYSTEM, format("peerway: cannot write {}: it is not an ordinary file; name another", file));
+    throw Error(PW_SYSTEM,
+                format("peerway: cannot write {}: it is not an ordinary file; name another", file));
 
   std::string temporary = target.string() + ".XXXXXX";
   const Descriptor out(::mkostemp(temporary.data(), O_CLOEXEC));

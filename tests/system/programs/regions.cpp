@@ -44,7 +44,7 @@ int main(int, char** arguments) {
     for (int i = 0; i < 4; ++i) threads.emplace_back(loop, count);
     for (auto& thread : threads) thread.join();
   }
-  if (what == "turns") {  // each thread has its ring before the next one asks for room, and all are there at once
+  if (what == "turns") {  // each thread has its ring before the next asks for room; all are there at once
     std::vector<std::thread> threads;
     std::latch all(4);
     for (int i = 0; i < 4; ++i) {
