@@ -31,7 +31,7 @@ Range interval(const pwx_template_dim& dim, int part) {
 Range common(Range a, Range b) { return {std::max(a.first, b.first), std::min(a.last, b.last)}; }
 
 void settle(pwx_template_dim& dim, long asked_width, const std::string& named) {
-  if (asked_width < 0) refuse(named, " has blocks of ", asked_width, "; it must be at least 1");
+  if (asked_width < 0) refuse(named, " has blocks of ", asked_width, "; they must be at least 1");
   const long size = size_of(dim);
   if (dim.kind == PWX_BLOCK) {
     dim.width = asked_width > 0 ? asked_width : std::max(divide_up(size, dim.parts), 1L);

@@ -95,7 +95,7 @@ TEST(CutDims, ThatDoNotFitAreRefused) {
             "it has 8 indices, but block(3) on 2 nodes holds only 6; use block(4) or block");
   EXPECT_EQ(refusal({"", PWX_GBLOCK, 0, 7, 2, 0, {3, 4}, {}}),
             "it has 8 indices, but the sizes of gblock add up to 7; they must be the same");
-  EXPECT_EQ(refusal({"", PWX_CYCLIC, 0, 7, 2, -1, {}, {}}), "it has a width of -1; it must be at least 1");
+  EXPECT_EQ(refusal({"", PWX_CYCLIC, 0, 7, 2, -1, {}, {}}), "it has blocks of -1; they must be at least 1");
 }
 
 /// An array of one dimension.
