@@ -134,7 +134,7 @@ def programs(totals: Totals, long: bool) -> None:
 
     def others(totals: Totals) -> None:
         # Clusters are the third to which a core is given while ranks, launchers and browsers sleep.
-        run(totals, "python", CORES, "tests/python")
+        run(totals, "python", CORES + 1, "tests/python")
         run(totals, "system", CORES + 1, "tests/system", "-m", "not alone and not cluster")
 
     side_by_side(totals, lambda part: run(part, "system-clusters", 2, *marked("cluster")), others)
