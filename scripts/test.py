@@ -133,9 +133,9 @@ def programs(totals: Totals, long: bool) -> None:
         checks.pytest(totals, name, *options, *whole, *by_file, **matrix)
 
     def others(totals: Totals) -> None:
-        # Clusters are the third to which a core is given while ranks, launchers and browsers sleep.
+        # One more than there are cores, as browsers sleep; ranks that poll take turns from one another.
         run(totals, "python", CORES + 1, "tests/python")
-        run(totals, "system", CORES + 1, "tests/system", "-m", "not alone and not cluster")
+        run(totals, "system", CORES, "tests/system", "-m", "not alone and not cluster")
 
     side_by_side(totals, lambda part: run(part, "system-clusters", 2, *marked("cluster")), others)
     # What is judged by its CPU time has a core.
