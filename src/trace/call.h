@@ -28,7 +28,7 @@ class Call {
 
   /// The writer of this thread, if nobody further out has said where the program is.
   static pw_trace_writer* unplaced() {
-    pw_trace_writer* mine = pw_trace_mine != nullptr ? pw_trace_mine : writer();
+    pw_trace_writer* mine = writer();
     const bool wanted = mine != nullptr && mine->level != PW_TRACE_COUNTERS;
     return wanted && mine->site == 0 && mine->returns_to == nullptr ? mine : nullptr;
   }

@@ -43,7 +43,7 @@ unsigned site_of(pw_trace_writer* writer) {
   return writer->site;
 }
 
-pw_trace_writer* writer() { return pw_trace_mine != nullptr ? pw_trace_mine : pw_trace_open(source()); }
+pw_trace_writer* open_writer() { return pw_trace_open(source()); }
 
 Operation::Operation(std::string_view name, pw_trace_kind kind) : writer_(writer()) {
   if (writer_ == nullptr) return;

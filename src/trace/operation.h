@@ -24,7 +24,8 @@ void begin();
 void is_rank(int rank);
 
 /// The writer of this thread; null where it cannot record.
-pw_trace_writer* writer();
+pw_trace_writer* open_writer();
+inline pw_trace_writer* writer() { return pw_trace_mine != nullptr ? pw_trace_mine : open_writer(); }
 
 /// The name of the place that called what this thread is in; 0 where it is not known.
 unsigned site_of(pw_trace_writer* writer);
@@ -58,7 +59,7 @@ void add(const EarlierWork& work);
 class Operation {
  public:
   Operation(pw_trace_kind kind, int peer, uint64_t bytes, int32_t tag = -1)
-      : writer_(pw_trace_mine != nullptr ? pw_trace_mine : writer()) {
+      : writer_(writer()) {
     if (writer_ == nullptr) return;
     pw_trace_fill(&event_, kind, kind, bytes, peer, tag);
     if (!sends()) place();
