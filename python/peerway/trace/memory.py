@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from peerway import whole_file
 from peerway.trace.rings import EVENT, HEADER
 from peerway.units import about_text
 
@@ -70,13 +71,8 @@ def settle(rings: Path) -> None:
     if not (rings / LINK).is_dir():
         return
     for file in (rings / LINK).glob("*.ring"):
-        draft = rings / f"{file.name}.part"
-        try:
+        with whole_file.draft(rings / file.name) as draft:
             shutil.copyfile(file, draft)
-        except OSError:
-            draft.unlink(missing_ok=True)
-            raise
-        draft.replace(rings / file.name)
         file.unlink()
     discard(rings)
 
