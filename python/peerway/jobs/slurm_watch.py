@@ -45,8 +45,10 @@ class Question(threading.Thread):
 
     def run(self) -> None:
         """Ask until told to end."""
-        while not self._ended:
+        while True:
             self._woken.clear()
+            if self._ended:  # looked at after that: end() may have come between
+                return
             pause = _AFTER_FAILURE_S
             try:
                 self._once()
