@@ -757,34 +757,32 @@ def test_a_sum_of_thousands_of_terms_is_compiled(tmp_path: Path) -> None:
     assert result.text.count("a[0][0]") == 3000
 
 
-def test_gmove_in_of_other_nodes_gpus_is_refused_with_another_compiler(tmp_path: Path) -> None:
-    source = in_main("#pragma xmp gmove in acc(b)", "  a[0][:] = b[1][:];")
-    result = compiled(tmp_path, source, "--openacc-backend=gcc", "--emit")
-    assert result.status == 1
-    assert result.errors.startswith(
+OF_ANOTHER_COMPILER = {
+    "gmove in of other nodes' GPUs": (
+        in_main("#pragma xmp gmove in acc(b)", "  a[0][:] = b[1][:];"),
         "prog.c:10:13: error: gmove in with acc of 'b' is not supported with another OpenACC compiler; "
-        "update 'b' on the host, and move that\n"
-    )
+        "update 'b' on the host, and move that\n",
+    ),
+    "a pointer to shared rows": (
+        MAPPED + "static double (*q)[N];\n#pragma xmp align q[*][i] with t[i][*]\nvoid f(void) {\n"
+        "#pragma acc parallel loop copy(q)\n  for (int i = 0; i < N; i++) q[0][i] = 1;\n}\n",
+        "prog.c:12:32: error: 'q' is a pointer to a distributed dimension, which is not supported with "
+        "another OpenACC compiler\n",
+    ),
+    "update of a part of a distributed array": (
+        in_main("#pragma acc update host(a[0:2])"),
+        "prog.c:10:25: error: update of a section of distributed array 'a' is not supported with another "
+        "OpenACC compiler; name all of 'a'\n",
+    ),
+}
 
 
-def test_pointers_to_shared_rows_are_refused_with_another_compiler(tmp_path: Path) -> None:
-    source = MAPPED + "static double (*q)[N];\n#pragma xmp align q[*][i] with t[i][*]\nvoid f(void) {\n"
-    source += "#pragma acc parallel loop copy(q)\n  for (int i = 0; i < N; i++) q[0][i] = 1;\n}\n"
+@pytest.mark.parametrize("what", OF_ANOTHER_COMPILER)
+def test_what_another_compiler_cannot_do_is_refused(tmp_path: Path, what: str) -> None:
+    source, error = OF_ANOTHER_COMPILER[what]
     result = compiled(tmp_path, source, "--openacc-backend=gcc", "--emit")
     assert result.status == 1
-    assert result.errors.startswith(
-        "prog.c:12:32: error: 'q' is a pointer to a distributed dimension, which is not supported with "
-        "another OpenACC compiler\n"
-    )
-
-
-def test_update_of_a_part_of_a_distributed_array_is_refused_with_another_compiler(tmp_path: Path) -> None:
-    result = compiled(tmp_path, in_main("#pragma acc update host(a[0:2])"), "--openacc-backend=gcc", "--emit")
-    assert result.status == 1
-    assert result.errors.startswith(
-        "prog.c:10:25: error: update of a section of distributed array 'a' is not supported with another "
-        "OpenACC compiler; name all of 'a'\n"
-    )
+    assert result.errors.startswith(error)
 
 
 def test_clauses_that_are_refused_may_stay_for_another_compiler(tmp_path: Path) -> None:
