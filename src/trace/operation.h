@@ -58,8 +58,7 @@ void add(const EarlierWork& work);
 /// of instructions from a wait to the next put is what it costs.
 class Operation {
  public:
-  Operation(pw_trace_kind kind, int peer, uint64_t bytes, int32_t tag = -1)
-      : writer_(writer()) {
+  Operation(pw_trace_kind kind, int peer, uint64_t bytes, int32_t tag = -1) : writer_(writer()) {
     if (writer_ == nullptr) return;
     pw_trace_fill(&event_, kind, kind, bytes, peer, tag);
     if (!sends()) place();
