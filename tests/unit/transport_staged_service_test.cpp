@@ -197,6 +197,24 @@ TEST_F(SlowTarget, WhileADeviceLeavesAClosedRegionOthersAreServed) {
   EXPECT_EQ(stalled.header().failed, failure_word(1, PW_STALE_KEY));
 }
 
+TEST_F(SlowTarget, ARegionIsHeldUntilTheLastCopyToItIsDone) {
+  slow.until = [] { return false; };
+  stalled.fill(1);
+  while (slow.given < 2) turn();
+  turn();  // ends the request
+  auto closing = std::async(std::launch::async, [this] { slow_region.reset(); });
+  for (int i = 0; i < 20; ++i) {
+    turn();
+    EXPECT_NE(closing.wait_for(std::chrono::milliseconds(1)), std::future_status::ready)
+        << "the device still copies to it";
+  }
+  slow.until = [] { return true; };
+  while (closing.wait_for(std::chrono::seconds(0)) != std::future_status::ready) turn();
+  EXPECT_FALSE(slow.waited_for) << "a turn of the service waited for the device";
+  EXPECT_EQ(stalled.header().completed, 1u);
+  EXPECT_EQ(stalled.header().failed, 0u);
+}
+
 TEST_F(SlowTarget, WhileADeviceLeavesAPeerThatDiedOthersAreServed) {
   team.dead[1] = true;
   while (live.header().completed == 0) turn();

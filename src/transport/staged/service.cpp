@@ -1,6 +1,8 @@
 #include "transport/staged/service.h"
 
 #include <algorithm>
+#include <deque>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/format.h"
@@ -27,9 +29,19 @@ struct StagingService::Served {
   bool busy = false;  ///< a request is under way:
   PostedRequest posted{};
   Target target;
+  /// Of requests whose last chunks are in a queue, with their numbers counted from 1: the queue still copies
+  /// to them.
+  std::deque<std::pair<uint64_t, Target>> ending;
 
   [[nodiscard]] bool pending() const {
-    return busy || end.header().requested.load(std::memory_order_acquire) != taken;
+    return busy || !ending.empty() || end.header().requested.load(std::memory_order_acquire) != taken;
+  }
+
+  /// Lets go of those to which nothing is copied any more. A queue that failed completes no request.
+  void let_go_of_ended() {
+    while (!ending.empty() &&
+           (end.header().completed.load(std::memory_order_acquire) >= ending.front().first || end.idle()))
+      ending.pop_front();
   }
 };
 
@@ -152,6 +164,7 @@ bool StagingService::take_request(Served& served) {
 }
 
 bool StagingService::step(Served& served) {
+  served.let_go_of_ended();
   if (!served.busy && !take_request(served)) return false;
   ChannelEnd& end = served.end;
   if (served.target.wanted_back()) {
@@ -206,7 +219,8 @@ void StagingService::finish_request(Served& served) {
     header.failed.store(failure_word(++served.failures, served.target.status()), std::memory_order_release);
   served.end.queue().write(reinterpret_cast<uint64_t*>(&header.completed), ++served.taken);
   served.busy = false;
-  served.target = {};
+  served.ending.emplace_back(served.taken, std::exchange(served.target, {}));
+  served.let_go_of_ended();
 }
 
 }  // namespace pw
