@@ -42,6 +42,7 @@ struct ProgramStep {
   uint32_t unit = 0;      ///< packets: bytes of a word
   int64_t to_turn = 0;    ///< by which the target lies further in odd epochs
   int64_t from_turn = 0;  ///< the same for the source
+  bool early = false;     ///< copy: the wait is for the target alone, so the source may be read before
   GrowingWords wait;
   GrowingWords mark;
   // For a trace:

@@ -58,6 +58,7 @@ void Plan::add_send(const Lane& lane) {
   } else {
     step.to = lane.target->address_on(device_) + lane.theirs.block.offset;
     step.layout = straight_layout(lane);
+    step.early = true;
     if (is_own(lane)) step.wait = {};
   }
   program_.start.push_back(step);

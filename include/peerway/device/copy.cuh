@@ -68,26 +68,110 @@ PW_ON_DEVICE void place(const StridedCopy& copy, unsigned n, long long& to, long
 
 constexpr unsigned kInFlight = 4;  ///< words that a thread loads before it stores the first
 
+/// Words of one size, known when the code is compiled.
+template <typename Unit>
+struct WordsOf {
+  using Value = Unit;
+  PW_ON_DEVICE void load(Value& value, const unsigned char* from) const {
+    value = *reinterpret_cast<const Unit*>(from);
+  }
+  PW_ON_DEVICE void store(unsigned char* to, const Value& value) const {
+    *reinterpret_cast<Unit*>(to) = value;
+  }
+};
+
+/// Words of 16, 8, 4, 2 or 1 bytes. One loop for all of them: five loops take more registers than a block of
+/// 512 threads has.
+struct AnyWords {
+  using Value = Word16;
+  unsigned bytes;
+
+  PW_ON_DEVICE void load(Value& value, const unsigned char* from) const {
+    switch (bytes) {
+      case 16:
+        value = *reinterpret_cast<const Word16*>(from);
+        return;
+      case 8:
+        value.half[0] = *reinterpret_cast<const Word*>(from);
+        return;
+      case 4:
+        value.half[0] = *reinterpret_cast<const unsigned*>(from);
+        return;
+      case 2:
+        value.half[0] = *reinterpret_cast<const unsigned short*>(from);
+        return;
+      default:
+        value.half[0] = *from;
+    }
+  }
+  PW_ON_DEVICE void store(unsigned char* to, const Value& value) const {
+    switch (bytes) {
+      case 16:
+        *reinterpret_cast<Word16*>(to) = value;
+        return;
+      case 8:
+        *reinterpret_cast<Word*>(to) = value.half[0];
+        return;
+      case 4:
+        *reinterpret_cast<unsigned*>(to) = static_cast<unsigned>(value.half[0]);
+        return;
+      case 2:
+        *reinterpret_cast<unsigned short*>(to) = static_cast<unsigned short>(value.half[0]);
+        return;
+      default:
+        *to = static_cast<unsigned char>(value.half[0]);
+    }
+  }
+};
+
+/// A target that may be stored to. Others have an address once open() has returned true.
+struct OpenTarget {
+  unsigned char* address;
+  PW_ON_DEVICE bool open() const { return true; }
+};
+
 /// Copies words `first` to `last` - 1; this thread copies every `threads`-th. Neighbouring threads copy
 /// neighbouring words, so that accesses coalesce. Each thread loads several words before its first store,
-/// because the latency to a peer is long. `to` and `from` replace those of `copy`.
-template <typename Unit>
-PW_ON_DEVICE void copy_words(const StridedCopy& copy, unsigned char* to, const unsigned char* from,
+/// because the latency to a peer is long. Only stores wait for the target to open; false if it does not.
+/// `to` and `from` replace those of `copy`.
+template <class Words, class To>
+PW_ON_DEVICE bool copy_words(const Words& words, const StridedCopy& copy, To& to, const unsigned char* from,
                              unsigned first, unsigned last, unsigned thread, unsigned threads) {
   for (unsigned n = first + thread; n < last; n += kInFlight * threads) {
-    Unit value[kInFlight];
+    typename Words::Value value[kInFlight];
     long long at[kInFlight];
     PW_UNROLL
     for (unsigned k = 0; k < kInFlight; ++k) {
       if (n + k * threads >= last) continue;
       long long source;
       place(copy, n + k * threads, at[k], source);
-      value[k] = *reinterpret_cast<const Unit*>(from + source);
+      words.load(value[k], from + source);
     }
+    if (!to.open()) return false;
     PW_UNROLL
     for (unsigned k = 0; k < kInFlight; ++k)
-      if (n + k * threads < last) *reinterpret_cast<Unit*>(to + at[k]) = value[k];
+      if (n + k * threads < last) words.store(to.address + at[k], value[k]);
   }
+  return true;
+}
+
+/// The same where the words are contiguous on both sides.
+template <typename Unit, class To>
+PW_ON_DEVICE bool copy_flat(To& to, const unsigned char* from, unsigned first, unsigned last, unsigned thread,
+                            unsigned threads) {
+  const auto* source = reinterpret_cast<const Unit*>(from);
+  for (unsigned n = first + thread; n < last; n += kInFlight * threads) {
+    Unit value[kInFlight];
+    PW_UNROLL
+    for (unsigned k = 0; k < kInFlight; ++k)
+      if (n + k * threads < last) value[k] = source[n + k * threads];
+    if (!to.open()) return false;
+    auto* target = reinterpret_cast<Unit*>(to.address);
+    PW_UNROLL
+    for (unsigned k = 0; k < kInFlight; ++k)
+      if (n + k * threads < last) target[n + k * threads] = value[k];
+  }
+  return true;
 }
 
 /// The bytes of a contiguous copy before its first whole word and after its last one; fewer than 32 in all.
@@ -101,21 +185,22 @@ PW_ON_DEVICE void copy_edges(const StridedCopy& copy, unsigned char* to, const u
   }
 }
 
-/// copy_words() for words of 16, 8, 4, 2 or 1 bytes.
-PW_ON_DEVICE void copy_words_of(unsigned word_bytes, const StridedCopy& copy, unsigned char* to,
-                                const unsigned char* from, unsigned first, unsigned last, unsigned thread,
-                                unsigned threads) {
+/// copy_flat() for words of 16, 8, 4 or 1 bytes.
+template <class To>
+PW_ON_DEVICE void copy_flat_of(unsigned word_bytes, To to, const unsigned char* from, unsigned words,
+                               unsigned thread, unsigned threads) {
   switch (word_bytes) {
     case 16:
-      return copy_words<Word16>(copy, to, from, first, last, thread, threads);
+      copy_flat<Word16>(to, from, 0, words, thread, threads);
+      return;
     case 8:
-      return copy_words<Word>(copy, to, from, first, last, thread, threads);
+      copy_flat<Word>(to, from, 0, words, thread, threads);
+      return;
     case 4:
-      return copy_words<unsigned>(copy, to, from, first, last, thread, threads);
-    case 2:
-      return copy_words<unsigned short>(copy, to, from, first, last, thread, threads);
+      copy_flat<unsigned>(to, from, 0, words, thread, threads);
+      return;
     default:
-      return copy_words<unsigned char>(copy, to, from, first, last, thread, threads);
+      copy_flat<unsigned char>(to, from, 0, words, thread, threads);
   }
 }
 
@@ -135,15 +220,14 @@ PW_ON_DEVICE void copy(const Scope& scope, void* to, const void* from, unsigned 
   // In pieces, since StridedCopy counts words in 32 bits.
   constexpr unsigned long long kPiece = 1ull << 30;
   StridedCopy piece{};
-  piece.outer_to = piece.outer_from = unit;
   piece.head = static_cast<unsigned>(head);
   const unsigned long long body = (bytes - head) / unit * unit;
   piece.tail = static_cast<unsigned>(bytes - head - body);
   detail::copy_edges(piece, target + head, source + head, body, scope.index(), scope.count());
   for (unsigned long long done = 0; done < body; done += kPiece) {
     const unsigned long long now = body - done < kPiece ? body - done : kPiece;
-    detail::copy_words_of(unit, piece, target + head + done, source + head + done, 0,
-                          static_cast<unsigned>(now / unit), scope.index(), scope.count());
+    detail::copy_flat_of(unit, detail::OpenTarget{target + head + done}, source + head + done,
+                         static_cast<unsigned>(now / unit), scope.index(), scope.count());
   }
 }
 

@@ -48,7 +48,7 @@ PW_ON_DEVICE Result post(const Scope& scope, const pw_fifo_handle& fifo, const p
   scope.sync();
   bool posted = true;
   if (scope.index() == 0) {
-    *number = detail::fetch_increment(fifo.posted) + 1;
+    *number = detail::fetch_add(fifo.posted, 1) + 1;
     posted = detail::wait_for_room(fifo, *number);
     if (posted) detail::write_entry(fifo, *number, put);
   }

@@ -47,9 +47,14 @@ PW_ON_DEVICE void store_relaxed(Word* word, Word value) {
 PW_ON_DEVICE void store_release(Word* word, Word value) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
-PW_ON_DEVICE Word fetch_increment(Word* word) {
+/// Orders all that this thread has stored, or has seen stored, before what it stores next.
+PW_ON_DEVICE void fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+PW_ON_DEVICE Word fetch_add(Word* word, Word by) {
   Word before;
-  asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], 1;" : "=l"(before) : "l"(word) : "memory");
+  asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;"
+               : "=l"(before)
+               : "l"(word), "l"(by)
+               : "memory");
   return before;
 }
 /// Stores `value` where `before` is still there.
@@ -103,7 +108,8 @@ inline Word load_relaxed(const Word* word) { return __atomic_load_n(word, __ATOM
 inline Word load_acquire(const Word* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 inline void store_relaxed(Word* word, Word value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
 inline void store_release(Word* word, Word value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
-inline Word fetch_increment(Word* word) { return __atomic_fetch_add(word, Word{1}, __ATOMIC_ACQ_REL); }
+inline void fence() { __atomic_thread_fence(__ATOMIC_RELEASE); }
+inline Word fetch_add(Word* word, Word by) { return __atomic_fetch_add(word, by, __ATOMIC_ACQ_REL); }
 inline bool replace(Word* word, Word before, Word value) {
   return __atomic_compare_exchange_n(word, &before, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }

@@ -36,6 +36,7 @@ struct Step {
   unsigned share;   ///< words of each piece; the last piece has the rest
   unsigned words;   ///< of the wait or mark: all (raise, ready, wait), or one a piece, or one for all pieces
   int rank;         ///< the rank that it depends on
+  unsigned early;   ///< copy: 1 if the source may be read before the wait is over and the epoch is known
   StridedCopy copy;
   long long to_turn;    ///< added to the target's address in odd epochs: two slots in turn
   long long from_turn;  ///< the same for the source
@@ -56,68 +57,49 @@ PW_ON_DEVICE Word value_in(const StepWords& words, Word epoch) {
 struct Share {
   unsigned first, last;
 };
-PW_ON_DEVICE Share share_of(const Step& step, unsigned piece) {
-  const unsigned first = piece * step.share;
-  const unsigned last = first + step.share;
+PW_ON_DEVICE Share share_of(const Step& step, unsigned piece, unsigned share) {
+  const unsigned first = piece * share;
+  const unsigned last = first + share;
   return {first, last < step.copy.words ? last : step.copy.words};
 }
+PW_ON_DEVICE Share share_of(const Step& step, unsigned piece) { return share_of(step, piece, step.share); }
 
-/// Stores the mark after everything that the scope has stored. If the pieces share a mark, the last of them
-/// to finish stores it.
-template <class Scope>
-PW_ON_DEVICE void store_mark(const Scope& scope, const Step& step, unsigned piece, Word epoch) {
-  scope.sync();
-  if (step.mark.word == nullptr || scope.index() != 0) return;
-  Word* word = step.mark.word + piece;
-  if (step.finished != nullptr) {
-    if (fetch_increment(step.finished) + 1 != epoch * step.pieces) return;
-    word = step.mark.word;
-  }
-  store_release(word, value_in(step.mark, epoch));
-}
+/// The pieces of one step that a worker does: `count` of them from number `first` on, `stride` apart.
+struct Pieces {
+  unsigned first, stride, count;
+};
 
-template <class Scope>
-PW_ON_DEVICE bool run_copy(const Scope& scope, const Step& step, unsigned piece, Word epoch,
-                           Patience& patience) {
-  if (step.wait.word != nullptr) {
-    const Word* word = step.wait.word + (step.words > 1 ? piece : 0);
-    if (!scope.all(wait_at_least(word, value_in(step.wait, epoch), patience))) return false;
-  }
-  const bool odd = (epoch & 1) != 0;
-  unsigned char* to = step.copy.to + (odd ? step.to_turn : 0);
-  const unsigned char* from = step.copy.from + (odd ? step.from_turn : 0);
-  const Share share = share_of(step, piece);
-  if (piece == 0)
-    copy_edges(step.copy, to, from, static_cast<unsigned long long>(step.copy.words) * step.unit,
-               scope.index(), scope.count());
-  copy_words_of(step.unit, step.copy, to, from, share.first, share.last, scope.index(), scope.count());
-  store_mark(scope, step, piece, epoch);
-  return true;
-}
-
-/// A piece's count of its epochs. `before` is the count when the piece was begun; only the first use of it
-/// waits for the load.
+/// The count of epochs of a worker's pieces of one step. `before` is the count when the first of them was
+/// begun, and theirs, too; only the first use of it waits for the load.
 struct Epoch {
   Word* word;
   Word before;
+  unsigned stride, count;
 
   PW_ON_DEVICE bool cancelled() const { return (before & kCancelled) != 0; }
   PW_ON_DEVICE Word now() const { return before + 1; }
 
-  /// Increments the epoch once all threads of the scope have read it. Done early, while the scope waits for
-  /// something else anyway: a store at the end of a kernel would delay the kernel's end.
+  /// Increments the epoch, once all threads of the scope have read it.
   template <class Scope>
-  PW_ON_DEVICE void count(const Scope& scope) const {
+  PW_ON_DEVICE void increment(const Scope& scope) const {
+    if (cancelled()) return;
+    for (unsigned n = scope.index(); n < count; n += scope.count()) store_relaxed(word + n * stride, now());
+  }
+
+  /// Waits until they have, and increments it. Done early, while the scope waits for something else anyway: a
+  /// store at the end of a kernel would delay the kernel's end.
+  template <class Scope>
+  PW_ON_DEVICE void increment_in_step(const Scope& scope) const {
     scope.sync();
-    if (scope.index() == 0 && !cancelled()) store_relaxed(word, now());
+    increment(scope);
   }
 };
 
-/// The slots that a piece sends to. They look at the epoch only when they are asked to open, so that the data
-/// does not wait for the load of the epoch.
-class PieceSlots {
+/// What a piece stores to: the slots or the target of its epoch. It looks at the epoch only when it is asked
+/// to open, so that loads of data do not wait for that of the epoch.
+class PieceTarget {
  public:
-  PW_ON_DEVICE PieceSlots(const Step& step, unsigned piece, Epoch epoch, const pw_guard& guard)
+  PW_ON_DEVICE PieceTarget(const Step& step, unsigned piece, const Epoch& epoch, const pw_guard& guard)
       : step_(step), piece_(piece), epoch_(epoch), guard_(guard) {}
 
   PW_ON_DEVICE bool open() {
@@ -126,7 +108,8 @@ class PieceSlots {
     const Word epoch = epoch_.now();
     if (step_.wait.word != nullptr) {
       Patience patience(guard_, step_.rank, epoch);
-      if (!wait_at_least(step_.wait.word + piece_, value_in(step_.wait, epoch), patience)) return false;
+      const Word* word = step_.wait.word + (step_.words > 1 ? piece_ : 0);
+      if (!wait_at_least(word, value_in(step_.wait, epoch), patience)) return false;
     }
     flag = static_cast<unsigned>(epoch);
     address = step_.copy.to + ((epoch & 1) != 0 ? step_.to_turn : 0);
@@ -139,22 +122,95 @@ class PieceSlots {
  private:
   const Step& step_;
   unsigned piece_;
-  Epoch epoch_;
+  const Epoch& epoch_;
   const pw_guard& guard_;
 };
 
+/// Stores the marks of the pieces after everything that the scope's threads have stored; they have met since.
+/// If all pieces share a mark, the last of them to finish stores it.
+template <class Scope>
+PW_ON_DEVICE void store_marks(const Scope& scope, const Step& step, const Pieces& pieces, Word epoch) {
+  if (step.mark.word == nullptr || scope.index() != 0) return;
+  const Word value = value_in(step.mark, epoch);
+  if (step.finished != nullptr) {
+    if (pieces.count == step.pieces)
+      store_relaxed(step.finished, epoch * step.pieces);
+    else if (fetch_add(step.finished, pieces.count) + pieces.count != epoch * step.pieces)
+      return;
+    store_release(step.mark.word, value);
+    return;
+  }
+  fence();
+  for (unsigned n = 0; n < pieces.count; ++n)
+    store_relaxed(step.mark.word + pieces.first + n * pieces.stride, value);
+}
+
+/// The words of a copy that a worker with these pieces has: those of its piece, or, where there are fewer
+/// workers than pieces, an equal part of all.
+PW_ON_DEVICE Share share_of(const Step& step, const Pieces& pieces) {
+  return pieces.stride >= step.pieces
+             ? share_of(step, pieces.first, step.share)
+             : share_of(step, pieces.first, (step.copy.words + pieces.stride - 1) / pieces.stride);
+}
+
+/// Copies a worker's words, of any layout.
+template <class Scope>
+PW_ON_DEVICE bool copy_any(const Scope& scope, const Step& step, const Pieces& pieces, const Epoch& epoch,
+                           PieceTarget& to) {
+  if (step.early == 0 && !to.open()) return false;
+  const unsigned char* from = step.copy.from;
+  if (step.early == 0 && (epoch.now() & 1) != 0) from += step.from_turn;
+  const Share share = share_of(step, pieces);
+  if (!copy_words(AnyWords{step.unit}, step.copy, to, from, share.first, share.last, scope.index(),
+                  scope.count()))
+    return false;
+  if (pieces.first != 0 || step.copy.head + step.copy.tail <= scope.index()) return true;
+  if (!to.open()) return false;
+  copy_edges(step.copy, to.address, from, static_cast<unsigned long long>(step.copy.words) * step.unit,
+             scope.index(), scope.count());
+  return true;
+}
+
+/// Whether copy_flat() can do it, of which nothing waits for a load of the table.
+PW_ON_DEVICE bool is_flat(const Step& step) {
+  const StridedCopy& copy = step.copy;
+  return step.early != 0 && step.unit >= sizeof(Word) && copy.inner_levels == 0 &&
+         copy.head + copy.tail == 0 && copy.outer_to == step.unit && copy.outer_from == step.unit;
+}
+
+/// A worker does all its pieces of a copy together: one wait (the words of all pieces are stored together,
+/// once the target may be written), one range of words, one fence. `here` has the fields of `step`.
+template <class Scope>
+PW_ON_DEVICE bool run_copy(const Scope& scope, const Step& step, const Step& here, const Pieces& pieces,
+                           const Epoch& epoch, const pw_guard& guard) {
+  PieceTarget to(here, pieces.first, epoch, guard);
+  bool there;
+  if (is_flat(here)) {
+    const Share share = share_of(here, pieces);
+    there = here.unit == sizeof(Word16)
+                ? copy_flat<Word16>(to, here.copy.from, share.first, share.last, scope.index(), scope.count())
+                : copy_flat<Word>(to, here.copy.from, share.first, share.last, scope.index(), scope.count());
+  } else {
+    there = copy_any(scope, step, pieces, epoch, to);
+  }
+  const bool all = scope.all(there && !epoch.cancelled());
+  if (all) store_marks(scope, here, pieces, epoch.now());
+  epoch.increment(scope);
+  return all;
+}
+
 template <typename Unit, class Scope>
-PW_ON_DEVICE bool send_piece(const Scope& scope, const Step& step, unsigned piece, Epoch epoch,
+PW_ON_DEVICE bool send_piece(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
                              const pw_guard& guard) {
   const Share share = share_of(step, piece);
-  PieceSlots to(step, piece, epoch, guard);
+  PieceTarget to(step, piece, epoch, guard);
   const bool sent = send_words<Unit>(scope, step.copy, share.first, share.last, to);
-  epoch.count(scope);  // here, where no packet waits for it
+  epoch.increment_in_step(scope);  // here, where no packet waits for it
   return sent;
 }
 
 template <class Scope>
-PW_ON_DEVICE bool run_send(const Scope& scope, const Step& step, unsigned piece, Epoch epoch,
+PW_ON_DEVICE bool run_send(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
                            const pw_guard& guard) {
   switch (step.unit) {
     case 8:
@@ -169,9 +225,9 @@ PW_ON_DEVICE bool run_send(const Scope& scope, const Step& step, unsigned piece,
 }
 
 template <typename Unit, class Scope>
-PW_ON_DEVICE bool receive_piece(const Scope& scope, const Step& step, unsigned piece, Epoch epoch,
+PW_ON_DEVICE bool receive_piece(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
                                 const pw_guard& guard) {
-  epoch.count(scope);  // here, where the packets are still on their way
+  epoch.increment_in_step(scope);  // here, where the packets are still on their way
   if (epoch.cancelled()) return false;
   Patience patience(guard, step.rank, epoch.now());
   const Share share = share_of(step, piece);
@@ -186,7 +242,7 @@ PW_ON_DEVICE bool receive_piece(const Scope& scope, const Step& step, unsigned p
 }
 
 template <class Scope>
-PW_ON_DEVICE bool run_receive(const Scope& scope, const Step& step, unsigned piece, Epoch epoch,
+PW_ON_DEVICE bool run_receive(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
                               const pw_guard& guard) {
   switch (step.unit) {
     case 8:
@@ -209,23 +265,31 @@ PW_ON_DEVICE bool run_wait(const Scope& scope, const Step& step, Word epoch, Pat
   return there;
 }
 
-/// Runs one piece in its next epoch and counts it: false for threads that found it cancelled.
+/// Runs pieces of one step in their next epoch and counts it: false for threads that found them cancelled. Of
+/// a step that is no copy it is one piece.
 template <class Scope>
-PW_ON_DEVICE bool run_piece(const Scope& scope, const Step& step, unsigned piece, Epoch epoch,
-                            const pw_guard& guard) {
-  if (step.kind == StepKind::send_packets) return run_send(scope, step, piece, epoch, guard);
-  if (step.kind == StepKind::receive_packets) return run_receive(scope, step, piece, epoch, guard);
-  epoch.count(scope);
+PW_ON_DEVICE bool run_some(const Scope& scope, const Step& step, const Step& here, const Pieces& pieces,
+                           const Epoch& epoch, const pw_guard& guard) {
+  if (step.kind == StepKind::send_packets) return run_send(scope, step, pieces.first, epoch, guard);
+  if (step.kind == StepKind::receive_packets) return run_receive(scope, step, pieces.first, epoch, guard);
+  if (step.kind == StepKind::copy) return run_copy(scope, step, here, pieces, epoch, guard);
+  epoch.increment_in_step(scope);
   if (epoch.cancelled()) return false;
   const Word now = epoch.now();
   Patience patience(guard, step.rank, now);
   if (step.kind == StepKind::wait) return run_wait(scope, step, now, patience);
-  if (step.kind == StepKind::copy) return run_copy(scope, step, piece, now, patience);
   const bool ready = step.kind == StepKind::ready;
   for (unsigned w = scope.index(); w < step.words; w += scope.count())
     ready ? store_relaxed(step.mark.word + w, value_in(step.mark, now))
           : store_release(step.mark.word + w, value_in(step.mark, now));
   return true;
+}
+
+/// Whether one of the pieces after the first was cancelled, whose count is `*word`.
+PW_ON_DEVICE bool any_cancelled(const Word* word, const Pieces& pieces) {
+  for (unsigned n = 1; n < pieces.count; ++n)
+    if ((load_relaxed(word + n * pieces.stride) & kCancelled) != 0) return true;
+  return false;
 }
 
 /// Runs every `workers`-th piece from `first + worker` on, each in its next epoch. False for threads that
@@ -234,13 +298,22 @@ template <class Scope>
 PW_ON_DEVICE bool run_pieces(const Scope& scope, const Step* steps, unsigned first, unsigned last,
                              Word* epochs, const pw_guard& guard, unsigned worker, unsigned workers) {
   bool whole = true;
-  unsigned s = 0;
-  for (unsigned piece = first + worker; piece < last; piece += workers) {
-    const Epoch epoch{epochs + piece, load_relaxed(epochs + piece)};
-    while (piece >= steps[s].first + steps[s].pieces) ++s;
-    if (run_piece(scope, steps[s], piece - steps[s].first, epoch, guard)) continue;
-    set_bits(epochs + piece, kCancelled);
-    whole = false;
+  const Step* step = steps;
+  for (unsigned piece = first + worker; piece < last;) {
+    Word* const word = epochs + piece;
+    while (piece >= step->first + step->pieces) ++step;
+    const Step here =
+        *step;  // all that is used of it, in loads that do not wait for one another, nor the epoch's
+    const Word before = load_relaxed(word);
+    const unsigned left = here.first + here.pieces - piece;
+    const unsigned count = here.kind == StepKind::copy && left > workers ? (left - 1) / workers + 1 : 1;
+    const Pieces pieces{piece - here.first, workers, count};
+    if (any_cancelled(word, pieces) ||
+        !run_some(scope, *step, here, pieces, Epoch{word, before, workers, count}, guard)) {
+      for (unsigned n = 0; n < count; ++n) set_bits(word + n * workers, kCancelled);
+      whole = false;
+    }
+    piece += count * workers;
   }
   return whole;
 }

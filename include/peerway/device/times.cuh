@@ -40,7 +40,7 @@ PW_ON_DEVICE void note_begin(const Scope& scope, StepTimes* times, unsigned part
   if (scope.index() != 0) return;
   StepTimes::Phase& own = phase_of(*times, part);
   const Word now = clock_ns();
-  if (fetch_increment(&own.begun) % workers == 0) store_relaxed(&own.begin, now);
+  if (fetch_add(&own.begun, 1) % workers == 0) store_relaxed(&own.begin, now);
 }
 
 template <class Scope>
@@ -48,8 +48,8 @@ PW_ON_DEVICE void note_end(const Scope& scope, StepTimes* times, unsigned part, 
   scope.sync();
   if (scope.index() != 0) return;
   StepTimes::Phase& own = phase_of(*times, part);
-  if ((fetch_increment(&own.ended) + 1) % workers != 0) return;
-  const Word number = fetch_increment(&times->records);
+  if ((fetch_add(&own.ended, 1) + 1) % workers != 0) return;
+  const Word number = fetch_add(&times->records, 1);
   StepRecord* record = times->record + (number & times->mask);
   store_relaxed(&record->part, part);
   store_relaxed(&record->begin, load_relaxed(&own.begin));

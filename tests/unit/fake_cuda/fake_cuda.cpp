@@ -169,7 +169,9 @@ void run(const peerway::device::StridedCopy& copy, unsigned threads) {
   for (unsigned thread = 0; thread < threads; ++thread) {
     peerway::device::detail::copy_edges(copy, copy.to, copy.from, uint64_t{copy.words} * sizeof(Unit), thread,
                                         threads);
-    peerway::device::detail::copy_words<Unit>(copy, copy.to, copy.from, 0, copy.words, thread, threads);
+    peerway::device::detail::OpenTarget to{copy.to};
+    peerway::device::detail::copy_words(peerway::device::detail::WordsOf<Unit>(), copy, to, copy.from, 0,
+                                        copy.words, thread, threads);
   }
 }
 

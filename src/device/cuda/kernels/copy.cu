@@ -29,7 +29,9 @@ __device__ inline void copy_and_raise(const CopyArguments& arguments) {
   const unsigned threads = gridDim.x * blockDim.x;
   peerway::device::detail::copy_edges(
       copy, copy.to, copy.from, static_cast<unsigned long long>(copy.words) * sizeof(Unit), thread, threads);
-  peerway::device::detail::copy_words<Unit>(copy, copy.to, copy.from, 0, copy.words, thread, threads);
+  peerway::device::detail::OpenTarget to{copy.to};
+  peerway::device::detail::copy_words(peerway::device::detail::WordsOf<Unit>(), copy, to, copy.from, 0,
+                                      copy.words, thread, threads);
   raise(arguments);
 }
 

@@ -24,7 +24,7 @@ PW_ON_DEVICE bool run_piece(const Scope& scope, const PacketPiece& given, peerwa
                             const pw_guard& guard) {
   namespace gpu = peerway::device;
   const PacketPiece piece = given;
-  const gpu::detail::Epoch epoch{count, gpu::detail::load_relaxed(count)};
+  const gpu::detail::Epoch epoch{count, gpu::detail::load_relaxed(count), 1, 1};
   const auto packet_of = [&piece, &epoch](unsigned n) {
     return reinterpret_cast<gpu::Packet*>(piece.slots + ((epoch.now() & 1) != 0 ? piece.turn : 0)) + n;
   };
@@ -35,10 +35,10 @@ PW_ON_DEVICE bool run_piece(const Scope& scope, const PacketPiece& given, peerwa
         gpu::detail::store_packet(packet_of(n),
                                   gpu::detail::make_packet(word, static_cast<unsigned>(epoch.now())));
     }
-    epoch.count(scope);
+    epoch.increment_in_step(scope);
     return !epoch.cancelled();
   }
-  epoch.count(scope);
+  epoch.increment_in_step(scope);
   if (epoch.cancelled()) return false;
   gpu::detail::Patience patience(guard, piece.rank, epoch.now());
   for (unsigned n = scope.index(); n < piece.words; n += scope.count()) {
