@@ -53,9 +53,19 @@ class Gds:
         command = [sys.executable, "-m", "peerway.storage.engines.gds_child", asked]
         status, out, err = finished(command, job.limit_s, f"{self.name} {operation}")
         if status or not out.strip():
-            raise OperationFailed(f"{self.name} {operation} ended with status {status}: {err.strip()[-400:]}")
+            why = (err.strip().splitlines() or [f"it ended with status {status} and said nothing"])[-1]
+            todo = "; `peerway doctor` says what GPUDirect Storage lacks here"
+            raise OperationFailed(
+                f"{self.name} {operation} failed: {why[:400]}{todo if self.setting == 'direct' else ''}"
+            )
         answer = json.loads(out.strip().splitlines()[-1])
-        return Outcome(answer["ns"], answer["cpu_us"], right=answer["right"], extra=answer["extra"])
+        return Outcome(
+            answer["ns"],
+            answer["cpu_us"],
+            fetched=answer["fetched"],
+            right=answer["right"],
+            extra=answer["extra"],
+        )
 
 
 def _files(job: Job) -> dict[str, object]:
