@@ -41,6 +41,13 @@ def test_posix_is_no_slower_than_fio_on_a_local_disk() -> None:
         assert found[f"{operation}_posix_to_fio_huge"] >= 0.97
 
 
+def test_posix_with_fsync_is_within_3_percent_of_fio_on_a_local_disk() -> None:
+    found = [r for r in of("storage_engines") if r["mode"] == "fsync" and "virtual" in r["disk"]]
+    most = max(found, key=lambda r: r["rounds"])
+    assert most["size"] == 1 << 30
+    assert min(most["write_posix_to_fio"], most["read_posix_to_fio"]) >= 0.97
+
+
 def test_what_posix_takes_beside_the_copy_is_below_its_bound() -> None:
     used = [r[f"posix_{op}_own_percent"] for r in of("storage_engines") for op in ("write", "read")]
     assert max(used) <= 5
