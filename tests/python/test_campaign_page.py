@@ -1,5 +1,5 @@
-"""docs/campaigns.md and docs/rehearsal.md have the numbers of the records under results/storage, and simulated
-campaigns take the time that they have to.
+"""docs/campaigns.md and docs/rehearsal.md have the numbers of the records under results/storage, and
+simulated campaigns take the time that they have to.
 """
 
 from __future__ import annotations

@@ -11,11 +11,16 @@ import pytest
 from click.testing import CliRunner
 from synthetic_records import record
 
+from peerway.campaign.journal import Journal
 from peerway.campaign.keep import named_alone
 from peerway.campaign.outliers import against, cells
+from peerway.campaign.plan import Plan
 from peerway.campaign.plan_file import BadPlan, expand, parse
 from peerway.campaign.run import in_window
+from peerway.campaign.status import status
 from peerway.cli import command as peerway
+from peerway.cli.campaign_health import time_of_one
+from peerway.cli.input import BadInput
 from peerway.records import Record
 
 GOOD = """name = "before"
@@ -203,6 +208,39 @@ def test_one_node_is_judged_by_earlier_measurements_of_its_type(now: int, odd: b
     assert (cell.judged, cell.odd, cell.of_type) == (True, odd, 100)
     (cell,) = against(baseline[:4], [made("new", now)])
     assert (cell.judged, cell.odd) == (False, False)
+
+
+def test_the_expected_end_counts_each_test_with_its_own_time_and_nodes(tmp_path: Path) -> None:
+    """Half of the measurements are quick ones of one node; most of the time goes to those of two."""
+    text = 'repeats = 2\n[nodes]\nkind = ["n[1-4]"]\n[limits]\nnodes_at_once = 4\n'
+    text += '[[tests]]\nname = "quick"\ncommand = "true"\n'
+    text += '[[tests]]\nname = "pair"\ncommand = "true"\nnodes = 2\n'
+    plan, journal = parse(text), Journal(tmp_path)
+    journal.results.mkdir()
+    assert status(plan, journal).left_s is None
+    for task in plan.tasks():
+        if task.round == 0:
+            seconds = 1 if task.test.name == "quick" else 100
+            journal.note({"event": "done", "id": task.id, "seconds": seconds})
+            journal.result(task.id).write_text("")
+    assert status(plan, journal).left_s == (4 * 1 + 4 * 100 * 2) / 4
+
+
+@pytest.mark.parametrize(("tests", "seconds"), [(1, 280), (2, 135), (10, 19), (26, 290 / 26 - 10)])
+def test_a_node_has_its_health_in_under_five_minutes_if_all_tests_hang(tests: int, seconds: float) -> None:
+    def plan(count: int) -> Plan:
+        listed = "".join(f'[[tests]]\nname = "t{i}"\ncommand = "true"\n' for i in range(count))
+        return parse(f'[nodes]\nkind = ["n1"]\n{listed}')
+
+    assert time_of_one(plan(tests)) == pytest.approx(seconds)
+    assert tests * (time_of_one(plan(tests)) + 10) < 300
+    with pytest.raises(BadInput, match="would have 27 measurements in under five minutes"):
+        time_of_one(plan(27))
+
+
+def test_a_test_of_two_nodes_takes_the_health_of_each_twice() -> None:
+    text = '[nodes]\nkind = ["n[1-4]"]\n[limits]\nnodes_at_once = 4\n[[tests]]\nname = "pair"\n'
+    assert time_of_one(parse(f'{text}command = "true"\nnodes = 2\n')) == 135
 
 
 def test_init_says_what_sinfo_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
