@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Callable, Set
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,9 @@ from synthetic_records import record
 from peerway.campaign.journal import Journal
 from peerway.campaign.keep import named_alone
 from peerway.campaign.outliers import against, cells
-from peerway.campaign.plan import Plan
+from peerway.campaign.plan import Plan, Task
 from peerway.campaign.plan_file import BadPlan, expand, parse
-from peerway.campaign.run import in_window
+from peerway.campaign.run import Runner, in_window
 from peerway.campaign.status import status
 from peerway.cli import command as peerway
 from peerway.cli.campaign_health import time_of_one
@@ -270,3 +271,46 @@ def test_an_error_names_the_node_that_failed_or_leaves_it_open(
     nodes: list[str], text: str, named: list[str]
 ) -> None:
     assert list(named_alone(nodes, text)) == named
+
+
+class Started:
+    """A starter whose measurements end at once, on a cluster of which others use this share."""
+
+    def __init__(self, journal: Journal, busy: list[float]) -> None:
+        self._journal, self._busy = journal, busy
+
+    def start(self, task: Task) -> None:
+        assert not self._busy, "it was started while the cluster was busy"
+        self._journal.note({"event": "done", "id": task.id, "seconds": 1})
+        self._journal.result(task.id).write_text("")
+
+    def running(self, names: Set[str]) -> set[str]:
+        return set()
+
+    def returned(self, names: Set[str], others: Callable[[], Set[str]]) -> set[str]:
+        return set()
+
+    def away(self) -> dict[str, str]:
+        return {}
+
+    def occupied(self) -> set[str]:
+        return set()
+
+    def wait(self) -> None:
+        pass
+
+    def share_busy(self) -> float | None:
+        return self._busy.pop(0) if self._busy else 0.5
+
+
+def test_a_cluster_that_is_busier_than_the_limit_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("peerway.campaign.run._WAIT_S", 0)
+    text = 'repeats = 2\n[nodes]\nkind = ["n1"]\n[launch]\nby = "slurm"\n[limits]\nbusy = 0.8\n'
+    plan, journal, said = parse(f'{text}[[tests]]\nname = "t"\ncommand = "true"\n'), Journal(tmp_path), []
+    journal.results.mkdir()
+    left = Runner(plan, journal, Started(journal, [0.95, 0.81]), said.append).run()
+    assert said == ["waiting: 95% of the cluster is busy", "waiting: 81% of the cluster is busy"]
+    assert not left.why
+    assert len(journal.finished()) == 2
