@@ -211,6 +211,20 @@ def test_one_node_is_judged_by_earlier_measurements_of_its_type(now: int, odd: b
     assert (cell.judged, cell.odd) == (False, False)
 
 
+def test_init_takes_a_list_of_hosts_with_their_types(tmp_path: Path) -> None:
+    words = ["campaign", "init", str(tmp_path / "new"), "--nodes", "v100=node[01-03] a100=gpu1 v100=extra b"]
+    assert CliRunner().invoke(peerway, words).exit_code == 0
+    assert parse((tmp_path / "new" / "campaign.toml").read_text()).nodes == {
+        "v100": ("node01", "node02", "node03", "extra"),
+        "a100": ("gpu1",),
+        "all": ("b",),
+    }
+    wrong = CliRunner().invoke(peerway, ["campaign", "init", str(tmp_path / "x"), "--nodes", "v100="])
+    assert wrong.exit_code == 2
+    assert "--nodes has 'v100='; write such as v100=node[01-16]" in wrong.output
+    assert not (tmp_path / "x").exists()
+
+
 def test_the_expected_end_counts_each_test_with_its_own_time_and_nodes(tmp_path: Path) -> None:
     """Half of the measurements are quick ones of one node; most of the time goes to those of two."""
     text = 'repeats = 2\n[nodes]\nkind = ["n[1-4]"]\n[limits]\nnodes_at_once = 4\n'
