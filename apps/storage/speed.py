@@ -45,9 +45,7 @@ def main(what: str, folder: Path, **asked: Any) -> None:
         "page": page,
     }
     found = measures[what](folder.absolute(), **asked)
-    told = [
-        "FOLDER" if word == str(folder) else word for word in sys.argv[1:]
-    ]
+    told = ["FOLDER" if word == str(folder) else word for word in sys.argv[1:]]
     program = shlex.join(["python", "apps/storage/speed.py", *told])
     line = {
         "test": f"storage_{what}",

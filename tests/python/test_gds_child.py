@@ -26,7 +26,7 @@ def child(
     doubles: Path, setting: str, operation: str, path: Path, gds: bool = False, **more: Any
 ) -> subprocess.CompletedProcess[str]:
     asked = {"setting": setting, "operation": operation, "path": str(path), "seed": 7, "size": 1 << 20}
-    asked |= {"block": 1 << 18, "streams": 2, "shared": False, "first": 0, **more}
+    asked |= {"block": 1 << 18, "streams": 2, "shared": False, "first": 0, "log": str(doubles), **more}
     return subprocess.run(
         [sys.executable, "-m", "peerway.storage.engines.gds_child", json.dumps(asked)],
         env={**os.environ, "PYTHONPATH": str(doubles), **({"GDS": "1"} if gds else {})},

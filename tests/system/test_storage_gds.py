@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import kvikio_doubles
@@ -56,6 +58,25 @@ def test_each_setting_has_records_and_says_what_was_active(
             assert reads[f"gds/{setting}", state].extra["state_proved"], reads
     assert list(place.iterdir()) == []
     assert {path.name for path in tmp_path.iterdir()} == {"place", "doubles", "r.jsonl"}
+
+
+def test_a_run_that_is_ended_leaves_nothing_of_the_process_that_moves_bytes(
+    tmp_path: Path, host: dict[str, str]
+) -> None:
+    place, temporary = tmp_path / "place", tmp_path / "temporary"
+    place.mkdir()
+    temporary.mkdir()
+    words = ["write", "--engine", "gds/compat", "--size", "64M", "--streams", "1", "--repeat", "100"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "peerway", "storage", str(place), *words],
+        env={**host, "TMPDIR": str(temporary)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as running:  # fmt: skip
+        while not list(temporary.glob("peerway-gds-*/cufile.log")):
+            assert running.poll() is None
+            time.sleep(0.01)
+        running.send_signal(signal.SIGTERM)
+    assert running.returncode == 128 + signal.SIGTERM
+    assert list(place.iterdir()) == list(temporary.iterdir()) == []
 
 
 def test_the_study_has_every_setting_beside_cat_in_each_round(tmp_path: Path, host: dict[str, str]) -> None:

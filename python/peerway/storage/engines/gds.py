@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+import tempfile
 from dataclasses import asdict
 
 from peerway.storage.engines.base import Job, Outcome
@@ -41,17 +42,11 @@ class Gds:
         """Do it. Raises OperationFailed."""
         if job.together:
             job.together()
-        asked = json.dumps(
-            {
-                "setting": self.setting,
-                "operation": operation,
-                "path": str(job.path),
-                "seed": job.seed,
-                **_files(job),
-            }
-        )
-        command = [sys.executable, "-m", "peerway.storage.engines.gds_child", asked]
-        status, out, err = finished(command, job.limit_s, f"{self.name} {operation}")
+        asked = {"setting": self.setting, "operation": operation, "path": str(job.path), "seed": job.seed}
+        with tempfile.TemporaryDirectory(prefix="peerway-gds-") as log:
+            told = json.dumps({**asked, **_files(job), "log": log})
+            command = [sys.executable, "-m", "peerway.storage.engines.gds_child", told]
+            status, out, err = finished(command, job.limit_s, f"{self.name} {operation}")
         if status or not out.strip():
             why = (err.strip().splitlines() or [f"it ended with status {status} and said nothing"])[-1]
             todo = "; `peerway doctor` says what GPUDirect Storage lacks here"

@@ -12,7 +12,6 @@ import os
 import re
 import resource
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -169,6 +168,6 @@ def _text(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="peerway-gds-") as own:
-        os.chdir(own)  # cuFile leaves its log in the current folder
-        print(json.dumps(main(json.loads(sys.argv[1]))))
+    told = json.loads(sys.argv[1])
+    os.chdir(told["log"])  # cuFile leaves its log in the current folder
+    print(json.dumps(main(told)))
