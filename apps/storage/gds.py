@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from peerway import records
-from peerway.bench.machine import cuda_driver
 from peerway.bench.shapes import parse_size
 from peerway.storage import place as places
 from peerway.storage.operation import operate
 from peerway.storage.states import test_of as read_of
+from peerway.units import size_text
 
 SETTINGS = ("direct", "compat", "bounce")
 OPERATIONS = {"file_write_bw": "write", read_of("cold"): "read_cold", read_of("warm_here"): "read_warm"}
@@ -101,7 +101,13 @@ def main() -> int:
     parser.add_argument("--streams", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3600, help="begin no round later")
+    parser.add_argument(
+        "--table", type=Path, help="only print the table of docs/storage.md from these records"
+    )
     asked = parser.parse_args()
+    if asked.table:
+        print(*table([json.loads(line) for line in asked.table.read_text().splitlines()]), sep="\n")
+        return 0
     if lacking := [name for name in ("cupy", "kvikio") if importlib.util.find_spec(name) is None]:
         print(f"{' and '.join(lacking)} cannot be imported (docs/storage.md)", file=sys.stderr)
         return 2
@@ -117,7 +123,7 @@ def main() -> int:
         "rounds": done,
         "folder": _file_system(asked.folder),
         "kernel": platform.release(),
-        "driver": cuda_driver(),
+        "gpu": _gpu(),
         "command": shlex.join(["python", "apps/storage/gds.py", *sys.argv[1:]]),
         "date": records.now()[:10],
     }
@@ -126,6 +132,26 @@ def main() -> int:
         print(json.dumps({"test": "storage_gds", **line, **facts}), flush=True)
     failed = {line["setting"] for line in lines if "error" in line} - {"direct"}
     return int(bool(failed) or any(line.get("right") is False for line in lines))
+
+
+def table(lines: list[dict[str, Any]]) -> list[str]:
+    """The rows of docs/storage.md: one of each GPU, setting and number of streams."""
+    rows: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
+    for line in lines:
+        gpu = line["gpu"].partition(",")[0].removeprefix("NVIDIA ")
+        block = "whole file" if line["setting"] == "cat" else size_text(line["block"])
+        size = size_text(line["size"])
+        key: tuple[str, ...] = (gpu, line["setting"], f"{line['streams']} of {size}", block)
+        rows.setdefault(key, {})[line["operation"]] = line
+    found = []
+    for key, several in rows.items():
+        rates = [several.get(operation, {}).get("MBps") for operation in OPERATIONS.values()]
+        active = {str(line.get("gds_active", "-")) for line in several.values() if "error" not in line}
+        cells = ["-" if rate is None else f"{rate / 1000:.1f} GB/s" for rate in rates]
+        told = {"False": "not active", "True": "active"}
+        state = ", ".join(sorted(told.get(each, each) for each in active)) or "failed"
+        found.append(f"| {' | '.join([*key, *cells, state])} |")
+    return found
 
 
 def _cat(path: Path, size: int) -> tuple[int, bool]:
@@ -149,6 +175,18 @@ def _cat(path: Path, size: int) -> tuple[int, bool]:
 def _file_system(folder: Path) -> str:
     device = folder.stat().st_dev
     return places.find(folder.absolute(), f"{os.major(device)}:{os.minor(device)}").file_system
+
+
+def _gpu() -> str:
+    """ "" where the driver's tool is not there."""
+    try:
+        done = subprocess.run(
+            ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=0"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    except OSError:
+        return ""
+    return done.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "apps" / "storage"))
+
+from gds import table  # noqa: E402
+
 STORAGE, CAMPAIGNS = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("storage", "campaigns"))
 RECORDS = [json.loads(line) for line in (ROOT / "results/storage/speed.jsonl").read_text().splitlines()]
 
@@ -30,6 +35,15 @@ def test_the_table_of_engines_is_of_the_records(found: dict[str, Any]) -> None:
             cells = [found["disk"], found["mode"] + name, str(found["rounds"]), *ratios]
             assert f"| {' | '.join(cells)} |" in STORAGE
     assert found["resident_before_reads"] == 0  # all reads began in the same state
+
+
+def test_the_table_of_gds_is_of_the_records() -> None:
+    lines = [json.loads(line) for line in (ROOT / "results/storage/gds.jsonl").read_text().splitlines()]
+    assert not any(line.get("right") is False for line in lines)
+    found = table(lines)
+    assert found
+    for row in found:
+        assert row in STORAGE, f"`python apps/storage/gds.py --table` prints {row}"
 
 
 def test_posix_is_no_slower_than_fio_on_a_local_disk() -> None:
