@@ -65,8 +65,11 @@ def engines(folder: Path, size: int, rounds: int, minutes: float, mode: str, **_
 def _disk(folder: Path) -> str:
     """What the folder is on, as the kernel calls it."""
     device = folder.stat().st_dev
-    name = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve().name
-    return "virtual disk" if name.startswith("vd") else name
+    block = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve()
+    behind = block / "loop" / "backing_file"
+    if behind.exists() and behind.read_text().startswith("/dev/shm/"):
+        return "loop device in memory"
+    return "virtual disk" if block.name.startswith("vd") else block.name
 
 
 def _told(outcomes: dict[tuple[str, str], list[Outcome]], arms: tuple[str, ...], size: int) -> dict[str, Any]:
