@@ -53,6 +53,8 @@ TEST_PACKAGES = {
     "libucx-dev": ("/usr/include/uct/api/uct.h", "the declarations of UCX's transports"),
     "glusterfs-server": ("glusterfsd", "the file server of `peerway rehearse`"),
     "glusterfs-client": ("glusterfs", "the file server of `peerway rehearse`"),
+    "nfs-ganesha-vfs": ("/usr/lib/*/ganesha/libfsalvfs.so", "the server of NFS in `peerway rehearse`"),
+    "libnfs-utils": ("nfs-cat", "the server of NFS in `peerway rehearse`"),
     "btrfs-progs": ("mkfs.btrfs", "a real quota under `peerway storage`"),
     "fio": ("fio", "the engine fio of `peerway storage`"),
     "otf2-tools": ("otf2-print", "the export of traces as OTF2 beside its own reader"),

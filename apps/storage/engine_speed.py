@@ -5,9 +5,9 @@ With O_DIRECT fio is measured twice: as it comes, and with its buffers in huge p
 
 All begin in the same state. A file is read once before each read of it, so that none finds it warmer than
 another below this machine; then it is dropped from the page cache, and `resident_before_reads` is what was
-left of it. Before a buffered write another file is written and dropped. Some virtual machines give their free
-memory back to the host, and fill the page cache at a fraction of their speed until they have it again:
-without this, whoever starts later after a pause is the slower one.
+left of it. Each measured write follows another one at once, whose pages were dropped. Some virtual machines
+give their free memory back to the host, and fill the page cache at a fraction of their speed until they have
+it again: without this, whoever starts later after a pause is the slower one.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from __future__ import annotations
 import os
 import random
 import statistics
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from math import floor, sqrt
 from pathlib import Path
 from typing import Any
@@ -32,33 +32,44 @@ _LIMIT_S = 600
 _HUGE = "fio_huge"
 
 
-def engines(folder: Path, size: int, rounds: int, mode: str, **_: Any) -> dict[str, Any]:
-    """Sequential writes and reads of a file: medians of each, and of the ratios with their interval."""
+def engines(folder: Path, size: int, rounds: int, minutes: float, mode: str, **_: Any) -> dict[str, Any]:
+    """Sequential writes and reads of a file: medians of each, and of the ratios with their interval. Fewer
+    rounds where they take more minutes.
+    """
     files = Files(size, 1 << 20, 1, mode, False, frozenset(("write", "read")))
     arms = ("posix", "fio", *([_HUGE] if files.direct else []))
     outcomes: dict[tuple[str, str], list[Outcome]] = {}
     resident = 0
     place = RunFolder.make(folder, _LIMIT_S)
-    order = random.Random(1)
+    order, began, done = random.Random(1), time.monotonic(), 0
     try:
-        for number in range(rounds):
-            for arm in order.sample(arms, len(arms)):
-                own = Job(place.prefix(f"{arm}{number}"), files, number + 1, _LIMIT_S, files.block)
-                if not files.direct:
-                    _have_memory("write", replace(own, path=place.prefix("before")), place)
-                outcomes.setdefault((arm, "write"), []).append(_run(arm, "write", own))
-                place.remove(own.path.name.partition(".")[2])
-            read = Job(place.prefix("read"), files, number + 1, _LIMIT_S, files.block)
+        while done < rounds and time.monotonic() - began < minutes * 60:
+            done += 1
+            read = Job(place.prefix("read"), files, done, _LIMIT_S, files.block)
             _run("posix", "write", read)
             for arm in order.sample(arms, len(arms)):
-                _have_memory("read", read, place)
+                own = Job(place.prefix(f"{arm}{done}"), files, done, _LIMIT_S, files.block)
+                outcomes.setdefault((arm, "write"), []).append(_run(arm, "write", own))
+                place.remove(own.path.name.partition(".")[2])
+            for arm in order.sample(arms, len(arms)):
+                _run("posix", "read", read)
                 resident += operate("residency", _LIMIT_S, path=f"{read.path}.0")["resident"]
                 outcomes.setdefault((arm, "read"), []).append(_run(arm, "read", read))
             place.remove("read")
     finally:
         place.remove()
-    known = {"size": size, "mode": mode, "rounds": rounds, "resident_before_reads": resident}
-    return known | _told(outcomes, arms, size)
+    known = {"size": size, "mode": mode, "rounds": done, "resident_before_reads": resident}
+    return known | {"disk": _disk(folder)} | _told(outcomes, arms, size)
+
+
+def _disk(folder: Path) -> str:
+    """What the folder is on, as the kernel calls it."""
+    device = folder.stat().st_dev
+    block = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve()
+    behind = block / "loop" / "backing_file"
+    if behind.exists() and behind.read_text().startswith("/dev/shm/"):
+        return "loop device in memory"
+    return "virtual disk" if block.name.startswith("vd") else block.name
 
 
 def _told(outcomes: dict[tuple[str, str], list[Outcome]], arms: tuple[str, ...], size: int) -> dict[str, Any]:
@@ -85,13 +96,6 @@ def _run(arm: str, operation: str, job: Job) -> Outcome:
         outcome = ENGINES[arm.partition("_")[0]].run(operation, job)
     operate("let-go", _LIMIT_S, path=f"{job.path}.0")
     return outcome
-
-
-def _have_memory(operation: str, job: Job, place: RunFolder) -> None:
-    """Do it once before it is measured, and drop from the page cache what that brought there."""
-    _run("posix", operation, job)
-    if operation == "write":
-        place.remove(job.path.name.partition(".")[2])
 
 
 @contextmanager

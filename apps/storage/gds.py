@@ -1,147 +1,187 @@
-"""The engine gds on a host with a GPU: file to GPU memory and back by each of its settings, in turn, beside
-`cat`: the whole file read into pinned host memory, then one copy. Each line of the output is a record of one
-case, with what was really active. The library and its build are not needed, only CuPy and KvikIO.
+"""The engine gds on a host with a GPU, as `peerway storage` runs it, beside `cat`: the whole file read into
+pinned host memory, then one copy. Each round has all three settings of gds in a random order, and cat before
+or after them. Each line of the output is a record of one setting and operation, with what was really active.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import importlib.util
 import json
 import os
 import platform
+import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-CHILD = Path(__file__).resolve().parents[2] / "python" / "peerway" / "storage" / "engines" / "gds_child.py"
-SETTINGS = ("cat", "bounce", "compat", "direct")
-LIMIT_S = 200
+from peerway import records
+from peerway.bench.shapes import parse_size
+from peerway.storage import place as places
+from peerway.storage.operation import operate
+from peerway.storage.states import test_of as read_of
+from peerway.units import size_text
+
+SETTINGS = ("direct", "compat", "bounce")
+OPERATIONS = {"file_write_bw": "write", read_of("cold"): "read_cold", read_of("warm_here"): "read_warm"}
+LIMIT_S = 60
+
+
+class Study:
+    """What all rounds found, by setting and operation."""
+
+    def __init__(self, folder: Path, size: int, block: int, streams: int) -> None:
+        self.folder, self.size, self.block, self.streams = folder, size, block, streams
+        self.rates: dict[tuple[str, str], list[float]] = defaultdict(list)
+        self.told: dict[tuple[str, str], dict[str, Any]] = {}
+        self.notes: dict[str, str] = {}
+
+    def gds(self) -> None:
+        """One run of the command, which writes a file by each setting and reads it in each state."""
+        out = self.folder / "records.jsonl"
+        command = [sys.executable, "-m", "peerway", "storage", self.folder, "write", "read"]
+        command += ["--engine", "gds", "--size", self.size, "--block", self.block, "--streams", self.streams]
+        command += ["--states", "cold,warm_here", "--limit", LIMIT_S, "--out", out]
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+        print(done.stdout, done.stderr, file=sys.stderr)
+        for line in done.stderr.splitlines():
+            for setting in SETTINGS:
+                if f"by gds/{setting} (" in line:
+                    self.notes.setdefault(setting, line.partition("was not measured: ")[2] or line)
+        for record in records.read(out) if out.exists() else ():
+            key = record.via.removeprefix("gds/"), OPERATIONS.get(record.test, "read_unproved")
+            known = ("gds_active", "gds_known_by", "state_proved", "state_proof", "io")
+            told = {name: record.extra[name] for name in known if name in record.extra}
+            right = record.validated and self.told.get(key, {}).get("right", True)
+            self.rates[key].append(record.bandwidth_MBps)
+            self.told[key] = {"right": right, **told}
+        out.unlink(missing_ok=True)
+
+    def cat(self) -> None:
+        """What a script without Peerway would do, with a file of its own."""
+        path = self.folder / "cat"
+        if not path.exists():
+            path.write_bytes(os.urandom(self.size))
+        for operation in ("read_cold", "read_warm"):
+            if operation == "read_cold":
+                operate("let-go", LIMIT_S, path=path)
+            took, right = _cat(path, self.size)
+            self.rates["cat", operation].append(self.size / took * 1e3)
+            self.told["cat", operation] = {"right": right, "io": "read, then one copy"}
+
+    def lines(self) -> list[dict[str, Any]]:
+        """A record of each setting and operation; of a setting without any, why."""
+        found = []
+        sizes = {"size": self.size, "block": self.block, "streams": self.streams}
+        of_cat = {"size": self.size, "block": self.size, "streams": 1}
+        for (setting, operation), rates in self.rates.items():
+            rate = {"MBps": round(statistics.median(rates)), "MBps_all": [round(each) for each in rates]}
+            told = self.told[setting, operation]
+            of = of_cat if setting == "cat" else sizes
+            found.append({"setting": setting, "operation": operation, **of, **rate, **told})
+        for setting in SETTINGS:
+            if not any(setting == each for each, _ in self.rates):
+                why = self.notes.get(setting, "it gave no record, and did not say why")
+                found.append({"setting": setting, "operation": "all", **sizes, "error": why[:400]})
+        return found
 
 
 def main() -> int:
-    """Measure all cases; 1 where bytes were wrong, or a setting other than direct failed."""
+    """Measure, and print the records; 1 where bytes were wrong, or a setting other than direct failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
-    parser.add_argument("--size", type=int, default=1 << 30, help="bytes of each file")
-    parser.add_argument("--block", type=int, nargs="+", default=[1 << 20, 16 << 20])
-    parser.add_argument("--streams", type=int, nargs="+", default=[1, 4])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--size", default="1G", help="bytes of each stream's file")
+    parser.add_argument("--block", default="1M", help="bytes of one read or write")
+    parser.add_argument("--streams", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3600, help="begin no round later")
+    parser.add_argument(
+        "--table", type=Path, help="only print the table of docs/storage.md from these records"
+    )
     asked = parser.parse_args()
-    facts = {"folder": _file_system(asked.folder), "kernel": platform.release(), "gpu": _gpu()}
-    bad = False
+    if asked.table:
+        print(*table([json.loads(line) for line in asked.table.read_text().splitlines()]), sep="\n")
+        return 0
+    if lacking := [name for name in ("cupy", "kvikio") if importlib.util.find_spec(name) is None]:
+        print(f"{' and '.join(lacking)} cannot be imported (docs/storage.md)", file=sys.stderr)
+        return 2
+    began = time.monotonic()
     with tempfile.TemporaryDirectory(dir=asked.folder, prefix="peerway-gds-") as name:
-        for block in asked.block:
-            for streams in asked.streams:
-                found = _case(Path(name), asked.size // streams, block, streams, asked.rounds)
-                for line in found:
-                    print(json.dumps({"test": "storage_gds", **line, **facts}), flush=True)
-                    failed = "error" in line and line["setting"] != "direct"
-                    bad = bad or failed or line.get("right") is False
-    return int(bad)
+        study = Study(Path(name), parse_size(asked.size), parse_size(asked.block), asked.streams)
+        done = 0
+        while done < asked.rounds and (not done or time.monotonic() - began < asked.seconds):
+            for arm in (study.gds, study.cat)[:: 1 if done % 2 else -1]:
+                arm()
+            done += 1
+    facts = {
+        "rounds": done,
+        "folder": _file_system(asked.folder),
+        "kernel": platform.release(),
+        "gpu": _gpu(),
+        "command": shlex.join(["python", "apps/storage/gds.py", *sys.argv[1:]]),
+        "date": records.now()[:10],
+    }
+    lines = study.lines()
+    for line in lines:
+        print(json.dumps({"test": "storage_gds", **line, **facts}), flush=True)
+    failed = {line["setting"] for line in lines if "error" in line} - {"direct"}
+    return int(bool(failed) or any(line.get("right") is False for line in lines))
 
 
-def _case(folder: Path, size: int, block: int, streams: int, rounds: int) -> list[dict[str, Any]]:
-    """Each setting in turn: writes a new file, and reads it cold and again."""
-    ns: dict[tuple[str, str], list[int]] = {}
-    rest: dict[tuple[str, str], dict[str, Any]] = {}
-    for number in range(rounds):
-        turn = number % len(SETTINGS)
-        for setting in (*SETTINGS[turn:], *SETTINGS[:turn]):
-            for operation in ("write", "read_cold", "read_warm"):
-                if operation == "read_cold":
-                    _let_go(folder)
-                if "error" in rest.get((setting, operation), {}) or (
-                    setting == "cat" and (operation == "write" or streams > 1)
-                ):
-                    continue
-                path = folder / "f"
-                answer = _run(setting, operation.partition("_")[0], path, size, block, streams, number)
-                rest[setting, operation] = {k: v for k, v in answer.items() if k not in ("ns", "cpu_us")}
-                if "ns" in answer:
-                    ns.setdefault((setting, operation), []).append(answer["ns"])
-        for file in folder.iterdir():
-            file.unlink()
+def table(lines: list[dict[str, Any]]) -> list[str]:
+    """The rows of docs/storage.md: one of each GPU, setting and number of streams."""
+    rows: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
+    for line in lines:
+        gpu = line["gpu"].partition(",")[0].removeprefix("NVIDIA ")
+        block = "whole file" if line["setting"] == "cat" else size_text(line["block"])
+        size = size_text(line["size"])
+        key: tuple[str, ...] = (gpu, line["setting"], f"{line['streams']} of {size}", block)
+        rows.setdefault(key, {})[line["operation"]] = line
     found = []
-    for (setting, operation), more in rest.items():
-        rates = [size * streams / each * 1e3 for each in ns.get((setting, operation), [])]
-        line = {"setting": setting, "operation": operation, "size": size, "block": block, "streams": streams}
-        if rates:
-            line |= {"MBps": round(statistics.median(rates)), "MBps_all": [round(rate) for rate in rates]}
-        found.append(line | more)
+    for key, several in rows.items():
+        rates = [several.get(operation, {}).get("MBps") for operation in OPERATIONS.values()]
+        active = {str(line.get("gds_active", "-")) for line in several.values() if "error" not in line}
+        cells = ["-" if rate is None else f"{rate / 1000:.1f} GB/s" for rate in rates]
+        told = {"False": "not active", "True": "active"}
+        state = ", ".join(sorted(told.get(each, each) for each in active)) or "failed"
+        found.append(f"| {' | '.join([*key, *cells, state])} |")
     return found
 
 
-def _run(
-    setting: str, operation: str, path: Path, size: int, block: int, streams: int, seed: int
-) -> dict[str, Any]:
-    if setting == "cat":
-        return _cat(Path(f"{path}.0"), size)
-    asked = {"setting": setting, "operation": operation, "path": str(path), "seed": seed, "size": size}
-    asked |= {"block": block, "streams": streams, "shared": False}
-    try:
-        done = subprocess.run(
-            [sys.executable, CHILD, json.dumps(asked)],
-            capture_output=True, text=True, check=False, timeout=LIMIT_S,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return {"error": f"did not end within {LIMIT_S} s"}
-    if done.returncode or not done.stdout.strip():
-        print(f"{setting} {operation}: {done.stderr.strip()}", file=sys.stderr)
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        return {"error": f"status {done.returncode}: {last[:300]}"}
-    answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    extra: dict[str, Any] = answer.pop("extra")
-    return answer | extra
-
-
-def _cat(path: Path, size: int) -> dict[str, Any]:
-    """What a script without Peerway would do. It reads the file that another setting wrote."""
+def _cat(path: Path, size: int) -> tuple[int, bool]:
+    """Nanoseconds, and whether the GPU then has what the file has."""
     import cupy  # type: ignore[import-not-found, unused-ignore]
 
-    if not path.exists():
-        path.write_bytes(os.urandom(size))
-        _let_go(path.parent)
     pinned = cupy.cuda.alloc_pinned_memory(size)
     view = memoryview((ctypes.c_char * size).from_address(pinned.ptr)).cast("B")
     ctypes.memset(pinned.ptr, 0, size)
     on_gpu = cupy.zeros(size, cupy.uint8)
-    began = time.perf_counter()
+    began = time.perf_counter_ns()
     with path.open("rb", buffering=0) as file:
         at = 0
         while at < size and (moved := file.readinto(view[at:])):
             at += moved
     cupy.cuda.runtime.memcpy(on_gpu.data.ptr, pinned.ptr, size, cupy.cuda.runtime.memcpyHostToDevice)
-    took = time.perf_counter() - began
-    right = cupy.asnumpy(on_gpu).tobytes() == path.read_bytes()
-    return {"ns": int(took * 1e9), "right": right, "io": "read, then one copy"}
-
-
-def _let_go(folder: Path) -> None:
-    """Drop our own files from the page cache, as `peerway storage` does it."""
-    for path in folder.iterdir():
-        descriptor = os.open(path, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(descriptor)
+    took = time.perf_counter_ns() - began
+    return took, cupy.asnumpy(on_gpu).tobytes() == path.read_bytes()
 
 
 def _file_system(folder: Path) -> str:
-    done = subprocess.run(
-        ["stat", "-f", "-c", "%T", folder], capture_output=True, text=True, check=False
-    ).stdout
-    return done.strip() or "unknown"
+    device = folder.stat().st_dev
+    return places.find(folder.absolute(), f"{os.major(device)}:{os.minor(device)}").file_system
 
 
 def _gpu() -> str:
-    """ "" where the driver's tool is not there: the first line that needs the GPU then says more."""
+    """ "" where the driver's tool is not there."""
     try:
         done = subprocess.run(
-            ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+            ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=0"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
     except OSError:

@@ -27,6 +27,7 @@ from peerway.records import now
 @click.option("--folder", type=click.Path(path_type=Path, file_okay=False, exists=True), default=Path())
 @click.option("--size", default=1 << 30, show_default=True, help="engines: bytes of the file.")
 @click.option("--rounds", default=10, show_default=True, help="engines: of each engine.")
+@click.option("--minutes", default=60.0, show_default=True, help="engines: begin no round later.")
 @click.option(
     "--mode", type=click.Choice(["buffered", "fsync", "direct"]), default="buffered", show_default=True
 )
@@ -44,7 +45,8 @@ def main(what: str, folder: Path, **asked: Any) -> None:
         "page": page,
     }
     found = measures[what](folder.absolute(), **asked)
-    program = shlex.join(["python", "apps/storage/speed.py", *sys.argv[1:]])
+    told = ["FOLDER" if word == str(folder) else word for word in sys.argv[1:]]
+    program = shlex.join(["python", "apps/storage/speed.py", *told])
     line = {
         "test": f"storage_{what}",
         **found,

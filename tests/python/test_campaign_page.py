@@ -1,5 +1,5 @@
-"""docs/campaigns.md has the numbers of the records under results/storage, and simulated campaigns take the
-time that they have to.
+"""docs/campaigns.md and docs/rehearsal.md have the numbers of the records under results/storage, and
+simulated campaigns take the time that they have to.
 """
 
 from __future__ import annotations
@@ -12,11 +12,18 @@ from typing import Any
 
 import pytest
 
+from peerway import records
+from peerway.compare.node_type_text import cells_of
+from peerway.compare.node_types import rows
+from peerway.storage.states import STATES
+from peerway.storage.states import test_of as read_of
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "apps" / "storage"))
 
 from load import CannotSimulate, Cluster, build, order, simulate  # noqa: E402
 
+SIDES = ("before", "after")
 PAGE = (ROOT / "docs" / "campaigns.md").read_text()
 
 
@@ -53,6 +60,17 @@ def test_the_table_of_detection_is_of_the_records(found: dict[str, Any]) -> None
     names = ("found_30_percent", "found_3.8_percent", "false", "interval_holds_truth")
     shown = [str(found["rounds"]), *(f"{found[name] * 100:.3g} %" for name in names)]
     assert f"| {' | '.join(shown)} |" in PAGE
+
+
+def test_the_table_of_the_study_is_of_its_records() -> None:
+    page = (ROOT / "docs" / "rehearsal.md").read_text()
+    before, after = (records.read(ROOT / "results/storage/study" / f"{side}.jsonl") for side in SIDES)
+    found = rows(before, after, ("campaign", "state"))
+    assert {row.pair.before[0].test for row in found} == {"file_write_bw", *map(read_of, STATES)}
+    for row in found:
+        assert f"| `{row.pair.before[0].test}` | {' | '.join(cells_of(row))} |" in page
+    alone = {row.pair.before[0].test: row.verdict for row in rows(before, after, ("campaign",))}
+    assert alone["file_read_warm_here_bw"] == "not attributable"
 
 
 @pytest.fixture(scope="module")

@@ -5,17 +5,23 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Callable, Set
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from synthetic_records import record
 
+from peerway.campaign.journal import Journal
 from peerway.campaign.keep import named_alone
 from peerway.campaign.outliers import against, cells
+from peerway.campaign.plan import Plan, Task
 from peerway.campaign.plan_file import BadPlan, expand, parse
-from peerway.campaign.run import in_window
+from peerway.campaign.run import Runner, in_window
+from peerway.campaign.status import status
 from peerway.cli import command as peerway
+from peerway.cli.campaign_health import time_of_one
+from peerway.cli.input import BadInput
 from peerway.records import Record
 
 GOOD = """name = "before"
@@ -205,6 +211,53 @@ def test_one_node_is_judged_by_earlier_measurements_of_its_type(now: int, odd: b
     assert (cell.judged, cell.odd) == (False, False)
 
 
+def test_init_takes_a_list_of_hosts_with_their_types(tmp_path: Path) -> None:
+    words = ["campaign", "init", str(tmp_path / "new"), "--nodes", "v100=node[01-03] a100=gpu1 v100=extra b"]
+    assert CliRunner().invoke(peerway, words).exit_code == 0
+    assert parse((tmp_path / "new" / "campaign.toml").read_text()).nodes == {
+        "v100": ("node01", "node02", "node03", "extra"),
+        "a100": ("gpu1",),
+        "all": ("b",),
+    }
+    wrong = CliRunner().invoke(peerway, ["campaign", "init", str(tmp_path / "x"), "--nodes", "v100="])
+    assert wrong.exit_code == 2
+    assert "--nodes has 'v100='; write such as v100=node[01-16]" in wrong.output
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_expected_end_counts_each_test_with_its_own_time_and_nodes(tmp_path: Path) -> None:
+    """Half of the measurements are quick ones of one node; most of the time goes to those of two."""
+    text = 'repeats = 2\n[nodes]\nkind = ["n[1-4]"]\n[limits]\nnodes_at_once = 4\n'
+    text += '[[tests]]\nname = "quick"\ncommand = "true"\n'
+    text += '[[tests]]\nname = "pair"\ncommand = "true"\nnodes = 2\n'
+    plan, journal = parse(text), Journal(tmp_path)
+    journal.results.mkdir()
+    assert status(plan, journal).left_s is None
+    for task in plan.tasks():
+        if task.round == 0:
+            seconds = 1 if task.test.name == "quick" else 100
+            journal.note({"event": "done", "id": task.id, "seconds": seconds})
+            journal.result(task.id).write_text("")
+    assert status(plan, journal).left_s == (4 * 1 + 4 * 100 * 2) / 4
+
+
+@pytest.mark.parametrize(("tests", "seconds"), [(1, 280), (2, 135), (10, 19), (26, 290 / 26 - 10)])
+def test_a_node_has_its_health_in_under_five_minutes_if_all_tests_hang(tests: int, seconds: float) -> None:
+    def plan(count: int) -> Plan:
+        listed = "".join(f'[[tests]]\nname = "t{i}"\ncommand = "true"\n' for i in range(count))
+        return parse(f'[nodes]\nkind = ["n1"]\n{listed}')
+
+    assert time_of_one(plan(tests)) == pytest.approx(seconds)
+    assert tests * (time_of_one(plan(tests)) + 10) < 300
+    with pytest.raises(BadInput, match="would have 27 measurements in under five minutes"):
+        time_of_one(plan(27))
+
+
+def test_a_test_of_two_nodes_takes_the_health_of_each_twice() -> None:
+    text = '[nodes]\nkind = ["n[1-4]"]\n[limits]\nnodes_at_once = 4\n[[tests]]\nname = "pair"\n'
+    assert time_of_one(parse(f'{text}command = "true"\nnodes = 2\n')) == 135
+
+
 def test_init_says_what_sinfo_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sinfo = tmp_path / "sinfo"
     sinfo.write_text("#!/bin/sh\necho 'sinfo: error: no controller' >&2\nexit 1\n")
@@ -232,3 +285,46 @@ def test_an_error_names_the_node_that_failed_or_leaves_it_open(
     nodes: list[str], text: str, named: list[str]
 ) -> None:
     assert list(named_alone(nodes, text)) == named
+
+
+class Started:
+    """A starter whose measurements end at once, on a cluster of which others use this share."""
+
+    def __init__(self, journal: Journal, busy: list[float]) -> None:
+        self._journal, self._busy = journal, busy
+
+    def start(self, task: Task) -> None:
+        assert not self._busy, "it was started while the cluster was busy"
+        self._journal.note({"event": "done", "id": task.id, "seconds": 1})
+        self._journal.result(task.id).write_text("")
+
+    def running(self, names: Set[str]) -> set[str]:
+        return set()
+
+    def returned(self, names: Set[str], others: Callable[[], Set[str]]) -> set[str]:
+        return set()
+
+    def away(self) -> dict[str, str]:
+        return {}
+
+    def occupied(self) -> set[str]:
+        return set()
+
+    def wait(self) -> None:
+        pass
+
+    def share_busy(self) -> float | None:
+        return self._busy.pop(0) if self._busy else 0.5
+
+
+def test_a_cluster_that_is_busier_than_the_limit_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("peerway.campaign.run._WAIT_S", 0)
+    text = 'repeats = 2\n[nodes]\nkind = ["n1"]\n[launch]\nby = "slurm"\n[limits]\nbusy = 0.8\n'
+    plan, journal, said = parse(f'{text}[[tests]]\nname = "t"\ncommand = "true"\n'), Journal(tmp_path), []
+    journal.results.mkdir()
+    left = Runner(plan, journal, Started(journal, [0.95, 0.81]), said.append).run()
+    assert said == ["waiting: 95% of the cluster is busy", "waiting: 81% of the cluster is busy"]
+    assert not left.why
+    assert len(journal.finished()) == 2

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from peerway.rehearse.cluster import description
-from peerway.rehearse.cluster.description import BadDescription
+from peerway.rehearse.cluster import description, servers
+from peerway.rehearse.cluster.description import BadDescription, FileSystem
 
 TEXT = """
 [[nodes]]
@@ -22,24 +22,27 @@ kind = "KIND"
 
 
 @pytest.mark.parametrize(
-    ("kernel", "says"),
+    ("kind", "kernel", "says"),
     [
-        ("nodev\tproc\n\text4\n", "has neither nfs nor nfs4"),
-        ("nodev\tproc\nnodev\tnfs4\n", "This kernel can mount NFS"),
+        ("nfs", "nodev\tproc\n\text4\n", "/scratch14 is of the kind nfs, which this kernel cannot mount: "),
+        ("nfs", "nodev\tproc\nnodev\tnfs4\n", ""),
+        ("glusterfs", "nodev\tproc\n\text4\n", ""),
     ],
 )
-def test_one_who_asks_for_nfs_hears_whether_the_kernel_could(kernel: str, says: str, tmp_path: Path) -> None:
+def test_a_file_system_is_refused_where_the_kernel_cannot_mount_it(
+    kind: str, kernel: str, says: str, tmp_path: Path
+) -> None:
     (tmp_path / "filesystems").write_text(kernel)
-    assert says in description._of_nfs("nfs", tmp_path / "filesystems")
+    (tmp_path / "cluster.toml").write_text(TEXT.replace("KIND", kind))
+    found = description.read(tmp_path / "cluster.toml").file_systems
+    assert servers.why_not(found, tmp_path / "filesystems").startswith(says)
+    assert bool(servers.why_not(found, tmp_path / "filesystems")) == bool(says)
 
 
-def test_a_kind_that_is_not_served_is_refused_with_the_one_that_is(tmp_path: Path) -> None:
-    (tmp_path / "cluster.toml").write_text(TEXT.replace("KIND", "lustre"))
-    with pytest.raises(BadDescription, match=r"kind 'lustre'; only glusterfs is supported$"):
-        description.read(tmp_path / "cluster.toml")
-    (tmp_path / "cluster.toml").write_text(TEXT.replace("KIND", "nfs"))
-    with pytest.raises(BadDescription, match=r"only glusterfs is supported\. This kernel"):
-        description.read(tmp_path / "cluster.toml")
+def test_each_kind_needs_its_own_programs() -> None:
+    both = [FileSystem("a", "nfs"), FileSystem("b"), FileSystem("c")]
+    assert servers.programs(both)[0] == ["ganesha.nfsd", "mount.nfs4", "glusterfsd", "glusterfs"]
+    assert servers.programs(both[1:])[1] == "glusterfs-server glusterfs-client"
 
 
 @pytest.mark.parametrize(
@@ -48,6 +51,13 @@ def test_a_kind_that_is_not_served_is_refused_with_the_one_that_is(tmp_path: Pat
         ('kind = "KIND"', "  threads = 0", r":9:3: scratch14 needs 1 to 64 threads"),
         ('kind = "KIND"', "cache_mb = 5000", r":9:1: scratch14 needs 1 to 64 threads and a cache"),
         ('kind = "KIND"', 'threads = "4"', r":9:1: threads is '4', but must be a whole number"),
+        (
+            'kind = "KIND"',
+            'kind = "lustre"',
+            r":9:1: scratch14 has the kind 'lustre'; there are glusterfs, nfs",
+        ),
+        ('kind = "KIND"', 'kind = "nfs"\ncache_mb = 1', r":10:1: scratch14 is NFS, whose clients cache in"),
+        ('kind = "KIND"', 'kind = "nfs"\nthreads = 1', r":10:1: scratch14 needs 2 to 64 threads"),
         ('kind = "KIND"', "cach_mb = 1", r":9:1: FileSystem has no 'cach_mb'; there are name, kind"),
         ('name = "thin"', 'name = "a/b"', r":3:1: 'a/b' is not a valid name"),
         ('nodes = ["thin"]', 'nodes = ["fat"]', ":6:1: partition all names fat, which is not in "),

@@ -66,6 +66,14 @@ def test_what_is_no_layout_is_refused(text: str) -> None:
         stripes.parse(text)
 
 
+def test_only_lfs_looks_at_a_path_because_its_mount_may_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(stripes, "_lfs", lambda *words, limit_s: asked.append(words) or PLAIN)
+    for folder in (True, False):
+        assert stripes.found(Path("/nowhere/on/a/mount"), 5, folder=folder)["stripe_count"] == "4"
+    assert asked == [("getstripe", "-d", "/nowhere/on/a/mount"), ("getstripe", "/nowhere/on/a/mount")]
+
+
 def test_another_layout_than_was_asked_for_is_told() -> None:
     got = {"stripe_count": "4", "stripe_size": "1048576"}
     assert stripes.differs("8", got) == "stripes 8 were asked for, and its files have 4 of 1 MiB"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "apps" / "storage"))
+
+from gds import table  # noqa: E402
+
 STORAGE, CAMPAIGNS = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("storage", "campaigns"))
 RECORDS = [json.loads(line) for line in (ROOT / "results/storage/speed.jsonl").read_text().splitlines()]
 
@@ -32,6 +37,15 @@ def test_the_table_of_engines_is_of_the_records(found: dict[str, Any]) -> None:
     assert found["resident_before_reads"] == 0  # all reads began in the same state
 
 
+def test_the_table_of_gds_is_of_the_records() -> None:
+    lines = [json.loads(line) for line in (ROOT / "results/storage/gds.jsonl").read_text().splitlines()]
+    assert not any(line.get("right") is False for line in lines)
+    found = table(lines)
+    assert found
+    for row in found:
+        assert row in STORAGE, f"`python apps/storage/gds.py --table` prints {row}"
+
+
 def test_posix_is_no_slower_than_fio_on_a_local_disk() -> None:
     found = next(r for r in of("storage_engines") if r["mode"] == "direct" and "virtual" in r["disk"])
     assert found["rounds"] >= 100
@@ -39,6 +53,13 @@ def test_posix_is_no_slower_than_fio_on_a_local_disk() -> None:
     for operation in ("write", "read"):
         assert found[f"{operation}_posix_to_fio_interval"][0] >= 1
         assert found[f"{operation}_posix_to_fio_huge"] >= 0.97
+
+
+def test_posix_with_fsync_is_within_3_percent_of_fio_on_a_local_disk() -> None:
+    found = [r for r in of("storage_engines") if r["mode"] == "fsync" and "virtual" in r["disk"]]
+    most = max(found, key=lambda r: r["rounds"])
+    assert most["size"] == 1 << 30
+    assert min(most["write_posix_to_fio"], most["read_posix_to_fio"]) >= 0.97
 
 
 def test_what_posix_takes_beside_the_copy_is_below_its_bound() -> None:

@@ -224,6 +224,26 @@ def _line(process: Path) -> _Words:
         return _Words()
 
 
+def test_a_copy_that_cannot_start_says_why_and_leaves_no_host(tmp_path: Path) -> None:
+    if why := why_not(read(EXAMPLE / "cluster.toml")):
+        pytest.skip(why)
+    folder = tmp_path / "copy"
+    shutil.copytree(EXAMPLE, folder)
+    file = folder / "cluster.toml"
+    file.write_text(file.read_text().replace('"800mbit"', '"fast"'))
+    wrong = Rehearsed(folder)
+    try:
+        started = wrong.verb("start")
+        assert started.returncode == 1
+        assert started.stderr.startswith("peerway: the copy does not start: tc in ")
+        assert "rate fast" in started.stderr
+        assert "Traceback" not in started.stderr
+        assert "no copy is up" in wrong.verb("status").stderr
+    finally:
+        assert wrong.verb("remove").returncode == 0
+    assert {path.name for path in folder.iterdir()} == {path.name for path in EXAMPLE.iterdir()}
+
+
 STEP = '[[steps]]\nname = "s"\non = "head"\n'
 
 

@@ -188,6 +188,29 @@ def test_a_file_that_somebody_changed_is_noticed(tmp_path: Path) -> None:
     assert folder.remove() == []
 
 
+def test_a_file_that_somebody_changes_meanwhile_makes_the_command_fail(tmp_path: Path) -> None:
+    """The command that drops the server's cache is here the one who changes a byte between two stamps."""
+    place, out = tmp_path / "place", tmp_path / "r.jsonl"
+    place.mkdir()
+    if not is_disk(place):
+        pytest.skip("the tests' folder is in memory, where no server's cache is dropped")
+    other = tmp_path / "other"
+    other.write_text(
+        f"#!{sys.executable}\nimport pathlib\n"
+        f"(file,) = pathlib.Path({str(place)!r}).glob('*/*.w1r0.0')\n"
+        "with file.open('r+b') as f:\n    f.seek(300 * 512 + 100)\n    f.write(b'x')\n"
+    )
+    other.chmod(0o755)
+    words = ("write", "read", *SMALL, "--streams", "1", "--drop-server", other, "--out", out)
+    done = storage(*words, folder=place)
+    assert done.returncode == 1
+    assert "1 blocks of the files were not what was written (posix, 1 stream of 2 MiB, " in done.stderr
+    assert "did somebody change them?" in done.stderr
+    assert "the data read differs from the data written" in done.stderr
+    assert not any(r.validated for r in records.read(out))
+    assert list(place.iterdir()) == []
+
+
 def test_no_two_sectors_are_alike_and_nothing_compresses(tmp_path: Path) -> None:
     import zlib
 

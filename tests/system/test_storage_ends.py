@@ -195,7 +195,7 @@ if ctypes.CDLL(None, use_errno=True).mount(b"hangs", sys.argv[1].encode(), b"fus
     sys.exit(os.strerror(ctypes.get_errno()))
 os.set_inheritable(fd, False)
 import subprocess
-done = subprocess.run(sys.argv[2:], capture_output=True, text=True, timeout=60)
+done = subprocess.run(sys.argv[2:], capture_output=True, text=True, timeout=120)
 sys.stdout.write(done.stdout); sys.stderr.write(done.stderr)
 sys.exit(done.returncode)
 """
@@ -214,6 +214,31 @@ def test_a_mount_that_hangs_is_given_up(tmp_path: Path) -> None:
     )
     assert "did not end within 0.5 s, so it was given up: the mount may hang" in done.stderr, done.stderr
     assert done.returncode == 1
+
+
+@AS_ROOT
+@pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK), reason="no /dev/fuse")
+def test_a_campaign_goes_on_where_the_mount_of_one_node_hangs(tmp_path: Path) -> None:
+    campaign, agent = tmp_path / "campaign", tmp_path / "agent"
+    for folder in (campaign, tmp_path / "n1", tmp_path / "n2"):
+        folder.mkdir()
+    agent.write_text('#!/bin/sh\nshift\neval "$*"\n')
+    agent.chmod(0o755)
+    measure = f"peerway storage {tmp_path}/$CAMPAIGN_NODES write --size 1M --streams 1 --limit 1 --out -"
+    (campaign / "campaign.toml").write_text(
+        f'repeats = 2\n[nodes]\nkind = ["n[1-2]"]\n[launch]\nagent = "{agent}"\n[limits]\ntries = 1\n'
+        f'[[tests]]\nname = "t"\ncommand = "{measure}"\n'
+    )
+    run = [*PEERWAY, "campaign", "run", campaign]
+    done = subprocess.run(
+        ["unshare", "-m", sys.executable, "-c", HANGS, tmp_path / "n2", *run],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "2 of 4 measurements are done" in done.stdout, done.stdout + done.stderr
+    assert "did not end within 1 s, so it was given up: the mount may hang" in done.stderr
+    assert {path.name.split(".")[2] for path in (campaign / "results").iterdir()} == {"n1"}
+    assert list((tmp_path / "n1").iterdir()) == []
 
 
 def test_an_operation_that_does_not_end_is_given_up(tmp_path: Path) -> None:

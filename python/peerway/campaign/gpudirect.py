@@ -9,7 +9,7 @@ from statistics import median
 from peerway.compare.metric import metric_of
 from peerway.printable import printable
 from peerway.records import Record
-from peerway.units import size_text
+from peerway.units import counted, size_text
 
 _P2P = ("staged", "peer/copy", "peer/store")
 # Settings of `peerway bench --gpudirect`, of its paths between two GPUs, and of the engine gds; the first of
@@ -40,7 +40,8 @@ def matrices(records: Sequence[Record]) -> list[Matrix]:
             if r.via in settings and (settings is not _P2P or _between_gpus(r)):
                 size = size_text(r.bytes) if r.bytes else ""
                 between = f"{r.source} to {r.target}"
-                test = " ".join(filter(None, (r.test, r.shape, size, between, f"{r.ranks} ranks")))
+                many = counted(r.ranks, "stream" if "file" in (r.source, r.target) else "rank")
+                test = " ".join(filter(None, (r.test, r.shape, size, between, many)))
                 rows.setdefault((test, r.node_type), {}).setdefault(r.via, []).append(r)
         if rows:
             told = [(*map(printable, key), *_cells(settings, vias)) for key, vias in sorted(rows.items())]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from peerway.bench.progress import time_left
 from peerway.campaign.failures import by_test_and_type
-from peerway.campaign.journal import Journal
-from peerway.campaign.plan import Plan
+from peerway.campaign.journal import Journal, Past
+from peerway.campaign.plan import Plan, Task
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,26 @@ def status(plan: Plan, journal: Journal) -> Status:
     finished, past = journal.finished(), journal.past()
     running = sum(journal.is_kept(task.id) for task in tasks if task.id not in finished)
     waiting = [task for task in tasks if task.id not in finished]
-    nodes = max(1, min(plan.nodes_at_once, len({task.node for task in tasks})))
-    each = median(past.seconds.values()) if past.seconds else None
     lacking = {task.round for task in waiting}
     return Status(
         len(tasks),
         len(tasks) - len(waiting),
         running,
         by_test_and_type((task, past.why[task.id]) for task in waiting if task.id in past.why),
-        None if each is None else each * len(waiting) / nodes,
+        _left_s(plan, waiting, past),
         plan.repeats - len(lacking),
     )
+
+
+def _left_s(plan: Plan, waiting: Sequence[Task], past: Past) -> float | None:
+    """By the median of each test, or of all for one that never ended, and by the nodes that it takes."""
+    if not past.seconds:
+        return None
+    known: dict[str, list[float]] = {}
+    for task in plan.tasks():
+        if task.id in past.seconds:
+            known.setdefault(task.test.name, []).append(past.seconds[task.id])
+    of_any = median(past.seconds.values())
+    of_test = {name: median(several) for name, several in known.items()}
+    at_once = min(plan.nodes_at_once, len(plan.type_of()))
+    return sum(of_test.get(t.test.name, of_any) * len(t.nodes) for t in waiting) / at_once

@@ -20,6 +20,7 @@ from peerway.terminal import say
 from peerway.units import about_text
 
 if TYPE_CHECKING:
+    from peerway.campaign.slurm import NodeType
     from peerway.records import Record
 
 _BEGINNING = """# A campaign of `peerway campaign run {folder}`; docs/campaigns.md has all keys.
@@ -74,7 +75,8 @@ def command() -> None:
     "--nodes",
     default="",
     metavar="LIST",
-    help="The nodes, such as node[01-16]; separate several by spaces  [default: Slurm's, else this host]",
+    help="The nodes, such as node[01-16], or v100=node[01-16] with their type; separate several by "
+    "spaces  [default: Slurm's, else this host]",
 )
 def init(folder: Path, nodes: str) -> None:
     """Make FOLDER with a campaign.toml to edit. Node types come from Slurm's partitions and features, unless
@@ -82,7 +84,7 @@ def init(folder: Path, nodes: str) -> None:
     """
     import shutil
 
-    from peerway.campaign.slurm import NodeType, node_types
+    from peerway.campaign.slurm import node_types
     from peerway.campaign.starters import Unusable
 
     path = folder / plan_file.NAME
@@ -90,7 +92,7 @@ def init(folder: Path, nodes: str) -> None:
         raise click.ClickException(f"{path} exists; edit it, or name another folder")
     by = "slurm" if not nodes and shutil.which("sinfo") else "hosts"
     try:
-        kinds = node_types() if by == "slurm" else [NodeType("all", nodes.split() or ["localhost"])]
+        kinds = node_types() if by == "slurm" else _named(nodes)
     except (OSError, Unusable) as error:
         raise click.ClickException(
             f"cannot get the nodes from Slurm: {error}; name them with --nodes"
@@ -203,6 +205,19 @@ def compare(before: Path, after: Path, factors: tuple[str, ...], form: str, out:
     sides = chosen(asked, (_records(before), _records(after)), (before, after))
     # Two campaigns have two names, which is no change of the cluster.
     show_node_types(*sides, (before.name, after.name), (*asked, "campaign"), None, form, out)
+
+
+def _named(nodes: str) -> list[NodeType]:
+    """The types of a list such as "v100=node[01-16] extra"; those of which none is named are of one."""
+    from peerway.campaign.slurm import NodeType
+
+    kinds: dict[str, NodeType] = {}
+    for word in nodes.split() or ["localhost"]:
+        name, equals, pattern = word.rpartition("=")
+        if equals and not (name and pattern):
+            raise click.UsageError(f"--nodes has {word!r}; write such as v100=node[01-16]")
+        kinds.setdefault(name or "all", NodeType(name or "all", [])).nodes.append(pattern)
+    return [*kinds.values()]
 
 
 def _plan(folder: Path) -> Plan:

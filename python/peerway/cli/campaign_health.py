@@ -20,11 +20,16 @@ from peerway.terminal import say
 if TYPE_CHECKING:
     from peerway.campaign.plan import Plan
 
-_HEALTH_S = 280  # for all tests of a node
+_HEALTH_S = 290  # for all tests of a node: under five minutes, also if all of them hang
+_END_S = 10  # of each, to end a test whose time is over
+_LEAST_S = 1
 
 
 def health_of_all(folder: Path, plan: Plan) -> int:
-    """Each node beside the others of its type. The status: 1 when one is odd or was not measured."""
+    """Each node beside the others of its type. The status: 1 when one is odd or was not measured. Raises
+    BadInput.
+    """
+    time_of_one(plan)  # before there is a folder
     place = _place(folder)
     failed, journal = _measured(plan, place)
     found = cells(journal.records())
@@ -53,6 +58,7 @@ def health_of_one(folder: Path, plan: Plan, node: str) -> int:
     plan = replace(plan, nodes={kind: (node,)}, tests=alone)
     if is_this_host(node):  # as in a prolog, in which a job would wait for itself
         plan = replace(plan, by="hosts", agent=())
+    time_of_one(plan)
     place = _place(folder)
     failed, journal = _measured(plan, place)
     status = _line(node, kind, against(baseline, journal.records()), failed)
@@ -69,17 +75,22 @@ def _place(folder: Path) -> Path:
 
 def _measured(plan: Plan, place: Path) -> tuple[dict[str, str], Journal]:
     """One round, now: why which measurement failed, and the results."""
-    plan = replace(
-        plan,
-        repeats=1,
-        tries=1,
-        time_s=min(plan.time_s, _HEALTH_S / len(plan.tests)),
-        window=None,
-        busy=None,
-    )
+    plan = replace(plan, repeats=1, tries=1, time_s=time_of_one(plan), window=None, busy=None)
     journal = Journal(place)
     left = measure(plan, journal)
     return {name.partition(".")[2]: why for name, why in left.why.items()}, journal
+
+
+def time_of_one(plan: Plan) -> float:
+    """Seconds for each test, so that a node has all in under five minutes. Raises BadInput."""
+    most = max(sum(t.nodes for t in plan.tests if not t.types or kind in t.types) for kind in plan.nodes)
+    share = _HEALTH_S / max(1, most) - _END_S
+    if share < _LEAST_S:
+        raise BadInput(
+            f"a node would have {most} measurements in under five minutes, less than a second for each; "
+            "write a campaign.toml with fewer tests or factors for --health, in a folder of its own"
+        )
+    return min(plan.time_s, share)
 
 
 def _line(node: str, kind: str, found: list[Cell], failed: dict[str, str]) -> int:

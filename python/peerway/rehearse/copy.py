@@ -77,7 +77,7 @@ class Copy:
         return done.returncode, done.stdout.strip()
 
     def _up(self) -> None:
-        self.disk.mount()
+        self.disk.mount(handles=any(each.kind == "nfs" for each in self.description.file_systems))
         inside = self.disk.root / self._inside.relative_to("/")
         inside.mkdir(parents=True, exist_ok=True)
         run("mount", "--bind", str(inside), str(self._inside))

@@ -42,14 +42,18 @@ class Disk:
             (self.at / "0").mkdir()
             self._write({"layers": [0], "snapshots": {}})
 
-    def mount(self) -> None:
-        """Mount the layers over this machine's root."""
+    def mount(self, handles: bool = False) -> None:
+        """Mount the layers over this machine's root. `handles`: so that its files have handles, and one
+        device number, as a server of NFS needs them.
+        """
         layers = self._read()["layers"]
         work = self.at / "work"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir()
         lower = ":".join([*(str(self.at / str(n)) for n in reversed(layers[:-1])), "/"])
         options = f"lowerdir={lower},upperdir={self.at / str(layers[-1])},workdir={work}"
+        if handles:
+            options += ",index=on,nfs_export=on,xino=on"
         run("mount", "-t", "overlay", "overlay", "-o", options, str(self.root))
 
     def unmount(self) -> None:

@@ -62,6 +62,9 @@ def main(folder: Path) -> int:
                     return 0
     except KeyboardInterrupt:
         return 0
+    except (DiskError, RuntimeError, OSError) as error:
+        print(error, flush=True)  # `start` shows it
+        return 1
     finally:
         path.unlink(missing_ok=True)
         copy.stop()

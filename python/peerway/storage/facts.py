@@ -55,7 +55,7 @@ def gather(request: Request, nodes: int, root: Path = places.ROOT) -> Facts:
         "kernel": platform.release(),
         **places.versions(found, root),
         "client_settings": places.settings(found, root),
-        **(stripes.found(request.place, request.limit_s) if found.kind == "lustre" else {}),
+        **(stripes.found(request.place, request.limit_s, folder=True) if found.kind == "lustre" else {}),
     }
     background = _background(found, space["device"], root)
     return Facts(

@@ -96,8 +96,8 @@ class Reads:
     def _prepare(self, state: State, job: Job) -> str:
         """Make the state, as far as a user can. What went wrong, if anything did."""
         try:
-            if state == "warm_here":
-                return "" if "cold" in self.request.states and not job.files.direct else self._plain_read(job)
+            if state == "warm_here":  # which a cold read leaves, unless it passed this node's cache by
+                return "" if self._resident(job)[0] == 1 else self._plain_read(job)
             for path in job.paths():
                 operate("let-go", self.request.limit_s, path=path)
         except (OperationFailed, OSError, ValueError) as error:

@@ -56,10 +56,12 @@ def choose(folder: Path, text: str, file_system: str, limit_s: float) -> None:
         ) from None
 
 
-def found(path: Path, limit_s: float) -> dict[str, str]:
-    """The layout of a file, or that which new files get in a folder; nothing where there is none to see."""
+def found(path: Path, limit_s: float, folder: bool = False) -> dict[str, str]:
+    """The layout of a file, or that which new files get in a `folder`; nothing where there is none to see.
+    Only `lfs` looks at the path, within the limit: the mount may hang.
+    """
     try:
-        return read(_lfs("getstripe", *(["-d"] if path.is_dir() else []), str(path), limit_s=limit_s))
+        return read(_lfs("getstripe", *(["-d"] if folder else []), str(path), limit_s=limit_s))
     except (OperationFailed, FileNotFoundError):
         return {}
 

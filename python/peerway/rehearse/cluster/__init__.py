@@ -5,7 +5,8 @@
     configuration.py the texts of slurm.conf and its siblings
     spaces.py        namespaces in which a node, or the head, lives; all in them dies with this process
     accounting.py    MariaDB and slurmdbd, where they are installed
-    servers.py       file servers and their clients: the scripts that start them, made of the description
+    servers.py       file servers and their clients: the scripts that start them, made of the description,
+                     in glusterfs.py and ganesha.py those of a kind
     gpus.py          the fake GPUs: device files for Slurm, figures for the agent
     cgroups.py       the parts of cgroups that the nodes get
     files.py         what is written for the hosts to read

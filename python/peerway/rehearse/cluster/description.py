@@ -19,6 +19,7 @@ _TYPES = {
     "tuple[str, ...]": (list, "a list of texts"),
     "dict[str, str]": (dict, "a table of texts"),
 }
+LEAST_THREADS = {"glusterfs": 1, "nfs": 2}  # of a server, by the kind of its file system
 _NAME = re.compile(r"[a-z][a-z0-9]{0,15}")
 
 
@@ -57,8 +58,9 @@ class Partition:
 @dataclass(frozen=True)
 class FileSystem:
     """A file system that a host of its own serves, mounted on the head and all nodes at /NAME. `threads` are
-    the server's, `cache_mb` is the cache of each client; with 0 neither it nor its kernel keeps anything. In
-    the copy /etc/glusterfs/NAME-*.vol and /usr/local/sbin/mount-NAME have them, to be changed.
+    the server's; `cache_mb` is the cache of each client of GlusterFS, and with 0 neither it nor its kernel
+    keeps anything. In the copy /etc/glusterfs/NAME-*.vol or /etc/ganesha/NAME.conf, and
+    /usr/local/sbin/mount-NAME, have them, to be changed.
     """
 
     name: str
@@ -139,28 +141,20 @@ def _check_names(found: Description, document: LocatedToml) -> None:
 
 
 def _check_file_system(each: FileSystem, document: LocatedToml, at: int) -> None:
-    if each.kind != "glusterfs":
-        why = f"{each.name} has the kind {each.kind!r}; only glusterfs is supported{_of_nfs(each.kind)}"
+    if each.kind not in LEAST_THREADS:
+        why = f"{each.name} has the kind {each.kind!r}; there are {', '.join(LEAST_THREADS)}"
         document.wrong("file_systems", "kind", why, at)
-    if not (1 <= each.threads <= 64 and 0 <= each.cache_mb <= 4096):
-        key = "cache_mb" if 1 <= each.threads <= 64 else "threads"
-        why = f"{each.name} needs 1 to 64 threads and a cache of 0 to 4096 MB"
+    least = LEAST_THREADS[each.kind]
+    if not (least <= each.threads <= 64 and 0 <= each.cache_mb <= 4096):
+        key = "cache_mb" if least <= each.threads <= 64 else "threads"
+        why = f"{each.name} needs {least} to 64 threads and a cache of 0 to 4096 MB"
         document.wrong("file_systems", key, why, at)
+    if each.kind == "nfs" and each.cache_mb:
+        why = f"{each.name} is NFS, whose clients cache in their kernels' memory; leave cache_mb out"
+        document.wrong("file_systems", "cache_mb", why, at)
     if Path("/", each.name).exists():
         why = f"/{each.name} exists on this machine; give the file system another name"
         document.wrong("file_systems", "name", why, at)
-
-
-def _of_nfs(kind: str, kernel: Path = Path("/proc/filesystems")) -> str:
-    """What a user who asks for NFS should know: whether this kernel could mount it at all."""
-    if kind != "nfs":
-        return ""
-    if {"nfs", "nfs4"} & set(kernel.read_text().split()):
-        return f". This kernel can mount NFS ({kernel} has it), but Peerway does not serve it yet"
-    return (
-        f". This kernel could not mount NFS: {kernel} has neither nfs nor nfs4 (`modprobe nfs` adds them "
-        "where its module is installed)"
-    )
 
 
 def _make(kind: Any, values: Any, document: LocatedToml, table: str, number: int = 0) -> Any:

@@ -23,8 +23,11 @@ def why_not(description: Description | None = None) -> str:
         wanted += accounting.PROGRAMS
         packages += f" {accounting.PACKAGES}"
     if description is not None and description.file_systems:
-        wanted += servers.PROGRAMS
-        packages += f" {servers.PACKAGES}"
+        theirs, also = servers.programs(description.file_systems)
+        wanted += theirs
+        packages += f" {also}"
+        if why := servers.why_not(description.file_systems):
+            return why
     if missing := [name for name in wanted if shutil.which(name, path=PATH) is None]:
         return f"{', '.join(missing)} not installed (apt-get install {packages})"
     command = [

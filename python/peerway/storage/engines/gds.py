@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+import tempfile
 from dataclasses import asdict
 
 from peerway.storage.engines.base import Job, Outcome
@@ -41,21 +42,25 @@ class Gds:
         """Do it. Raises OperationFailed."""
         if job.together:
             job.together()
-        asked = json.dumps(
-            {
-                "setting": self.setting,
-                "operation": operation,
-                "path": str(job.path),
-                "seed": job.seed,
-                **_files(job),
-            }
-        )
-        command = [sys.executable, "-m", "peerway.storage.engines.gds_child", asked]
-        status, out, err = finished(command, job.limit_s, f"{self.name} {operation}")
+        asked = {"setting": self.setting, "operation": operation, "path": str(job.path), "seed": job.seed}
+        with tempfile.TemporaryDirectory(prefix="peerway-gds-") as log:
+            told = json.dumps({**asked, **_files(job), "log": log})
+            command = [sys.executable, "-m", "peerway.storage.engines.gds_child", told]
+            status, out, err = finished(command, job.limit_s, f"{self.name} {operation}")
         if status or not out.strip():
-            raise OperationFailed(f"{self.name} {operation} ended with status {status}: {err.strip()[-400:]}")
+            why = (err.strip().splitlines() or [f"it ended with status {status} and said nothing"])[-1]
+            todo = "; `peerway doctor` says what GPUDirect Storage lacks here"
+            raise OperationFailed(
+                f"{self.name} {operation} failed: {why[:400]}{todo if self.setting == 'direct' else ''}"
+            )
         answer = json.loads(out.strip().splitlines()[-1])
-        return Outcome(answer["ns"], answer["cpu_us"], right=answer["right"], extra=answer["extra"])
+        return Outcome(
+            answer["ns"],
+            answer["cpu_us"],
+            fetched=answer["fetched"],
+            right=answer["right"],
+            extra=answer["extra"],
+        )
 
 
 def _files(job: Job) -> dict[str, object]:
