@@ -14,13 +14,14 @@ from peerway.jobs.agent.processes import Processes
 from peerway.jobs.agent.records import Record
 from peerway.jobs.agent.steps import Step
 from peerway.jobs.agent.strangers import Strangers
+from peerway.rehearse.cluster.fake_nvml import RESERVED
 
 GIB = 1 << 30
 
 
 @pytest.fixture
 def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gpus:
-    """An H100 with two instances, on one of which this process computes, and one that is whole."""
+    """An H100 with two instances, on one of which this process computes, and two that are whole."""
     instances = [
         {"uuid": f"MIG-{n}", "name": "H100 MIG 3g.40gb", "minor": 0, "memory": 40 * GIB, "instance": n}
         for n in (1, 2)
@@ -29,6 +30,7 @@ def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gpus:
     described = [
         {"uuid": "GPU-a", "minor": 1, **whole, "mig": instances},
         {"uuid": "GPU-b", "minor": 0, **whole},
+        {"uuid": "GPU-c", "minor": 2, **whole, "old_driver": True},
     ]
     (tmp_path / "gpus.json").write_text(json.dumps(described))
     (tmp_path / "use").mkdir()
@@ -41,7 +43,7 @@ def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gpus:
 
 def test_each_instance_is_a_device_of_its_gpu(gpus: Gpus) -> None:
     facts = {each.uuid: each for each in gpus.facts()}
-    assert list(facts) == ["GPU-a", "MIG-1", "MIG-2", "GPU-b"]
+    assert list(facts) == ["GPU-a", "MIG-1", "MIG-2", "GPU-b", "GPU-c"]
     assert (facts["MIG-2"].parent, facts["MIG-2"].minor) == ("GPU-a", 1)
     assert facts["MIG-2"].memory_bytes == 40 * GIB
 
@@ -63,6 +65,14 @@ def test_an_instance_tells_its_own_use_and_processes(gpus: Gpus) -> None:
     assert processes["MIG-1"] == []
     assert "GPU-a" not in processes  # NVML has those of its instances there once more
     assert of("GPU-a", "gpu_processes") is None
+
+
+def test_memory_that_the_driver_keeps_is_not_used(gpus: Gpus) -> None:
+    found, _ = gpus.sample()
+    used = dict(zip(found.devices, found.values["gpu_memory_used_bytes"], strict=True))
+    assert used["GPU-b"] == 9 * GIB
+    assert used["MIG-1"] == 0
+    assert used["GPU-c"] == RESERVED  # of a driver that does not tell the two apart
 
 
 @pytest.fixture
