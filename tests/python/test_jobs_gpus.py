@@ -14,6 +14,7 @@ from peerway.jobs.agent.processes import Processes
 from peerway.jobs.agent.records import Record
 from peerway.jobs.agent.steps import Step
 from peerway.jobs.agent.strangers import Strangers
+from peerway.rehearse.cluster import fake_nvml
 from peerway.rehearse.cluster.fake_nvml import RESERVED
 
 GIB = 1 << 30
@@ -73,6 +74,35 @@ def test_memory_that_the_driver_keeps_is_not_used(gpus: Gpus) -> None:
     assert used["GPU-b"] == 9 * GIB
     assert used["MIG-1"] == 0
     assert used["GPU-c"] == RESERVED  # of a driver that does not tell the two apart
+
+
+@pytest.mark.parametrize(
+    ("code", "back"), [(999, True), (fake_nvml.NVML_ERROR_NOT_SUPPORTED, False)], ids=["once", "for good"]
+)
+def test_sm_activity_comes_back_after_an_error_of_the_driver(
+    gpus: Gpus, monkeypatch: pytest.MonkeyPatch, code: int, back: bool
+) -> None:
+    def sm_activity() -> float | None:
+        found, _ = gpus.sample()
+        values = found.values.get("gpu_sm_activity_ratio", [None] * len(found.devices))
+        return values[found.devices.index("GPU-b")]
+
+    def fails(*_: object) -> None:
+        raise fake_nvml.NVMLError(code)
+
+    def allocate() -> dict[str, float]:
+        held.append({})
+        return held[-1]
+
+    held: list[dict[str, float]] = []
+    monkeypatch.setattr(fake_nvml, "nvmlGpmSampleAlloc", allocate)
+    monkeypatch.setattr(fake_nvml, "nvmlGpmSampleFree", held.remove)
+    assert [sm_activity() for _ in range(2)] == [None, 0.5]
+    with monkeypatch.context() as broken:
+        broken.setattr(fake_nvml, "nvmlGpmSampleGet", fails)
+        assert sm_activity() is None
+    assert [sm_activity() for _ in range(2)] == ([None, 0.5] if back else [None, None])
+    assert len(held) <= len(gpus.devices)  # none is forgotten
 
 
 @pytest.fixture
