@@ -19,7 +19,7 @@ from jobs_server import EVIL, NOW, PASSWORD, Server, node_batch, served
 from peerway.jobs import serve
 from peerway.jobs.batch import encode
 from peerway.jobs.clock import Sent
-from peerway.jobs.frames import frame
+from peerway.jobs.frames import MOST_BODY, frame
 from peerway.jobs.mail.settings import Mail
 from peerway.jobs.serve.access import Portal
 from peerway.jobs.serve.oidc import LoginFailed, Provider
@@ -461,6 +461,30 @@ def test_what_is_no_batch_of_this_node_is_refused_and_what_came_before_is_kept(
     no_clock = {key: value for key, value in head.items() if key != "Peerway-Sent"}
     assert client.post("/api/v1/agent/batches", content=good, headers=no_clock).status_code == 400
     assert not [path for path in server.monitor.folder.rglob("*") if "etc" in path.name]
+
+
+PART = b'--x\r\nContent-Disposition: form-data; name="a"; filename="b"\r\n\r\n'
+FIELDS = b"&".join([b"a=" + b"x" * 65536] * (MOST_BODY // 65536 + 1))
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["length told", "in chunks"])
+@pytest.mark.parametrize(
+    ("path", "kind", "body"),
+    [
+        ("/login", "application/x-www-form-urlencoded", FIELDS),
+        ("/login", "multipart/form-data; boundary=x", PART + FIELDS),
+        ("/language", "application/x-www-form-urlencoded", FIELDS),
+        ("/api/v1/tokens", "application/json", FIELDS),
+        ("/api/v1/rules/replay", "application/json", FIELDS),
+    ],
+)
+def test_nobody_fills_the_servers_memory(
+    client: httpx.Client, path: str, kind: str, body: bytes, whole: bool
+) -> None:
+    content = body if whole else (body[at : at + 65536] for at in range(0, len(body), 65536))
+    answer = client.post(path, content=content, headers={"Content-Type": kind})
+    assert answer.status_code == 413, answer.text[:300]
+    assert f"{MOST_BODY:,}" in answer.text
 
 
 def test_a_full_disk_is_not_now_and_nothing_of_it_is_acknowledged(

@@ -44,7 +44,7 @@ class RulesAsked(BaseModel):
 
 def router(state: State) -> APIRouter:
     """The routes under /api/v1."""
-    api = APIRouter(prefix="/api/v1", responses=answers.errors(401, 403, 422, 503))
+    api = APIRouter(prefix="/api/v1", responses=answers.errors(401, 403, 413, 422, 503))
     access, monitor = state.access, state.monitor
 
     def told_of(run: Run) -> dict[str, Any]:
