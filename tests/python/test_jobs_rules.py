@@ -71,6 +71,11 @@ CASES: list[tuple[str, Job, Job]] = [
         good(5, 4, figures={GPU: [0.9, 0.0, 0.0, 0.0]}),
         good(6, 4, figures={GPU: [0.9, 0.1, 0.2, 0.3]}),
     ),
+    (  # whoever uses most of them wastes the rest
+        "gpu-one-used",
+        good(80, 4, figures={GPU: [0.9, 0.9, 0.9, 0.0]}),
+        good(81, 4, figures={GPU: [0.9, 0.9, 0.9, 0.8]}),
+    ),
     (
         "gpu-memory-only",
         good(7, 1, figures={GPU: 0.005}),
