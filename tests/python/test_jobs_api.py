@@ -175,6 +175,21 @@ def test_no_job_is_on_no_page_of_a_list_and_none_on_two(
     assert client.get("/api/v1/jobs?before=1790000000", headers=head).status_code == 422
 
 
+def test_what_was_wasted_in_a_week_is_also_of_jobs_that_began_before_it(tmp_path: Path) -> None:
+    day = 86_400.0
+    with served(tmp_path) as other:
+        other.monitor.jobs.update([
+            Run("901", user="dan", started=NOW - 10 * day, state="RUNNING"),
+            Run("902", user="dan", started=NOW - 10 * day, ended=NOW - day, state="COMPLETED"),
+            Run("903", user="dan", started=NOW - 10 * day, ended=NOW - 8 * day, state="COMPLETED"),
+            Run("904", user="dan", started=NOW - day, ended=NOW, state="COMPLETED"),
+        ])  # fmt: skip
+        other.monitor.jobs.write("UPDATE jobs SET idle_gpu_hours = 1000 WHERE user = 'dan'")
+        with logged_in(other, "admin") as client:
+            found = re.findall(r'href="/jobs/(90\d)', client.get("/admin/jobs?days=7").text)
+    assert set(found) == {"901", "902", "904"}
+
+
 def test_the_cluster_page_says_why_jobs_wait(server: Server, client: httpx.Client) -> None:
     page = client.get("/cluster", headers=bearer(server.token("alice"))).text
     assert "Why jobs wait: Priority 9, Resources 3" in page
