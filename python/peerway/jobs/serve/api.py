@@ -108,7 +108,8 @@ def router(state: State) -> APIRouter:
         tag: Short = "",
         text: Short = "",
         verdict: Literal["", "inefficient", "efficient", "no data", "short", "waiting"] = "",
-        since: Annotated[float, Query(ge=0, le=1e11)] = 0,
+        since: Annotated[float, Query(ge=0, le=1e11, description="Jobs that began since.")] = 0,
+        ran_since: Annotated[float, Query(ge=0, le=1e11, description="Jobs that ended since, or go on.")] = 0,
         before: Before = "",
         order: Literal["started", "wasted"] = "started",
         most: Annotated[int, Query(ge=1, le=MOST)] = 50,
@@ -117,7 +118,7 @@ def router(state: State) -> APIRouter:
         there is one (RFC 8288: rel="next").
         """
         viewer = access.person(request)
-        wanted = Filter(user, account, project, partition, state, verdict, tag, since, text)
+        wanted = Filter(user, account, project, partition, state, verdict, tag, since, text, ran_since)
         place = Place.parse(before) if before else None
         found, following = listed(
             monitor.jobs.reader, viewer.clause(), wanted, most=most, before=place, order=order

@@ -35,7 +35,7 @@ class Filter:
     tag: str = ""
     since: float = 0  # that began since
     text: str = ""  # of a job's id or name
-    there: float = 0  # that ended since, or go on
+    ran_since: float = 0  # that ended since, or go on
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ def listed(
     if wanted.since:
         clauses.append("started >= ?")
         values.append(wanted.since)
-    if wanted.there:
+    if wanted.ran_since:
         clauses.append("(ended >= ? OR ended IS NULL)")
-        values.append(wanted.there)
+        values.append(wanted.ran_since)
     if wanted.text:
         clauses.append("(job = ? OR array = ? OR name LIKE ? ESCAPE '\\')")
         values += [wanted.text, wanted.text, f"%{_literal(wanted.text)}%"]
