@@ -43,7 +43,7 @@ PERIOD_S = 10
 PORT = 18741
 DATABASE = "127.0.0.1:18742"
 NODE_METRIC = "node_memory_total_bytes"  # one sample a batch
-SENDERS = 8
+SENDERS = 50  # each waits for its acknowledgement; so many may wait at once, as agents of 1,000 nodes do
 
 
 def first_of(node: str, number: int, made: Batch) -> Batch:

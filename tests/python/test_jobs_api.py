@@ -19,7 +19,7 @@ from jobs_server import EVIL, NOW, PASSWORD, Server, node_batch, served
 from peerway.jobs import serve
 from peerway.jobs.batch import encode
 from peerway.jobs.clock import Sent
-from peerway.jobs.frames import frame
+from peerway.jobs.frames import MOST_BODY, frame
 from peerway.jobs.mail.settings import Mail
 from peerway.jobs.serve.access import Portal
 from peerway.jobs.serve.oidc import LoginFailed, Provider
@@ -173,6 +173,21 @@ def test_no_job_is_on_no_page_of_a_list_and_none_on_two(
     assert len(found) == 121
     assert set(found) == {("199", 0), *((run.job, run.restart) for run in runs)}
     assert client.get("/api/v1/jobs?before=1790000000", headers=head).status_code == 422
+
+
+def test_what_was_wasted_in_a_week_is_also_of_jobs_that_began_before_it(tmp_path: Path) -> None:
+    day = 86_400.0
+    with served(tmp_path) as other:
+        other.monitor.jobs.update([
+            Run("901", user="dan", started=NOW - 10 * day, state="RUNNING"),
+            Run("902", user="dan", started=NOW - 10 * day, ended=NOW - day, state="COMPLETED"),
+            Run("903", user="dan", started=NOW - 10 * day, ended=NOW - 8 * day, state="COMPLETED"),
+            Run("904", user="dan", started=NOW - day, ended=NOW, state="COMPLETED"),
+        ])  # fmt: skip
+        other.monitor.jobs.write("UPDATE jobs SET idle_gpu_hours = 1000 WHERE user = 'dan'")
+        with logged_in(other, "admin") as client:
+            found = re.findall(r'href="/jobs/(90\d)', client.get("/admin/jobs?days=7").text)
+    assert set(found) == {"901", "902", "904"}
 
 
 def test_the_cluster_page_says_why_jobs_wait(server: Server, client: httpx.Client) -> None:
@@ -461,6 +476,30 @@ def test_what_is_no_batch_of_this_node_is_refused_and_what_came_before_is_kept(
     no_clock = {key: value for key, value in head.items() if key != "Peerway-Sent"}
     assert client.post("/api/v1/agent/batches", content=good, headers=no_clock).status_code == 400
     assert not [path for path in server.monitor.folder.rglob("*") if "etc" in path.name]
+
+
+PART = b'--x\r\nContent-Disposition: form-data; name="a"; filename="b"\r\n\r\n'
+FIELDS = b"&".join([b"a=" + b"x" * 65536] * (MOST_BODY // 65536 + 1))
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["length told", "in chunks"])
+@pytest.mark.parametrize(
+    ("path", "kind", "body"),
+    [
+        ("/login", "application/x-www-form-urlencoded", FIELDS),
+        ("/login", "multipart/form-data; boundary=x", PART + FIELDS),
+        ("/language", "application/x-www-form-urlencoded", FIELDS),
+        ("/api/v1/tokens", "application/json", FIELDS),
+        ("/api/v1/rules/replay", "application/json", FIELDS),
+    ],
+)
+def test_nobody_fills_the_servers_memory(
+    client: httpx.Client, path: str, kind: str, body: bytes, whole: bool
+) -> None:
+    content = body if whole else (body[at : at + 65536] for at in range(0, len(body), 65536))
+    answer = client.post(path, content=content, headers={"Content-Type": kind})
+    assert answer.status_code == 413, answer.text[:300]
+    assert f"{MOST_BODY:,}" in answer.text
 
 
 def test_a_full_disk_is_not_now_and_nothing_of_it_is_acknowledged(

@@ -117,6 +117,19 @@ def test_list_and_top_choose(server: Server) -> None:
     assert [each["job"] for each in json.loads(run("top", "--json", *data))] == ["106"]
 
 
+def test_top_tells_of_what_finished_lately_whenever_it_began(tmp_path: Path) -> None:
+    now, day = time.time(), 86_400
+    with served(tmp_path) as server:
+        server.monitor.jobs.update(
+            Run(job, user="zoe", started=now - 10 * day, ended=ended, state="COMPLETED")
+            for job, ended in (("8101", now - day), ("8102", now - 8 * day))
+        )
+        words = ("top", "--finished", "--json")
+        api = {"PEERWAY_JOBS_SERVER": server.url, "PEERWAY_JOBS_TOKEN": server.token("zoe")}
+        for found in (run(*words, "--data", server.monitor.folder), run(*words, **api)):
+            assert [each["job"] for each in json.loads(found)] == ["8101"]
+
+
 def test_replay_says_what_would_change(server: Server, tmp_path: Path) -> None:
     rules = tmp_path / "new.toml"
     rules.write_text(server.monitor.rules.text.replace("condition = ", 'condition = "False"#'))

@@ -14,13 +14,15 @@ from peerway.jobs.agent.processes import Processes
 from peerway.jobs.agent.records import Record
 from peerway.jobs.agent.steps import Step
 from peerway.jobs.agent.strangers import Strangers
+from peerway.rehearse.cluster import fake_nvml
+from peerway.rehearse.cluster.fake_nvml import RESERVED
 
 GIB = 1 << 30
 
 
 @pytest.fixture
 def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gpus:
-    """An H100 with two instances, on one of which this process computes, and one that is whole."""
+    """An H100 with two instances, on one of which this process computes, and two that are whole."""
     instances = [
         {"uuid": f"MIG-{n}", "name": "H100 MIG 3g.40gb", "minor": 0, "memory": 40 * GIB, "instance": n}
         for n in (1, 2)
@@ -29,6 +31,7 @@ def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gpus:
     described = [
         {"uuid": "GPU-a", "minor": 1, **whole, "mig": instances},
         {"uuid": "GPU-b", "minor": 0, **whole},
+        {"uuid": "GPU-c", "minor": 2, **whole, "old_driver": True},
     ]
     (tmp_path / "gpus.json").write_text(json.dumps(described))
     (tmp_path / "use").mkdir()
@@ -41,7 +44,7 @@ def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gpus:
 
 def test_each_instance_is_a_device_of_its_gpu(gpus: Gpus) -> None:
     facts = {each.uuid: each for each in gpus.facts()}
-    assert list(facts) == ["GPU-a", "MIG-1", "MIG-2", "GPU-b"]
+    assert list(facts) == ["GPU-a", "MIG-1", "MIG-2", "GPU-b", "GPU-c"]
     assert (facts["MIG-2"].parent, facts["MIG-2"].minor) == ("GPU-a", 1)
     assert facts["MIG-2"].memory_bytes == 40 * GIB
 
@@ -63,6 +66,43 @@ def test_an_instance_tells_its_own_use_and_processes(gpus: Gpus) -> None:
     assert processes["MIG-1"] == []
     assert "GPU-a" not in processes  # NVML has those of its instances there once more
     assert of("GPU-a", "gpu_processes") is None
+
+
+def test_memory_that_the_driver_keeps_is_not_used(gpus: Gpus) -> None:
+    found, _ = gpus.sample()
+    used = dict(zip(found.devices, found.values["gpu_memory_used_bytes"], strict=True))
+    assert used["GPU-b"] == 9 * GIB
+    assert used["MIG-1"] == 0
+    assert used["GPU-c"] == RESERVED  # of a driver that does not tell the two apart
+
+
+@pytest.mark.parametrize(
+    ("code", "back"), [(999, True), (fake_nvml.NVML_ERROR_NOT_SUPPORTED, False)], ids=["once", "for good"]
+)
+def test_sm_activity_comes_back_after_an_error_of_the_driver(
+    gpus: Gpus, monkeypatch: pytest.MonkeyPatch, code: int, back: bool
+) -> None:
+    def sm_activity() -> float | None:
+        found, _ = gpus.sample()
+        values = found.values.get("gpu_sm_activity_ratio", [None] * len(found.devices))
+        return values[found.devices.index("GPU-b")]
+
+    def fails(*_: object) -> None:
+        raise fake_nvml.NVMLError(code)
+
+    def allocate() -> dict[str, float]:
+        held.append({})
+        return held[-1]
+
+    held: list[dict[str, float]] = []
+    monkeypatch.setattr(fake_nvml, "nvmlGpmSampleAlloc", allocate)
+    monkeypatch.setattr(fake_nvml, "nvmlGpmSampleFree", held.remove)
+    assert [sm_activity() for _ in range(2)] == [None, 0.5]
+    with monkeypatch.context() as broken:
+        broken.setattr(fake_nvml, "nvmlGpmSampleGet", fails)
+        assert sm_activity() is None
+    assert [sm_activity() for _ in range(2)] == ([None, 0.5] if back else [None, None])
+    assert len(held) <= len(gpus.devices)  # none is forgotten
 
 
 @pytest.fixture

@@ -71,6 +71,11 @@ CASES: list[tuple[str, Job, Job]] = [
         good(5, 4, figures={GPU: [0.9, 0.0, 0.0, 0.0]}),
         good(6, 4, figures={GPU: [0.9, 0.1, 0.2, 0.3]}),
     ),
+    (  # whoever uses most of them wastes the rest
+        "gpu-one-used",
+        good(80, 4, figures={GPU: [0.9, 0.9, 0.9, 0.0]}),
+        good(81, 4, figures={GPU: [0.9, 0.9, 0.9, 0.8]}),
+    ),
     (
         "gpu-memory-only",
         good(7, 1, figures={GPU: 0.005}),
@@ -154,7 +159,7 @@ CASES: list[tuple[str, Job, Job]] = [
     ),
     (
         "leftover-processes",
-        good(51, notes=[Note("leftover", (START + 9000) * 1000, job=51, count=3)]),
+        good(51, notes=[Note("leftover", (START + 9000) * 1000, job=51, pids=[5])]),
         good(52),
     ),
     ("wrong-node-type", good(53, node_gpus=4), good(54)),
@@ -203,6 +208,23 @@ def test_a_good_job_is_efficient_and_one_without_data_never_is(monitor: Monitor)
     assert dark is not None
     assert monitor.judge(run).state == "efficient"
     assert monitor.judge(dark).state == "no data"
+
+
+@pytest.mark.parametrize("kind", ["foreign_process", "leftover"])
+def test_processes_where_they_should_not_be_are_counted_each_once(tmp_path: Path, kind: str) -> None:
+    at, gpus = (START + 9000) * 1000, ("GPU-a", "GPU-b")
+    # As agents note them: one by one, and anew for each GPU that they are on.
+    notes = [Note(kind, at, job=1, gpu=gpu, pids=[pid]) for pid in (7, 8, 9) for gpu in gpus]
+    monitor = Monitor(tmp_path)
+    job = good(1, nodes=2, minutes=200, notes=[*notes, Note(kind, at, job=2, pids=[10])])
+    put(monitor, job)
+    run = monitor.jobs.run("1")
+    assert run is not None
+    (finding,) = [
+        each for each in monitor.judge(run).findings if each.rule.startswith(kind.partition("_")[0])
+    ]
+    assert finding.figures["processes"] == 6  # three on each of its nodes
+    monitor.close()
 
 
 def test_a_node_without_a_step_is_one_on_which_nothing_computes(monitor: Monitor) -> None:

@@ -31,7 +31,7 @@ from peerway.jobs.batch import Batch, Interval, Samples
 from peerway.jobs.monitor import Monitor, NotJudged
 from peerway.jobs.rules.engine import Verdict
 from peerway.jobs.store.ahead import AheadStore
-from peerway.jobs.store.chunk import BadChunk, Points, merged, packed, unpacked
+from peerway.jobs.store.chunk import BadChunk, Points, merged, packed, unpacked, unpacked_all
 from peerway.jobs.store.chunks import ChunkStore
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.pending import due
@@ -192,6 +192,33 @@ def test_a_chunk_is_exact_and_much_smaller_than_its_samples() -> None:
     for damaged in (b"", b"PWC1", block[:-9], b"XXXX" + block[4:]):
         with pytest.raises(BadChunk):
             unpacked(damaged)
+
+
+def test_chunks_that_are_taken_apart_together_are_as_each_alone() -> None:
+    random_of = np.random.default_rng(1)
+
+    def points(count: int, shift: int = 0) -> Points:
+        return Points(BASE + shift + np.arange(count) * 10_000, random_of.random(count), 10_000)
+
+    blocks = [
+        packed({"a": points(180), "b": points(180)}),
+        packed({"a": points(180, 5), "b": points(180, 5)}),  # other times
+        packed({"a": points(180), "b": points(180)}),
+        packed({"b": points(180)}),  # another metric
+        packed({"a": points(180), "b": points(7)}),  # times of its own for each
+        packed({"a": points(180), "b": points(180)}),
+    ]
+    for wanted in (None, frozenset("b"), frozenset("x")):
+        together = unpacked_all(blocks, wanted)
+        for one, block in zip(together, blocks, strict=True):
+            alone = unpacked(block, wanted)
+            assert list(one) == list(alone)
+            for name, each in alone.items():
+                assert (one[name].times == each.times).all()
+                assert (one[name].values == each.values).all()
+    with pytest.raises(BadChunk):
+        unpacked_all([*blocks, blocks[0][:-9]])
+    assert unpacked_all([]) == []
 
 
 def test_of_two_samples_of_one_time_the_later_counts() -> None:

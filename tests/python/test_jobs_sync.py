@@ -155,6 +155,25 @@ def test_a_nodes_type(node: dict[str, Any], type_: str) -> None:
     assert sync.type_of(node) == type_
 
 
+@pytest.mark.parametrize(
+    ("gres", "used", "gpus", "busy", "type_"),
+    [
+        ("gpu:4", "gpu:0", 4, 0, ""),
+        ("gpu:a100:4(S:0-1)", "gpu:a100:3(IDX:0-2)", 4, 3, "a100"),
+        ("gpu:2080ti:8(S:0-1)", "gpu:2080ti:2(IDX:0,3)", 8, 2, "2080ti"),
+        ("gpu:3090:4", "gpu:3090:1(IDX:2)", 4, 1, "3090"),
+        ("gpu:1g.10gb:7,gpu:h100:3(S:0)", "gpu:1g.10gb:5(IDX:0-4),gpu:h100:0(IDX:N/A)", 10, 5, "1g.10gb"),
+        ("nic:2,gpu:h100:8,shard:h100:32", "gpu:h100:8(IDX:0-7),shard:h100:0", 8, 8, "h100"),
+        ("craynetwork:4", "craynetwork:0", 0, 0, ""),
+        ("", "", 0, 0, ""),
+    ],
+)
+def test_the_gpus_of_a_node(gres: str, used: str, gpus: int, busy: int, type_: str) -> None:
+    node = {"name": "n", "state": ["IDLE"], "cpus": 8, "gres": gres, "gres_used": used}
+    found = sync.node_of(node)
+    assert (found["gpus"], found["gpus_busy"], found["gpu_type"]) == (gpus, busy, type_)
+
+
 def test_a_jobs_node_type_is_of_its_nodes(store: JobStore) -> None:
     nodes: list[dict[str, Any]] = [*NODES, {"name": "g1", "gres": "gpu:h100:8"}]
     sync.take(store, [job(7, nodes="n1,g[1-2]")], nodes, 1100)

@@ -1,10 +1,11 @@
 """What the agent costs on a node with 50 jobs: CPU time of a round and resident memory, as it tells itself.
 
-    python tests/system/jobs_cost.py [ROUNDS]      one JSON line for each way of following steps
+    python tests/system/jobs_cost.py [ROUNDS [NVML]]      one JSON line for each way of following steps
 
 "cgroups" is a node in a folder: 50 jobs with 4 tasks each in cgroups of version 2, 256 CPUs, 8 GPUs, and
 1,500 threads of the kernel. "processes" is this machine's own /proc with 50 real trees of a slurmstepd (named
-so, as root) and 4 tasks. The first round is left out: it reads what is read once.
+so, as root) and 4 tasks. The GPUs are 8 fake ones; with NVML pynvml they are this machine's own. The first
+round is left out: it reads what is read once.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from peerway.rehearse.cluster.description import Description, NodeType, Partitio
 
 JOBS, TASKS, CPUS, KERNEL_THREADS = 50, 4, 256, 1500
 ROUND_S = 0.25
+FAKE = "peerway.rehearse.cluster.fake_nvml"
 TREE = (
     "import ctypes, subprocess, sys, time\n"
     "ctypes.CDLL(None).prctl(15, b'slurmstepd', 0, 0, 0)\n"
@@ -39,16 +41,16 @@ TREE = (
 )
 
 
-def measure(folder: Path, root: str, rounds: int) -> dict[str, float]:
+def measure(folder: Path, root: str, rounds: int, nvml: str) -> dict[str, float]:
     """Run the agent so many rounds and give what one costs."""
     (folder / "state" / "events").mkdir(parents=True)
     description = Description((NodeType("gpu", gpus=8, gpu_name="NVIDIA H100"),), (Partition("p", ("gpu",)),))
-    if not (folder / "dev").exists():
+    if nvml == FAKE:
         gpus.prepare(description, folder)
     settings = folder / "agent.toml"
     settings.write_text(
         f'node = "n1"\ninterval_s = {ROUND_S}\nstate = "{folder}/state"\nroot = "{root}"\n'
-        'page = ""\nnvml = "peerway.rehearse.cluster.fake_nvml"\n'
+        f'page = ""\nnvml = "{nvml}"\n'
     )
     agent = subprocess.Popen(
         [sys.executable, "-m", "peerway", "jobs", "agent", "--settings", str(settings)],
@@ -71,6 +73,7 @@ def measure(folder: Path, root: str, rounds: int) -> dict[str, float]:
     return {
         "rounds": len(found) - 1,
         "steps": len(found[-1].samples["step"].devices),
+        "gpus": len(found[-1].samples["gpu"].devices) if "gpu" in found[-1].samples else 0,
         "values": values,
         "cpu_ms_a_round": round(1000 * (cpu[-1] - cpu[0]) / (len(cpu) - 1), 2),
         "percent_of_a_core_at_10_s": round(100 * (cpu[-1] - cpu[0]) / (len(cpu) - 1) / 10, 3),
@@ -95,7 +98,7 @@ def spooled(folder: Path) -> list[Batch]:
     return [decode(payload) for payload in payloads]
 
 
-def with_cgroups(rounds: int) -> dict[str, float]:
+def with_cgroups(rounds: int, nvml: str = FAKE) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="peerway-cost-") as name:
         folder = Path(name)
         root = folder / "root"
@@ -104,10 +107,10 @@ def with_cgroups(rounds: int) -> dict[str, float]:
             add_step(root, 1000 + job, "0", version=26 if job == 1 else 2, tasks=TASKS)
         for pid in range(20_000, 20_000 + KERNEL_THREADS):
             write(root, f"proc/{pid}/stat", stat_line(pid, "kworker", 2).replace(" 500 1844", " 0 1844"))
-        return measure(folder, str(root), rounds)
+        return measure(folder, str(root), rounds, nvml)
 
 
-def with_processes(rounds: int) -> dict[str, float]:
+def with_processes(rounds: int, nvml: str = FAKE) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="peerway-cost-") as name:
         trees = [
             subprocess.Popen(
@@ -120,7 +123,7 @@ def with_processes(rounds: int) -> dict[str, float]:
             for tree in trees:
                 assert tree.stdout is not None
                 tree.stdout.readline()
-            return measure(Path(name), "/", rounds)
+            return measure(Path(name), "/", rounds, nvml)
         finally:
             for tree in trees:
                 for pid in Path(f"/proc/{tree.pid}/task/{tree.pid}/children").read_text().split():
@@ -133,5 +136,7 @@ WAYS = {"cgroups": with_cgroups, "processes": with_processes}
 
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    driver = sys.argv[2] if len(sys.argv) > 2 else FAKE
     for way, run in WAYS.items():
-        print(json.dumps({"way": way, "jobs": JOBS, "tasks": TASKS, **run(count)}), flush=True)
+        record = {"way": way, "jobs": JOBS, "tasks": TASKS, "nvml": driver, **run(count, driver)}
+        print(json.dumps(record), flush=True)

@@ -20,7 +20,7 @@ from peerway.jobs.store.runs import FINISHED, Run
 WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD")
 _MOST_TASKS = 4_000_001  # Slurm's largest MaxArraySize
 _GPUS = re.compile(r"gres/gpu(?::([^=,:]+))?[=:](\d+)")
-_GRES = re.compile(r"gpu(?::([a-zA-Z][^:(,]*))?:(\d+)")
+_GRES = re.compile(r"(?:^|,)gpu(?::([^:(,]+))?:(\d+)(?=[(,]|$)")
 _MEMORY = re.compile(r"(?:^|,)mem=(\d+(?:\.\d+)?)([KMGTP]?)")
 _CPUS = re.compile(r"(?:^|,)cpu=(\d+)")
 _TASKS = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?")

@@ -22,5 +22,5 @@ from peerway.jobs.store.lists import Filter
 def command(finished: bool, most: int, as_json: bool, data: Path, server: str | None) -> None:
     """Show the running jobs that waste most, by idle GPU-hours and core-hours."""
     state = "finished" if finished else "running"
-    wanted = Filter(state=state, since=time.time() - 7 * 86400 if finished else 0)
+    wanted = Filter(state=state, ran_since=time.time() - 7 * 86400 if finished else 0)
     tell(several(data, server, wanted, most, "wasted"), as_json)

@@ -18,6 +18,7 @@ _METRICS = {
     5: "gpu_tensor_activity_ratio",
     10: "gpu_dram_activity_ratio",
 }
+_NEVER = (3, 13)  # not supported; a driver without the function
 
 
 class Gpm:
@@ -29,7 +30,9 @@ class Gpm:
         self._cannot: set[str] = set()
 
     def figures(self, uuid: str, handle: Any, parent: Any) -> Figures:
-        """The means since the last call; nothing on the first, and for GPUs that cannot tell."""
+        """The means since the last call; nothing on the first, after an error, and for GPUs that cannot
+        tell.
+        """
         if uuid in self._cannot or not hasattr(self._nvml, "nvmlGpmSampleAlloc"):
             return {}
         try:
@@ -37,8 +40,11 @@ class Gpm:
                 self._cannot.add(uuid)
                 return {}
             return self._since_last(uuid, handle, parent)
-        except self._nvml.NVMLError:
-            self._cannot.add(uuid)
+        except self._nvml.NVMLError as error:
+            if getattr(error, "value", None) in _NEVER:
+                self._cannot.add(uuid)
+            if uuid in self._last:
+                self._nvml.nvmlGpmSampleFree(self._last.pop(uuid))
             return {}
 
     def _supported(self, handle: Any) -> bool:
@@ -47,10 +53,14 @@ class Gpm:
     def _since_last(self, uuid: str, handle: Any, parent: Any) -> Figures:
         nvml = self._nvml
         sample = nvml.nvmlGpmSampleAlloc()
-        if parent is None:
-            nvml.nvmlGpmSampleGet(handle, sample)
-        else:
-            nvml.nvmlGpmMigSampleGet(parent, nvml.nvmlDeviceGetGpuInstanceId(handle), sample)
+        try:
+            if parent is None:
+                nvml.nvmlGpmSampleGet(handle, sample)
+            else:
+                nvml.nvmlGpmMigSampleGet(parent, nvml.nvmlDeviceGetGpuInstanceId(handle), sample)
+        except nvml.NVMLError:
+            nvml.nvmlGpmSampleFree(sample)
+            raise
         last = self._last.get(uuid)
         self._last[uuid] = sample
         if last is None:

@@ -90,7 +90,7 @@ class Gpus:
         if not is_device_name(device.facts.uuid):
             raise ValueError(f"NVML calls a GPU {device.facts.uuid!r}")
         device.facts.name = _text(self._ask(device, "nvmlDeviceGetName") or "")
-        memory = self._ask(device, "nvmlDeviceGetMemoryInfo")
+        memory = self._memory(device)
         device.facts.memory_bytes = None if memory is None else int(memory.total)
         device.facts.index = index
         device.facts.minor = self._ask(device, "nvmlDeviceGetMinorNumber") if parent is None else parent.minor
@@ -134,7 +134,7 @@ class Gpus:
         if (share := self._ask(device, "nvmlDeviceGetUtilizationRates")) is not None:
             found["gpu_utilization_ratio"] = share.gpu / 100
             found["gpu_memory_utilization_ratio"] = share.memory / 100
-        if (memory := self._ask(device, "nvmlDeviceGetMemoryInfo")) is not None:
+        if (memory := self._memory(device)) is not None:
             found["gpu_memory_used_bytes"] = int(memory.used)
             found["gpu_memory_total_bytes"] = int(memory.total)
         for name, metric, unit in (
@@ -153,6 +153,13 @@ class Gpus:
             found["gpu_throttled_thermal_ratio"] = int(bool(reasons & _THERMAL))
             found["gpu_throttled_hardware_ratio"] = int(bool(reasons & _HARDWARE))
         return self._gpm.figures(device.facts.uuid, device.handle, device.parent) | found
+
+    def _memory(self, device: Device) -> Any:
+        """What programs have. Version 1 counts what the driver keeps for itself, too, which is hundreds of
+        MiB; drivers before 510 have no other.
+        """
+        name = "nvmlDeviceGetMemoryInfo"
+        return self._ask(device, name, self._nvml.nvmlMemory_v2) or self._ask(device, name)
 
     def _processes(self, device: Device) -> list[int] | None:
         if device.divided:  # to who may, NVML lists those of all instances here once more

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from typing import Any
 
 from peerway.jobs.measured import Measured
@@ -47,11 +49,12 @@ def job_fields(measured: Measured, jobs: JobStore) -> dict[str, Any]:
     def largest(name: str) -> float | None:
         return max((each[name] for each in nodes if each), default=None)
 
-    def seen(kind: str) -> int:
-        return max(
-            (note["count"] or 1 for note in notes if note["kind"] == kind and note["job"] == run.job),
-            default=0,
-        )
+    def noted(kind: str) -> list[sqlite3.Row]:
+        return [note for note in notes if note["kind"] == kind and note["job"] == run.job]
+
+    def processes(kind: str) -> int:
+        """A note is of one process, on one GPU."""
+        return len({(note["node"], pid) for note in noted(kind) for pid in json.loads(note["pids"]) or [0]})
 
     found = {
         "cores": run.cores,
@@ -68,15 +71,15 @@ def job_fields(measured: Measured, jobs: JobStore) -> dict[str, Any]:
         "state": run.state,
         "finished": run.ended is not None or run.state in FINISHED,
         "interactive": any(part["step"] == "interactive" for part in measured.intervals),
-        "out_of_memory": run.out_of_memory or run.state == "OUT_OF_MEMORY" or seen("oom_kill") > 0,
+        "out_of_memory": run.out_of_memory or run.state == "OUT_OF_MEMORY" or bool(noted("oom_kill")),
         "gpu_type": run.gpu_type,
         "node_type": run.node_type,
         "alone": measured.alone,
         "node_cores": largest("cores"),
         "node_gpus": largest("gpus"),
         "node_memory": largest("memory"),
-        "foreign_processes": seen("foreign_process"),
-        "leftover_processes": seen("leftover"),
+        "foreign_processes": processes("foreign_process"),
+        "leftover_processes": processes("leftover"),
         "short_of_user": _short_jobs(jobs, measured),
     }
     return {f"job.{name}": value for name, value in found.items()}

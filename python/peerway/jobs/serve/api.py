@@ -44,7 +44,7 @@ class RulesAsked(BaseModel):
 
 def router(state: State) -> APIRouter:
     """The routes under /api/v1."""
-    api = APIRouter(prefix="/api/v1", responses=answers.errors(401, 403, 422, 503))
+    api = APIRouter(prefix="/api/v1", responses=answers.errors(401, 403, 413, 422, 503))
     access, monitor = state.access, state.monitor
 
     def told_of(run: Run) -> dict[str, Any]:
@@ -108,7 +108,8 @@ def router(state: State) -> APIRouter:
         tag: Short = "",
         text: Short = "",
         verdict: Literal["", "inefficient", "efficient", "no data", "short", "waiting"] = "",
-        since: Annotated[float, Query(ge=0, le=1e11)] = 0,
+        since: Annotated[float, Query(ge=0, le=1e11, description="Jobs that began since.")] = 0,
+        ran_since: Annotated[float, Query(ge=0, le=1e11, description="Jobs that ended since, or go on.")] = 0,
         before: Before = "",
         order: Literal["started", "wasted"] = "started",
         most: Annotated[int, Query(ge=1, le=MOST)] = 50,
@@ -117,7 +118,7 @@ def router(state: State) -> APIRouter:
         there is one (RFC 8288: rel="next").
         """
         viewer = access.person(request)
-        wanted = Filter(user, account, project, partition, state, verdict, tag, since, text)
+        wanted = Filter(user, account, project, partition, state, verdict, tag, since, text, ran_since)
         place = Place.parse(before) if before else None
         found, following = listed(
             monitor.jobs.reader, viewer.clause(), wanted, most=most, before=place, order=order

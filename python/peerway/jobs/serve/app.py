@@ -10,9 +10,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from peerway.jobs.frames import MOST_BODY
 from peerway.jobs.mail.notices import Notices
 from peerway.jobs.mail.settings import Mail
 from peerway.jobs.monitor import Monitor
@@ -72,6 +74,7 @@ def create_app(
     shown = Pages(state, provider is not None, mail is not None)
     app.include_router(pages.router(state, shown, provider, secure))
     add_errors(app, shown, state.access)
+    app.add_middleware(Bounded)
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
     app.mount("/plotly", StaticFiles(directory=PLOTLY), name="plotly")
 
@@ -84,6 +87,28 @@ def create_app(
         return response
 
     return app
+
+
+class Bounded:
+    """Takes no more of a request than the largest POST of an agent has: a body is read before it is known who
+    sent it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        taken = 0
+
+        async def bounded() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > MOST_BODY:
+                raise HTTPException(413, f"a body has at most {MOST_BODY:,} bytes")
+            return message
+
+        await self._app(scope, bounded, send)
 
 
 @asynccontextmanager

@@ -102,7 +102,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
     @html.get("/admin/jobs")
     def wasted(request: Request, days: Annotated[int, Query(ge=1, le=366)] = 7) -> Response:
         viewer = asked(request, admin=True)
-        wanted = Filter(since=monitor.clock() - days * 86400)
+        wanted = Filter(ran_since=monitor.clock() - days * 86400)
         found, _ = listed(monitor.jobs.reader, viewer.clause(), wanted, most=200, order="wasted")
         found = [run for run in found if run.idle_gpu_hours or run.idle_core_hours]
         return pages.show(request, "wasted.html.j2", viewer, jobs=found, days=days, cores_a_gpu=CORES_A_GPU)

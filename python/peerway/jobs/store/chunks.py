@@ -14,12 +14,13 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 
 from peerway.jobs.batch_check import decode
-from peerway.jobs.store.chunk import Points, merged, packed, unpacked
+from peerway.jobs.store.chunk import Points, merged, packed, unpacked, unpacked_all
 from peerway.jobs.store.samples import DAY_MS, Filed, Key, Policy, Samples, columns, thinned, time_ms
 from peerway.jobs.store.schema import bring_up, opened
 from peerway.jobs.store.transaction import transaction
@@ -236,14 +237,15 @@ class ChunkStore(Samples):
         wanted: frozenset[str] | None,
     ) -> None:
         rows = base.execute(
-            "SELECT device, body FROM chunks WHERE node = ? AND kind = ? AND start <= ? AND end >= ? "
-            "ORDER BY rowid",
+            "SELECT rowid, device, body FROM chunks WHERE node = ? AND kind = ? AND start <= ? AND end >= ?",
             (node, kind, end, start),
         )
-        for device, body in rows:
-            if only is None or device in only:
-                for metric, points in unpacked(body, wanted).items():
-                    found[kind, device, metric].append(points)
+        chosen = [row for row in rows if only is None or row["device"] in only]
+        chosen.sort(key=itemgetter("rowid"))  # here: SQLite would copy each body for it
+        blocks = unpacked_all((row["body"] for row in chosen), wanted)
+        for row, metrics in zip(chosen, blocks, strict=True):
+            for metric, points in metrics.items():
+                found[kind, row["device"], metric].append(points)
 
 
 def _thinned_block(bodies: Iterable[bytes], means: bytes | None, step_ms: int) -> bytes:

@@ -1,5 +1,5 @@
-"""How a batch of an agent comes into the database of jobs: its intervals, notes and facts, and the runs that
-Slurm has not told of, which are made of intervals.
+"""How a batch of an agent comes into the database of jobs: its intervals, notes and facts, the runs that
+Slurm has not told of, which are made of intervals, and which runs are to be judged once more.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from peerway.jobs.batch import Interval
-from peerway.jobs.store.runs import Run, of_row, put_run
+from peerway.jobs.store.runs import ANEW, Run, of_row, put_run
 from peerway.jobs.store.samples import Filed, time_ms
 
 SLACK_MS = 30_000  # by which Slurm's start of a job and the node's may differ
@@ -44,6 +44,19 @@ def file_batch(base: sqlite3.Connection, filed: Filed) -> None:
             "told = excluded.told WHERE excluded.told >= told",
             (batch.node, json.dumps(asdict(batch.facts)), told),
         )
+
+
+def judge_again(base: sqlite3.Connection, node: str, first_ms: int, last_ms: int) -> None:
+    """Runs that were on a node in this time and ended: their samples have come only now. Also those that are
+    not judged yet: they may be about to be.
+    """
+    base.execute(
+        f"UPDATE jobs SET judged = {ANEW} "
+        "WHERE started <= :last / 1000.0 AND ended >= :first / 1000.0 "
+        "AND job IN (SELECT job FROM intervals WHERE node = :node AND step IS NULL AND start <= :last "
+        "AND coalesce(end, :last) >= :first)",
+        {"node": node, "first": first_ms, "last": last_ms},
+    )
 
 
 def _put_interval(base: sqlite3.Connection, node: str, of: Interval, told: int) -> None:

@@ -15,9 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from peerway.jobs.store.filing import SLACK_MS, file_batch
+from peerway.jobs.store.filing import SLACK_MS, file_batch, judge_again
 from peerway.jobs.store.numbers import make_room
-from peerway.jobs.store.pending import judge_again
 from peerway.jobs.store.ranges import Ranges, add, has
 from peerway.jobs.store.runs import Run, of_row, put_run
 from peerway.jobs.store.samples import Filed, time_ms

@@ -33,8 +33,9 @@ class Filter:
     state: str = ""  # running or finished
     verdict: str = ""
     tag: str = ""
-    since: float = 0
+    since: float = 0  # that began since
     text: str = ""  # of a job's id or name
+    ran_since: float = 0  # that ended since, or go on
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,9 @@ def listed(
     if wanted.since:
         clauses.append("started >= ?")
         values.append(wanted.since)
+    if wanted.ran_since:
+        clauses.append("(ended >= ? OR ended IS NULL)")
+        values.append(wanted.ran_since)
     if wanted.text:
         clauses.append("(job = ? OR array = ? OR name LIKE ? ESCAPE '\\')")
         values += [wanted.text, wanted.text, f"%{_literal(wanted.text)}%"]

@@ -1,17 +1,13 @@
-"""Which runs are to be judged now, and which once more."""
+"""Which runs are to be judged now."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from peerway.jobs.agent.slurm import expand_hosts
-from peerway.jobs.store.runs import ANEW, Run, of_row
-
-if TYPE_CHECKING:
-    from peerway.jobs.store.jobs import JobStore
+from peerway.jobs.store.jobs import JobStore
+from peerway.jobs.store.runs import Run, of_row
 
 # In sampling periods: between the verdicts on a run that goes on, and from a run's end to its verdict.
 EVERY, SETTLE = 30, 6
@@ -77,16 +73,3 @@ def _only_agents_told(store: JobStore, run: Run) -> bool:
     """Whether Slurm is yet to be asked of a run that ended: it knows the job's name and what the job had."""
     told = [each for each in (store.slurm_told, store.accounts_told) if each is not None]
     return run.state == "ENDED" and any(each < (run.ended or 0) for each in told)
-
-
-def judge_again(base: sqlite3.Connection, node: str, first_ms: int, last_ms: int) -> None:
-    """Runs that were on a node in this time and ended: their samples have come only now. Also those that are
-    not judged yet: they may be about to be.
-    """
-    base.execute(
-        f"UPDATE jobs SET judged = {ANEW} "
-        "WHERE started <= :last / 1000.0 AND ended >= :first / 1000.0 "
-        "AND job IN (SELECT job FROM intervals WHERE node = :node AND step IS NULL AND start <= :last "
-        "AND coalesce(end, :last) >= :first)",
-        {"node": node, "first": first_ms, "last": last_ms},
-    )

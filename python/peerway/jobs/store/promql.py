@@ -14,6 +14,7 @@ import urllib.parse
 import urllib.request
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -46,14 +47,8 @@ class PromStore(Samples):
         """Taken by the server when this returns; on its disk perhaps later. Raises StoreFailed."""
         import cramjam
 
-        series: defaultdict[tuple[str, str, str], list[tuple[int, float]]] = defaultdict(list)
-        for filed in batches:
-            at = time_ms(filed)
-            for _, device, metric, value in columns(filed):
-                series[metric, filed.batch.node, device].append((at, value))
-        if not series:
+        if not (body := write_request(batches)):
             return
-        body = write_request(series)
         self._ask(
             "/api/v1/write",
             bytes(cramjam.snappy.compress_raw(body)),
@@ -141,25 +136,39 @@ def _points(values: list[list[Any]], begin: int, end: int) -> Points:
 # -- the protocol buffers of remote write 1.0: three messages of two fields each
 
 
-def write_request(series: dict[tuple[str, str, str], list[tuple[int, float]]]) -> bytes:
-    """WriteRequest{timeseries: [{labels: [{name, value}], samples: [{value, timestamp}]}]}."""
-    return b"".join(_field(1, _series(*key, samples)) for key, samples in series.items())
+def write_request(batches: Iterable[Filed]) -> bytes:
+    """WriteRequest{timeseries: [{labels: [{name, value}], samples: [{value, timestamp}]}]}.
+
+    1,000 nodes send 37,000 samples a second: what is the same for many is encoded once.
+    """
+    samples: defaultdict[tuple[str, str, str], bytes] = defaultdict(bytes)
+    for filed in sorted(batches, key=time_ms):
+        stamp = b"\x10" + _varint(time_ms(filed))
+        head, node = bytes([2 << 3 | 2, 9 + len(stamp)]) + b"\x09", filed.batch.node
+        for _, device, metric, value in columns(filed):
+            samples[metric, node, device] += head + _DOUBLE(value) + stamp
+    # Labels are in the order of their names, as the protocol asks.
+    return b"".join([
+        _field(1, _label("__name__", metric) + _label("device", device) + _label("node", node) + of)
+        for (metric, node, device), of in samples.items()
+    ])  # fmt: skip
 
 
-def _series(metric: str, node: str, device: str, samples: list[tuple[int, float]]) -> bytes:
-    labels = (("__name__", metric), ("device", device), ("node", node))  # sorted, as the protocol asks
-    parts = [_field(1, _field(1, name.encode()) + _field(2, value.encode())) for name, value in labels]
-    parts += [
-        _field(2, b"\x09" + struct.pack("<d", value) + b"\x10" + _varint(at)) for at, value in sorted(samples)
-    ]
-    return b"".join(parts)
+_DOUBLE = struct.Struct("<d").pack
+
+
+@lru_cache(1 << 14)
+def _label(name: str, value: str) -> bytes:
+    return _field(1, _field(1, name.encode()) + _field(2, value.encode()))
 
 
 def _field(number: int, content: bytes) -> bytes:
-    return bytes([number << 3 | 2]) + _varint(len(content)) + content
+    return bytes((number << 3 | 2,)) + _varint(len(content)) + content
 
 
 def _varint(value: int) -> bytes:
+    if value < 128:
+        return bytes((value,))
     found = bytearray()
     while value > 127:
         found.append(value & 127 | 128)

@@ -17,13 +17,16 @@ NVML_TEMPERATURE_GPU = 0
 NVML_CLOCK_SM = 1
 NVML_ERROR_NOT_SUPPORTED = 3
 NVML_ERROR_NOT_FOUND = 6
+NVML_ERROR_FUNCTION_NOT_FOUND = 13
 NVML_GPM_SUPPORT_VERSION = 1
+nvmlMemory_v2 = 0x02000028
 nvmlClocksEventReasonSwPowerCap = 0x4
 nvmlClocksEventReasonSwThermalSlowdown = 0x20
 nvmlClocksThrottleReasonHwSlowdown = 0x8
 nvmlClocksThrottleReasonHwThermalSlowdown = 0x40
 nvmlClocksThrottleReasonHwPowerBrakeSlowdown = 0x80
 IDLE_WATTS, LIMIT_WATTS = 60, 400
+RESERVED = 600 << 20  # what the driver keeps of a GPU's memory for itself
 _REASONS = {"": 0, "power": 0x4, "thermal": 0x20, "hardware": 0x8 | 0x80}
 
 
@@ -91,8 +94,11 @@ def nvmlDeviceGetMinorNumber(device: dict[str, Any]) -> int:
     return int(device["minor"])
 
 
-def nvmlDeviceGetMemoryInfo(device: dict[str, Any]) -> _Struct:
-    used = sum(use["memory"] for _, use in _uses(device))
+def nvmlDeviceGetMemoryInfo(device: dict[str, Any], version: int | None = None) -> _Struct:
+    """As with a driver, version 1 counts the driver's own memory as used; those before 510 have only this."""
+    if version and device.get("old_driver"):
+        raise NVMLError(NVML_ERROR_FUNCTION_NOT_FOUND)
+    used = sum(use["memory"] for _, use in _uses(device)) + (0 if version else RESERVED)
     return _Struct(total=device["memory"], used=min(used, device["memory"]))
 
 
