@@ -30,12 +30,24 @@ std::map<long, Queue>& queues() {
   return all;
 }
 
+/// Halos go first: the blocks that send them are few, and others wait for what they send.
+int priority_of(long number) {
+  const Gpu& gpu = the_gpu();
+  int least = 0, greatest = 0;
+  if (number == kHaloQueue)
+    gpu.check(gpu.driver.cuCtxGetStreamPriorityRange(&least, &greatest), "the priorities of queues");
+  return greatest;
+}
+
 Queue& opened(long number) {
-  if (number < PWX_QUEUE_SYNC) refuse("async(", number, "); a queue is a number from 0 on");
+  if (number < PWX_QUEUE_SYNC && number != kHaloQueue)
+    refuse("async(", number, "); a queue is a number from 0 on");
   Queue& queue = queues()[number];
   if (queue.stream == nullptr) {
     const Gpu& gpu = the_gpu();
-    gpu.check(gpu.driver.cuStreamCreateWithPriority(&queue.stream, CU_STREAM_NON_BLOCKING, 0), "a queue");
+    gpu.check(
+        gpu.driver.cuStreamCreateWithPriority(&queue.stream, CU_STREAM_NON_BLOCKING, priority_of(number)),
+        "a queue");
     gpu.check(gpu.driver.cuEventCreate(&queue.reached, CU_EVENT_DISABLE_TIMING), "an event of a queue");
   }
   return queue;

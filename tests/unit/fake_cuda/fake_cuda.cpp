@@ -24,6 +24,11 @@
 using namespace pw::cuda;
 
 #define API extern "C" __attribute__((visibility("default")))
+#define COUNT_CALL           \
+  {                          \
+    LOCKED;                  \
+    ++world.calls[__func__]; \
+  }
 #define LOCKED const std::lock_guard<std::recursive_mutex> locked(world_mutex)
 #define FAIL_IF_ASKED(function)                                                          \
   if (const auto asked = world.failures.find(function); asked != world.failures.end()) { \
@@ -83,6 +88,7 @@ struct World {
   std::map<std::string, int> failures;
   std::map<int, int> attributes;
   std::string log, taken;
+  std::map<std::string, int> calls;
   uint64_t next_id = 1;
   int version = 13000;
 };
@@ -220,6 +226,10 @@ API const char* fake_cuda_take_log() {
   LOCKED;
   world.taken = std::exchange(world.log, "");
   return world.taken.c_str();
+}
+API int fake_cuda_calls(const char* function) {
+  LOCKED;
+  return world.calls[function];
 }
 API void fake_cuda_reset() {
   LOCKED;
@@ -426,6 +436,7 @@ API CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
 API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
   LOCKED;
   FAIL_IF_ASKED("cuMemcpyAsync");
+  COUNT_CALL;
   world.log += "1d " + std::to_string(bytes) + "\n";
   memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
   return CUDA_SUCCESS;
@@ -703,7 +714,10 @@ API CUresult cuEventCreate(CUevent* event, unsigned) {
 }
 API CUresult cuEventDestroy_v2(CUevent) { return CUDA_SUCCESS; }
 API CUresult cuEventRecord(CUevent, CUstream) { return CUDA_SUCCESS; }
-API CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return CUDA_SUCCESS; }
+API CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
+  COUNT_CALL;
+  return CUDA_SUCCESS;
+}
 API CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value, unsigned) {
   LOCKED;
   FAIL_IF_ASKED("cuStreamWriteValue64");
@@ -798,6 +812,7 @@ API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, un
 
 API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
                               void** extra) {
+  COUNT_CALL;
   return cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
                         config->blockDimY, config->blockDimZ, config->sharedMemBytes, config->hStream,
                         parameters, extra);
