@@ -15,6 +15,7 @@
 #include "xacc/failure.h"
 #include "xacc/gpu.h"
 #include "xacc/launches.h"
+#include "xacc/sequences.h"
 #include "xacc/totals.h"
 
 namespace pwx {
@@ -132,19 +133,15 @@ void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t
   if (argument_count + count > kMostArguments || count > kMostReductions)
     refuse("a loop with ", argument_count, " variables and ", count, " reductions; at most ", kMostArguments,
            " and ", kMostReductions, " are possible");
-  const Grid grid = grid_of(shape, count > 0, gpu.processors());
+  const KernelLaunch launched{state.function, state.in_order, grid_of(shape, count > 0, gpu.processors())};
+  if (queue == PWX_QUEUE_SYNC && count == 0)
+    return launch_in_order(launched, arguments, kernel.sizes, argument_count);
   std::array<void*, kMostArguments> all;
   std::memcpy(all.data(), arguments, argument_count * sizeof(void*));
   Totals totals;
   if (count > 0) totals = prepare_totals(reduction_count, reductions, queue);
   for (size_t i = 0; i < count; ++i) all[argument_count + i] = &totals.arguments[i];
-  CUlaunchAttribute early{};
-  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-  early.value[0] = 1;
-  const CUlaunchConfig config{
-      grid.blocks[0],   grid.blocks[1], grid.blocks[2],          grid.threads, 1, 1, 0,
-      stream_of(queue), &early,         state.in_order ? 1U : 0U};
-  gpu.check(gpu.driver.cuLaunchKernelEx(&config, state.function, all.data(), nullptr), "launching the loop");
+  launch_on(stream_of(queue), launched, all.data());
   deliver_totals(totals, reductions, reduction_count, queue);
 }
 

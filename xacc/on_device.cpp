@@ -55,7 +55,8 @@ pwx_kernel& joining(pwx_op op, pwx_type type, bool exchanges) {
                  operation +
                  "()(value, parts[rank * stride + i]);\n"
                  "    result[i] = value;\n  }\n}\n";
-  one.kernel = {"pwx_join", one.source.c_str(), nullptr};
+  static const unsigned sizes[] = {sizeof(void*), sizeof(long), sizeof(pwx_peers)};
+  one.kernel = {"pwx_join", one.source.c_str(), nullptr, exchanges ? sizes : nullptr};
   return one.kernel;
 }
 

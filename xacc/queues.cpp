@@ -5,6 +5,7 @@
 
 #include "xacc/failure.h"
 #include "xacc/gpu.h"
+#include "xacc/sequences.h"
 
 namespace pwx {
 namespace {
@@ -70,6 +71,7 @@ void finish(Queue& queue) {
 }  // namespace
 
 CUstream stream_of(long number) {
+  launch_recorded();
   static Queue* const unnumbered = &opened(PWX_QUEUE_SYNC);
   if (number == PWX_QUEUE_SYNC) {
     ++unqueued;
@@ -86,10 +88,12 @@ CUstream stream_of(long number) {
 pw_stream peerway_stream(long queue) { return peerway::cuda_stream(stream_of(queue), the_gpu().ordinal); }
 
 void wait_for(long number) {
+  launch_recorded();
   if (const auto found = queues().find(number); found != queues().end()) finish(found->second);
 }
 
 void wait_for_all() {
+  launch_recorded();
   for (auto& [number, queue] : queues()) finish(queue);
 }
 
@@ -99,6 +103,7 @@ void wait_for_unqueued() {
 }
 
 bool idle(long number) {
+  launch_recorded();
   const auto found = queues().find(number);
   if (found == queues().end()) return true;
   const Gpu& gpu = the_gpu();
@@ -116,6 +121,7 @@ bool all_idle() {
 }
 
 void order(long number, long after) {
+  launch_recorded();
   const auto other = queues().find(after);
   if (other == queues().end() || number == after) return;
   go_on_after(opened(number), other->second);

@@ -10,6 +10,7 @@
 #include "xacc/halos.h"
 #include "xacc/present.h"
 #include "xacc/program.h"
+#include "xacc/sequences.h"
 
 /// Of one place in the text: all that it was called with so far, the last first.
 struct pwx_halo_state {
@@ -146,7 +147,7 @@ void reflect(pwx_halo& halo, const ReflectAsk& asked) {
   }
   Reflect* const entry = begun(halo, asked);
   if (entry == nullptr) return;
-  if (entry->plan) peerway::check(entry->plan->run(peerway_stream(PWX_QUEUE_SYNC)));
+  if (entry->plan) run_in_order(*entry->plan);
   note_done(*entry);
 }
 
@@ -182,11 +183,13 @@ void reflect_do(int count, pwx_array* const* arrays) {
 
 /// Plans over memory that ends: those whose list has the id.
 void end_plans(std::vector<uint64_t> Reflect::* ids, uint64_t id) {
+  launch_recorded();
   for (const auto& halo : halos())
     for (const auto& entry : halo->entries) {
       if (std::ranges::find((*entry).*ids, id) == ((*entry).*ids).end()) continue;
       if (entry->under_way) refuse("an array is freed while a reflect of ", entry->names, " is under way");
       entry->stale = true;
+      if (entry->plan) forget_graphs();
       entry->plan.reset();
     }
 }
@@ -201,6 +204,7 @@ void forget_halos_of(uint64_t array_id) {
 void forget_halos_of_present(uint64_t id) { end_plans(&Reflect::copies, id); }
 
 void free_halos() {
+  forget_graphs();
   asynchronous().clear();
   inits().clear();
   for (const auto& halo : halos()) halo->entries.clear();

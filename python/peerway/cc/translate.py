@@ -20,6 +20,7 @@ from peerway.cc import (
     locks,
     openacc,
     reflects,
+    sequences,
     work,
     written,
 )
@@ -126,6 +127,8 @@ def translate(
 
 def _executable(unit: Unit) -> None:
     stacks: dict[int, Stack] = {}
+    if not unit.acc_left:
+        sequences.mark(unit)
     for directive in unit.directives:
         try:
             if _belongs(directive):

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "device/cuda/driver_abi.h"
 #include "device/cuda/kernels/copy_arguments.h"
@@ -41,8 +43,15 @@ struct pw::cuda::CUctx_st {
   int ordinal;
   std::set<int> peers;
 };
+struct pw::cuda::CUgraph_st {
+  std::vector<std::function<void()>> launches;
+};
+struct pw::cuda::CUgraphExec_st {
+  std::vector<std::function<void()>> launches;
+};
 struct pw::cuda::CUstream_st {
   int ordinal;
+  CUgraph captured = nullptr;  // what it is captured into
 };
 struct pw::cuda::CUmemPoolHandle_st {
   int ordinal;
@@ -683,7 +692,7 @@ API CUresult cuMemPoolImportPointer(CUdeviceptr* address, CUmemoryPool pool, CUm
 API CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int) {
   LOCKED;
   FAIL_IF_ASKED("cuStreamCreateWithPriority");
-  *stream = new pw::cuda::CUstream_st{current()};
+  *stream = new pw::cuda::CUstream_st{current(), nullptr};
   return CUDA_SUCCESS;
 }
 API CUresult cuStreamDestroy_v2(CUstream stream) {
@@ -731,6 +740,15 @@ namespace {
 
 const CUmodule kOwnKernels = reinterpret_cast<CUmodule>(1);
 using Launch = void(void** arguments, unsigned x, unsigned y, unsigned z, unsigned threads);
+using Keep = void**(void** arguments);
+std::map<CUfunction, Keep*> keeps;  // what copies the arguments of a kernel of the fake NVRTC
+
+/// The parameters of a launch, as long as a graph may need them; they are never freed.
+void** kept(CUfunction function, void** parameters) {
+  if (const auto found = keeps.find(function); found != keeps.end()) return found->second(parameters);
+  constexpr size_t kMost = std::max(sizeof(SomeSteps), sizeof(SomePieces));  // of those of a plan
+  return new void*[1]{memcpy(malloc(kMost), parameters[0], kMost)};
+}
 
 /// What the fake NVRTC made of other kernels: "fake module BYTES" and a library of so many bytes.
 void* loaded_library(const char* image) {
@@ -760,6 +778,7 @@ API CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const ch
   const std::string wanted = name;
   if (module != kOwnKernels) {
     *function = static_cast<CUfunction>(dlsym(module, ("fake_launch_" + wanted).c_str()));
+    keeps[*function] = reinterpret_cast<Keep*>(dlsym(module, ("fake_keep_" + wanted).c_str()));
     return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
   }
   const uintptr_t number =
@@ -769,6 +788,14 @@ API CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const ch
 }
 API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, unsigned z, unsigned threads,
                             unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
+  if (stream != nullptr && stream->captured != nullptr) {
+    stream->captured->launches.emplace_back(
+        [=, whole = kept(function, parameters), ordinal = stream->ordinal] {
+          pw::cuda::CUstream_st on{ordinal, nullptr};
+          cuLaunchKernel(function, blocks, y, z, threads, 1, 1, 0, &on, whole, nullptr);
+        });
+    return CUDA_SUCCESS;
+  }
   const auto word = reinterpret_cast<uintptr_t>(function);
   if (word > kClock) {  // of a module of the fake NVRTC: a few blocks do all
     const auto few = [](unsigned count) { return std::min(count, 3u); };
@@ -816,4 +843,33 @@ API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
   return cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
                         config->blockDimY, config->blockDimZ, config->sharedMemBytes, config->hStream,
                         parameters, extra);
+}
+
+// A graph is the launches of one stream, in their order.
+API CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
+  if (stream->captured != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  stream->captured = new pw::cuda::CUgraph_st;
+  return CUDA_SUCCESS;
+}
+API CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  if (stream->captured == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *graph = std::exchange(stream->captured, nullptr);
+  return CUDA_SUCCESS;
+}
+API CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph, unsigned long long) {
+  *made = new pw::cuda::CUgraphExec_st{graph->launches};
+  return CUDA_SUCCESS;
+}
+API CUresult cuGraphLaunch(CUgraphExec graph, CUstream) {
+  COUNT_CALL;
+  for (const auto& launch : graph->launches) launch();
+  return CUDA_SUCCESS;
+}
+API CUresult cuGraphDestroy(CUgraph graph) {
+  delete graph;
+  return CUDA_SUCCESS;
+}
+API CUresult cuGraphExecDestroy(CUgraphExec graph) {
+  delete graph;
+  return CUDA_SUCCESS;
 }
