@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peerway.cc import directives as d
+from peerway.cc import openacc
 from peerway.cc.generated import at
 from peerway.cc.source import Function, Range, Statement
 from peerway.cc.tokens import quoted, scan
@@ -62,7 +63,7 @@ class _Finder:
         self.unit = unit
         self.functions = {one.name: one for one in unit.syntax.functions if one.file == unit.file}
         self.known: dict[str, bool] = {}  # functions that do nothing but what a sequence may have
-        self.on_gpu = self._on_gpu()
+        self.on_gpu = openacc.device_statements(unit)
 
     def runs(self, function: Function) -> list[list[_Part]]:
         """The sequences in a function, each within one block."""
@@ -86,17 +87,6 @@ class _Finder:
             for one in blocks
             if not any(shared.start <= one.start and one.end <= shared.end for shared in self.on_gpu)
         ]
-
-    def _on_gpu(self) -> list[Statement]:
-        """The statements that a GPU executes."""
-        found = []
-        for made in self.unit.directives:
-            function = self.unit.function_of(made)
-            if isinstance(made, d.Acc) and function and made.file == self.unit.file:
-                statement = self.unit.syntax.statement_after(made.file, made.end, function)
-                if statement and made.construct.split()[0] in ("parallel", "kernels", "serial", "loop"):
-                    found.append(statement)
-        return found
 
     def _parts(self, block: Statement) -> list[_Part | None]:
         """What stands in a block, in order; None for what no sequence has."""
