@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "device/cuda/driver.h"
 #include "peerway/peerway.hpp"
@@ -41,6 +42,9 @@ const Gpu& the_gpu();
 void choose_gpu(int number);
 /// How many GPUs this process sees.
 int gpu_count();
+
+/// A queue that no program can name: that of reflects that are split.
+constexpr long kHaloQueue = std::numeric_limits<long>::min();
 
 /// The stream of a queue, ordered after what the program did without a queue before.
 pw::cuda::CUstream stream_of(long queue);

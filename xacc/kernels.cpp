@@ -15,6 +15,7 @@
 #include "xacc/failure.h"
 #include "xacc/gpu.h"
 #include "xacc/launches.h"
+#include "xacc/sequences.h"
 #include "xacc/totals.h"
 
 namespace pwx {
@@ -31,6 +32,7 @@ constexpr size_t kMostCompilers = 4;  // at once: other ranks of the host compil
 struct pwx_kernel_state {
   pw::cuda::CUfunction function = nullptr;
   pw::cuda::CUmodule module = nullptr;
+  bool in_order = false;  ///< waits itself for the work before it, so that it may be made ready meanwhile
 };
 
 namespace pwx {
@@ -59,6 +61,10 @@ bool joins_accesses(const KernelSource& source, std::vector<std::string> options
   return ptx.find(".v2.") != std::string::npos || ptx.find(".v4.") != std::string::npos;
 }
 
+bool includes_peerway(const pwx_kernel& kernel) {
+  return std::string_view(kernel.source).find("#include \"peerway/") != std::string_view::npos;
+}
+
 std::string image_of(const pwx_kernel& kernel, int capability) {
   std::vector<std::string> options = nvrtc().options(capability);
   for (std::string& option : options)
@@ -68,12 +74,17 @@ std::string image_of(const pwx_kernel& kernel, int capability) {
   const std::string text = std::string(prelude()) + "\n#line 1 \"" + kernel.name + "\"\n" + kernel.source;
   std::string key = "peerway cc 2\nnvrtc " + nvrtc().version() + "\n";
   for (const std::string& option : options) key += option + "\n";
+  std::vector<KernelSource> sources = {{kernel.name, text.c_str()}};
+  if (includes_peerway(kernel))
+    for (const KernelSource& header : kernel_sources()) {
+      sources.push_back(header);
+      key += header.text;
+    }
   const std::string cache = pw::config("cache");
   return cached_image((cache.empty() ? pw::cache_home() : cache) + "/kernels", key + text, [&] {
-    const KernelSource source{kernel.name, text.c_str()};
     std::vector<std::string> joined = options;
     joined.emplace_back("--define-macro=PWX_JOINED");
-    return nvrtc().compile({&source, 1}, joins_accesses(source, joined) ? joined : options);
+    return nvrtc().compile(sources, joins_accesses(sources.front(), joined) ? joined : options);
   });
 }
 
@@ -82,6 +93,7 @@ pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
   auto made = std::make_unique<pwx_kernel_state>();
   gpu.check(gpu.driver.cuModuleLoadData(&made->module, image.data()), "loading a kernel");
   gpu.check(gpu.driver.cuModuleGetFunction(&made->function, made->module, kernel.name), "finding a kernel");
+  made->in_order = std::string_view(kernel.source).find("pwx_in_order();") != std::string_view::npos;
   kernel.state = kernels().emplace_back(std::move(made)).get();
   return *kernel.state;
 }
@@ -121,15 +133,15 @@ void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t
   if (argument_count + count > kMostArguments || count > kMostReductions)
     refuse("a loop with ", argument_count, " variables and ", count, " reductions; at most ", kMostArguments,
            " and ", kMostReductions, " are possible");
-  const Grid grid = grid_of(shape, count > 0, gpu.processors());
+  const KernelLaunch launched{state.function, state.in_order, grid_of(shape, count > 0, gpu.processors())};
+  if (queue == PWX_QUEUE_SYNC && count == 0)
+    return launch_in_order(launched, arguments, kernel.sizes, argument_count);
   std::array<void*, kMostArguments> all;
   std::memcpy(all.data(), arguments, argument_count * sizeof(void*));
   Totals totals;
   if (count > 0) totals = prepare_totals(reduction_count, reductions, queue);
   for (size_t i = 0; i < count; ++i) all[argument_count + i] = &totals.arguments[i];
-  gpu.check(gpu.driver.cuLaunchKernel(state.function, grid.blocks[0], grid.blocks[1], grid.blocks[2],
-                                      grid.threads, 1, 1, 0, stream_of(queue), all.data(), nullptr),
-            "launching the loop");
+  launch_on(stream_of(queue), launched, all.data());
   deliver_totals(totals, reductions, reduction_count, queue);
 }
 

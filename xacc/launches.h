@@ -10,6 +10,8 @@ namespace pwx {
 struct Grid {
   std::array<unsigned, 3> blocks;
   unsigned threads;
+
+  bool operator==(const Grid&) const = default;
 };
 
 /// A block has at most 1024 threads. `blocks` of the shape bounds those of all dimensions together. A kernel

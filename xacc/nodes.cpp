@@ -28,10 +28,14 @@ void size_up(pwx_nodes& nodes, const int* sizes, int available, const std::strin
   int known = 1, open = -1;
   for (int d = 0; d < nodes.ndims; ++d) {
     nodes.size[d] = sizes[d];
-    if (sizes[d] < 0) refuse("nodes ", nodes.name, " has a size of ", sizes[d], "; it must be at least 1");
-    if (sizes[d] > 0) known *= sizes[d];
-    if (sizes[d] == 0 && open >= 0) refuse("nodes ", nodes.name, " has `*` twice; one size can be left open");
-    if (sizes[d] == 0) open = d;
+    const bool left_open = sizes[d] == PWX_OPEN;
+    if (left_open && open >= 0) refuse("nodes ", nodes.name, " has `*` twice; one size can be left open");
+    if (!left_open && sizes[d] < 1)
+      refuse("nodes ", nodes.name, " has a size of ", sizes[d], "; it must be at least 1");
+    if (left_open)
+      open = d;
+    else
+      known *= sizes[d];
   }
   if (open >= 0) {
     nodes.size[open] = std::max(available / known, 1);

@@ -4,68 +4,21 @@
 
 #include <cstddef>
 #include <map>
-#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "xacc/collective.h"
+#include "xacc/exchanges.h"
 #include "xacc/failure.h"
 #include "xacc/gpu.h"
+#include "xacc/kernels.h"
 #include "xacc/present.h"
 
 namespace pwx {
 namespace {
 
 using namespace pw::cuda;
-
-constexpr int kNoRoot = -1;  // of an exchange where all send to all
-
-/// Room on the GPU for the values of the ranks of a set, and the plan that brings them there.
-struct Exchange {
-  size_t stride;  ///< bytes from one rank's values to the next one's
-  peerway::Region parts;
-  peerway::Plan plan;
-
-  [[nodiscard]] std::byte* part(int place) const {
-    return static_cast<std::byte*>(parts.address()) + static_cast<size_t>(place) * stride;
-  }
-  void run() { peerway::check(plan.run(peerway_stream(PWX_QUEUE_SYNC))); }
-};
-
-using ExchangeKey = std::tuple<const Set*, size_t, int>;  // the ranks, bytes, root
-std::map<ExchangeKey, Exchange>& exchanges() {
-  static auto& all = *new std::map<ExchangeKey, Exchange>;  // outlives atexit
-  return all;
-}
-
-Exchange make_exchange(const Set& set, size_t bytes, int root) {
-  constexpr size_t kAligned = 16;
-  const size_t stride = (bytes + kAligned - 1) / kAligned * kAligned;
-  const pw_device device = peerway::cuda(the_gpu().ordinal);
-  const auto places = static_cast<size_t>(root == kNoRoot ? set.size() : 1);
-  peerway::Region parts = program().context.allocate(device, places * stride);
-  peerway::PlanBuilder builder = program().context.plan(device);
-  for (int place = 0; place < set.size(); ++place) {
-    if (place == set.index) continue;
-    const int other = set.ranks[static_cast<size_t>(place)];
-    const auto span = [&](int of) {
-      return parts.span(root == kNoRoot ? static_cast<size_t>(of) * stride : 0, bytes);
-    };
-    if (root == kNoRoot || root == set.index) builder.send(other, 0, span(set.index));
-    if (root == kNoRoot || root == place) builder.receive(other, 0, span(place));
-  }
-  peerway::Plan plan = builder.prepare_among(set.ranks);
-  return {stride, std::move(parts), std::move(plan)};
-}
-
-/// Every rank of the set asks for the same ones in the same order.
-Exchange& exchange_of(const Set& set, size_t bytes, int root) {
-  const ExchangeKey key{&set, bytes, root};
-  const auto found = exchanges().find(key);
-  return found != exchanges().end() ? found->second
-                                    : exchanges().emplace(key, make_exchange(set, bytes, root)).first->second;
-}
 
 void copy_values(void* to, const void* from, size_t bytes) {
   const Gpu& gpu = the_gpu();
@@ -74,17 +27,23 @@ void copy_values(void* to, const void* from, size_t bytes) {
             "a copy of the values");
 }
 
-/// The kernel that joins the values of all ranks, in their order, so that all ranks get the same bits.
-pwx_kernel& joining(pwx_op op, pwx_type type) {
+/// The kernel that joins the values of all ranks, in their order, so that all ranks get the same bits: those
+/// of an exchange, or, with `exchanges`, as it exchanges them.
+pwx_kernel& joining(pwx_op op, pwx_type type, bool exchanges) {
   struct Joining {
     std::string source;
     pwx_kernel kernel;
   };
-  static auto& all = *new std::map<std::pair<std::string, std::string>, Joining>;  // outlives atexit
+  static auto& all = *new std::map<std::tuple<std::string, std::string, bool>, Joining>;  // outlives atexit
   const std::string operation = kernel_name_of(op), value = kernel_name_of(type);
-  auto [found, is_new] = all.try_emplace({operation, value});
+  auto [found, is_new] = all.try_emplace({operation, value, exchanges});
   Joining& one = found->second;
-  if (is_new) {
+  if (!is_new) return one.kernel;
+  if (exchanges)
+    one.source = std::string(exchange_text()) + "extern \"C\" __global__ void pwx_join(" + value +
+                 "* values, long count, const pwx_peers peers) {\n  pwx_exchange(" + operation +
+                 "(), values, count, peers);\n}\n";
+  else
     one.source = "extern \"C\" __global__ void pwx_join(" + value + "* result, const " + value +
                  "* parts, long count, long stride, long ranks) {\n"
                  "  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < count;\n"
@@ -96,15 +55,30 @@ pwx_kernel& joining(pwx_op op, pwx_type type) {
                  operation +
                  "()(value, parts[rank * stride + i]);\n"
                  "    result[i] = value;\n  }\n}\n";
-    one.kernel = {"pwx_join", one.source.c_str(), nullptr};
-  }
+  static const unsigned sizes[] = {sizeof(void*), sizeof(long), sizeof(pwx_peers)};
+  one.kernel = {"pwx_join", one.source.c_str(), nullptr, exchanges ? sizes : nullptr};
   return one.kernel;
+}
+
+/// One launch, where the ranks' kernels reach each other's memory.
+void reduce_by_kernel(Exchange& exchange, pwx_op op, pwx_type type, void* device, size_t count,
+                      const pwx_where* where) {
+  peerway::check(exchange.plan.status());
+  constexpr size_t kWord = sizeof(uint64_t);
+  long length = static_cast<long>(count);
+  // By the bytes, not the values: blocks count their epochs.
+  const auto words = static_cast<long>((count * size_of(type) + kWord - 1) / kWord);
+  void* arguments[] = {static_cast<void*>(&device), &length, &*exchange.peers};
+  const pwx_shape shape{{words, 1, 1}, 0, kExchangeBlocks, 0};
+  pwx_launch(&joining(op, type, true), &shape, arguments, 3, 0, nullptr, PWX_QUEUE_SYNC, where);
 }
 
 void reduce_there(const Set& set, pwx_op op, pwx_type type, void* device, size_t count,
                   const pwx_where* where) {
+  constexpr size_t kSmallestPacket = 4;
   const size_t element = size_of(type);
-  Exchange& exchange = exchange_of(set, count * element, kNoRoot);
+  Exchange& exchange = exchange_of(set, count * element, kNoRoot, element % kSmallestPacket == 0);
+  if (exchange.peers) return reduce_by_kernel(exchange, op, type, device, count, where);
   copy_values(exchange.part(set.index), device, count * element);
   exchange.run();
   const void* parts = exchange.part(0);
@@ -112,7 +86,7 @@ void reduce_there(const Set& set, pwx_op op, pwx_type type, void* device, size_t
        ranks = set.size();
   void* arguments[] = {static_cast<void*>(&device), static_cast<void*>(&parts), &length, &stride, &ranks};
   const pwx_shape shape{{length, 1, 1}, 0, 0, 0};
-  pwx_launch(&joining(op, type), &shape, arguments, 5, 0, nullptr, PWX_QUEUE_SYNC, where);
+  pwx_launch(&joining(op, type, false), &shape, arguments, 5, 0, nullptr, PWX_QUEUE_SYNC, where);
 }
 
 /// For types that kernels do not have.
@@ -126,7 +100,7 @@ void reduce_on_host(const Set& set, Combine combine, size_t element, void* devic
 }
 
 void broadcast_there(const Set& set, int root, void* device, size_t bytes) {
-  Exchange& exchange = exchange_of(set, bytes, root);
+  Exchange& exchange = exchange_of(set, bytes, root, false);
   if (set.index == root) copy_values(exchange.part(0), device, bytes);
   exchange.run();
   if (set.index != root) copy_values(device, exchange.part(0), bytes);
@@ -144,8 +118,6 @@ void update_section(const pwx_section& section, bool to_host, const pwx_where* w
 }
 
 }  // namespace
-
-void free_exchanges() { exchanges().clear(); }
 
 }  // namespace pwx
 

@@ -10,6 +10,7 @@
 #include "xacc/failure.h"
 #include "xacc/gpu.h"
 #include "xacc/present.h"
+#include "xacc/sequences.h"
 
 namespace {
 
@@ -143,6 +144,7 @@ void* acc_malloc(size_t bytes) {
 void acc_free(void* address) {
   on_gpu_or(
       [&](const pwx::Gpu& gpu) {
+        pwx::launch_recorded();  // which may use it
         if (address != nullptr)
           gpu.check(gpu.driver.cuMemFree(reinterpret_cast<pw::cuda::CUdeviceptr>(address)), "acc_free");
       },

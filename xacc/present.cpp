@@ -9,6 +9,7 @@
 #include "xacc/halos.h"
 #include "xacc/program.h"
 #include "xacc/reach.h"
+#include "xacc/sequences.h"
 
 uint64_t pwx_generation = 1;
 
@@ -159,6 +160,7 @@ void present_outside(const pwx_array& a, void* device) {
 }
 
 void remove_present(Present& one) {
+  launch_recorded();  // which may use it
   const Gpu& gpu = the_gpu();
   withdraw(one.published);
   if (one.region) {

@@ -5,6 +5,7 @@
 
 #include "xacc/failure.h"
 #include "xacc/gpu.h"
+#include "xacc/sequences.h"
 
 namespace pwx {
 namespace {
@@ -30,12 +31,24 @@ std::map<long, Queue>& queues() {
   return all;
 }
 
+/// Halos go first: the blocks that send them are few, and others wait for what they send.
+int priority_of(long number) {
+  const Gpu& gpu = the_gpu();
+  int least = 0, greatest = 0;
+  if (number == kHaloQueue)
+    gpu.check(gpu.driver.cuCtxGetStreamPriorityRange(&least, &greatest), "the priorities of queues");
+  return greatest;
+}
+
 Queue& opened(long number) {
-  if (number < PWX_QUEUE_SYNC) refuse("async(", number, "); a queue is a number from 0 on");
+  if (number < PWX_QUEUE_SYNC && number != kHaloQueue)
+    refuse("async(", number, "); a queue is a number from 0 on");
   Queue& queue = queues()[number];
   if (queue.stream == nullptr) {
     const Gpu& gpu = the_gpu();
-    gpu.check(gpu.driver.cuStreamCreateWithPriority(&queue.stream, CU_STREAM_NON_BLOCKING, 0), "a queue");
+    gpu.check(
+        gpu.driver.cuStreamCreateWithPriority(&queue.stream, CU_STREAM_NON_BLOCKING, priority_of(number)),
+        "a queue");
     gpu.check(gpu.driver.cuEventCreate(&queue.reached, CU_EVENT_DISABLE_TIMING), "an event of a queue");
   }
   return queue;
@@ -58,6 +71,7 @@ void finish(Queue& queue) {
 }  // namespace
 
 CUstream stream_of(long number) {
+  launch_recorded();
   static Queue* const unnumbered = &opened(PWX_QUEUE_SYNC);
   if (number == PWX_QUEUE_SYNC) {
     ++unqueued;
@@ -74,10 +88,12 @@ CUstream stream_of(long number) {
 pw_stream peerway_stream(long queue) { return peerway::cuda_stream(stream_of(queue), the_gpu().ordinal); }
 
 void wait_for(long number) {
+  launch_recorded();
   if (const auto found = queues().find(number); found != queues().end()) finish(found->second);
 }
 
 void wait_for_all() {
+  launch_recorded();
   for (auto& [number, queue] : queues()) finish(queue);
 }
 
@@ -87,6 +103,7 @@ void wait_for_unqueued() {
 }
 
 bool idle(long number) {
+  launch_recorded();
   const auto found = queues().find(number);
   if (found == queues().end()) return true;
   const Gpu& gpu = the_gpu();
@@ -104,6 +121,7 @@ bool all_idle() {
 }
 
 void order(long number, long after) {
+  launch_recorded();
   const auto other = queues().find(after);
   if (other == queues().end() || number == after) return;
   go_on_after(opened(number), other->second);

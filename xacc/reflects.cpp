@@ -10,6 +10,7 @@
 #include "xacc/halos.h"
 #include "xacc/present.h"
 #include "xacc/program.h"
+#include "xacc/sequences.h"
 
 /// Of one place in the text: all that it was called with so far, the last first.
 struct pwx_halo_state {
@@ -96,31 +97,58 @@ ReflectAsk asked_for(int count, pwx_array* const* arrays, const pwx_width* width
   return asked;
 }
 
-/// Starts what is to be done; null: all is up to date.
-Reflect* start(pwx_halo& halo, const ReflectAsk& asked) {
+/// What is to be done, which begins now; null: all is up to date.
+Reflect* begun(pwx_halo& halo, const ReflectAsk& asked) {
   if (asked.parts.empty()) return nullptr;
   Reflect& entry = entry_of(halo, asked);
   if (entry.under_way)
     refuse("reflect of ", entry.names, " while the one before is under way; use wait_async first");
   entry.writes.clear();
   for (const pwx_array_state* state : entry.states) entry.writes.push_back(writes_of(*state));
-  if (entry.plan)
-    peerway::check(entry.copies.empty() ? entry.plan->start()
-                                        : entry.plan->start(peerway_stream(PWX_QUEUE_SYNC)));
-  entry.under_way = true;
   return &entry;
 }
 
-void finish(Reflect& entry) {
-  if (entry.plan)
-    peerway::check(entry.copies.empty() ? entry.plan->finish()
-                                        : entry.plan->finish(peerway_stream(PWX_QUEUE_SYNC)));
+/// What was to be done is done, or will be before what follows on the GPU.
+void note_done(Reflect& entry) {
   entry.under_way = false;
   const bool acc = !entry.copies.empty();
   if (acc && entry.outside) wait_for_unqueued();
   for (size_t i = 0; i < entry.states.size(); ++i)
     entry.states[i]->reflected[acc ? 1 : 0] = {true, entry.widths[i], entry.orthogonal,
                                                acc ? entry.copies[i] : 0, entry.writes[i]};
+}
+
+/// Starts what finish() ends later. On the GPU it has a queue of its own, so that the kernels before finish()
+/// run beside it.
+Reflect* start(pwx_halo& halo, const ReflectAsk& asked) {
+  Reflect* const entry = begun(halo, asked);
+  if (entry == nullptr) return nullptr;
+  if (entry->plan)
+    peerway::check(entry->copies.empty() ? entry->plan->start()
+                                         : entry->plan->start(peerway_stream(kHaloQueue)));
+  entry->under_way = true;
+  return entry;
+}
+
+void finish(Reflect& entry) {
+  if (entry.plan && entry.copies.empty()) peerway::check(entry.plan->finish());
+  if (entry.plan && !entry.copies.empty()) {
+    order(PWX_QUEUE_SYNC, kHaloQueue);  // what follows may write what was sent
+    peerway::check(entry.plan->finish(peerway_stream(PWX_QUEUE_SYNC)));
+  }
+  note_done(entry);
+}
+
+/// Both. On the GPU that is one launch.
+void reflect(pwx_halo& halo, const ReflectAsk& asked) {
+  if (!asked.acc()) {
+    if (Reflect* const entry = start(halo, asked); entry != nullptr) finish(*entry);
+    return;
+  }
+  Reflect* const entry = begun(halo, asked);
+  if (entry == nullptr) return;
+  if (entry->plan) run_in_order(*entry->plan);
+  note_done(*entry);
 }
 
 /// What reflect_init asked for of each array.
@@ -150,19 +178,18 @@ void reflect_do(int count, pwx_array* const* arrays) {
     ReflectAsk& all = asks.try_emplace(init.flags, ReflectAsk{{}, init.flags}).first->second;
     if (!one.parts.empty()) all.parts.push_back(one.parts.front());
   }
-  std::vector<Reflect*> entries;
-  for (auto& [flags, asked] : asks)
-    if (Reflect* entry = start(persistent, asked); entry != nullptr) entries.push_back(entry);
-  for (Reflect* entry : entries) finish(*entry);
+  for (const auto& [flags, asked] : asks) reflect(persistent, asked);
 }
 
 /// Plans over memory that ends: those whose list has the id.
 void end_plans(std::vector<uint64_t> Reflect::* ids, uint64_t id) {
+  launch_recorded();
   for (const auto& halo : halos())
     for (const auto& entry : halo->entries) {
       if (std::ranges::find((*entry).*ids, id) == ((*entry).*ids).end()) continue;
       if (entry->under_way) refuse("an array is freed while a reflect of ", entry->names, " is under way");
       entry->stale = true;
+      if (entry->plan) forget_graphs();
       entry->plan.reset();
     }
 }
@@ -177,6 +204,7 @@ void forget_halos_of(uint64_t array_id) {
 void forget_halos_of_present(uint64_t id) { end_plans(&Reflect::copies, id); }
 
 void free_halos() {
+  forget_graphs();
   asynchronous().clear();
   inits().clear();
   for (const auto& halo : halos()) halo->entries.clear();
@@ -205,17 +233,17 @@ void pwx_reflect_wait(int count, pwx_array* const* arrays, const pwx_where* wher
 
 void pwx_reflect(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths, int flags,
                  const pwx_where* where) {
-  pwx::guarded(where, [&] {
-    if (auto* entry = pwx::start(*halo, pwx::asked_for(count, arrays, widths, nullptr, flags)))
-      pwx::finish(*entry);
-  });
+  pwx::guarded(where, [&] { pwx::reflect(*halo, pwx::asked_for(count, arrays, widths, nullptr, flags)); });
 }
 
 void pwx_reflect_each(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* const* widths,
                       int flags, const pwx_where* where) {
   pwx::guarded(where, [&] {
-    auto* const entry = pwx::start(*halo, pwx::asked_for(count, arrays, nullptr, widths, flags));
-    if (entry != nullptr && (flags & PWX_REFLECT_NOWAIT) == 0) pwx::finish(*entry);
+    const auto asked = pwx::asked_for(count, arrays, nullptr, widths, flags);
+    if ((flags & PWX_REFLECT_NOWAIT) != 0)
+      pwx::start(*halo, asked);
+    else
+      pwx::reflect(*halo, asked);
   });
 }
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import click
 
+import peerway.cc
 from peerway.bench.peers import gpus, places
 
 HERE = Path(__file__).resolve().parent
@@ -65,7 +66,16 @@ class Program:
     def file(self) -> Path:
         made_of = "".join((HERE / name).read_text() for name in (SOURCES[self.name], *HEADERS))
         made_of += " ".join([*self.defines, self.device])
+        if self.name.startswith("xacc"):  # the compiler, and the headers of what it generates
+            made_of += "".join(file.read_text() for file in _compiler())
         return FOLDER / f"{self.name}-{self.edge}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"
+
+
+@functools.cache
+def _compiler() -> list[Path]:
+    package = Path(peerway.cc.__file__).parent
+    headers = ROOT / "include" / "peerway" / "xacc"
+    return sorted([*package.glob("*.py"), *headers.glob("*.h")])
 
 
 def build(program: Program) -> Path:

@@ -32,7 +32,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def scenarios(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    parts = ("gpu", "gpu_data", "gpu_kernels", "reflect", "shapes")
+    parts = ("gpu", "gpu_data", "gpu_kernels", "gpu_launches", "reflect", "shapes")
     return compiled(tmp_path_factory.mktemp("xacc_gpu"), *parts)
 
 

@@ -34,6 +34,15 @@ def test_every_directive_gives_what_a_sequential_program_has(
     assert outcome(nodes, program, **settings) == (0, f"{nodes} nodes, 0 wrong\n", "")
 
 
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_values_that_stay_on_gpus_are_reduced_one_by_one_and_in_a_graph(
+    tmp_path: Path, settings: dict[str, str], nodes: int
+) -> None:
+    status, said, errors = outcome(nodes, compiled(tmp_path, SAMPLES / "reduction.c"), **settings)
+    assert (status, errors) == (0, "")
+    assert said.count('"right": true') == 2
+
+
 def test_a_loop_that_has_no_kernel_is_done_by_the_host(tmp_path: Path, settings: dict[str, str]) -> None:
     made = compiled(tmp_path, PROGRAMS / "xacc_host.c", errors="warning: no kernel for GPUs")
     for nodes in (1, 2):

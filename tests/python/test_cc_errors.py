@@ -631,6 +631,164 @@ prog.c:7:19: note: 'b' is aligned here
       |                   ^
 """,
     ),
+    "an index that is no integer": (
+        in_main("#pragma xmp loop (i) on t[i][*]", "  for (double i = 0; i < N; i++) c[0] = i;"),
+        """\
+prog.c:11:8: error: the index 'i' of a distributed loop is an integer, not double
+   11 |   for (double i = 0; i < N; i++) c[0] = i;
+      |        ^~~~~~~~~~~~
+""",
+    ),
+    "a step of 0": (
+        in_main("#pragma xmp loop (i) on t[i][*]", "  for (int i = 0; i < N; i += 0) c[i] = 0;"),
+        """\
+prog.c:11:26: error: expected a step that is not 0, found 'i += 0'
+   11 |   for (int i = 0; i < N; i += 0) c[i] = 0;
+      |                          ^~~~~~
+""",
+    ),
+    "threads of a block that are none": (
+        in_main("#pragma acc parallel loop vector_length(-4)", "  for (int i = 0; i < N; i++) c[i] = 0;"),
+        """\
+prog.c:10:41: error: vector_length must be at least 1, not -4
+   10 | #pragma acc parallel loop vector_length(-4)
+      |                                         ^~
+""",
+    ),
+    "gangs that are none": (
+        in_main("#pragma acc parallel loop num_gangs(0)", "  for (int i = 0; i < N; i++) c[i] = 0;"),
+        """\
+prog.c:10:37: error: num_gangs must be at least 1, not 0
+   10 | #pragma acc parallel loop num_gangs(0)
+      |                                     ^
+""",
+    ),
+    "a queue that is none": (
+        in_main("#pragma acc parallel loop async(-5)", "  for (int i = 0; i < N; i++) c[i] = 0;"),
+        """\
+prog.c:10:33: error: a queue is a number from 0 on, not -5
+   10 | #pragma acc parallel loop async(-5)
+      |                                 ^~
+""",
+    ),
+    "a queue that nothing can wait for": (
+        in_main("#pragma acc wait(1, -7)"),
+        """\
+prog.c:10:21: error: a queue is a number from 0 on, not -7
+   10 | #pragma acc wait(1, -7)
+      |                     ^~
+""",
+    ),
+    "a distributed array that each thread is to have": (
+        in_main("#pragma acc parallel loop private(a)", "  for (int i = 0; i < N; i++) c[i] = 0;"),
+        """\
+prog.c:10:35: error: 'a' is a distributed array, which cannot be private
+   10 | #pragma acc parallel loop private(a)
+      |                                   ^
+""",
+    ),
+    "a section past the end of an array": (
+        in_main("#pragma acc enter data copyin(c[8:9])"),
+        """\
+prog.c:10:35: error: 9 elements from 8 on, but 'c' has 0 to 15 here
+   10 | #pragma acc enter data copyin(c[8:9])
+      |                                   ^
+""",
+    ),
+    "a section before the beginning of an array": (
+        in_main("#pragma acc update host(c[-3:4])"),
+        """\
+prog.c:10:27: error: 4 elements from -3 on, but 'c' has 0 to 15 here
+   10 | #pragma acc update host(c[-3:4])
+      |                           ^~
+""",
+    ),
+    "an update of nothing": (
+        in_main("#pragma acc update"),
+        """\
+prog.c:10:13: error: acc update without a clause of host, self, device does nothing
+   10 | #pragma acc update
+      |             ^~~~~~
+""",
+    ),
+    "a host_data of nothing": (
+        in_main("#pragma acc host_data", "  { }"),
+        """\
+prog.c:10:13: error: acc host_data without a clause of use_device does nothing
+   10 | #pragma acc host_data
+      |             ^~~~~~~~~
+""",
+    ),
+    "a wait outside of functions": (
+        MAPPED + "#pragma acc wait\n",
+        """\
+prog.c:9:13: error: this directive must be in a function
+    9 | #pragma acc wait
+      |             ^~~~
+""",
+    ),
+    "two constructs for one loop": (
+        in_main(
+            "#pragma acc parallel loop", "#pragma acc kernels loop", "  for (int i = 0; i < N; i++) c[i] = 0;"
+        ),
+        """\
+prog.c:11:13: error: a second directive of this kind for the same statement
+   11 | #pragma acc kernels loop
+      |             ^~~~~~~
+prog.c:10:13: note: the first is here
+   10 | #pragma acc parallel loop
+      |             ^~~~~~~~
+""",
+    ),
+    "a reflect where a GPU computes": (
+        in_main(
+            "#pragma acc parallel loop", "  for (int i = 0; i < N; i++) {", "#pragma xmp reflect (a)", "  }"
+        ),
+        """\
+prog.c:12:13: error: this directive is in a statement that a GPU executes
+   12 | #pragma xmp reflect (a)
+      |             ^~~~~~~
+prog.c:11:3: note: the statement begins here
+   11 |   for (int i = 0; i < N; i++) {
+      |   ^
+""",
+    ),
+    "a task where a GPU computes": (
+        in_main(
+            "#pragma acc parallel loop",
+            "  for (int i = 0; i < N; i++) {",
+            "#pragma xmp task on p[0]",
+            "    c[i] = 0;",
+            "  }",
+        ),
+        """\
+prog.c:12:13: error: this directive is in a statement that a GPU executes
+   12 | #pragma xmp task on p[0]
+      |             ^~~~
+prog.c:11:3: note: the statement begins here
+   11 |   for (int i = 0; i < N; i++) {
+      |   ^
+""",
+    ),
+    "an array assignment of other lengths": (
+        in_main("#pragma xmp array on t[0:4][*]", "  a[0:4][0] = b[0:3][0];"),
+        """\
+prog.c:11:15: error: 3 elements are assigned to 4; they must be as many
+   11 |   a[0:4][0] = b[0:3][0];
+      |               ^~~~~~~~~
+""",
+    ),
+    "a pointer of the file to a distributed array": (
+        MAPPED + "static double *first = &a[0][0];\n",
+        """\
+prog.c:9:25: error: distributed array 'a' is used outside of functions, but has no address before main
+    9 | static double *first = &a[0][0];
+      |                         ^
+prog.c:6:19: note: it is aligned here
+    6 | #pragma xmp align a[i][j] with t[i][j]
+      |                   ^
+""",
+    ),
 }
 
 

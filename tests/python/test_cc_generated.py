@@ -316,6 +316,58 @@ def test_explain_goes_on_where_no_ranks_can_be_asked(tmp_path: Path, monkeypatch
     assert text.endswith("note: which paths are taken is not known here: no ranks can be started here\n")
 
 
+PARTS = """\
+#pragma xmp nodes p[*]
+#pragma xmp template t[16]
+#pragma xmp distribute t[block] onto p
+static double a[16], b[16];
+#pragma xmp align a[i] with t[i]
+#pragma xmp align b[i] with t[i]
+#pragma xmp shadow a[1]
+static double one(void) { return 1; }
+static void fill(double to) {
+#pragma xmp loop on t[i]
+#pragma acc parallel loop
+  for (int i = 0; i < 16; i++) b[i] = to;
+}
+int main(void) {
+  double sum = 0;
+"""
+LOOP_ON_GPU = [
+    "#pragma xmp loop on t[i]",
+    "#pragma acc parallel loop",
+    "for (int i = 0; i < 16; i++) a[i] = i;",
+]
+SUM = ["#pragma acc parallel loop reduction(+: sum)", "for (int i = 0; i < 16; i++) sum += i;"]
+QUEUED = [LOOP_ON_GPU[0], LOOP_ON_GPU[1] + " async(1)", LOOP_ON_GPU[2]]
+
+
+@pytest.mark.parametrize(
+    ("lines", "sequences"),
+    [
+        ([*LOOP_ON_GPU, *LOOP_ON_GPU], [2]),
+        (["fill(1);", "#pragma xmp reflect (a) acc", *LOOP_ON_GPU], [3]),
+        (["fill(1 + 2 * sum);", "/* nothing */", "fill(sum);", "sum = 0;", "fill(2);"], [2]),
+        (["if (sum) {", "fill(1);", "fill(2);", "}", "fill(3);"], [2]),
+        ([*LOOP_ON_GPU, "sum += one();", *LOOP_ON_GPU], []),
+        (["fill(one());", "fill(1);"], []),
+        ([*SUM, *LOOP_ON_GPU], []),
+        ([*QUEUED, *LOOP_ON_GPU], []),
+        (["#pragma xmp reflect (a)", *LOOP_ON_GPU], []),
+        (["#pragma xmp reflect (a) acc nowait", *LOOP_ON_GPU, "#pragma xmp reflect_wait (a)"], []),
+        ([*LOOP_ON_GPU, "#pragma xmp barrier", *LOOP_ON_GPU], []),
+    ],
+)  # fmt: skip
+def test_what_follows_without_a_word_of_the_host_is_a_sequence(
+    tmp_path: Path, lines: list[str], sequences: list[int]
+) -> None:
+    source = PARTS + "\n".join(lines) + "\n  return sum > 0;\n}\n"
+    text = generated(tmp_path, source)
+    assert text.count("pwx_sequence_begin();") == text.count("pwx_sequence_end(&") == len(sequences)
+    said = generated(tmp_path, source, "--explain")
+    assert [int(line.split()[4]) for line in said.splitlines() if ": a sequence of " in line] == sequences
+
+
 def test_reflects_that_follow_one_another_are_one_plan(tmp_path: Path) -> None:
     source = in_main(
         "#pragma xmp reflect (a) width(1, 0)", "", "/* and */", "#pragma xmp reflect (d)",

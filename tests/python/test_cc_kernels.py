@@ -24,7 +24,7 @@ PROGRAMS = [
     ROOT / "apps" / "lqcd" / "xacc.c",
     ROOT / "apps" / "lqcd" / "xacc_nowait.c",
 ]
-_KERNEL = re.compile(r'static pwx_kernel \w+ = \{"(\w+)",\n(.*?), 0\};', re.DOTALL)
+_KERNEL = re.compile(r'static pwx_kernel \w+ = \{"(\w+)",\n(.*?), 0, 0\};', re.DOTALL)
 
 ROWS = """\
 void rows(int n, const int *begin, const double *a, double *q) {
@@ -89,6 +89,26 @@ def test_accesses_are_joined_where_neighbours_are_read(
     assert result == 0, log
     assert b".v2." not in plain
     assert b"ld.global.nc.f64" in plain
+
+
+@pytest.mark.parametrize("kind", ["double", "int", "pwx_complex<double>"])
+def test_nvrtc_takes_a_reduction_between_gpus(
+    tmp_path: Path,
+    nvrtc: ctypes.CDLL,  # noqa: F811
+    kind: str,
+) -> None:
+    folder = ROOT / "xacc" / "kernels"
+    text = PRELUDE + "".join((folder / name).read_text() for name in ("exchange_arguments.h", "exchange.cuh"))
+    text += f'extern "C" __global__ void pwx_join({kind}* values, long count, const pwx_peers peers)'
+    source = tmp_path / "join.cu"
+    source.write_text(f"{text} {{ pwx_exchange(pwx_sum(), values, count, peers); }}")
+    flags = ["-std=c++20", "--restrict", f"-I{ROOT / 'include'}"]
+    for architecture in ("sm_80", "compute_90"):
+        result, log, made = compile_with(nvrtc, source, *flags, f"--gpu-architecture={architecture}")
+        assert result == 0, log
+    before, _, after = made.partition(b"griddepcontrol.wait")
+    assert b"ld.global" not in before  # nothing is read before the work before it has ended
+    assert b"st.volatile.global" in after
 
 
 def test_a_compiler_s_own_headers_stay_out_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

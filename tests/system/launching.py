@@ -78,7 +78,7 @@ def precompiled_for_kernels(headers: Path, folder: Path) -> str:
     header = headers / "device_on_cpu.h"
     compiled = folder / f"{header.name}.gch"
     subprocess.run(["c++", *options, "-x", "c++-header", str(header), "-o", str(compiled)], check=True)
-    return " ".join([*options, f"-I{folder}", f"-I{headers}"])
+    return " ".join([*options, f"-I{folder}", f"-I{headers}", f"-I{ROOT / 'include'}"])
 
 
 def compile_nic(source: Path, folder: Path) -> Path:

@@ -67,6 +67,16 @@ def test_devices_are_counted_from_1_where_acc_first_device_says_so(
     assert "acc_set_device_num(0, ...); devices are counted from 1" in wrong.stderr
 
 
+def test_values_that_stay_on_gpus_are_reduced_one_by_one_and_in_a_graph(
+    tmp_path: Path, fake_gpu: dict[str, str]
+) -> None:
+    made = compiled(tmp_path, SAMPLES / "reduction.c")
+    for settings in (fake_gpu, {"PEERWAY_ACC": "host"}):
+        done = run(PEERWAY, "run", "-n", 2, made, folder=tmp_path, **settings)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.count('"right": true') == 2
+
+
 def test_a_loop_that_has_no_kernel_is_done_by_the_host(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
     made = run(PEERWAY, "cc", PROGRAMS / "xacc_host.c", "-o", "made", folder=tmp_path)
     assert made.returncode == 0

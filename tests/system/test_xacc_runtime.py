@@ -82,6 +82,10 @@ WRONG = {
         3,
         "nodes p needs 7 processes, but there are 2; start more, or make it smaller",
     ),
+    "none": (
+        3,
+        "nodes p has a size of 0; it must be at least 1",
+    ),
     "unfixed": (
         6,
         "array a is aligned with template open, which is not fixed yet; do that before the array is"

@@ -129,6 +129,7 @@ typedef struct pwx_kernel {
   const char* name;
   const char* source;
   struct pwx_kernel_state* state;
+  const unsigned* sizes; /* of the arguments, without reductions; NULL: launched at once, never in a graph */
 } pwx_kernel;
 
 /* Kernels are right for any grid and any block: each dimension strides over its iterations. `iterations`: of
@@ -165,6 +166,15 @@ typedef struct pwx_reduction {
 PWX_API void pwx_launch(pwx_kernel* kernel, const pwx_shape* shape, void** arguments, int argument_count,
                         int reduction_count, const pwx_reduction* reductions, long queue,
                         const pwx_where* where);
+
+/* Around constructs with nothing between them: kernels and reflects are launched at the end, by one launch of
+ * a graph where the same were launched here before with the same arguments. Of nested ones the outermost
+ * counts. One static object for each. */
+typedef struct pwx_sequence {
+  struct pwx_sequence_state* state;
+} pwx_sequence;
+PWX_API void pwx_sequence_begin(void);
+PWX_API void pwx_sequence_end(pwx_sequence* sequence, const pwx_where* where);
 
 /* Values of all nodes, of what is present at `device`: as pwx_reduce and pwx_bcast. */
 PWX_API void pwx_reduce_device(const pwx_ref* on, pwx_op op, pwx_type type, void* device, size_t count,

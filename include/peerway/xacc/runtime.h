@@ -77,7 +77,10 @@ typedef struct pwx_ref {
   pwx_sub sub[PWX_MAX_DIMS];
 } pwx_ref;
 
-/* `sizes`: 0 is `*`, at most one. `of`: the nodes that these are a new arrangement of (`= q(:,*)`);
+/* A size that is left open: `*`. No size that a program computes has this value. */
+#define PWX_OPEN (-2147483647 - 1)
+
+/* `sizes`: at most one is PWX_OPEN. `of`: the nodes that these are a new arrangement of (`= q(:,*)`);
  * NULL: `executing` 1 the executing set (`= *`), 0 all processes. Fewer nodes than processes are possible. */
 PWX_API void pwx_nodes_init(pwx_nodes* nodes, const char* name, int ndims, const int* sizes,
                             const pwx_ref* of, int executing, const pwx_where* where);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peerway.cc import acc
+from peerway.cc import acc, phrases
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
 from peerway.cc.nest import indices_in
@@ -10,6 +10,15 @@ from peerway.cc.source import Range, used_in
 from peerway.cc.unit import Stack, Unit
 
 COMPUTE = ("parallel", "kernels", "serial")
+_AT_LEAST_1 = ("num_gangs", "num_workers", "vector_length")
+_LEAST_QUEUE = -2  # acc_async_sync; acc_async_noval is -1
+_NEEDED = {
+    "update": ("host", "self", "device"),
+    "host_data": ("use_device",),
+    "data": (*acc.CONSTRUCTS["data"][3:],),
+    "enter data": (*acc.CONSTRUCTS["enter data"][3:],),
+    "exit data": (*acc.CONSTRUCTS["exit data"][4:],),
+}
 
 HONOURED = frozenset((
     "async", "wait", "num_gangs", "vector_length", "if", "self", "reduction", "default", "private",
@@ -34,6 +43,7 @@ def check(unit: Unit, made: d.Acc) -> None:
     """Every variable that a clause names must be declared, one of deviceptr a pointer; and what there is not
     is refused, unless the directive is another compiler's.
     """
+    check_needed(made)
     for clause in made.clauses:
         for name in clause.variables:
             variable = unit.syntax.variable(name.text, made.file, made.start)
@@ -45,11 +55,49 @@ def check(unit: Unit, made: d.Acc) -> None:
                 )
             if clause.name == "deviceptr" and not variable.pointer:
                 raise Refused(name.place, f"'{name.text}' is no pointer, which deviceptr needs")
+            if clause.name in ("private", "firstprivate") and unit.scopes.of_variable(variable):
+                raise Refused(name.place, f"'{name.text}' is a distributed array, which cannot be private")
+        _check_values(unit, made, clause)
         if clause.name in REFUSED and not unit.acc_left:
             raise Refused(clause.place, f"{clause.name} not supported yet; {REFUSED[clause.name]}")
         if clause.modifier == "zero" and not unit.acc_left:
             why = "on CPUs, whose memory is the device's, it would clear the program's own variable"
             raise Refused(clause.place, f"the modifier zero not supported yet: {why}; set zeros in a loop")
+
+
+def _check_values(unit: Unit, made: d.Acc, clause: phrases.Clause) -> None:
+    """Numbers that are known, and are none that the clause can have."""
+    number = clause.expression
+    if clause.name in _AT_LEAST_1 and number and number.value is not None and number.value < 1:
+        raise Refused(number.place, f"{clause.name} must be at least 1, not {number.value}")
+    for queue in clause.arguments if clause.name in ("async", "wait", "queues") else ():
+        if queue.value is not None and queue.value < _LEAST_QUEUE:
+            raise Refused(queue.place, f"a queue is a number from 0 on, not {queue.value}")
+    for section in clause.sections:
+        variable = unit.syntax.variable(section.name.text, made.file, made.start)
+        if variable is None or variable.pointee is not None:
+            continue
+        for part, size in zip(section.parts, variable.sizes, strict=False):
+            _check_part(section, part, size)
+
+
+def _check_part(section: phrases.Section, part: phrases.Part, size: int | None) -> None:
+    first = part.first.value if part.first else 0
+    length = 1 if part.index else part.length.value if part.length else 0
+    outside = part.length if part.length and first is not None and first >= 0 else part.first
+    if size is None or outside is None or first is None or length is None:
+        return
+    if first < 0 or length < 0 or first + length > size:
+        elements = f"{length} elements from {first} on" if not part.index else f"element {first}"
+        raise Refused(outside.place, f"{elements}, but '{section.name.text}' has 0 to {size - 1} here")
+
+
+def check_needed(made: d.Acc) -> None:
+    """A directive that is about what its clauses name has one."""
+    needed = _NEEDED.get(made.construct)
+    if needed and not made.all(*needed):
+        names = ", ".join(name for name in needed if not name.startswith("p"))
+        raise Refused(made.place, f"acc {made.construct} without a clause of {names} does nothing")
 
 
 def default(directives: list[d.Acc]) -> str:

@@ -21,7 +21,7 @@ def nodes(unit: Unit, made: d.Nodes) -> None:
         declared = NodeArray(name.text, name.place, function, scope, sizes=values)
         parent = reference(unit, of, made) if isinstance(of, phrases.Ref) else "0"
         unit.scopes.add(declared)
-        texts = [size.text if size else "0" for size in sizes]
+        texts = [size.text if size else "PWX_OPEN" for size in sizes]
         unit.declare(made, f"pwx_nodes {declared.descriptor};")
         unit.set_up(
             made,

@@ -234,12 +234,12 @@ def _elementwise(unit: Unit, spans: list[Span], counters: list[str], left: Secti
                 place,
                 f"'{left.name}' on the right with other subscripts than on the left is not supported yet",
             )
-        out += _element(unit, found, variable, counters)
+        out += _element(unit, found, variable, counters, left)
         end_before = found.range.end
     return out
 
 
-def _element(unit: Unit, found: Section, variable: Variable, counters: list[str]) -> str:
+def _element(unit: Unit, found: Section, variable: Variable, counters: list[str], left: Section) -> str:
     place = unit.text.place(found.range.start, found.range.end)
     if found.rank not in (0, len(counters)) or len(found.dimensions) != len(variable.sizes):
         raise Refused(place, f"{found.rank} sections are assigned to {len(counters)}")
@@ -248,9 +248,13 @@ def _element(unit: Unit, found: Section, variable: Variable, counters: list[str]
         unit.needed.append((array, found.range.start))
     parts = access(array) if array else found.name
     rest = iter(counters)
+    lengths = iter(one.length for one in left.dimensions if one.index is None)
     for dimension in found.dimensions:
         if dimension.index is not None:
             parts += f"[{dimension.index}]"
         else:
+            here, there = dimension.length, next(lengths)
+            if here and there and here.isdigit() and there.isdigit() and int(here) != int(there):
+                raise Refused(place, f"{here} elements are assigned to {there}; they must be as many")
             parts += f"[({dimension.first or '0'}) + {next(rest)} * ({dimension.step})]"
     return parts

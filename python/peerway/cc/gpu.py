@@ -105,6 +105,8 @@ def _launch(
     lines = [line for argument in built.arguments for line in argument.made]
     values = ", ".join(f"(void *){argument.value}" for argument in built.arguments) or "0"
     lines.append(f"void *{name}__a[] = {{{values}}};")
+    sizes = ", ".join(f"sizeof(*{argument.value})" for argument in built.arguments) or "0"
+    lines.append(f"static const unsigned {name}__s[] = {{{sizes}}}; {name}.sizes = {name}__s;")
     totals = _totals(unit, made, reductions, named, lines)
     extents = [f"{letter}__all" if group else "1" for letter, group in zip("xyz", built.groups, strict=True)]
     threads = _threads(directives) if loops else "1"
@@ -255,7 +257,7 @@ def _gangs(directives: list[d.Acc]) -> str:
 def _declare(unit: Unit, built: kernel.Kernel) -> None:
     text = "\n".join(f'  {quoted(line)[:-1]}\\n"' for line in built.text.splitlines())
     unit.kernel_names.append(built.name)
-    unit.top.append(f"static pwx_kernel {built.name} = {{{quoted(built.name)},\n{text}, 0}};")
+    unit.top.append(f"static pwx_kernel {built.name} = {{{quoted(built.name)},\n{text}, 0, 0}};")
 
 
 def _explain(unit: Unit, made: d.Acc, built: kernel.Kernel, names: list[str]) -> None:

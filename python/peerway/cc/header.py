@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peerway.cc.constant import value_of
 from peerway.cc.diagnostics import Refused
 from peerway.cc.source import Range
 from peerway.cc.tokens import Span, Text, scan
@@ -49,6 +50,8 @@ def header(text: Text, start: int, end: int) -> Header:
     index, declared, first = _initial(text, parts[0], spans[0])
     relation, last, mark = _condition(text, parts[1], index, spans[0])
     step, down = _step(text, parts[2], index, spans[0])
+    if value_of([span.text for span in scan(step)]) == 0:
+        raise _refused(text, parts[2], spans[0], "a step that is not 0")
     if (relation in ("<", "<=") and down) or (relation in (">", ">=") and not down):
         raise _refused(text, parts[2], spans[0], f"a step towards the end of 'for ({index} {relation} …)'")
     ranges = tuple(Range(part[0].start, part[-1].end) for part in parts)

@@ -6,7 +6,7 @@ from peerway.cc import clauses, data, gpu, left, nest, phrases
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
 from peerway.cc.nest import For
-from peerway.cc.source import Range, Variable, used_in
+from peerway.cc.source import Range, Statement, Variable, used_in
 from peerway.cc.unit import Stack, Unit
 
 STATEMENT = ("parallel", "kernels", "serial", "parallel loop", "kernels loop", "serial loop", "loop", "data",
@@ -32,6 +32,12 @@ def compute(unit: Unit, stack: Stack, made: d.Acc) -> None:
         data.region(unit, stack, made)
         return
     outer = [other for inside, other in unit.acc_regions if _within(region, inside)]
+    for inside, other in unit.acc_regions:
+        both = [one.construct.split()[0] in clauses.COMPUTE for one in (other, made)]
+        loops = [one.construct.endswith("loop") for one in (other, made)]
+        if inside == region and (all(both) or all(loops)):
+            note = (other.place, "the first is here")
+            raise Refused(made.place, "a second directive of this kind for the same statement", note)
     unit.acc_regions.append((region, made))
     if made.construct != "loop":
         unit.kernels.append(lambda: clauses.check_default(unit, stack, made))
@@ -47,13 +53,23 @@ def compute(unit: Unit, stack: Stack, made: d.Acc) -> None:
         gpu.later_region(unit, stack, made)
 
 
+def device_statements(unit: Unit) -> list[Statement]:
+    """The statements that a GPU executes, in whole."""
+    found = []
+    for made in unit.directives:
+        function = unit.function_of(made)
+        if isinstance(made, d.Acc) and function and made.file == unit.file:
+            statement = unit.syntax.statement_after(made.file, made.end, function)
+            if statement and made.construct.split()[0] in clauses.COMPUTE:
+                found.append(statement)
+    return found
+
+
 def _own_in_body(unit: Unit, made: d.Acc, loop: For) -> None:
     """The private variables of a loop in a thread's work: its body declares them, hiding those outside."""
     for name in made.named_variables("private"):
         variable = unit.syntax.variable(name.text, made.file, made.start)
         assert variable is not None, "checked"
-        if unit.scopes.of_variable(variable):
-            raise Refused(name.place, f"'{name.text}' is a distributed array, which cannot be private")
         unit.own_in_bodies.append((loop.body, variable))
         unit.edits.before(loop.body.start, f"{{ __typeof__({name.text}) {name.text}; ")
         unit.edits.behind(loop.body.end, " }")

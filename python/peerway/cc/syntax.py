@@ -101,6 +101,14 @@ class Syntax:
                 found.append(statement)
         return found
 
+    def blocks_in(self, file: str, inside: Range) -> list[Statement]:
+        """The blocks in braces in a range, outer ones first."""
+        return [
+            one
+            for one in self._statements.get(file, [])
+            if one.kind == "block" and inside.start <= one.start and one.end <= inside.end
+        ]
+
     def function_at(self, file: str, offset: int) -> Function | None:
         """The function whose body an offset is in."""
         for function in self.functions:

@@ -16,10 +16,12 @@ from peerway.cc import (
     descriptors,
     fixing,
     gmove,
+    initialisers,
     left,
     locks,
     openacc,
     reflects,
+    sequences,
     work,
     written,
 )
@@ -28,6 +30,7 @@ from peerway.cc.diagnostics import Diagnostics, Refused
 from peerway.cc.paths import Communication
 from peerway.cc.preprocess import Texts, active
 from peerway.cc.sections import hidden
+from peerway.cc.source import Statement
 from peerway.cc.syntax import Syntax
 from peerway.cc.tokens import quoted
 from peerway.cc.unit import Stack, Unit
@@ -54,6 +57,7 @@ _COMMUNICATION: dict[type, Callable[[Unit, Any], None]] = {
     d.Lock: locks.lock,
     d.Wait: communicate.wait,
 }
+_OF_HOST = ("data", "host_data", "enter data", "exit data", "update", "wait")
 _STACKED: dict[type, Callable[[Unit, Stack, Any], None]] = {
     d.Loop: work.loop,
     d.Task: work.task,
@@ -114,6 +118,7 @@ def translate(
     unit.runs = reflects.runs_of(unit)
     coarray.generate(unit, coarrays, transfers)
     _executable(unit)
+    initialisers.check(unit)
     arrays.generate(unit)
     descriptors.generate(unit, described)
     if not found:
@@ -126,8 +131,12 @@ def translate(
 
 def _executable(unit: Unit) -> None:
     stacks: dict[int, Stack] = {}
+    if not unit.acc_left:
+        sequences.mark(unit)
+    on_gpu = openacc.device_statements(unit)
     for directive in unit.directives:
         try:
+            _check_host(unit, on_gpu, directive)
             if _belongs(directive):
                 _add(unit, stacks, directive)
             elif isinstance(directive, d.Acc):
@@ -156,6 +165,18 @@ def _executable(unit: Unit) -> None:
             unit.found.add(refused)
     for stack in stacks.values():
         _emit(unit, stack)
+
+
+def _check_host(unit: Unit, on_gpu: list[Statement], made: d.Directive) -> None:
+    """What only the host can do stands in no statement that a GPU executes, and in a function."""
+    acc_of_host = isinstance(made, d.Acc) and made.construct in _OF_HOST
+    if acc_of_host and made.file == unit.file and unit.function_of(made) is None:
+        raise Refused(made.place, "this directive must be in a function")
+    host = acc_of_host or type(made) in _COMMUNICATION or isinstance(made, d.Task | d.Tasks)
+    around = [one for one in on_gpu if one.start <= made.start < one.end] if made.file == unit.file else []
+    if host and around:
+        note = (unit.text.place(around[0].start), "the statement begins here")
+        raise Refused(made.place, "this directive is in a statement that a GPU executes", note)
 
 
 def _belongs(directive: d.Directive) -> bool:

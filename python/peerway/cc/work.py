@@ -191,6 +191,12 @@ def _localise(
         )
     for one in loops:
         shared.check(unit, one)
+        variable = unit.syntax.variable(index, unit.file, one.body.start)
+        if variable and variable.spelling in ("float", "double", "long double"):
+            place = unit.text.place(one.header.parts[0].start, one.header.parts[0].end)
+            raise Refused(
+                place, f"the index '{index}' of a distributed loop is an integer, not {variable.spelling}"
+            )
     if isinstance(found, TemplateOf) and found.kind_of(dimension) == "cyclic":
         for one in loops:
             unit.localised[one.statement.start] = "cyclic"

@@ -17,6 +17,8 @@ using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
+using CUgraph = struct CUgraph_st*;
+using CUgraphExec = struct CUgraphExec_st*;
 using CUarray = struct CUarray_st*;
 using CUmemoryPool = struct CUmemPoolHandle_st*;
 using CUhostFn = void (*)(void*);
@@ -76,6 +78,7 @@ using CUhostFn = void (*)(void*);
   X(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 128)                \
   X(CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 133)                                 \
   X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6)             \
+  X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                                    \
   X(CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, 3)
 
 enum : int {
@@ -252,6 +255,12 @@ struct CUlaunchConfig {
   X(cuModuleLoadData, "cuModuleLoadData", CUmodule*, const void*)                                           \
   X(cuModuleUnload, "cuModuleUnload", CUmodule)                                                             \
   X(cuModuleGetFunction, "cuModuleGetFunction", CUfunction*, CUmodule, const char*)                         \
+  X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", CUstream, int)                                         \
+  X(cuStreamEndCapture, "cuStreamEndCapture", CUstream, CUgraph*)                                           \
+  X(cuGraphInstantiate, "cuGraphInstantiateWithFlags", CUgraphExec*, CUgraph, unsigned long long)           \
+  X(cuGraphLaunch, "cuGraphLaunch", CUgraphExec, CUstream)                                                  \
+  X(cuGraphExecDestroy, "cuGraphExecDestroy", CUgraphExec)                                                  \
+  X(cuGraphDestroy, "cuGraphDestroy", CUgraph)                                                              \
   X(cuLaunchKernelEx, "cuLaunchKernelEx", const CUlaunchConfig*, CUfunction, void**, void**)                \
   X(cuLaunchKernel, "cuLaunchKernel", CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,         \
     unsigned, unsigned, CUstream, void**, void**)

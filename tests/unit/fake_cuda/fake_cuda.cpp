@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "device/cuda/driver_abi.h"
 #include "device/cuda/kernels/copy_arguments.h"
@@ -24,6 +26,11 @@
 using namespace pw::cuda;
 
 #define API extern "C" __attribute__((visibility("default")))
+#define COUNT_CALL           \
+  {                          \
+    LOCKED;                  \
+    ++world.calls[__func__]; \
+  }
 #define LOCKED const std::lock_guard<std::recursive_mutex> locked(world_mutex)
 #define FAIL_IF_ASKED(function)                                                          \
   if (const auto asked = world.failures.find(function); asked != world.failures.end()) { \
@@ -36,8 +43,15 @@ struct pw::cuda::CUctx_st {
   int ordinal;
   std::set<int> peers;
 };
+struct pw::cuda::CUgraph_st {
+  std::vector<std::function<void()>> launches;
+};
+struct pw::cuda::CUgraphExec_st {
+  std::vector<std::function<void()>> launches;
+};
 struct pw::cuda::CUstream_st {
   int ordinal;
+  CUgraph captured = nullptr;  // what it is captured into
 };
 struct pw::cuda::CUmemPoolHandle_st {
   int ordinal;
@@ -83,6 +97,7 @@ struct World {
   std::map<std::string, int> failures;
   std::map<int, int> attributes;
   std::string log, taken;
+  std::map<std::string, int> calls;
   uint64_t next_id = 1;
   int version = 13000;
 };
@@ -222,6 +237,10 @@ API const char* fake_cuda_take_log() {
   LOCKED;
   world.taken = std::exchange(world.log, "");
   return world.taken.c_str();
+}
+API int fake_cuda_calls(const char* function) {
+  LOCKED;
+  return world.calls[function];
 }
 API void fake_cuda_reset() {
   LOCKED;
@@ -428,6 +447,7 @@ API CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
 API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
   LOCKED;
   FAIL_IF_ASKED("cuMemcpyAsync");
+  COUNT_CALL;
   world.log += "1d " + std::to_string(bytes) + "\n";
   memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
   return CUDA_SUCCESS;
@@ -674,7 +694,7 @@ API CUresult cuMemPoolImportPointer(CUdeviceptr* address, CUmemoryPool pool, CUm
 API CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int) {
   LOCKED;
   FAIL_IF_ASKED("cuStreamCreateWithPriority");
-  *stream = new pw::cuda::CUstream_st{current()};
+  *stream = new pw::cuda::CUstream_st{current(), nullptr};
   return CUDA_SUCCESS;
 }
 API CUresult cuStreamDestroy_v2(CUstream stream) {
@@ -705,7 +725,10 @@ API CUresult cuEventCreate(CUevent* event, unsigned) {
 }
 API CUresult cuEventDestroy_v2(CUevent) { return CUDA_SUCCESS; }
 API CUresult cuEventRecord(CUevent, CUstream) { return CUDA_SUCCESS; }
-API CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return CUDA_SUCCESS; }
+API CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
+  COUNT_CALL;
+  return CUDA_SUCCESS;
+}
 API CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value, unsigned) {
   LOCKED;
   FAIL_IF_ASKED("cuStreamWriteValue64");
@@ -719,6 +742,15 @@ namespace {
 
 const CUmodule kOwnKernels = reinterpret_cast<CUmodule>(1);
 using Launch = void(void** arguments, unsigned x, unsigned y, unsigned z, unsigned threads);
+using Keep = void**(void** arguments);
+std::map<CUfunction, Keep*> keeps;  // what copies the arguments of a kernel of the fake NVRTC
+
+/// The parameters of a launch, as long as a graph may need them; they are never freed.
+void** kept(CUfunction function, void** parameters) {
+  if (const auto found = keeps.find(function); found != keeps.end()) return found->second(parameters);
+  constexpr size_t kMost = std::max(sizeof(SomeSteps), sizeof(SomePieces));  // of those of a plan
+  return new void*[1]{memcpy(malloc(kMost), parameters[0], kMost)};
+}
 
 /// What the fake NVRTC made of other kernels: "fake module BYTES" and a library of so many bytes.
 void* loaded_library(const char* image) {
@@ -748,6 +780,7 @@ API CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const ch
   const std::string wanted = name;
   if (module != kOwnKernels) {
     *function = static_cast<CUfunction>(dlsym(module, ("fake_launch_" + wanted).c_str()));
+    keeps[*function] = reinterpret_cast<Keep*>(dlsym(module, ("fake_keep_" + wanted).c_str()));
     return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
   }
   const uintptr_t number =
@@ -757,6 +790,14 @@ API CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const ch
 }
 API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, unsigned z, unsigned threads,
                             unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
+  if (stream != nullptr && stream->captured != nullptr) {
+    stream->captured->launches.emplace_back(
+        [=, whole = kept(function, parameters), ordinal = stream->ordinal] {
+          pw::cuda::CUstream_st on{ordinal, nullptr};
+          cuLaunchKernel(function, blocks, y, z, threads, 1, 1, 0, &on, whole, nullptr);
+        });
+    return CUDA_SUCCESS;
+  }
   const auto word = reinterpret_cast<uintptr_t>(function);
   if (word > kClock) {  // of a module of the fake NVRTC: a few blocks do all
     const auto few = [](unsigned count) { return std::min(count, 3u); };
@@ -800,7 +841,37 @@ API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, un
 
 API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
                               void** extra) {
+  COUNT_CALL;
   return cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
                         config->blockDimY, config->blockDimZ, config->sharedMemBytes, config->hStream,
                         parameters, extra);
+}
+
+// A graph is the launches of one stream, in their order.
+API CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
+  if (stream->captured != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  stream->captured = new pw::cuda::CUgraph_st;
+  return CUDA_SUCCESS;
+}
+API CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  if (stream->captured == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *graph = std::exchange(stream->captured, nullptr);
+  return CUDA_SUCCESS;
+}
+API CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph, unsigned long long) {
+  *made = new pw::cuda::CUgraphExec_st{graph->launches};
+  return CUDA_SUCCESS;
+}
+API CUresult cuGraphLaunch(CUgraphExec graph, CUstream) {
+  COUNT_CALL;
+  for (const auto& launch : graph->launches) launch();
+  return CUDA_SUCCESS;
+}
+API CUresult cuGraphDestroy(CUgraph graph) {
+  delete graph;
+  return CUDA_SUCCESS;
+}
+API CUresult cuGraphExecDestroy(CUgraphExec graph) {
+  delete graph;
+  return CUDA_SUCCESS;
 }

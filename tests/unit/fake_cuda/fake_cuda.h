@@ -11,6 +11,9 @@ using SetAttribute = void(int attribute, int value);  // fake_cuda_set_attribute
 using SetVersion = void(int version);  // fake_cuda_set_version
 /// One line a copy, launch or write since the last call.
 using TakeLog = const char*();  // fake_cuda_take_log
+/// How often that function was called: cuLaunchKernelEx, cuGraphLaunch,
+/// cuMemcpyAsync, cuStreamWaitEvent.
+using Calls = int(const char* function);  // fake_cuda_calls
 /// Forgets all memory and settings.
 using Reset = void();  // fake_cuda_reset
 

@@ -67,6 +67,16 @@ struct FakeCall {
   }
 };
 
+/// Copies of a launch's arguments.
+template <class... Arguments>
+void** fake_keep(void (*)(Arguments...), void** arguments) {
+  return [&]<size_t... Number>(std::index_sequence<Number...>) {
+    return new void*[sizeof...(Number) + 1]{
+        const_cast<void*>(static_cast<const void*>(new std::remove_const_t<Arguments>(
+            *static_cast<std::remove_const_t<Arguments>*>(arguments[Number]))))...};
+  }(std::index_sequence_for<Arguments...>{});
+}
+
 template <class... Arguments>
 void fake_run(void (*kernel)(Arguments...), void** arguments, FakeGrid grid, unsigned threads) {
   FakeCall<Arguments...> call{kernel, arguments};

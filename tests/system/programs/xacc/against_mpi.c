@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   pwx_begin(&argc, &argv);
   const int me = xmp_all_node_num() - 1, n = xmp_all_num_nodes();
-  pwx_nodes_init(&p, "p", 1, (int[]){0}, NULL, 0, HERE);
+  pwx_nodes_init(&p, "p", 1, (int[]){PWX_OPEN}, NULL, 0, HERE);
   pwx_template_init(&t, "t", 1, (long[]){0}, (long[]){rows - 1}, HERE);
   pwx_distribute(&t, &p, (pwx_kind[]){PWX_BLOCK}, NULL, NULL, HERE);
   pwx_array_init(&a, "a", sizeof(double), 2, (long[]){rows, width}, &t, (int[]){0, -1}, (long[]){0, 0},

@@ -9,16 +9,16 @@ void test_nodes(void) {
   CHECK(q.size[0] * q.size[1] == size() && q.at[0] + q.size[0] * q.at[1] == rank(), "%d, %d", q.at[0],
         q.at[1]);
   const pwx_ref mine = {.nodes = &q, .sub = {{PWX_ALL, 0, 0, 0}, {PWX_MINE, 0, 0, 0}}};
-  pwx_nodes_init(&row, "row", 1, (int[]){0}, &mine, 0, HERE);
+  pwx_nodes_init(&row, "row", 1, (int[]){PWX_OPEN}, &mine, 0, HERE);
   CHECK(row.total == q.size[0] && row.at[0] == q.at[0] && row.ranks[0] == q.at[1] * q.size[0], "%d",
         row.total);
   const pwx_ref other = {.nodes = &q, .sub = {{PWX_RANGE, 1, 1, 1}, {PWX_ALL, 0, 0, 0}}};
-  pwx_nodes_init(&column, "column", 1, (int[]){0}, &other, 0, HERE);
+  pwx_nodes_init(&column, "column", 1, (int[]){PWX_OPEN}, &other, 0, HERE);
   CHECK(column.total == q.size[1] && column.member == (q.at[0] == 0), "%d", column.member);
   pwx_nodes_init(&first, "first", 1, (int[]){1}, NULL, 0, HERE);
   CHECK(first.total == 1 && first.member == (rank() == 0) && first.at[0] == (rank() == 0 ? 0 : -1), "%d",
         first.at[0]);
-  pwx_nodes_init(&again, "again", 1, (int[]){0}, NULL, 1, HERE);
+  pwx_nodes_init(&again, "again", 1, (int[]){PWX_OPEN}, NULL, 1, HERE);
   CHECK(again.total == size(), "%d", again.total);
 }
 

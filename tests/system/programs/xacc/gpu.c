@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
     test_gpu_functions();
     test_gpu_kernels();
     test_gpu_reductions();
+    test_gpu_launches();
   }
   test_gpu_values();
   pwx_reduce(NULL, PWX_SUM, PWX_INT, &failures, 1, HERE);

@@ -12,5 +12,6 @@ void test_gpu_kernels(void);
 void test_gpu_reductions(void);
 void test_gpu_values(void);
 void test_gpu_reflect(void);
+void test_gpu_launches(void);
 
 #endif

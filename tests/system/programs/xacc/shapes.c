@@ -3,13 +3,13 @@
 
 int failures, checks;
 
-void line_of_all(pwx_nodes* p) { pwx_nodes_init(p, "p", 1, (int[]){0}, NULL, 0, HERE); }
+void line_of_all(pwx_nodes* p) { pwx_nodes_init(p, "p", 1, (int[]){PWX_OPEN}, NULL, 0, HERE); }
 
 void grid_of_all(pwx_nodes* p) {
   int rows = 1;
   for (int n = 1; n * n <= size(); ++n)
     if (size() % n == 0) rows = n;
-  pwx_nodes_init(p, "q", 2, (int[]){0, rows}, NULL, 0, HERE);
+  pwx_nodes_init(p, "q", 2, (int[]){PWX_OPEN, rows}, NULL, 0, HERE);
 }
 
 void cut(pwx_template* t, const pwx_nodes* p, long first, long count, pwx_kind kind, long width,

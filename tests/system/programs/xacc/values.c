@@ -128,7 +128,7 @@ void test_tasks(void) {
   const int n = size(), some = (n + 1) / 2;
   const pwx_ref lower = {.nodes = &p, .sub = {{PWX_RANGE, 1, some, 1}}};
   const pwx_ref odd = {.nodes = &p, .sub = {{PWX_RANGE, 1, n, 2}}};
-  pwx_nodes_init(&half, "half", 1, (int[]){0}, &lower, 0, HERE);
+  pwx_nodes_init(&half, "half", 1, (int[]){PWX_OPEN}, &lower, 0, HERE);
   if (rank() < some) {
     cut(&th, &half, 0, 10, PWX_BLOCK, 0, NULL);
     line(&a, &th, 10, 0, 1, 1);
@@ -159,7 +159,7 @@ void test_tasks(void) {
   /* what only some nodes know of: rows of nodes inside a task */
   static pwx_nodes mine;
   const pwx_ref own = {.nodes = &half, .sub = {{PWX_MINE, 0, 0, 0}}};
-  pwx_nodes_init(&mine, "mine", 1, (int[]){0}, &own, 0, HERE);
+  pwx_nodes_init(&mine, "mine", 1, (int[]){PWX_OPEN}, &own, 0, HERE);
   const pwx_ref all_mine = {.nodes = &mine, .sub = {{PWX_ALL, 0, 0, 0}}};
   pwx_task alone = pwx_task_begin(&all_mine, 0, HERE);
   CHECK(alone.inside == (rank() < some) && mine.total == (rank() < some), "%d of %d", alone.inside,

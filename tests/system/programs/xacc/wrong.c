@@ -23,7 +23,8 @@ int main(int argc, char** argv) {
   pwx_begin(&argc, &argv);
 #define CASE(name) if (strcmp(what, name) == 0)
   CASE("nodes") pwx_nodes_init(&p, "p", 1, (int[]){7}, NULL, 0, AT(3));
-  pwx_nodes_init(&p, "p", 1, (int[]){0}, NULL, 0, AT(3));
+  CASE("none") pwx_nodes_init(&p, "p", 1, (int[]){0}, NULL, 0, AT(3));
+  pwx_nodes_init(&p, "p", 1, (int[]){PWX_OPEN}, NULL, 0, AT(3));
   pwx_template_init(&t, "t", 1, (long[]){0}, (long[]){9}, AT(4));
   pwx_distribute(&t, &p, (pwx_kind[]){PWX_BLOCK}, NULL, NULL, AT(5));
   CASE("unfixed") {

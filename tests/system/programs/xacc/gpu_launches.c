@@ -1,0 +1,159 @@
+/* How many launches and copies directives take, as the double of the driver counts them. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+
+#include "gpu.h"
+
+/* How often a function of the driver was called so far. A driver that is none of doubles does not count. */
+static int (*calls)(const char* function);
+static int counts(void) {
+  void* driver = dlopen(getenv("PEERWAY_CUDA_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+  if (driver != NULL) *(void**)&calls = dlsym(driver, "fake_cuda_calls");
+  return calls != NULL;
+}
+static int launches(void) { return calls("cuLaunchKernelEx"); }
+
+/* Ranks that map each other's memory exchange values within the kernel that joins them. */
+static void reduction(void) {
+  float value = (float)rank();
+  float* at = acc_copyin(&value, sizeof value);
+  for (int time = 0; time < 4; ++time) {
+    const int before = launches(), copies = calls("cuMemcpyAsync");
+    pwx_reduce_device(NULL, time % 2 ? PWX_MAX : PWX_SUM, PWX_FLOAT, at, 1, HERE);
+    if (time == 0) continue; /* it prepares */
+    CHECK(launches() - before == 1, "%d launches", launches() - before);
+    CHECK(calls("cuMemcpyAsync") == copies, "%d copies", calls("cuMemcpyAsync") - copies);
+  }
+  acc_copyout(&value, sizeof value);
+  const int sum = size() * (size() - 1) / 2;
+  CHECK(value == (float)(sum * size()), "%g, not %d", (double)value, sum * size()); /* sum, max, sum, max */
+}
+
+static void reflects(void) {
+  static pwx_nodes p;
+  static pwx_template t;
+  static pwx_array a;
+  static pwx_halo halo, split;
+  line_of_all(&p);
+  blocks(&t, &p, (long[]){40});
+  line(&a, &t, 40, 0, 1, 1);
+  pwx_array* const list[] = {&a};
+  const pwx_width width[] = {{1, 1, 1}};
+  const pwx_data data = {PWX_DATA_COPYIN, "a", &a, NULL, 0};
+  pwx_enter_data(1, &data, PWX_QUEUE_SYNC, HERE);
+  for (int time = 0; time < 3; ++time) {
+    pwx_written(&a);
+    int before = launches();
+    pwx_reflect(&halo, 1, list, width, PWX_REFLECT_ACC, HERE);
+    CHECK(launches() - before == 1, "%d launches of a reflect", launches() - before);
+    pwx_written(&a);
+    before = launches();
+    int waits = calls("cuStreamWaitEvent");
+    pwx_reflect_start(&split, 1, list, width, PWX_REFLECT_ACC, HERE);
+    CHECK(calls("cuStreamWaitEvent") - waits == 1, "the halo's queue does not wait for the kernels before");
+    waits = calls("cuStreamWaitEvent");
+    pwx_reflect_wait(1, list, HERE);
+    CHECK(launches() - before == 2, "%d launches of one that is split", launches() - before);
+    CHECK(calls("cuStreamWaitEvent") - waits == 1, "what follows does not wait for what was sent");
+  }
+  pwx_exit_data(1, &data, 0, PWX_QUEUE_SYNC, HERE);
+  pwx_array_free(&a);
+}
+
+/* Two kernels and a reflect: recorded, then captured, then one launch of a graph, as often as the arguments
+ * are those of a graph. */
+static pwx_array a;
+static void sequence(double* x, double by) {
+  static const unsigned sizes[] = {sizeof x, sizeof by, sizeof(short)};
+  static pwx_kernel times = {
+      .name = "times",
+      .source =
+          "extern \"C\" __global__ void times(double* x, const double by, const short n) {\n"
+          "  if (blockIdx.x == 0 && threadIdx.x == 0)\n"
+          "    for (int i = 0; i < n; ++i) x[i] = x[i] * by + 1;\n}\n",
+      .sizes = sizes};
+  static pwx_sequence around;
+  static pwx_halo halo;
+  pwx_array* const list[] = {&a};
+  const pwx_shape shape = {{1, 1, 1}, 1, 1, 0};
+  short n = 3;
+  void* arguments[] = {&x, &by, &n};
+  pwx_sequence_begin();
+  pwx_launch(&times, &shape, arguments, 3, 0, NULL, PWX_QUEUE_SYNC, HERE);
+  pwx_sequence_begin(); /* of a function that is called there */
+  pwx_written(&a);
+  pwx_reflect(&halo, 1, list, (pwx_width[]){{1, 1, 1}}, PWX_REFLECT_ACC, HERE);
+  pwx_sequence_end(NULL, HERE);
+  pwx_launch(&times, &shape, arguments, 3, 0, NULL, PWX_QUEUE_SYNC, HERE);
+  x = NULL, by = 0, n = 0; /* they were copied */
+  pwx_sequence_end(&around, HERE);
+}
+
+static void sequences(void) {
+  static pwx_nodes p;
+  static pwx_template t;
+  line_of_all(&p);
+  blocks(&t, &p, (long[]){40});
+  line(&a, &t, 40, 0, 1, 1);
+  const pwx_data data = {PWX_DATA_COPYIN, "a", &a, NULL, 0};
+  pwx_enter_data(1, &data, PWX_QUEUE_SYNC, HERE);
+  double x[3] = {0, 1, 2}, right[3] = {0, 1, 2};
+  double* at = acc_copyin(x, sizeof x);
+  const struct {
+    double by;
+    int launches, graphs;
+  } times[] = {{1, 3, 0}, {1, 3, 1}, {1, 0, 1}, {1, 0, 1}, {2, 3, 0}, {1, 0, 1}, {2, 3, 1}, {2, 0, 1}};
+  for (int time = 0; time < 8; ++time) {
+    const int launched = launches(), graphs = calls("cuGraphLaunch");
+    const double by = times[time].by;
+    sequence(at, by);
+    CHECK(launches() - launched == times[time].launches, "time %d: %d", time, launches() - launched);
+    CHECK(calls("cuGraphLaunch") - graphs == times[time].graphs, "time %d: no graph, or one", time);
+    acc_update_self(x, sizeof x);
+    for (int i = 0; i < 3; ++i) {
+      right[i] = (right[i] * by + 1) * by + 1;
+      CHECK(x[i] == right[i], "time %d: %g, not %g", time, x[i], right[i]);
+    }
+  }
+  acc_delete(x, sizeof x);
+  pwx_exit_data(1, &data, 0, PWX_QUEUE_SYNC, HERE); /* the plan ends, and the graphs with it */
+  pwx_enter_data(1, &data, PWX_QUEUE_SYNC, HERE);
+  at = acc_copyin(x, sizeof x);
+  const int graphs = calls("cuGraphLaunch");
+  sequence(at, 1);
+  CHECK(calls("cuGraphLaunch") == graphs, "a graph with a plan that has ended");
+  acc_delete(x, sizeof x);
+  pwx_exit_data(1, &data, 0, PWX_QUEUE_SYNC, HERE);
+  pwx_array_free(&a);
+}
+
+/* What waits in a sequence has what was recorded before it. */
+static void wait_within(void) {
+  static const unsigned sizes[] = {sizeof(int*), sizeof(int)};
+  static pwx_kernel set = {.name = "set",
+                           .source = "extern \"C\" __global__ void set(int* x, const int to) { *x = to; }\n",
+                           .sizes = sizes};
+  static pwx_sequence around;
+  int x = 0;
+  int* at = acc_copyin(&x, sizeof x);
+  const pwx_shape shape = {{1, 1, 1}, 1, 1, 0};
+  for (int time = 1; time < 4; ++time) {
+    pwx_sequence_begin();
+    pwx_launch(&set, &shape, (void*[]){&at, &time}, 2, 0, NULL, PWX_QUEUE_SYNC, HERE);
+    acc_update_self(&x, sizeof x);
+    CHECK(x == time, "%d, not %d", x, time);
+    pwx_launch(&set, &shape, (void*[]){&at, &(int){-time}}, 2, 0, NULL, PWX_QUEUE_SYNC, HERE);
+    pwx_sequence_end(&around, HERE);
+    acc_update_self(&x, sizeof x);
+    CHECK(x == -time, "%d, not %d", x, -time);
+  }
+  acc_delete(&x, sizeof x);
+}
+
+void test_gpu_launches(void) {
+  if (!counts() || getenv("PEERWAY_PATHS") != NULL) return; /* other paths take other steps */
+  reflects();
+  sequences();
+  wait_within();
+  if (size() > 1) reduction();
+}
