@@ -96,7 +96,7 @@ std::vector<Message> messages(Variant variant, int count, int place) {
 
 std::vector<Message> Broadcast::messages_of(int root) const {
   const int place = (grid_.column - root + grid_.columns) % grid_.columns;
-  Messages all = messages(variant_, grid_.columns, place);
+  Messages all = messages(sending_.variant, grid_.columns, place);
   const auto to_rank = [&](int& at) { at = grid_.rank(grid_.row, (root + at) % grid_.columns); };
   for (Message& message : all) {
     if (message.parent >= 0) to_rank(message.parent);
@@ -107,30 +107,46 @@ std::vector<Message> Broadcast::messages_of(int root) const {
 
 void Broadcast::expect(int64_t panel, int root, size_t bytes) {
   if (grid_.column == root) return;
-  if (passed_on_) settle();  // what lay in the slot may still be on its way
-  Expected expected{panel, bytes, messages_of(root), 0};
+  if (sent_) settle();  // what lay in the slot may still be on its way
+  Expected expected{panel, grid_.rank(grid_.row, root), bytes, messages_of(root), 0};
   for (const auto& [part, parent, children] : expected.messages)
-    comm_.expect(parent, Channel::panel, slot(panel) + part.begin(bytes),
+    comm_.expect(parent, channel(parent, expected.root), slot(panel) + part.begin(bytes),
                  part.end(bytes) - part.begin(bytes));
   expected_.push_back(std::move(expected));
 }
 
 void Broadcast::start(int64_t panel, size_t bytes) {
-  for (const Message& message : messages_of(grid_.column)) send(panel, bytes, message);
+  if (sending_.by_stream)
+    device_.follow(kPanels, device_.mark(kAhead));
+  else
+    device_.wait(kAhead);
+  const int root = grid_.rank(grid_.row, grid_.column);
+  for (const Message& message : messages_of(grid_.column)) send(panel, bytes, message, channel(root, root));
 }
 
-void Broadcast::send(int64_t panel, size_t bytes, const Message& message) {
+void Broadcast::send(int64_t panel, size_t bytes, const Message& message, Channel channel) {
   const size_t begin = message.part.begin(bytes), at = slot(panel) + begin;
-  for (const int child : message.children)
-    comm_.send(child, Channel::panel, at, at, message.part.end(bytes) - begin);
+  const size_t length = message.part.end(bytes) - begin;
+  for (const int child : message.children) {
+    sent_ = true;
+    if (channel == Channel::prepared)
+      comm_.send_behind(device_.handle(kPanels), child, at, length);
+    else
+      comm_.send(child, channel, at, at, length);
+  }
+}
+
+void Broadcast::settle() {
+  comm_.settle(Channel::panel);
+  if (sending_.by_stream) comm_.settle(Channel::prepared);
+  sent_ = false;
 }
 
 void Broadcast::pass_on(Expected& expected) {
   const Message& message = expected.messages[expected.here];
-  comm_.receive(message.parent, Channel::panel);
+  comm_.receive(message.parent, channel(message.parent, expected.root));
   ++expected.here;
-  passed_on_ = passed_on_ || !message.children.empty();
-  send(expected.panel, expected.bytes, message);
+  send(expected.panel, expected.bytes, message, Channel::panel);
 }
 
 void Broadcast::poll() {
@@ -142,7 +158,8 @@ void Broadcast::poll() {
     const auto& [part, parent, children] = next->messages[next->here];
     const bool last = next->here + 1 == next->messages.size();
     if (last && children.empty()) return;  // nobody waits for it
-    if (!comm_.arrived(parent, Channel::panel) || !std::all_of(children.begin(), children.end(), ready))
+    if (!comm_.arrived(parent, channel(parent, next->root)) ||
+        !std::all_of(children.begin(), children.end(), ready))
       return;
   }
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm.h"
+#include "device.h"
 #include "grid.h"
 
 namespace hpl {
@@ -46,52 +47,68 @@ struct Message {
 };
 std::vector<Message> messages(Variant variant, int count, int place);
 
+/// Whether the root sends panels whole; else parts of them.
+constexpr bool sends_whole(Variant variant) {
+  return variant != Variant::spread && variant != Variant::spread_modified;
+}
+
+/// How panels are sent: by which variant, and who starts the root's messages: a stream of the device, behind
+/// the panel, or the host when it has seen that the panel is done. What others pass on is started by the
+/// host.
+struct Sending {
+  Variant variant = Variant::ring;
+  bool by_stream = false;
+};
+
 /// The panels of a run. Each lies in the pool in one of kSlots places, by turns.
 class Broadcast {
  public:
   static constexpr int kSlots = 3;
 
-  Broadcast(Comm& comm, const Grid& grid, size_t first, size_t slot_bytes)
-      : comm_(comm), grid_(grid), first_(first), slot_bytes_(slot_bytes) {}
-  void choose(Variant variant) { variant_ = variant; }
-  [[nodiscard]] Variant variant() const { return variant_; }
+  /// Panels that a stream starts need comm.prepare() for these slots.
+  Broadcast(Comm& comm, Device& device, const Grid& grid, const Slots& slots, const Sending& sending)
+      : comm_(comm), device_(device), grid_(grid), slots_(slots), sending_(sending) {}
+  [[nodiscard]] static Slots slots(size_t first, size_t slot_bytes) { return {first, slot_bytes, kSlots}; }
   /// Offset in the pool.
   [[nodiscard]] size_t slot(int64_t panel) const {
-    return first_ + slot_bytes_ * static_cast<size_t>(panel % kSlots);
+    return slots_.first + slots_.bytes * static_cast<size_t>(panel % kSlots);
   }
 
   /// The slot of panel number `panel`, whose root is a column of the grid, is free for it.
   void expect(int64_t panel, int root, size_t bytes);
-  /// At the root: `bytes` bytes of the slot go out.
+  /// At the root: `bytes` bytes of the slot go out when the queue `ahead` has done all that it has.
   void start(int64_t panel, size_t bytes);
   /// Passes on what has come of a panel, if the next ones have room.
   void poll();
   /// Returns once the panel is here, and has been passed on.
   void receive(int64_t panel);
-  /// What start() and the passing on read may change.
-  void settle() {
-    comm_.settle(Channel::panel);
-    passed_on_ = false;
-  }
+  /// Returns once what start() and the passing on read may change.
+  void settle();
 
  private:
   struct Expected {
     int64_t panel;
+    int root;  // the rank
     size_t bytes;
     std::vector<Message> messages;
     size_t here;  // of the messages
   };
   /// Those of a panel, with ranks in the place of places.
   [[nodiscard]] std::vector<Message> messages_of(int root) const;
+  /// Of a message from this rank.
+  [[nodiscard]] Channel channel(int from, int root) const {
+    return sending_.by_stream && from == root ? Channel::prepared : Channel::panel;
+  }
   void pass_on(Expected& expected);
-  void send(int64_t panel, size_t bytes, const Message& message);
+  void send(int64_t panel, size_t bytes, const Message& message, Channel channel);
 
   Comm& comm_;
+  Device& device_;
   Grid grid_;
-  size_t first_, slot_bytes_;
-  Variant variant_ = Variant::ring;
+  Slots slots_;
+  Sending sending_;
   std::vector<Expected> expected_;  // the next one first
-  bool passed_on_ = false;          // since settle()
+  bool sent_ = false;               // since settle()
 };
 
 }  // namespace hpl

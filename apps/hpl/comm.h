@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,9 @@ enum class Channel {
   pivot,  // these three do not: their protocols reuse no room before the peer has answered
   swap,
   solve,
+  prepared,  // of panels, too: a queue of the device starts them. Rooms are as on `panel`
 };
-inline constexpr int kChannels = 4;
+inline constexpr int kHostChannels = 4;  // the others, which the host starts
 /// Whether its messages are made and read by the CPU. Those of the others lie in the device's memory.
 constexpr bool of_cpu(Channel channel) { return channel == Channel::pivot || channel == Channel::solve; }
 
@@ -25,6 +27,12 @@ constexpr bool of_cpu(Channel channel) { return channel == Channel::pivot || cha
 struct Pool {
   char* memory;
   size_t bytes;
+};
+
+/// Places of equal size in the device's pool, one behind the other.
+struct Slots {
+  size_t first, bytes;
+  int count;
 };
 
 class Comm {
@@ -54,6 +62,16 @@ class Comm {
   /// Whether the next message that was expected, and not received, is there.
   virtual bool arrived(int from, Channel channel) = 0;
   virtual void receive(int from, Channel channel) = 0;
+
+  /// Collective, after use(): makes ready what send_behind() starts among the ranks of `group`, which all of
+  /// them give alike. False where the network cannot do that.
+  virtual bool prepare(const std::vector<int>& /*group*/, const Slots&) { return false; }
+  /// A message on the channel `prepared`, from the beginning of a slot to the same slot there: it goes when
+  /// all that the queue has now is done, and the host does not wait for that. Null: the host's work, which is
+  /// done.
+  virtual void send_behind(void* /*queue*/, int /*to*/, size_t /*offset*/, size_t /*bytes*/) {
+    throw std::logic_error("hpl: nothing is prepared.");
+  }
 };
 
 /// "peerway", "mpi", or "self" for one rank that needs no network.

@@ -109,7 +109,7 @@ class MpiComm : public Comm {
   int rank_ = 0, size_ = 1;
   char *device_ = nullptr, *cpu_ = nullptr;
   std::map<std::pair<int, Channel>, std::deque<std::vector<MPI_Request>>> expected_;
-  std::vector<MPI_Request> sent_[kChannels];
+  std::vector<MPI_Request> sent_[kHostChannels];
 };
 
 }  // namespace

@@ -2,23 +2,19 @@
 // the receiver first raises a signal of the sender, which stands for the room that it has.
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <optional>
 #include <peerway/peerway.hpp>
 
 #include "comm.h"
+#include "counter_peerway.h"
+#include "prepared_peerway.h"
 
 namespace hpl {
 
 namespace {
 
 using peerway::check;
-
-/// A signal that peers raise, and how much of it has been used here; and theirs that this rank raises.
-struct Counter {
-  peerway::Signal mine;
-  std::optional<peerway::Remote> theirs;
-  uint64_t used = 0;
-};
 
 template <typename List>
 auto& at(List& list, int index) {
@@ -36,6 +32,7 @@ class Shared {
     all_.clear();
     mine_.reset();
   }
+  [[nodiscard]] pw_device device() const { return mine_->device(); }
   [[nodiscard]] auto here(size_t offset, size_t bytes) const { return mine_->span(offset, bytes); }
   [[nodiscard]] auto there(int rank, size_t offset, size_t bytes) const {
     return all_[static_cast<size_t>(rank)].span(offset, bytes);
@@ -52,11 +49,10 @@ class PeerwayComm : public Comm {
       : team_(peerway::Team::from_launcher()),
         context_(team_),
         timeout_(std::chrono::nanoseconds(static_cast<int64_t>(1e9 * timeout_s))) {
-    for (int peer = 0; peer < size(); ++peer)
-      for (int channel = 0; channel < kChannels; ++channel) arrivals_.push_back(counter(peer));
-    for (int peer = 0; peer < size(); ++peer) rooms_.push_back(counter(peer));
-    connect(arrivals_, kChannels);
-    connect(rooms_, 1);
+    std::vector<int> everyone(static_cast<size_t>(size()));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    arrivals_ = make_counters(team_, context_, everyone, kHostChannels, timeout_);
+    rooms_ = make_counters(team_, context_, everyone, 1, timeout_);
   }
 
   int rank() const override { return team_.rank(); }
@@ -68,24 +64,29 @@ class PeerwayComm : public Comm {
   }
 
   void use(Pool device, Pool cpu) override {
+    prepared_.reset();
     device_.close();
     cpu_.close();
     device_.open(context_, team_, device, timeout_);
     cpu_.open(context_, team_, cpu, timeout_);
   }
+  bool prepare(const std::vector<int>& group, const Slots& slots) override {
+    prepared_.emplace(
+        team_, context_, timeout_, group, slots, device_.device(),
+        [&](int rank, size_t offset, size_t bytes) { return device_.there(rank, offset, bytes); },
+        [&](size_t offset, size_t bytes) { return device_.here(offset, bytes); });
+    return true;
+  }
 
-  void expect(int from, Channel channel, size_t, size_t) override {
-    if (channel == Channel::panel) check(context_.raise(peerway::raise(*at(rooms_, from).theirs)));
+  void expect(int from, Channel channel, size_t offset, size_t bytes) override {
+    if (channel == Channel::prepared) prepared_->expect(from, offset, bytes);
+    if (has_rooms(channel)) check(context_.raise(peerway::raise(*at(rooms_, from).theirs)));
   }
   bool expected_by(int to, Channel channel) override {
-    const Counter& room = at(rooms_, to);
-    return channel != Channel::panel || room.mine.value() > room.used;
+    return !has_rooms(channel) || at(rooms_, to).arrived();
   }
   void send(int to, Channel channel, size_t offset, size_t to_offset, size_t bytes) override {
-    if (channel == Channel::panel) {
-      Counter& room = at(rooms_, to);
-      check(room.mine.wait(++room.used, timeout_));
-    }
+    if (has_rooms(channel)) at(rooms_, to).take(timeout_);
     const pw_raise there = peerway::raise(*arrival(to, channel).theirs);
     if (bytes == 0)
       check(context_.raise(there));
@@ -93,41 +94,28 @@ class PeerwayComm : public Comm {
       check(
           context_.put(pool(channel).there(to, to_offset, bytes), pool(channel).here(offset, bytes), there));
   }
-  void settle(Channel) override { check(context_.flush(peerway::any_rank, timeout_)); }
+  void send_behind(void* queue, int to, size_t offset, size_t bytes) override {
+    at(rooms_, to).take(timeout_);
+    prepared_->start(queue, to, offset, bytes);
+  }
+  void settle(Channel channel) override {
+    if (channel == Channel::prepared) return prepared_->settle();
+    check(context_.flush(peerway::any_rank, timeout_));
+  }
   bool arrived(int from, Channel channel) override {
-    const Counter& arrival = this->arrival(from, channel);
-    return arrival.mine.value() > arrival.used;
+    return channel == Channel::prepared ? prepared_->arrived(from) : arrival(from, channel).arrived();
   }
   void receive(int from, Channel channel) override {
-    Counter& arrival = this->arrival(from, channel);
-    check(arrival.mine.wait(++arrival.used, timeout_));
+    if (channel == Channel::prepared) return prepared_->receive(from);
+    arrival(from, channel).take(timeout_);
   }
 
  private:
   Shared& pool(Channel channel) { return of_cpu(channel) ? cpu_ : device_; }
+  /// Whether a sender waits until its receiver has room.
+  static bool has_rooms(Channel channel) { return channel == Channel::panel || channel == Channel::prepared; }
   Counter& arrival(int peer, Channel channel) {
-    return at(arrivals_, peer * kChannels + static_cast<int>(channel));
-  }
-  Counter counter(int peer) { return {context_.signal(peer), {}, 0}; }
-
-  /// `each` signals for each peer: every rank gets from each peer the keys of those that are for it.
-  void connect(std::vector<Counter>& counters, int each) {
-    std::vector<std::byte> mine(counters.size() * (PW_KEY_MAX + sizeof(uint64_t)));
-    const size_t width = PW_KEY_MAX + sizeof(uint64_t);
-    for (size_t i = 0; i < counters.size(); ++i) {
-      const peerway::Key key = counters[i].mine.key();
-      const uint64_t length = key.size();
-      std::copy_n(reinterpret_cast<const std::byte*>(&length), sizeof length, &mine[i * width]);
-      std::copy(key.begin(), key.end(), &mine[i * width + sizeof length]);
-    }
-    const auto all = team_.all_gather(mine, timeout_);
-    for (int peer = 0; peer < size(); ++peer)
-      for (int i = 0; i < each; ++i) {
-        const std::byte* entry = &at(all, peer)[static_cast<size_t>(rank() * each + i) * width];
-        uint64_t length = 0;
-        std::copy_n(entry, sizeof length, reinterpret_cast<std::byte*>(&length));
-        at(counters, peer * each + i).theirs.emplace(context_.import({entry + sizeof length, length}));
-      }
+    return at(arrivals_, peer * kHostChannels + static_cast<int>(channel));
   }
 
   peerway::Team team_;
@@ -135,6 +123,7 @@ class PeerwayComm : public Comm {
   peerway::Timeout timeout_;
   std::vector<Counter> arrivals_, rooms_;
   Shared device_, cpu_;
+  std::optional<Prepared> prepared_;
 };
 
 }  // namespace

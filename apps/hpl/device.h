@@ -29,9 +29,9 @@ struct TopRows {
 
 /// Work goes in queues, each done in order; on the CPU it is done when the call returns. The update is in
 /// `main`, the next panel in `ahead`, and in `rows` the row exchanges before each piece of the update, which
-/// run beside the piece before it.
-enum Queue { kMain, kAhead, kRows };
-inline constexpr int kQueues = 3;
+/// run beside the piece before it. In `panels` are broadcasts that the device starts.
+enum Queue { kMain, kAhead, kRows, kPanels };
+inline constexpr int kQueues = 4;
 
 /// How far a queue was filled at some time.
 using Mark = uint64_t;
@@ -91,6 +91,8 @@ class Device {
   virtual void copy(Queue queue, double* to, int64_t to_ld, const double* from, int64_t from_ld, int64_t rows,
                     int64_t columns) = 0;
 
+  /// What the driver calls the queue; null on the CPU, whose work is done when the call returns.
+  [[nodiscard]] virtual void* handle(Queue queue) const = 0;
   virtual void wait(Queue queue) = 0;
   virtual Mark mark(Queue queue) = 0;
   /// What is put into the queue from now on runs after all before the mark.

@@ -1,5 +1,5 @@
 // A GPU as a device: the matrix in its memory, DGEMM by cuBLAS, rows and panels by kernels of our own. The
-// queues `ahead` and `rows` have the higher priority, so that a panel is factorized and rows are exchanged
+// queues but `main` have the higher priority, so that a panel is factorized and sent and rows are exchanged
 // while the matrix is updated.
 #include <algorithm>
 #include <cstdlib>
@@ -38,7 +38,7 @@ class CudaDevice : public Device {
     must(cudaSetDevice(index_), "cudaSetDevice");
     int least = 0, urgent = 0;
     must(cudaDeviceGetStreamPriorityRange(&least, &urgent), "cudaDeviceGetStreamPriorityRange");
-    for (const Queue queue : {kMain, kAhead, kRows})
+    for (const Queue queue : {kMain, kAhead, kRows, kPanels})
       must(cudaStreamCreateWithPriority(&streams_[queue], cudaStreamNonBlocking,
                                         queue == kMain ? least : urgent),
            "cudaStreamCreate");
@@ -109,6 +109,7 @@ class CudaDevice : public Device {
     must(cudaGetLastError(), "launching a kernel that copies columns");
   }
 
+  void* handle(Queue queue) const override { return streams_[queue]; }
   void wait(Queue queue) override { must(cudaStreamSynchronize(streams_[queue]), "cudaStreamSynchronize"); }
   Mark mark(Queue queue) override {
     must(cudaEventRecord(marks_[marked_ % kMarks], streams_[queue]), "cudaEventRecord");

@@ -72,6 +72,7 @@ class HostDevice : public Device {
             int64_t columns) override {
     for (int64_t j = 0; j < columns; ++j) std::copy_n(from + j * from_ld, rows, to + j * to_ld);
   }
+  [[nodiscard]] void* handle(Queue) const override { return nullptr; }
   void wait(Queue) override {}
   Mark mark(Queue) override { return 0; }
   void follow(Queue, Mark) override {}

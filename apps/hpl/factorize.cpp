@@ -32,15 +32,13 @@ class Factorization {
         layout_(system.layout),
         method_(method),
         phases_(phases),
-        broadcast_(system.comm, layout_.grid, 0, system.rooms.panel_slot),
+        broadcast_(system.comm, device_, layout_.grid, system.panel_slots(), method.sending),
         on_cpu_(system.comm, layout_, system.cpu_pool.memory, system.rooms.pivot, method.leaf, method.pfact),
         swap_(system.comm, device_, layout_, system.a, system.device_pool.memory, system.rooms.swap,
               system.top),
-        updated_(static_cast<size_t>(layout_.columns.size() / layout_.nb + 1), device_.mark(kMain)) {
-    broadcast_.choose(method.broadcast);
-  }
+        updated_(static_cast<size_t>(layout_.columns.size() / layout_.nb + 1), device_.mark(kMain)) {}
   ~Factorization() {
-    for (const Queue queue : {kMain, kAhead, kRows}) device_.wait(queue);
+    for (const Queue queue : {kMain, kAhead, kRows, kPanels}) device_.wait(queue);
   }
   Factorization(const Factorization&) = delete;
   Factorization& operator=(const Factorization&) = delete;
@@ -100,7 +98,6 @@ class Factorization {
     const bool by_device = layout_.grid.rows == 1 && method_.pfact == Looking::right;
     if (!by_device || !device_.factorize(made)) factorize_on_cpu(made);
     if (made.top) device_.copy(kAhead, here, layout_.ld, made.square(), made.width, made.width, made.width);
-    device_.wait(kAhead);
     broadcast_.start(k, made.bytes());
   }
 

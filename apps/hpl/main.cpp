@@ -132,17 +132,18 @@ class Tests {
     std::vector<Method> all;
     for (const Looking rfact : options_.rfacts)
       for (const Looking pfact : options_.pfacts)
-        for (const int leaf : options_.leaves) all.push_back({leaf, depth, pfact, rfact, Variant::ring});
+        for (const int leaf : options_.leaves) all.push_back({leaf, depth, pfact, rfact, {}});
     return all;
   }
   void one(const Grid& grid, int64_t n, int64_t nb, Method method, const std::string& broadcast) {
     System system(comm_, device_, Layout::of(grid, n, nb));
-    system.generate(options_.constant);
     Result result{};
     result.n = n, result.nb = nb, result.grid = grid;
-    result.broadcast_measured = broadcast == "auto";
-    method.broadcast = result.broadcast_measured ? system.quickest_broadcast() : variant_of(broadcast);
+    const std::vector<Sending> ways = this->ways(system, grid, broadcast);
+    result.measured = ways.size() > 1;
+    method.sending = system.quickest(ways);
     result.method = method;
+    system.generate(options_.constant);
     const auto before = device_.gemm_spent();
     timed(system, result);
     const auto after = device_.gemm_spent();
@@ -167,6 +168,31 @@ class Tests {
       print_json(result, options_, comm_.name(), device_.name());
     else
       print(result, options_);
+  }
+
+  /// What may be chosen among: with one or two ranks in a row, the variants are all alike.
+  [[nodiscard]] std::vector<Sending> ways(System& system, const Grid& grid,
+                                          const std::string& broadcast) const {
+    std::vector<Variant> variants{Variant::ring};
+    if (broadcast != "auto")
+      variants = {variant_of(broadcast)};
+    else if (grid.columns > 2)
+      variants = all_variants();
+    const bool may =
+        options_.start == "stream" || (options_.start == "auto" && !device_.on_host() && grid.columns > 1);
+    const bool can = may && system.prepare_panels();
+    if (options_.start == "stream" && !can)
+      throw BadOption("hpl: --start stream, but " + comm_.name() +
+                      " starts nothing in a stream; give --start host, or --comm peerway.");
+    std::vector<Sending> ways;
+    for (const Variant variant : variants) {
+      if (options_.start != "stream") ways.push_back({variant, false});
+      if (can && sends_whole(variant)) ways.push_back({variant, true});
+    }
+    if (ways.empty())
+      throw BadOption("hpl: --start stream with --bcast " + broadcast +
+                      ", whose root sends parts of panels; give another broadcast, or --start host.");
+    return ways;
   }
 
   void timed(System& system, Result& result) {

@@ -27,6 +27,9 @@ ranks, and prints HPL's table. Numbers joined by commas are lists; all combinati
   --depth DEPTH         of the look-ahead: 0 or 1                                  1
   --bcast VARIANT       1ring, 1ringM, 2ring, 2ringM, long, longM, tree or star: how panels go along a row;
                         auto: the quickest, measured before the clock starts       auto
+  --start WHO           of a panel's broadcast: host, when it has seen that the panel is done; stream: one of the
+                        device, behind the panel, by a plan that is prepared before the clock starts (Peerway only);
+                        auto: on a GPU the quicker of both, measured likewise; else the host  auto
   --dat FILE            read the numbers above and the threshold from an HPL.dat
   --comm NAME           peerway, mpi, or self (one rank)                           peerway
   --device NAME         host or cuda: where the matrix is                          host
@@ -117,6 +120,7 @@ void set(Options& options, const std::string& name, const std::string& text) {
   if (name == "dat") read_dat(text, options);
   if (name == "comm") options.comm = one_of(name, text, {"peerway", "mpi", "self"});
   if (name == "device") options.device = one_of(name, text, {"host", "cuda"});
+  if (name == "start") options.start = one_of(name, text, {"auto", "host", "stream"});
   if (name == "staging") options.staging = one_of(name, text, {"auto", "yes", "no"});
   if (name == "blas") options.blas = text;
   if (name == "threads") options.threads = number(name, text, 1, 1 << 16);
@@ -142,7 +146,7 @@ Options parse(int argc, char** argv) {
       {"staging", 1, nullptr, 0},  {"blas", 1, nullptr, 0},      {"threads", 1, nullptr, 0},
       {"rpeak", 1, nullptr, 0},    {"threshold", 1, nullptr, 0}, {"matrix", 1, nullptr, 0},
       {"solution", 1, nullptr, 0}, {"timeout", 1, nullptr, 0},   {"json", 0, nullptr, 0},
-      {"help", 0, nullptr, 0},     {nullptr, 0, nullptr, 0}};
+      {"start", 1, nullptr, 0},    {"help", 0, nullptr, 0},      {nullptr, 0, nullptr, 0}};
   Options options;
   opterr = 0;
   int index = 0;

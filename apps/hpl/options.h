@@ -29,6 +29,7 @@ struct Options {
   double threshold = 16;
   bool constant = false;  // the matrix
   std::string comm = "peerway", device = "host", blas, solution;
+  std::string start = "auto";    // of a panel's broadcast: or "host", "stream"
   std::string staging = "auto";  // or "yes", "no": whether messages go through host memory
   int threads = 0;   // of each rank's BLAS; 0: the CPUs that the ranks of a host share, divided by them
   double rpeak = 0;  // GFLOP/s of each rank; 0: what the device knows

@@ -25,16 +25,20 @@ std::string name_of(Looking looking) {
 /// W, the order of the ranks, and the numbers of the method as HPL writes them; panels are halved (2).
 std::string variant_code(const Result& result) {
   return std::string("W") + (result.grid.by_rows ? "R" : "C") + std::to_string(result.method.depth) +
-         std::to_string(static_cast<int>(result.method.broadcast)) + name_of(result.method.rfact)[0] + "2" +
-         name_of(result.method.pfact)[0] + std::to_string(result.method.leaf);
+         std::to_string(static_cast<int>(result.method.sending.variant)) + name_of(result.method.rfact)[0] +
+         "2" + name_of(result.method.pfact)[0] + std::to_string(result.method.leaf);
+}
+
+const char* starter(const Result& result) {
+  return result.method.sending.by_stream ? "a stream" : "the host";
 }
 
 void print_more(const Result& result) {
   const Phases& t = result.phases;
   const int ranks = result.grid.rows * result.grid.columns;
-  std::printf("Broadcast: %s%s. Of the slowest rank's host, in seconds:\n",
-              to_string(result.method.broadcast).c_str(),
-              result.broadcast_measured && result.grid.columns > 2 ? ", the quickest measured" : "");
+  std::printf("Broadcast: %s, started by %s%s. Of the slowest rank's host, in seconds:\n",
+              to_string(result.method.sending.variant).c_str(), starter(result),
+              result.measured ? ", the quickest measured" : "");
   std::printf("Max aggregated wall time rfact . . . : %18.2f\n", t.panel);
   std::printf("Max aggregated wall time bcast . . . : %18.2f\n", t.broadcast);
   std::printf("Max aggregated wall time update  . . : %18.2f\n", t.swap + t.update);
@@ -133,14 +137,16 @@ void print(const Result& result, const Options& options) {
 void print_json(const Result& r, const Options& options, const std::string& comm, const std::string& device) {
   std::printf(
       "{\"record\": \"hpl\", \"variant\": \"%s\", \"n\": %lld, \"nb\": %lld, \"p\": %d, \"q\": %d, "
-      "\"bcast\": \"%s\", \"comm\": \"%s\", \"device\": \"%s\", \"seconds\": %.6f, \"gflops\": %.6g, "
+      "\"bcast\": \"%s\", \"start\": \"%s\", \"comm\": \"%s\", \"device\": \"%s\", \"seconds\": %.6f, "
+      "\"gflops\": %.6g, "
       "\"residual\": %.8e, \"threshold\": %g, \"info\": %lld, \"passed\": %s, \"gemm_gflops_rank\": %.6g, "
       "\"gemm_s\": %.6f, \"phases_s\": {\"panel\": %.6f, \"bcast\": %.6f, \"swap\": %.6f, \"update\": %.6f, "
       "\"solve\": %.6f}, \"memory_share\": %.4f, \"rpeak_gflops\": %.6g, \"rpeak\": "
       "\"%s\"}\n",
       variant_code(r).c_str(), static_cast<long long>(r.n), static_cast<long long>(r.nb), r.grid.rows,
-      r.grid.columns, to_string(r.method.broadcast).c_str(), comm.c_str(), device.c_str(), r.seconds,
-      r.gflops(), r.info != 0 ? -1 : r.residual, options.threshold, static_cast<long long>(r.info),
+      r.grid.columns, to_string(r.method.sending.variant).c_str(),
+      r.method.sending.by_stream ? "stream" : "host", comm.c_str(), device.c_str(), r.seconds, r.gflops(),
+      r.info != 0 ? -1 : r.residual, options.threshold, static_cast<long long>(r.info),
       r.passed ? "true" : "false", r.gemm_gflops, r.gemm_seconds, r.phases.panel, r.phases.broadcast,
       r.phases.swap, r.phases.update, r.phases.solve, r.memory_share, r.rpeak_gflops,
       r.rpeak_formula.c_str());

@@ -14,7 +14,7 @@ struct Result {
   int64_t n, nb;
   Grid grid;
   Method method;
-  bool broadcast_measured = false;
+  bool measured = false;  // how panels are sent was chosen by that
   double seconds = 0, residual = 0;
   int64_t info = 0;
   Phases phases;

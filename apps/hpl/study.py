@@ -5,7 +5,7 @@
     python apps/hpl/study.py --n 8000 --grid 1x2 --times 1 --report out/hpl
 
 Every run is a line with its command; hpcc gets the same BLAS, N, NB and P x Q, and one thread a rank, too.
-apps/hpl/tables.py makes tables and a picture of the lines.
+apps/hpl/tables.py makes tables and a picture of the lines. cpu_study.py runs the whole of it on two cores.
 """
 
 from __future__ import annotations
@@ -51,14 +51,28 @@ def measure(case: Case, way: str) -> dict[str, Any]:
     return {key: _told(value, case) for key, value in _kept(result | read.found, way).items()}
 
 
+def one_run(case: Case, way: str, out: Path | None) -> float:
+    """Measure, say it and append it to the file; gives the Gflops."""
+    kept = measure(case, way)
+    click.echo(
+        f"N = {kept['n']}, {kept['p']} x {kept['q']}, {kept['program']}: "
+        f"{kept['seconds']:.2f} s, {kept['gflops']:.1f} Gflops"
+    )
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with out.open("a") as file:
+            file.write(json.dumps(kept) + "\n")
+    return float(kept["gflops"])
+
+
 def report(case: Case, folder: Path, bench: Path | None) -> None:
     """A trace of one run over Peerway and of one over MPI, and what `peerway trace report` says of
     each beside the curve that `peerway bench` has measured."""
     folder.mkdir(parents=True, exist_ok=True)
     if bench is None:
         bench = folder / "bench.jsonl"
-        curve = ["bench", "put_latency", "--device", "host", "--peers", "openmpi", "--out", str(bench)]
-        run([*PEERWAY, *curve], {})
+        curve = ["bench", "put_latency", "--device", "host", "--peers", "openmpi"]
+        run([*PEERWAY, *curve, "--time", "60s", "--out", str(bench)], {})
     for name, command in (("peerway", by_peerway(case)), ("mpi", by_mpi(case))):
         trace(command, folder / name)
         page = [
@@ -172,16 +186,7 @@ def main(
     found: dict[tuple[Case, str], list[float]] = {(case, way): [] for case in asked for way in chosen}
     for _ in range(times):
         for case, way in found:
-            kept = measure(case, way)
-            found[case, way].append(kept["gflops"])
-            click.echo(
-                f"N = {kept['n']}, {kept['p']} x {kept['q']}, {kept['program']}: "
-                f"{kept['seconds']:.2f} s, {kept['gflops']:.1f} Gflops"
-            )
-            if out is not None:
-                out.parent.mkdir(parents=True, exist_ok=True)
-                with out.open("a") as file:
-                    file.write(json.dumps(kept) + "\n")
+            found[case, way].append(one_run(case, way, out))
     for case in asked:
         last = statistics.median(found[case, chosen[-1]])
         for way in chosen:

@@ -142,36 +142,45 @@ double System::residual(bool constant) {
   return std::isnan(result) ? INFINITY : result;
 }
 
-Variant System::quickest_broadcast() {
+bool System::prepare_panels() {
+  std::vector<int> row;
+  for (int q = 0; q < layout.grid.columns; ++q) row.push_back(layout.grid.rank(layout.grid.row, q));
+  return comm.prepare(row, panel_slots());
+}
+
+double System::time_of(const Sending& sending, int64_t& number) {
   constexpr int kTimes = 5;
-  const Grid& grid = layout.grid;
-  if (grid.columns <= 2) return Variant::ring;  // they are all alike
   const Panel panel{nullptr, std::min(layout.nb, layout.n), 0, layout.ld, false, 0};
-  std::vector<double> mine(all_variants().size());
-  int64_t number = 0;
-  for (size_t v = 0; v < mine.size(); ++v) {
-    Broadcast broadcast(comm, grid, 0, rooms.panel_slot);
-    broadcast.choose(all_variants()[v]);
-    std::vector<double> times;
-    for (int time = 0; time < kTimes; ++time, ++number) {
-      const int root = static_cast<int>(number % grid.columns);
-      broadcast.expect(number, root, panel.bytes());
-      comm.barrier();
-      const auto began = Clock::now();
-      if (grid.column == root) broadcast.start(number, panel.bytes());
-      broadcast.receive(number);
-      broadcast.settle();
-      times.push_back(std::chrono::duration<double>(Clock::now() - began).count());
-    }
-    std::nth_element(times.begin(), times.begin() + kTimes / 2, times.end());
-    mine[v] = times[kTimes / 2];
+  const bool beside = !device.on_host() && layout.columns.size() >= 2 * layout.nb;
+  Broadcast broadcast(comm, device, layout.grid, panel_slots(), sending);
+  std::vector<double> times;
+  for (int time = 0; time < kTimes; ++time, ++number) {
+    const int root = static_cast<int>(number % layout.grid.columns);
+    broadcast.expect(number, root, panel.bytes());
+    comm.barrier();
+    const auto began = Clock::now();
+    if (beside)
+      device.gemm(kMain, layout.rows.size(), layout.nb, std::min(layout.nb, layout.rows.size()), a, layout.ld,
+                  a, layout.ld, a + layout.nb * layout.ld, layout.ld);
+    if (layout.grid.column == root) broadcast.start(number, panel.bytes());
+    broadcast.receive(number);
+    broadcast.settle();
+    if (beside) device.wait(kMain);
+    times.push_back(std::chrono::duration<double>(Clock::now() - began).count());
   }
+  std::nth_element(times.begin(), times.begin() + kTimes / 2, times.end());
+  return times[kTimes / 2];
+}
+
+Sending System::quickest(const std::vector<Sending>& ways) {
+  if (ways.size() == 1) return ways.front();
+  std::vector<double> mine;
+  int64_t number = 0;
+  for (const Sending& way : ways) mine.push_back(time_of(way, number));
   std::vector<double> all(mine.size() * static_cast<size_t>(comm.size()));
   comm.all_gather(mine.data(), mine.size() * sizeof(double), all.data());
-  for (size_t i = mine.size(); i < all.size(); ++i)
-    mine[i % mine.size()] = std::max(mine[i % mine.size()], all[i]);
-  for (size_t v = 0; v < mine.size(); ++v) mine[v] = std::max(mine[v], all[v]);
-  return all_variants()[static_cast<size_t>(std::min_element(mine.begin(), mine.end()) - mine.begin())];
+  for (size_t i = 0; i < all.size(); ++i) mine[i % mine.size()] = std::max(mine[i % mine.size()], all[i]);
+  return ways[static_cast<size_t>(std::min_element(mine.begin(), mine.end()) - mine.begin())];
 }
 
 }  // namespace hpl

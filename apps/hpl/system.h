@@ -19,7 +19,7 @@ struct Method {
   int leaf = 8;   // columns of a panel at which the recursion ends: NBMIN
   int depth = 1;  // of the look-ahead: 0 or 1
   Looking pfact = Looking::right, rfact = Looking::right;
-  Variant broadcast = Variant::ring;
+  Sending sending;
 };
 
 /// Seconds of this rank, by its clock on the host.
@@ -58,8 +58,13 @@ class System {
   double* staged_panel();
   /// The whole x, at all ranks.
   std::vector<double> solution();
-  /// Measures broadcasts of the first panel's size, and gives the variant with the least time.
-  Variant quickest_broadcast();
+  [[nodiscard]] Slots panel_slots() const { return Broadcast::slots(0, rooms.panel_slot); }
+  /// Collective: whether a stream can start the broadcasts of panels; they are then ready for that.
+  bool prepare_panels();
+  /// Measures broadcasts of the first panel's size, and gives the way with the least time: of these, which
+  /// differ only where a row has ranks enough. A GPU has a product to compute meanwhile, as in the run, whose
+  /// result is left in the matrix.
+  Sending quickest(const std::vector<Sending>& ways);
 
   Comm& comm;
   Device& device;
@@ -70,6 +75,9 @@ class System {
   Pool device_pool{}, cpu_pool{};
 
  private:
+  /// The seconds of this rank: the median of a few times.
+  double time_of(const Sending& sending, int64_t& number);
+
   double* staged_ = nullptr;
 };
 

@@ -136,6 +136,20 @@ def picture(runs: list[Run]) -> go.Figure:
     return figure.update_layout(title=text, template="plotly_white", width=900, height=460)
 
 
+def text(runs: list[Run]) -> str:
+    """All tables, in Markdown."""
+    return "\n\n".join("\n".join(part) for part in (rows(runs), scaling(runs), traced(runs))) + "\n"
+
+
+def draw(runs: list[Run], file: Path) -> None:
+    """Write the picture."""
+    try:
+        (drawn,) = as_svg([picture(runs)])
+    except CannotDraw as error:
+        raise click.ClickException(str(error)) from error
+    file.write_text(drawn + "\n")
+
+
 @click.command()
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -154,14 +168,9 @@ def main(*, files: tuple[Path, ...], svg: Path | None) -> None:
         raise click.ClickException(
             f"no run of hpl is in {', '.join(map(str, files))}; study.py --out makes them"
         )
-    for part in (rows(runs), scaling(runs), traced(runs)):
-        click.echo("\n".join(part) + "\n")
+    click.echo(text(runs))
     if svg is not None:
-        try:
-            (drawn,) = as_svg([picture(runs)])
-        except CannotDraw as error:
-            raise click.ClickException(str(error)) from error
-        svg.write_text(drawn + "\n")
+        draw(runs, svg)
 
 
 if __name__ == "__main__":

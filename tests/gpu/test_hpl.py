@@ -55,3 +55,15 @@ def test_each_grid_solves(
     results = [json.loads(line) for line in done.stdout.splitlines()]
     assert [result["passed"] for result in results] == [True] * 8, done.stdout + done.stderr
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("start", ["auto", "host", "stream"])
+def test_panels_arrive_however_they_are_started(
+    run_program: Callable[..., subprocess.CompletedProcess[str]], program: str, start: str
+) -> None:
+    command = ["peerway", "run", "-n", "2", "--", program, "--device", "cuda", "--grid", "1x2"]
+    command += ["--n", "777,5000", "--nb", "64,300", "--start", start, "--json", *cublas()]
+    done = run_program(*command, env=os.environ)
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [result["passed"] for result in results] == [True] * 4, done.stdout + done.stderr
+    assert start == "auto" or {result["start"] for result in results} == {start}

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,8 @@ from nics import torus_file
 from test_hpcc import INPUT
 
 from peerway.bench.peers import gpus
+from peerway.trace.rings import Kind
+from peerway.trace.store import load
 
 APP = ROOT / "apps" / "hpl"
 # As parsers of HPL's output find a test: the encoded variant, N, NB, P, Q, time, Gflops.
@@ -154,11 +157,60 @@ def test_every_broadcast_brings_the_panels(run: Run, program: str, grid: str) ->
     assert all(result["passed"] for result in results)
 
 
+@pytest.mark.parametrize(("grid", "nb"), [("1x3", 8), ("2x2", 16), pytest.param("1x5", 48, marks=LONG)])
+def test_panels_that_a_stream_starts_give_the_same_bits(
+    run: Run, program: str, tmp_path: Path, grid: str, nb: int
+) -> None:
+    """Also those that others pass on, and the last ones, which fill a small part of their slot."""
+    whole = "1ring,1ringM,2ring,2ringM,tree,star"
+    for start in ("host", "stream"):
+        options = ["--n", "203", "--nb", str(nb), "--bcast", whole, "--start", start, "--json"]
+        done = run(hpl(program, grid, *options, "--solution", str(tmp_path / start)))
+        assert done.returncode == 0, done.stdout + done.stderr
+        results = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [(result["bcast"], result["start"]) for result in results] == [
+            (variant, start) for variant in whole.split(",")
+        ]
+    assert (tmp_path / "stream").read_bytes() == (tmp_path / "host").read_bytes()
+
+
+def test_a_stream_starts_the_plan_of_each_panel(run: Run, program: str, tmp_path: Path) -> None:
+    folder = tmp_path / "trace"
+    options = ["--n", "203", "--nb", "16", "--bcast", "1ring", "--start", "stream"]
+    done = run([*peerway("trace", "-o", str(folder), "--"), *hpl(program, "1x2", *options)])
+    assert done.returncode == 0, done.stdout + done.stderr
+    trace = load(folder)
+    ways = Counter(trace.names[i] for i in trace["where"][trace["kind"] == Kind.STEPS_BOTH])
+    assert ways == {"host stream": 13}  # panels, of 203 columns in all
+
+
+@pytest.mark.parametrize(
+    ("comm", "options", "said"),
+    [
+        ("mpi", [], "--start stream, but Open MPI .* starts nothing in a stream"),
+        ("peerway", ["--bcast", "long"], "--bcast long, whose root sends parts of panels"),
+        ("peerway", ["--staging", "yes"], "through host memory starts nothing in a stream"),
+    ],
+)
+def test_a_start_by_a_stream_is_refused_where_there_is_none(
+    run: Run, with_mpi: str, comm: str, options: list[str], said: str
+) -> None:
+    command = hpl(with_mpi, "1x2", "--n", "100", "--nb", "16", "--start", "stream", *options, comm=comm)
+    done = run(command, env=environment())
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert re.search(said, done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("start", ["host", "stream"])
 @pytest.mark.parametrize("grid", ["2x2", pytest.param("1x4", marks=LONG)])
-def test_the_solution_is_right_over_a_nic_that_keeps_no_order(run: Run, program: str, grid: str) -> None:
+def test_the_solution_is_right_over_a_nic_that_keeps_no_order(
+    run: Run, program: str, grid: str, start: str
+) -> None:
     plugin = BUILD / "nics" / "torus" / "libpeerway_nic_torus.so"
     nic = {"PEERWAY_NIC": f"{plugin}?file={torus_file('nic:torus-none')}", "PEERWAY_PATHS": "nic:torus"}
-    command = hpl(program, grid, "--n", "203", "--nb", "16", "--bcast", "1ring,tree", "--json")
+    command = hpl(
+        program, grid, "--n", "203", "--nb", "16", "--bcast", "1ring,tree", "--start", start, "--json"
+    )
     done = run(command, env={**os.environ, **nic})
     assert done.returncode == 0, done.stdout + done.stderr
     assert [json.loads(line)["passed"] for line in done.stdout.splitlines()] == [True, True]
@@ -321,6 +373,7 @@ def test_a_bad_hpl_dat_is_refused(run: Run, program: str, tmp_path: Path, text: 
         (["--n", "0"], "--n is '0'; give a number from 1 to"),
         (["--pfact", "middle"], "--pfact is 'middle'; give left or crout or right"),
         (["--bcast", "4ring"], "--bcast is '4ring'; give one of auto, 1ring"),
+        (["--start", "gpu"], "--start is 'gpu'; give auto or host or stream"),
         (["--depth", "2"], "--depth is '2'; give a number from 0 to 1"),
         (["--blas", "libnosuch.so"], "libnosuch.so: cannot open shared object file"),
         (["--fast"], "--fast is no option"),

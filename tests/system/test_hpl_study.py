@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -10,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from launching import ROOT, Run
 from mpi_stacks import STACKS
 from test_hpl import APP, blas, build
 
 sys.path.insert(0, str(ROOT / "apps"))
 
-from hpl import meters, tables
+from hpl import cpu_study, meters, tables
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +73,34 @@ def test_a_run_of_each_network_has_its_report(run: Run, with_mpi: str, tmp_path:
     for name, call in (("peerway", "put"), ("mpi", "MPI_")):
         assert call in (tmp_path / "out" / f"{name}.txt").read_text()
         assert (tmp_path / "out" / f"{name}.html").stat().st_size > 10_000
+
+
+def test_one_command_runs_the_whole_study(
+    with_mpi: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of small systems, and beside a curve that was measured before."""
+    if shutil.which("hpcc") is None:
+        pytest.skip("hpcc is not here: make setup as root")
+    small = [(n // 20, ranks, ways) for n, ranks, ways in cpu_study.RUNS]
+    monkeypatch.setattr(cpu_study, "RUNS", small)
+    curve = ROOT / "results" / "cpu-2" / "host.jsonl"
+    options = ["--out", str(tmp_path), "--blas", blas(), "--minutes", "0", "--bench", str(curve)]
+    done = CliRunner().invoke(cpu_study.main, options)
+    assert done.exit_code == 0, done.output
+    found = [(one["n"], one["q"], one["program"]) for one in kept(tmp_path / "hpl.jsonl")]
+    programs = {"peerway": "hpl/peerway", "mpi": "hpl/mpi", "peerway+trace": "hpl/peerway+trace"}
+    assert found == [(n, ranks, programs.get(way, way)) for n, ranks, ways in small for way in ways]
+    written = (tmp_path / "tables.md").read_text()
+    for row in (
+        "| hpl over Peerway | 1 → 2 | 200 |",  # strong
+        "| hpl over Peerway | 1 → 2 | – | – | – | 400 |",  # weak, from 282
+        "N = 400, 1 × 2: ",  # what a trace costs
+        "| HPL of hpcc | 200 | 192 | 1 × 2 |",
+    ):
+        assert row in written
+    assert "<svg" in (tmp_path / "hpl-cpu.svg").read_text()
+    for name in ("peerway", "mpi"):
+        assert (tmp_path / f"{name}.html").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,85 @@
+"""The whole study of hpl on two cores of a host, in one command and, on a quiet machine, 12 minutes.
+
+    python apps/hpl/cpu_study.py --out out/hpl
+
+What is in the folder then: every run (hpl.jsonl), the tables of strong and weak scaling and of what a trace
+costs (tables.md), the picture (hpl-cpu.svg), and what `peerway trace report` says of a run over Peerway and
+one over MPI beside the curve that `peerway bench` measured.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import click
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder of the package hpl
+
+from hpl import tables
+from hpl.study import one_run, report
+from hpl.ways import Case
+
+NB = 192
+# N and ranks: strong scaling of the first two N; the third, on one core, has as many elements for that core
+# as the second on two. hpcc runs all its other benchmarks, too, which take a minute at the larger N.
+RUNS = (
+    (4000, 1, ("peerway", "mpi", "hpcc")),
+    (4000, 2, ("peerway", "mpi", "hpcc")),
+    (8000, 1, ("peerway", "mpi")),
+    (8000, 2, ("peerway", "mpi", "peerway+trace")),
+    (5657, 1, ("peerway", "mpi")),
+)
+REPORT_S = 90.0  # for the curve and the two reports
+FOLDERS = ("openblas-pthread/libopenblas.so.0", "blis-pthread/libblis.so.4")
+
+
+def found_blas() -> Path | None:
+    """Of Debian's packages, which have a libblas.so.3 for hpcc beside it."""
+    files = [file for name in FOLDERS for file in sorted(Path("/usr/lib").glob(f"*/{name}"))]
+    return files[0] if files else None
+
+
+@click.command()
+@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="The folder.")
+@click.option(
+    "--blas",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="[default: Debian's OpenBLAS, or BLIS]",
+)
+@click.option(
+    "--minutes",
+    default=12.0,
+    show_default=True,
+    help="As many rounds of all runs as end by then; at least one.",
+)
+@click.option(
+    "--bench",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Records whose curve the reports judge by, in place of measuring it.",
+)
+def main(*, out: Path, blas: Path | None, minutes: float, bench: Path | None) -> None:
+    """Measure in rounds, so that all runs meet the same load; then print the tables."""
+    end = time.monotonic() + 60 * minutes - REPORT_S
+    if (blas := blas or found_blas()) is None:
+        raise click.ClickException("no BLAS was found; apt-get install libopenblas0-pthread, or give --blas")
+    if shutil.which("hpcc") is None:
+        raise click.ClickException("hpcc was not found; apt-get install hpcc")
+    pairs = [(Case(n, NB, 1, ranks, blas.absolute(), "host"), way) for n, ranks, ways in RUNS for way in ways]
+    began, longest = time.monotonic(), 0.0
+    while longest == 0 or began + longest < end:
+        for case, way in pairs:
+            one_run(case, way, out / "hpl.jsonl")
+        longest, began = max(longest, time.monotonic() - began), time.monotonic()
+    report(next(case for case, way in pairs if way == "peerway+trace"), out, bench)
+    runs = [json.loads(line) for line in (out / "hpl.jsonl").read_text().splitlines()]
+    (out / "tables.md").write_text(tables.text(runs))
+    tables.draw(runs, out / "hpl-cpu.svg")
+    click.echo((out / "tables.md").read_text())
+
+
+if __name__ == "__main__":
+    main()
