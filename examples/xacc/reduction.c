@@ -31,6 +31,14 @@ static void together(void) {
   }
 }
 
+static const char* loops_run_on(void) {
+#ifdef _OPENACC
+  return acc_get_device_type() == acc_device_host ? "CPU" : "GPU";
+#else
+  return "CPU";
+#endif
+}
+
 static int by_size(const void* a, const void* b) {
   const double left = *(const double*)a, right = *(const double*)b;
   return (left > right) - (left < right);
@@ -43,11 +51,11 @@ static int measure(const char* how, void (*part)(void)) {
 #pragma acc update device(value)
   part();
   for (int batch = 0; batch < BATCHES; batch++) {
-    acc_wait_all();
+#pragma acc wait
     xmp_sync_all(NULL);
     const double start = xmp_wtime();
     part();
-    acc_wait_all();
+#pragma acc wait
     times[batch] = (xmp_wtime() - start) / TIMES * 1e6;
   }
 #pragma acc update self(value)
@@ -57,8 +65,7 @@ static int measure(const char* how, void (*part)(void)) {
   {
     printf("{\"test\": \"reduction\", \"operation\": \"max of a double on the device\", \"how\": \"%s\", ",
            how);
-    printf("\"ranks\": %d, \"device\": \"%s\", ", xmp_all_num_nodes(),
-           acc_get_device_type() == acc_device_host ? "CPU" : "GPU");
+    printf("\"ranks\": %d, \"device\": \"%s\", ", xmp_all_num_nodes(), loops_run_on());
     printf("\"p50_us\": %.3f, \"min_us\": %.3f, \"max_us\": %.3f, ", times[BATCHES / 2], times[0],
            times[BATCHES - 1]);
     printf("\"batches\": %d, \"iterations\": %d, \"right\": %s}\n", BATCHES, TIMES, wrong ? "false" : "true");

@@ -43,6 +43,14 @@ def test_values_that_stay_on_gpus_are_reduced_one_by_one_and_in_a_graph(
     assert said.count('"right": true') == 2
 
 
+def test_what_comes_again_with_nothing_between_gives_the_same(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    made = compiled(tmp_path, PROGRAMS / "xacc_sequences.c")
+    for nodes in (1, 2):
+        assert outcome(nodes, made, **settings) == (0, "0 wrong\n", "")
+
+
 def test_a_loop_that_has_no_kernel_is_done_by_the_host(tmp_path: Path, settings: dict[str, str]) -> None:
     made = compiled(tmp_path, PROGRAMS / "xacc_host.c", errors="warning: no kernel for GPUs")
     for nodes in (1, 2):

@@ -789,6 +789,44 @@ prog.c:6:19: note: it is aligned here
       |                   ^
 """,
     ),
+    "more nodes than an int counts": (
+        "#pragma xmp nodes q[99999999999999999999]\n",
+        """\
+prog.c:1:21: error: a number of nodes must be at most 2147483647
+    1 | #pragma xmp nodes q[99999999999999999999]
+      |                     ^~~~~~~~~~~~~~~~~~~~
+""",
+    ),
+    "a node before the first": (
+        in_main("#pragma xmp task on p[-1]", "  { }"),
+        """\
+prog.c:10:23: error: 'p' has no node -1 in this dimension; its nodes are numbered from 0 on
+   10 | #pragma xmp task on p[-1]
+      |                       ^~
+prog.c:2:19: note: 'p' is declared here
+    2 | #pragma xmp nodes p[*]
+      |                   ^
+""",
+    ),
+    "a node behind the last": (
+        "#pragma xmp nodes q(2, 3)\n" + in_main("#pragma xmp task on q(1, 4)", "  { }"),
+        """\
+prog.c:11:26: error: 'q' has no node 4 in this dimension; its nodes are 1 to 3
+   11 | #pragma xmp task on q(1, 4)
+      |                          ^
+prog.c:1:19: note: 'q' is declared here
+    1 | #pragma xmp nodes q(2, 3)
+      |                   ^
+""",
+    ),
+    "a routine that there is not": (
+        MAPPED + "#pragma acc routine(square) seq\n",
+        """\
+prog.c:9:21: error: there is no function 'square' before this directive
+    9 | #pragma acc routine(square) seq
+      |                     ^~~~~~
+""",
+    ),
 }
 
 

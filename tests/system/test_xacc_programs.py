@@ -67,6 +67,16 @@ def test_devices_are_counted_from_1_where_acc_first_device_says_so(
     assert "acc_set_device_num(0, ...); devices are counted from 1" in wrong.stderr
 
 
+def test_what_comes_again_with_nothing_between_gives_the_same(
+    tmp_path: Path, fake_gpu: dict[str, str]
+) -> None:
+    made = compiled(tmp_path, PROGRAMS / "xacc_sequences.c")
+    for nodes in (1, 2, 3):
+        for settings in (fake_gpu, {"PEERWAY_ACC": "host"}):
+            done = run(PEERWAY, "run", "-n", nodes, made, folder=tmp_path, **settings)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
+
+
 def test_values_that_stay_on_gpus_are_reduced_one_by_one_and_in_a_graph(
     tmp_path: Path, fake_gpu: dict[str, str]
 ) -> None:

@@ -18,6 +18,14 @@ typedef unsigned long uint64_t;
 #define PWX_ALIGNED(at, step)
 #endif
 
+// What is launched next may be made ready while this kernel ends, where it waits itself for that end: a plan,
+// or a reduction of several GPUs.
+inline __device__ void pwx_ready_next() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 // What a kernel gets a copy of, arrays too.
 template <class T>
 struct pwx_value {

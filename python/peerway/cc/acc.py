@@ -85,7 +85,8 @@ def parse(pragma: Pragma) -> d.Acc:
             numbers = tuple(parser.some(lambda: parser.expr("the number of a queue")))
             made.clauses.append(phrases.Clause("queues", word.place, arguments=numbers))
         else:
-            parser.some(lambda: parser.expr("a name"))
+            names = tuple(parser.some(lambda: parser.expr("the name of a function")))
+            made.clauses.append(phrases.Clause("functions", word.place, arguments=names))
         parser.expect(")", f"behind what {construct} names")
     while parser.next():
         parser.accept(",")

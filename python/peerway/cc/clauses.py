@@ -73,6 +73,9 @@ def _check_values(unit: Unit, made: d.Acc, clause: phrases.Clause) -> None:
     for queue in clause.arguments if clause.name in ("async", "wait", "queues") else ():
         if queue.value is not None and queue.value < _LEAST_QUEUE:
             raise Refused(queue.place, f"a queue is a number from 0 on, not {queue.value}")
+    for function in clause.arguments if clause.name == "functions" else ():
+        if function.text not in unit.syntax.functions_known:
+            raise Refused(function.place, f"there is no function '{function.text}' before this directive")
     for section in clause.sections:
         variable = unit.syntax.variable(section.name.text, made.file, made.start)
         if variable is None or variable.pointee is not None:

@@ -51,7 +51,22 @@ def referred(unit: Unit, ref: phrases.Ref, made: d.Directive) -> NodeArray | Tem
         raise Refused(ref.name.place, f"template '{found.name}' is not distributed", note)
     if isinstance(found, TemplateOf):
         unit.check_fixed(found, made, ref.name.place)
+    else:
+        _check_nodes(found, ref)
     return found
+
+
+def _check_nodes(found: NodeArray, ref: phrases.Ref) -> None:
+    """Raises Refused where a subscript is a number that no node has."""
+    least = 0 if ref.square else 1
+    for subscript, size in zip(ref.subscripts or (), found.sizes, strict=False):
+        index = subscript.index
+        if index is None or index.value is None:
+            continue
+        if index.value < least or (size is not None and index.value >= size + least):
+            nodes = f"{least} to {size - 1 + least}" if size is not None else f"numbered from {least} on"
+            message = f"'{found.name}' has no node {index.value} in this dimension; its nodes are {nodes}"
+            raise Refused(index.place, message, (found.place, f"'{found.name}' is declared here"))
 
 
 def reference(

@@ -220,7 +220,7 @@ def _text(
 ) -> str:
     parameters = [one.parameter for one in arguments]
     parameters += [f"pwx_total<{c_type(variable)}> {variable.name}__t" for _, variable in reductions]
-    lines = [f'extern "C" __global__ void {name}({", ".join(parameters)}) {{']
+    lines = [f'extern "C" __global__ void {name}({", ".join(parameters)}) {{', "  pwx_ready_next();"]
     lines += [f"  {one.opened}" for one in arguments if one.opened]
     for operator, variable in reductions:
         kind = c_type(variable)

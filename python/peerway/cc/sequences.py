@@ -19,7 +19,7 @@ _LOOPS = ("parallel loop", "kernels loop", "serial loop")
 _HOST = ("async", "if", "self", "wait", "reduction")  # the host takes part, or another queue
 _DECLARING = (d.Align, d.Shadow, d.StaticDesc)
 _VALUE = ("name", "number")
-_IN_ARGUMENTS = (*"+-/*.,&", "->")
+_IN_ARGUMENTS = (*"+-/*%.,&", "->")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from peerway.cc import xmp_communication as communication
 from peerway.cc.diagnostics import Refused
 from peerway.cc.parser import Parser
 
+_MOST_NODES = 2**31 - 1
+
 
 def _nodes(parser: Parser, base: d.Directive) -> d.Directive:
     made = d.Nodes(base.place, base.start, base.end, base.file)
@@ -35,7 +37,12 @@ def _nodes(parser: Parser, base: d.Directive) -> d.Directive:
 
 
 def _size(parser: Parser) -> phrases.Expr | None:
-    return None if parser.accept("*") else parser.at_least(1, "a number of nodes")
+    if parser.accept("*"):
+        return None
+    size = parser.at_least(1, "a number of nodes")
+    if size.value is not None and size.value > _MOST_NODES:
+        raise Refused(size.place, f"a number of nodes must be at most {_MOST_NODES}")
+    return size
 
 
 def _template(parser: Parser, base: d.Directive) -> d.Directive:

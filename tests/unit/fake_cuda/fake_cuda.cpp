@@ -26,11 +26,7 @@
 using namespace pw::cuda;
 
 #define API extern "C" __attribute__((visibility("default")))
-#define COUNT_CALL           \
-  {                          \
-    LOCKED;                  \
-    ++world.calls[__func__]; \
-  }
+#define COUNT_CALL ++world.calls[__func__]  // while the world is locked
 #define LOCKED const std::lock_guard<std::recursive_mutex> locked(world_mutex)
 #define FAIL_IF_ASKED(function)                                                          \
   if (const auto asked = world.failures.find(function); asked != world.failures.end()) { \
@@ -726,6 +722,7 @@ API CUresult cuEventCreate(CUevent* event, unsigned) {
 API CUresult cuEventDestroy_v2(CUevent) { return CUDA_SUCCESS; }
 API CUresult cuEventRecord(CUevent, CUstream) { return CUDA_SUCCESS; }
 API CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
+  LOCKED;
   COUNT_CALL;
   return CUDA_SUCCESS;
 }
@@ -841,7 +838,10 @@ API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, un
 
 API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
                               void** extra) {
-  COUNT_CALL;
+  {
+    LOCKED;
+    COUNT_CALL;
+  }
   return cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
                         config->blockDimY, config->blockDimZ, config->sharedMemBytes, config->hStream,
                         parameters, extra);
@@ -863,7 +863,10 @@ API CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph, unsig
   return CUDA_SUCCESS;
 }
 API CUresult cuGraphLaunch(CUgraphExec graph, CUstream) {
-  COUNT_CALL;
+  {
+    LOCKED;
+    COUNT_CALL;
+  }
   for (const auto& launch : graph->launches) launch();
   return CUDA_SUCCESS;
 }
