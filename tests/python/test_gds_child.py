@@ -26,7 +26,15 @@ def child(
     doubles: Path, setting: str, operation: str, path: Path, gds: bool = False, **more: Any
 ) -> subprocess.CompletedProcess[str]:
     asked = {"setting": setting, "operation": operation, "path": str(path), "seed": 7, "size": 1 << 20}
-    asked |= {"block": 1 << 18, "streams": 2, "shared": False, "first": 0, "log": str(doubles), **more}
+    asked |= {
+        "block": 1 << 18,
+        "streams": 2,
+        "shared": False,
+        "first": 0,
+        "mode": "buffered",
+        "log": str(doubles),
+        **more,
+    }
     return subprocess.run(
         [sys.executable, "-m", "peerway.storage.engines.gds_child", json.dumps(asked)],
         env={**os.environ, "PYTHONPATH": str(doubles), **({"GDS": "1"} if gds else {})},
@@ -46,6 +54,17 @@ def test_bytes_go_to_the_file_and_back(doubles: Path, tmp_path: Path, setting: s
         assert answer["fetched"] is None if setting == "direct" else answer["fetched"] >= 0
     sizes = [path.stat().st_size for path in sorted(tmp_path.glob("f.*"))]
     assert sizes == ([2 << 20] if shared else [1 << 20] * 2)
+
+
+def test_a_write_with_fsync_has_one(doubles: Path, tmp_path: Path) -> None:
+    """Seen by a double of the system call that fails."""
+    site = doubles / "sitecustomize.py"
+    site.write_text("import os\ndef fsync(file): raise OSError(5, 'fsync was called')\nos.fsync = fsync\n")
+    plain = child(doubles, "compat", "write", tmp_path / "f")
+    assert plain.returncode == 0, plain.stderr
+    synced = child(doubles, "compat", "write", tmp_path / "f", mode="fsync")
+    assert "fsync was called" in synced.stderr
+    assert child(doubles, "compat", "read", tmp_path / "f", mode="fsync").returncode == 0
 
 
 def test_direct_fails_where_it_cannot_be_and_the_others_do_not_claim_it(

@@ -60,6 +60,22 @@ def test_each_setting_has_records_and_says_what_was_active(
     assert {path.name for path in tmp_path.iterdir()} == {"place", "doubles", "r.jsonl"}
 
 
+def test_what_the_engine_does_not_do_is_told_and_an_fsync_is_done(
+    tmp_path: Path, host: dict[str, str]
+) -> None:
+    place, out = tmp_path / "place", tmp_path / "r.jsonl"
+    place.mkdir()
+    words = ["write", "random", "--engine", "gds/compat", "--size", "4M", "--streams", "1", "--out", str(out)]
+    done = subprocess.run(
+        [sys.executable, "-m", "peerway", "storage", str(place), *words, "--mode", "fsync,direct"],
+        env=host, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "random was not measured by gds/compat, which moves whole files only" in done.stderr
+    assert "direct was not measured by gds/compat, which opens files in its own way" in done.stderr
+    assert [r.shape for r in records.read(out)] == ["sequential 1 MiB fsync"]
+
+
 def test_a_run_that_is_ended_leaves_nothing_of_the_process_that_moves_bytes(
     tmp_path: Path, host: dict[str, str]
 ) -> None:

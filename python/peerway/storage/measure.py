@@ -69,6 +69,11 @@ class Measurement:
         if files.direct and self.facts.place.kind == "memory":
             self.sink.note(f"direct was not measured: {self.facts.place.file_system} has its files in memory")
             return
+        if files.direct and not engine.takes_direct:
+            self.sink.note(
+                f"{files.mode} was not measured by {engine.name}, which opens files in its own way"
+            )
+            return
         if not self._spread(files.stripes, files.name):
             return
         job = self._job(files, self.turns.rank)
@@ -161,7 +166,10 @@ class Measurement:
             self.sink.moved(engine, "file_write_bw", "write", *of_all_nodes(job, outcome), {})
 
     def _random(self, engine: Engine, job: Job, written: bool) -> None:
-        if not {"random_read", "random_write"} <= engine.can or not written:
+        if not {"random_read", "random_write"} <= engine.can:
+            self.sink.note(f"random was not measured by {engine.name}, which moves whole files only")
+            return
+        if not written:
             return
         part = replace(job, block=RANDOM_BLOCK, count=self.request.random_blocks)
         target = replace(part, path=job.path.with_name(f"{job.path.name}x"))

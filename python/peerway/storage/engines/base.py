@@ -81,6 +81,7 @@ class Engine(Protocol):
     name: str
     memory: str  # where the bytes are that are written: "host", "cuda:0"
     can: frozenset[Operation]
+    takes_direct: bool  # whether O_DIRECT can be asked of it
 
     def missing(self) -> str:
         """What to install; "" when all is there."""

@@ -24,6 +24,7 @@ class Fio:
     name = "fio"
     memory = "host"
     can = frozenset(_RW)
+    takes_direct = True
 
     def missing(self) -> str:
         """What to install; "" when all is there."""

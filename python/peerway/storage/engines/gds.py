@@ -22,6 +22,7 @@ class Gds:
 
     memory = "cuda:0"
     can = frozenset(("write", "read"))
+    takes_direct = False  # the setting says how files are opened
 
     def __init__(self, setting: str) -> None:
         self.setting = setting

@@ -14,10 +14,39 @@ import resource
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 NVIDIA_FS = Path("/proc/driver/nvidia-fs/stats")  # of all processes: others' transfers count, too
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one stream moves: all of a buffer of the GPU, and where it lies in a file."""
+
+    buffer: Any
+    name: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What is counted before and after: seconds, seconds of CPUs, bytes from below the page cache, and what
+    nvidia-fs has moved.
+    """
+
+    at: float
+    cpu: float
+    fetched: int
+    moved: int | None
+
+    @classmethod
+    def now(cls) -> Counts:
+        """At this moment."""
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        cpu, fetched = used.ru_utime + used.ru_stime, used.ru_inblock * 512
+        return cls(time.perf_counter(), cpu, fetched, moved(_text(NVIDIA_FS)))
 
 
 def main(asked: dict[str, Any]) -> dict[str, Any]:
@@ -27,69 +56,82 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
     import kvikio.cufile_driver  # type: ignore[import-not-found, unused-ignore]
     import kvikio.defaults  # type: ignore[import-not-found, unused-ignore]
 
-    setting, write = asked["setting"], asked["operation"] == "write"
+    setting = asked["setting"]
     if setting != "bounce":
         mode = kvikio.CompatMode.OFF if setting == "direct" else kvikio.CompatMode.ON
         kvikio.defaults.set("compat_mode", mode)
-    size, streams, shared = asked["size"], asked["streams"], asked["shared"]
+    parts = _parts(asked)
+    before, after = _move(asked, parts)
+    really = active(
+        setting == "direct" and kvikio.defaults.get("compat_mode") != kvikio.CompatMode.ON,
+        bool(kvikio.cufile_driver.get("is_gds_available")),
+        before.moved,
+        after.moved,
+    )
+    return {
+        "ns": int((after.at - before.at) * 1e9),
+        "cpu_us": int((after.cpu - before.cpu) * 1e6),
+        # What goes from the disk straight to the GPU the kernel need not count for this process.
+        "fetched": after.fetched - before.fetched if really["gds_active"] is False else None,
+        # Both ways: what the GPU holds must be what POSIX reads from the file.
+        "right": all(
+            _on_disk(p.name, p.start, p.buffer.size) == cupy.asnumpy(p.buffer).tobytes() for p in parts
+        ),
+        "extra": {**really, "io": f"KvikIO {kvikio.__version__}"},
+    }
+
+
+def _parts(asked: dict[str, Any]) -> list[Part]:
+    """Of each stream; files to be written are made, without cutting off what other nodes write to them."""
+    import cupy  # type: ignore[import-not-found, unused-ignore]
+
+    write, size, shared = asked["operation"] == "write", asked["size"], asked["shared"]
     random = cupy.random.RandomState(asked["seed"] % (1 << 32))
-    buffers = [
-        random.randint(0, 256, size, dtype=cupy.uint8) if write else cupy.zeros(size, cupy.uint8)
-        for _ in range(streams)
-    ]
-    names = [f"{asked['path']}.{0 if shared else stream}" for stream in range(streams)]
-    starts = [(asked["first"] + stream) * size if shared else 0 for stream in range(streams)]
-    if write:  # without cutting off what other nodes write to it
-        for name in names:
-            os.close(os.open(name, os.O_WRONLY | os.O_CREAT, 0o600))
-    ends = [0.0] * streams
-    begun: list[tuple[os.times_result, int, int | None, float]] = []
+    found = []
+    for number in range(asked["streams"]):
+        buffer = random.randint(0, 256, size, dtype=cupy.uint8) if write else cupy.zeros(size, cupy.uint8)
+        start = (asked["first"] + number) * size if shared else 0
+        found.append(Part(buffer, f"{asked['path']}.{0 if shared else number}", start))
+    for part in found if write else ():
+        os.close(os.open(part.name, os.O_WRONLY | os.O_CREAT, 0o600))
+    return found
 
-    def begin() -> None:  # by the last stream that is ready, before any of them goes on
-        begun.append((os.times(), _fetched(), moved(_text(NVIDIA_FS)), time.perf_counter()))
 
-    together = threading.Barrier(streams, begin)
+def _move(asked: dict[str, Any], parts: list[Part]) -> tuple[Counts, Counts]:
+    """All streams at once: the counts when the last one was ready, and when the last one had ended."""
+    import cupy  # type: ignore[import-not-found, unused-ignore]
+
+    write = asked["operation"] == "write"
+    move = _bounce if asked["setting"] == "bounce" else _cufile
+    begun: list[Counts] = []
     failures: list[BaseException] = []
+    together = threading.Barrier(len(parts), lambda: begun.append(Counts.now()))
 
-    def stream(number: int) -> None:
+    def stream(part: Part) -> None:
         try:
             cupy.cuda.Device(0).use()
-            move = _bounce if setting == "bounce" else _cufile
-            move(buffers[number], names[number], starts[number], asked["block"], write, together)
+            move(part.buffer, part.name, part.start, asked["block"], write, together)
+            if write and "fsync" in asked["mode"]:
+                _fsync(part.name)
         except BaseException as error:
             failures.append(error)
             together.abort()
-        ends[number] = time.perf_counter()
 
-    threads = [threading.Thread(target=stream, args=(i,)) for i in range(streams)]
+    threads = [threading.Thread(target=stream, args=(part,)) for part in parts]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    ended = Counts.now()
     if failures:
         raise failures[0]
-    before, fetched_before, moved_before, began = begun[0]
-    used, fetched, moved_after = os.times(), _fetched() - fetched_before, moved(_text(NVIDIA_FS))
-    took = max(ends) - began
-    # Both ways: what the GPU holds must be what POSIX reads from the file.
-    right = all(
-        _on_disk(n, s, size) == cupy.asnumpy(b).tobytes()
-        for n, s, b in zip(names, starts, buffers, strict=True)
-    )
-    really = active(
-        setting == "direct" and kvikio.defaults.get("compat_mode") != kvikio.CompatMode.ON,
-        bool(kvikio.cufile_driver.get("is_gds_available")),
-        moved_before,
-        moved_after,
-    )
-    return {
-        "ns": int(took * 1e9),
-        "cpu_us": int((used.user + used.system - before.user - before.system) * 1e6),
-        # What goes from the disk straight to the GPU the kernel need not count for this process.
-        "fetched": fetched if really["gds_active"] is False else None,
-        "right": right,
-        "extra": {**really, "io": f"KvikIO {kvikio.__version__}"},
-    }
+    return begun[0], ended
+
+
+def _fsync(name: str) -> None:
+    descriptor = os.open(name, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
 
 
 def _cufile(buffer: Any, name: str, start: int, block: int, write: bool, together: threading.Barrier) -> None:
@@ -153,11 +195,6 @@ def moved(statistics: str) -> int | None:
     if not re.search(r"^IO stats: Enabled", statistics, re.MULTILINE):
         return None
     return sum(int(n) for n in re.findall(r"^(?:Reads|Writes)\s*: n=\d+ ok=(\d+)", statistics, re.MULTILINE))
-
-
-def _fetched() -> int:
-    """Bytes that this process has fetched from below the page cache."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_inblock * 512
 
 
 def _text(path: Path) -> str:

@@ -12,6 +12,7 @@ class Posix:
     name = "posix"
     memory = "host"
     can = frozenset(("write", "read", "random_write", "random_read"))
+    takes_direct = True
 
     def missing(self) -> str:
         """What to install; "" when all is there."""
