@@ -124,8 +124,11 @@ def query(what: str, names: str) -> list[list[str]]:
 def numbers() -> dict[str, int]:
     """N of the /dev/nvidiaN of each GPU, in nvidia-smi's order."""
     done = subprocess.run(["nvidia-smi", "-q", "-x"], capture_output=True, text=True, check=True)
-    found = ElementTree.fromstring(done.stdout).iter("gpu")
-    return {gpu.findtext("uuid", ""): int(gpu.findtext("minor_number", "")) for gpu in found}
+    found = {}
+    for place, gpu in enumerate(ElementTree.fromstring(done.stdout).iter("gpu")):
+        told = gpu.findtext("minor_number", "")
+        found[gpu.findtext("uuid", "")] = int(told) if told.isdigit() else place
+    return found
 
 
 @contextlib.contextmanager
@@ -134,8 +137,9 @@ def step(job: int, *loads: str) -> Iterator[list[int]]:
     words = ["\t".join([*LOAD, *load.split()]) for load in loads]
     title = f'exec -a "slurmstepd: [{job}.batch]" {sys.executable} -c "$0" "$@"'
     tree = subprocess.Popen(
-        ["bash", "-c", title, STEP, *words], stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
+        ["bash", "-c", title, STEP, *words], stdout=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"},  # nvidia-smi's order
+    )  # fmt: skip
     assert tree.stdout is not None
     tasks = [int(word) for word in tree.stdout.readline().split()]
     try:

@@ -138,6 +138,28 @@ def test_a_job_without_steps_is_asked_for_and_ended_only_by_slurms_word(ledger: 
     assert spans(ledger, 7) == [(1, 10)]
 
 
+def test_the_cores_of_a_job_are_those_of_all_its_steps(ledger: Ledger) -> None:
+    """Also of steps whose first process is there already when they are first seen, as nearly always."""
+
+    def on_cores(name: str, cores: list[int] | None) -> Step:
+        found = step(7, 2, name)
+        found.cores = cores
+        return found
+
+    ledger.record(record("prolog", 7, 1), at(2))
+    batch, later = on_cores("batch", [4, 5]), on_cores("0", None)
+    ledger.follow([batch], at(3))
+    assert [(each.step, each.cores) for each in ledger.changed()] == [(None, [4, 5]), ("batch", [4, 5])]
+    ledger.sent()
+    ledger.follow([batch, later], at(4))
+    later.cores = [2, 3]
+    ledger.follow([batch, later], at(5))
+    assert {each.step: each.cores for each in ledger.changed()} == {None: [2, 3, 4, 5], "0": [2, 3]}
+    ledger.sent()
+    ledger.follow([batch, later], at(6))
+    assert ledger.changed() == []
+
+
 def test_a_slot_rests_after_its_step(ledger: Ledger) -> None:
     first, second, third = step(7, 1), step(8, 1), step(9, 30)
     assert [ledger.slot(each) for each in ledger.follow([first, second], at(2))] == [0, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -84,6 +85,38 @@ def test_a_step_in_cgroups(tmp_path: Path, version: int, name: str) -> None:
     }  # fmt: skip
     assert {key: step.figures[key] for key in expected} == expected
     assert ("step_cpu_pressure_seconds_total" in step.figures) == (version != 1)
+
+
+def test_a_step_as_slurm_makes_it_in_version_2(tmp_path: Path) -> None:
+    """The files of a job on a kernel that has version 2 alone, with Slurm 22.05: `sbatch -n1 --mem=300` of a
+    script with two programs, one of which holds 100 MiB. Daemons of several nodes on one host name theirs.
+    """
+    make_node(tmp_path)
+    files = json.loads(Path(__file__).with_name("cgroup2_slurm22.json").read_text())
+    for path, text in files.items():
+        write(tmp_path, path, text)
+    inside = "system.slice/n1_slurmstepd.scope/job_1/step_batch"
+    add_process(tmp_path, 211, "slurmstepd", 1, title="slurmstepd: [1.batch] ")
+    write(tmp_path, "proc/211/cgroup", f"0::/{inside}/slurm\n")
+    pids = [int(pid) for pid in files[f"sys/fs/cgroup/{inside}/user/task_0/cgroup.procs"].split()]
+    for pid in pids:
+        add_process(tmp_path, pid, "python3", 211)
+    (step,) = sample(tmp_path)
+    assert (step.job, step.step, step.pids) == (1, "batch", pids)
+
+    def told(name: str) -> dict[str, int]:
+        lines = files[f"sys/fs/cgroup/{inside}/{name}"].splitlines()
+        return {line.split()[0]: int(line.split()[-1]) for line in lines if line.split()[-1].isdigit()}
+
+    assert step.figures["step_cpu_user_seconds_total"] == told("cpu.stat")["user_usec"] / 1e6
+    assert step.figures["step_cpu_system_seconds_total"] == told("cpu.stat")["system_usec"] / 1e6
+    assert step.figures["step_memory_bytes"] == told("memory.stat")["anon"] + told("memory.stat")["shmem"]
+    assert 100 << 20 < step.figures["step_memory_bytes"] < 120 << 20
+    assert step.figures["step_memory_limit_bytes"] == 300 << 20
+    assert step.figures["step_oom_kills_total"] == 0
+    # srun --mem=100 within the job: Slurm limits what is below "user"
+    write(tmp_path, f"sys/fs/cgroup/{inside}/user/memory.max", f"{100 << 20}\n")
+    assert sample(tmp_path)[0].figures["step_memory_limit_bytes"] == 100 << 20
 
 
 def test_a_step_without_cgroups_is_the_tree_of_its_daemon(tmp_path: Path) -> None:

@@ -117,6 +117,7 @@ def test_intervals_say_whose_the_node_was(site: Site, jobs: Jobs) -> None:
     ):
         (found,) = site.intervals(node, job)
         assert (found.user, found.uid, found.source) == (user, users[user], "prolog")
+        assert found.cores  # those that its processes may run on
         assert found.end_ms is not None
         assert found.end_ms > found.start_ms
         (step,) = site.intervals(node, job, steps=True)

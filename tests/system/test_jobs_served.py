@@ -181,6 +181,9 @@ def test_what_slurm_and_the_agents_know_is_joined(site: ServedSite, jobs: Jobs) 
     assert (gpu["gpus"], gpu["gpu_type"], gpu["node_type"]) == (2, "h100", "h100")
     series = site.get("root", f"jobs/{jobs['one_of_two']}/series")
     assert json.dumps(series).count("GPU-") >= 2
+    cores = site.get("root", f"jobs/{jobs['serial']}/series")["cores"]
+    assert cores["labels"][0] == "cpu-1 0"
+    assert max(map(max, cores["rows"])) > 0
 
 
 def test_a_script_is_for_its_owner_and_administrators(site: ServedSite, jobs: Jobs) -> None:

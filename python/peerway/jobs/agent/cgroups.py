@@ -129,8 +129,9 @@ def _figures_2(folder: str) -> Figures:
         shared = stat.get("shmem", 0)
         found["step_memory_bytes"] = stat.get("anon", 0) + shared
         found["step_memory_cache_bytes"] = max(0, stat.get("file", 0) - shared)
-    job = folder.rpartition("/")[0]
-    limits = [limit for each in (folder, job) if (limit := files.number(f"{each}/memory.max")) is not None]
+    # Slurm limits the job, and its own daemon aside what is below the step's "user".
+    places = (folder, f"{folder}/user", folder.rpartition("/")[0])
+    limits = [limit for each in places if (limit := files.number(f"{each}/memory.max")) is not None]
     if limits:
         found["step_memory_limit_bytes"] = min(limits)
     kills = files.keyed(f"{folder}/memory.events").get("oom_kill")

@@ -207,9 +207,7 @@ class Ledger:
         slot = self._free_slot(now)
         id_ = f"{step.job}.{step.step}.{mark}"
         self._steps[step.key] = id_
-        self._put(
-            Interval(id_, step.job, start, step=step.step, slot=slot, cores=step.cores, source="processes")
-        )
+        self._put(Interval(id_, step.job, start, step=step.step, slot=slot, source="processes"))
 
     def _free_slot(self, now: Now) -> int:
         """The lowest that is free and rested; where all rest, the one that rested longest."""
