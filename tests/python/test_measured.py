@@ -82,14 +82,14 @@ H200_X4 = {
         "plan/graph plan/stream openmpi/pack",
     ),
 }
-PUTS_TOO = "sendrecv/graph sendrecv/stream plan/graph plan/stream nccl/graph nccl openmpi"
+PUTS_TOO = "sendrecv/graph sendrecv/stream plan/graph plan/stream nccl/graph nccl"
 H100: dict[str, tuple[str, str, int, str]] = {}
 for size, text in {8: "8 B", 8 * K: "8 KiB", 64 * K: "64 KiB"}.items():
     kernels = "packets/kernel sendrecv/kernel plan/kernel"
     H100[f"kernel to kernel, {text}"] = ("kernel_latency", "contiguous", size, kernels)
     H100[f"exchange of {text}"] = ("exchange", "contiguous", size, PUTS_TOO)
     if size != 8 * K:
-        messages = "sendrecv/graph sendrecv/stream plan/stream nccl/graph openmpi"
+        messages = "sendrecv/graph sendrecv/stream plan/stream nccl/graph"
         H100[f"message of {text}"] = ("plan_latency", "contiguous", size, messages)
 H100["halo, 16⁴ of 192-byte"] = ("halo", "halo:2x1x1x1/8x16x16x16/192", 1536 * K, HALO)
 FOLDERS = {
