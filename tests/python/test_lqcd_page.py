@@ -1,4 +1,4 @@
-"""The table of several GPUs in docs/apps/lqcd.md has the numbers of its records."""
+"""The figures of several GPUs in docs/apps/lqcd.md and docs/xacc-runtime.md are those of their records."""
 
 from __future__ import annotations
 
@@ -39,3 +39,42 @@ def test_two_gpus() -> None:
         case = first or case
         found[case, rest[0].strip("`")] = rest
     assert found == {key: row(of_case) for key, of_case in runs.items()}
+
+
+def test_reductions_and_graphs() -> None:
+    page = (ROOT / "docs" / "xacc-runtime.md").read_text()
+    lines = (ROOT / "results" / "xacc" / "reduction.jsonl").read_text().splitlines()
+    runs = [json.loads(line) for line in lines]
+    assert all(run["right"] for run in runs)
+    one, ten = (
+        median(run["p50_us"] for run in runs if run["how"] == how)
+        for how in ("one by one", "ten in a sequence")
+    )
+    assert f"{one:.1f} µs one by\none and {ten:.1f} µs in a sequence" in page
+    lines = (ROOT / "results" / "xacc" / "graphs.jsonl").read_text().splitlines()
+    for ranks, ends in ((2, "µs with graphs and {:.1f} µs without"), (1, "and {:.1f} µs (")):
+        with_graphs, plain = (
+            median(
+                us
+                for run in map(json.loads, lines)
+                if (run["ranks"], run["what"]) == (ranks, what)
+                for us in run["iteration_us"][1:]
+            )
+            for what in ("graphs", "plain")
+        )
+        assert f"{with_graphs:.1f} {ends.format(plain)}" in page
+
+
+def test_nowait_on_two_gpus() -> None:
+    page = (ROOT / "docs" / "apps" / "lqcd.md").read_text()
+    found: dict[tuple[int, str], list[float]] = {}
+    for line in (ROOT / "results" / "lqcd" / "h100-x2-graphs.jsonl").read_text().splitlines():
+        one = json.loads(line)
+        if one["record"] == "lqcd" and one["ranks"] == 2:
+            solve = one["solves_s"][1] / one["nconv"][1] * 1e6
+            found.setdefault((one["lattice"][0], one["program"]), []).append(solve)
+    us = {case: f"{median(times):.0f}" for case, times in found.items()}
+    assert (
+        f"at 32⁴ an iteration takes {us[32, 'xacc']} µs, and {us[32, 'xacc-nowait']} µs with `nowait`" in page
+    )
+    assert f"at 16⁴ {us[16, 'xacc']} and\n  {us[16, 'xacc-nowait']} µs" in page
