@@ -99,8 +99,8 @@ def build(
 def _events(
     trace: Trace, event: NDArray[Any], starts: NDArray[Any]
 ) -> tuple[list[str], dict[str, NDArray[Any]]]:
-    """The names that occur, and the fields of the events. A beginning is the difference from the one before in
-    its row; `starts` has the first of each row.
+    """The names that occur, and the fields of the events. A beginning is the difference from the one before
+    in its row; `starts` has the first of each row.
     """
     columns: dict[str, NDArray[Any]] = {}
     begin = trace["begin"][event]
