@@ -86,8 +86,10 @@ Context::Context(Team& team)
   trace::begin();
   resolver_ = std::make_unique<Resolver>(transports_, importer_);
   if (resolver_->paths().size() > kMostPaths) refuse_so_many(resolver_->paths().size(), kMostPaths);
-  for (const auto& path : resolver_->paths())
+  for (const auto& path : resolver_->paths()) {
     if (!path->completes_at_start()) later_paths_ |= bit_of(*path);
+    trace::describe_path(path->name(), path->completes_at_start());
+  }
   meet_others();
   control_.waiting()->set_oversubscribed(importer_.oversubscribed());
   on_loss_ = team.on_loss([waiting = control_.waiting()](int) { waiting->wake(); });

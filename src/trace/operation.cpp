@@ -23,6 +23,12 @@ void is_rank(int rank) {
   if (pw_trace_mine != nullptr && pw_trace_mine->ring->rank < 0) pw_trace_mine->ring->rank = rank;
 }
 
+void describe_path(std::string_view name, bool completes_at_start) {
+  if (pw_trace_mine == nullptr || !completes_at_start) return;
+  const unsigned number = pw_trace_name(pw_trace_mine, name.data(), name.size());
+  if (number != 0) pw_trace_mine->ring->at_start[number / 8] |= static_cast<uint8_t>(1u << number % 8);
+}
+
 namespace {
 
 // A process may have the library, and UCX's transport over a NIC beside it: each records on its own.

@@ -23,6 +23,10 @@ void begin();
 /// A team knows the rank of this process, which a launcher may not have said.
 void is_rank(int rank);
 
+/// What a trace is to know of a path: whether its puts and gets are complete when their call returns. To be
+/// called by a thread that has begun, whether or not it records now.
+void describe_path(std::string_view name, bool completes_at_start);
+
 /// The writer of this thread; null where it cannot record.
 pw_trace_writer* open_writer();
 inline pw_trace_writer* writer() { return pw_trace_mine != nullptr ? pw_trace_mine : open_writer(); }

@@ -59,6 +59,23 @@ def timeline(browser: Chrome, page: Path) -> Callable[..., Any]:
     return says
 
 
+# The lowest line of the canvas that has a pixel of a colour, as events have.
+LOWEST = """
+    const c = document.getElementById('timeline-canvas'), line = 4 * c.width;
+    const all = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+    for (let y = c.height - 1; y >= 0; y--)
+      for (let at = y * line; at < (y + 1) * line; at += 4)
+        if (Math.max(all[at], all[at + 1], all[at + 2]) - Math.min(all[at], all[at + 1], all[at + 2]) > 60)
+          return [y, c.height];
+"""
+
+
+@pytest.mark.usefixtures("timeline")
+def test_nothing_blank_is_below_the_rows(browser: Chrome) -> None:
+    lowest, height = browser.execute_script(LOWEST)
+    assert height - lowest < 16
+
+
 def press(browser: Chrome, *keys: str) -> None:
     browser.find_element("id", "timeline-canvas").send_keys(*keys)
 

@@ -409,9 +409,10 @@ def test_too_little_memory_is_said_before_any_is_taken(run: Run, program: str) -
     assert len(re.findall("^hpl: ", done.stderr, re.MULTILINE)) == 1
 
 
+@pytest.mark.parametrize("start", ["host", "stream"])
 @pytest.mark.parametrize("grid", ["1x1", "2x2"])
-def test_a_singular_matrix_is_named_and_ends(run: Run, program: str, grid: str) -> None:
-    done = run(hpl(program, grid, "--n", "100", "--nb", "16", "--matrix", "constant"))
+def test_a_singular_matrix_is_named_and_ends(run: Run, program: str, grid: str, start: str) -> None:
+    done = run(hpl(program, grid, "--n", "100", "--nb", "16", "--matrix", "constant", "--start", start))
     assert done.returncode == 1
     assert "singular: the pivot of column 2 is exactly zero (info = 2) ...... FAILED" in done.stdout
     assert "1 tests completed and failed residual checks" in done.stdout
@@ -435,10 +436,11 @@ def test_a_threshold_can_be_missed(run: Run, program: str) -> None:
     assert RESIDUAL.findall(done.stdout)[0][1] == "FAILED"
 
 
-def test_a_lost_rank_ends_the_others(run: Run, program: str) -> None:
+@pytest.mark.parametrize("start", ["host", "stream"])
+def test_a_lost_rank_ends_the_others(run: Run, program: str, start: str) -> None:
     script = 'if [ "$PEERWAY_RANK" = 1 ]; then (sleep 1; kill -9 $$) & fi; exec "$@"'
     launch = [*peerway("run", "-n", "2", "--"), "/bin/sh", "-c", script, "sh"]
-    options = ["--grid", "1x2", "--n", "9000", "--blas", blas(), "--threads", "1"]
+    options = ["--grid", "1x2", "--n", "9000", "--blas", blas(), "--threads", "1", "--start", start]
     done = run([*launch, program, *options])
     assert done.returncode == 128 + 9
     assert "rank 1" in done.stderr

@@ -76,6 +76,19 @@ def names(trace: Trace) -> Counter[str]:
     return Counter(trace.names[index] for index in trace["name"])
 
 
+def test_a_trace_says_which_paths_are_complete_at_once(tmp_path: Path, run: Run) -> None:
+    """Also where nothing of their beginning is in the ring any more."""
+    folder = tmp_path / "trace"
+    script = [sys.executable, "-c", textwrap.dedent(PING_PONG), "200", "0"]
+    words = [*peerway("trace", "-o", str(folder), "--events", "64", "--"), *peerway("run", "-n", "2", "--")]
+    assert run([*words, *script]).returncode == 0
+    trace = load(folder)
+    assert trace.dropped
+    at_start = trace.about["paths_complete_at_start"]
+    assert "peer/shm" in at_start
+    assert "staged" not in at_start
+
+
 def test_every_operation_of_two_ranks_is_there(tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "trace"
     program = [sys.executable, "-c", textwrap.dedent(PING_PONG), "50", "3"]

@@ -82,7 +82,7 @@ typedef struct pw_trace_cell {
 } pw_trace_cell;
 
 typedef struct pw_trace_ring { /* the file: this, then `capacity` events */
-  char magic[8];               /* "PWTRACE3" */
+  char magic[8];               /* "PWTRACE4" */
   uint32_t header_bytes, event_bytes, pid, tid;
   int32_t rank;
   uint32_t level;
@@ -92,7 +92,9 @@ typedef struct pw_trace_ring { /* the file: this, then `capacity` events */
   uint32_t clock, clock_of;
   uint64_t ticks[2], ns[2]; /* the clock against CLOCK_MONOTONIC, when opened and last */
   char host[64], source[16], thread[16];
-  char unused[48]; /* events lie within lines of the cache */
+  uint8_t at_start[PW_TRACE_NAMES / 8]; /* a bit for each name: a path whose puts and gets are complete when
+                                           their call returns */
+  char unused[48];                      /* events lie within lines of the cache */
   pw_trace_event
       open[PW_TRACE_OPEN]; /* what had begun and not ended; deeper ones are only counted, in depth */
   pw_trace_cell cell[PW_TRACE_CELLS];

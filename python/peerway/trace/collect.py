@@ -136,7 +136,15 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
         )  # fmt: skip
     texts = list(names)
     resolve(texts)
-    said = {**about, "origin_ns": origin, **_facts(clocks), "lost": lost, "notes": notes}
+    at_start = sorted({name for ring in found for name in ring.at_start})
+    said = {
+        **about,
+        "origin_ns": origin,
+        "paths_complete_at_start": at_start,
+        **_facts(clocks),
+        "lost": lost,
+        "notes": notes,
+    }
     summed = {name: np.concatenate([np.empty(0, SUM_COLUMNS[name]), *parts]) for name, parts in sums.items()}
     writer.end(said, texts, threads, summed, unended)
     return _with_one_clock(folder)

@@ -27,103 +27,35 @@ def source(header: str) -> str:
     return '#include "mpi.c"\n\n' + "\n".join(texts)
 
 
+EVENTS = {
+    "SEND": "SEND", "RECV": "RECV", "ISEND": "ISEND", "IRECV": "IRECV", "SENDRECV": "SEND",
+    "ISENDRECV": "ISEND", "MPROBE": "WAIT", "MRECV": "WAIT",
+    "COLLECTIVE": "COLLECTIVE", "ICOLLECTIVE": "COLLECTIVE",
+    "RMA_PUT": "RMA_PUT", "RMA_GET": "RMA_GET", "RMA_SYNC": "RMA_SYNC",
+}  # fmt: skip
+WITH_STATUS = ("RECV", "SENDRECV", "MRECV", "WAIT", "WAITANY", "TEST", "TESTANY")
+OF_MANY = ("WAITALL", "TESTALL", "WAITSOME", "WAITANY", "TESTANY")
+
+
 def _wrapper(function: Function, kind: str, of: dict[str, str]) -> str:
     """One wrapper: what it notes before, the call, and what it notes after."""
-    name, given = function.name, function.arguments
-    comm = of.get("comm") or function.of_type("MPI_Comm")
-    group = f"pw_group_of({comm})" if comm else None
-    if win := function.of_type("MPI_Win"):
-        group = f"pw_group_of_win({win})"
-    event = {
-        "SEND": "SEND", "RECV": "RECV", "ISEND": "ISEND", "IRECV": "IRECV", "SENDRECV": "SEND",
-        "ISENDRECV": "ISEND", "MPROBE": "WAIT", "MRECV": "WAIT",
-        "COLLECTIVE": "COLLECTIVE", "ICOLLECTIVE": "COLLECTIVE",
-        "RMA_PUT": "RMA_PUT", "RMA_GET": "RMA_GET", "RMA_SYNC": "RMA_SYNC",
-    }.get(kind, "WAIT" if kind.startswith(("WAIT", "TEST")) else "CALL")  # fmt: skip
-    before, after, found = [], [], "1"
-    if kind in ("SEND", "ISEND", "RECV", "IRECV", "SENDRECV", "ISENDRECV", "SEND_INIT", "RECV_INIT"):
-        count = of["count"]
-        if "partitions" in of:
-            count = f"(long long){of['partitions']} * {count}"
-        before.append(f"pw_message(&call, {comm}, {of['peer']}, {of['tag']}, {count}, {of['type']});")
-    elif kind in CALLS:
-        if group:
-            before.append(f"if (call.writer != NULL) pw_where(&call, {group});")
-        if group and "peer" in of:
-            before.append(f"if (call.writer != NULL) call.event.peer = pw_world_of({group}, {of['peer']});")
-        before += _bytes(of, _ranks(name, comm, group))
-    if kind in ("RECV", "SENDRECV", "MRECV", "WAIT", "WAITANY", "TEST", "TESTANY"):
+    name, comm = function.name, of.get("comm") or function.of_type("MPI_Comm")
+    event = EVENTS.get(kind, "WAIT" if kind.startswith(("WAIT", "TEST")) else "CALL")
+    before, after = _message(function, kind, of, comm), []
+    given = function.arguments
+    if kind in WITH_STATUS:
+        status = of["status"]
         before.append("MPI_Status own;")
-        before.append(
-            f"MPI_Status* const status = {of['status']} != MPI_STATUS_IGNORE ? {of['status']} : &own;"
-        )
-        given = ["status" if argument == of["status"] else argument for argument in given]
-    if kind == "RECV":
-        after.append(f"pw_arrived(&call, {comm}, status);")
-    if request := _request(name, kind, of):
-        handle = of.get("request") or function.of_type("MPI_Request *") or function.of_type("MPI_Request*")
-        made = f"(pw_request){{.group = pw_group_of({comm}), {request}}}"
-        after.append(
-            f"if (result == MPI_SUCCESS && call.writer != NULL) pw_started(&call, *{handle}, {made});"
-        )
-    if kind == "SENDRECV":
-        peer = of["rpeer"]
-        after += [
-            "if (call.writer != NULL) {",
-            "  pw_call half = call;",
-            '  pw_rename(&half, "receive of MPI_Sendrecv");',
-            f"  half.event.kind = {peer} == MPI_PROC_NULL ? PW_TRACE_CALL : PW_TRACE_RECV;",
-            f"  pw_arrived(&half, {comm}, status);",
-            f"  if ({peer} != MPI_PROC_NULL) pw_trace_add(half.writer, &half.event);",
-            "}",
-        ]
-    if kind == "START":
-        after.append(f"if (result == MPI_SUCCESS) pw_restarted(&call, *{of['request']});")
-    if kind == "STARTALL":
-        after.append(
-            f"for (int i = 0; result == MPI_SUCCESS && i < {of['count']}; ++i) "
-            f"pw_restarted(&call, {of['requests']}[i]);"
-        )
-    if kind in ("WAIT", "TEST"):
-        before.append(f"const pw_request known = pw_look(&call, *{of['request']});")
-    if kind == "FREE":
-        before.append(f"pw_forgotten(*{of['request']});")
-    if kind == "WAIT":
-        after.append("pw_completed(&call, known, status);")
-    if kind == "TEST":
-        found = f"*{of['flag']}"
-        after.append(f"if (*{of['flag']}) pw_completed(&call, known, status);")
-    if kind in ("PROBE", "MPROBE") and "flag" in of:
-        found = f"*{of['flag']}"
-    if kind == "MPROBE":
-        after.append(f"if (result == MPI_SUCCESS && {found}) pw_probed(&call, {comm}, *{of['message']});")
-    if kind in ("MRECV", "IMRECV"):
-        before.append(f"const pw_request known = pw_look_at_message(&call, *{of['message']});")
-    if kind == "MRECV":
-        after.append("pw_completed(&call, known, status);")
-    if kind == "IMRECV":
-        after.append(f"if (result == MPI_SUCCESS) pw_message_started(&call, known, *{of['request']});")
-    if kind in ("WAITALL", "TESTALL", "WAITSOME", "WAITANY", "TESTANY"):
-        several, completed = _several(kind, of)
-        before += several
-        after += completed
-        found = {
-            "TESTALL": f"*{of.get('flag')}",
-            "TESTANY": f"*{of.get('flag')}",
-            "WAITSOME": f"*{of.get('found')} > 0",
-        }.get(kind, "1")
+        before.append(f"MPI_Status* const status = {status} != MPI_STATUS_IGNORE ? {status} : &own;")
+        given = ["status" if argument == status else argument for argument in given]
+    if kind in OF_MANY:
         given = ["kept.statuses" if argument == of.get("statuses") else argument for argument in given]
-    if "BIRTH" in kind:
-        after.append(f"if (result == MPI_SUCCESS) {_birth(function, kind, of)}")
-    if kind == "DEATH":
-        handle = function.of_type("MPI_Comm *") or function.of_type("MPI_Comm*")
-        before.append(f"const pw_group* gone = call.writer != NULL ? pw_group_of(*{handle}) : NULL;")
-        after.append("__atomic_add_fetch(&pw_freed, 1, __ATOMIC_RELEASE);")
-        after.append('pw_moment(&call, PW_TRACE_COMM_FREED, "communicator freed", gone);')
-    if kind == "WINDOW_DEATH":
-        handle = function.of_type("MPI_Win *") or function.of_type("MPI_Win*")
-        before.append(f"const pw_group* gone = call.writer != NULL ? pw_group_of_win(*{handle}) : NULL;")
-        after.append('pw_moment(&call, PW_TRACE_WINDOW_FREED, "window freed", gone);')
+    for notes in (
+        _received(kind, of, comm), _started(function, kind, of, comm), _completed(kind, of),
+        _probed(kind, of, comm), _several(kind, of), _made_or_freed(function, kind, of),
+    ):  # fmt: skip
+        before += notes[0]
+        after += notes[1]
     first = "  pw_mpi_end();\n" if kind == "FINALIZE" else ""
     session = int(name == "Session_init")
     last = f"  if (result == MPI_SUCCESS) pw_mpi_begin({session});\n" if kind == "INIT" else ""
@@ -137,8 +69,116 @@ def _wrapper(function: Function, kind: str, of: dict[str, str]) -> str:
         f'  if (real_{name} == NULL) *(void**)&real_{name} = dlsym(RTLD_NEXT, "PMPI_{name}");\n'
         f"{lines}  pw_begin(&call);\n"
         f"  const int result = real_{name}({', '.join(given)});\n"
-        f"  pw_end(&call);\n{ends}  pw_leave(&call, {found});\n{last}  return result;\n}}\n"
+        f"  pw_end(&call);\n{ends}  pw_leave(&call, {_found(kind, of)});\n{last}  return result;\n}}\n"
     )
+
+
+Notes = tuple[list[str], list[str]]  # before the call, and after it
+
+
+def _message(function: Function, kind: str, of: dict[str, str], comm: str | None) -> list[str]:
+    """Before the call: to whom, where, and how many bytes."""
+    group = f"pw_group_of({comm})" if comm else None
+    if win := function.of_type("MPI_Win"):
+        group = f"pw_group_of_win({win})"
+    if kind in ("SEND", "ISEND", "RECV", "IRECV", "SENDRECV", "ISENDRECV", "SEND_INIT", "RECV_INIT"):
+        count = of["count"]
+        if "partitions" in of:
+            count = f"(long long){of['partitions']} * {count}"
+        return [f"pw_message(&call, {comm}, {of['peer']}, {of['tag']}, {count}, {of['type']});"]
+    if kind not in CALLS:
+        return []
+    lines = []
+    if group:
+        lines.append(f"if (call.writer != NULL) pw_where(&call, {group});")
+    if group and "peer" in of:
+        lines.append(f"if (call.writer != NULL) call.event.peer = pw_world_of({group}, {of['peer']});")
+    return lines + _bytes(of, _ranks(function.name, comm, group))
+
+
+def _received(kind: str, of: dict[str, str], comm: str | None) -> Notes:
+    """What a receive that blocks brought."""
+    if kind == "RECV":
+        return [], [f"pw_arrived(&call, {comm}, status);"]
+    if kind != "SENDRECV":
+        return [], []
+    peer = of["rpeer"]
+    return [], [
+        "if (call.writer != NULL) {",
+        "  pw_call half = call;",
+        '  pw_rename(&half, "receive of MPI_Sendrecv");',
+        f"  half.event.kind = {peer} == MPI_PROC_NULL ? PW_TRACE_CALL : PW_TRACE_RECV;",
+        f"  pw_arrived(&half, {comm}, status);",
+        f"  if ({peer} != MPI_PROC_NULL) pw_trace_add(half.writer, &half.event);",
+        "}",
+    ]
+
+
+def _started(function: Function, kind: str, of: dict[str, str], comm: str | None) -> Notes:
+    """The requests that the call makes, starts again or frees."""
+    if request := _request(function.name, kind, of):
+        handle = of.get("request") or function.of_type("MPI_Request *") or function.of_type("MPI_Request*")
+        made = f"(pw_request){{.group = pw_group_of({comm}), {request}}}"
+        return [], [
+            f"if (result == MPI_SUCCESS && call.writer != NULL) pw_started(&call, *{handle}, {made});"
+        ]
+    if kind == "START":
+        return [], [f"if (result == MPI_SUCCESS) pw_restarted(&call, *{of['request']});"]
+    if kind == "STARTALL":
+        return [], [
+            f"for (int i = 0; result == MPI_SUCCESS && i < {of['count']}; ++i) "
+            f"pw_restarted(&call, {of['requests']}[i]);"
+        ]
+    return ([f"pw_forgotten(*{of['request']});"] if kind == "FREE" else []), []
+
+
+def _completed(kind: str, of: dict[str, str]) -> Notes:
+    """The request that the call waits or asks for."""
+    if kind not in ("WAIT", "TEST"):
+        return [], []
+    flag = f"if (*{of['flag']}) " if kind == "TEST" else ""
+    return (
+        [f"const pw_request known = pw_look(&call, *{of['request']});"],
+        [f"{flag}pw_completed(&call, known, status);"],
+    )
+
+
+def _probed(kind: str, of: dict[str, str], comm: str | None) -> Notes:
+    """The message that a matched probe found, or that is received behind one."""
+    if kind == "MPROBE":
+        found = _found(kind, of)
+        return [], [f"if (result == MPI_SUCCESS && {found}) pw_probed(&call, {comm}, *{of['message']});"]
+    if kind not in ("MRECV", "IMRECV"):
+        return [], []
+    before = [f"const pw_request known = pw_look_at_message(&call, *{of['message']});"]
+    if kind == "MRECV":
+        return before, ["pw_completed(&call, known, status);"]
+    return before, [f"if (result == MPI_SUCCESS) pw_message_started(&call, known, *{of['request']});"]
+
+
+def _made_or_freed(function: Function, kind: str, of: dict[str, str]) -> Notes:
+    """Communicators and windows."""
+    if "BIRTH" in kind:
+        return [], [f"if (result == MPI_SUCCESS) {_birth(function, kind, of)}"]
+    if kind == "DEATH":
+        handle = function.of_type("MPI_Comm *") or function.of_type("MPI_Comm*")
+        return [f"const pw_group* gone = call.writer != NULL ? pw_group_of(*{handle}) : NULL;"], [
+            "__atomic_add_fetch(&pw_freed, 1, __ATOMIC_RELEASE);",
+            'pw_moment(&call, PW_TRACE_COMM_FREED, "communicator freed", gone);',
+        ]
+    if kind == "WINDOW_DEATH":
+        handle = function.of_type("MPI_Win *") or function.of_type("MPI_Win*")
+        return [f"const pw_group* gone = call.writer != NULL ? pw_group_of_win(*{handle}) : NULL;"], [
+            'pw_moment(&call, PW_TRACE_WINDOW_FREED, "window freed", gone);'
+        ]
+    return [], []
+
+
+def _found(kind: str, of: dict[str, str]) -> str:
+    """Whether the call found what it asked for; one that waits always does."""
+    if kind in ("TEST", "TESTALL", "TESTANY") or (kind in ("PROBE", "MPROBE") and "flag" in of):
+        return f"*{of.get('flag')}"
+    return f"*{of.get('found')} > 0" if kind == "WAITSOME" else "1"
 
 
 def _request(name: str, kind: str, of: dict[str, str]) -> str:
@@ -202,8 +242,10 @@ def _bytes(of: dict[str, str], size: str) -> list[str]:
     return []
 
 
-def _several(kind: str, of: dict[str, str]) -> tuple[list[str], list[str]]:
+def _several(kind: str, of: dict[str, str]) -> Notes:
     """What a call with several requests keeps before, and says after."""
+    if kind not in OF_MANY:
+        return [], []
     statuses = of.get("statuses", "MPI_STATUSES_IGNORE")
     before = [f"pw_many kept = pw_keep(&call, {of['count']}, {of['requests']}, {statuses});"]
     if kind in ("WAITANY", "TESTANY"):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NAMES, OPEN, CELLS = 1024, 64, 4096
-MAGIC = b"PWTRACE3"
+MAGIC = b"PWTRACE4"
 LONGEST = 1 << 50  # ticks of a program's life: four days at the quickest clock there is
 LEVELS = {1: "counters", 2: "profile", 3: "full"}
 
@@ -32,7 +32,8 @@ HEADER = np.dtype(
         ("rank", "<i4"), ("level", "<u4"), ("capacity", "<u8"), ("written", "<u8"), ("unnamed", "<u8"),
         ("uncounted", "<u8"), ("names", "<u4"), ("depth", "<u4"),
         ("clock", "<u4"), ("clock_of", "<u4"), ("ticks", "<u8", 2), ("ns", "<u8", 2),
-        ("host", "S64"), ("source", "S16"), ("thread", "S16"), ("unused", "V48"),
+        ("host", "S64"), ("source", "S16"), ("thread", "S16"), ("at_start", "u1", NAMES // 8),
+        ("unused", "V48"),
         ("open", EVENT, OPEN), ("cell", CELL, CELLS),
         ("name", "S160", NAMES),
     ]
@@ -110,6 +111,7 @@ class Ring:
     thread: str
     level: str
     names: list[str]
+    at_start: list[str]  # those that are paths whose puts and gets are complete when their call returns
     clock_kind: ClockKind
     clock_of: int  # the GPU's number
     clock: list[tuple[int, int]]  # ticks and nanoseconds of CLOCK_MONOTONIC, when opened and last
@@ -158,6 +160,8 @@ def read(file: Path) -> Ring:
     cells = np.array(header["cell"])
     if capacity:
         _add_events(cells, whole)
+    names = ["", *(text(name) for name in header["name"][1 : max(1, int(header["names"]))])]
+    at_start = np.unpackbits(header["at_start"], bitorder="little")[: len(names)]
     unended = np.array(header["open"][: min(int(header["depth"]), OPEN)])
     return Ring(
         file=file,
@@ -168,7 +172,8 @@ def read(file: Path) -> Ring:
         source=text(header["source"]),
         thread=text(header["thread"]),
         level=LEVELS[int(header["level"])],
-        names=["", *(text(name) for name in header["name"][1 : max(1, int(header["names"]))])],
+        names=names,
+        at_start=[name for name, set_ in zip(names, at_start, strict=True) if set_],
         clock_kind=ClockKind(int(header["clock"])),
         clock_of=int(header["clock_of"]),
         clock=clock if back == 0 else clock[:1],

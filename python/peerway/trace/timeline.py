@@ -71,21 +71,8 @@ def build(
     number = np.zeros(int(system.max()) + 1, np.int64)
     for place, one in enumerate(lanes):
         number[one["system"]] = place
-    columns: dict[str, NDArray[Any]] = {}
     starts = np.flatnonzero(np.diff(row, prepend=-1))
-    begin = trace["begin"][event]
-    delta = np.diff(begin, prepend=0)
-    delta[starts] = begin[starts]
-    for name, values in (
-        ("begin", delta),
-        ("duration", trace["duration"][event]),
-        ("bytes", trace["bytes"][event]),
-    ):
-        columns[f"{name}_low"] = (values & 0xFFFFFFFF).astype(np.uint32)
-        columns[f"{name}_high"] = (values >> 32).astype(np.uint32)
-    names, (columns["name"], columns["where"], columns["site"]) = _names(trace, event)
-    columns["kind"] = trace["kind"][event].astype(np.uint8)
-    columns["peer"], columns["tag"] = trace["peer"][event], trace["tag"][event]
+    names, columns = _events(trace, event, starts)
     columns |= _arrows(trace, event, number)
     if path is not None:
         columns |= _path(trace, path, number[system])
@@ -107,6 +94,29 @@ def build(
     packed = zlib.compress(b"".join(_shuffled(column) for column in columns.values()), 6)
     text = json.dumps(head, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
     return Timeline(text, base64.b64encode(packed).decode(), len(trace), len(event), len(rows), windows)
+
+
+def _events(
+    trace: Trace, event: NDArray[Any], starts: NDArray[Any]
+) -> tuple[list[str], dict[str, NDArray[Any]]]:
+    """The names that occur, and the fields of the events. A beginning is the difference from the one before
+    in its row; `starts` has the first of each row.
+    """
+    columns: dict[str, NDArray[Any]] = {}
+    begin = trace["begin"][event]
+    delta = np.diff(begin, prepend=0)
+    delta[starts] = begin[starts]
+    for name, values in (
+        ("begin", delta),
+        ("duration", trace["duration"][event]),
+        ("bytes", trace["bytes"][event]),
+    ):
+        columns[f"{name}_low"] = (values & 0xFFFFFFFF).astype(np.uint32)
+        columns[f"{name}_high"] = (values >> 32).astype(np.uint32)
+    names, (columns["name"], columns["where"], columns["site"]) = _names(trace, event)
+    columns["kind"] = trace["kind"][event].astype(np.uint8)
+    columns["peer"], columns["tag"] = trace["peer"][event], trace["tag"][event]
+    return names, columns
 
 
 def _shuffled(column: NDArray[Any]) -> bytes:

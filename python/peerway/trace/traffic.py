@@ -148,6 +148,18 @@ def against_curves(
                 result.findings.append(
                     _slow(trace, sent, which, slow, cause, beyond, worst, f"by {op} over {trace.names[name]}")
                 )
+    _say_ambiguous(trace, curves, result)
+    if rows:
+        columns = ["path", "messages", "below half the curve", "of the bytes", "time beyond the curve"]
+        result.tables.append(Table("Rates against the measured curve", columns, rows))
+    if reasons:
+        columns = ["path", "cause", "messages", "of all messages", "of the bytes", "time beyond the curve"]
+        note = f"Messages that took more than {SLOW:g} times the curve's time, by what took most of it."
+        result.tables.append(Table("Slow messages by cause", columns, reasons, note, texts=2))
+
+
+def _say_ambiguous(trace: Trace, curves: Sequence[Curve], result: Analysis) -> None:
+    """Add a finding if the curve of MPI's messages is one of several."""
     if ways := ambiguous(trace, curves):
         result.findings.append(
             Finding(
@@ -156,13 +168,6 @@ def against_curves(
                 todo="Give --bench records of that way alone.",
             )
         )
-    if rows:
-        columns = ["path", "messages", "below half the curve", "of the bytes", "time beyond the curve"]
-        result.tables.append(Table("Rates against the measured curve", columns, rows))
-    if reasons:
-        columns = ["path", "cause", "messages", "of all messages", "of the bytes", "time beyond the curve"]
-        note = f"Messages that took more than {SLOW:g} times the curve's time, by what took most of it."
-        result.tables.append(Table("Slow messages by cause", columns, reasons, note, texts=2))
 
 
 def _record(trace: Trace, sent: Messages, result: Analysis, which: NDArray[Any], ns: NDArray[Any]) -> None:

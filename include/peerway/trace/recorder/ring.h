@@ -192,7 +192,7 @@ static __attribute__((noinline, unused)) pw_trace_writer* pw_trace_make(const pw
     pw_trace_read_clock(writer, 0);
     pw_trace_read_clock(writer, 1);
   }
-  memcpy(ring->magic, "PWTRACE3", 8);
+  memcpy(ring->magic, "PWTRACE4", 8);
   return writer;
 }
 

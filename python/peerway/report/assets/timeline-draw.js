@@ -7,31 +7,33 @@ const TimelineDraw = (() => {
   const COLORS = ["--line", "--color-0", "--color-5", "--color-1", "--color-3", "--color-4", "--color-2", "--soft"];
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  // The place of every row, in pixels from the top of all lanes. Where all do not fit, what goes on beside the calls is left out, and its
-  // arrows tell of it.
+  // The place of every row, in pixels from the top of all lanes. What goes on beside the calls has rows of six tenths of their height. Where
+  // all do not fit, it is left out, and its arrows tell of it.
   function layout(data, height, everything) {
     const lanes = data.lanes.map((lane, number) => ({ ...lane, number, rows: [] }));
     data.rows.forEach((row, number) => {
       if (everything || row.place < data.deepest) lanes[row.lane].rows.push(number);
     });
     const shown = lanes.filter((lane) => lane.rows.length);
-    const rows = shown.reduce((sum, lane) => sum + lane.rows.length, 0);
+    const share = (row) => data.rows[row].place < data.deepest ? 1 : 0.6;
+    const rows = shown.reduce((sum, lane) => lane.rows.reduce((more, row) => more + share(row), sum), 0);
     const gap = shown.length > 24 ? 3 : 6;
     const fitting = Math.floor((height - TOP - 6 - shown.length * gap) / Math.max(1, rows));
     const high = Math.max(everything ? 9 : 4, Math.min(20, fitting));
-    const top = new Map(), laneTop = new Map();
+    const top = new Map(), laneTop = new Map(), heights = new Map();
     let at = 0;
     for (const lane of shown) {
       lane.top = at;
       laneTop.set(lane.number, lane);
       for (const row of lane.rows) {
         top.set(row, at);
-        at += high;
+        heights.set(row, Math.round(high * share(row)));
+        at += heights.get(row);
       }
       lane.bottom = at;
       at += gap;
     }
-    return { lanes: shown, laneTop, top, high, total: at, fits: fitting >= high };
+    return { lanes: shown, laneTop, top, heights, high, total: at, fits: fitting >= high };
   }
 
   class Drawing {
@@ -39,19 +41,21 @@ const TimelineDraw = (() => {
       this.canvas = canvas;
       this.data = data;
       this.context = canvas.getContext("2d");
-      this.everything = layout(data, canvas.clientHeight, true).fits;
+      this.most = canvas.clientHeight || 420;  // of the height: what the rows do not need is not taken
+      this.everything = layout(data, this.most, true).fits;
       this.resize();
     }
 
     resize() {
       const scale = window.devicePixelRatio || 1;
       this.width = this.canvas.clientWidth;
-      const height = (this.canvas.clientHeight || 420);
+      this.places = layout(this.data, this.most, this.everything);
+      const height = Math.min(this.most, TOP + this.places.total + 6);
       this.height = height;
+      this.canvas.style.height = `${height}px`;
       this.canvas.width = this.width * scale;
       this.canvas.height = height * scale;
       this.context.setTransform(scale, 0, 0, scale, 0, 0);
-      this.places = layout(this.data, height, this.everything);
       this.colors = COLORS.map(css);
       this.text = css("--text"); this.soft = css("--soft"); this.back = css("--card"); this.line = css("--grid"); this.bad = css("--bad");
     }
@@ -63,6 +67,8 @@ const TimelineDraw = (() => {
       const top = this.places.top.get(row) ?? this.places.laneTop.get(this.data.rows[row].lane)?.top ?? 0;
       return TOP + top - this.view.scroll;
     }
+
+    high(row) { return this.places.heights.get(row) ?? this.places.high; }
 
     draw(view, state) {
       this.view = view;
@@ -122,7 +128,7 @@ const TimelineDraw = (() => {
 
     row(row, number, state) {
       const { data, view } = this;
-      const y = this.y(number), high = this.places.high - 1;
+      const y = this.y(number), high = this.high(number) - 1;
       if (y > this.height || y + high < TOP) return 0;
       const from = Math.max(row.first, firstFrom(data, row, view.begin) - 1);
       const to = firstFrom(data, row, view.end, from);
@@ -199,13 +205,14 @@ const TimelineDraw = (() => {
       const from = data.arrow_from[number], to = data.arrow_to[number];
       const end = data.begin[from] + data.duration[from];
       const begin = data.begin[from], source = data.rows[data.row[from]].lane;
-      if (to < 0) return { begin, end, source, target: -2 - to, y1: this.y(data.row[from]), y2: TOP + (places.laneTop.get(-2 - to)?.top ?? 0) - this.view.scroll };
-      return { begin, end: data.begin[to] + data.duration[to], source, target: data.rows[data.row[to]].lane, y1: this.y(data.row[from]), y2: this.y(data.row[to]) };
+      const middle = (row) => this.y(row) + this.high(row) / 2, y1 = middle(data.row[from]);
+      if (to < 0) return { begin, end, source, target: -2 - to, y1, y2: TOP + (places.laneTop.get(-2 - to)?.top ?? 0) + places.high / 2 - this.view.scroll };
+      return { begin, end: data.begin[to] + data.duration[to], source, target: data.rows[data.row[to]].lane, y1, y2: middle(data.row[to]) };
     }
 
     // Messages of one rank to another that begin close together become one arrow; none of the receivers is left out.
     arrows() {
-      const { context, data, view, places } = this;
+      const { context, data, view } = this;
       const inside = [];
       for (let i = 0; i < data.arrow_from.length; i++) {
         const from = data.arrow_from[i];
@@ -233,23 +240,23 @@ const TimelineDraw = (() => {
         if (groups.size <= MOST_ARROWS || wide > this.width) break;
       }
       context.strokeStyle = context.fillStyle = this.text;
-      const middle = places.high / 2, written = new Map();
+      const written = new Map();
       for (const { begin, end, y1, y2, count } of groups.values()) {
         const x1 = this.x(begin), x2 = this.x(end);
         context.globalAlpha = groups.size > 600 ? 0.14 : groups.size > 150 ? 0.28 : 0.6;
         context.lineWidth = Math.min(3, 1 + Math.log10(count) * 0.7);
         context.beginPath();
-        context.moveTo(x1, y1 + middle);
-        context.lineTo(x2, y2 + middle);
+        context.moveTo(x1, y1);
+        context.lineTo(x2, y2);
         context.stroke();
         const turn = Math.atan2(y2 - y1, x2 - x1);
         context.beginPath();
-        context.moveTo(x2, y2 + middle);
-        context.lineTo(x2 - 7 * Math.cos(turn - 0.35), y2 + middle - 7 * Math.sin(turn - 0.35));
-        context.lineTo(x2 - 7 * Math.cos(turn + 0.35), y2 + middle - 7 * Math.sin(turn + 0.35));
+        context.moveTo(x2, y2);
+        context.lineTo(x2 - 7 * Math.cos(turn - 0.35), y2 - 7 * Math.sin(turn - 0.35));
+        context.lineTo(x2 - 7 * Math.cos(turn + 0.35), y2 - 7 * Math.sin(turn + 0.35));
         context.fill();
         context.globalAlpha = 1;
-        const text = `×${count.toLocaleString("en")}`, at = (x1 + x2) / 2 + 14, line = Math.round((y1 + y2) / 2 + middle);
+        const text = `×${count.toLocaleString("en")}`, at = (x1 + x2) / 2 + 14, line = Math.round((y1 + y2) / 2);
         if (count > 1 && groups.size < 250 && at > (written.get(line) ?? -Infinity)) {
           context.textAlign = "center";
           context.fillText(text, at, line);
@@ -273,7 +280,7 @@ const TimelineDraw = (() => {
       const x = this.x(data.begin[i]);
       context.strokeStyle = color;
       context.lineWidth = 2;
-      context.strokeRect(x - 1, this.y(data.row[i]) - 1, Math.max(2, this.x(data.begin[i] + data.duration[i]) - x + 2), this.places.high + 1);
+      context.strokeRect(x - 1, this.y(data.row[i]) - 1, Math.max(2, this.x(data.begin[i] + data.duration[i]) - x + 2), this.high(data.row[i]) + 1);
       context.lineWidth = 1;
     }
 
@@ -301,7 +308,7 @@ const TimelineDraw = (() => {
       for (const [number, row] of data.rows.entries()) {
         if (!this.places.top.has(number)) continue;
         const top = this.y(number);
-        if (y < top || y >= top + this.places.high) continue;
+        if (y < top || y >= top + this.high(number)) continue;
         const slack = 2 * (this.time(LEFT + 1) - this.time(LEFT)), time = this.time(x);
         let best = -1, distance = slack;
         for (let i = Math.min(row.last - 1, firstFrom(data, row, time + slack)); i >= row.first && best < 0; i--) {

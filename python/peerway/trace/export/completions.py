@@ -7,8 +7,7 @@ import numpy as np
 from peerway.trace.rings import Kind
 from peerway.trace.store import Trace
 
-# The CPU copies within the call, so that all else goes on after it.
-AT_START = ("peer/shm", "peer/shm-nt", "peer/cma", "mapped", "none", "failed")
+NO_PATH = ("none", "failed")  # nothing was to be moved, or could be
 OF_MPI = (Kind.RMA_PUT, Kind.RMA_GET)
 WITH = {Kind.PUT: Kind.FLUSH, Kind.GET: Kind.FLUSH, Kind.RMA_PUT: Kind.RMA_SYNC, Kind.RMA_GET: Kind.RMA_SYNC}
 
@@ -18,7 +17,9 @@ def completions(trace: Trace) -> dict[int, list[int]]:
     towards that rank. What none of them completed is not in here.
     """
     kind, peer, where = trace["kind"], trace["peer"], trace["where"]
-    at_start = np.array([name in AT_START or name.startswith("plan") for name in trace.names])
+    # As the recorders said of their paths; of a plan's operations its finish tells.
+    over = {*NO_PATH, *trace.about.get("paths_complete_at_start", [])}
+    at_start = np.array([name in over or name.startswith("plan") for name in trace.names])
     started = np.isin(kind, list(WITH)) & (np.isin(kind, OF_MPI) | ~at_start[where])
     events = np.flatnonzero(started | np.isin(kind, list(set(WITH.values()))))
     events = events[np.lexsort((trace["begin"][events], trace["thread"][events]))]
