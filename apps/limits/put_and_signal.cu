@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kMostThreads)
 }
 
 void measure(Side (&side)[2], unsigned bytes, const char* device) {
-  const unsigned words = bytes == 0 ? 0 : std::max(1u, bytes / unsigned{sizeof(uint4)});
+  const unsigned words = bytes / unsigned{sizeof(uint4)};
   const unsigned threads = std::clamp(words, 32u, kMostThreads);
   for (int g = 0; g < 2; ++g) {
     MUST(cudaSetDevice(g));
@@ -117,6 +117,6 @@ int main() {
   }
   cudaDeviceProp properties{};
   MUST(cudaGetDeviceProperties(&properties, 0));
-  for (const unsigned bytes : {0u, 8u, 8192u, 65536u}) measure(side, bytes, properties.name);
+  for (const unsigned bytes : {0u, 16u, 8192u, 65536u}) measure(side, bytes, properties.name);
   return 0;
 }

@@ -268,7 +268,7 @@ PW_ON_DEVICE bool run_wait(const Scope& scope, const Step& step, Word epoch, Pat
 /// Runs pieces of one step in their next epoch and counts it: false for threads that found them cancelled. Of
 /// a step that is no copy it is one piece.
 template <class Scope>
-PW_ON_DEVICE bool run_some(const Scope& scope, const Step& step, const Step& here, const Pieces& pieces,
+PW_ON_DEVICE bool run_step(const Scope& scope, const Step& step, const Step& here, const Pieces& pieces,
                            const Epoch& epoch, const pw_guard& guard) {
   if (step.kind == StepKind::send_packets) return run_send(scope, step, pieces.first, epoch, guard);
   if (step.kind == StepKind::receive_packets) return run_receive(scope, step, pieces.first, epoch, guard);
@@ -302,14 +302,14 @@ PW_ON_DEVICE bool run_pieces(const Scope& scope, const Step* steps, unsigned fir
   for (unsigned piece = first + worker; piece < last;) {
     Word* const word = epochs + piece;
     while (piece >= step->first + step->pieces) ++step;
-    const Step here =
-        *step;  // all that is used of it, in loads that do not wait for one another, nor the epoch's
+    // All that is used of it, in loads that wait neither for one another nor for that of the epoch.
+    const Step here = *step;
     const Word before = load_relaxed(word);
     const unsigned left = here.first + here.pieces - piece;
     const unsigned count = here.kind == StepKind::copy && left > workers ? (left - 1) / workers + 1 : 1;
     const Pieces pieces{piece - here.first, workers, count};
     if (any_cancelled(word, pieces) ||
-        !run_some(scope, *step, here, pieces, Epoch{word, before, workers, count}, guard)) {
+        !run_step(scope, *step, here, pieces, Epoch{word, before, workers, count}, guard)) {
       for (unsigned n = 0; n < count; ++n) set_bits(word + n * workers, kCancelled);
       whole = false;
     }

@@ -26,7 +26,10 @@ struct Warp {
   }
   PW_ON_DEVICE unsigned count() const { return 32; }
   PW_ON_DEVICE void sync() const { __syncwarp(); }
-  PW_ON_DEVICE bool all(bool yes) const { return __all_sync(0xffffffffu, yes) != 0; }
+  PW_ON_DEVICE bool all(bool yes) const {
+    __syncwarp();  // a vote alone does not order what the threads have stored
+    return __all_sync(0xffffffffu, yes) != 0;
+  }
 };
 
 /// All threads of a one-dimensional block.
