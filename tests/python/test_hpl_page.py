@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -105,3 +107,18 @@ def test_what_a_stream_and_a_trace_change_is_in_the_records() -> None:
     largest, gemm, two_gpus = rate("hpl/self", 92160), rate("dgemm", 92160), rate("hpl/peerway", 131072)
     assert f"{largest:.1f} at N = 92,160, {largest / gemm:.2f} of the\n  {gemm:.1f} of one DGEMM" in page
     assert f"{two_gpus:.1f} at N = 131,072, {two_gpus / largest:.2f} times one" in page
+
+
+def test_the_study_on_two_cores_is_of_its_records() -> None:
+    records = ROOT / "results" / "hpl" / "cpu-2-study.jsonl"
+    command = [sys.executable, ROOT / "apps" / "hpl" / "tables.py", records]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    page = (ROOT / "docs" / "hpl.md").read_text()
+    runs, scaling, _ = told.strip().split("\n\n")
+    assert runs in page
+    assert scaling in page
+    rates: dict[tuple[str, int, int], list[float]] = {}
+    for run in map(json.loads, records.read_text().splitlines()):
+        rates.setdefault((run["program"], run["n"], run["q"]), []).append(run["gflops"])
+    ours, theirs = (median(rates[program, 4000, 2]) for program in ("hpl/peerway", "hpcc"))
+    assert f"hpl over Peerway has {ours / theirs:.2f} times the rate of HPL of hpcc on two cores" in page
