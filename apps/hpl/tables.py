@@ -114,10 +114,15 @@ def traced(runs: Iterable[Run]) -> Iterator[str]:
 
 
 def picture(runs: list[Run]) -> go.Figure:
-    """Gflops of every run by N, a colour for each program and a symbol for each grid."""
+    """Gflops of every run by N, a colour for each program and a symbol for each grid. Programs stand side by
+    side at each N, so that none covers another.
+    """
     figure = go.Figure()
     symbols = ["circle", "square", "diamond", "cross"]
     grids = sorted({(run["p"] * run["q"], run["p"], run["q"]) for run in runs})
+    programs = [program for program in NAMES if any(run["program"] == program for run in runs)]
+    sizes = [run["n"] for run in runs]
+    apart = (max(sizes) - min(sizes)) / 80
     for (program, _, nb, p, q), _own in groups(runs).items():
         name = f"{NAMES[program]}, {p} × {q}, NB {nb}"
         if name in {trace.name for trace in figure.data}:
@@ -128,9 +133,10 @@ def picture(runs: list[Run]) -> go.Figure:
             "symbol": symbols[grids.index((p * q, p, q)) % len(symbols)],
             "size": 8,
         }
-        x, y = [r["n"] for r in own], [r["gflops"] for r in own]
+        aside = (programs.index(program) - (len(programs) - 1) / 2) * apart
+        x, y = [r["n"] + aside for r in own], [r["gflops"] for r in own]
         figure.add_trace(go.Scatter(x=x, y=y, name=name, mode="markers", marker=marker))
-    figure.update_xaxes(title_text="N", tickformat=",")
+    figure.update_xaxes(title_text="N", tickformat=",", tickvals=sorted(set(sizes)))
     figure.update_yaxes(title_text="Gflops", rangemode="tozero")
     text = f"Linpack, every run<br><sub>{runs[0]['cpu']}</sub>"
     return figure.update_layout(title=text, template="plotly_white", width=900, height=460)
