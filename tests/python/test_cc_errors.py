@@ -745,7 +745,7 @@ prog.c:10:13: note: the first is here
             "#pragma acc parallel loop", "  for (int i = 0; i < N; i++) {", "#pragma xmp reflect (a)", "  }"
         ),
         """\
-prog.c:12:13: error: this directive is in a statement that a GPU executes
+prog.c:12:13: error: xmp reflect runs on the host; move it out of the statement that the GPU executes
    12 | #pragma xmp reflect (a)
       |             ^~~~~~~
 prog.c:11:3: note: the statement begins here
@@ -762,11 +762,22 @@ prog.c:11:3: note: the statement begins here
             "  }",
         ),
         """\
-prog.c:12:13: error: this directive is in a statement that a GPU executes
+prog.c:12:13: error: xmp task runs on the host; move it out of the statement that the GPU executes
    12 | #pragma xmp task on p[0]
       |             ^~~~
 prog.c:11:3: note: the statement begins here
    11 |   for (int i = 0; i < N; i++) {
+      |   ^
+""",
+    ),
+    "an enter data where a GPU computes": (
+        in_main("#pragma acc parallel", "  {", "#pragma acc enter data copyin(c)", "  }"),
+        """\
+prog.c:12:13: error: acc enter data runs on the host; move it out of the statement that the GPU executes
+   12 | #pragma acc enter data copyin(c)
+      |             ^~~~~
+prog.c:11:3: note: the statement begins here
+   11 |   {
       |   ^
 """,
     ),
