@@ -711,6 +711,31 @@ prog.c:10:13: error: acc update without a clause of host, self, device does noth
       |             ^~~~~~
 """,
     ),
+    "a data of nothing": (
+        in_main("#pragma acc data if(1)", "  { }"),
+        """\
+prog.c:10:13: error: acc data without a clause of default, copy, copyin, copyout, create, no_create, \
+present, deviceptr, attach does nothing
+   10 | #pragma acc data if(1)
+      |             ^~~~
+""",
+    ),
+    "an enter data of nothing": (
+        in_main("#pragma acc enter data async"),
+        """\
+prog.c:10:13: error: acc enter data without a clause of copyin, create, attach does nothing
+   10 | #pragma acc enter data async
+      |             ^~~~~
+""",
+    ),
+    "an exit data of nothing": (
+        in_main("#pragma acc exit data finalize"),
+        """\
+prog.c:10:13: error: acc exit data without a clause of copyout, delete, detach does nothing
+   10 | #pragma acc exit data finalize
+      |             ^~~~
+""",
+    ),
     "a host_data of nothing": (
         in_main("#pragma acc host_data", "  { }"),
         """\
