@@ -420,6 +420,17 @@ static void be_wrong(const char* what) {
     pwx_acc_wait(0, NULL, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 10});
   }
   if (strcmp(what, "silent") == 0) sum(x, 1, &(double){0}, 11);
+  if (strcmp(what, "late") == 0) {
+    double* device = acc_copyin(x, sizeof *x);
+    for (int time = 0; time < 2; ++time) {
+      pwx_barrier(NULL, HERE);
+      if (time == 0 || rank() < size() - 1) pwx_reduce_device(NULL, PWX_SUM, PWX_DOUBLE, device, 1, HERE);
+      pwx_acc_wait(0, NULL, PWX_QUEUE_SYNC, HERE);
+    }
+    if (rank() < size() - 1)
+      pwx_reduce_device(NULL, PWX_SUM, PWX_DOUBLE, device, 1, &(pwx_where){"prog.c", 12});
+    pwx_barrier(NULL, HERE);
+  }
   if (strcmp(what, "reflect") == 0) {
     pwx_nodes p = {0};
     pwx_template t = {0};
