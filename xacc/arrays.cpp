@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "xacc/coarrays.h"
+#include "xacc/exchanges.h"
 #include "xacc/failure.h"
 #include "xacc/gpu.h"
 #include "xacc/halos.h"
 #include "xacc/kernels.h"
-#include "xacc/on_device.h"
 #include "xacc/present.h"
 #include "xacc/program.h"
 #include "xacc/reach.h"

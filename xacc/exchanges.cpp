@@ -6,7 +6,6 @@
 
 #include "xacc/collective.h"
 #include "xacc/gpu.h"
-#include "xacc/on_device.h"
 #include "xacc/operators.h"
 #include "xacc/program.h"
 

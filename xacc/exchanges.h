@@ -32,4 +32,7 @@ struct Exchange {
 /// can; all to all.
 Exchange& exchange_of(const Set& set, size_t bytes, int root, bool by_kernel);
 
+/// Before the context ends.
+void free_exchanges();
+
 }  // namespace pwx

@@ -32,7 +32,6 @@ constexpr size_t kMostCompilers = 4;  // at once: other ranks of the host compil
 struct pwx_kernel_state {
   pw::cuda::CUfunction function = nullptr;
   pw::cuda::CUmodule module = nullptr;
-  bool in_order = false;  ///< waits itself for the work before it, so that it may be made ready meanwhile
 };
 
 namespace pwx {
@@ -61,10 +60,6 @@ bool joins_accesses(const KernelSource& source, std::vector<std::string> options
   return ptx.find(".v2.") != std::string::npos || ptx.find(".v4.") != std::string::npos;
 }
 
-bool includes_peerway(const pwx_kernel& kernel) {
-  return std::string_view(kernel.source).find("#include \"peerway/") != std::string_view::npos;
-}
-
 std::string image_of(const pwx_kernel& kernel, int capability) {
   std::vector<std::string> options = nvrtc().options(capability);
   for (std::string& option : options)
@@ -75,7 +70,7 @@ std::string image_of(const pwx_kernel& kernel, int capability) {
   std::string key = "peerway cc 2\nnvrtc " + nvrtc().version() + "\n";
   for (const std::string& option : options) key += option + "\n";
   std::vector<KernelSource> sources = {{kernel.name, text.c_str()}};
-  if (includes_peerway(kernel))
+  if (kernel.exchanges != 0)
     for (const KernelSource& header : kernel_sources()) {
       sources.push_back(header);
       key += header.text;
@@ -93,7 +88,6 @@ pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
   auto made = std::make_unique<pwx_kernel_state>();
   gpu.check(gpu.driver.cuModuleLoadData(&made->module, image.data()), "loading a kernel");
   gpu.check(gpu.driver.cuModuleGetFunction(&made->function, made->module, kernel.name), "finding a kernel");
-  made->in_order = std::string_view(kernel.source).find("pwx_in_order();") != std::string_view::npos;
   kernel.state = kernels().emplace_back(std::move(made)).get();
   return *kernel.state;
 }
@@ -128,12 +122,12 @@ void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t
   for (const long count : shape.iterations)
     if (count <= 0) return;
   const Gpu& gpu = the_gpu();
-  pwx_kernel_state& state = loaded(kernel);
   const auto count = static_cast<size_t>(reduction_count);
   if (argument_count + count > kMostArguments || count > kMostReductions)
     refuse("a loop with ", argument_count, " variables and ", count, " reductions; at most ", kMostArguments,
            " and ", kMostReductions, " are possible");
-  const KernelLaunch launched{state.function, state.in_order, grid_of(shape, count > 0, gpu.processors())};
+  const KernelLaunch launched{loaded(kernel).function, kernel.exchanges != 0,
+                              grid_of(shape, count > 0, gpu.processors())};
   if (queue == PWX_QUEUE_SYNC && count == 0)
     return launch_in_order(launched, arguments, kernel.sizes, argument_count);
   std::array<void*, kMostArguments> all;

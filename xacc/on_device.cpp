@@ -1,7 +1,5 @@
 // reduction and bcast with acc: of values on the GPU, in the order of the work without a queue. A plan brings
 // them from GPU to GPU, and the host goes on at once. gmove with acc goes through the host's memory.
-#include "xacc/on_device.h"
-
 #include <cstddef>
 #include <map>
 #include <string>
@@ -56,7 +54,7 @@ pwx_kernel& joining(pwx_op op, pwx_type type, bool exchanges) {
                  "()(value, parts[rank * stride + i]);\n"
                  "    result[i] = value;\n  }\n}\n";
   static const unsigned sizes[] = {sizeof(void*), sizeof(long), sizeof(pwx_peers)};
-  one.kernel = {"pwx_join", one.source.c_str(), nullptr, exchanges ? sizes : nullptr};
+  one.kernel = {"pwx_join", one.source.c_str(), nullptr, exchanges ? sizes : nullptr, exchanges ? 1 : 0};
   return one.kernel;
 }
 

@@ -97,10 +97,7 @@ void wait_for_all() {
   for (auto& [number, queue] : queues()) finish(queue);
 }
 
-void wait_for_unqueued() {
-  if (queues().empty()) return;
-  wait_for(PWX_QUEUE_SYNC);
-}
+void wait_for_unqueued() { wait_for(PWX_QUEUE_SYNC); }
 
 bool idle(long number) {
   launch_recorded();

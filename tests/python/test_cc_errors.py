@@ -711,6 +711,31 @@ prog.c:10:13: error: acc update without a clause of host, self, device does noth
       |             ^~~~~~
 """,
     ),
+    "a data of nothing": (
+        in_main("#pragma acc data if(1)", "  { }"),
+        """\
+prog.c:10:13: error: acc data without a clause of default, copy, copyin, copyout, create, no_create, \
+present, deviceptr, attach does nothing
+   10 | #pragma acc data if(1)
+      |             ^~~~
+""",
+    ),
+    "an enter data of nothing": (
+        in_main("#pragma acc enter data async"),
+        """\
+prog.c:10:13: error: acc enter data without a clause of copyin, create, attach does nothing
+   10 | #pragma acc enter data async
+      |             ^~~~~
+""",
+    ),
+    "an exit data of nothing": (
+        in_main("#pragma acc exit data finalize"),
+        """\
+prog.c:10:13: error: acc exit data without a clause of copyout, delete, detach does nothing
+   10 | #pragma acc exit data finalize
+      |             ^~~~
+""",
+    ),
     "a host_data of nothing": (
         in_main("#pragma acc host_data", "  { }"),
         """\
@@ -745,7 +770,7 @@ prog.c:10:13: note: the first is here
             "#pragma acc parallel loop", "  for (int i = 0; i < N; i++) {", "#pragma xmp reflect (a)", "  }"
         ),
         """\
-prog.c:12:13: error: this directive is in a statement that a GPU executes
+prog.c:12:13: error: xmp reflect runs on the host; move it out of the statement that the GPU executes
    12 | #pragma xmp reflect (a)
       |             ^~~~~~~
 prog.c:11:3: note: the statement begins here
@@ -762,11 +787,22 @@ prog.c:11:3: note: the statement begins here
             "  }",
         ),
         """\
-prog.c:12:13: error: this directive is in a statement that a GPU executes
+prog.c:12:13: error: xmp task runs on the host; move it out of the statement that the GPU executes
    12 | #pragma xmp task on p[0]
       |             ^~~~
 prog.c:11:3: note: the statement begins here
    11 |   for (int i = 0; i < N; i++) {
+      |   ^
+""",
+    ),
+    "an enter data where a GPU computes": (
+        in_main("#pragma acc parallel", "  {", "#pragma acc enter data copyin(c)", "  }"),
+        """\
+prog.c:12:13: error: acc enter data runs on the host; move it out of the statement that the GPU executes
+   12 | #pragma acc enter data copyin(c)
+      |             ^~~~~
+prog.c:11:3: note: the statement begins here
+   11 |   {
       |   ^
 """,
     ),

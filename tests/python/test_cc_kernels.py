@@ -24,7 +24,7 @@ PROGRAMS = [
     ROOT / "apps" / "lqcd" / "xacc.c",
     ROOT / "apps" / "lqcd" / "xacc_nowait.c",
 ]
-_KERNEL = re.compile(r'static pwx_kernel \w+ = \{"(\w+)",\n(.*?), 0, 0\};', re.DOTALL)
+_KERNEL = re.compile(r'static pwx_kernel \w+ = \{"(\w+)",\n(.*?), 0, 0, 0\};', re.DOTALL)
 
 ROWS = """\
 void rows(int n, const int *begin, const double *a, double *q) {

@@ -99,6 +99,12 @@ def test_what_is_wrong_names_the_line(what: str, program: Path, fake_gpu: dict[s
     assert f"prog.c:{line}: error: {text}\n" in done.stderr
 
 
+def test_a_reduction_in_vain_names_the_rank_that_is_late(program: Path, fake_gpu: dict[str, str]) -> None:
+    done = run(3, program, "late", **fake_gpu, PEERWAY_PLAN_TIMEOUT="3")
+    assert done.returncode == 1
+    assert "prog.c:12: error: epoch 2 of a plan waited 3 s in vain for rank 2; " in done.stderr
+
+
 LOST = "a kernel or copy before this line of cuda:0: CUDA_ERROR_700 (a fake error)"
 
 

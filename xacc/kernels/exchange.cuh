@@ -2,8 +2,7 @@
 // each other rank, in packets that carry their flag, and waits for theirs.
 #include "peerway/device/packet.cuh"
 
-// Made ready while the work before it ends, and begun when all of that is done: pwx_launch looks for the
-// name.
+// Made ready while the work before it ends, and begun when all of that is done (pwx_kernel::exchanges).
 inline __device__ void pwx_in_order() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -68,16 +67,20 @@ __device__ void pwx_exchange(Op op, T* values, long count, const pwx_peers& peer
     const T mine = values[i];
     for (int k = 0; k < peers.count; ++k) pwx_packets<T>::send(peers.of[k].to + turn, i, mine, flag);
     pwx_packets<T> packets[pwx_most_peers];
-    peerway::device::detail::Patience patience(peers.guard, peers.of[0].rank, epoch);
+    peerway::device::detail::Patience patience(peers.guard, -1, epoch);
     for (bool all = false; !all;) {
       PW_UNROLL
       for (int k = 0; k < pwx_most_peers; ++k)  // the loads of all ranks are under way at once
         if (k < peers.count) packets[k].load(peers.of[k].from + turn, i);
       all = true;
+      int late = -1;
       PW_UNROLL
       for (int k = 0; k < pwx_most_peers; ++k)
-        if (k < peers.count) all = packets[k].arrived(flag) && all;
-      if (!all && !patience.left()) return;
+        if (k < peers.count && !packets[k].arrived(flag)) {
+          all = false;
+          late = peers.of[k].rank;
+        }
+      if (!all && !patience.left(late)) return;
     }
     T joined = peers.place == 0 ? mine : packets[0].value();
     PW_UNROLL

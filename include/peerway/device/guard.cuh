@@ -54,6 +54,12 @@ class Patience {
     return now - started_ <= guard_.timeout_ns || give_up(kTimedOut);
   }
 
+  /// For a wait for several ranks: `late` is one whose value has not come.
+  PW_ON_DEVICE bool left(int late) {
+    rank_ = late;
+    return left();
+  }
+
  private:
   PW_ON_DEVICE bool give_up(unsigned why) {
     store_release(guard_.report, report_of(why, rank_, epoch_));

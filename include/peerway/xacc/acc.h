@@ -130,6 +130,8 @@ typedef struct pwx_kernel {
   const char* source;
   struct pwx_kernel_state* state;
   const unsigned* sizes; /* of the arguments, without reductions; NULL: launched at once, never in a graph */
+  int exchanges; /* 1, of the run time's own: it includes Peerway's headers and exchanges values with other
+                    ranks (kernels/exchange.cuh), and waits itself for the work before it */
 } pwx_kernel;
 
 /* Kernels are right for any grid and any block: each dimension strides over its iterations. `iterations`: of

@@ -11,12 +11,21 @@ from peerway.cc.preprocess import Pragma
 _IN, _OUT, _BOTH = ("copyin", "create"), ("copyout",), ("copy", "copyin", "copyout", "create")
 
 
-def _forms(*names: str) -> tuple[str, ...]:
-    """Clauses with their older names, pcopy and present_or_copy."""
-    return tuple(f"{prefix}{name}" for prefix in ("", "p", "present_or_") for name in names)
+def _older(*names: str) -> tuple[str, ...]:
+    """The older names of clauses, as pcopy and present_or_copy of copy."""
+    return tuple(f"{prefix}{name}" for prefix in ("p", "present_or_") for name in names)
 
+
+def _forms(*names: str) -> tuple[str, ...]:
+    """Clauses with their older names."""
+    return (*names, *_older(*names))
+
+
+OLDER = _older(*_BOTH)
 
 _STRUCTURED = (*_forms(*_BOTH), "no_create", "present", "deviceptr", "attach")
+_ENTERED = (*_forms(*_IN), "attach")
+_EXITED = (*_forms(*_OUT), "delete", "detach")
 _DECLARED = (*_forms(*_BOTH), "present", "deviceptr", "device_resident", "link")
 DATA = tuple(dict.fromkeys((*_STRUCTURED, *_DECLARED, "delete", "detach")))
 _LISTS = (*DATA, "private", "firstprivate", "use_device", "host", "self", "device", "cache")
@@ -42,8 +51,8 @@ CONSTRUCTS: dict[str, tuple[str, ...]] = {
     "serial loop": (*_COMPUTE, *_LOOP),
     "loop": _LOOP,
     "data": ("if", "async", "wait", "default", *_STRUCTURED),
-    "enter data": ("if", "async", "wait", *_forms(*_IN), "attach"),
-    "exit data": ("if", "async", "wait", "finalize", *_forms(*_OUT), "delete", "detach"),
+    "enter data": ("if", "async", "wait", *_ENTERED),
+    "exit data": ("if", "async", "wait", "finalize", *_EXITED),
     "host_data": ("use_device", "if", "if_present"),
     "update": ("async", "wait", "if", "if_present", "self", "host", "device", "device_type", "dtype"),
     "declare": _DECLARED,
@@ -51,6 +60,14 @@ CONSTRUCTS: dict[str, tuple[str, ...]] = {
     "atomic": ("read", "write", "update", "capture"),
     "routine": ("gang", "worker", "vector", "seq", "bind", "nohost", "device_type", "dtype"),
     "cache": (),
+}
+# What a directive is about: without one of these clauses it does nothing.
+NEEDED = {
+    "update": ("host", "self", "device"),
+    "host_data": ("use_device",),
+    "data": ("default", *_STRUCTURED),
+    "enter data": _ENTERED,
+    "exit data": _EXITED,
 }
 _TWO_WORDS = {
     "parallel": ("loop",),

@@ -12,13 +12,6 @@ from peerway.cc.unit import Stack, Unit
 COMPUTE = ("parallel", "kernels", "serial")
 _AT_LEAST_1 = ("num_gangs", "num_workers", "vector_length")
 _LEAST_QUEUE = -2  # acc_async_sync; acc_async_noval is -1
-_NEEDED = {
-    "update": ("host", "self", "device"),
-    "host_data": ("use_device",),
-    "data": (*acc.CONSTRUCTS["data"][3:],),
-    "enter data": (*acc.CONSTRUCTS["enter data"][3:],),
-    "exit data": (*acc.CONSTRUCTS["exit data"][4:],),
-}
 
 HONOURED = frozenset((
     "async", "wait", "num_gangs", "vector_length", "if", "self", "reduction", "default", "private",
@@ -43,7 +36,7 @@ def check(unit: Unit, made: d.Acc) -> None:
     """Every variable that a clause names must be declared, one of deviceptr a pointer; and what there is not
     is refused, unless the directive is another compiler's.
     """
-    check_needed(made)
+    _check_needed(made)
     for clause in made.clauses:
         for name in clause.variables:
             variable = unit.syntax.variable(name.text, made.file, made.start)
@@ -95,11 +88,11 @@ def _check_part(section: phrases.Section, part: phrases.Part, size: int | None) 
         raise Refused(outside.place, f"{elements}, but '{section.name.text}' has 0 to {size - 1} here")
 
 
-def check_needed(made: d.Acc) -> None:
+def _check_needed(made: d.Acc) -> None:
     """A directive that is about what its clauses name has one."""
-    needed = _NEEDED.get(made.construct)
+    needed = acc.NEEDED.get(made.construct)
     if needed and not made.all(*needed):
-        names = ", ".join(name for name in needed if not name.startswith("p"))
+        names = ", ".join(name for name in needed if name not in acc.OLDER)
         raise Refused(made.place, f"acc {made.construct} without a clause of {names} does nothing")
 
 

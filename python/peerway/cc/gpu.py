@@ -257,7 +257,7 @@ def _gangs(directives: list[d.Acc]) -> str:
 def _declare(unit: Unit, built: kernel.Kernel) -> None:
     text = "\n".join(f'  {quoted(line)[:-1]}\\n"' for line in built.text.splitlines())
     unit.kernel_names.append(built.name)
-    unit.top.append(f"static pwx_kernel {built.name} = {{{quoted(built.name)},\n{text}, 0, 0}};")
+    unit.top.append(f"static pwx_kernel {built.name} = {{{quoted(built.name)},\n{text}, 0, 0, 0}};")
 
 
 def _explain(unit: Unit, made: d.Acc, built: kernel.Kernel, names: list[str]) -> None:

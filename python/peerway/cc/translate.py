@@ -176,7 +176,16 @@ def _check_host(unit: Unit, on_gpu: list[Statement], made: d.Directive) -> None:
     around = [one for one in on_gpu if one.start <= made.start < one.end] if made.file == unit.file else []
     if host and around:
         note = (unit.text.place(around[0].start), "the statement begins here")
-        raise Refused(made.place, "this directive is in a statement that a GPU executes", note)
+        advice = "move it out of the statement that the GPU executes"
+        raise Refused(made.place, f"{_spelled(unit, made)} runs on the host; {advice}", note)
+
+
+def _spelled(unit: Unit, made: d.Directive) -> str:
+    """How the program names a directive of its own file: `xmp reflect`, `acc enter data`."""
+    if isinstance(made, d.Acc):
+        return f"acc {made.construct}"
+    at = unit.text.line_start(made.place.line) + made.place.column - 1
+    return f"xmp {unit.text.text[at : at + made.place.length]}"
 
 
 def _belongs(directive: d.Directive) -> bool:

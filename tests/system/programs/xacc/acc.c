@@ -21,7 +21,7 @@ static pwx_kernel add_kernel = {
     "  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += (long)gridDim.x * blockDim.x)\n"
     "    x[i] += by;\n"
     "}\n",
-    NULL, NULL};
+    NULL, NULL, 0};
 
 /* x is present: adds `by` to each element of the copy. */
 static void add(double* x, long n, double by, long queue) {
@@ -35,7 +35,7 @@ static pwx_kernel grid_kernel = {"grid",
                                  "extern \"C\" __global__ void grid(double* x) {\n"
                                  "  x[0] = gridDim.x; x[1] = gridDim.x * gridDim.y * gridDim.z;\n"
                                  "}\n",
-                                 NULL, NULL};
+                                 NULL, NULL, 0};
 
 /* num_gangs: no more blocks than asked for, in all dimensions together. */
 static void test_gangs(void) {
@@ -206,7 +206,7 @@ static void test_queues(void) {
                                 "  r__t.add(" SOURCE_OP                                                      \
                                 "(), r);\n"                                                                  \
                                 "}\n",                                                                       \
-                                NULL, NULL};                                                                 \
+                                NULL, NULL, 0};                                                              \
     long n = 70000;                                                                                          \
     T wanted = FIRST, found = FIRST;                                                                         \
     for (long i = 0; i < n; ++i) {                                                                           \
@@ -254,7 +254,7 @@ static void test_where_results_go(void) {
       "  a.add(pwx_sum(), x);\n"
       "  b.add(pwx_max(), y);\n"
       "}\n",
-      NULL, NULL};
+      NULL, NULL, 0};
   double a = 10;
   long b = 3, n = 5000;
   double* device = acc_copyin(&a, sizeof a);
@@ -278,7 +278,7 @@ static pwx_kernel fill_kernel = {"fill",
                                  "columns; x += (long)gridDim.x * blockDim.x)\n"
                                  "      a[(r + y) * ld + c + x] = 1000.0 * (r + y) + (c + x) + add;\n"
                                  "}\n",
-                                 NULL, NULL};
+                                 NULL, NULL, 0};
 
 static void fill(pwx_array* a, double add) {
   static pwx_known known;
@@ -372,7 +372,7 @@ static pwx_kernel sum_kernel = {
     "    mine += x[i];\n"
     "  if (!silent) total.add(pwx_sum(), mine);\n"
     "}\n",
-    NULL, NULL};
+    NULL, NULL, 0};
 static void sum(double* x, int silent, double* total, int line) {
   double* device = acc_copyin(x, N * sizeof *x);
   const pwx_reduction reduction = {PWX_SUM, PWX_DOUBLE, total, NULL};
@@ -385,7 +385,7 @@ static void sum(double* x, int silent, double* total, int line) {
 }
 
 static pwx_kernel broken_kernel = {
-    "broken", "#line 5 \"prog.c\"\nextern \"C\" __global__ void broken() { nonsense; }\n", NULL, NULL};
+    "broken", "#line 5 \"prog.c\"\nextern \"C\" __global__ void broken() { nonsense; }\n", NULL, NULL, 0};
 
 static void set_up(void) {}
 
@@ -420,6 +420,17 @@ static void be_wrong(const char* what) {
     pwx_acc_wait(0, NULL, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 10});
   }
   if (strcmp(what, "silent") == 0) sum(x, 1, &(double){0}, 11);
+  if (strcmp(what, "late") == 0) {
+    double* device = acc_copyin(x, sizeof *x);
+    for (int time = 0; time < 2; ++time) {
+      pwx_barrier(NULL, HERE);
+      if (time == 0 || rank() < size() - 1) pwx_reduce_device(NULL, PWX_SUM, PWX_DOUBLE, device, 1, HERE);
+      pwx_acc_wait(0, NULL, PWX_QUEUE_SYNC, HERE);
+    }
+    if (rank() < size() - 1)
+      pwx_reduce_device(NULL, PWX_SUM, PWX_DOUBLE, device, 1, &(pwx_where){"prog.c", 12});
+    pwx_barrier(NULL, HERE);
+  }
   if (strcmp(what, "reflect") == 0) {
     pwx_nodes p = {0};
     pwx_template t = {0};

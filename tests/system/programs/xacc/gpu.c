@@ -4,6 +4,7 @@
 int main(int argc, char** argv) {
   pwx_begin(&argc, &argv);
   CHECK(pwx_gpu() == atoi(argv[1]), "%d", pwx_gpu());
+  if (pwx_gpu()) test_gpu_first_launch();
   test_gpu_reflect();
   if (pwx_gpu()) {
     test_gpu_data();

@@ -12,6 +12,7 @@ void test_gpu_kernels(void);
 void test_gpu_reductions(void);
 void test_gpu_values(void);
 void test_gpu_reflect(void);
+void test_gpu_first_launch(void);
 void test_gpu_launches(void);
 
 #endif

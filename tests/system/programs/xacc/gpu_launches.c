@@ -9,10 +9,32 @@ static int (*count)(const char* function);
 static void find_count(void) {
   void* driver = dlopen(getenv("PEERWAY_CUDA_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
   if (driver != NULL) *(void**)&count = dlsym(driver, "fake_cuda_calls");
+  CHECK(getenv("PEERWAY_CUDA_LIBRARY") == NULL || count != NULL, "the double counts no calls");
 }
 static int calls(const char* function) { return count == NULL ? 0 : count(function); }
 static int launches(void) { return calls("cuLaunchKernelEx"); }
 #define CHECK_COUNT(right, ...) CHECK(count == NULL || (right), __VA_ARGS__)
+
+/* The first work of all is recorded, and a barrier comes before any queue was used. */
+void test_gpu_first_launch(void) {
+  static const unsigned sizes[] = {sizeof(int*)};
+  static pwx_kernel one = {
+      .name = "one", .source = "extern \"C\" __global__ void one(int* x) { *x = 1; }\n", .sizes = sizes};
+  static pwx_sequence around;
+  find_count();
+  int* at = acc_malloc(sizeof *at);
+  const int before = launches();
+  pwx_sequence_begin();
+  pwx_launch(&one, &(pwx_shape){{1, 1, 1}, 1, 1, 0}, (void*[]){&at}, 1, 0, NULL, PWX_QUEUE_SYNC, HERE);
+  CHECK_COUNT(launches() == before, "launched, not recorded");
+  pwx_barrier(NULL, HERE);
+  CHECK_COUNT(launches() - before == 1, "%d launches before a barrier", launches() - before);
+  pwx_sequence_end(&around, HERE);
+  int x = 0;
+  acc_memcpy_from_device(&x, at, sizeof x);
+  CHECK(x == 1, "%d", x);
+  acc_free(at);
+}
 
 /* Ranks that map each other's memory exchange values within the kernel that joins them. */
 static void reduction(void) {
@@ -154,7 +176,6 @@ static void wait_within(void) {
 
 void test_gpu_launches(void) {
   if (getenv("PEERWAY_PATHS") != NULL) return; /* other paths take other steps */
-  find_count();
   reflects();
   sequences();
   wait_within();
