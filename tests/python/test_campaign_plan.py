@@ -222,6 +222,10 @@ def test_init_takes_a_list_of_hosts_with_their_types(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(peerway, ["campaign", "init", str(tmp_path / "x"), "--nodes", "v100="])
     assert wrong.exit_code == 2
     assert "--nodes has 'v100='; write such as v100=node[01-16]" in wrong.output
+    joined = ["campaign", "init", str(tmp_path / "x"), "--nodes", "v100=node[01-16],a100=gpu1"]
+    wrong = CliRunner().invoke(peerway, joined)
+    assert wrong.exit_code == 2
+    assert "separate several types by spaces" in wrong.output
     assert not (tmp_path / "x").exists()
 
 
