@@ -11,7 +11,6 @@ import importlib.util
 import json
 import os
 import platform
-import shlex
 import statistics
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from peerway import records
+from peerway.bench import machine
 from peerway.bench.shapes import parse_size
 from peerway.storage import place as places
 from peerway.storage.operation import operate
@@ -124,7 +124,7 @@ def main() -> int:
         "folder": _file_system(asked.folder),
         "kernel": platform.release(),
         "gpu": _gpu(),
-        "command": shlex.join(["python", "apps/storage/gds.py", *sys.argv[1:]]),
+        "command": machine.told(["python", "apps/storage/gds.py", *sys.argv[1:]], {asked.folder: "FOLDER"}),
         "date": records.now()[:10],
     }
     lines = study.lines()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from campaign_cost import campaign
 from engine_speed import engines
 from page_speed import page
 
+from peerway.bench import machine
 from peerway.bench.surroundings import surroundings
 from peerway.records import now
 
@@ -45,8 +45,7 @@ def main(what: str, folder: Path, **asked: Any) -> None:
         "page": page,
     }
     found = measures[what](folder.absolute(), **asked)
-    told = ["FOLDER" if word == str(folder) else word for word in sys.argv[1:]]
-    program = shlex.join(["python", "apps/storage/speed.py", *told])
+    program = machine.told(["python", "apps/storage/speed.py", *sys.argv[1:]], {folder: "FOLDER"})
     line = {
         "test": f"storage_{what}",
         **found,

@@ -20,6 +20,8 @@ from statistics import median
 
 from trace_cost import interval
 
+from peerway.bench import machine
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -52,9 +54,8 @@ def main() -> None:
     words = [sys.executable, "-m", "peerway", "run", "-n", str(int(rows) * int(columns)), "--"]
     words += [str(ROOT / "build" / "hpl" / "hpl"), "--grid", options.grid, "--blas", options.blas]
     words += ["--threads", "1", "--n", options.n, "--nb", options.nb, "--json"]
-    told = [
-        Path(word).name if word == options.blas else word for word in sys.argv
-    ]  # not this machine's folder
+    blas = Path(options.blas)
+    command = machine.told(["python", *sys.argv], {blas: blas.name})
     speeds: dict[str, list[float]] = {"off": [], "full": []}
     with (options.out or Path(os.devnull)).open("w") as record:
         for pair in range(options.pairs):
@@ -66,7 +67,7 @@ def main() -> None:
                     "pair": pair, "level": level, "gflops": speed, "events": events,
                     "load": os.getloadavg()[0],
                     "time": datetime.now(UTC).isoformat(timespec="seconds"),
-                    "command": " ".join(["python", *told]),
+                    "command": command,
                 }  # fmt: skip
                 record.write(json.dumps(line) + "\n")
     lost = [100 * (1 - full / off) for off, full in zip(speeds["off"], speeds["full"], strict=True)]

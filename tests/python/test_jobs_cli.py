@@ -57,14 +57,14 @@ def test_show_says_what_it_had_used_and_could_do_better(server: Server) -> None:
         "4 GPU",
         "[|",
         "INEFFICIENT",
-        "Of 4 GPUs only 1 computed",
+        "3 of 4 GPUs never computed",
         "#SBATCH --gres=gpu:1",
         printable(EVIL),
     ):
         assert words in text
     assert EVIL not in text
     assert "\\xa0" not in text
-    assert "Из 4 GPU считали только 1" in run(
+    assert "Из 4 GPU ни разу не использовано 3" in run(
         "show", 102, "--language", "ru", "--data", server.monitor.folder
     )
     found = json.loads(run("show", 102, "--json", "--data", server.monitor.folder))
@@ -73,7 +73,7 @@ def test_show_says_what_it_had_used_and_could_do_better(server: Server) -> None:
 
 def test_the_api_gives_the_same_with_a_token_and_nothing_of_others(server: Server) -> None:
     mine = {"PEERWAY_JOBS_SERVER": server.url, "PEERWAY_JOBS_TOKEN": server.token("alice")}
-    assert "Of 4 GPUs only 1 computed" in run("show", 102, **mine)
+    assert "3 of 4 GPUs never computed" in run("show", 102, **mine)
     other = CliRunner().invoke(peerway, ["jobs", "show", "103"], env=mine)
     assert other.exit_code == 1
     assert "you may not see it" in other.output
@@ -149,7 +149,7 @@ def test_the_summary_goes_beside_the_output_and_follows_no_link(server: Server, 
     out, link = tmp_path / "slurm-102.summary", tmp_path / "link"
     link.symlink_to(tmp_path / "elsewhere")
     run("summary", 102, "--out", out, "--data", server.monitor.folder)
-    assert "Of 4 GPUs" in out.read_text()
+    assert "3 of 4 GPUs" in out.read_text()
     refused = CliRunner().invoke(
         peerway, ["jobs", "summary", "102", "--out", str(link), "--data", str(server.monitor.folder)]
     )

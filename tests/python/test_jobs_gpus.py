@@ -76,6 +76,27 @@ def test_memory_that_the_driver_keeps_is_not_used(gpus: Gpus) -> None:
     assert used["GPU-c"] == RESERVED  # of a driver that does not tell the two apart
 
 
+def test_a_driver_that_has_no_second_version_of_the_memory_is_asked_for_the_first(
+    gpus: Gpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def first_alone(device: dict[str, object], version: int | None = None) -> object:
+        asked.append(version)
+        if version:
+            raise fake_nvml.NVMLError(fake_nvml.NVML_ERROR_NOT_SUPPORTED)
+        return first(device)
+
+    first = fake_nvml.nvmlDeviceGetMemoryInfo
+    monkeypatch.setattr(fake_nvml, "nvmlDeviceGetMemoryInfo", first_alone)
+    for _ in range(2):
+        asked.clear()
+        found, _ = gpus.sample()
+        used = dict(zip(found.devices, found.values["gpu_memory_used_bytes"], strict=True))
+        assert used["GPU-b"] == 9 * GIB + RESERVED
+    assert fake_nvml.nvmlMemory_v2 not in asked  # a second time: the answer is slow
+
+
 @pytest.mark.parametrize(
     ("code", "back"), [(999, True), (fake_nvml.NVML_ERROR_NOT_SUPPORTED, False)], ids=["once", "for good"]
 )

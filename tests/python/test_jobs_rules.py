@@ -308,6 +308,37 @@ def test_a_rule_says_no_data_where_its_metric_was_not_collected(monitor: Monitor
     assert "gpu-busy-looking" in monitor.judge(run).undecided
 
 
+def test_gpus_that_nobody_measured_are_not_ones_that_were_never_used(monitor: Monitor) -> None:
+    """One that its agent could not read, and those of a node without an agent."""
+
+    def without(missing: int, rest: float) -> Any:
+        return lambda device, minute: {0: 0.9, missing: None}.get(device, rest)
+
+    def of_two_nodes(job: int) -> dict[str, Any]:  # the second of which has no agent
+        return {"nodes": 2, "gpus": 8, "cores": 16, "node_list": f"n{job}-0,n{job}-1"}
+
+    jobs = [
+        good(82, 4, figures={GPU: without(3, 0.9)}),
+        good(83, 4, slurm=of_two_nodes(83)),
+        good(84, 4, figures={GPU: without(3, 0.0)}),
+        good(85, 4, slurm=of_two_nodes(85), figures={GPU: without(4, 0.0)}),
+    ]
+    put(monitor, *jobs)
+    found = []
+    for job in jobs:
+        run = monitor.jobs.run(str(job.job))
+        assert run is not None
+        found.append([each for each in monitor.judge(run).findings if each.rule == "gpu-one-used"])
+    assert found[:2] == [[], []]
+    (unread,), (without_agent,) = found[2:]
+    # Whoever asks for fewer keeps those of which nothing is known.
+    assert unread.conclusion["en"] == "2 of 4\u00a0GPUs never computed: 4 GPU-hours."
+    assert unread.conclusion["ru"] == "Из 4 GPU ни разу не использовано 2: 4 GPU-часов."
+    assert unread.script == "#SBATCH --gres=gpu:2"
+    assert without_agent.conclusion["en"] == "3 of 8\u00a0GPUs never computed: 6 GPU-hours."
+    assert without_agent.script == "#SBATCH --gres=gpu:3"  # of each of two nodes, for at least 5
+
+
 def test_what_a_neighbour_does_with_the_network_is_charged_to_nobody(monitor: Monitor) -> None:
     job = good(61, figures={"filesystem_metadata_operations_total": 9000.0})
     put(monitor, job)

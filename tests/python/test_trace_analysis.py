@@ -31,7 +31,7 @@ def trace_of(*events: dict[str, Any], ranks: int = 2) -> Trace:
     columns = {name: np.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()}
     threads = [Thread(rank, "a", rank, rank, "openmpi", "", 0, 0, 0, 0, 0, 0) for rank in range(ranks)]
     sums = {name: np.empty(0, kind) for name, kind in SUM_COLUMNS.items()}
-    return Trace({}, names, threads, columns, sums)
+    return Trace({"paths_complete_at_start": []}, names, threads, columns, sums)
 
 
 def send(rank: int, peer: int, begin: int, duration: int = 10, tag: int = 0, **more: Any) -> dict[str, Any]:

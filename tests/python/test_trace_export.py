@@ -18,7 +18,7 @@ from test_trace_report import saved
 from peerway.cli.trace import command
 from peerway.trace.export import otf2_archive, perfetto
 from peerway.trace.rings import Kind
-from peerway.trace.store import Thread, Trace
+from peerway.trace.store import BadTrace, Thread, Trace
 
 
 def job() -> Trace:
@@ -299,6 +299,17 @@ def test_otf2_completes_what_goes_on_after_its_call_where_the_program_waited_for
     ]
     # That of the last put, which nothing waited for, is not known: its call's end stands for it.
     assert told == [("Blocking", 25), ("NonBlocking", 38), ("NonBlocking", 48), ("Blocking", 55)]
+
+
+def test_a_trace_that_does_not_say_which_paths_complete_within_the_call_is_refused(tmp_path: Path) -> None:
+    trace = trace_of({"rank": 0, "kind": Kind.PUT, "name": "put", "where": "peer/shm", "peer": 1, "begin": 0})
+    del trace.about["paths_complete_at_start"]
+    with pytest.raises(BadTrace, match=r"an older Peerway collected this trace.* record it anew"):
+        otf2_archive.export(trace, tmp_path / "archive")
+    assert not (tmp_path / "archive").exists()
+    mpi = trace_of(send(0, 1, 0), receive(1, 0, 0))
+    del mpi.about["paths_complete_at_start"]
+    otf2_archive.export(mpi, tmp_path / "archive")  # has no such puts
 
 
 def test_otf2_has_the_collectives_of_a_team(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def saved(trace: Trace, folder: Path, **about: Any) -> Path:
     writer = Writer(folder)
     writer.add(trace.columns)
     none = {name: np.empty(0, kind) for name, kind in SUM_COLUMNS.items()}
-    known = {"command": ["a program"], "level": "full", "began": "", "lost": [], **about}
+    known = {"command": ["a program"], "level": "full", "began": "", "lost": [], **trace.about, **about}
     writer.end(known, trace.names, trace.threads, none, [])
     return folder
 

@@ -6,6 +6,7 @@ import re
 import shlex
 import socket
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from peerway import _core
@@ -28,6 +29,18 @@ def command() -> str:
     """The command line of this process, as a person would type it."""
     program = Path(sys.argv[0]).name
     return shlex.join(["peerway" if program in ("peerway", "__main__.py") else program, *sys.argv[1:]])
+
+
+def told(words: Iterable[str], names: Mapping[Path, str]) -> str:
+    """A command as records keep it: of these paths, which this machine alone has, only their names there."""
+    return shlex.join(_renamed(word, names) for word in words)
+
+
+def _renamed(word: str, names: Mapping[Path, str]) -> str:
+    option, equals, value = word.partition("=")
+    if option.startswith("-") and equals:
+        return f"{option}={names.get(Path(value), value)}"
+    return names.get(Path(word), word)
 
 
 def device_name(device: str) -> str:

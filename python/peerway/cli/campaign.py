@@ -214,8 +214,10 @@ def _named(nodes: str) -> list[NodeType]:
     kinds: dict[str, NodeType] = {}
     for word in nodes.split() or ["localhost"]:
         name, equals, pattern = word.rpartition("=")
-        if equals and not (name and pattern):
-            raise click.UsageError(f"--nodes has {word!r}; write such as v100=node[01-16]")
+        if "=" in name or (equals and not (name and pattern)):
+            raise click.UsageError(
+                f"--nodes has {word!r}; write such as v100=node[01-16], and separate several types by spaces"
+            )
         kinds.setdefault(name or "all", NodeType(name or "all", [])).nodes.append(pattern)
     return [*kinds.values()]
 

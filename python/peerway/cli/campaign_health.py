@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -82,12 +83,16 @@ def _measured(plan: Plan, place: Path) -> tuple[dict[str, str], Journal]:
 
 
 def time_of_one(plan: Plan) -> float:
-    """Seconds for each test, so that a node has all in under five minutes. Raises BadInput."""
-    most = max(sum(t.nodes for t in plan.tests if not t.types or kind in t.types) for kind in plan.nodes)
-    share = _HEALTH_S / max(1, most) - _END_S
+    """Seconds for each test, so that a node has all in under five minutes, also those of others that draw it
+    as their partner. Raises BadInput.
+    """
+    tasks = replace(plan, repeats=1).tasks()
+    most = max(Counter(node for task in tasks for node in task.nodes).values(), default=1)
+    share = _HEALTH_S / most - _END_S
     if share < _LEAST_S:
         raise BadInput(
-            f"a node would have {most} measurements in under five minutes, less than a second for each; "
+            f"a node would have {most} measurements; with {_END_S} s to end each that hangs, five minutes "
+            f"have room for {_HEALTH_S // (_END_S + _LEAST_S)}; "
             "write a campaign.toml with fewer tests or factors for --health, in a folder of its own"
         )
     return min(plan.time_s, share)

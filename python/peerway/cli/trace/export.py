@@ -10,6 +10,7 @@ import click
 from peerway.cli.input import BadInput
 from peerway.cli.trace.input import read
 from peerway.terminal import say
+from peerway.trace.store import BadTrace
 
 
 @click.command()
@@ -36,6 +37,8 @@ def command(folder: Path, form: str, out: Path) -> None:
             from peerway.trace.export.otf2_archive import export
         out.parent.mkdir(parents=True, exist_ok=True)
         export(trace, out)
+    except BadTrace as error:
+        raise BadInput(f"{folder}: {error}") from error
     except OSError as error:
         # What is half written would be refused as something that exists.
         shutil.rmtree(out) if out.is_dir() else out.unlink(missing_ok=True)

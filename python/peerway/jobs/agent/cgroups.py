@@ -129,7 +129,7 @@ def _figures_2(folder: str) -> Figures:
         shared = stat.get("shmem", 0)
         found["step_memory_bytes"] = stat.get("anon", 0) + shared
         found["step_memory_cache_bytes"] = max(0, stat.get("file", 0) - shared)
-    # Slurm limits the job, and its own daemon aside what is below the step's "user".
+    # Slurm puts --mem of a step on its folder `user`, which has the tasks but not slurmstepd.
     places = (folder, f"{folder}/user", folder.rpartition("/")[0])
     limits = [limit for each in places if (limit := files.number(f"{each}/memory.max")) is not None]
     if limits:

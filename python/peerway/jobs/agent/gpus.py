@@ -30,7 +30,7 @@ class Device:
     handle: Any
     parent: Any = None
     divided: bool = False  # into MIG instances
-    cannot: set[str] = field(default_factory=set)
+    cannot: set[tuple[object, ...]] = field(default_factory=set)  # functions, each with its arguments
 
 
 class Gpus:
@@ -115,17 +115,18 @@ class Gpus:
 
     def _ask(self, device: Device, name: str, *arguments: object) -> Any:
         """Call a function of NVML about the device; None for what it cannot tell."""
-        if name in device.cannot:
+        asked = (name, *arguments)  # a GPU may know one version of a structure and not another
+        if asked in device.cannot:
             return None
         function: Callable[..., Any] | None = getattr(self._nvml, name, None)
         if function is None:
-            device.cannot.add(name)
+            device.cannot.add(asked)
             return None
         try:
             return function(device.handle, *arguments)
         except self._nvml.NVMLError as error:
             if getattr(error, "value", None) == _UNSUPPORTED:
-                device.cannot.add(name)
+                device.cannot.add(asked)
             return None
 
     def _figures(self, device: Device) -> Figures:

@@ -5,20 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from peerway.trace.rings import Kind
-from peerway.trace.store import Trace
+from peerway.trace.store import BadTrace, Trace
 
 NO_PATH = ("none", "failed")  # nothing was to be moved, or could be
+OF_PEERWAY = (Kind.PUT, Kind.GET)
 OF_MPI = (Kind.RMA_PUT, Kind.RMA_GET)
 WITH = {Kind.PUT: Kind.FLUSH, Kind.GET: Kind.FLUSH, Kind.RMA_PUT: Kind.RMA_SYNC, Kind.RMA_GET: Kind.RMA_SYNC}
 
 
 def completions(trace: Trace) -> dict[int, list[int]]:
     """By the flush, or the synchronisation of a window, the puts and gets that its thread had started before
-    towards that rank. What none of them completed is not in here.
+    towards that rank. What none of them completed is not in here. Raises BadTrace.
     """
     kind, peer, where = trace["kind"], trace["peer"], trace["where"]
+    at_start_paths = trace.about.get("paths_complete_at_start")
+    if at_start_paths is None and np.isin(kind, OF_PEERWAY).any():
+        raise BadTrace(
+            "an older Peerway collected this trace, which does not say which paths complete within the call; "
+            "export it by that Peerway, or record it anew"
+        )
     # As the recorders said of their paths; of a plan's operations its finish tells.
-    over = {*NO_PATH, *trace.about.get("paths_complete_at_start", [])}
+    over = {*NO_PATH, *(at_start_paths or ())}
     at_start = np.array([name in over or name.startswith("plan") for name in trace.names])
     started = np.isin(kind, list(WITH)) & (np.isin(kind, OF_MPI) | ~at_start[where])
     events = np.flatnonzero(started | np.isin(kind, list(set(WITH.values()))))

@@ -46,14 +46,15 @@ ONE_SIDED = (Kind.PUT, Kind.GET, Kind.RMA_PUT, Kind.RMA_GET)
 
 
 def export(trace: Trace, target: Path) -> None:
-    """Write a trace as an archive, a folder. Raises OSError."""
+    """Write a trace as an archive, a folder. Raises OSError, and BadTrace before there is a folder."""
     import _otf2
     import otf2
 
+    completed_by = completions(trace)
     archive: Any = None
     try:
         with otf2.writer.open(str(target), timer_resolution=10**9) as archive:
-            _Exporter(trace, archive).write()
+            _Exporter(trace, archive, completed_by).write()
     except (_otf2.Error, otf2.error.Error) as error:
         if archive is not None:
             archive.close = lambda: None  # its destructor would try again, and print a traceback
@@ -63,7 +64,7 @@ def export(trace: Trace, target: Path) -> None:
 
 
 class _Exporter:
-    def __init__(self, trace: Trace, archive: Any) -> None:
+    def __init__(self, trace: Trace, archive: Any, completed_by: dict[int, list[int]]) -> None:
         import otf2
 
         self._otf2, self._trace, self._archive = otf2, trace, archive
@@ -77,7 +78,7 @@ class _Exporter:
         self._define_groups()
         self._requests = self._number_requests()
         self._signals = match_signals(trace)
-        self._completed_by = completions(trace)
+        self._completed_by = completed_by
         self._later = {event for several in self._completed_by.values() for event in several}
 
     def write(self) -> None:
