@@ -148,16 +148,12 @@ CLASSES = {
     "mpirun -n 4 build/hpl/hpl --comm mpi --n 20000 --nb 192 --grid 2x2": HPL,
     "peerway run -n 4 -- build/hpl/hpl --device cuda --n 200000 --nb 1024 --grid 2x2": HPL,
     "peerway run -n 4 -- build/hpl/hpl --dat HPL.dat": HPL,
-    "python apps/hpl/study.py --blas /usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0 "
-    "--grid 1x2": SCRIPT,
-    "export BLAS=/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0": FOREIGN,
+    "python apps/hpl/cpu_study.py --out out/hpl": SCRIPT,
     "python apps/hpl/study.py --blas $BLAS --n 4000,8000 --grid 1x1,1x2 --times 9 "
     "--out out/hpl.jsonl": SCRIPT,
-    "python apps/hpl/study.py --blas $BLAS --n 6000 --weak --grid 1x1,1x2 --times 9 "
-    "--out out/hpl.jsonl": SCRIPT,
-    "python apps/hpl/study.py --blas $BLAS --n 8000 --ways peerway,mpi,peerway+trace --out out/hpl.jsonl "
-    "--report out/hpl": SCRIPT,
-    "python apps/hpl/tables.py out/hpl.jsonl --picture out/hpl-cpu.svg": SCRIPT,
+    "python apps/hpl/study.py --device cuda --blas $CUBLAS --n 65536 --weak --nb 1024 --grid 1x1,1x2 "
+    "--ways peerway --out out/hpl.jsonl": SCRIPT,
+    "python apps/hpl/tables.py out/hpl.jsonl --picture out/hpl.svg": SCRIPT,
     "python apps/mpi/compare.py --out out/mpi": SCRIPT,
     "python apps/mpi/compare.py --transport nic:torus --transport posix --mpirun mpiexec.mpich": SCRIPT,
     "python apps/scale/linpack.py --out out/linpack --pictures docs/pictures": SCRIPT,
