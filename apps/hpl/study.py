@@ -29,7 +29,7 @@ from peerway import _core
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder of the package hpl
 
 from hpl.meters import meter
-from hpl.ways import PEERWAY, ROOT, WAYS, Case, by_mpi, by_peerway, run, trace
+from hpl.ways import PEERWAY, PROGRAM, ROOT, WAYS, Case, by_mpi, by_peerway, run, trace
 
 USUAL = "peerway,mpi,hpcc"
 
@@ -53,6 +53,8 @@ def measure(case: Case, way: str) -> dict[str, Any]:
 
 def one_run(case: Case, way: str, out: Path | None) -> float:
     """Measure, say it and append it to the file; gives the Gflops."""
+    if way != "hpcc" and not PROGRAM.exists():
+        raise click.ClickException(f"{PROGRAM.relative_to(ROOT)} is not built; run python apps/hpl/build.py")
     kept = measure(case, way)
     click.echo(
         f"N = {kept['n']}, {kept['p']} x {kept['q']}, {kept['program']}: "
