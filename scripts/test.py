@@ -2,10 +2,10 @@
 
     python scripts/test.py [--long]
 
-First the C++ unit tests, under ASan+UBSan with the fuzzers, which are of the same build, and under TSan
-those with threads; beside them the Python tests, with the documentation, which wait for browsers and servers
-while a compiler computes. Then the tests between processes, and beside them those on virtual clusters, which
-mostly wait. Not all side by side: ranks that poll miss their turns beside compilers. With --long,
+First the C++ unit tests under ASan+UBSan, with the fuzzers, which are of the same build, and beside them
+those with threads under TSan; then the Python tests, with the documentation, and beside them those on virtual
+clusters, which mostly wait; then the tests between processes.
+Not all side by side: ranks that poll miss their turns beside compilers. With --long,
 what takes long comes on top: each fuzzer for a minute, the unit tests as users get the code, and the whole
 matrices of the tests between processes. Logs, results and times are in out/test; the record of the last long
 run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
@@ -122,28 +122,24 @@ def marked(mark: str) -> list[object]:
     return [*sorted(path for path in found if f"pytest.mark.{mark}" in path.read_text()), "-m", mark]
 
 
-def by_file(totals: Totals, name: str, long: bool, workers: int, *options: object) -> None:
-    """Run pytest with whole files in the order that tests/conftest.py gives them: the long ones first."""
-    ways = [*(["--long"] if long else []), "-n", workers, "--dist=loadfile", "--no-loadscope-reorder"]
+def programs(totals: Totals, long: bool) -> None:
+    """Run what is Python, and whole programs."""
+    whole = ["--long"] if long else []
     matrix = {"PEERWAY_MPI_MATRIX": "1"} if long else {}
-    checks.pytest(totals, name, *options, *ways, **matrix)
 
+    def run(totals: Totals, name: str, workers: int, *options: object) -> None:
+        # Whole files, in the order that tests/conftest.py gives them: the long ones first.
+        by_file = ["-n", workers, "--dist=loadfile", "--no-loadscope-reorder"]
+        checks.pytest(totals, name, *options, *whole, *by_file, **matrix)
 
-def python(totals: Totals, long: bool) -> None:
-    """Run what is Python, by one worker more than there are cores: browsers sleep."""
-    by_file(totals, "python", long, CORES + 1, "tests/python")
+    def others(totals: Totals) -> None:
+        # One more than there are cores, as browsers sleep; ranks that poll take turns from one another.
+        run(totals, "python", CORES + 1, "tests/python")
+        run(totals, "system", CORES, "tests/system", "-m", "not alone and not cluster")
 
-
-def between_processes(totals: Totals, long: bool) -> None:
-    """Run whole programs."""
-    side_by_side(
-        totals,
-        lambda part: by_file(part, "system-clusters", long, 2, *marked("cluster")),
-        # As many as there are cores: ranks that poll take turns from one another.
-        lambda part: by_file(part, "system", long, CORES, "tests/system", "-m", "not alone and not cluster"),
-    )
+    side_by_side(totals, lambda part: run(part, "system-clusters", 2, *marked("cluster")), others)
     # What is judged by its CPU time has a core.
-    by_file(totals, "system-alone", long, min(2, CORES), *marked("alone"))
+    run(totals, "system-alone", min(2, CORES), *marked("alone"))
 
 
 def record(command: str, totals: Totals, started: float) -> str:
@@ -171,10 +167,10 @@ def test() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for name in [name for name in os.environ if name.startswith("PEERWAY_")]:
         del os.environ[name]  # the tests start from the defaults
-    say("test: C++ and Python")
-    side_by_side(totals, lambda part: cpp(part, long), lambda part: python(part, long))
-    say("test: between processes")
-    between_processes(totals, long)
+    say("test: C++")
+    cpp(totals, long)
+    say("test: Python and whole programs")
+    programs(totals, long)
     for remark in totals.remarks:
         say(f"  {remark}")
     say(f"test: {time.monotonic() - started:.0f} s, logs in out/test")
