@@ -116,7 +116,8 @@ def quiet(folder: Path) -> dict[str, Kind]:
         "serial": Kind("ann", ("-p", "cpu", "-w", "cpu-1", "-c8"), LOOP, ("serial",)),  # any core will do
         "nothing": cpu("ben", 1, "-c2", SLEEP, "nothing-computes"),
         "killed": cpu("ben", 1, "--mem=100", f"sleep 1; {_python(held.format(300))}", "out-of-memory",
-            may=("nothing-computes", "io-wait"),  # what has no memory left reads its program again and again
+            # What has no memory left reads its program again and again; agents may miss a life of seconds.
+            may=("nothing-computes", "io-wait", "no-data"),
         ),
         "near": cpu("ben", 1, "--mem=500", _python(held.format(482)), "memory-near-limit"),
         "long": cpu("ann", 1, "--time=10", "sleep 6", "time-over-requested", ends=True),
