@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from peerway.rehearse.cluster.description import FileSystem
 
 PROGRAMS = ("ganesha.nfsd", "mount.nfs4")
@@ -63,18 +61,9 @@ echo "/{name} cannot be mounted on $(hostname): $why" >&2
 exit 1
 """
 
+CONFIGURATION = {"/etc/ganesha/{name}.conf": SERVER}
 
-def texts(system: FileSystem, folder: Path, brick: Path, address: str) -> dict[str, str]:
-    """The files of a file system by their places in the copy."""
-    known = {
-        "name": system.name,
-        "folder": folder,
-        "brick": brick,
-        "threads": system.threads,
-        "address": address,
-    }
-    return {
-        f"/etc/ganesha/{system.name}.conf": SERVER.format(**known),
-        f"/usr/local/sbin/serve-{system.name}": SERVE.format(**known),
-        f"/usr/local/sbin/mount-{system.name}": MOUNT.format(**known),
-    }
+
+def facts(system: FileSystem) -> dict[str, object]:
+    """What the texts name beside that which all kinds have."""
+    return {}

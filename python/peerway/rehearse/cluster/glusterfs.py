@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from peerway.rehearse.cluster.description import FileSystem
 
 PROGRAMS = ("glusterfsd", "glusterfs")
@@ -77,23 +75,16 @@ echo "/{name} cannot be mounted on $(hostname): $(tail -n 3 "$log")" >&2
 exit 1
 """
 
+CONFIGURATION = {
+    "/etc/glusterfs/{name}-server.vol": SERVER,
+    "/etc/glusterfs/{name}-client.vol": CLIENT + "{cache}",
+}
 
-def texts(system: FileSystem, folder: Path, brick: Path, address: str) -> dict[str, str]:
-    """The files of a file system by their places in the copy."""
-    known = {
-        "name": system.name,
-        "folder": folder,
-        "brick": brick,
-        "threads": system.threads,
-        "port": _PORT,
-        "address": address,
-        "cache_mb": system.cache_mb,
-        "options": f"--direct-io-mode={'disable' if system.cache_mb else 'enable'}",
-    }
-    client = CLIENT + (CACHE if system.cache_mb else "")
+
+def facts(system: FileSystem) -> dict[str, object]:
+    """What the texts name beside that which all kinds have."""
     return {
-        f"/etc/glusterfs/{system.name}-server.vol": SERVER.format(**known),
-        f"/etc/glusterfs/{system.name}-client.vol": client.format(**known),
-        f"/usr/local/sbin/serve-{system.name}": SERVE.format(**known),
-        f"/usr/local/sbin/mount-{system.name}": MOUNT.format(**known),
+        "port": _PORT,
+        "cache": CACHE.format(cache_mb=system.cache_mb) if system.cache_mb else "",
+        "options": f"--direct-io-mode={'disable' if system.cache_mb else 'enable'}",
     }

@@ -68,13 +68,24 @@ def why_not(systems: Iterable[FileSystem], kernel: Path = KERNEL) -> str:
 
 def texts(system: FileSystem, folder: Path, address: str) -> dict[str, str]:
     """The files of a file system by their places in the copy."""
-    store = brick(system, folder)
-    known = {"name": system.name, "brick": store, "drop_port": _DROP_PORT, "address": address}
-    return {
-        **KINDS[system.kind].texts(system, folder, store, address),
-        f"/usr/local/sbin/dropper-{system.name}": DROPPER.format(**known),
-        f"/usr/local/sbin/drop-{system.name}": DROP.format(**known),
+    kind = KINDS[system.kind]
+    known = {
+        "name": system.name,
+        "folder": folder,
+        "brick": brick(system, folder),
+        "threads": system.threads,
+        "address": address,
+        "drop_port": _DROP_PORT,
+        **kind.facts(system),
     }
+    files = {
+        **kind.CONFIGURATION,
+        "/usr/local/sbin/serve-{name}": kind.SERVE,
+        "/usr/local/sbin/mount-{name}": kind.MOUNT,
+        "/usr/local/sbin/dropper-{name}": DROPPER,
+        "/usr/local/sbin/drop-{name}": DROP,
+    }
+    return {place.format(**known): text.format(**known) for place, text in files.items()}
 
 
 def brick(system: FileSystem, folder: Path) -> Path:
