@@ -141,6 +141,16 @@ def test_a_run_that_only_its_agent_told_of_was_requeued_when_slurm_tells_of_the_
     assert state_of(store, 7) == ("REQUEUED", 1400)
 
 
+def test_a_requeue_that_goes_on_is_told_as_a_run_that_is_none(store: JobStore) -> None:
+    """Slurm 22.05, seen by asking many times a second: the number of the next run, the requeue as start."""
+    held(store, 7, 1000.6, 1001.2)
+    sync.take(store, [job(7, "COMPLETING", 1, start_time=1001, end_time=1001 + 86_400)], NODES, 1001)
+    assert store.restarts("7") == [0]
+    sync.take(store, [job(7, "RUNNING", 1, start_time=1002)], NODES, 1003)
+    assert state_of(store, 7) == ("REQUEUED", 1001.2)
+    assert state_of(store, 7, 1) == ("RUNNING", None)
+
+
 @pytest.mark.parametrize(
     ("node", "type_"),
     [
@@ -190,7 +200,7 @@ def test_the_tasks_of_an_array_wait_each(told: str | None, tasks: int) -> None:
     waiting = job(
         7, "PENDING", array_task_string=told, tres_req_str="cpu=4,mem=1G,gres/gpu=1", state_reason="Priority"
     )
-    found = sync.cluster_of([waiting, job(8, "PENDING", state_reason="Resources")], NODES)
+    found = sync.cluster_of([waiting, job(8, "PENDING", state_reason="Resources")], NODES, 1100)
     assert (found["waiting"], found["waiting_cores"], found["waiting_gpus"]) == (
         tasks + 1,
         4 * tasks + 8,
@@ -202,7 +212,7 @@ def test_the_tasks_of_an_array_wait_each(told: str | None, tasks: int) -> None:
 def test_a_suspended_job_waits_for_nothing_and_keeps_its_start(store: JobStore) -> None:
     sync.take(store, [job(7, "SUSPENDED")], NODES, 1100)
     assert state_of(store, 7) == ("SUSPENDED", None)
-    found = sync.cluster_of([job(7, "SUSPENDED")], NODES)
+    found = sync.cluster_of([job(7, "SUSPENDED")], NODES, 1100)
     assert (found["waiting"], found["running"], found["users"]) == (0, 0, 0)
 
 

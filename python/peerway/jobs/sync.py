@@ -18,6 +18,7 @@ from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import FINISHED, Run
 
 WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD")
+_CLOCKS_S = 2.0  # by which the controller's clock and the server's may differ
 _MOST_TASKS = 4_000_001  # Slurm's largest MaxArraySize
 _GPUS = re.compile(r"gres/gpu(?::([^=,:]+))?[=:](\d+)")
 _GRES = re.compile(r"(?:^|,)gpu(?::([^:(,]+))?:(\d+)(?=[(,]|$)")
@@ -47,9 +48,9 @@ _STATES = {  # of a node; the first flag or word that is here decides
 
 def take(store: JobStore, jobs: list[dict[str, Any]], nodes: list[dict[str, Any]], now: float) -> list[Run]:
     """File what squeue and sinfo told, and end the runs that are not among it; gives the runs."""
-    runs = [run for job in jobs if (run := run_of(job)) is not None]
+    runs = [run for job in jobs if (run := run_of(job, now)) is not None]
     file(store, runs, nodes)
-    body = json.dumps(cluster_of(jobs, nodes), separators=(",", ":"))
+    body = json.dumps(cluster_of(jobs, nodes, now), separators=(",", ":"))
     store.write("INSERT OR REPLACE INTO cluster VALUES (1, ?, ?)", (now, body))
     vanished.close(store, {(run.job, run.restart) for run in runs}, now)
     store.slurm_told = now
@@ -67,8 +68,8 @@ def file(store: JobStore, runs: list[Run], nodes: list[dict[str, Any]]) -> None:
     store.update(run for run in runs if run.started is not None and run.state not in WAITING)
 
 
-def run_of(job: dict[str, Any]) -> Run | None:
-    """A run as squeue tells of it; None for what has no number."""
+def run_of(job: dict[str, Any], now: float) -> Run | None:
+    """A run as squeue tells of it at `now`; None for what has no number."""
     job_id = number(job.get("job_id"))
     if not job_id:
         return None
@@ -77,6 +78,10 @@ def run_of(job: dict[str, Any]) -> Run | None:
     gpus = _GPUS.findall(tres)
     typed = [each for each in gpus if each[0]]
     started, ended = time_of(job.get("start_time")), time_of(job.get("end_time"))
+    if state == "COMPLETING" and ended is not None and ended > now + _CLOCKS_S:
+        # A job that is being requeued is told with the number of its next run and times that are none: its
+        # start is that of the requeue, its end a time limit after it. One that really completes has ended.
+        state = "REQUEUED"
     code, signal = exit_of(job.get("exit_code"))
     limit = number(job.get("time_limit"))
     return Run(
@@ -108,13 +113,13 @@ def run_of(job: dict[str, Any]) -> Run | None:
     )
 
 
-def cluster_of(jobs: list[dict[str, Any]], nodes: list[dict[str, Any]]) -> dict[str, Any]:
-    """The cluster's state, as the live page shows it. A suspended job has its GPUs and memory, and waits for
-    nothing that is free: it is neither among those that compute nor among those that wait.
+def cluster_of(jobs: list[dict[str, Any]], nodes: list[dict[str, Any]], now: float) -> dict[str, Any]:
+    """The cluster's state at `now`, as the live page shows it. A suspended job has its GPUs and memory, and
+    waits for nothing that is free: it is neither among those that compute nor among those that wait.
     """
     running, waiting = [], []
     for job in jobs:
-        run = run_of(job)
+        run = run_of(job, now)
         if run and run.state in ("RUNNING", "COMPLETING"):
             running.append(run)
         elif run and run.state in WAITING:
