@@ -67,12 +67,19 @@ void require(bool holds, const std::string& what) {
   if (!holds) give_up(what);
 }
 
-/// Bounds a wait, and ends it when another rank has failed.
+/// Bounds a wait, ends it when another rank has failed, and leaves the CPU to others meanwhile.
 struct Patience {
   double limit = seconds() + kHang;
+  int yields = 64;  ///< before it sleeps: what waits long would take turns from the ranks of other tests
   void check(const char* what) const {
     if (meeting->failed != 0) _exit(1);
     require(seconds() < limit, what);
+  }
+  void pause() {
+    if (yields-- > 0)
+      sched_yield();
+    else
+      usleep(50);
   }
 };
 
@@ -82,10 +89,10 @@ void meet() {
     meeting->arrived = 0;
     ++meeting->turn;
   }
-  const Patience patience{seconds() + 2 * kHang};
+  Patience patience{seconds() + 2 * kHang};
   while (meeting->turn == turn) {
     patience.check("the others do not come");
-    sched_yield();
+    patience.pause();
   }
 }
 
@@ -157,10 +164,10 @@ struct Nic {
     return busy_free([&] { return nic_ops->get(nic, remote[r], offset, data, memory, count, done); });
   }
   void end(const Done& done, const char* what) {
-    const Patience patience;
+    Patience patience;
     while (!done.ended) {
       patience.check(what);
-      if (nic_ops->progress(nic) == 0) sched_yield();
+      if (nic_ops->progress(nic) == 0) patience.pause();
     }
   }
 
@@ -239,12 +246,12 @@ void prove_arrival(Nic& nic, int to, const std::vector<Piece>& pieces, uint64_t 
 
 // The words of all others; once one is there, what was put before it is, too.
 void await_words(const Nic& nic, uint64_t round) {
-  const Patience patience;
+  Patience patience;
   for (int r = 0; r < ranks; ++r) {
     if (r == rank) continue;
     while (word_at(nic, kWords + 8 * static_cast<uint64_t>(r)) < round) {
       patience.check("a word never arrives");
-      sched_yield();  // and no progress(): the NIC moves by itself
+      patience.pause();  // and no progress(): the NIC moves by itself
     }
     check_inbox(nic, r, round);
   }
@@ -381,9 +388,9 @@ void death(const char* configuration) {
   const bool killed = std::getenv("KILL") != nullptr;
   if (rank == ranks - 1) {
     if (killed) raise(SIGKILL);
-    for (const Patience patience; meeting->living < ranks - 1;) {
+    for (Patience patience; meeting->living < ranks - 1;) {
       patience.check("the others are told of nothing");
-      sched_yield();
+      patience.pause();
     }
     _exit(0);
   }
@@ -406,7 +413,8 @@ void death(const char* configuration) {
   require(nic.get(0, 0, nic.bytes, 8, &got) == PW_NIC_OK, "get refused");
   nic.end(got, "a get does not end");
   require(got.status == PW_NIC_OK, "the living do not reach one another");
-  for (++meeting->living; meeting->living < ranks - 1 && meeting->failed == 0;) sched_yield();
+  ++meeting->living;
+  for (Patience patience; meeting->living < ranks - 1 && meeting->failed == 0;) patience.pause();
   _exit(0);
 }
 
