@@ -85,6 +85,7 @@ class CpuMeter:
         self._packages = [zone for zone in packages if _number(zone / "energy_uj") is not None]
         self._end = threading.Event()
         self._read: list[tuple[float, float]] = []
+        self._before: tuple[float, list[float]] | None = None
 
     def __enter__(self) -> CpuMeter:
         self._thread = threading.Thread(target=self._sample, name="meter", daemon=True)
@@ -94,6 +95,25 @@ class CpuMeter:
     def __exit__(self, *_: object) -> None:
         self._end.set()
         self._thread.join()
+        self.conclude()
+
+    def look(self, now_s: float) -> None:
+        """Take a sample: the clocks, and the power since the one before."""
+        energies = self._energies()
+        if self._before is not None:
+            began, before = self._before
+            joules = (
+                sum(
+                    used(old, new, _number(zone / "max_energy_range_uj") or 0)
+                    for zone, old, new in zip(self._packages, before, energies, strict=True)
+                )
+                / 1e6
+            )
+            self._read.append((self._clock_mhz(), joules / (now_s - began)))
+        self._before = now_s, energies
+
+    def conclude(self) -> None:
+        """Make the samples the values in `found`."""
         if not self._read:
             return
         clock, power = busy(self._read)
@@ -103,18 +123,9 @@ class CpuMeter:
             self.found["cpu_power_w"] = round(power, 1)
 
     def _sample(self) -> None:
-        before, began = self._energies(), time.monotonic()
+        self.look(time.monotonic())
         while not self._end.wait(self._every_s):
-            after, ended = self._energies(), time.monotonic()
-            joules = (
-                sum(
-                    used(old, new, _number(zone / "max_energy_range_uj") or 0)
-                    for zone, old, new in zip(self._packages, before, after, strict=True)
-                )
-                / 1e6
-            )
-            self._read.append((self._clock_mhz(), joules / (ended - began)))
-            before, began = after, ended
+            self.look(time.monotonic())
 
     def _energies(self) -> list[float]:
         return [_number(zone / "energy_uj") or 0 for zone in self._packages]

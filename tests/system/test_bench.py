@@ -21,7 +21,7 @@ from peerway.bench.kinds import DEFAULT_TESTS, KINDS, LIMITS, POLICIES
 PEERWAY = [sys.executable, "-m", "peerway"]
 # Ranks that poll share the cores with the ranks of the tests beside them, and pay for every turn that they
 # miss: two that sleep take a fraction. What polls as users' ranks do is every path between two ranks, once,
-# and plans between four.
+# and plans between four: alone, where that takes a tenth of the time.
 SLEEPING = {"PEERWAY_WAIT": "blocking"}
 
 
@@ -40,7 +40,7 @@ BLOCKS = "contiguous,cube:3/k"
 @pytest.mark.parametrize(
     ("ranks", "memories", "sizes", "shapes"),
     [
-        (2, "host", "1,65537", BLOCKS),
+        pytest.param(2, "host", "1,65537", BLOCKS, marks=pytest.mark.alone),
         pytest.param(2, "host:malloc", "65537", "contiguous,cube:3", marks=pytest.mark.long),
         (4, "host-host:malloc", "65537", BLOCKS),
         pytest.param(2, "host,host:malloc", "1,65537", "contiguous,cube:3", marks=pytest.mark.long),
@@ -74,7 +74,7 @@ def ways(test: str) -> set[str]:
     return set(KINDS[test].plan_ways("host"))
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.alone)])
 def test_plans_move_the_right_data_in_every_way(ranks: int, tmp_path: Path) -> None:
     done = peerway(
         "bench", "exchange", "plan_latency", "cube", "--shapes", "contiguous,cube:3", "--quick", "--ranks",
@@ -135,6 +135,7 @@ def test_plans_of_gpu_memory_are_started_from_the_host_and_on_streams(
             assert ways(name) <= {record.via for record in found if record.test == name}
 
 
+@pytest.mark.alone
 def test_computations_between_messages_in_every_mode_and_policy(tmp_path: Path) -> None:
     command = ("bench", "async_pingpong", "--quick", "--device", "host", "--compute", "4096,8192")
     done = peerway(*command, "--format", "jsonl", home=tmp_path)
@@ -163,12 +164,12 @@ def test_osu_and_json_lines_go_to_standard_output_alone(tmp_path: Path) -> None:
         "--paths",
         "staged",
     )
-    osu = peerway(*arguments, "--format", "osu", home=tmp_path)
+    osu = peerway(*arguments, "--format", "osu", home=tmp_path, **SLEEPING)
     numbers = [line.split() for line in osu.stdout.splitlines() if line and not line.startswith("#")]
     assert {line[0] for line in numbers} == {"8", "64"}
     assert all(float(value) > 0 for line in numbers for value in line)
-    lines = peerway(*arguments, "--format", "jsonl", "--repeat", 3, home=tmp_path).stdout.splitlines()
-    found = [records.parse(line) for line in lines]
+    lines = peerway(*arguments, "--format", "jsonl", "--repeat", 3, home=tmp_path, **SLEEPING)
+    found = [records.parse(line) for line in lines.stdout.splitlines()]
     runs = [record.run for record in found if record.via == "staged"]
     assert runs[0::2] == runs[1::2]  # both sizes in each of three runs, by ranks of its own
     assert len(set(runs)) == 3
@@ -227,9 +228,9 @@ def test_what_cannot_be_is_told_before_anything_is_measured(
 
 def test_nothing_is_said_of_paths_that_are_not_made_for_such_memory(tmp_path: Path, peers_cache: str) -> None:
     options = ("bench", "put_latency", "--quick", "--sizes", "8", "--peers", "all")
-    done = peerway(*options, "--paths", "peer,route", home=tmp_path, PEERWAY_CACHE=peers_cache)
+    done = peerway(*options, "--paths", "peer,route", home=tmp_path, PEERWAY_CACHE=peers_cache, **SLEEPING)
     assert "note:" not in done.stderr
-    named = peerway(*options[:-2], "--paths", "mapped,route", "--peers", "nccl", home=tmp_path)
+    named = peerway(*options[:-2], "--paths", "mapped,route", "--peers", "nccl", home=tmp_path, **SLEEPING)
     assert "mapped (host to host)" in named.stderr
     assert "nccl moves GPU memory only" in named.stderr
 
