@@ -18,9 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from trace_cost import interval
-
-from peerway.bench import machine
+from trace_cost import interval, typed
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,8 +52,7 @@ def main() -> None:
     words = [sys.executable, "-m", "peerway", "run", "-n", str(int(rows) * int(columns)), "--"]
     words += [str(ROOT / "build" / "hpl" / "hpl"), "--grid", options.grid, "--blas", options.blas]
     words += ["--threads", "1", "--n", options.n, "--nb", options.nb, "--json"]
-    blas = Path(options.blas)
-    command = machine.told(["python", *sys.argv], {blas: blas.name})
+    command = typed("hpl_cost.py", Path(options.blas), options.out)
     speeds: dict[str, list[float]] = {"off": [], "full": []}
     with (options.out or Path(os.devnull)).open("w") as record:
         for pair in range(options.pairs):

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+from trace_cost import typed
 
 from peerway.trace.rings import Kind
 from peerway.trace.store import COLUMNS, EVENTS, SUM_COLUMNS, Thread, Writer
@@ -89,7 +90,7 @@ def main() -> None:
             "cpu_seconds": round(used.ru_utime + used.ru_stime, 2), "peak_MiB": used.ru_maxrss // 1024,
             "bytes_an_event": round((folder / EVENTS).stat().st_size / events, 2), "load": os.getloadavg()[0],
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
-            "command": " ".join(["python", *sys.argv]),
+            "command": typed("report_cost.py", options.out),
         }  # fmt: skip
     text = json.dumps(line)
     print(text)

@@ -22,12 +22,24 @@ from math import comb
 from pathlib import Path
 from statistics import median
 
+from peerway.bench import machine
+
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "build" / "editable" / "src"
 PROGRAM = ROOT / "apps" / "trace" / "cost.cpp"
 TESTS = {  # ranks, rounds of the program
     "put": (1, 2000), "pingpong": (2, 20_000), "region": (1, 2000), "python": (1, 2000),
 }  # fmt: skip
+
+
+def typed(script: str, *paths: Path | None) -> str:
+    """The command as a user types it in the repository: of absolute paths what lies there, or their names."""
+    names = {
+        path: str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
+        for path in paths
+        if path is not None and path.is_absolute()
+    }
+    return machine.told(["python", f"apps/trace/{script}", *sys.argv[1:]], names)
 
 
 def build(folder: Path) -> Path:
@@ -85,6 +97,7 @@ def main() -> None:
         ways = options.ways.split(",")
     libraries = {"without": options.without, "before pairs": options.before}
     lines: list[dict[str, object]] = []
+    command = typed("trace_cost.py", options.without, options.before, options.out)
     found: dict[tuple[str, str], list[list[float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         program = build(Path(folder))
@@ -100,7 +113,7 @@ def main() -> None:
                             "test": test, "way": way, "round": number, "ns": ns[-1],
                             **({"off_ns": ns[0]} if len(ns) > 1 else {}), "load": os.getloadavg()[0],
                             "time": datetime.now(UTC).isoformat(timespec="seconds"),
-                            "command": " ".join(["python", *sys.argv]),
+                            "command": command,
                         }
                     )  # fmt: skip
     if options.out:

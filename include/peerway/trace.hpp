@@ -16,23 +16,30 @@ class Region {
     if (!recording) return;
     counts_ = pw_trace_counts(name.data(), name.size()) != 0;
     if (counts_) pw_trace_region_begins();
-    if (!pw_trace_recording()) return;
-    writer_ = pw_trace_mine != nullptr ? pw_trace_mine : pw_trace_open("program");
-    if (writer_ == nullptr) return;
-    pw_trace_fill(&event_, PW_TRACE_REGION, pw_trace_name(writer_, name.data(), name.size()), 0, -1, -1);
-    pw_trace_begin(writer_, &event_);
+    if (pw_trace_recording()) begin(name);
   }
   ~Region() {
     if (counts_) pw_trace_region_ends();
-    // A child of fork() has a writer of its own and records no region of its parent.
-    if (writer_ == nullptr || writer_ != pw_trace_mine) return;
-    pw_trace_end(writer_, &event_);
-    pw_trace_add(writer_, &event_);
+    if (writer_ != nullptr) end();
   }
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
  private:
+  // Not in line, so that a region costs next to nothing where nothing is recorded.
+  [[gnu::noinline]] void begin(std::string_view name) {
+    writer_ = pw_trace_mine != nullptr ? pw_trace_mine : pw_trace_open("program");
+    if (writer_ == nullptr) return;
+    pw_trace_fill(&event_, PW_TRACE_REGION, pw_trace_name(writer_, name.data(), name.size()), 0, -1, -1);
+    pw_trace_begin(writer_, &event_);
+  }
+  [[gnu::noinline]] void end() {
+    // A child of fork() has a writer of its own and records no region of its parent.
+    if (writer_ != pw_trace_mine) return;
+    pw_trace_end(writer_, &event_);
+    pw_trace_add(writer_, &event_);
+  }
+
   pw_trace_writer* writer_ = nullptr;
   bool counts_ = false;  // it is one of those that are recorded alone
   pw_trace_event event_{};

@@ -80,7 +80,8 @@ int32_t Signal::trace_tag() const {
 pw_status Signal::wait_now(uint64_t value, uint64_t timeout_ns) const {
   const uint64_t deadline = deadline_after(timeout_ns);
   if (on_device()) return wait_on_device(value, timeout_ns);
-  if (this->value() >= value) return PW_OK;
+  for (int polls = context_.progress().waiting().quick_polls(); polls > 0; --polls)
+    if (this->value() >= value) return PW_OK;
   const pw_status status =
       context_.progress().wait({context_.team(), sender_, deadline, "a signal"}, nullptr,
                                [&] { return this->value() >= value || context_.closed(); });

@@ -51,11 +51,12 @@ unsigned site_of(pw_trace_writer* writer) {
 
 pw_trace_writer* open_writer() { return pw_trace_open(source()); }
 
-Operation::Operation(std::string_view name, pw_trace_kind kind) : writer_(writer()) {
+Operation::Operation(std::string_view name, pw_trace_kind kind) : writer_(writer()), sends_(false) {
   if (writer_ == nullptr) return;
   pw_trace_fill(&event_, kind, pw_trace_name(writer_, name.data(), name.size()), 0, -1, -1);
   if (kind != PW_TRACE_REGION) place();
   pw_trace_begin(writer_, &event_);
+  pw_trace_prepare_next(writer_, pw_trace_word_of(&event_, 0));
 }
 
 ProgramRegion::ProgramRegion(std::string_view name) {
@@ -100,10 +101,6 @@ void add(const EarlierWork& work) {
   event.peer = work.peer;
   event.tag = work.tag;
   pw_trace_add(mine, &event);
-}
-
-void Operation::by(std::string_view path) {
-  if (writer_ != nullptr) pw_trace_where(&event_, pw_trace_name(writer_, path.data(), path.size()));
 }
 
 }  // namespace pw::trace

@@ -62,31 +62,34 @@ void add(const EarlierWork& work);
 /// of instructions from a wait to the next put is what it costs.
 class Operation {
  public:
-  Operation(pw_trace_kind kind, int peer, uint64_t bytes, int32_t tag = -1) : writer_(writer()) {
+  [[gnu::always_inline]] Operation(pw_trace_kind kind, int peer, uint64_t bytes, int32_t tag = -1)
+      : writer_(writer()), sends_(kind == PW_TRACE_PUT || kind == PW_TRACE_RAISE) {
     if (writer_ == nullptr) return;
     pw_trace_fill(&event_, kind, kind, bytes, peer, tag);
-    if (!sends()) place();
+    if (!sends_) place();
     pw_trace_begin(writer_, &event_);
+    if (!sends_) pw_trace_prepare_next(writer_, pw_trace_word_of(&event_, 0));
   }
   /// What has a name and no peer.
   Operation(std::string_view name, pw_trace_kind kind);
-  ~Operation() { finish(); }
+  [[gnu::always_inline]] ~Operation() { finish(); }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
   /// Ends now and not with the object: what is said of it from here on takes no part.
-  void end() {
+  [[gnu::always_inline]] void end() {
     if (writer_ == nullptr || ended_) return;
     pw_trace_end(writer_, &event_);
     ended_ = true;
   }
   /// Ends and writes it, once.
-  void finish() {
+  [[gnu::always_inline]] void finish() {
     // A child of fork() has a writer of its own, as another thread has.
     if (writer_ == nullptr || writer_ != pw_trace_mine) return;
     end();
-    if (sends()) place();
-    pw_trace_add(writer_, &event_);
+    if (sends_) place();
+    pw_trace_write(writer_, &event_);
+    if (sends_) pw_trace_prepare_next(writer_, pw_trace_word_of(&event_, 0));
     writer_ = nullptr;
   }
   /// It began earlier, at a time of trace::now().
@@ -94,14 +97,17 @@ class Operation {
   /// Says what it moves, and which plan it is of.
   void of(uint64_t bytes, int32_t tag);
   /// Says which path it took.
-  void by(std::string_view path);
+  [[gnu::always_inline]] void by(std::string_view path) {
+    if (writer_ != nullptr) pw_trace_where(&event_, pw_trace_name(writer_, path.data(), path.size()));
+  }
 
  private:
-  /// Another rank waits for these: they are not to be held up.
-  [[nodiscard]] bool sends() const { return event_.kind == PW_TRACE_PUT || event_.kind == PW_TRACE_RAISE; }
-  void place() { pw_trace_site(&event_, site_of(writer_)); }
+  [[gnu::always_inline]] void place() { pw_trace_site(&event_, site_of(writer_)); }
 
   pw_trace_writer* writer_;
+  /// Another rank waits for what these send, and for what follows the end of the others: all that can be done
+  /// at the other end of the operation is done there.
+  bool sends_;
   pw_trace_event event_;
   bool ended_ = false;
 };

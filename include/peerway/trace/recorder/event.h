@@ -7,16 +7,20 @@
 #include "peerway/trace/recorder/clock.h"
 #include "peerway/trace/recorder/writer.h"
 
+/* What lies between a wait and the next put holds up another rank. In line, an event stays in registers until
+ * it is written, which takes half of the instructions. */
+#define PW_TRACE_INLINE static inline __attribute__((always_inline))
+
 /* Events are written and read word by word: a wider load would wait until the words are in the cache. */
-static inline uint64_t pw_trace_word_of(const pw_trace_event* event, int word) {
+PW_TRACE_INLINE uint64_t pw_trace_word_of(const pw_trace_event* event, int word) {
   uint64_t value;
   memcpy(&value, (const char*)event + 8 * word, sizeof value);
   return value;
 }
-static inline void pw_trace_set(pw_trace_event* event, int word, uint64_t value) {
+PW_TRACE_INLINE void pw_trace_set(pw_trace_event* event, int word, uint64_t value) {
   memcpy((char*)event + 8 * word, &value, sizeof value);
 }
-static inline void pw_trace_copy(pw_trace_event* to, const pw_trace_event* from) {
+PW_TRACE_INLINE void pw_trace_copy(pw_trace_event* to, const pw_trace_event* from) {
   uint64_t* words = (uint64_t*)to;
   __atomic_store_n(words, pw_trace_word_of(from, 0), __ATOMIC_RELAXED);
   __atomic_store_n(words + 1, pw_trace_word_of(from, 1), __ATOMIC_RELAXED);
@@ -25,8 +29,8 @@ static inline void pw_trace_copy(pw_trace_event* to, const pw_trace_event* from)
 }
 
 /* An event to be begun. */
-static inline void pw_trace_fill(pw_trace_event* event, unsigned kind, unsigned name, uint64_t bytes,
-                                 int32_t peer, int32_t tag) {
+PW_TRACE_INLINE void pw_trace_fill(pw_trace_event* event, unsigned kind, unsigned name, uint64_t bytes,
+                                   int32_t peer, int32_t tag) {
   pw_trace_set(event, 0, 0);
   pw_trace_set(event, 1, (uint64_t)(name & 0x3ff) << 44);
   pw_trace_set(event, 2, (bytes & ((1ull << 44) - 1)) | (uint64_t)kind << 54);
@@ -34,24 +38,24 @@ static inline void pw_trace_fill(pw_trace_event* event, unsigned kind, unsigned 
 }
 
 /* Of a word of an event, the bits of `mask`. */
-static inline void pw_trace_change(pw_trace_event* event, int word, uint64_t mask, uint64_t value) {
+PW_TRACE_INLINE void pw_trace_change(pw_trace_event* event, int word, uint64_t mask, uint64_t value) {
   pw_trace_set(event, word, (pw_trace_word_of(event, word) & ~mask) | value);
 }
 
 /* Says which place called. */
-static inline void pw_trace_site(pw_trace_event* event, unsigned name) {
+PW_TRACE_INLINE void pw_trace_site(pw_trace_event* event, unsigned name) {
   pw_trace_change(event, 1, 0x3ffull << 54, (uint64_t)name << 54);
 }
 
 /* Says the path, the communicator, or what else an event went by. */
-static inline void pw_trace_where(pw_trace_event* event, unsigned name) {
+PW_TRACE_INLINE void pw_trace_where(pw_trace_event* event, unsigned name) {
   pw_trace_change(event, 2, 0x3ffull << 44, (uint64_t)(name & 0x3ff) << 44);
 }
 
-static inline void pw_trace_begin(pw_trace_writer* writer, pw_trace_event* event) {
+PW_TRACE_INLINE void pw_trace_begin(pw_trace_writer* writer, pw_trace_event* event) {
   pw_trace_ring* ring = writer->ring;
   const uint32_t depth = ring->depth;
-  event->begin = pw_trace_now(writer);
+  pw_trace_set(event, 0, pw_trace_now(writer));
   if (__builtin_expect(depth < PW_TRACE_OPEN, 1)) pw_trace_copy(&ring->open[depth], event);
   ring->depth = depth + 1;
 }
@@ -93,12 +97,13 @@ static inline void pw_trace_count(pw_trace_writer* writer, const pw_trace_event*
   cell->ticks += event->duration;
 }
 
-static inline void pw_trace_end(pw_trace_writer* writer, pw_trace_event* event) {
-  const uint64_t ticks = pw_trace_now(writer) - event->begin, longest = (1ull << 44) - 1;
-  pw_trace_change(event, 1, longest,
-                  (int64_t)ticks < 0 ? 0
-                  : ticks < longest  ? ticks
-                                     : longest); /* of a clock that steps back: 0 */
+#define PW_TRACE_LONGEST ((1ull << 44) - 1) /* ticks that fit into an event */
+
+PW_TRACE_INLINE void pw_trace_end(pw_trace_writer* writer, pw_trace_event* event) {
+  uint64_t ticks = pw_trace_now(writer) - pw_trace_word_of(event, 0);
+  if (__builtin_expect(ticks > PW_TRACE_LONGEST, 0)) /* of a clock that steps back: 0 */
+    ticks = (int64_t)ticks < 0 ? 0 : PW_TRACE_LONGEST;
+  pw_trace_change(event, 1, PW_TRACE_LONGEST, ticks);
   --writer->ring->depth;
 }
 
@@ -112,17 +117,31 @@ static __attribute__((noinline, unused)) int pw_trace_make_room(pw_trace_writer*
 }
 
 /* Writes an event that has ended. At level full the sums are of those that are no longer in the ring. */
-static inline void pw_trace_add(pw_trace_writer* writer, const pw_trace_event* event) {
+PW_TRACE_INLINE void pw_trace_write(pw_trace_writer* writer, const pw_trace_event* event) {
   pw_trace_ring* ring = writer->ring;
   const uint64_t written = ring->written;
-  if (__builtin_expect(written >= writer->empty, 0) && !pw_trace_make_room(writer, event)) return;
+  if (__builtin_expect(written >= writer->empty, 0)) {
+    const pw_trace_event copy = *event; /* one whose address is given away would not be in registers */
+    if (!pw_trace_make_room(writer, &copy)) return;
+  }
   pw_trace_copy(&writer->events[written & writer->mask], event);
   __atomic_store_n(&ring->written, written + 1, __ATOMIC_RELEASE); /* a reader sees whole events only */
-  __builtin_prefetch(&writer->events[(written + 2) & writer->mask], 1);
-  /* Every millisecond or two: a process that is killed leaves a clock that can be told. */
-  const int64_t since = (int64_t)(event->begin + event->duration - ring->ticks[1]);
-  if (__builtin_expect(since > 1 << 22, 0) && writer->clock != PW_TRACE_CLOCK_GPU)
+}
+
+/* To be called once for each event, when nobody waits for this thread: fetches the place of an event to come,
+ * and every millisecond or two reads the clock, so that a process that is killed leaves a clock that can be
+ * told. */
+PW_TRACE_INLINE void pw_trace_prepare_next(pw_trace_writer* writer, uint64_t now) {
+  pw_trace_ring* ring = writer->ring;
+  __builtin_prefetch(&writer->events[(ring->written + 2) & writer->mask], 1);
+  if (__builtin_expect((int64_t)(now - ring->ticks[1]) > 1 << 22, 0) && writer->clock != PW_TRACE_CLOCK_GPU)
     pw_trace_read_clock(writer, 1);
+}
+
+/* Both. */
+PW_TRACE_INLINE void pw_trace_add(pw_trace_writer* writer, const pw_trace_event* event) {
+  pw_trace_write(writer, event);
+  pw_trace_prepare_next(writer, pw_trace_word_of(event, 0) + (pw_trace_word_of(event, 1) & PW_TRACE_LONGEST));
 }
 
 #endif
