@@ -11,6 +11,7 @@ from peerway import _core, arrays
 from peerway.errors import InvalidArgument
 from peerway.given import device as split_device
 from peerway.given import number, of_kind, seconds, shown
+from peerway.halo import Halo, Sides, make_halo
 from peerway.memory import Region, Remote, Signal
 from peerway.operands import Far, Near, Registered, far_side, near_side, signal_of
 from peerway.plan import Fifo, Plan, PlanBuilder
@@ -22,13 +23,12 @@ from peerway.views import blocks_of
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from peerway.halo import Halo, Sides
     from peerway.paths import PathInfo
 
 ANY_RANK = _core.ANY_RANK
 POLICIES = ("busy-poll", "blocking")
 
-Child = TypeVar("Child", Region, Remote, Request, Signal, Stream, PlanBuilder, Plan, Fifo, "Halo")
+Child = TypeVar("Child", Region, Remote, Request, Signal, Stream, PlanBuilder, Plan, Fifo, Halo)
 
 
 _open: weakref.WeakSet[Context] = weakref.WeakSet()
@@ -234,7 +234,8 @@ class Context(Closing):
         """Begins a plan that runs on `device`. The local regions of its operations must lie in memory of that
         device.
         """
-        return self._keep(PlanBuilder(_core.make_plan(self._core, *split_device(device)), self, device))
+        core = _core.make_plan(self._core, *split_device(device))
+        return self._keep(PlanBuilder(core, device, self._registered, self._keep))
 
     def fifo(
         self,
@@ -278,9 +279,9 @@ class Context(Closing):
         layers to refresh, is given in the same form; by default it is all of the shadow. `periodic` is one
         value for all dimensions, or a list with an entry for each.
         """
-        from peerway.halo import make_halo
-
-        return self._keep(make_halo(self, u, grid, shadow, periodic, corners, width, dims))
+        return self._keep(
+            make_halo(self._core, self.rank, self.size, u, grid, shadow, periodic, corners, width, dims)
+        )
 
     def close(self) -> None:
         """Closes the context and everything made from it. Waits of other threads in it raise Closed. Arrays

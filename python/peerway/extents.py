@@ -12,13 +12,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from peerway import _core
 from peerway.errors import Error, Interrupted, InvalidArgument
-
-if TYPE_CHECKING:
-    from peerway.context import Context
 
 Part = Mapping[str, Any]  # of one array: "shape", "owned", "dimensions", "dtype", "distribution"
 Grid = tuple[int, ...]
@@ -28,16 +25,21 @@ Effect = Literal["add", "ignore", "replace"]
 
 
 def agree(
-    context: Context, grid: Grid, parts: Sequence[Part], device: str | None, refusal: Exception | None
+    core: _core.Context,
+    rank: int,
+    grid: Grid,
+    parts: Sequence[Part],
+    device: str | None,
+    refusal: Exception | None,
 ) -> tuple[list[tuple[int, ...]], str]:
     """Collective: the extents of the whole arrays, and the device of this rank's plan. All ranks raise when
     one refuses or the parts do not fit. `device` is that of this rank's parts, None if it holds none.
     """
-    meeting = _core.Meeting(context._core)
+    meeting = _core.Meeting(core)
     try:
         if refusal is not None:
             raise refusal
-        return _Agreement(meeting, context.rank, grid, parts).reach(device)
+        return _Agreement(meeting, rank, grid, parts).reach(device)
     except BaseException as error:
         # What another rank objected to before may be why this one fails; then that is raised.
         alone = error is refusal or not isinstance(error, Exception)

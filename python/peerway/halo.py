@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
 
 from peerway import _core
 from peerway.errors import InvalidArgument
@@ -18,9 +17,6 @@ from peerway.given import called
 from peerway.layout import Layout, halo_layout_of
 from peerway.memory import Region
 from peerway.plan import Plan
-
-if TYPE_CHECKING:
-    from peerway.context import Context
 
 Side = int | tuple[int, int]  # as many layers below as above, or (lower, upper)
 Sides = int | Sequence[Side]
@@ -76,7 +72,9 @@ class _Local:
 
 
 def make_halo(
-    context: Context,
+    context: _core.Context,
+    rank: int,
+    size: int,
     u: object,
     grid: int | Sequence[int],
     shadow: Sides,
@@ -93,20 +91,20 @@ def make_halo(
     parts: list[_Local] = []
     refusal: Exception | None = None
     try:
-        _check_grid(places, context.size)
+        _check_grid(places, size)
         for array in arrays:
             parts.append(_local(array, places, shadow, periodic, width, dims))
         for part in parts:
             if part.layout.span > 0 and 0 not in part.owned:
-                core_region = context._core.register(part.layout.address, part.layout.span)
+                core_region = context.register(part.layout.address, part.layout.span)
                 part.region = Region(core_region, part.layout.keep)
     except Exception as error:  # of another library, too: the other ranks must hear of it
         refusal = error
     try:
         device = next((part.region.device for part in parts if part.region is not None), None)
-        extents, device = agree(context, places, [_told(part) for part in parts], device, refusal)
+        extents, device = agree(context, rank, places, [_told(part) for part in parts], device, refusal)
         core = _core.make_halo(
-            context._core,
+            context,
             [_described(part, extent) for part, extent in zip(parts, extents, strict=True)],
             places,
             bool(corners),

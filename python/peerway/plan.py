@@ -9,20 +9,17 @@ stream.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Iterable
+from typing import Self
 
 from peerway import _core
 from peerway.errors import InvalidArgument
 from peerway.given import number, of_kind, seconds
 from peerway.memory import Region, Remote, Signal
-from peerway.operands import Far, Near, far_side, near_side, signal_of
+from peerway.operands import Far, Near, Registered, far_side, near_side, signal_of
 from peerway.request import Request
 from peerway.stream import stream_handle
 from peerway.views import Span, View, block_of, blocks_of
-
-if TYPE_CHECKING:
-    from peerway.context import Context
 
 
 class Plan:
@@ -128,10 +125,17 @@ class PlanBuilder:
     target first; each call returns the builder.
     """
 
-    def __init__(self, core: _core.PlanBuilder, context: Context, device: str) -> None:
+    def __init__(
+        self,
+        core: _core.PlanBuilder,
+        device: str,
+        registered: Registered,
+        closed_with_context: Callable[[Plan], Plan],
+    ) -> None:
         self._core = core
-        self._context = context
         self._device = device
+        self._registered = registered
+        self._closed_with_context = closed_with_context
         self._keep: list[object] = []
 
     def put(
@@ -219,10 +223,10 @@ class PlanBuilder:
     def _prepared(self, core: _core.Plan) -> Plan:
         plan = Plan(core, self._device, tuple(self._keep))
         self.close()
-        return self._context._keep(plan)
+        return self._closed_with_context(plan)
 
     def _near(self, call: str, name: str, given: object, written: bool) -> Span[Region] | View[Region]:
-        return near_side(self._context._registered, call, name, given, written)
+        return near_side(self._registered, call, name, given, written)
 
     def _using(self, near: Span[Region] | View[Region]) -> Self:
         self._keep.append(near.of._memory)  # which the region lets go of when it is closed

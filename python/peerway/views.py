@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from operator import index
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,9 +22,14 @@ from peerway.errors import InvalidArgument, OutOfRange
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from peerway.memory import Addressed
 
-Side = TypeVar("Side", bound="Addressed")
+class HasBytes(Protocol):
+    """What a view needs of its region or remote."""
+
+    bytes: int
+
+
+Side = TypeVar("Side", bound=HasBytes)
 
 Index = int | slice | EllipsisType
 

@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from peerway.rehearse.cluster import accounting, configuration, gpus, servers
-
-if TYPE_CHECKING:
-    from peerway.rehearse.cluster.virtual import VirtualCluster
+from peerway.rehearse.cluster.description import Description
 
 
-def write(cluster: VirtualCluster) -> None:
+@dataclass(frozen=True)
+class Layout:
+    """Of whom and of what the files speak, and where they lie: in `folder`, some in `root`."""
+
+    description: Description
+    folder: Path
+    root: Path | None
+    users: dict[str, int]
+    addresses: dict[str, str]
+    hooks: dict[str, Path]
+    cgroups: bool
+
+    def home(self, user: str) -> Path:
+        return home(self.folder, user)
+
+
+def home(folder: Path, user: str) -> Path:
+    """Where a user of the cluster that lies in `folder` is at home."""
+    return folder / "home" / user
+
+
+def write(cluster: Layout) -> None:
     """All that the hosts read."""
     for name in ("state", "spool", "log", "nodes", "home"):
         (cluster.folder / name).mkdir()
@@ -41,7 +60,7 @@ def write(cluster: VirtualCluster) -> None:
         accounting.prepare(cluster.folder)
 
 
-def _write_file_systems(cluster: VirtualCluster) -> None:
+def _write_file_systems(cluster: Layout) -> None:
     """Into the root, which is the copy's own: without one there is no place for them."""
     if cluster.description.file_systems and cluster.root is None:
         raise RuntimeError("file systems need a copy with a root of its own: `peerway rehearse start`")
@@ -58,7 +77,7 @@ def _write_file_systems(cluster: VirtualCluster) -> None:
             path.chmod(0o755 if "sbin" in place else 0o644)
 
 
-def _open_interpreter(cluster: VirtualCluster) -> None:
+def _open_interpreter(cluster: Layout) -> None:
     """Users of the copy run this Python, which may lie in the home of root: in the copy, only there, they
     may pass through its folders.
     """

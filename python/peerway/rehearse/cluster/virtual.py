@@ -66,7 +66,7 @@ class VirtualCluster:
         """Bring everything up, until all nodes are idle."""
         cgroups.remove_old()
         if not (self.folder / "slurm.conf").exists():
-            files.write(self)
+            files.write(self._layout())
         for stale in (
             "munge.socket",
             *(f"nodes/{name}/ready" for name in (configuration.HEAD, *self._places)),
@@ -208,7 +208,7 @@ class VirtualCluster:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def home(self, user: str) -> Path:
-        return self.folder / "home" / user
+        return files.home(self.folder, user)
 
     def gpu_folder(self, node: str) -> Path:
         """What fake_nvml and gpu_program.py read for this node."""
@@ -236,6 +236,11 @@ class VirtualCluster:
             self._daemon(name, "slurmd", "-D", "-N", name)
 
     # within
+
+    def _layout(self) -> files.Layout:
+        return files.Layout(
+            self.description, self.folder, self.root, self.users, self.addresses, self.hooks, self.cgroups
+        )
 
     def _answering(self) -> bool:
         """Whether all nodes take jobs, or would but for an administrator who drained them earlier."""

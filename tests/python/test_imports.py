@@ -1,0 +1,71 @@
+"""No module of peerway needs itself: the imports of all modules, those in functions and for types among them,
+form no circle.
+"""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import peerway
+
+PACKAGE = Path(peerway.__file__).parent
+
+Graph = dict[str, set[str]]
+
+
+def modules(package: Path) -> dict[str, Path]:
+    """By name; compiled modules by the file that describes their types."""
+    found = {}
+    for path in sorted([*package.rglob("*.py"), *package.rglob("*.pyi")]):
+        name = ".".join(path.relative_to(package.parent).with_suffix("").parts)
+        found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def imports(name: str, path: Path, known: dict[str, Path]) -> set[str]:
+    """The modules that one module names anywhere in its text."""
+    package = name if path.stem == "__init__" else name.rpartition(".")[0]
+    named: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            source = ".".join([*above, *([node.module] if node.module else [])])
+            members = {f"{source}.{alias.name}" for alias in node.names}
+            named |= {member if member in known else source for member in members}
+    return (named & known.keys()) - {name}
+
+
+def graph(package: Path) -> Graph:
+    known = modules(package)
+    return {name: imports(name, path, known) for name, path in known.items()}
+
+
+def circle(of: Graph) -> str:
+    """The modules of one circle in the order of their imports, or nothing."""
+    try:
+        TopologicalSorter(of).prepare()
+    except CycleError as error:
+        return " -> ".join(reversed(error.args[1]))
+    return ""
+
+
+def test_no_module_needs_itself() -> None:
+    found = graph(PACKAGE)
+    assert found["peerway.context"] >= {"peerway._core", "peerway.halo"}
+    assert not circle(found), f"imports run in a circle: {circle(found)}; move what both need below both"
+
+
+def test_a_circle_is_named(tmp_path: Path) -> None:
+    package = tmp_path / "house"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "roof.py").write_text("def build():\n    from house import wall\n")
+    (package / "wall.py").write_text("if TYPE_CHECKING:\n    from .floor import Floor\n")
+    (package / "floor.py").write_text("import house.roof\n")
+    found = circle(graph(package))
+    assert found.count(" -> ") == 3
+    assert found in " -> ".join(["house.roof", "house.wall", "house.floor"] * 3)
