@@ -110,7 +110,9 @@ void Progress::sleep(bool away) {
     longest = std::min(longest, armed.longest_ns);
     if (armed.descriptor >= 0) events.push_back({armed.descriptor, POLLIN, 0});
   }
-  if (longest > 0 && !stop_.load()) {
+  if (longest == 0) {
+    waiting().wake();  // something has come meanwhile, maybe what a thread sleeps for
+  } else if (!stop_.load()) {
     const timespec limit{static_cast<time_t>(longest / 1'000'000'000),
                          static_cast<long>(longest % 1'000'000'000)};
     ppoll(events.data(), events.size(), &limit, nullptr);

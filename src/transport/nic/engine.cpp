@@ -127,11 +127,12 @@ Armed NicEngine::arm(bool sleepers) {
   if (endpoint_.ops().arm != nullptr) endpoint_.ops().arm(endpoint_.handle());
   if (endpoint_.progress() > 0) return {-1, 0};
   const int event = endpoint_.ops().event != nullptr ? endpoint_.ops().event(endpoint_.handle()) : -1;
-  const bool waits = endpoint_.unfinished() || !crammed_.empty() || !unproven_.empty() || sleepers;
   const uint64_t idle = std::min(idle_.load(std::memory_order_relaxed) + 1, kLongest / kShortest);
   idle_.store(idle, std::memory_order_relaxed);
-  if (endpoint_.serves() || (waits && event < 0)) return {event, kShortest * idle};
-  return {event, waits ? kBackstop : Armed::kNoLimit};
+  // Some of it may want room, and no event tells that there is some again: another endpoint may have made it.
+  const bool unfinished = endpoint_.unfinished() || !crammed_.empty() || !unproven_.empty();
+  if (endpoint_.serves() || unfinished || (sleepers && event < 0)) return {event, kShortest * idle};
+  return {event, sleepers ? kBackstop : Armed::kNoLimit};
 }
 
 }  // namespace pw::nic
