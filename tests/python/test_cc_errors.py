@@ -23,6 +23,22 @@ FIXED = "#pragma xmp template_fix t[8]\n  return 0;\n}\n"
 FIELD = "struct field { int n; double v[N], *p; } s, many[2];\n"
 
 ERRORS = {
+    "a misspelt model": (
+        in_main("#pragma xpm reflect (a)"),
+        """\
+prog.c:10:9: error: unknown pragma 'xpm'; did you mean 'xmp'?
+   10 | #pragma xpm reflect (a)
+      |         ^~~
+""",
+    ),
+    "a model in capitals": (
+        in_main("#pragma ACC wait"),
+        """\
+prog.c:10:9: error: unknown pragma 'ACC'; did you mean 'acc'?
+   10 | #pragma ACC wait
+      |         ^~~
+""",
+    ),
     "an unknown directive": (
         in_main("#pragma xmp reflekt (a)"),
         """\

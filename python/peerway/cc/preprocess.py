@@ -6,6 +6,7 @@ these #defines, with each token of a directive on a line of its own, gives what 
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import subprocess
@@ -18,7 +19,10 @@ from peerway.cc.tokens import Text, Token, scan
 _MARKER = re.compile(r'# (\d+) "((?:\\.|[^"\\])*)"')
 _RESERVED = re.compile("__|_[A-Z]")  # names that C keeps for compilers and their headers
 _RENUMBERS = re.compile(r"^[ \t]*(#[ \t]*(?:line\b|\d))", re.MULTILINE)
-_PRAGMA = re.compile(r"#pragma\s+(xmp|acc|omp)\b")
+_MODELS = ("xmp", "acc", "omp")
+_PRAGMA = re.compile(rf"#pragma\s+({'|'.join(_MODELS)})\b")
+_OTHER_PRAGMA = re.compile(r"#pragma\s+(\w+)")
+_SYSTEM = ("/usr/", "<")  # how the names of headers begin that are not the program's
 
 
 class CompilerFailed(Exception):
@@ -84,11 +88,23 @@ def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
             start, end, tokens = written
             order.append(len(found))
             found.append((match[1], source, start, end, tokens))
+        elif match := _OTHER_PRAGMA.match(text):
+            _refuse_misspelt(match[1], source, line, texts)
     expanded = _expanded(compiler, order, [tokens for *_, tokens in found])
     return [
         Pragma(model, source, start, end, tokens[0].place, tuple(expanded[number]))
         for number, (model, source, start, end, tokens) in enumerate(found)
     ]
+
+
+def _refuse_misspelt(word: str, source: str, line: int, texts: Texts) -> None:
+    """A C compiler ignores pragmas that it does not know; one that is nearly ours is a mistake."""
+    close = difflib.get_close_matches(word.lower(), _MODELS, 1, cutoff=0.66)
+    if not close or word == "GCC" or source.startswith(_SYSTEM):
+        return
+    written = texts.of(source).pragma(line)
+    place = written[2][0].place if written else Place(source, line)
+    raise Refused(place, f"unknown pragma '{word}'; did you mean '{close[0]}'?")
 
 
 def _refuse_renumbered(text: Text) -> None:
@@ -105,7 +121,7 @@ def _remember(texts: Texts, source: str, line: str) -> None:
     match = re.match(r"#(define|undef)\s+(\w+)", line)
     if match and match[1] == "define":
         texts.defines[match[2]] = line
-        if not source.startswith(("/usr/", "<")) and not _RESERVED.match(match[2]):
+        if not source.startswith(_SYSTEM) and not _RESERVED.match(match[2]):
             texts.own_macros.add(match[2])
     elif match:
         texts.defines.pop(match[2], None)
