@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from peerway import _core
 from peerway.errors import InvalidArgument
@@ -211,6 +211,13 @@ class PlanBuilder:
         least, most = -(2**31), 2**31 - 1
         listed = [number("prepare_among: each rank", rank, least, most) for rank in ranks]
         return self._prepared(self._core.prepare_among(listed))
+
+    if not TYPE_CHECKING:  # to which every attribute would then be there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if not name.startswith("_") and hasattr(Plan, name):
+                raise AttributeError(f"a plan has `{name}` once it is prepared: plan = builder.prepare()")
+            raise AttributeError(f"'PlanBuilder' object has no attribute '{name}'", name=name, obj=self)
 
     def close(self) -> None:
         """Drops the operations that were added. Closing twice does nothing."""

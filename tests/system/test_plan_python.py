@@ -77,6 +77,16 @@ def test_sends_meet_receives_in_the_order_of_a_stream() -> None:
     )
 
 
+def test_a_plan_that_is_not_prepared_says_what_to_do() -> None:
+    with peerway.Context() as ctx:
+        builder = ctx.plan()
+        with pytest.raises(AttributeError, match=r"`start` once it is prepared: plan = builder.prepare\(\)"):
+            builder.start()  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match="'PlanBuilder' object has no attribute 'strat'"):
+            builder.strat()  # type: ignore[attr-defined]
+        assert not hasattr(builder, "finish")
+
+
 def test_some_ranks_alone_prepare_a_plan() -> None:
     ranks(
         """
