@@ -25,7 +25,7 @@ Effect = Literal["add", "ignore", "replace"]
 
 
 def agree(
-    core: _core.Context,
+    context: _core.Context,
     rank: int,
     grid: Grid,
     parts: Sequence[Part],
@@ -35,7 +35,7 @@ def agree(
     """Collective: the extents of the whole arrays, and the device of this rank's plan. All ranks raise when
     one refuses or the parts do not fit. `device` is that of this rank's parts, None if it holds none.
     """
-    meeting = _core.Meeting(core)
+    meeting = _core.Meeting(context)
     try:
         if refusal is not None:
             raise refusal

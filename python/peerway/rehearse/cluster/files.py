@@ -12,7 +12,7 @@ from peerway.rehearse.cluster.description import Description
 
 
 @dataclass(frozen=True)
-class Layout:
+class Contents:
     """Of whom and of what the files speak, and where they lie: in `folder`, some in `root`."""
 
     description: Description
@@ -32,7 +32,7 @@ def home(folder: Path, user: str) -> Path:
     return folder / "home" / user
 
 
-def write(cluster: Layout) -> None:
+def write(cluster: Contents) -> None:
     """All that the hosts read."""
     for name in ("state", "spool", "log", "nodes", "home"):
         (cluster.folder / name).mkdir()
@@ -60,7 +60,7 @@ def write(cluster: Layout) -> None:
         accounting.prepare(cluster.folder)
 
 
-def _write_file_systems(cluster: Layout) -> None:
+def _write_file_systems(cluster: Contents) -> None:
     """Into the root, which is the copy's own: without one there is no place for them."""
     if cluster.description.file_systems and cluster.root is None:
         raise RuntimeError("file systems need a copy with a root of its own: `peerway rehearse start`")
@@ -77,7 +77,7 @@ def _write_file_systems(cluster: Layout) -> None:
             path.chmod(0o755 if "sbin" in place else 0o644)
 
 
-def _open_interpreter(cluster: Layout) -> None:
+def _open_interpreter(cluster: Contents) -> None:
     """Users of the copy run this Python, which may lie in the home of root: in the copy, only there, they
     may pass through its folders.
     """

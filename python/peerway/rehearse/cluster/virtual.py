@@ -66,7 +66,7 @@ class VirtualCluster:
         """Bring everything up, until all nodes are idle."""
         cgroups.remove_old()
         if not (self.folder / "slurm.conf").exists():
-            files.write(self._layout())
+            files.write(self._contents())
         for stale in (
             "munge.socket",
             *(f"nodes/{name}/ready" for name in (configuration.HEAD, *self._places)),
@@ -237,8 +237,8 @@ class VirtualCluster:
 
     # within
 
-    def _layout(self) -> files.Layout:
-        return files.Layout(
+    def _contents(self) -> files.Contents:
+        return files.Contents(
             self.description, self.folder, self.root, self.users, self.addresses, self.hooks, self.cgroups
         )
 
