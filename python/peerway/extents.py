@@ -17,7 +17,7 @@ from typing import Any, Literal
 from peerway import _core
 from peerway.errors import Error, Interrupted, InvalidArgument
 
-Part = Mapping[str, Any]  # of one array: "shape", "owned", "dimensions", "dtype", "distribution"
+Part = Mapping[str, Any]  # of one array: "shape", "owned", "dimensions", "dtype", "distribution", "shadow"
 Grid = tuple[int, ...]
 
 # What a rank does with the sum that its partner sends in a step.
@@ -168,7 +168,7 @@ def check_same(grid: Grid, first: tuple[int, Any], second: tuple[int, Any]) -> N
     same("the grid", tuple(one["grid"]), tuple(other["grid"]))
     same("the number of arrays", len(one["arrays"]), len(other["arrays"]))
     for number, (part, other_part) in enumerate(zip(one["arrays"], other["arrays"], strict=True)):
-        for what in ("dimensions", "dtype", "distribution"):
+        for what in ("dimensions", "dtype", "distribution", "shadow"):
             same(f"the {what} of array {number}", part[what], other_part[what])
         for axis, place in enumerate(part["distribution"]):
             if place >= 0 and other_rank in line(rank, grid, place):

@@ -214,6 +214,7 @@ def _told(part: _Local) -> Part:
         "dimensions": len(part.layout.shape),
         "dtype": part.layout.kind,
         "distribution": part.over,
+        "shadow": part.shadow,
     }
 
 

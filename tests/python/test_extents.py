@@ -50,7 +50,11 @@ def test_a_line_has_the_ranks_that_differ_in_one_dimension(grid: tuple[int, ...]
 
 def part(owned: tuple[int, int], **other: object) -> Part:
     shape = [count + 2 for count in owned]
-    given = {"shape": shape, "owned": owned, "dimensions": 2, "dtype": "<f8", "distribution": [0, 1]}
+    shadow = [[1, 1], [1, 1]]
+    given = {
+        "shape": shape, "owned": owned, "dimensions": 2, "dtype": "<f8", "distribution": [0, 1],
+        "shadow": shadow,
+    }  # fmt: skip
     return {**given, **other}
 
 
@@ -61,6 +65,7 @@ def part(owned: tuple[int, int], **other: object) -> Part:
         (part((3, 5)), ["3 or 4 elements along dimension 0", "rank 4 (6, 7), rank 5 (5, 7)"]),
         (part((4, 5), dtype="<f4"), ["the dtype of array 0 is <f8 on rank 4, but <f4 on rank 5"]),
         (part((4, 5), distribution=[1, 0]), ["the distribution of array 0"]),
+        (part((2, 3), shadow=[[2, 2], [2, 2]]), ["the shadow of array 0 is", "[[2, 2], [2, 2]] on rank 5"]),
     ],
 )
 def test_two_ranks_of_a_row_are_compared(there: Part, words: list[str] | None) -> None:

@@ -183,7 +183,10 @@ ERRORS = {
     "a grid that is not the team": ("InvalidArgument", ["(2, 2) has 4 places", "3 ranks"]),
     "no grid": ("InvalidArgument", ["has 0 places"]),
     "mismatched dtype": ("InvalidArgument", ["dtype of array 0", "<f8", "<f4", "rank 1"]),
-    "mismatched shadow": ("InvalidArgument", ["shadow", "1 on rank", "2 on rank 1"]),
+    "mismatched shadow": (
+        "InvalidArgument",
+        ["the shadow of array 0", "[[1, 1], [0, 0]] on rank", "[[2, 2], [0, 0]] on rank 1"],
+    ),
     "mismatched width": ("InvalidArgument", ["width", "1 on rank", "0 on rank 2"]),
     "mismatched corners": ("InvalidArgument", ["corners", "0 on rank", "1 on rank 1"]),
     "mismatched numbers of arrays": ("InvalidArgument", ["number of arrays", "1 on rank 0", "2 on rank 1"]),
