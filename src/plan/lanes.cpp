@@ -157,11 +157,13 @@ const LaneOffer& partner(const LaneOffer& mine, int self, std::span<const LaneOf
   if (found == theirs.end())
     throw Error(PW_INVALID_ARGUMENT,
                 format("peerway: the {} of {} bytes with rank {} and tag {} has no {} in that "
-                       "rank's plan",
+                       "rank's plan; add one there, with this rank and tag",
                        what, mine.bytes, mine.rank, mine.tag, their_what));
   if (found->bytes != mine.bytes)
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: tag {}: the {} here has {} bytes, the {} of rank {} {}",
-                                            mine.tag, what, mine.bytes, their_what, mine.rank, found->bytes));
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: tag {}: the {} here has {} bytes, the {} of rank {} {}; "
+                       "give both the same size",
+                       mine.tag, what, mine.bytes, their_what, mine.rank, found->bytes));
   return *found;
 }
 
