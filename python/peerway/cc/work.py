@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from peerway.cc import beyond, loop_reductions, nest, phrases, shared, widening
 from peerway.cc import directives as d
-from peerway.cc import loop_reductions, nest, phrases, shared, widening
 from peerway.cc.diagnostics import Refused
 from peerway.cc.edits import Edits
 from peerway.cc.generated import reference, referred, where
@@ -92,6 +92,8 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
     for name in made.indices:
         if name.text not in used:
             raise Refused(name.place, f"index '{name.text}' of the loop is not in the on clause")
+    if isinstance(found, TemplateOf) and made.widening is None:
+        beyond.warn(unit, stack, found, localised)
     first = not any(isinstance(one, d.Loop) for one in stack.directives[: stack.directives.index(made)])
     task = any(isinstance(one, d.Task) for one in stack.directives)
     marks = unit.written.call(stack.statement.start) if first and not task else ""
