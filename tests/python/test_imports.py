@@ -1,16 +1,18 @@
 """No module of peerway needs itself: the imports of all modules, those in functions and for types among them,
-form no circle.
+form no circle. Nor do the includes of the layers of the core, which are the folders of src/.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import peerway
 
 PACKAGE = Path(peerway.__file__).parent
+SOURCES = Path(__file__).resolve().parents[2] / "src"
 
 Graph = dict[str, set[str]]
 
@@ -44,6 +46,17 @@ def graph(package: Path) -> Graph:
     return {name: imports(name, path, known) for name, path in known.items()}
 
 
+def layers(sources: Path) -> Graph:
+    """The folders that files of each folder include from."""
+    found: Graph = {folder.name: set() for folder in sources.iterdir() if folder.is_dir()}
+    for path in sources.rglob("*.[hc]*"):
+        layer = path.relative_to(sources).parts[0]
+        if layer in found:
+            named = set(re.findall(r'^#include "(\w+)/', path.read_text(), re.MULTILINE))
+            found[layer] |= (named & found.keys()) - {layer}
+    return found
+
+
 def circle(of: Graph) -> str:
     """The modules of one circle in the order of their imports, or nothing."""
     try:
@@ -69,3 +82,10 @@ def test_a_circle_is_named(tmp_path: Path) -> None:
     found = circle(graph(package))
     assert found.count(" -> ") == 3
     assert found in " -> ".join(["house.roof", "house.wall", "house.floor"] * 3)
+
+
+def test_no_layer_of_the_core_needs_itself() -> None:
+    found = layers(SOURCES)
+    assert found["transport"] >= {"base", "memory"}
+    assert not found["base"]
+    assert not circle(found), f"includes run in a circle: {circle(found)}; move what both need below both"
