@@ -25,31 +25,32 @@ def warn(unit: Unit, stack: Stack, template: TemplateOf, localised: list[tuple[i
                 continue
             for number, index, added in localised:
                 if number == aligned[0]:
-                    _look_at(unit, array, dimension, written, index, _number(added))
+                    reach = _reach(unit, written, index, aligned[1], added)
+                    _compare(unit, array, dimension, written, reach)
 
 
-def _look_at(
-    unit: Unit, array: DistributedArray, dimension: int, written: Range, index: str, added: int | None
-) -> None:
-    aligned = array.dimensions[dimension]
-    assert aligned is not None
-    text = unit.text.text[written.start : written.end]
-    tokens = [span.text for span in scan(text)]
-    offset, lower_upper = _number(aligned[1]), array.shadow_values(dimension)
-    if tokens[:1] != [index] or offset is None or added is None or None in lower_upper or -1 in lower_upper:
+def _reach(unit: Unit, written: Range, index: str, aligned: str, added: str) -> int | None:
+    """How far from the iteration's own element a subscript reaches; None if it is known at run time only."""
+    tokens = [span.text for span in scan(unit.text.text[written.start : written.end])]
+    if tokens[:1] != [index] or tokens[1:2] not in ([], ["+"], ["-"]):
+        return None
+    constant, offset, on = value_of(["0", *tokens[1:]]), _number(aligned), _number(added)
+    return None if constant is None or offset is None or on is None else constant + offset - on
+
+
+def _compare(unit: Unit, array: DistributedArray, dimension: int, written: Range, reach: int | None) -> None:
+    lower, upper = array.shadow_values(dimension)
+    if reach is None or lower is None or upper is None or lower < 0:  # below 0: the shadow is a full one
         return
-    constant = value_of(["0", *tokens[1:]])
-    if constant is None or (tokens[1:] and tokens[1] not in ("+", "-")):
-        return
-    reach = constant + offset - added
-    for beyond, side, width in ((-reach, "below", lower_upper[0]), (reach, "above", lower_upper[1])):
-        if beyond > (width or 0):
-            unit.found.warn(
-                unit.text.place(written.start, written.end),
-                f"'{array.name}[{text.strip()}]' reaches {beyond} {side} what a node computes of this loop, "
-                f"and the shadow of dimension {dimension} has {width or 'none'} there: on several nodes "
-                f"this is no element of '{array.name}'; widen the shadow and reflect it",
-            )
+    beyond, side, width = (-reach, "below", lower) if reach < 0 else (reach, "above", upper)
+    if beyond > width:
+        text = unit.text.text[written.start : written.end].strip()
+        unit.found.warn(
+            unit.text.place(written.start, written.end),
+            f"'{array.name}[{text}]' reaches {beyond} {side} what a node computes of this loop, and the "
+            f"shadow of dimension {dimension} has {width or 'none'} there: on several nodes this is no "
+            f"element of '{array.name}'; widen the shadow and reflect it",
+        )
 
 
 def _number(text: str) -> int | None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 _COMPARED = 30  # POSTs: five minutes of a node that sends each 10 s
 AGREES_MS = 2_000  # NTP keeps nodes within milliseconds; a network may delay a POST by this
+AGREES_S = AGREES_MS / 1000
 
 _SENT = re.compile(r"wall_ms=(\d{1,15}), mono_ms=(\d{1,15}), boot=([0-9a-f-]{36})", re.ASCII)
 

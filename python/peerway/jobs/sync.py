@@ -13,12 +13,12 @@ from typing import Any
 
 from peerway.jobs import vanished
 from peerway.jobs.agent.slurm import expand_hosts
+from peerway.jobs.clock import AGREES_S
 from peerway.jobs.slurm_json import exit_of, number, text_of, time_of, word, words
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import FINISHED, Run
 
 WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD")
-_CLOCKS_S = 2.0  # by which the controller's clock and the server's may differ
 _MOST_TASKS = 4_000_001  # Slurm's largest MaxArraySize
 _GPUS = re.compile(r"gres/gpu(?::([^=,:]+))?[=:](\d+)")
 _GRES = re.compile(r"(?:^|,)gpu(?::([^:(,]+))?:(\d+)(?=[(,]|$)")
@@ -78,7 +78,7 @@ def run_of(job: dict[str, Any], now: float) -> Run | None:
     gpus = _GPUS.findall(tres)
     typed = [each for each in gpus if each[0]]
     started, ended = time_of(job.get("start_time")), time_of(job.get("end_time"))
-    if state == "COMPLETING" and ended is not None and ended > now + _CLOCKS_S:
+    if state == "COMPLETING" and ended is not None and ended > now + AGREES_S:
         # A job that is being requeued is told with the number of its next run and times that are none: its
         # start is that of the requeue, its end a time limit after it. One that really completes has ended.
         state = "REQUEUED"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sqlite3
 
+from peerway.jobs.clock import AGREES_S
 from peerway.jobs.store.runs import Run
 
-_CLOCKS_S = 2.0  # by which a node's clock and Slurm's may differ: clock.AGREES_MS
 _WHOLE_S = 1.0  # Slurm tells whole seconds
 _EARLY_S = 0.5  # a job that is requeued at once may begin again a second after its first start
 
@@ -41,7 +41,7 @@ def make_room(base: sqlite3.Connection, run: Run) -> bool:
 
 def _before(started: float | None, submitted: float | None) -> bool:
     """Whether a run began before a job was submitted, and so is none of it."""
-    return started is not None and submitted is not None and started + _CLOCKS_S < submitted
+    return started is not None and submitted is not None and started + AGREES_S < submitted
 
 
 def _within(run: Run, started: float | None, ended: float | None) -> bool:
