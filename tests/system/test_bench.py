@@ -15,8 +15,11 @@ from typing import Any
 import pytest
 
 from peerway import records
-from peerway.bench import machine
+from peerway.bench import machine, session
 from peerway.bench.kinds import DEFAULT_TESTS, KINDS, LIMITS, POLICIES
+from peerway.bench.plan import Plan
+from peerway.bench.shapes import contiguous
+from peerway.tune import cases
 
 PEERWAY = [sys.executable, "-m", "peerway"]
 # Ranks that poll share the cores with the ranks of the tests beside them, and pay for every turn that they
@@ -318,6 +321,41 @@ def test_a_table_is_tuned_followed_and_explained(tuned: Path, tmp_path: Path) ->
     printed = peerway("explain", "--table", tuned, "--op", "get", home=tmp_path)
     assert "next best" in printed.stdout
     assert "get host to host" in printed.stdout
+
+
+LAGGING_WORKER = """
+import time
+
+from peerway.bench import worker
+
+
+class Lagging(worker.Links):
+    def decision(self, case, link, shape):
+        if self._context.rank == 0:
+            time.sleep(0.5)
+        return super().decision(case, link, shape)
+
+
+worker.Links = Lagging
+worker.main()
+"""
+
+
+def test_no_rank_closes_while_another_explains(tmp_path: Path) -> None:
+    """A NIC does not lead to a rank that closed: the decision of a slow rank 0 would be another one."""
+    (tmp_path / "lagging_worker.py").write_text(LAGGING_WORKER)
+    made = cases.make([("host", "host")], [contiguous(8)], ["put_latency"])
+    plan = Plan(2, made, explain=["contiguous"])
+    environment = {
+        **NICS,
+        "PYTHONPATH": str(tmp_path),
+        "XDG_CONFIG_HOME": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path),
+    }
+    with session.started(plan, environment, "lagging_worker") as messages:
+        told = [message["decision"] for message in messages if message["kind"] == "explained"]
+    assert len(told) == 1
+    assert not [path for path in told[0]["unavailable"] if path["path"].startswith("nic:")]
 
 
 def test_a_nic_that_a_table_names_and_a_context_lacks_is_told(tuned: Path) -> None:

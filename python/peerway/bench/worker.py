@@ -81,6 +81,8 @@ def _carry_out(plan: Plan, context: Context, reporter: Reporter) -> None:
         if allowance is not None:
             allowance.note(sampler.budget_s, time.monotonic() - start)
     links.drop()
+    # A rank that closes its context takes paths from those that still ask what their route decides.
+    context.team.barrier(EXCHANGE_S)
 
 
 def _run(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler, reporter: Reporter) -> None:
