@@ -110,9 +110,8 @@ def test_transfers_of_the_device_by_every_path_that_reaches_it(more: Library) ->
         "peer/shm": "to or from GPU memory",
         "peer/store": "a mock has no copy kernels",
     }
-    sleeping = {**more, "PEERWAY_WAIT": "blocking"}  # two that poll take twice the time of two cores
     with Ranks(
-        "other_device.py", 2, "mock", *(",".join(("transfers", *one)) for one in asked), **sleeping
+        "other_device.py", 2, "mock", *(",".join(("transfers", *one)) for one in asked), **more
     ) as ranks:
         for one in asked:
             for found in ranks.read_all():

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from launching import clean_environment
 
 from peerway import records
 from peerway.bench import machine, session
@@ -22,15 +23,10 @@ from peerway.bench.shapes import contiguous
 from peerway.tune import cases
 
 PEERWAY = [sys.executable, "-m", "peerway"]
-# Ranks that poll share the cores with the ranks of the tests beside them, and pay for every turn that they
-# miss: two that sleep take a fraction. What polls as users' ranks do is every path between two ranks, once,
-# and plans between four: alone, where that takes a tenth of the time.
-SLEEPING = {"PEERWAY_WAIT": "blocking"}
 
 
 def peerway(*arguments: object, home: Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PEERWAY_")}
-    environment |= {"XDG_CONFIG_HOME": str(home), "XDG_CACHE_HOME": str(home), **settings}
+    environment = clean_environment(XDG_CONFIG_HOME=str(home), XDG_CACHE_HOME=str(home), **settings)
     return subprocess.run(
         [*PEERWAY, *map(str, arguments)], capture_output=True, text=True, check=False, env=environment
     )
@@ -55,7 +51,7 @@ def test_every_test_moves_the_right_data_over_every_path(
     out = tmp_path / "records.jsonl"
     done = peerway(
         "bench", "--quick", "--ranks", ranks, "--sizes", sizes, "--shapes", shapes,
-        "--device", memories, "--out", out, home=tmp_path, **(SLEEPING if ranks == 4 else {}),
+        "--device", memories, "--out", out, home=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = records.read(out)
@@ -82,7 +78,7 @@ def test_plans_move_the_right_data_in_every_way(ranks: int, tmp_path: Path) -> N
     done = peerway(
         "bench", "exchange", "plan_latency", "cube", "--shapes", "contiguous,cube:3", "--quick", "--ranks",
         ranks, "--sizes", "1,8,65537", "--device", "host", "--paths", "plan,sendrecv", "--format",
-        "jsonl", home=tmp_path, **(SLEEPING if ranks == 2 else {}),
+        "jsonl", home=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = [records.parse(line) for line in done.stdout.splitlines()]
@@ -109,7 +105,7 @@ def test_a_halo_is_refreshed_by_plans_and_beside_them_by_open_mpi(
     options: tuple[str, ...], ranks: int, peers_cache: str, tmp_path: Path
 ) -> None:
     command = ("bench", "halo", *options, "--quick", "--device", "host", "--peers", "openmpi")
-    done = peerway(*command, "--format", "jsonl", home=tmp_path, PEERWAY_CACHE=peers_cache, **SLEEPING)
+    done = peerway(*command, "--format", "jsonl", home=tmp_path, PEERWAY_CACHE=peers_cache)
     assert done.returncode == 0, done.stderr
     found = [records.parse(line) for line in done.stdout.splitlines()]
     vias = {record.via for record in found}
@@ -129,7 +125,7 @@ def test_plans_of_gpu_memory_are_started_from_the_host_and_on_streams(
     halo = ("halo", "--grid", "2x1", "--local", "16x16", "--element", "8")
     for test in (pairs, halo):
         command = ("bench", *test, "--quick", "--device", "cuda", "--format", "jsonl")
-        done = peerway(*command, home=tmp_path, **doubles, **SLEEPING)
+        done = peerway(*command, home=tmp_path, **doubles)
         assert done.returncode == 0, done.stderr
         found = [records.parse(line) for line in done.stdout.splitlines()]
         assert all(record.validated for record in found)
@@ -167,11 +163,11 @@ def test_osu_and_json_lines_go_to_standard_output_alone(tmp_path: Path) -> None:
         "--paths",
         "staged",
     )
-    osu = peerway(*arguments, "--format", "osu", home=tmp_path, **SLEEPING)
+    osu = peerway(*arguments, "--format", "osu", home=tmp_path)
     numbers = [line.split() for line in osu.stdout.splitlines() if line and not line.startswith("#")]
     assert {line[0] for line in numbers} == {"8", "64"}
     assert all(float(value) > 0 for line in numbers for value in line)
-    lines = peerway(*arguments, "--format", "jsonl", "--repeat", 3, home=tmp_path, **SLEEPING)
+    lines = peerway(*arguments, "--format", "jsonl", "--repeat", 3, home=tmp_path)
     found = [records.parse(line) for line in lines.stdout.splitlines()]
     runs = [record.run for record in found if record.via == "staged"]
     assert runs[0::2] == runs[1::2]  # both sizes in each of three runs, by ranks of its own
@@ -231,9 +227,9 @@ def test_what_cannot_be_is_told_before_anything_is_measured(
 
 def test_nothing_is_said_of_paths_that_are_not_made_for_such_memory(tmp_path: Path, peers_cache: str) -> None:
     options = ("bench", "put_latency", "--quick", "--sizes", "8", "--peers", "all")
-    done = peerway(*options, "--paths", "peer,route", home=tmp_path, PEERWAY_CACHE=peers_cache, **SLEEPING)
+    done = peerway(*options, "--paths", "peer,route", home=tmp_path, PEERWAY_CACHE=peers_cache)
     assert "note:" not in done.stderr
-    named = peerway(*options[:-2], "--paths", "mapped,route", "--peers", "nccl", home=tmp_path, **SLEEPING)
+    named = peerway(*options[:-2], "--paths", "mapped,route", "--peers", "nccl", home=tmp_path)
     assert "mapped (host to host)" in named.stderr
     assert "nccl moves GPU memory only" in named.stderr
 
@@ -286,7 +282,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tuned")
     table = folder / "routes.json"
     options = ("--quick", "--device", "host", "--paths", ",".join(TUNED))
-    done = peerway("tune", *options, "--out", table, home=folder, **NICS, **SLEEPING)
+    done = peerway("tune", *options, "--out", table, home=folder, **NICS, PEERWAY_WAIT="blocking")
     assert done.returncode == 0, done.stderr
     assert "There was no table before." in done.stdout
     return table
@@ -312,7 +308,7 @@ def test_a_table_is_tuned_followed_and_explained(tuned: Path, tmp_path: Path) ->
     out = tmp_path / "records.jsonl"
     peerway(
         "bench", "put_latency", "--quick", "--sizes", "8,1M", "--device", "host", "--paths", "route",
-        "--table", tuned, "--out", out, home=tmp_path, **NICS, **SLEEPING,
+        "--table", tuned, "--out", out, home=tmp_path, **NICS,
     )  # fmt: skip
     for record in records.read(out):
         if record.via == "route":

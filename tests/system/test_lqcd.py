@@ -64,12 +64,6 @@ def serial(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(autouse=True)
-def ranks_that_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How ranks wait is not what is tested here, and those that poll take the cores from each other."""
-    monkeypatch.setenv("PEERWAY_WAIT", "blocking")
-
-
 @pytest.fixture(scope="module")
 def programs(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config

@@ -8,14 +8,6 @@ import pytest
 from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, SMALL, compiled, of_all_directives, run, sequential
 
 
-@pytest.fixture(autouse=True)
-def ranks_that_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How ranks wait is not what is tested here (test_xacc_runtime.py polls), and those that poll take the
-    cores from each other.
-    """
-    monkeypatch.setenv("PEERWAY_WAIT", "blocking")
-
-
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return of_all_directives(tmp_path_factory.mktemp("xacc"))
