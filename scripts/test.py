@@ -3,12 +3,12 @@
     python scripts/test.py [--long]
 
 First the C++ unit tests under ASan+UBSan, with the fuzzers, which are of the same build, and beside them
-those with threads under TSan; then the Python tests, with the documentation, and beside them those on virtual
-clusters, which mostly wait; then the tests between processes.
-Not all side by side: ranks that poll miss their turns beside compilers. With --long,
-what takes long comes on top: each fuzzer for a minute, the unit tests as users get the code, and the whole
-matrices of the tests between processes. Logs, results and times are in out/test; the record of the last long
-run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
+those with threads under TSan; then the Python tests with those between processes, whose ranks sleep while
+they wait, and beside them those on virtual clusters, which mostly wait; last the few that need the machine
+for themselves. Not all side by side: ranks miss their turns beside compilers. With --long, what takes long
+comes on top: each fuzzer for a minute, the unit tests as users get the code, and the whole matrices of the
+tests between processes, whose ranks then poll, as is the default. Logs, results and times are in out/test;
+the record of the last long run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -132,12 +132,13 @@ def programs(totals: Totals, long: bool) -> None:
         by_file = ["-n", workers, "--dist=loadfile", "--no-loadscope-reorder"]
         checks.pytest(totals, name, *options, *whole, *by_file, **matrix)
 
-    def others(totals: Totals) -> None:
-        # One more than there are cores, as browsers sleep; ranks that poll take turns from one another.
-        run(totals, "python", CORES + 1, "tests/python")
-        run(totals, "system", CORES, "tests/system", "-m", "not alone and not cluster")
-
-    side_by_side(totals, lambda part: run(part, "system-clusters", 2, *marked("cluster")), others)
+    # One more than there are cores, as browsers and ranks sleep.
+    others = ("tests/python", "tests/system", "-m", "not alone and not cluster")
+    side_by_side(
+        totals,
+        lambda part: run(part, "system-clusters", 2, *marked("cluster")),
+        lambda part: run(part, "python", CORES + 1, *others),
+    )
     # What is judged by its CPU time has a core.
     run(totals, "system-alone", min(2, CORES), *marked("alone"))
 

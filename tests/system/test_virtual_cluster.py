@@ -1,4 +1,4 @@
-"""The virtual cluster: what a description may say, and accounting. test_jobs_agent.py uses the rest."""
+"""The virtual cluster: what a description may say, and accounting. test_jobs_agents.py uses the rest."""
 
 from __future__ import annotations
 
