@@ -510,6 +510,38 @@ prog.c:11:3: note: the loop is this one
       |   ^~~
 """,
     ),
+    "a break out of a collapsed loop of acc": (
+        in_main(
+            "#pragma acc parallel loop collapse(2)",
+            "  for (int i = 0; i < 4; i++)",
+            "    for (int j = 0; j < 4; j++) if (j > i) break;",
+        ),
+        """\
+prog.c:12:44: error: break leaves a loop whose iterations run in parallel
+   12 |     for (int j = 0; j < 4; j++) if (j > i) break;
+      |                                            ^~~~~
+prog.c:12:5: note: the loop is this one
+   12 |     for (int j = 0; j < 4; j++) if (j > i) break;
+      |     ^~~
+""",
+    ),
+    "a return out of a loop of acc in another": (
+        in_main(
+            "#pragma acc parallel loop",
+            "  for (int i = 0; i < 4; i++) {",
+            "#pragma acc loop vector",
+            "    for (int j = 0; j < 4; j++) if (j > i) return 1;",
+            "  }",
+        ),
+        """\
+prog.c:13:44: error: return leaves a loop whose iterations run in parallel
+   13 |     for (int j = 0; j < 4; j++) if (j > i) return 1;
+      |                                            ^~~~~~
+prog.c:11:3: note: the loop is this one
+   11 |   for (int i = 0; i < 4; i++) {
+      |   ^~~
+""",
+    ),
     "an index that its loop's body changes": (
         in_main("#pragma xmp loop on t[i][*]", "  for (int i = 0; i < N; i++) c[i++] = 0;"),
         """\

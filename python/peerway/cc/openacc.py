@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peerway.cc import clauses, data, gpu, left, nest, phrases
+from peerway.cc import clauses, data, gpu, left, nest, phrases, shared
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
 from peerway.cc.nest import For
@@ -91,6 +91,9 @@ def _loop(unit: Unit, stack: Stack, made: d.Acc, outer: list[d.Acc]) -> None:
             clause.place, f"collapse({count}) needs {count} loops nested directly, found {len(loops)}"
         )
     why = _sequential(made, outer)
+    if why in ("", _SHARED):
+        for loop in loops:
+            shared.check_end(unit, loop, "leaves a loop whose iterations run in parallel")
     if why:
         unit.explain(made, f"acc {made.construct}: one thread, {why}")
         if made.construct != "loop":

@@ -1,4 +1,6 @@
-"""What a distributed loop cannot do: leave early, because other nodes would not, or change its index."""
+"""What a distributed loop cannot do: leave early, because other nodes would not, or change its index. No loop
+whose iterations run in parallel can be left early either.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,10 @@ _GOTO = re.compile(r"goto\s+(\w+)")
 
 def check(unit: Unit, loop: For) -> None:
     """Raises Refused with the jump out of the loop, or with what changes its index."""
+    check_end(unit, loop, "leaves a distributed loop, in which other nodes would go on")
     function = unit.syntax.function_at(unit.file, loop.statement.start)
     assert function is not None
     index = loop.header.index
-    for mark in function.marks:
-        if loop.body.start <= mark.start < loop.body.end and _leaves(unit, loop, mark):
-            raise Refused(
-                unit.text.place(mark.start, mark.start + len(mark.kind)),
-                f"{mark.kind} leaves a distributed loop, in which other nodes would go on",
-                (unit.text.place(loop.statement.start, loop.statement.start + 3), "the loop is this one"),
-            )
     variable = unit.syntax.variable(index, unit.file, loop.body.start)
     for use in function.uses:
         changed = use.written and not use.address and use.variable is variable
@@ -32,6 +28,19 @@ def check(unit: Unit, loop: For) -> None:
             raise Refused(
                 unit.text.place(use.range.start, use.range.end),
                 f"'{index}' is changed inside its loop, which is distributed over nodes by '{index}'",
+            )
+
+
+def check_end(unit: Unit, loop: For, why_not: str) -> None:
+    """Raises Refused with the first jump out of the loop."""
+    function = unit.syntax.function_at(unit.file, loop.statement.start)
+    assert function is not None
+    for mark in function.marks:
+        if loop.body.start <= mark.start < loop.body.end and _leaves(unit, loop, mark):
+            raise Refused(
+                unit.text.place(mark.start, mark.start + len(mark.kind)),
+                f"{mark.kind} {why_not}",
+                (unit.text.place(loop.statement.start, loop.statement.start + 3), "the loop is this one"),
             )
 
 
