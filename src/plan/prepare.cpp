@@ -217,6 +217,20 @@ void Plan::set_meeting(std::unique_ptr<Meeting> meeting) {
   });
 }
 
+void Plan::guard_losses() {
+  const std::shared_ptr<Guard> guard = program_.guard;
+  const std::shared_ptr<const Waiting> waiting = program_.waiting;
+  on_close_ = context_.on_close([guard, waiting] {
+    cancel(*guard, PW_CLOSED, -1);
+    waiting->wake();
+  });
+  on_loss_ = context_.team().on_loss([guard, waiting, depends = depends_](int rank) {
+    if (!depends.contains(PW_ANY_RANK) && !depends.contains(rank)) return;
+    cancel(*guard, PW_PEER_LOST, rank);
+    waiting->wake();
+  });
+}
+
 void Plan::begin_program() {
   change();
   if (context_.closed())
