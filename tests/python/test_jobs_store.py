@@ -247,6 +247,18 @@ def test_old_days_are_thinned_to_means_and_older_months_dropped(tmp_path: Path) 
     store.close()
 
 
+def test_the_step_that_ends_at_midnight_is_of_the_day_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    midnight = BASE // DAY_MS * DAY_MS
+    monkeypatch.setattr(sys.modules[__name__], "BASE", midnight - 3_600_000)
+    store = thin(tmp_path, "n1")
+    found = store.read("n1", "gpu", BASE, midnight)["GPU-a", "gpu_utilization_ratio"]
+    assert (found.times.size, found.times[-1]) == (12, midnight)
+    assert found.values[-1] == pytest.approx(sum(range(331, 361)) / 30 / 1000)
+    store.close()
+
+
 def everything(store: ChunkStore, *nodes: str) -> dict[tuple[str, ...], list[tuple[int, float]]]:
     """All samples of nodes."""
     return {

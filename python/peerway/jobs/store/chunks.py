@@ -70,7 +70,7 @@ class ChunkStore(Samples):
                 b.batch.node,
                 b.batch.stream,
                 b.batch.seq,
-                time_ms(b) // STRETCH_MS,
+                _stretch(time_ms(b)),
                 b.shift_ms,
                 b.period_ms,
                 b.payload,
@@ -303,6 +303,13 @@ def _of_batches(
 def _cut(points: Points, start: int, end: int) -> Points:
     inside = (points.times > start) & (points.times <= end)
     return points if inside.all() else Points(points.times[inside], points.values[inside], points.period)
+
+
+def _stretch(time: int) -> int:
+    """The number of the stretch with a sample, which stands for the time before it: at midnight it is the last
+    of a day, as it is the last of a thinned step.
+    """
+    return (time - 1) // STRETCH_MS
 
 
 def _day(time: int) -> str:
