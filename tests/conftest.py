@@ -42,17 +42,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
-def own_settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Give each test its own configuration and cache, and none of the user's PEERWAY_ variables.
-
-    Ranks that poll take the cores from the ranks of the tests beside them, and pay for each turn they miss.
-    So they sleep, except in tests that run alone or say how their ranks wait, and in a long run.
-    """
+def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Give each test its own configuration and cache, and none of the user's PEERWAY_ variables."""
     for name in list(os.environ):
         if name.startswith("PEERWAY_") and name not in ("PEERWAY_WHEELS", "PEERWAY_PACKAGES"):
             monkeypatch.delenv(name)
-    if request.node.get_closest_marker("alone") is None and not request.config.getoption("--long"):
-        monkeypatch.setenv("PEERWAY_WAIT", "blocking")
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # it cuts lines of several ranks into pieces
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")  # threads that no rank uses are a fifth of its start
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

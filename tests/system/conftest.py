@@ -19,6 +19,17 @@ sys.path.insert(0, str(ROOT / "apps" / "mpi"))
 from hosts import Network, NoHosts, network
 
 
+@pytest.fixture(autouse=True)
+def ranks_that_sleep(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, own_settings: None
+) -> None:
+    """Ranks that poll take the cores from the ranks of the tests beside them, and pay for each turn they
+    miss. So they sleep, except in tests that run alone or say how their ranks wait, and in a long run.
+    """
+    if request.node.get_closest_marker("alone") is None and not request.config.getoption("--long"):
+        monkeypatch.setenv("PEERWAY_WAIT", "blocking")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def server_of_ranks() -> Iterator[None]:
     """Ended with the tests."""

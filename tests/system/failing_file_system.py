@@ -163,7 +163,7 @@ def main(folder: str, operation: str, why: str, first: str, *command: str) -> in
         sys.exit(os.strerror(ctypes.get_errno()))
     system = FileSystem(operation, why, int(first))
     threading.Thread(target=serve, args=(device, system), daemon=True).start()
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     sys.stdout.write(done.stdout)
     sys.stderr.write(done.stderr)
     print(

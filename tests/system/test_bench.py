@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launching import clean_environment
+from launching import LIMIT, clean_environment
 
 from peerway import records
 from peerway.bench import machine, session
@@ -265,7 +265,7 @@ def test_a_rank_that_dies_ends_the_benchmark_with_a_message(tmp_path: Path) -> N
             time.sleep(0.05)
         worker = _workers(process.pid)[-1]
         os.kill(worker, signal.SIGKILL)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 1
     assert "ended early" in said
     assert records.read(out)

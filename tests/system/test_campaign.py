@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from launching import LIMIT
 
 from peerway import records
 from peerway.campaign.plan_file import parse
@@ -70,7 +71,7 @@ class Campaign:
 
     def verb(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [*PEERWAY, "campaign", words[0], str(self.folder), *words[1:]]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
 
     def starts(self) -> Counter[str]:
         return Counter(self.log.read_text().split()) if self.log.exists() else Counter()
@@ -216,7 +217,7 @@ def test_a_keeper_that_dies_is_a_measurement_to_be_made_again(tmp_path: Path) ->
     (tmp_path / "second").touch()
     for keeper in keepers:  # as when its host goes down
         os.kill(int(keeper), signal.SIGKILL)
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=LIMIT)
     assert running.returncode == 0, err
     assert "it ended without a report" in err
     assert len(campaign.results()) == 1
@@ -345,7 +346,7 @@ def test_two_runners_in_one_folder(tmp_path: Path) -> None:
         second = campaign.run()
     finally:
         go.touch()
-        first.communicate(timeout=60)
+        first.communicate(timeout=LIMIT)
     assert second.returncode == 2
     assert f"another `peerway campaign run` has {campaign.folder}: process {first.pid} of" in second.stderr
     assert first.returncode == 0
@@ -395,7 +396,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
     running = campaign.start()
     wait_until(campaign.starts)
     running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=LIMIT)
     assert running.returncode == 130
     assert f"`peerway campaign run {campaign.folder}` resumes the campaign" in err
     assert campaign.run().returncode == 0
@@ -542,7 +543,7 @@ def test_a_clock_that_jumps_changes_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
         [*PEERWAY, "campaign", "run", str(campaign.folder)],
         env={**os.environ, "PYTHONPATH": str(shim)},
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=LIMIT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in (campaign.folder / "journal.jsonl").read_text().splitlines()]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import fake_slurm
 import pytest
+from launching import LIMIT
 from test_campaign import PEERWAY, Campaign, record, wait_until
 
 from peerway.campaign import plan_file, slurm
@@ -46,7 +47,7 @@ class OnSlurm(Campaign):
     def verb(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*PEERWAY, "campaign", words[0], str(self.folder), *words[1:]],
-            env=self.environment, capture_output=True, text=True, check=False, timeout=120,
+            env=self.environment, capture_output=True, text=True, check=False, timeout=LIMIT,
         )  # fmt: skip
 
     def start(self, *words: str) -> subprocess.Popen[str]:
@@ -155,7 +156,7 @@ def test_a_submission_that_was_lost_is_found_again(tmp_path: Path) -> None:
     assert second.stderr is not None
     assert "waiting for 1 measurements of an earlier run" in second.stderr.readline()
     go.touch()
-    _, err = second.communicate(timeout=120)
+    _, err = second.communicate(timeout=LIMIT)
     assert second.returncode == 0, err
     assert campaign.submitted() == ["n1"]
 

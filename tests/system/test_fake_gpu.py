@@ -91,7 +91,7 @@ def test_a_rank_killed_in_the_middle_is_lost_to_the_other(
 ) -> None:
     program = [sys.executable, str(PROGRAMS / "gpu_lost.py"), path]
     done = run_program(
-        "peerway", "run", "-n", "2", "--grace", "60", "--", *program, env={**os.environ, **doubles}
+        "peerway", "run", "-n", "2", "--grace", "600", "--", *program, env={**os.environ, **doubles}
     )
     assert done.returncode == 137, done.stderr
     (said,) = map(json.loads, done.stdout.splitlines())
@@ -145,7 +145,7 @@ def test_waits_for_a_signal_in_gpu_memory_end_with_its_sender(
 ) -> None:
     program = [sys.executable, str(SYSTEM_PROGRAMS / "device_signals.py"), "lost"]
     done = run_program(
-        "peerway", "run", "-n", "2", "--grace", "60", "--", *program, env={**os.environ, **doubles}
+        "peerway", "run", "-n", "2", "--grace", "600", "--", *program, env={**os.environ, **doubles}
     )
     assert done.returncode == 137, done.stderr
     (said,) = map(json.loads, done.stdout.splitlines())

@@ -73,7 +73,7 @@ def test_gather_and_barrier(team_program: Path, run: Run, ranks: int) -> None:
 @pytest.mark.parametrize("victim", [0, 1, 2])
 def test_every_other_rank_learns_of_a_kill(team_program: Path, run: Run, victim: int) -> None:
     program = [str(team_program), "gather", "die", str(victim), "expect", str(victim), "fails"]
-    done = run(peerway("run", "-n", "3", "--grace", "30", "--", *program))
+    done = run(peerway("run", "-n", "3", "--grace", "300", "--", *program))
     assert done.returncode == 128 + signal.SIGKILL
     assert done.stdout.splitlines().count(f"rank {victim} is lost") == 2, done.stdout + done.stderr
     assert re.search(rf"all_gather: rank {victim} (is|was) lost", done.stdout)
@@ -84,7 +84,7 @@ def test_every_other_rank_learns_of_a_kill(team_program: Path, run: Run, victim:
 def test_a_child_that_holds_the_sockets_does_not_hide_a_death(team_program: Path, run: Run) -> None:
     for victim in ("0", "1"):
         program = [str(team_program), "gather", "fork", "die", victim, "expect", victim, "fails"]
-        done = run(peerway("run", "-n", "3", "--grace", "15", "--", *program))
+        done = run(peerway("run", "-n", "3", "--grace", "300", "--", *program))
         assert done.stdout.splitlines().count(f"rank {victim} is lost") == 2, done.stdout + done.stderr
 
 
@@ -372,7 +372,7 @@ sys.stdin.close()
 
 @pytest.mark.parametrize("prefix", [[], ["--prefix"]])
 def test_equal_tracebacks_are_shown_once_and_whole(prefix: list[str]) -> None:
-    job = job_of(RAISES + "deep(3 if rank != 2 else 1)", *prefix, "--grace", "30", count=4)
+    job = job_of(RAISES + "deep(3 if rank != 2 else 1)", *prefix, "--grace", "300", count=4)
     _, err = job.communicate(timeout=LIMIT)
     assert job.returncode == 1
     at = err.rindex("peerway: rank")
@@ -431,7 +431,7 @@ if rank == 0:
     sys.exit("peerway: rank 1 was lost 0.1 s ago")
 while not os.path.exists("{tmp_path}/go"): time.sleep(0.01)
 sys.exit("wrong input")
-""", "--grace", "30", count=2)  # fmt: skip
+""", "--grace", "300", count=2)  # fmt: skip
     wait_until(lambda: "rank 1 was lost" in (job.stderr.readline() if job.stderr else ""), "rank 0's end")
     time.sleep(0.3)
     (tmp_path / "go").touch()
@@ -453,10 +453,10 @@ try:
         signal = ctx.signal()
         ctx.team.barrier()
         if rank == 1: raise ValueError("wrong input")
-        signal.wait(1, 30)
+        signal.wait(1, 300)
 finally:
     if rank == 1: time.sleep(1)
-""", "--grace", "30", count=2)  # fmt: skip
+""", "--grace", "300", count=2)  # fmt: skip
     _, err = job.communicate(timeout=LIMIT)
     assert re.search(
         r"peerway: rank 1 \(process \d+\) exited with status 1; rank 0 ended because of it", err

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from launching import LIMIT
 
 from peerway import records
 from peerway.storage.folder import RunFolder
@@ -25,7 +26,7 @@ Ran = tuple[list[records.Record], subprocess.CompletedProcess[str], Path, Path]
 
 def storage(*words: object, folder: Path) -> subprocess.CompletedProcess[str]:
     command = [*PEERWAY, "storage", str(folder), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
 
 
 def is_disk(folder: Path) -> bool:

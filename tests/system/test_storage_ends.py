@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from launching import LIMIT
 
 from peerway.storage.folder import Owner
 from peerway.storage.operation import GaveUp, operate
@@ -31,7 +32,7 @@ def storage(*words: object, folder: Path, inside: str = "") -> subprocess.Comple
     command = [*PEERWAY, "storage", str(folder), *map(str, words)]
     if inside:
         command = ["unshare", "-m", "sh", "-c", f'{inside}; "$@"', "sh", *command]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
 
 
 class Running:
@@ -65,7 +66,7 @@ class Running:
 
     def end(self, number: int) -> tuple[int, str]:
         self.process.send_signal(number)
-        _, err = self.process.communicate(timeout=60)
+        _, err = self.process.communicate(timeout=LIMIT)
         return self.process.returncode, err
 
 
@@ -195,7 +196,7 @@ if ctypes.CDLL(None, use_errno=True).mount(b"hangs", sys.argv[1].encode(), b"fus
     sys.exit(os.strerror(ctypes.get_errno()))
 os.set_inheritable(fd, False)
 import subprocess
-done = subprocess.run(sys.argv[2:], capture_output=True, text=True, timeout=120)
+done = subprocess.run(sys.argv[2:], capture_output=True, text=True, timeout=600)
 sys.stdout.write(done.stdout); sys.stderr.write(done.stderr)
 sys.exit(done.returncode)
 """
@@ -210,7 +211,7 @@ def test_a_mount_that_hangs_is_given_up(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=LIMIT,
     )
     assert "did not end within 0.5 s, so it was given up: the mount may hang" in done.stderr, done.stderr
     assert done.returncode == 1
@@ -232,7 +233,7 @@ def test_a_campaign_goes_on_where_the_mount_of_one_node_hangs(tmp_path: Path) ->
     run = [*PEERWAY, "campaign", "run", campaign]
     done = subprocess.run(
         ["unshare", "-m", sys.executable, "-c", HANGS, tmp_path / "n2", *run],
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=LIMIT,
     )  # fmt: skip
     assert done.returncode == 1
     assert "2 of 4 measurements are done" in done.stdout, done.stdout + done.stderr

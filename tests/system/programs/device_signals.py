@@ -14,7 +14,7 @@ import sys
 
 import peerway
 
-WAIT = 60.0
+WAIT = 600.0
 BYTES = 5000
 TURNS = 20
 

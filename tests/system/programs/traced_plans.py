@@ -13,7 +13,7 @@ import sys
 
 import peerway
 
-WAIT = 60.0
+WAIT = 600.0
 BYTES = 65536
 
 
