@@ -122,7 +122,7 @@ def test_a_jobs_page_draws_every_gpu_and_core_and_says_what_to_change(shown: Cal
     graphs_drawn(browser)
     text = text_of(browser)
     assert "3 of 4 GPUs never computed" in text
-    assert "#SBATCH --gres=gpu:1" in text
+    assert "#SBATCH --gpus=1    # in place of --gres" in text
     served = (
         "const r = new XMLHttpRequest(); r.open('GET', location.href, false); r.send();return r.responseText"
     )

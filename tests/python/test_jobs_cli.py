@@ -58,7 +58,7 @@ def test_show_says_what_it_had_used_and_could_do_better(server: Server) -> None:
         "[|",
         "INEFFICIENT",
         "3 of 4 GPUs never computed",
-        "#SBATCH --gres=gpu:1",
+        "#SBATCH --gpus=1    # in place of --gres",
         printable(EVIL),
     ):
         assert words in text
