@@ -362,14 +362,15 @@ def test_idle_gpus_are_those_that_were_measured(monitor: Monitor) -> None:
         good(89, 4, figures={GPU: without_last}),
     )
     put(monitor, whole, without_agent, unread)
-    for job, held, hours in ((whole, 4, 8), (without_agent, 4, 8), (unread, 3, 6)):
+    for job, held, idle in ((whole, 4, 8), (without_agent, 4, 8), (unread, 3, 6)):
         run = monitor.jobs.run(str(job.job))
         assert run is not None
         (found,) = [each for each in monitor.judge(run).findings if each.rule == "gpu-idle"]
         assert found.conclusion["en"] == (
-            f"The job held {held}\u00a0GPUs on which nothing computed from its start on: {hours} idle GPU-hours."
+            f"The job held {held}\u00a0GPUs on which nothing computed from its start on: "
+            f"{idle} idle GPU-hours."
         )
-        assert found.frees_gpu_hours == pytest.approx(hours)
+        assert found.frees_gpu_hours == pytest.approx(idle)
 
 
 @pytest.mark.parametrize(
