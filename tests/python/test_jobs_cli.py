@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import http.server
 import json
 import os
 import signal
 import socket
 import subprocess
+import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -23,7 +26,7 @@ from jobs_server import EVIL, NOW, Server, served
 from peerway.cli import command as peerway
 from peerway.cli.jobs import agent as agent_verb
 from peerway.cli.jobs import serve, summary
-from peerway.jobs import sync
+from peerway.jobs import places, sync
 from peerway.jobs.asking import NotNow, Told, one
 from peerway.jobs.rules.load import SHIPPED
 from peerway.jobs.serve.people import People
@@ -91,7 +94,99 @@ def test_what_cannot_be_asked_is_told_in_words(server: Server) -> None:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}"
         wrong = CliRunner().invoke(peerway, ["jobs", "list", "--server", url])
-        assert f"cannot ask {url}: Connection refused" in wrong.output
+        assert f"cannot ask {url}: Connection refused; --server or PEERWAY_JOBS_SERVER" in wrong.output
+
+
+def refused(*words: object, **settings: Any) -> str:
+    result = CliRunner().invoke(peerway, ["jobs", *map(str, words)], **settings)
+    assert result.exit_code in (1, 2), result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.output
+
+
+class _Other(http.server.BaseHTTPRequestHandler):
+    """A server of pages, none of jobs."""
+
+    def do_GET(self) -> None:
+        self.send_response(404 if "/jobs/" in self.path else 200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<h1>Log in</h1>")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_what_answers_as_no_jobs_server_does_is_not_taken_for_one_without_jobs(server: Server) -> None:
+    with http.server.HTTPServer(("127.0.0.1", 0), _Other) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        try:
+            url = f"http://127.0.0.1:{other.server_port}"
+            assert "its answer is none of a jobs server" in refused("list", "--server", url)
+            assert "its answer (404) is none of a jobs server" in refused("show", 4, "--server", url)
+        finally:
+            other.shutdown()
+    env = {"PEERWAY_JOBS_TOKEN": server.token("alice")}
+    below = refused("list", "--server", f"{server.url}/below", env=env)
+    assert "its answer (404) is none of a jobs server" in below
+    long = refused("list", "--user", "x" * 100, "--server", server.url, env=env)
+    assert "answered 422: user: String should have at most 64 characters" in long
+    assert "A job appears" not in long
+    assert "a job appears when it has begun" in refused("show", 4242, "--server", server.url, env=env)
+
+
+def test_options_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    data = ("--data", tmp_path)
+    assert "give one of the two" in refused("list", "--user", "a", "--everyone", *data)
+    assert "--scope is for --user" in refused("token", "--node", "n1", "--scope", "admin", *data)
+    assert "--no-password means none" in refused("user", "a", "--password-stdin", "--no-password", *data)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_password_is_asked_for_at_a_terminal_alone(tmp_path: Path) -> None:
+    told = refused("user", "alice", "--data", tmp_path)
+    assert "there is no terminal to ask for the password at: give it with --password-stdin" in told
+
+
+def test_a_folder_that_is_not_the_servers_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "jobs.db").write_text("something else")
+    told = refused("doctor", "--data", tmp_path)
+    assert "broken   database   jobs.db: file is not a database" in told
+    assert "restore jobs.db" in told
+    assert "file is not a database" in refused("list", "--data", tmp_path)
+    assert "is a file: --data names the server's folder" in refused("list", "--data", tmp_path / "jobs.db")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "or a server with --server" in refused("list", "--data", empty)
+    assert "--server" not in refused("replay", "--rules", SHIPPED, "--data", empty)
+    assert "cannot read" in refused("notices", "--mail", empty / "mail.toml", "--data", empty)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not read it")
+def test_a_user_is_told_how_to_ask_the_server_whose_folder_may_not_be_read() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        inner = Path(place) / "server" / "data"
+        inner.mkdir(parents=True)
+        for closed in (inner, inner.parent):
+            closed.chmod(0o700)
+            for verb, words in (
+                (["list"], "or a server with --server" if closed != inner else "ask it with --server URL"),
+                (["doctor"], "name the server's folder" if closed != inner else "as the server's user"),
+            ):
+                told = subprocess.run(
+                    [sys.executable, "-m", "peerway", "jobs", *verb, "--data", inner],
+                    user=65534, group=65534, extra_groups=[], capture_output=True, text=True, check=False,
+                )  # fmt: skip
+                assert told.returncode == 1
+                assert words in told.stderr
+                assert "Traceback" not in told.stderr
+
+
+def test_a_second_server_does_not_start_in_a_folder(tmp_path: Path) -> None:
+    with places.only_server(tmp_path):
+        told = refused("serve", "--no-slurm", "--data", tmp_path, "--listen", "127.0.0.1:1")
+    assert f"another server runs in {tmp_path}" in told
 
 
 def test_serve_says_that_its_address_is_taken(tmp_path: Path) -> None:
@@ -103,7 +198,7 @@ def test_serve_says_that_its_address_is_taken(tmp_path: Path) -> None:
             peerway, ["jobs", "serve", "--no-slurm", "--data", str(tmp_path), "--listen", listen]
         )
     assert result.exit_code == 1
-    assert f"cannot listen on {listen}: Address already in use" in result.output
+    assert f"cannot listen on {listen}: Address already in use; name another address" in result.output
     assert "http://" not in result.output
 
 
@@ -266,17 +361,25 @@ def test_on_a_node_the_summary_comes_by_the_agents_token_on_the_first_node(
 
 
 def test_serve_refuses_what_would_be_unsafe(tmp_path: Path) -> None:
+    broken, unknown = tmp_path / "broken.toml", tmp_path / "unknown.toml"
+    broken.write_text("issuer = \n")
+    unknown.write_text('clam = "name"\n')
     for words, why in (
         (["--listen", "0.0.0.0:1"], "need TLS"),
         (["--portal-header", "X"], "needs --portal-from"),
         (["--listen", "nowhere"], "HOST:PORT"),
         (["--rules", "missing.toml"], "no file"),
+        (["--portal-header", "X", "--portal-from", "here"], "--portal-from takes an address such as"),
+        (["--tls-cert", SHIPPED, "--tls-key", SHIPPED], f"cannot use --tls-cert {SHIPPED} with --tls-key"),
+        (["--oidc", broken], f"{broken}: Invalid value"),
+        (["--oidc", unknown], "there is no clam; there are issuer,"),
         (["--raw-days", "400"], "means are kept for 365 days and samples for 400"),
         (["--samples", "http://127.0.0.1:1", "--raw-days", "9"], "the database there says how long"),
         (["--samples", "localhost:8428", "--listen", "127.0.0.1:1"], "is an address such as http://"),
     ):
-        result = CliRunner().invoke(peerway, ["jobs", "serve", "--data", str(tmp_path), *words])
-        assert result.exit_code != 0
+        result = CliRunner().invoke(peerway, ["jobs", "serve", "--data", str(tmp_path), *map(str, words)])
+        assert result.exit_code in (1, 2)
+        assert isinstance(result.exception, SystemExit)
         assert why in result.output
 
 

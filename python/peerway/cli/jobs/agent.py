@@ -49,7 +49,8 @@ def command(file: Path) -> None:
     try:
         agent = Agent(chosen, tell)
     except OSError as error:
-        raise click.ClickException(f"the agent cannot start: {error}") from None
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        raise click.ClickException(f"the agent cannot start: {what}") from None
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: agent.stop())
     agent.run()
