@@ -12,6 +12,7 @@ import click
 from click.exceptions import Exit
 
 from peerway.cli.input import BadInput
+from peerway.cli.verbs import Ordered
 from peerway.terminal import say
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _FOLDER = click.argument(
 )
 
 
-@click.group()
+@click.group(cls=Ordered)
 def command() -> None:
     """Rehearse an upgrade on a copy of a cluster: real Slurm and file servers, in namespaces here."""
 
@@ -60,8 +61,15 @@ def status(folder: Path) -> None:
 
 @command.command(context_settings={"ignore_unknown_options": True})
 @_FOLDER
-@click.option("--host", default="head", show_default=True, help="A node, a file server, or the head.")
-@click.option("--user", default=None, help="A user of the copy  [default: the first; on a file server root]")
+@click.option(
+    "--host", default="head", show_default=True, metavar="NAME", help="A node, a file server, or the head."
+)
+@click.option(
+    "--user",
+    default=None,
+    metavar="NAME",
+    help="A user of the copy  [default: the first; on a file server root]",
+)
 @click.option("--root", "as_root", is_flag=True, help="Open the shell as root.")
 @click.argument("words", nargs=-1)
 def shell(folder: Path, host: str, user: str | None, as_root: bool, words: tuple[str, ...]) -> None:
