@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,7 +99,6 @@ def init(folder: Path, nodes: str) -> None:
         raise click.ClickException(
             f"cannot get the nodes from Slurm: {error}; name them with --nodes"
         ) from None
-    folder.mkdir(parents=True, exist_ok=True)
     listed = "".join(f"{json.dumps(kind.name)} = {json.dumps(kind.nodes)}\n" for kind in kinds)
     text = _BEGINNING.format(
         folder=folder, name=json.dumps(folder.absolute().name), seed=int(time.time()), nodes=listed, by=by
@@ -106,8 +106,18 @@ def init(folder: Path, nodes: str) -> None:
     for least, proposed in _GPU_TESTS:
         if types := [kind.name for kind in kinds if kind.gpus >= least]:
             text += f"{proposed}types = {json.dumps(types)}\n"
-    path.write_text(text)
-    say(f"{path}: edit its tests, then run `peerway campaign run {folder}`")
+    try:
+        plan_file.parse(text, "--nodes")
+    except plan_file.BadPlan as error:
+        raise click.UsageError(str(error).partition(": ")[2]) from None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    except OSError as error:
+        raise click.ClickException(
+            f"cannot make {path}: {error.strerror or error}; name another folder"
+        ) from None
+    say(f"{path}: edit its tests, then run `peerway campaign run {shlex.quote(str(folder))}`")
 
 
 @command.command()
