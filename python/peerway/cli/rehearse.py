@@ -163,14 +163,24 @@ def _no_description(folder: Path) -> str:
 def _asked(folder: Path, **request: Any) -> None:
     from peerway.rehearse import holder
 
-    status = 1
+    status, wrong = None, ""
     try:
         for told in holder.ask(folder, **request):
             if "say" in told:
                 say(told["say"])
+            wrong = told.get("wrong", wrong)
             status = told.get("status", status)
     except holder.Gone as error:
         raise BadInput(str(error)) from None
+    except KeyboardInterrupt:
+        say(
+            f"the copy goes on with it; `peerway rehearse status {folder}` shows the copy, and {folder}/log "
+            "what happened",
+            err=True,
+        )
+        raise Exit(130) from None
+    if wrong or status is None:
+        raise click.ClickException(wrong or _ended(folder))
     if status:
         raise Exit(status)
 
@@ -182,7 +192,13 @@ def _answer(folder: Path, **request: Any) -> list[str]:
         told = list(holder.ask(folder, **request))
     except holder.Gone as error:
         raise BadInput(str(error)) from None
-    lines = [one["say"] for one in told if "say" in one]
-    if told[-1].get("status", 1):
-        raise click.ClickException(" ".join(lines))
-    return lines
+    for one in told:
+        if "wrong" in one:
+            raise click.ClickException(one["wrong"])
+    if not told:
+        raise click.ClickException(_ended(folder))
+    return [one["say"] for one in told if "say" in one]
+
+
+def _ended(folder: Path) -> str:
+    return f"the copy in {folder} ended meanwhile; {folder}/log says why"

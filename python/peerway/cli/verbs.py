@@ -15,8 +15,8 @@ from peerway.nearest import meant
 class Ordered(click.Group):
     """Verbs in the order in which they were added."""
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, subcommand_metavar="VERB [ARGS]...", **settings)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(subcommand_metavar="VERB [ARGS]...", **settings)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All verbs."""
