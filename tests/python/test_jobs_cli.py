@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -171,8 +172,8 @@ def test_a_user_is_told_how_to_ask_the_server_whose_folder_may_not_be_read() -> 
         for closed in (inner, inner.parent):
             closed.chmod(0o700)
             for verb, words in (
-                (["list"], "or a server with --server" if closed != inner else "ask it with --server URL"),
-                (["doctor"], "name the server's folder" if closed != inner else "as the server's user"),
+                (["list"], "or a server with --server" if closed != inner else "ask the server with"),
+                (["doctor"], "name the server's folder" if closed != inner else "run this as that user"),
             ):
                 told = subprocess.run(
                     [sys.executable, "-m", "peerway", "jobs", *verb, "--data", inner],
@@ -181,6 +182,16 @@ def test_a_user_is_told_how_to_ask_the_server_whose_folder_may_not_be_read() -> 
                 assert told.returncode == 1
                 assert words in told.stderr
                 assert "Traceback" not in told.stderr
+
+
+def test_the_folder_that_a_verb_makes_is_for_its_user_alone(tmp_path: Path) -> None:
+    """Hashes of passwords and the scripts of all users are in it."""
+    data = tmp_path / "above" / "data"
+    run("user", "alice", "--no-password", "--data", data)
+    assert stat.S_IMODE(data.stat().st_mode) == 0o700
+    locked = tmp_path / "locked"
+    with places.only_server(locked):
+        assert stat.S_IMODE(locked.stat().st_mode) == 0o700
 
 
 def test_a_second_server_does_not_start_in_a_folder(tmp_path: Path) -> None:

@@ -40,8 +40,12 @@ def check_folder(folder: Path, *, make: bool = False, asks: bool = False) -> Non
             raise click.ClickException(f"{folder} is a file: --data names the server's folder")
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             raise click.ClickException(
-                f"{folder} belongs to the server: "
-                + ("ask it with --server URL and a token in PEERWAY_JOBS_TOKEN" if asks else _AS_SERVER)
+                f"{folder} belongs to {_owner(folder)}: "
+                + (
+                    "ask the server with --server URL and a token in PEERWAY_JOBS_TOKEN"
+                    if asks
+                    else "run this as that user"
+                )
             )
     if not make and not os.path.exists(folder / "jobs.db"):  # noqa: PTH110
         raise click.ClickException(
@@ -50,11 +54,18 @@ def check_folder(folder: Path, *, make: bool = False, asks: bool = False) -> Non
         )
 
 
+def _owner(folder: Path) -> str:
+    try:
+        return f"the user {folder.owner()}"
+    except KeyError:
+        return "another user"
+
+
 @contextmanager
 def only_server(folder: Path) -> Iterator[None]:
     """Keep a second server out of a folder while the block runs: both would judge, and send each mail."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (folder / "server.lock").open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
@@ -66,7 +77,6 @@ def only_server(folder: Path) -> Iterator[None]:
         raise click.ClickException(f"cannot lock {folder}: {error.strerror or error}") from None
 
 
-_AS_SERVER = "run this as the server's user"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
