@@ -190,12 +190,12 @@ def test_the_folder_that_a_verb_makes_is_for_its_user_alone(tmp_path: Path) -> N
     run("user", "alice", "--no-password", "--data", data)
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
     locked = tmp_path / "locked"
-    with places.only_server(locked):
+    with places.only_one(locked, "server", 0o700):
         assert stat.S_IMODE(locked.stat().st_mode) == 0o700
 
 
 def test_a_second_server_does_not_start_in_a_folder(tmp_path: Path) -> None:
-    with places.only_server(tmp_path):
+    with places.only_one(tmp_path, "server", 0o700):
         told = refused("serve", "--no-slurm", "--data", tmp_path, "--listen", "127.0.0.1:1")
     assert f"another server runs in {tmp_path}" in told
 
@@ -211,6 +211,22 @@ def test_serve_says_that_its_address_is_taken(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert f"cannot listen on {listen}: Address already in use; name another address" in result.output
     assert "http://" not in result.output
+
+
+def test_a_second_agent_does_not_start_beside_the_first(tmp_path: Path, monkeypatch: Any) -> None:
+    """Both would give their batches the same numbers, and the server would take those of one."""
+    monkeypatch.setattr("peerway.jobs.agent.privileges.drop", lambda: "")
+    settings = tmp_path / "agent.toml"
+    settings.write_text(f'state = "{tmp_path / "state"}"\npage = ""\n')
+    with places.only_one(tmp_path / "state", "agent", 0o755):
+        assert f"another agent runs in {tmp_path / 'state'}" in refused("agent", "--settings", settings)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        page = f"127.0.0.1:{other.getsockname()[1]}"
+        settings.write_text(f'state = "{tmp_path / "state"}"\npage = "{page}"\n')
+        told = refused("agent", "--settings", settings)
+    assert f"the agent cannot start: page = {page}: Address already in use" in told
 
 
 def test_list_and_top_choose(server: Server) -> None:

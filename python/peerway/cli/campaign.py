@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,6 +115,8 @@ def init(folder: Path, nodes: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     except OSError as error:
+        with suppress(OSError):  # on a full disk it may be there, empty
+            path.unlink(missing_ok=True)
         raise click.ClickException(
             f"cannot make {path}: {error.strerror or error}; name another folder"
         ) from None

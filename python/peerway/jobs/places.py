@@ -62,16 +62,18 @@ def _owner(folder: Path) -> str:
 
 
 @contextmanager
-def only_server(folder: Path) -> Iterator[None]:
-    """Keep a second server out of a folder while the block runs: both would judge, and send each mail."""
+def only_one(folder: Path, what: str, mode: int) -> Iterator[None]:
+    """Keep a second server or agent out of a folder while the block runs: two servers would both judge and
+    send each mail, two agents would give two batches one number.
+    """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (folder / "server.lock").open("a") as file:
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+        with (folder / f"{what}.lock").open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
     except BlockingIOError:
         raise click.ClickException(
-            f"another server runs in {folder}: end it, or name another folder"
+            f"another {what} runs in {folder}: end it, or name another folder"
         ) from None
     except OSError as error:
         raise click.ClickException(f"cannot lock {folder}: {error.strerror or error}") from None

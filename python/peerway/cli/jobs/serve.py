@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from peerway.jobs.places import data_option, monitor_at, only_server
+from peerway.jobs.places import data_option, monitor_at, only_one
 from peerway.jobs.store.samples import Policy
 from peerway.terminal import say
 
@@ -121,7 +121,7 @@ def command(
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     if os.geteuid() == 0:
         say("running as root, without need: peerway-jobs.service shows how to give it a user", err=True)
-    with only_server(data), monitor_at(data, rules, make=True) as monitor:
+    with only_one(data, "server", 0o700), monitor_at(data, rules, make=True) as monitor:
         monitor.policy = policy
         if samples:
             from peerway.jobs.store.ahead import AheadStore
