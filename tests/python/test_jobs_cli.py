@@ -34,6 +34,7 @@ from peerway.jobs.serve.people import People
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import Run
 from peerway.jobs.store.samples import Policy
+from peerway.jobs.summary import summary as text_of
 from peerway.printable import printable
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def test_the_api_gives_the_same_with_a_token_and_nothing_of_others(server: Serve
     assert other.exit_code == 1
     assert "you may not see it" in other.output
     wrong = CliRunner().invoke(peerway, ["jobs", "show", "102"], env={**mine, "PEERWAY_JOBS_TOKEN": ""})
-    assert "PEERWAY_JOBS_TOKEN is not set: make a token on the page Tokens" in wrong.output
+    assert "PEERWAY_JOBS_TOKEN is not set: make a token on the page http" in wrong.output
     wrong = CliRunner().invoke(peerway, ["jobs", "show", "102"], env={**mine, "PEERWAY_JOBS_TOKEN": "x" * 43})
     assert "does not accept the token in PEERWAY_JOBS_TOKEN" in wrong.output
 
@@ -227,6 +228,39 @@ def test_a_second_agent_does_not_start_beside_the_first(tmp_path: Path, monkeypa
         settings.write_text(f'state = "{tmp_path / "state"}"\npage = "{page}"\n')
         told = refused("agent", "--settings", settings)
     assert f"the agent cannot start: page = {page}: Address already in use" in told
+
+
+def test_a_time_in_the_list_is_one_that_people_write(server: Server) -> None:
+    rows = run("list", "--everyone", "--data", server.monitor.folder, COLUMNS="200").splitlines()
+    (train,) = [row for row in rows if row.startswith("101 ")]
+    (notebook,) = [row for row in rows if row.startswith("106 ")]
+    assert " 2 h " in train
+    assert " 2.8 " in notebook  # idle GPU-hours
+    assert not [row for row in rows if "\\xa0" in row]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cores", "gpus", "english", "russian"),
+    [
+        (1, 1, 1, "1 node, 1 core, 1 GPU (h100), 64 GiB memory", "1 узел, 1 ядро, 1 GPU (h100), 64 ГиБ"),
+        (2, 24, 8, "2 nodes, 24 cores, 8 GPUs (h100), 64 GiB", "2 узла, 24 ядра, 8 GPU (h100), 64 ГиБ"),
+        (5, 11, 0, "5 nodes, 11 cores, 64 GiB memory", "5 узлов, 11 ядер, 64 ГиБ"),
+    ],
+)
+def test_the_summary_counts_as_the_language_does(
+    nodes: int, cores: int, gpus: int, english: str, russian: str
+) -> None:
+    one = Run("7", nodes=nodes, cores=cores, gpus=gpus, gpu_type="h100", memory=64 * 2.0**30)
+    assert english in text_of(one, None, NOW)
+    assert russian in text_of(one, None, NOW, "ru")
+
+
+def test_hours_in_the_summary_are_not_nothing_where_there_were_some(server: Server) -> None:
+    found = one(server.monitor.folder, None, "106", None)
+    assert found is not None
+    assert found.verdict is not None
+    found.verdict["hours"]["idle_gpu_hours"] = 0.013
+    assert "Idle GPU-hours   0.01" in text_of(found.run, found.verdict, NOW)
 
 
 def test_list_and_top_choose(server: Server) -> None:

@@ -167,9 +167,9 @@ def _refused(server: str, token: str, error: urllib.error.HTTPError) -> None:
     if error.code == 401:
         raise click.ClickException(
             f"{server} does not accept the token in PEERWAY_JOBS_TOKEN, or it has expired: make one on the "
-            "page Tokens"
+            f"page {server.rstrip('/')}/tokens"
             if token
-            else "PEERWAY_JOBS_TOKEN is not set: make a token on the page Tokens"
+            else f"PEERWAY_JOBS_TOKEN is not set: make a token on the page {server.rstrip('/')}/tokens"
         ) from None
     detail = _detail(error.read(10_000).decode(errors="replace"))
     kind = NotNow if error.code >= 500 else click.ClickException

@@ -75,7 +75,7 @@ def tell(runs: list[Run], as_json: bool, none: str) -> None:
     """Print jobs as a table, or as JSON."""
     from rich.table import Table
 
-    from peerway.jobs.rules.template import duration
+    from peerway.jobs.rules.template import duration, hours, plain
 
     if as_json:
         say(json_text([{k: v for k, v in asdict(run).items() if k != "script"} for run in runs], indent=2))
@@ -106,12 +106,12 @@ def tell(runs: list[Run], as_json: bool, none: str) -> None:
             run.user,
             run.name[:24],
             run.state,
-            duration(run.elapsed(now), "en"),
+            plain(duration(run.elapsed(now), "en")),
             f"{run.cores:g}",
             f"{run.gpus:g}",
             _share(run.cpu_efficiency),
             _share(run.gpu_efficiency) if run.gpus else "",
-            f"{run.idle_gpu_hours:.1f}",
+            plain(hours(run.idle_gpu_hours, "en")) if run.gpus else "",
             run.verdict,
             run.tag,
         )
