@@ -127,7 +127,14 @@ def test_a_test_of_two_nodes_takes_another_of_the_type_along() -> None:
         ('"a 100" = ["gpu1"]', '"a 100" = ["node02"]', r":7:1: node02 is of v100 already"),
         ('"gpu1"', '"$(reboot)"', r":7:1: '\$\(reboot\)' is not a host"),
         ('"gpu1"', '"-oProxyCommand=x"', r":7:1: .* is not a host"),
-        ('"node[01-03]"', '"node[03-x]"', r":6:1: .* is not a host"),
+        ('"node[01-03]"', '"node[03-x]"', r":6:1: 'node\[03-x\]' is not a range of nodes"),
+        ('time = "90s"', "time = 90", r"^x.toml:14:1: time is 90, but must be a text"),
+        (
+            'by = "hosts"',
+            'by = "hosts"\noptions = ["-p x"]',
+            r':11:1: options is for by = "slurm", and by is',
+        ),
+        ('by = "hosts"', 'by = "slurm"\nagent = "x"', r':11:1: agent is for by = "hosts", and by is "slurm"'),
         ("repeats = 3", "repeats = 0", r":2:1: repeats is 0, but must be from 1 to 10000"),
         ("repeats = 3", "repeats = true", r":2:1: repeats is True, but must be a number"),
         ('time = "90s"', 'time = "soon"', r":14:1: "),
@@ -157,6 +164,14 @@ def test_a_mistake_is_told_with_its_place(old: str, new: str, says: str) -> None
 def test_what_lacks_the_most_needed_is_refused(text: str) -> None:
     with pytest.raises(BadPlan):
         parse(text)
+
+
+def test_busy_is_a_share() -> None:
+    slurm = GOOD.replace('by = "hosts"', 'by = "slurm"')
+    assert parse(slurm.replace("nodes_at_once = 2", "busy = 0.8")).busy == 0.8
+    for text in ("80", "0", "-0.5"):
+        with pytest.raises(BadPlan, match="busy is a share of the CPUs, above 0 and at most 1"):
+            parse(slurm.replace("nodes_at_once = 2", f"busy = {text}"))
 
 
 def test_ranges_of_nodes() -> None:
@@ -219,6 +234,14 @@ def test_init_takes_a_list_of_hosts_with_their_types(tmp_path: Path) -> None:
         "a100": ("gpu1",),
         "all": ("b",),
     }
+    ranges = CliRunner().invoke(peerway, ["campaign", "init", str(tmp_path / "x"), "--nodes", "a=node[1-x]"])
+    assert ranges.exit_code == 2
+    assert "'node[1-x]' is not a range of nodes; write such as node[01-16]" in ranges.output
+    (tmp_path / "file").write_text("")
+    below = tmp_path / "file" / "below"
+    made = CliRunner().invoke(peerway, ["campaign", "init", str(below), "--nodes", "n1"])
+    assert made.exit_code == 1
+    assert f"cannot make {below}/campaign.toml: Not a directory; name another folder" in made.output
     wrong = CliRunner().invoke(peerway, ["campaign", "init", str(tmp_path / "x"), "--nodes", "v100="])
     assert wrong.exit_code == 2
     assert "--nodes has 'v100='; write such as v100=node[01-16]" in wrong.output

@@ -39,6 +39,8 @@ def test_help_names_every_verb_and_imports_none_of_them() -> None:
     [
         (["mesure"], "there is no verb mesure. `peerway --help` lists them."),
         (["repotr"], "there is no verb repotr; is report meant? `peerway --help` lists them."),
+        (["campaign", "rnu"], "there is no verb rnu; is run meant? `peerway campaign --help` lists them."),
+        (["rehearse", "begin"], "there is no verb begin. `peerway rehearse --help` lists them."),
         (["jobs", "shwo"], "there is no verb shwo; is show meant? `peerway jobs --help` lists them."),
         (["bench", "put_latancy"], "there is no put_latancy; is put_latency meant? There are put_latency, "),
         (["bench", "speed"], "there is no speed. There are put_latency, "),

@@ -17,7 +17,7 @@ from peerway import records
 from peerway.cli import command as peerway
 from peerway.compare.changes import changes
 from peerway.compare.groups import Key, Pair, pair_up
-from peerway.compare.metric import metric_of
+from peerway.compare.metric import metric_of, ranks_text
 from peerway.compare.statistics import Comparison, compare_all, runs_needed
 
 if TYPE_CHECKING:
@@ -477,3 +477,11 @@ def test_a_cut_off_line_is_skipped_when_asked(run: Run, tmp_path: Path) -> None:
 
 def test_markup_in_a_name_is_printed_as_it_is(run: Run) -> None:
     assert "[red]x[/red]" in run(times(1, via="[red]x[/red]"), times(1, via="[red]x[/red]")).output
+
+
+def test_a_title_counts_the_streams_of_files_and_the_ranks_of_all_else() -> None:
+    assert [ranks_text(*each) for each in (("file_write_bw", 1), ("file_write_bw", 4), ("put_bw", 1))] == [
+        "1 stream",
+        "4 streams",
+        "1 rank",
+    ]

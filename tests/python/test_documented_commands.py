@@ -179,6 +179,7 @@ CLASSES = {
     "useradd --system --no-create-home peerway-jobs": FOREIGN,
     "cp /opt/peerway/lib/python3.11/site-packages/peerway/jobs/slurm/peerway-jobs-agent.service "
     "/etc/systemd/system/": FOREIGN,
+    "install -d /etc/peerway": FOREIGN,
     "install -m 600 -o peerway-jobs token /etc/peerway/jobs-agent.token": FOREIGN,
     "cp /opt/peerway/lib/python3.11/site-packages/peerway/jobs/slurm/jobs-agent.toml /etc/peerway/": FOREIGN,
     "systemctl enable --now peerway-jobs-agent": FOREIGN,

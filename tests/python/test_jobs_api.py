@@ -21,6 +21,7 @@ from peerway.jobs.batch import encode
 from peerway.jobs.clock import Sent
 from peerway.jobs.frames import MOST_BODY, frame
 from peerway.jobs.mail.settings import Mail
+from peerway.jobs.serve import pages
 from peerway.jobs.serve.access import Portal
 from peerway.jobs.serve.oidc import LoginFailed, Provider
 from peerway.jobs.serve.people import People
@@ -290,6 +291,60 @@ def logged_in(server: Server, who: str) -> Iterator[httpx.Client]:
         yield client
 
 
+def test_who_logs_in_gets_the_page_that_was_asked_for(server: Server) -> None:
+    """Such as that of a job whose link was in a mail; never a page of another server."""
+    for asked, then in (
+        ("/jobs/102?restart=0", "/jobs/102?restart=0"),
+        ("//example.org/jobs/102", "/jobs"),
+        (f"/jobs?text={'x' * 2000}", "/jobs"),
+    ):
+        with httpx.Client(base_url=server.url, timeout=60, headers={"Origin": server.url}) as client:
+            assert client.get(server.url + asked).status_code in (303, 404, 422)
+            answer = client.post("/login", data={"name": "alice", "password": PASSWORD})
+            assert answer.headers["location"] == then
+            assert client.get("/jobs").status_code == 200
+            again = client.post("/login", data={"name": "alice", "password": PASSWORD})
+            assert again.headers["location"] == "/jobs"
+
+
+def test_rules_that_cannot_be_written_are_said_so_and_are_still_in_the_editor(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = tmp_path / "gone" / "rules.toml"
+    monkeypatch.setattr(server.monitor, "rules_file", there)
+    text = server.monitor.rules.text + "\n# mine\n"
+    with logged_in(server, "admin") as client:
+        answer = client.post("/admin/rules", data={"text": text})
+    assert answer.status_code == 503
+    assert f"the server cannot write {there}: No such file or directory" in answer.text
+    assert "# mine" in answer.text
+
+
+def test_lists_that_are_cut_say_so(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MOST_SUMS", 2)
+    monkeypatch.setattr(pages, "MOST_WASTED", 2)
+    with logged_in(server, "admin") as client:
+        for path in ("/statistics?by=user&days=366", "/admin/jobs?days=366"):
+            assert "The first 2 are shown." in client.get(path).text
+        monkeypatch.setattr(pages, "MOST_SUMS", 50)
+        assert "are shown" not in client.get("/statistics?by=user&days=366").text
+
+
+def test_a_job_that_is_not_there_may_not_have_begun(server: Server) -> None:
+    with logged_in(server, "alice") as client:
+        assert "A job appears when it has begun." in client.get("/jobs/4242").text
+        assert "no such page" in client.get("/nowhere").text
+
+
+def test_a_list_says_which_finding_or_partition_it_is_of(server: Server) -> None:
+    with logged_in(server, "admin") as client:
+        assert '<a href="/jobs?partition=gpu">' in client.get("/statistics?by=partition&days=366").text
+        listed = client.get("/jobs?partition=gpu").text
+        assert "· partition gpu</h1>" in listed
+        assert '<input type="hidden" name="partition" value="gpu">' in listed
+        assert "· GPUs never used</h1>" in client.get("/jobs?tag=gpu-one-used").text
+
+
 def test_what_a_job_is_called_is_shown_and_never_obeyed(server: Server) -> None:
     with logged_in(server, "admin") as client:
         for path in (
@@ -367,6 +422,13 @@ def test_a_script_is_shown_to_its_owner_and_to_administrators_alone(
         assert ("TOKEN=hush" in page) is shown
         assert "<script>alert" not in page
     assert "TOKEN=hush" not in client.get("/api/v1/jobs", headers=bearer(server.token("bob"))).text
+
+
+def test_who_gets_in_does_not_count_as_one_who_guesses(server: Server) -> None:
+    """Behind a proxy all people have one address."""
+    for _ in range(12):
+        with logged_in(server, "alice"):
+            pass
 
 
 def test_passwords_cannot_be_guessed_for_long(server: Server) -> None:

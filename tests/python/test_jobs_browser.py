@@ -12,6 +12,7 @@ import pytest
 from browsing import until
 from jobs_server import EVIL, PASSWORD, Server, filed, node_batch, served
 
+from peerway.jobs.serve import series_data
 from peerway.jobs.store.promql import PromStore
 from peerway.printable import printable
 
@@ -122,7 +123,7 @@ def test_a_jobs_page_draws_every_gpu_and_core_and_says_what_to_change(shown: Cal
     graphs_drawn(browser)
     text = text_of(browser)
     assert "3 of 4 GPUs never computed" in text
-    assert "#SBATCH --gres=gpu:1" in text
+    assert "#SBATCH --gpus=1    # in place of --gres" in text
     served = (
         "const r = new XMLHttpRequest(); r.open('GET', location.href, false); r.send();return r.responseText"
     )
@@ -130,6 +131,21 @@ def test_a_jobs_page_draws_every_gpu_and_core_and_says_what_to_change(shown: Cal
     assert "being loaded" not in text
     lines = "return document.querySelector('.plot').querySelectorAll('.scatterlayer .trace').length"
     assert browser.execute_script(lines) == 4
+    keys = browser.find_elements("css selector", "figure:first-child .key span")
+    assert [each.text for each in keys] == [f"n102-0 GPU-102-0-{n}" for n in range(4)]
+    axes = {
+        title: browser.execute_script(
+            "const figure = [...document.querySelectorAll('figure')]"
+            ".find((each) => each.firstChild.textContent === arguments[0]);"
+            "return [...figure.querySelectorAll('.ytick text')].map((t) => t.textContent)",
+            title,
+        )
+        for title in ("GPU utilization", "GPU memory", "GPU power", "Memory")
+    }
+    assert "100 %" in axes["GPU utilization"]
+    assert all(re.fullmatch(r"\d+ GiB", each) for each in axes["GPU memory"])
+    assert all(re.fullmatch(r"\d+ W", each) for each in axes["GPU power"])
+    assert "3 GiB" in axes["Memory"]
     assert browser.execute_script("return document.querySelector('.strips canvas').height / 3 >= 32")
     assert browser.find_elements("css selector", ".steps rect")
     browser.execute_script("document.querySelector('details').open = true")
@@ -166,7 +182,7 @@ def test_graphs_that_cannot_be_had_are_said_so(
 
 def test_another_users_job_is_not_there(shown: Callable[..., Chrome]) -> None:
     browser = shown("alice", "/jobs/103")
-    assert "no such page" in text_of(browser)
+    assert "no such job here, or it is not yours" in text_of(browser)
     complaints(browser)  # the browser notes the 404
 
 
@@ -232,6 +248,40 @@ def test_on_a_phone_in_russian_and_in_the_dark_it_fits(shown: Callable[..., Chro
     picture(browser, f"phone{path.replace('/', '-')}")
     assert wide <= 390
     assert complaints(browser) == []
+
+
+def test_on_a_phone_each_figure_of_a_job_says_what_it_is(shown: Callable[..., Chrome]) -> None:
+    browser = shown("admin", "/admin/jobs?days=30", 390)
+    labels = browser.execute_script(
+        "return [...document.querySelector('tbody tr').querySelectorAll('td[data-label]')]"
+        ".map((cell) => getComputedStyle(cell, '::before').content)"
+    )
+    assert labels == ['"Nodes, cores, GPUs"', '"Idle GPU-hours"', '"Idle core-hours"']
+    picture(browser, "phone-wasted")
+    tabs = "return [...document.querySelectorAll('nav a')].map((tab) => tab.getBoundingClientRect().right)"
+    assert max(browser.execute_script(tabs)) <= 390  # all can be seen
+    assert complaints(browser) == []
+
+
+def test_a_token_can_be_read_and_revoked_on_a_phone(shown: Callable[..., Chrome], server: Server) -> None:
+    server.token("admin", "jobs:read", "cluster:read", "admin")
+    browser = shown("admin", "/tokens", 390)
+    button = browser.find_element("css selector", "td button")
+    assert button.text == "Revoke"
+    assert button.size["height"] < 40  # on one line
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    assert "for ever" in text_of(browser)
+    picture(browser, "phone-tokens")
+
+
+def test_graphs_of_many_devices_say_how_many_are_not_drawn(
+    shown: Callable[..., Chrome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(series_data, "MOST_LINES", 3)
+    browser = shown("alice", "/jobs/102")
+    graphs_drawn(browser)
+    captions = [each.text for each in browser.find_elements("css selector", "figcaption")]
+    assert "GPU utilization (the first 3 of 4)" in captions
 
 
 def test_it_can_be_used_by_keyboard(shown: Callable[..., Chrome]) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import http.server
 import json
 import os
 import signal
 import socket
+import stat
 import subprocess
+import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -23,13 +27,14 @@ from jobs_server import EVIL, NOW, Server, served
 from peerway.cli import command as peerway
 from peerway.cli.jobs import agent as agent_verb
 from peerway.cli.jobs import serve, summary
-from peerway.jobs import sync
+from peerway.jobs import places, sync
 from peerway.jobs.asking import NotNow, Told, one
 from peerway.jobs.rules.load import SHIPPED
 from peerway.jobs.serve.people import People
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import Run
 from peerway.jobs.store.samples import Policy
+from peerway.jobs.summary import summary as text_of
 from peerway.printable import printable
 
 if TYPE_CHECKING:
@@ -58,7 +63,7 @@ def test_show_says_what_it_had_used_and_could_do_better(server: Server) -> None:
         "[|",
         "INEFFICIENT",
         "3 of 4 GPUs never computed",
-        "#SBATCH --gres=gpu:1",
+        "#SBATCH --gpus=1    # in place of --gres",
         printable(EVIL),
     ):
         assert words in text
@@ -78,7 +83,7 @@ def test_the_api_gives_the_same_with_a_token_and_nothing_of_others(server: Serve
     assert other.exit_code == 1
     assert "you may not see it" in other.output
     wrong = CliRunner().invoke(peerway, ["jobs", "show", "102"], env={**mine, "PEERWAY_JOBS_TOKEN": ""})
-    assert "PEERWAY_JOBS_TOKEN is not set: make a token on the page Tokens" in wrong.output
+    assert "PEERWAY_JOBS_TOKEN is not set: make a token on the page http" in wrong.output
     wrong = CliRunner().invoke(peerway, ["jobs", "show", "102"], env={**mine, "PEERWAY_JOBS_TOKEN": "x" * 43})
     assert "does not accept the token in PEERWAY_JOBS_TOKEN" in wrong.output
 
@@ -91,7 +96,109 @@ def test_what_cannot_be_asked_is_told_in_words(server: Server) -> None:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}"
         wrong = CliRunner().invoke(peerway, ["jobs", "list", "--server", url])
-        assert f"cannot ask {url}: Connection refused" in wrong.output
+        assert f"cannot ask {url}: Connection refused; --server or PEERWAY_JOBS_SERVER" in wrong.output
+
+
+def refused(*words: object, **settings: Any) -> str:
+    result = CliRunner().invoke(peerway, ["jobs", *map(str, words)], **settings)
+    assert result.exit_code in (1, 2), result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.output
+
+
+class _Other(http.server.BaseHTTPRequestHandler):
+    """A server of pages, none of jobs."""
+
+    def do_GET(self) -> None:
+        self.send_response(404 if "/jobs/" in self.path else 200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<h1>Log in</h1>")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_what_answers_as_no_jobs_server_does_is_not_taken_for_one_without_jobs(server: Server) -> None:
+    with http.server.HTTPServer(("127.0.0.1", 0), _Other) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        try:
+            url = f"http://127.0.0.1:{other.server_port}"
+            assert "its answer is none of a jobs server" in refused("list", "--server", url)
+            assert "its answer (404) is none of a jobs server" in refused("show", 4, "--server", url)
+        finally:
+            other.shutdown()
+    env = {"PEERWAY_JOBS_TOKEN": server.token("alice")}
+    below = refused("list", "--server", f"{server.url}/below", env=env)
+    assert "its answer (404) is none of a jobs server" in below
+    long = refused("list", "--user", "x" * 100, "--server", server.url, env=env)
+    assert "answered 422: user: String should have at most 64 characters" in long
+    assert "A job appears" not in long
+    assert "a job appears when it has begun" in refused("show", 4242, "--server", server.url, env=env)
+
+
+def test_options_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    data = ("--data", tmp_path)
+    assert "give one of the two" in refused("list", "--user", "a", "--everyone", *data)
+    assert "--scope is for --user" in refused("token", "--node", "n1", "--scope", "admin", *data)
+    assert "--no-password means none" in refused("user", "a", "--password-stdin", "--no-password", *data)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_password_is_asked_for_at_a_terminal_alone(tmp_path: Path) -> None:
+    told = refused("user", "alice", "--data", tmp_path)
+    assert "there is no terminal to ask for the password at: give it with --password-stdin" in told
+
+
+def test_a_folder_that_is_not_the_servers_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "jobs.db").write_text("something else")
+    told = refused("doctor", "--data", tmp_path)
+    assert "broken   database   jobs.db: file is not a database" in told
+    assert "restore jobs.db" in told
+    assert "file is not a database" in refused("list", "--data", tmp_path)
+    assert "is a file: --data names the server's folder" in refused("list", "--data", tmp_path / "jobs.db")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "or a server with --server" in refused("list", "--data", empty)
+    assert "--server" not in refused("replay", "--rules", SHIPPED, "--data", empty)
+    assert "cannot read" in refused("notices", "--mail", empty / "mail.toml", "--data", empty)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not read it")
+def test_a_user_is_told_how_to_ask_the_server_whose_folder_may_not_be_read() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        inner = Path(place) / "server" / "data"
+        inner.mkdir(parents=True)
+        for closed in (inner, inner.parent):
+            closed.chmod(0o700)
+            for verb, words in (
+                (["list"], "or a server with --server" if closed != inner else "ask the server with"),
+                (["doctor"], "name the server's folder" if closed != inner else "run this as that user"),
+            ):
+                told = subprocess.run(
+                    [sys.executable, "-m", "peerway", "jobs", *verb, "--data", inner],
+                    user=65534, group=65534, extra_groups=[], capture_output=True, text=True, check=False,
+                )  # fmt: skip
+                assert told.returncode == 1
+                assert words in told.stderr
+                assert "Traceback" not in told.stderr
+
+
+def test_the_folder_that_a_verb_makes_is_for_its_user_alone(tmp_path: Path) -> None:
+    """Hashes of passwords and the scripts of all users are in it."""
+    data = tmp_path / "above" / "data"
+    run("user", "alice", "--no-password", "--data", data)
+    assert stat.S_IMODE(data.stat().st_mode) == 0o700
+    locked = tmp_path / "locked"
+    with places.only_one(locked, "server", 0o700):
+        assert stat.S_IMODE(locked.stat().st_mode) == 0o700
+
+
+def test_a_second_server_does_not_start_in_a_folder(tmp_path: Path) -> None:
+    with places.only_one(tmp_path, "server", 0o700):
+        told = refused("serve", "--no-slurm", "--data", tmp_path, "--listen", "127.0.0.1:1")
+    assert f"another server runs in {tmp_path}" in told
 
 
 def test_serve_says_that_its_address_is_taken(tmp_path: Path) -> None:
@@ -103,8 +210,57 @@ def test_serve_says_that_its_address_is_taken(tmp_path: Path) -> None:
             peerway, ["jobs", "serve", "--no-slurm", "--data", str(tmp_path), "--listen", listen]
         )
     assert result.exit_code == 1
-    assert f"cannot listen on {listen}: Address already in use" in result.output
+    assert f"cannot listen on {listen}: Address already in use; name another address" in result.output
     assert "http://" not in result.output
+
+
+def test_a_second_agent_does_not_start_beside_the_first(tmp_path: Path, monkeypatch: Any) -> None:
+    """Both would give their batches the same numbers, and the server would take those of one."""
+    monkeypatch.setattr("peerway.jobs.agent.privileges.drop", lambda: "")
+    settings = tmp_path / "agent.toml"
+    settings.write_text(f'state = "{tmp_path / "state"}"\npage = ""\n')
+    with places.only_one(tmp_path / "state", "agent", 0o755):
+        assert f"another agent runs in {tmp_path / 'state'}" in refused("agent", "--settings", settings)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        page = f"127.0.0.1:{other.getsockname()[1]}"
+        settings.write_text(f'state = "{tmp_path / "state"}"\npage = "{page}"\n')
+        told = refused("agent", "--settings", settings)
+    assert f"the agent cannot start: page = {page}: Address already in use" in told
+
+
+def test_a_time_in_the_list_is_one_that_people_write(server: Server) -> None:
+    rows = run("list", "--everyone", "--data", server.monitor.folder, COLUMNS="200").splitlines()
+    (train,) = [row for row in rows if row.startswith("101 ")]
+    (notebook,) = [row for row in rows if row.startswith("106 ")]
+    assert " 2 h " in train
+    assert " 2.8 " in notebook  # idle GPU-hours
+    assert not [row for row in rows if "\\xa0" in row]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cores", "gpus", "english", "russian"),
+    [
+        (1, 1, 1, "1 node, 1 core, 1 GPU (h100), 64 GiB memory", "1 узел, 1 ядро, 1 GPU (h100), 64 ГиБ"),
+        (2, 24, 8, "2 nodes, 24 cores, 8 GPUs (h100), 64 GiB", "2 узла, 24 ядра, 8 GPU (h100), 64 ГиБ"),
+        (5, 11, 0, "5 nodes, 11 cores, 64 GiB memory", "5 узлов, 11 ядер, 64 ГиБ"),
+    ],
+)
+def test_the_summary_counts_as_the_language_does(
+    nodes: int, cores: int, gpus: int, english: str, russian: str
+) -> None:
+    one = Run("7", nodes=nodes, cores=cores, gpus=gpus, gpu_type="h100", memory=64 * 2.0**30)
+    assert english in text_of(one, None, NOW)
+    assert russian in text_of(one, None, NOW, "ru")
+
+
+def test_hours_in_the_summary_are_not_nothing_where_there_were_some(server: Server) -> None:
+    found = one(server.monitor.folder, None, "106", None)
+    assert found is not None
+    assert found.verdict is not None
+    found.verdict["hours"]["idle_gpu_hours"] = 0.013
+    assert "Idle GPU-hours   0.01" in text_of(found.run, found.verdict, NOW)
 
 
 def test_list_and_top_choose(server: Server) -> None:
@@ -266,17 +422,25 @@ def test_on_a_node_the_summary_comes_by_the_agents_token_on_the_first_node(
 
 
 def test_serve_refuses_what_would_be_unsafe(tmp_path: Path) -> None:
+    broken, unknown = tmp_path / "broken.toml", tmp_path / "unknown.toml"
+    broken.write_text("issuer = \n")
+    unknown.write_text('clam = "name"\n')
     for words, why in (
         (["--listen", "0.0.0.0:1"], "need TLS"),
         (["--portal-header", "X"], "needs --portal-from"),
         (["--listen", "nowhere"], "HOST:PORT"),
         (["--rules", "missing.toml"], "no file"),
+        (["--portal-header", "X", "--portal-from", "here"], "--portal-from takes an address such as"),
+        (["--tls-cert", SHIPPED, "--tls-key", SHIPPED], f"cannot use --tls-cert {SHIPPED} with --tls-key"),
+        (["--oidc", broken], f"{broken}: Invalid value"),
+        (["--oidc", unknown], "there is no clam; there are issuer,"),
         (["--raw-days", "400"], "means are kept for 365 days and samples for 400"),
         (["--samples", "http://127.0.0.1:1", "--raw-days", "9"], "the database there says how long"),
         (["--samples", "localhost:8428", "--listen", "127.0.0.1:1"], "is an address such as http://"),
     ):
-        result = CliRunner().invoke(peerway, ["jobs", "serve", "--data", str(tmp_path), *words])
-        assert result.exit_code != 0
+        result = CliRunner().invoke(peerway, ["jobs", "serve", "--data", str(tmp_path), *map(str, words)])
+        assert result.exit_code in (1, 2)
+        assert isinstance(result.exception, SystemExit)
         assert why in result.output
 
 

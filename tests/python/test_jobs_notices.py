@@ -95,7 +95,7 @@ def test_each_owner_gets_one_mail_of_all_jobs_with_what_to_change(scene: Scene) 
     to_alice, to_bob = sorted(scene.send(), key=lambda mail: mail["To"])
     assert (to_alice["To"], to_bob["To"]) == ("alice@example.org", "bob@example.org")
     assert to_alice["From"] == "jobs@example.org"
-    assert to_alice["Subject"].startswith("2 inefficient jobs: 0 GPU-hours and 6")
+    assert to_alice["Subject"].startswith("Inefficient jobs: 2; 0 GPU-hours and 6")
     assert to_alice["Auto-Submitted"] == "auto-generated"
     text = to_alice.get_content()
     assert "nothing computes: It held 16 cores" in text

@@ -334,9 +334,70 @@ def test_gpus_that_nobody_measured_are_not_ones_that_were_never_used(monitor: Mo
     # Whoever asks for fewer keeps those of which nothing is known.
     assert unread.conclusion["en"] == "2 of 4\u00a0GPUs never computed: 4 GPU-hours."
     assert unread.conclusion["ru"] == "Из 4 GPU ни разу не использовано 2: 4 GPU-часов."
-    assert unread.script == "#SBATCH --gres=gpu:2"
+    assert unread.script == "#SBATCH --gpus=2    # in place of --gres"
     assert without_agent.conclusion["en"] == "3 of 8\u00a0GPUs never computed: 6 GPU-hours."
-    assert without_agent.script == "#SBATCH --gres=gpu:3"  # of each of two nodes, for at least 5
+    assert without_agent.script == "#SBATCH --gpus=5    # in place of --gres"
+
+
+def test_a_job_is_not_told_to_ask_for_the_gpus_that_it_has(monitor: Monitor) -> None:
+    """One GPU of two nodes with four each lies idle: four a node are what the job has already."""
+    put(monitor, good(86, 4, nodes=2, figures={GPU: [0.9] * 7 + [0.0]}))
+    run = monitor.jobs.run("86")
+    assert run is not None
+    (found,) = [each for each in monitor.judge(run).findings if each.rule == "gpu-one-used"]
+    assert found.script == "#SBATCH --gpus=7    # in place of --gres"
+    assert "(--gpus=7)" in found.advice["en"]
+    assert found.frees_gpu_hours == pytest.approx(2)
+
+
+def test_idle_gpus_are_those_that_were_measured(monitor: Monitor) -> None:
+    """Of those of a node without an agent, and of one that its agent could not read, nobody knows."""
+
+    def without_last(device: int, minute: int) -> float | None:
+        return None if device == 3 else 0.0
+
+    whole, without_agent, unread = (
+        good(87, 4, figures={GPU: 0.0}),
+        good(88, 4, figures={GPU: 0.0}, slurm={"nodes": 2, "gpus": 8, "node_list": "n88-0,n88-1"}),
+        good(89, 4, figures={GPU: without_last}),
+    )
+    put(monitor, whole, without_agent, unread)
+    for job, held, idle in ((whole, 4, 8), (without_agent, 4, 8), (unread, 3, 6)):
+        run = monitor.jobs.run(str(job.job))
+        assert run is not None
+        (found,) = [each for each in monitor.judge(run).findings if each.rule == "gpu-idle"]
+        assert found.conclusion["en"] == (
+            f"The job held {held}\u00a0GPUs on which nothing computed from its start on: "
+            f"{idle} idle GPU-hours."
+        )
+        assert found.frees_gpu_hours == pytest.approx(idle)
+
+
+@pytest.mark.parametrize(
+    ("rule", "figures"),
+    [
+        ("gpu-low", {GPU: 0.05}),
+        ("gpu-busy-looking", {"gpu_sm_activity_ratio": 0.02}),
+        ("gpu-unbalanced", {GPU: [0.95, 0.3, 0.3, 0.2]}),
+    ],
+)
+def test_what_a_job_could_free_is_of_the_gpus_that_were_measured(
+    tmp_path: Path, rule: str, figures: dict[str, Any]
+) -> None:
+    monitor = Monitor(tmp_path)
+    put(
+        monitor,
+        good(1, 4, figures=figures),
+        good(2, 4, figures=figures, slurm={"nodes": 2, "gpus": 8, "node_list": "n2-0,n2-1"}),
+    )
+    freed = []
+    for job in ("1", "2"):
+        run = monitor.jobs.run(job)
+        assert run is not None
+        freed += [each.frees_gpu_hours for each in monitor.judge(run).findings if each.rule == rule]
+    assert len(freed) == 2
+    assert freed[0] == pytest.approx(freed[1])
+    monitor.close()
 
 
 def test_what_a_neighbour_does_with_the_network_is_charged_to_nobody(monitor: Monitor) -> None:

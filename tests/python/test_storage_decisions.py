@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from synthetic_records import record
 
 from peerway.storage import place as places
 from peerway.storage.engines.base import Job
@@ -18,6 +19,7 @@ from peerway.storage.measure import in_random_order, streams_of
 from peerway.storage.reads import judged_together
 from peerway.storage.request import BadRequest, Request
 from peerway.storage.states import Evidence, State, judge, judge_random
+from peerway.storage.table import rows
 from peerway.storage.turns import Alone, by_node
 
 MB = 10**6
@@ -298,3 +300,36 @@ def test_fio_is_as_slow_as_its_slowest_stream() -> None:
     assert found.ns == 800_000_000
     assert found.cpu_us == 650_000
     assert found.right is None
+
+
+def test_the_table_has_an_order_though_measurements_have_none() -> None:
+    """By test, block and streams; within one measurement the write stands before its reads."""
+    sequential = [
+        record(
+            test=test,
+            via="posix",
+            shape=f"sequential {block}",
+            bytes=MB,
+            ranks=streams,
+            extra={"block": block},
+        )
+        for block, streams in (("16 MiB", 1), ("64 KiB", 4), ("64 KiB", 1))
+        for test in ("file_write_bw", "file_read_cold_bw")
+    ]
+    others = [
+        record(test="file_create_mr", via="posix", shape="one folder", ranks=1),
+        record(test="file_random_read_latency", via="posix", shape="random 4 KiB in 1 GiB", ranks=1),
+        record(test="file_write_bw", via="posix", shape="shared 1 MiB", ranks=4, extra={"block": "1 MiB"}),
+    ]
+    assert [line.split()[0] for line in rows([*others, *sequential])][1:] == [
+        *["file_write_bw", "file_read_cold_bw"] * 3,
+        "file_write_bw",
+        "file_random_read_latency",
+        "file_create_mr",
+    ]
+    how = [line.split("posix")[1].split("  ")[1:] for line in rows(sequential) if "file_write" in line]
+    assert [[part.strip() for part in line if part.strip()][:2] for line in how] == [
+        ["sequential 64 KiB", "1"],
+        ["sequential 64 KiB", "4"],
+        ["sequential 16 MiB", "1"],
+    ]

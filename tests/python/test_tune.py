@@ -139,7 +139,7 @@ def test_ranks_that_fail_after_the_paths_were_measured_cost_no_table(monkeypatch
         if plan.staging_chunks:
             return
         if results.records or plan.settings:  # the sizes around a border, and splits
-            raise SessionFailed("the 2 ranks of the benchmark ended early")
+            raise SessionFailed("the 2 ranks that measured ended early")
         results.pair_classes |= PAIRS
         for size in (512, 1 << 24):
             results.records += [record("staged", size, size / 100), record("peer/shm", size, 40 + size / 200)]

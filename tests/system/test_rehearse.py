@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -88,13 +89,49 @@ def test_a_rollback_brings_back_files_packages_and_configuration(copy: Rehearsed
     assert Path("/usr/bin/dpkg").exists()
     again = copy.verb("snapshot", "clean")
     assert again.returncode == 1
-    assert "there is a snapshot 'clean' already" in again.stdout
+    assert "there is a snapshot 'clean' already" in again.stderr
     back = copy.verb("rollback", "clean")
     assert back.returncode == 0, back.stdout
     assert copy.on(
         "cpu-2", "cat /scratch/ann/kept; ls /usr/bin/dpkg /etc/of-the-copy 2>/dev/null || true"
     ) == ("kept\n/usr/bin/dpkg\n")
-    assert "'never'; there are: clean" in copy.verb("rollback", "never").stdout
+    up = copy.on("head", "cat /proc/1/stat", "--root").split()[21]
+    wrong = copy.verb("rollback", "never")
+    assert wrong.returncode == 1
+    assert "peerway: there is no snapshot 'never'; there are: clean" in wrong.stderr
+    assert "peerway: 'a/b' is not a name for a snapshot" in copy.verb("snapshot", "a/b").stderr
+    # Whoever misspells a name loses no running job.
+    assert copy.on("head", "cat /proc/1/stat", "--root").split()[21] == up
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            '[[steps]]\nname = "s"\non = "haed"\nrun = "true"\n',
+            "'haed' is not a host of this copy; there are head",
+        ),
+        (
+            '[[steps]]\nname = "s"\non = "head"\nrun = "true"\nuser = "root"\n',
+            "the copy has no user 'root'; there are ann, ben",
+        ),
+        ('name = "../s"\n[[steps]]\nname = "s"\non = "head"\nrun = "true"\n', "a folder is named by it"),
+        (
+            '[campaign]\nfile = "gone.toml"\nuser = "ann"\nfolder = "/scratch/ann"\n'
+            '[[steps]]\nname = "s"\non = "head"\nrun = "true"\n',
+            "gone.toml, which [campaign] names",
+        ),
+    ],
+)
+def test_an_upgrade_that_cannot_be_done_touches_nothing(copy: Rehearsed, text: str, says: str) -> None:
+    before = copy.verb("status").stdout
+    wrong = copy.folder / "wrong.toml"
+    wrong.write_text(text)
+    done = copy.verb("upgrade", str(wrong))
+    assert done.returncode == 1
+    assert says in done.stderr
+    assert copy.verb("status").stdout == before
+    assert not list(copy.folder.glob("*-2*"))
 
 
 def test_a_fault_at_step_3_rolls_back_and_harms_no_file(copy: Rehearsed) -> None:
@@ -103,7 +140,7 @@ def test_a_fault_at_step_3_rolls_back_and_harms_no_file(copy: Rehearsed) -> None
     done = copy.verb("upgrade", str(copy.folder / "fault.toml"))
     assert done.returncode == 1
     assert "step 3 (migrate the files and the configuration)" in done.stdout
-    assert "files of users are unchanged" in done.stdout
+    assert re.search(r"the users' files \([0-9]+\) are unchanged", done.stdout)
     assert [event["event"] for event in copy.last("fault")] == [
         "step",
         "step",
@@ -230,13 +267,13 @@ def test_a_copy_that_cannot_start_says_why_and_leaves_no_host(tmp_path: Path) ->
     folder = tmp_path / "copy"
     shutil.copytree(EXAMPLE, folder)
     file = folder / "cluster.toml"
-    file.write_text(file.read_text().replace('"800mbit"', '"fast"'))
+    file.write_text(file.read_text().replace('"800mbit"', '"0bit"'))
     wrong = Rehearsed(folder)
     try:
         started = wrong.verb("start")
         assert started.returncode == 1
         assert started.stderr.startswith("peerway: the copy does not start: tc in ")
-        assert "rate fast" in started.stderr
+        assert "rate 0bit" in started.stderr
         assert "Traceback" not in started.stderr
         assert "no copy is up" in wrong.verb("status").stderr
     finally:

@@ -250,7 +250,7 @@ def test_it_never_leaves_the_folder(tmp_path: Path) -> None:
 
 def test_an_error_names_the_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for name, says in (("none", "the folder is not there"), ("file", "name a folder")):
+    for name, says in (("none", "name a folder that exists"), ("file", "name a folder")):
         done = storage("write", folder=tmp_path / name)
         assert done.returncode == 1
         assert f"peerway: {tmp_path / name}: open of a folder: " in done.stderr

@@ -136,4 +136,5 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _failure(plan: Asked, status: int | None, lines: list[str]) -> str:
     said = "\n  ".join(lines[-LAST_LINES:]) or "they said nothing"
-    return f"the {plan.ranks} ranks of the benchmark ended early (status {status}):\n  {said}"
+    who = "the rank" if plan.ranks == 1 else f"the {plan.ranks} ranks"
+    return f"{who} that measured ended early (status {status}):\n  {said}"

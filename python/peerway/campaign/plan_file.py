@@ -50,16 +50,22 @@ def expand(pattern: str) -> list[str]:
     """ "node[01-03,7]" -> node01, node02, node03, node7."""
     match = re.fullmatch(r"([^\[\]]*)\[([\d,-]+)\]([^\[\]]*)", pattern)
     if not match:
-        return [pattern]
+        if "[" in pattern[1:]:
+            raise _no_range(pattern)
+        return [pattern]  # also an address such as [::1]
     found = []
     for part in match[2].split(","):
         low, _, high = part.partition("-")
         if not low.isdecimal() or (high and not high.isdecimal()) or int(high or low) - int(low) >= 100_000:
-            raise ValueError(f"'{pattern}' is not a range of nodes; write such as node[01-16]")
+            raise _no_range(pattern)
         found += [
             f"{match[1]}{number:0{len(low)}}{match[3]}" for number in range(int(low), int(high or low) + 1)
         ]
     return found
+
+
+def _no_range(pattern: str) -> ValueError:
+    return ValueError(f"'{printable(pattern)}' is not a range of nodes; write such as node[01-16]")
 
 
 def _is_value(value: object) -> bool:
@@ -84,6 +90,11 @@ class _Reader:
             self._wrong(
                 "limits", "busy", 'how busy the cluster is only Slurm says; it needs launch.by = "slurm"'
             )
+        if not 0 < self._of("limits", limits, "busy", (int, float), 1) <= 1:
+            self._wrong("limits", "busy", "busy is a share of the CPUs, above 0 and at most 1, such as 0.8")
+        for key, other in (("options", "slurm"), ("agent", "hosts")):
+            if launch.get(key) and by != other:
+                self._wrong("launch", key, f'{key} is for by = "{other}", and by is "{by}"')
         plan = Plan(
             name=self._of("", self._found, "name", str, Path(self._name).parent.name or "campaign"),
             nodes=nodes,
@@ -213,8 +224,9 @@ class _Reader:
         return count
 
     def _time(self, limits: dict[str, Any]) -> float:
+        text = self._of("limits", limits, "time", str, "15m")
         try:
-            return parse_time(self._of("limits", limits, "time", str, "15m"))
+            return parse_time(text)
         except ValueError as error:
             self._wrong("limits", "time", str(error))
 

@@ -29,8 +29,9 @@ class Status:
     def lines(self) -> list[str]:
         """For people."""
         found = [
-            f"{self.done} of {self.total} measurements are done, {self.running} are running, "
-            f"{self.rounds} rounds are complete"
+            f"{self.done} of {self.total} measurements are done, {self.running} "
+            f"{'is' if self.running == 1 else 'are'} running, {self.rounds} "
+            f"{'round is' if self.rounds == 1 else 'rounds are'} complete"
         ]
         if self.done < self.total and self.left_s is not None:
             end = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + self.left_s))

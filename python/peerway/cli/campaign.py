@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from peerway.campaign.journal import Journal
 from peerway.campaign.plan import Plan
 from peerway.cli.campaign_pass import measure
 from peerway.cli.input import BadInput
+from peerway.cli.verbs import Ordered
 from peerway.records import RecordError
 from peerway.terminal import say
 from peerway.units import about_text
@@ -62,7 +65,7 @@ command = "peerway storage /a/folder/to/measure write read --engine gds --size 1
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
 
 
-@click.group()
+@click.group(cls=Ordered)
 def command() -> None:
     """Measure a whole cluster over days. A campaign is a folder with a campaign.toml; it can be stopped and
     resumed at any time.
@@ -97,7 +100,6 @@ def init(folder: Path, nodes: str) -> None:
         raise click.ClickException(
             f"cannot get the nodes from Slurm: {error}; name them with --nodes"
         ) from None
-    folder.mkdir(parents=True, exist_ok=True)
     listed = "".join(f"{json.dumps(kind.name)} = {json.dumps(kind.nodes)}\n" for kind in kinds)
     text = _BEGINNING.format(
         folder=folder, name=json.dumps(folder.absolute().name), seed=int(time.time()), nodes=listed, by=by
@@ -105,8 +107,20 @@ def init(folder: Path, nodes: str) -> None:
     for least, proposed in _GPU_TESTS:
         if types := [kind.name for kind in kinds if kind.gpus >= least]:
             text += f"{proposed}types = {json.dumps(types)}\n"
-    path.write_text(text)
-    say(f"{path}: edit its tests, then run `peerway campaign run {folder}`")
+    try:
+        plan_file.parse(text, "--nodes")
+    except plan_file.BadPlan as error:
+        raise click.UsageError(str(error).partition(": ")[2]) from None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    except OSError as error:
+        with suppress(OSError):  # on a full disk it may be there, empty
+            path.unlink(missing_ok=True)
+        raise click.ClickException(
+            f"cannot make {path}: {error.strerror or error}; name another folder"
+        ) from None
+    say(f"{path}: edit its tests, then run `peerway campaign run {shlex.quote(str(folder))}`")
 
 
 @command.command()

@@ -12,6 +12,7 @@ import click
 from click.exceptions import Exit
 
 from peerway.cli.input import BadInput
+from peerway.cli.verbs import Ordered
 from peerway.terminal import say
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _FOLDER = click.argument(
 )
 
 
-@click.group()
+@click.group(cls=Ordered)
 def command() -> None:
     """Rehearse an upgrade on a copy of a cluster: real Slurm and file servers, in namespaces here."""
 
@@ -60,8 +61,15 @@ def status(folder: Path) -> None:
 
 @command.command(context_settings={"ignore_unknown_options": True})
 @_FOLDER
-@click.option("--host", default="head", show_default=True, help="A node, a file server, or the head.")
-@click.option("--user", default=None, help="A user of the copy  [default: the first; on a file server root]")
+@click.option(
+    "--host", default="head", show_default=True, metavar="NAME", help="A node, a file server, or the head."
+)
+@click.option(
+    "--user",
+    default=None,
+    metavar="NAME",
+    help="A user of the copy  [default: the first; on a file server root]",
+)
 @click.option("--root", "as_root", is_flag=True, help="Open the shell as root.")
 @click.argument("words", nargs=-1)
 def shell(folder: Path, host: str, user: str | None, as_root: bool, words: tuple[str, ...]) -> None:
@@ -155,14 +163,24 @@ def _no_description(folder: Path) -> str:
 def _asked(folder: Path, **request: Any) -> None:
     from peerway.rehearse import holder
 
-    status = 1
+    status, wrong = None, ""
     try:
         for told in holder.ask(folder, **request):
             if "say" in told:
                 say(told["say"])
+            wrong = told.get("wrong", wrong)
             status = told.get("status", status)
     except holder.Gone as error:
         raise BadInput(str(error)) from None
+    except KeyboardInterrupt:
+        say(
+            f"the copy goes on with it; `peerway rehearse status {folder}` shows the copy, and {folder}/log "
+            "what happened",
+            err=True,
+        )
+        raise Exit(130) from None
+    if wrong or status is None:
+        raise click.ClickException(wrong or _ended(folder))
     if status:
         raise Exit(status)
 
@@ -174,7 +192,13 @@ def _answer(folder: Path, **request: Any) -> list[str]:
         told = list(holder.ask(folder, **request))
     except holder.Gone as error:
         raise BadInput(str(error)) from None
-    lines = [one["say"] for one in told if "say" in one]
-    if told[-1].get("status", 1):
-        raise click.ClickException(" ".join(lines))
-    return lines
+    for one in told:
+        if "wrong" in one:
+            raise click.ClickException(one["wrong"])
+    if not told:
+        raise click.ClickException(_ended(folder))
+    return [one["say"] for one in told if "say" in one]
+
+
+def _ended(folder: Path) -> str:
+    return f"the copy in {folder} ended meanwhile; {folder}/log says why"

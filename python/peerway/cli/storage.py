@@ -16,6 +16,7 @@ from peerway.cli.hosts import Hosts, hosts_options
 from peerway.cli.input import BadInput
 from peerway.cli.options import names, parsed, tell_conditions
 from peerway.cli.record_outputs import Outputs
+from peerway.cli.verbs import Ordered
 from peerway.record_output import STANDARD
 from peerway.storage.measure import streams_of
 from peerway.storage.request import MODES, TESTS, BadRequest, Request
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     pass
 
 
-class Measures(click.Group):
+class Measures(Ordered):
     """A group whose unnamed command measures: `peerway storage FOLDER`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -62,7 +63,10 @@ def stripes_of(text: str) -> list[str]:
 
 @click.group(cls=Measures)
 def command() -> None:
-    """Measure a mounted file system: `peerway storage FOLDER [TEST]...`, or import results of other tools."""
+    """Measure a mounted file system: `peerway storage FOLDER [TEST]...`, or import results of other tools.
+
+    `peerway storage measure --help` lists the tests and their options.
+    """
 
 
 _OUT = click.option(
@@ -76,7 +80,7 @@ _NODE_TYPE = click.option(
 )
 
 
-@command.command("measure", short_help="Measure the file system of FOLDER.")
+@command.command("measure", short_help="Measure the file system of FOLDER. The word measure may be left out.")
 @click.argument("folder", callback=parsed(Path))  # no click.Path: it would look at a mount that may hang
 @click.argument("tests", nargs=-1, type=click.Choice(TESTS), metavar="[TEST]...")
 @click.option(
@@ -112,7 +116,7 @@ _NODE_TYPE = click.option(
     show_default=True,
     callback=parsed(streams_of),
     metavar="LIST",
-    help="How many streams run at once on a node; all: one for each CPU.",
+    help="How many streams run at once on a node; all: one for each CPU that this process may use.",
 )
 @click.option(
     "--mode",

@@ -45,8 +45,13 @@ METRICS = {
 def name_of(record: Record) -> str:
     """A test with all that tells it apart: "file_write_bw · posix · sequential 1 MiB · 1 GiB · 4 streams"."""
     size = units.size_text(record.bytes) if record.bytes else ""
-    many = units.counted(record.ranks, "stream" if record.test.startswith("file_") else "rank")
+    many = ranks_text(record.test, record.ranks)
     return " · ".join(filter(None, (record.test, record.via, record.shape, size, many)))
+
+
+def ranks_text(test: str, ranks: int) -> str:
+    """As "2 ranks", which are streams in a test of files."""
+    return units.counted(ranks, "stream" if test.startswith("file_") else "rank")
 
 
 def metric_of(test: str, asked: str | None = None) -> Metric:

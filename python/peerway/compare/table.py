@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
+from peerway.compare.metric import ranks_text
 from peerway.compare.statistics import Comparison, Side, runs_needed
 from peerway.cube import cube_face, shape_class
 from peerway.units import size_text
@@ -60,12 +61,12 @@ def notes(comparisons: Sequence[Comparison]) -> list[str]:
     if few := sum(n < alone for n in fewest):
         lines.append(
             f"{few} of {len(fewest)} groups have fewer than {alone} runs on a side, too few to tell a "
-            f"difference from chance. `peerway bench --repeat {needed}` makes enough for these groups."
+            f"difference from chance. --repeat {needed} makes enough."
         )
     elif few := sum(n < needed for n in fewest):
         lines.append(
             f"{few} of {len(fewest)} groups have fewer than {needed} runs on a side, too few to tell a "
-            f"change of one group alone among {len(fewest)}. `peerway bench --repeat {needed}` makes enough."
+            f"change of one group alone among {len(fewest)}. --repeat {needed} makes enough."
         )
     if unnamed:
         lines.append(
@@ -121,7 +122,7 @@ def _title(c: Comparison, by: Sequence[str]) -> str:
     if "source" in fixed or "target" in fixed:
         parts.append(f"{fixed.get('source', 'any')} to {fixed.get('target', 'any')}")
     if "ranks" in fixed:
-        parts.append(f"{fixed['ranks']} ranks")
+        parts.append(ranks_text(str(fixed.get("test", "")), int(fixed["ranks"])))
     return " · ".join([*parts, c.metric.name])
 
 

@@ -20,11 +20,13 @@ import click
 from peerway.jobs.places import data_option, monitor_at
 from peerway.jobs.store.lists import Filter
 from peerway.jobs.store.runs import Run
+from peerway.printable import printable, shortened
 
 if TYPE_CHECKING:
     from peerway.jobs.agent.settings import Settings
 
 TIMEOUT_S = 30
+_NOT_OURS = "none of a jobs server; give the address of its pages, as https://jobs.example.org"
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
@@ -33,6 +35,7 @@ def source_options(function: Decorated) -> Decorated:
     function = click.option(
         "--server",
         envvar="PEERWAY_JOBS_SERVER",
+        show_envvar=True,
         metavar="URL",
         help="Ask this server, with the token in PEERWAY_JOBS_TOKEN  [default: the folder of --data]",
     )(function)
@@ -62,7 +65,7 @@ def one(data: Path, server: str | None, job: str, restart: int | None) -> Told |
     from peerway.jobs.store.pending import is_final
     from peerway.jobs.store.verdicts import verdict_of
 
-    with monitor_at(data) as monitor:
+    with monitor_at(data, asks=True) as monitor:
         run = monitor.jobs.run(job, restart)
         if run is None:
             return None
@@ -101,7 +104,7 @@ def several(data: Path, server: str | None, wanted: Filter, most: int, order: st
         return [_run(each) for each in found or []]
     from peerway.jobs.store.lists import listed
 
-    with monitor_at(data) as monitor:
+    with monitor_at(data, asks=True) as monitor:
         return listed(monitor.jobs.reader, ("1", []), wanted, most=most, order=order)[0]
 
 
@@ -135,22 +138,39 @@ def _ask(
         with error:
             _refused(server, token, error)
             return None
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise NotNow(f"cannot ask {server}: its answer is {_NOT_OURS}") from None
     except (OSError, ValueError, http.client.HTTPException) as error:  # the last: an answer that breaks off
         why = getattr(error, "reason", error)  # of what urllib wraps
-        raise NotNow(f"cannot ask {server}: {getattr(why, 'strerror', None) or why}") from None
+        raise NotNow(
+            f"cannot ask {server}: {getattr(why, 'strerror', None) or why}; "
+            "--server or PEERWAY_JOBS_SERVER names another"
+        ) from None
+
+
+def _detail(text: str) -> str:
+    """What the server says is wrong, in words."""
+    try:
+        found = json.loads(text)["detail"]
+        wrong = found if isinstance(found, str) else "; ".join(f"{e['loc'][-1]}: {e['msg']}" for e in found)
+    except (ValueError, KeyError, TypeError, IndexError):
+        wrong = text
+    return printable(shortened(wrong, 500))
 
 
 def _refused(server: str, token: str, error: urllib.error.HTTPError) -> None:
-    """Return for what is not there. Raises click.ClickException for all else."""
+    """Return for a job that is not there. Raises click.ClickException for all else."""
     if error.code == 404:
-        return
+        if error.headers.get_content_type() == "application/json":
+            return
+        raise click.ClickException(f"cannot ask {server}: its answer (404) is {_NOT_OURS}") from None
     if error.code == 401:
         raise click.ClickException(
             f"{server} does not accept the token in PEERWAY_JOBS_TOKEN, or it has expired: make one on the "
-            "page Tokens"
+            f"page {server.rstrip('/')}/tokens"
             if token
-            else "PEERWAY_JOBS_TOKEN is not set: make a token on the page Tokens"
+            else f"PEERWAY_JOBS_TOKEN is not set: make a token on the page {server.rstrip('/')}/tokens"
         ) from None
-    detail = error.read(1000).decode(errors="replace")
+    detail = _detail(error.read(10_000).decode(errors="replace"))
     kind = NotNow if error.code >= 500 else click.ClickException
     raise kind(f"{server} answered {error.code}: {detail}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -22,12 +23,60 @@ def data_option(function: Decorated) -> Decorated:
     """Give --data, the server's folder."""
     return click.option(
         "--data",
-        type=click.Path(path_type=Path),
+        type=click.Path(path_type=Path, readable=False),  # monitor_at says more of one that may not be read
         envvar="PEERWAY_JOBS_DATA",
+        show_envvar=True,
         default=DEFAULT,
         show_default=True,
         help="The server's folder.",
     )(function)
+
+
+def check_folder(folder: Path, *, make: bool = False, asks: bool = False) -> None:
+    """Refuse what is no folder of a server, or not for this user. Raises click.ClickException."""
+    # os.path, because Path.exists raises where a folder above may not be entered.
+    if os.path.exists(folder):  # noqa: PTH110
+        if not folder.is_dir():
+            raise click.ClickException(f"{folder} is a file: --data names the server's folder")
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            raise click.ClickException(
+                f"{folder} belongs to {_owner(folder)}: "
+                + (
+                    "ask the server with --server URL and a token in PEERWAY_JOBS_TOKEN"
+                    if asks
+                    else "run this as that user"
+                )
+            )
+    if not make and not os.path.exists(folder / "jobs.db"):  # noqa: PTH110
+        raise click.ClickException(
+            f"there is no database of jobs in {folder}: name the server's folder with --data"
+            + (", or a server with --server" if asks else "")
+        )
+
+
+def _owner(folder: Path) -> str:
+    try:
+        return f"the user {folder.owner()}"
+    except KeyError:
+        return "another user"
+
+
+@contextmanager
+def only_one(folder: Path, what: str, mode: int) -> Iterator[None]:
+    """Keep a second server or agent out of a folder while the block runs: two servers would both judge and
+    send each mail, two agents would give two batches one number.
+    """
+    try:
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+        with (folder / f"{what}.lock").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+    except BlockingIOError:
+        raise click.ClickException(
+            f"another {what} runs in {folder}: end it, or name another folder"
+        ) from None
+    except OSError as error:
+        raise click.ClickException(f"cannot lock {folder}: {error.strerror or error}") from None
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -42,19 +91,14 @@ def parse_since(text: str) -> float:
 
 
 @contextmanager
-def monitor_at(folder: Path, rules: Path | None = None, *, make: bool = False) -> Iterator[Monitor]:
-    """The monitor of a folder, for as long as the block runs."""
+def monitor_at(
+    folder: Path, rules: Path | None = None, *, make: bool = False, asks: bool = False
+) -> Iterator[Monitor]:
+    """The monitor of a folder, for as long as the block runs. `asks`: the verb can ask a server instead."""
     from peerway.jobs.monitor import Monitor
     from peerway.jobs.rules.load import BadRules
 
-    if not make and not (folder / "jobs.db").exists():
-        raise click.ClickException(
-            f"there is no database of jobs in {folder}: name the server's folder with --data, or use --server"
-        )
-    if not os.access(folder, os.W_OK) and folder.exists():
-        raise click.ClickException(
-            f"{folder} belongs to the server: ask it with --server URL and a token in PEERWAY_JOBS_TOKEN"
-        )
+    check_folder(folder, make=make, asks=asks)
     try:
         monitor = Monitor(folder, rules)
     except BadRules as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from peerway.jobs.rules.template import duration, figure, percent, size
+from peerway.jobs.rules.template import cores, duration, gpus, hours, nodes, percent, plain, size
 from peerway.jobs.store.runs import Run
 from peerway.printable import printable
 
@@ -20,8 +20,6 @@ _WORDS = {
         "time": "Time",
         "of": "of",
         "limit": "limit",
-        "nodes": "nodes",
-        "cores": "cores",
         "memory": "memory",
         "nobody": "not judged yet",
         "gpu_idle": "Idle GPU-hours",
@@ -45,8 +43,6 @@ _WORDS = {
         "time": "Время",
         "of": "из",
         "limit": "лимит",
-        "nodes": "узлов",
-        "cores": "ядер",
         "memory": "памяти",
         "nobody": "ещё не оценено",
         "gpu_idle": "GPU-часы простоя",
@@ -69,14 +65,15 @@ def summary(run: Run, verdict: dict[str, Any] | None, now: float, language: str 
     """The lines of one run."""
     words = _WORDS[language]
     limit = f" {words['of']} {duration(run.time_limit, language)}" if run.time_limit else ""
-    gpus = f", {run.gpus:g} GPU {printable(run.gpu_type)}".rstrip() if run.gpus else ""
+    kind = f" ({printable(run.gpu_type)})" if run.gpu_type else ""
+    held = f", {gpus(run.gpus, language)}{kind}" if run.gpus else ""
     memory = f", {size(run.memory, language)} {words['memory']}" if run.memory else ""
     begun = datetime.fromtimestamp(run.started, UTC).strftime("%Y-%m-%d %H:%M UTC") if run.started else "-"
     rows = [
         (words["job"], f"{run.job}{f' ({run.array})' if run.array else ''} {printable(run.name)}"),
         (words["user"], f"{printable(run.user)} {printable(run.account)}".rstrip()),
         (words["state"], f"{run.state}" + (f" (exit {run.exit_code})" if run.exit_code else "")),
-        (words["had"], f"{run.nodes} {words['nodes']}, {run.cores:g} {words['cores']}{gpus}{memory}"),
+        (words["had"], f"{nodes(run.nodes, language)}, {cores(run.cores, language)}{held}{memory}"),
         (words["time"], f"{duration(run.elapsed(now), language)}{limit}, {begun}"),
     ]
     for name, value in (
@@ -88,30 +85,30 @@ def summary(run: Run, verdict: dict[str, Any] | None, now: float, language: str 
             rows.append(
                 (
                     name.capitalize() if name != "CPU" and name != "GPU" else name,
-                    _bar(value, words["no data"]),
+                    _bar(value, words["no data"], language),
                 )
             )
     rows.append((words["verdict"], words.get(run.verdict, run.verdict)))
     if verdict:
-        hours, covered = verdict["hours"], percent(verdict["hours"]["cpu_coverage"], language)
+        spent, covered = verdict["hours"], percent(verdict["hours"]["cpu_coverage"], language)
         rows[-1] = (
             words["verdict"],
             f"{rows[-1][1]}  ({words['rules']} {verdict['rules_hash']}, {covered} {words['covered']})",
         )
         if run.gpus:
-            rows.append((words["gpu_idle"], figure(hours["idle_gpu_hours"], language)))
-        rows.append((words["core_idle"], figure(hours["idle_core_hours"], language)))
+            rows.append((words["gpu_idle"], hours(spent["idle_gpu_hours"], language)))
+        rows.append((words["core_idle"], hours(spent["idle_core_hours"], language)))
     wide = max(len(name) for name, _ in rows)
     lines = [f"{name:<{wide}}  {value}" for name, value in rows]
     text = "\n".join([*lines, "", *_findings(verdict, words, language)])
-    return text.replace("\u00a0", " ").rstrip() + "\n"  # terminals and files have no need of it
+    return plain(text).rstrip() + "\n"
 
 
-def _bar(value: float | None, no_data: str) -> str:
+def _bar(value: float | None, no_data: str, language: str) -> str:
     if value is None:
         return no_data
     full = round(min(max(value, 0), 1) * _BAR)
-    return f"[{'|' * full}{' ' * (_BAR - full)}] {value * 100:.0f} %"
+    return f"[{'|' * full}{' ' * (_BAR - full)}] {percent(value, language)}"
 
 
 def _findings(verdict: dict[str, Any] | None, words: dict[str, str], language: str) -> list[str]:

@@ -33,7 +33,8 @@ class Copy:
             self._down()
 
     def snapshot(self, name: str, for_upgrade: bool = False) -> None:
-        """Keep what is now on the disk. Hosts are stopped and started for it."""
+        """Keep what is now on the disk. Hosts are stopped and started for it, unless the name is wrong."""
+        self.disk.check_new(name)
         self._down()
         try:
             self.disk.snapshot(name, for_upgrade)
@@ -41,7 +42,8 @@ class Copy:
             self._up()
 
     def roll_back(self, name: str) -> None:
-        """Go back to a snapshot. Hosts are stopped and started for it."""
+        """Go back to a snapshot. Hosts are stopped and started for it, unless the name is wrong."""
+        self.disk.check_known(name)
         self._down()
         try:
             self.disk.roll_back(name)

@@ -9,12 +9,14 @@ which must be its own (see holder.py): they are gone with its last process, howe
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 SIZE_GB = 16  # the most that a copy can write; the file is as large as what was written
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
 class DiskError(Exception):
@@ -72,13 +74,26 @@ class Disk:
         """The upgrade has ended."""
         self._write({**self._read(), "unfinished": ""})
 
+    def check_new(self, name: str) -> None:
+        """Raises DiskError for a name that no new snapshot can have."""
+        if not _NAME.fullmatch(name):
+            raise DiskError(
+                f"{name!r} is not a name for a snapshot; use up to 100 letters, digits, '.', '_' and '-'"
+            )
+        if name in self.snapshots():
+            raise DiskError(f"there is a snapshot {name!r} already; give this one another name")
+
+    def check_known(self, name: str) -> None:
+        """Raises DiskError where there is no such snapshot."""
+        if name not in (known := self.snapshots()):
+            raise DiskError(f"there is no snapshot {name!r}; there are: {', '.join(known) or 'none'}")
+
     def snapshot(self, name: str, for_upgrade: bool = False) -> None:
         """Keep what there is now under a name. The layers must be unmounted. What is done `for_upgrade` is
         unfinished until it is told to be finished, or rolled back. Raises DiskError.
         """
+        self.check_new(name)
         state = self._read()
-        if name in state["snapshots"]:
-            raise DiskError(f"there is a snapshot {name!r} already; give this one another name")
         state["snapshots"][name] = state["layers"][-1]
         if for_upgrade:
             state["unfinished"] = name
@@ -86,10 +101,8 @@ class Disk:
 
     def roll_back(self, name: str) -> None:
         """Go back to a snapshot; later ones are gone. The layers must be unmounted. Raises DiskError."""
+        self.check_known(name)
         state = self._read()
-        if name not in state["snapshots"]:
-            known = ", ".join(state["snapshots"]) or "none"
-            raise DiskError(f"there is no snapshot {name!r}; there are: {known}")
         last = state["snapshots"][name]
         dropped = [n for n in state["layers"] if n > last]
         state["layers"] = [n for n in state["layers"] if n <= last]

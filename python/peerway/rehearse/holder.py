@@ -106,7 +106,7 @@ def _answer(copy: Copy, asked: dict[str, Any], stream: Any) -> int | None:
         status = _do(copy, asked, tell)
     except (DiskError, Failed, BadScenario, ValueError, OSError, RuntimeError) as error:
         traceback.print_exc()
-        tell({"say": str(error)})
+        tell({"wrong": str(error)})
         status = 1
     tell({"status": status})
     return status
@@ -158,11 +158,17 @@ def start(folder: Path) -> None:
             stdout=out, stderr=out, start_new_session=True,
         )  # fmt: skip
     until = time.monotonic() + _START_S
-    while not (folder / SOCKET).exists():
-        if process.poll() is not None or time.monotonic() > until:
-            process.terminate()
-            raise RuntimeError(f"the copy does not start: {log.read_text(errors='replace')[-3000:].strip()}")
-        time.sleep(0.1)
+    try:
+        while not (folder / SOCKET).exists():
+            if process.poll() is not None or time.monotonic() > until:
+                process.terminate()
+                said = log.read_text(errors="replace")[-3000:].strip()
+                raise RuntimeError(f"the copy does not start: {said}")
+            time.sleep(0.1)
+    except KeyboardInterrupt:  # nobody wants the copy any more
+        process.terminate()
+        process.wait()
+        raise
 
 
 def ask(folder: Path, **request: Any) -> Any:

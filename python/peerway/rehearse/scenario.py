@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -10,6 +11,7 @@ from peerway.bench.allowance import parse_time
 from peerway.located_toml import LocatedToml
 from peerway.printable import printable
 
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KEYS = {"name", "steps", "campaign"}
 _STEP_KEYS = {"name", "on", "run", "check", "limit", "user"}
 _CAMPAIGN_KEYS = {"file", "user", "folder", "factors", "limit"}
@@ -63,8 +65,12 @@ def read(path: Path) -> Scenario:
     if not isinstance(steps, list) or not steps or not all(isinstance(step, dict) for step in steps):
         document.wrong("", "steps", "no step is given; write [[steps]], a name, on and run or check")
     study = document.found.get("campaign")
+    name = whole.text("name", path.stem)
+    if not _NAME.fullmatch(name):
+        why = f"is called {name!r}; a folder is named by it: use up to 64 letters, digits, '.', '_' and '-'"
+        whole.wrong("name", why)
     return Scenario(
-        whole.text("name", path.stem),
+        name,
         tuple(
             _step(_Table(document, "steps", number, f"step {number + 1}", step))
             for number, step in enumerate(steps)
@@ -99,8 +105,9 @@ class _Table:
         return value
 
     def time(self, default: str) -> float:
+        text = self.text("limit", default)
         try:
-            return parse_time(self.text("limit", default))
+            return parse_time(text)
         except ValueError as error:
             self.wrong("limit", f"has a wrong limit: {error}")
 

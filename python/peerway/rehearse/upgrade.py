@@ -29,16 +29,15 @@ class Failed(Exception):
 
 def upgrade(copy: Copy, scenario: Scenario, say: Say, place: Path) -> bool:
     """Whether the upgrade went through. `place` gets upgrade.jsonl, a line for each step, and the study."""
+    _check(copy, scenario)
     place.mkdir(parents=True)
-    for step in scenario.steps:
-        copy.hosts(step.on)  # a host that is none is found before anything is touched
     log = _Log(place / "upgrade.jsonl")
     if scenario.study is not None:
         _measure(copy, scenario.study, "before", place, say)
     files = user_files(copy)
     snapshot = f"before-{scenario.name}-{int(time.time())}"
     copy.snapshot(snapshot, for_upgrade=True)
-    say(f"took snapshot {snapshot}, and checksums of {len(files)} files of users")
+    say(f"took snapshot {snapshot}, and checksums of the users' files: {len(files)}")
     try:
         for number, step in enumerate(scenario.steps, start=1):
             _do(copy, number, step, log, say)
@@ -51,15 +50,33 @@ def upgrade(copy: Copy, scenario: Scenario, say: Say, place: Path) -> bool:
         _same(files, user_files(copy))
         took = round(time.monotonic() - began, 1)
         log.note({"event": "rolled back", "snapshot": snapshot, "seconds": took, "files": len(files)})
-        say(f"rolled back to {snapshot} in {took} s; all {len(files)} files of users are unchanged")
+        say(f"rolled back to {snapshot} in {took} s; the users' files ({len(files)}) are unchanged")
         return False
     copy.disk.finish()
     log.note({"event": "done", "files": len(files)})
-    say(f"all {len(files)} files of users are unchanged; `rollback {snapshot}` undoes the upgrade")
+    say(
+        f"the users' files ({len(files)}) are unchanged; "
+        f"`peerway rehearse rollback {copy.folder} {snapshot}` undoes the upgrade"
+    )
     if scenario.study is not None:
         _measure(copy, scenario.study, "after", place, say)
         _compare(scenario.study, place, say)
     return True
+
+
+def _check(copy: Copy, scenario: Scenario) -> None:
+    """Refuse, before anything is touched, a host or a user that is none. Raises ValueError."""
+    users = copy.description.users
+    asked = [each.user for each in scenario.steps if each.user]
+    if scenario.study is not None:
+        asked.append(scenario.study.user)
+        if not scenario.study.file.is_file():
+            raise ValueError(f"there is no file {scenario.study.file}, which [campaign] names")
+    for step in scenario.steps:
+        copy.hosts(step.on)
+    for user in asked:
+        if user not in users:
+            raise ValueError(f"the copy has no user {user!r}; there are {', '.join(users)}")
 
 
 class _Log:

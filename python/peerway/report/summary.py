@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
+from peerway.compare.metric import ranks_text
 from peerway.cube import shape_class
 from peerway.report.spread import spread_text
 from peerway.report.styles import curve, moves_data
@@ -56,7 +57,9 @@ def summary(records: Iterable[Record], styles: Mapping[str, Style]) -> list[Row]
     several = list(records)
     hosts = {r.host for r in several}
     for r in several:
-        name = " · ".join([r.test, shape_class(r.shape), f"{r.source} to {r.target}", f"{r.ranks} ranks"])
+        name = " · ".join(
+            [r.test, shape_class(r.shape), f"{r.source} to {r.target}", ranks_text(r.test, r.ranks)]
+        )
         name += f" · {r.host}" if len(hosts) > 1 else ""
         groups.setdefault(name, {}).setdefault(curve(r), []).append(r)
     return [

@@ -28,7 +28,7 @@ _WHAT_TO_DO = {
     "EPERM": "the file system does not permit it",
     "ESTALE": "the server no longer knows the file: it was restarted or the export changed; mount it again",
     "EIO": "the device or the server failed: the kernel's log (`dmesg`) says how",
-    "ENOENT": "the folder is not there",
+    "ENOENT": "name a folder that exists",
     "EINVAL": "this file system does not take it; with --mode direct: it may have no O_DIRECT",
     "ENOTCONN": "the file system's daemon is gone; mount it again",
     "EHOSTDOWN": "the server does not answer",

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from peerway.bench.shapes import parse_size
 from peerway.compare.metric import metric_of
 from peerway.records import Record
 from peerway.units import time_text
 
+_KINDS = ("sequential", "shared", "random", "metadata")  # as `peerway storage --help` lists them
 _HEAD = ("test", "engine", "how", "streams", "n", "median", "cpu", "state proved")
 
 
 def rows(records: Sequence[Record]) -> Iterator[str]:
     """The lines of the table; repeated records share one."""
     groups: dict[tuple[object, ...], list[Record]] = {}
-    for r in records:
+    for r in sorted(records, key=_place):
         groups.setdefault((r.test, r.via, r.shape, r.ranks, r.bytes), []).append(r)
     lines = [_HEAD, *(_cells(several) for several in groups.values())]
     if len(lines) == 1:
@@ -23,6 +25,20 @@ def rows(records: Sequence[Record]) -> Iterator[str]:
     widths = [max(len(line[i]) for line in lines) for i in range(len(_HEAD))]
     for line in lines:
         yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+
+
+def _place(r: Record) -> tuple[object, ...]:
+    """Where a record stands: they are measured in random order. What comes first within a test, such as the
+    write before the reads, stays first.
+    """
+    kind = (
+        "metadata" if r.test.endswith("_mr")
+        else "random" if r.test.startswith("file_random")
+        else "shared" if r.shape.startswith("shared")
+        else "sequential"
+    )  # fmt: skip
+    block = str(r.extra.get("block", "1")).replace(" ", "")
+    return (_KINDS.index(kind), r.via, r.bytes, parse_size(block), r.shape, r.ranks)
 
 
 def _tail(several: Sequence[Record]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from peerway.jobs.places import only_one
 from peerway.printable import printable
 
 SETTINGS = Path("/etc/peerway/jobs-agent.toml")
@@ -46,10 +47,12 @@ def command(file: Path) -> None:
 
     if why_not:
         tell(why_not)
-    try:
-        agent = Agent(chosen, tell)
-    except OSError as error:
-        raise click.ClickException(f"the agent cannot start: {error}") from None
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: agent.stop())
-    agent.run()
+    with only_one(Path(chosen.state), "agent", 0o755):
+        try:
+            agent = Agent(chosen, tell)
+        except OSError as error:
+            what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            raise click.ClickException(f"the agent cannot start: {what}") from None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: agent.stop())
+        agent.run()

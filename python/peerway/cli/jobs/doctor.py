@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from peerway.cli.jobs.agent import settings_option
+from peerway.jobs.places import check_folder
 from peerway.terminal import say
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--data",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=click.Path(file_okay=False, readable=False, path_type=Path),
     help="Check the server that has this folder, in place of an agent; run it as the server's user.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
@@ -51,8 +52,7 @@ def command(file: Path, self_test: bool, data: Path | None, as_json: bool) -> No
 def _of_server(data: Path) -> list[Finding]:
     from peerway.jobs.serve import checks
 
-    if not (data / "jobs.db").exists():
-        raise click.ClickException(f"there is no database of jobs in {data}: name the server's folder")
+    check_folder(data)
     return list(checks.all_checks(data))
 
 

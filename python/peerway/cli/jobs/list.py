@@ -19,16 +19,25 @@ from peerway.terminal import say, table_console
 
 
 @click.command()
-@click.option("--user", help="Jobs of this user  [default: you]")
+@click.option("--user", metavar="NAME", help="Jobs of this user  [default: you]")
 @click.option("--everyone", is_flag=True, help="Jobs of all users whose jobs you may see.")
-@click.option("--account", default="", help="Only jobs of this account.")
+@click.option("--account", default="", metavar="NAME", help="Only jobs of this account.")
 @click.option("--inefficient", is_flag=True, help="Only jobs that the rules found inefficient.")
 @click.option("--running", is_flag=True, help="Only running jobs.")
 @click.option(
-    "--since", callback=parsed(parse_since), metavar="TIME", help="Only jobs started in the last 12h, 7d, …"
+    "--since",
+    callback=parsed(parse_since),
+    metavar="TIME",
+    help="Only jobs that started in this time up to now: 90s, 30m, 12h, 7d.",
 )
 @click.option(
-    "-n", "most", type=click.IntRange(1, MOST), default=50, show_default=True, help="At most so many jobs."
+    "-n",
+    "most",
+    metavar="NUMBER",
+    type=click.IntRange(1, MOST),
+    default=50,
+    show_default=True,
+    help="At most so many jobs.",
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @source_options
@@ -45,6 +54,8 @@ def command(
     server: str | None,
 ) -> None:
     """List jobs, the newest first."""
+    if user and everyone:
+        raise click.UsageError("--user names one user, and --everyone means all: give one of the two")
     wanted = Filter(
         user="" if everyone else user or getpass.getuser(),
         account=account,
@@ -52,20 +63,25 @@ def command(
         verdict="inefficient" if inefficient else "",
         since=time.time() - since if since else 0,
     )
-    tell(several(data, server, wanted, most, "started"), as_json)
+    of = (
+        f" of {wanted.user}; --everyone lists those of all users whose jobs you may see"
+        if wanted.user
+        else ""
+    )
+    tell(several(data, server, wanted, most, "started"), as_json, f"no such jobs{of}")
 
 
-def tell(runs: list[Run], as_json: bool) -> None:
+def tell(runs: list[Run], as_json: bool, none: str) -> None:
     """Print jobs as a table, or as JSON."""
     from rich.table import Table
 
-    from peerway.jobs.rules.template import duration
+    from peerway.jobs.rules.template import duration, hours, plain
 
     if as_json:
         say(json_text([{k: v for k, v in asdict(run).items() if k != "script"} for run in runs], indent=2))
         return
     if not runs:
-        say("no jobs", err=True)
+        say(none, err=True)
         return
     table = Table(box=None, pad_edge=False)
     for name in (
@@ -90,12 +106,12 @@ def tell(runs: list[Run], as_json: bool) -> None:
             run.user,
             run.name[:24],
             run.state,
-            duration(run.elapsed(now), "en"),
+            plain(duration(run.elapsed(now), "en")),
             f"{run.cores:g}",
             f"{run.gpus:g}",
             _share(run.cpu_efficiency),
             _share(run.gpu_efficiency) if run.gpus else "",
-            f"{run.idle_gpu_hours:.1f}",
+            plain(hours(run.idle_gpu_hours, "en")) if run.gpus else "",
             run.verdict,
             run.tag,
         )

@@ -27,12 +27,14 @@ def command(file: Path, data: Path) -> None:
 
     try:
         mail = read(file)
-    except (BadMail, OSError) as error:
+    except BadMail as error:
         raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"cannot read {file}: {error.strerror or error}") from None
     count, now = 0, time.time()
     with monitor_at(data) as monitor:
         for digest in digests(monitor.jobs, mail, now):
             made = message(monitor.jobs, mail, digest, now)
             say(f"To: {made['To']}\nSubject: {made['Subject']}\n\n{made.get_content()}")
             count += 1
-    say(f"{count} mails are due", err=True)
+    say("1 mail is due" if count == 1 else f"{count} mails are due", err=True)

@@ -14,17 +14,29 @@ from peerway.terminal import say, table_console
 
 
 @click.command()
-@click.option("--rules", "file", required=True, type=click.Path(path_type=Path), help="The rules to try.")
+@click.option(
+    "--rules",
+    "file",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The rules to try.",
+)
 @click.option(
     "--since",
     callback=parsed(parse_since),
     default="7d",
     show_default=True,
     metavar="TIME",
-    help="Jobs that ended in the last 12h, 30d, …",
+    help="Jobs that ended in this time up to now: 90s, 30m, 12h, 30d.",
 )
 @click.option(
-    "-n", "most", type=click.IntRange(1), default=1000, show_default=True, help="At most so many jobs."
+    "-n",
+    "most",
+    metavar="NUMBER",
+    type=click.IntRange(1),
+    default=1000,
+    show_default=True,
+    help="At most so many jobs.",
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @data_option

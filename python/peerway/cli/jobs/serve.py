@@ -6,14 +6,17 @@ import ipaddress
 import logging
 import os
 import socket
+import ssl
 from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from peerway.jobs.places import data_option, monitor_at
+from peerway.jobs.places import data_option, monitor_at, only_one
 from peerway.jobs.store.samples import Policy
 from peerway.terminal import say
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
@@ -24,11 +27,11 @@ from peerway.terminal import say
     metavar="HOST:PORT",
     help="The address to listen on.",
 )
-@click.option("--tls-cert", type=click.Path(path_type=Path), help="The TLS certificate, in PEM.")
-@click.option("--tls-key", type=click.Path(path_type=Path), help="The certificate's key, in PEM.")
+@click.option("--tls-cert", type=_FILE, help="The TLS certificate, in PEM.")
+@click.option("--tls-key", type=_FILE, help="The certificate's key, in PEM, without a passphrase.")
 @click.option(
     "--rules",
-    type=click.Path(path_type=Path),
+    type=_FILE,
     help="The rules; reloaded when they change  [default: rules.toml in the folder, else the shipped ones]",
 )
 @click.option("--slurm/--no-slurm", default=True, show_default=True, help="Query Slurm for jobs and nodes.")
@@ -54,12 +57,12 @@ from peerway.terminal import say
     "--portal-from",
     multiple=True,
     metavar="ADDRESS",
-    help="The portal's address; the header from any other address is ignored.",
+    help="The portal's address or network; may be repeated. From elsewhere the header is ignored.",
 )
-@click.option("--oidc", type=click.Path(path_type=Path), help="TOML file that describes an OpenID provider.")
+@click.option("--oidc", type=_FILE, help="TOML file that describes an OpenID provider.")
 @click.option(
     "--mail",
-    type=click.Path(path_type=Path),
+    type=_FILE,
     help="TOML file with the settings of mails to owners  [default: send none]",
 )
 @data_option
@@ -106,15 +109,19 @@ def command(
             "listen on 127.0.0.1 behind a proxy"
         )
     try:
-        networks = tuple(ipaddress.ip_network(each) for each in portal_from)
         provider = Provider.read(oidc) if oidc else None
         notices = read(mail) if mail else None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise click.ClickException(f"cannot read {error.filename}: {error.strerror}") from None
+    except ValueError as error:
         raise click.ClickException(str(error)) from None
+    networks = tuple(_network(each) for each in portal_from)
+    if tls_cert and tls_key:
+        _check_tls(tls_cert, tls_key)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     if os.geteuid() == 0:
-        say("running as root, which it needs not: peerway-jobs.service shows how to give it a user", err=True)
-    with monitor_at(data, rules, make=True) as monitor:
+        say("running as root, without need: peerway-jobs.service shows how to give it a user", err=True)
+    with only_one(data, "server", 0o700), monitor_at(data, rules, make=True) as monitor:
         monitor.policy = policy
         if samples:
             from peerway.jobs.store.ahead import AheadStore
@@ -152,6 +159,23 @@ def command(
             uvicorn.Server(config).run(sockets=[listening])
 
 
+def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError as error:
+        raise click.UsageError(f"--portal-from takes an address such as 10.0.0.5: {error}") from None
+
+
+def _check_tls(cert: Path, key: Path) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: "")
+    except OSError as error:  # ssl.SSLError is one
+        raise click.ClickException(
+            f"cannot use --tls-cert {cert} with --tls-key {key}: {error}; both are files in PEM, and the key "
+            "is the certificate's, without a passphrase"
+        ) from None
+
+
 def _policy(samples: str | None, raw_days: int | None, thin_days: int | None) -> Policy:
     if samples and (raw_days or thin_days):
         raise click.UsageError("with --samples the database there says how long samples are kept")
@@ -176,7 +200,11 @@ def _listening(host: str, port: int) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=2048)
     except OSError as error:
-        raise click.ClickException(f"cannot listen on {host}:{port}: {error.strerror}") from None
+        # What create_server adds to the text, the address, is said already.
+        why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        raise click.ClickException(
+            f"cannot listen on {host}:{port}: {why}; name another address with --listen"
+        ) from None
 
 
 def _loopback(host: str) -> bool:

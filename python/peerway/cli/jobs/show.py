@@ -15,9 +15,16 @@ from peerway.terminal import say
 
 @click.command()
 @click.argument("job", metavar="JOBID")
-@click.option("--restart", type=int, help="Which run of a requeued job  [default: the last]")
+@click.option(
+    "--restart",
+    type=int,
+    metavar="NUMBER",
+    help="Which run of a requeued job; 0: the first  [default: the last]",
+)
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with the evidence.")
-@click.option("--language", type=click.Choice(["en", "ru"]), default="en", show_default=True)
+@click.option(
+    "--language", type=click.Choice(["en", "ru"]), default="en", show_default=True, help="Of the texts."
+)
 @source_options
 def command(
     job: str, restart: int | None, as_json: bool, language: str, data: Path, server: str | None
@@ -28,7 +35,8 @@ def command(
     found = one(data, server, job, restart)
     if found is None:
         raise click.ClickException(
-            f"there is no job {job} here, or you may not see it; `peerway jobs list` lists your jobs"
+            f"there is no job {job} here, or you may not see it; a job appears when it has begun. "
+            "`peerway jobs list` lists your jobs"
         )
     if as_json:
         say(json_text({**asdict(found.run), "verdict": found.verdict, "final": found.final}, indent=2))

@@ -32,16 +32,18 @@ _AGAIN_S = 5.0  # between two questions
     "--wait",
     callback=parsed(parse_since),
     metavar="TIME",
-    help="Wait so long for the verdict on the whole job: 2m. After that, what is known is the summary.",
+    help="Wait at most this long for the final verdict: 30s, 2m. Then print what is known.  [default: not]",
 )
 @click.option(
     "--agent",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Ask as the agent of this node, which has these settings. Only on the first node of the job there "
-    "is a summary.",
+    help="Ask with the token of this node's agent, whose settings are in FILE. Nothing is printed or "
+    "written on other nodes than the job's first.",
 )
-@click.option("--language", type=click.Choice(["en", "ru"]), default="en", show_default=True)
+@click.option(
+    "--language", type=click.Choice(["en", "ru"]), default="en", show_default=True, help="Of the texts."
+)
 @source_options
 def command(
     job: str,
@@ -52,7 +54,7 @@ def command(
     data: Path,
     server: str | None,
 ) -> None:
-    """Give the summary of a job, or append it to a file.
+    """Print the summary of a job, or append it to a file.
 
     slurm/summary.sh, beside prolog.sh, calls it in an epilog.
     """

@@ -12,17 +12,20 @@ from peerway.terminal import say
 
 
 @click.command()
-@click.option("--node", help="Make a token for the agent of this node.")
-@click.option("--user", help="Make a token for a program that reads on behalf of this person.")
+@click.option("--node", metavar="NAME", help="Make a token for the agent of this node.")
+@click.option(
+    "--user", metavar="NAME", help="Make a token for a program that reads on behalf of this person."
+)
 @click.option(
     "--scope",
     "scopes",
     multiple=True,
     type=click.Choice(["jobs:read", "cluster:read", "admin"]),
-    help="What the token allows; may be repeated  [default: jobs:read, cluster:read]",
+    help="With --user: what the token allows; may be repeated  [default: jobs:read, cluster:read]",
 )
 @click.option(
     "--days",
+    metavar="NUMBER",
     type=click.FloatRange(0, min_open=True),
     help="How many days the token is valid  [default: for ever]",
 )
@@ -41,6 +44,8 @@ def command(
         raise click.ClickException(
             f"{node!r} cannot be the name of a node: use letters, digits, '.', '-' and '_'"
         )
+    if node and scopes:
+        raise click.UsageError("--scope is for --user: the token of a node allows its agent to send, no more")
     if revoke:
         if scopes or days:
             raise click.UsageError("--revoke revokes all tokens; --scope and --days belong to a new one")

@@ -15,7 +15,13 @@ from peerway.jobs.store.lists import Filter
 @click.command()
 @click.option("--finished", is_flag=True, help="Jobs that finished in the last 7 days instead.")
 @click.option(
-    "-n", "most", type=click.IntRange(1, 500), default=20, show_default=True, help="At most so many jobs."
+    "-n",
+    "most",
+    metavar="NUMBER",
+    type=click.IntRange(1, 500),
+    default=20,
+    show_default=True,
+    help="At most so many jobs.",
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @source_options
@@ -23,4 +29,4 @@ def command(finished: bool, most: int, as_json: bool, data: Path, server: str | 
     """Show the running jobs that waste most, by idle GPU-hours and core-hours."""
     state = "finished" if finished else "running"
     wanted = Filter(state=state, ran_since=time.time() - 7 * 86400 if finished else 0)
-    tell(several(data, server, wanted, most, "wasted"), as_json)
+    tell(several(data, server, wanted, most, "wasted"), as_json, f"no {state} jobs")

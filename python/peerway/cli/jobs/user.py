@@ -37,9 +37,16 @@ def command(
     from peerway.jobs.serve.people import People
 
     password = ""
+    if password_stdin and no_password:
+        raise click.UsageError("--password-stdin gives a password, and --no-password means none")
     if password_stdin:
         password = sys.stdin.readline().rstrip("\n")
     elif not no_password:
+        if not sys.stdin.isatty():
+            raise click.ClickException(
+                "there is no terminal to ask for the password at: give it with --password-stdin, or give "
+                "--no-password"
+            )
         password = click.prompt("Password", hide_input=True, confirmation_prompt=True)
     with monitor_at(data, make=True) as monitor:
         people = People(monitor.jobs)

@@ -90,7 +90,11 @@ def cgroup_layout(version: str, config: str) -> Finding:
             f"cgroups {version}, ProctrackType={track or 'unknown'}: steps are measured through /proc",
             "set ProctrackType=proctrack/cgroup and TaskPlugin=task/cgroup: then no process leaves its step",
         )  # fmt: skip
-    return Finding("cgroups", "ok", f"cgroups {version}, {track or 'unknown'}, {gather or 'unknown'}")
+    return Finding(
+        "cgroups",
+        "ok",
+        f"cgroups {version}, ProctrackType={track or 'unknown'}, JobAcctGatherType={gather or 'unknown'}",
+    )
 
 
 def hooks(config: str, events: Path) -> Iterator[Finding]:

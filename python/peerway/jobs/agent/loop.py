@@ -69,7 +69,11 @@ class Agent:
         self._asked_ms: dict[int, int] = {}
         self._sender = Sender(settings, self._spool, self._sent, tell) if settings.server else None
         address = settings.page_address()
-        self._page = None if address is None else Page(*address)
+        try:
+            self._page = None if address is None else Page(*address)
+        except OSError as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise OSError(error.errno, why, f"page = {settings.page}") from None
 
     def run(self) -> None:
         """Measure until `stop`. The rounds keep their rhythm whatever one takes; missed ones are left out."""

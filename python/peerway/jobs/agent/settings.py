@@ -106,5 +106,5 @@ def read_token(file: Path) -> str:
             f"others may read the token file {file} (mode {stat.S_IMODE(mode):04o}); chmod 600 it"
         )
     if _TOKEN.fullmatch(content) is None:
-        raise BadSettings(f"{file} holds no token: 43 letters of base64url on one line")
+        raise BadSettings(f"{file} holds no token: 43 characters of base64url on one line")
     return content

@@ -23,7 +23,7 @@ MOST_JOBS = 10  # told one by one; the rest is counted
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}", re.ASCII)
 _WORDS = {
     "en": {
-        "subject": "{jobs} inefficient jobs: {gpu} GPU-hours and {core} core-hours idle",
+        "subject": "Inefficient jobs: {jobs}; {gpu} GPU-hours and {core} core-hours idle",
         "begin": "These jobs of yours held what they did not use. What was idle until now:\n"
         "{gpu} GPU-hours and {core} core-hours.",
         "runs": "still running",

@@ -96,7 +96,7 @@ class Expression:
             asked = ast.unparse(node.func)
             raise self._refused(node, f"there is no function {asked}; there are {', '.join(self._functions)}")
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
-            raise self._refused(node, "arguments are given by their place, as in mean(gpu.utilisation)")
+            raise self._refused(node, "arguments are given by their place, as in mean(gpu.utilization)")
 
     def _check_kind(self, node: ast.AST) -> None:
         if isinstance(node, ast.Constant):

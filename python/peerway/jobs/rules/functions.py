@@ -1,7 +1,7 @@
 """What a rule can compute of the devices of a job. First over the time of each device, then over the
 devices.
 
-A set of devices (`gpu.utilisation`) is a tuple of series; a function over time makes one figure a device of
+A set of devices (`gpu.utilization`) is a tuple of series; a function over time makes one figure a device of
 it, a function over devices makes one figure of those. What has no data is NaN among the devices' figures
 and is left out; where no device has data the figure is NaN, which the language takes for "no data".
 """
@@ -21,7 +21,7 @@ Devices = tuple[Series, ...]
 
 def _devices(of: Any) -> Devices:
     if not isinstance(of, tuple) or not all(isinstance(each, Series) for each in of):
-        raise TypeError("this needs devices such as gpu.utilisation")
+        raise TypeError("this needs devices such as gpu.utilization")
     return of
 
 
@@ -29,7 +29,7 @@ def _figures(of: Any) -> Floats:
     if isinstance(of, (bool, int, float)):
         return np.array([float(of)])
     if not isinstance(of, np.ndarray):
-        raise TypeError("this needs one figure a device, as mean(gpu.utilisation) gives")
+        raise TypeError("this needs one figure a device, as mean(gpu.utilization) gives")
     return of.astype(float)
 
 
@@ -95,7 +95,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "any": _over_devices(np.any),
     "all": _over_devices(np.all),
     "at_lowest": lambda of, other: _pick(of, other, np.nanargmin),
-    "devices": lambda of: len(_devices(of)),
+    "devices": lambda of: sum(series.times.size > 0 for series in _devices(of)),
     "coverage": _coverage,
     # of plain numbers
     "smaller": min,

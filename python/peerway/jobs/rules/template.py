@@ -87,6 +87,11 @@ def cores(value: float, language: str) -> str:
     return _counted(value, language, {"en": ("core", "cores", "cores"), "ru": ("ядро", "ядра", "ядер")})
 
 
+def nodes(value: float, language: str) -> str:
+    """So many nodes: "1 node", "4 nodes", "1 узел", "4 узла", "11 узлов"."""
+    return _counted(value, language, {"en": ("node", "nodes", "nodes"), "ru": ("узел", "узла", "узлов")})
+
+
 def _counted(value: float, language: str, words: dict[str, tuple[str, str, str]]) -> str:
     """A whole number with its noun: the forms for 1, 2 to 4 and more, as the language counts."""
     count = round(value)
@@ -107,7 +112,13 @@ FORMATS: dict[str, Callable[[float, str], str]] = {
     "hours": hours,
     "gpus": gpus,
     "cores": cores,
+    "nodes": nodes,
 }
+
+
+def plain(text: str) -> str:
+    """The text for a terminal or a file, where a space that does not break lines is shown as an escape."""
+    return text.replace("\u00a0", " ")
 
 
 def filled(template: str, figures: Mapping[str, Any], language: str) -> str:

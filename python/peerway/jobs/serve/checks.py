@@ -15,11 +15,17 @@ from peerway.jobs.slurm_json import SlurmFailed, asked
 from peerway.jobs.store.schema import opened
 
 _LEAST_FREE = 0.1  # of the disk
+_RESTORE = "stop the server and restore jobs.db from its last backup (docs/jobs/server.md)"
 
 
 def all_checks(folder: Path) -> Iterator[Finding]:
     """Every check of the server that has this folder, beside it. Nothing is written."""
-    with closing(opened(folder / "jobs.db", readonly=True)) as base:
+    try:
+        base = opened(folder / "jobs.db", readonly=True)
+    except sqlite3.Error as error:
+        yield Finding("database", "broken", f"jobs.db: {error}", _RESTORE)
+        return
+    with closing(base):
         yield database(base)
         yield rules(folder / "rules.toml")
         yield disk(folder)
@@ -31,8 +37,7 @@ def database(base: sqlite3.Connection) -> Finding:
     """Whether the database of jobs is whole, and what is in it."""
     (said,) = base.execute("PRAGMA quick_check(1)").fetchone()
     if said != "ok":
-        advice = "stop the server and restore jobs.db from its last backup (docs/jobs/server.md)"
-        return Finding("database", "broken", f"jobs.db: {said}", advice)
+        return Finding("database", "broken", f"jobs.db: {said}", _RESTORE)
     count, waiting = base.execute("SELECT count(*), sum(judged <= 0) FROM jobs").fetchone()
     return Finding("database", "ok", f"{count:,} runs, {waiting or 0:,} of them not judged yet")
 

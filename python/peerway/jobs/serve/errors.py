@@ -7,12 +7,11 @@ import sqlite3
 from fastapi import FastAPI, Request, Response
 from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 
 from peerway.jobs.rules.load import BadRules
 from peerway.jobs.serve.access import Access
-from peerway.jobs.serve.logins import Login
+from peerway.jobs.serve.logins import Login, to_login
 from peerway.jobs.serve.rendering import Pages
 from peerway.jobs.serve.state import LOG
 from peerway.jobs.store.samples import StoreFailed
@@ -32,7 +31,7 @@ def add_errors(app: FastAPI, pages: Pages, access: Access) -> None:
 
     @app.exception_handler(Login)
     async def login(request: Request, _: Exception) -> Response:
-        return RedirectResponse("/login", 303)
+        return to_login(request)
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from typing import Annotated
+from urllib.parse import quote, unquote
 
 from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -17,6 +18,8 @@ from peerway.jobs.serve.state import State
 from peerway.jobs.serve.words import LANGUAGES
 
 _STATE = "peerway_login"
+_MOST_ASKED = 1000
+_ASKED = "peerway_asked"  # the page that was asked for before the login
 
 
 class Login(Exception):
@@ -24,13 +27,15 @@ class Login(Exception):
 
 
 class Attempts:
-    """How often a name or an address tried to log in: at most 10 a minute."""
+    """How often a name or an address failed to log in: at most 10 times a minute. Behind a proxy all people
+    have one address, so who gets in does not count.
+    """
 
     def __init__(self) -> None:
         self._times: defaultdict[str, list[float]] = defaultdict(list)
 
     def allows(self, *keys: str) -> bool:
-        """Count one attempt; False where there were too many."""
+        """Count one attempt, before it is known how it ends; False where there were too many."""
         now = time.monotonic()
         if len(self._times) > 10_000:
             self._times.clear()
@@ -38,13 +43,37 @@ class Attempts:
             self._times[key] = [at for at in self._times[key] if at > now - 60] + [now]
         return all(len(self._times[key]) <= 10 for key in keys)
 
+    def forget(self, *keys: str) -> None:
+        """One attempt that got in does not count."""
+        for key in keys:
+            self._times[key] = self._times[key][:-1]
+
+
+def to_login(request: Request) -> Response:
+    """Send whoever is not logged in to do so; afterwards they get the page that they asked for, such as that
+    of a job whose link is in a mail.
+    """
+    response = RedirectResponse("/login", 303)
+    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    if request.method == "GET" and asked != "/" and len(asked) <= _MOST_ASKED:
+        secure = request.url.scheme == "https"
+        response.set_cookie(_ASKED, quote(asked), max_age=600, httponly=True, samesite="lax", secure=secure)
+    return response
+
+
+def _is_inside(place: str) -> bool:
+    """Whether this is a page of this server."""
+    return place.startswith("/") and not place.startswith(("//", "/\\")) and place.isprintable()
+
 
 def add_logins(html: APIRouter, pages: Pages, state: State, provider: Provider | None, secure: bool) -> None:
     """The routes of logging in and out."""
     attempts, people, clock = Attempts(), state.people, state.monitor.clock
 
-    def entered(name: str) -> Response:
-        response = RedirectResponse("/jobs", 303)
+    def entered(request: Request, name: str) -> Response:
+        asked = unquote(request.cookies.get(_ASKED, ""))
+        response = RedirectResponse(asked if _is_inside(asked) else "/jobs", 303)
+        response.delete_cookie(_ASKED)
         response.set_cookie(
             COOKIE,
             people.begin(name, clock()),
@@ -67,11 +96,13 @@ def add_logins(html: APIRouter, pages: Pages, state: State, provider: Provider |
     ) -> Response:
         check_same_site(request)
         peer = request.client.host if request.client else ""
-        if not attempts.allows(f"name {name}", f"peer {peer}"):
+        keys = (f"name {name}", f"peer {peer}")
+        if not attempts.allows(*keys):
             return pages.show(request, "login.html.j2", None, 429, error="too_many_logins")
         if not people.check(name, password):
             return pages.show(request, "login.html.j2", None, 401, error="wrong_login")
-        return entered(name)
+        attempts.forget(*keys)
+        return entered(request, name)
 
     @html.post("/logout")
     def logout(request: Request) -> Response:
@@ -86,8 +117,7 @@ def add_logins(html: APIRouter, pages: Pages, state: State, provider: Provider |
         request: Request, to: Annotated[str, Form(max_length=2)], back: Annotated[str, Form(max_length=200)]
     ) -> Response:
         check_same_site(request)
-        inside = back.startswith("/") and not back.startswith(("//", "/\\")) and back.isprintable()
-        response = RedirectResponse(back if inside else "/jobs", 303)
+        response = RedirectResponse(back if _is_inside(back) else "/jobs", 303)
         if to in LANGUAGES:
             response.set_cookie("peerway_language", to, max_age=365 * 86400, samesite="lax", secure=secure)
         return response
@@ -111,4 +141,4 @@ def add_logins(html: APIRouter, pages: Pages, state: State, provider: Provider |
             name = await provider.finish(str(request.url), state, request.cookies.get(_STATE, ""))
         except LoginFailed as error:
             raise HTTPException(403, str(error)) from None
-        return entered(name)
+        return entered(request, name)

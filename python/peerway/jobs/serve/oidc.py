@@ -38,15 +38,30 @@ class Provider:
     @classmethod
     def read(cls, path: Path) -> Provider:
         """The provider of a file. Raises OSError, ValueError."""
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
         wanted = ("issuer", "client_id", "client_secret", "redirect")
+        if unknown := sorted(set(content) - {*wanted, "claim"}):
+            raise ValueError(
+                f"{path}: there is no {', '.join(unknown)}; there are {', '.join(wanted)}, claim"
+            )
         for name in wanted:
             if not isinstance(content.get(name), str) or not content[name]:
                 raise ValueError(f"{path}: {name} is missing; there have to be {', '.join(wanted)}")
         if not content["issuer"].startswith("https://"):
-            raise ValueError(f"{path}: the issuer is an address with https")
+            raise ValueError(f"{path}: issuer = {content['issuer']!r} is not an address with https")
+        if not content["redirect"].startswith(("https://", "http://")):
+            raise ValueError(
+                f"{path}: redirect = {content['redirect']!r} is not an address such as "
+                "https://jobs.example.org/oidc/back"
+            )
+        claim = content.get("claim", "preferred_username")
+        if not isinstance(claim, str) or not claim:
+            raise ValueError(f"{path}: claim = {claim!r} is not the name of a claim")
         values: dict[str, Any] = {name: content[name] for name in wanted}
-        return cls(**values, claim=str(content.get("claim", "preferred_username")))
+        return cls(**values, claim=claim)
 
     async def start(self, now: float) -> tuple[str, str]:
         """Where to send the browser, and the state to keep in its cookie. Raises LoginFailed."""

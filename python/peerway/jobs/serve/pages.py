@@ -22,6 +22,8 @@ from peerway.printable import printable
 from peerway.whole_file import replace
 
 A_PAGE = 50
+MOST_WASTED = 200
+MOST_SUMS = 100
 Word = Annotated[str, Query(max_length=64)]
 
 
@@ -58,7 +60,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
         everyone: bool = False,
     ) -> Response:
         viewer = asked(request)
-        others = everyone or bool(user or account or project or tag)
+        others = everyone or bool(user or account or project or partition or tag)
         name = user if others else viewer.name
         wanted = Filter(name, account, project, partition, state, verdict, tag, 0, text)
         place = Place.parse(before) if before else None
@@ -96,16 +98,26 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
     ) -> Response:
         viewer = asked(request)
         by = by if by in SUMMED else "user"
-        rows = sums(monitor.jobs.reader, viewer.clause(), by, monitor.clock() - days * 86400)
-        return pages.show(request, "statistics.html.j2", viewer, rows=rows, by=by, days=days)
+        since = monitor.clock() - days * 86400
+        rows = sums(monitor.jobs.reader, viewer.clause(), by, since, MOST_SUMS)
+        return pages.show(request, "statistics.html.j2", viewer, rows=rows, by=by, days=days, most=MOST_SUMS)
 
     @html.get("/admin/jobs")
     def wasted(request: Request, days: Annotated[int, Query(ge=1, le=366)] = 7) -> Response:
         viewer = asked(request, admin=True)
         wanted = Filter(ran_since=monitor.clock() - days * 86400)
-        found, _ = listed(monitor.jobs.reader, viewer.clause(), wanted, most=200, order="wasted")
+        found, _ = listed(monitor.jobs.reader, viewer.clause(), wanted, most=MOST_WASTED, order="wasted")
         found = [run for run in found if run.idle_gpu_hours or run.idle_core_hours]
-        return pages.show(request, "wasted.html.j2", viewer, jobs=found, days=days, cores_a_gpu=CORES_A_GPU)
+        return pages.show(
+            request,
+            "wasted.html.j2",
+            viewer,
+            jobs=found,
+            days=days,
+            cores_a_gpu=CORES_A_GPU,
+            most=MOST_WASTED,
+            cut=len(found) == MOST_WASTED,
+        )
 
     @html.get("/admin/rules")
     def rules(request: Request) -> Response:
@@ -124,20 +136,15 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
     def save_rules(request: Request, text: Annotated[str, Form(max_length=1 << 20)]) -> Response:
         viewer = asked(request, admin=True)
         text = text.replace("\r\n", "\n")
+        shown = {"text": text, "hash": monitor.rules.hash, "saved": False}
         try:
             new = rules_of(text)
+            replace(monitor.rules_file, text)
         except BadRules as error:
-            return pages.show(
-                request,
-                "rules.html.j2",
-                viewer,
-                422,
-                text=text,
-                hash=monitor.rules.hash,
-                error=str(error),
-                saved=False,
-            )
-        replace(monitor.rules_file, text)
+            return pages.show(request, "rules.html.j2", viewer, 422, error=str(error), **shown)
+        except OSError as error:
+            why = f"the server cannot write {monitor.rules_file}: {error.strerror or error}"
+            return pages.show(request, "rules.html.j2", viewer, 503, error=why, **shown)
         monitor.reload()
         keep_rules(monitor.jobs, new, viewer.name, monitor.clock())
         return pages.show(

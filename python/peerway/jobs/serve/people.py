@@ -69,7 +69,7 @@ class People:
         if role not in ROLES:
             raise ValueError(f"a role is one of {', '.join(ROLES)}, not {role!r}")
         if not name or len(name) > 64 or not name.isprintable():
-            raise ValueError("a name has 1 to 64 printable letters")
+            raise ValueError("a name has 1 to 64 printable characters")
         self._store.write(
             "INSERT INTO people (name, role, accounts) VALUES (?,?,?) "
             "ON CONFLICT (name) DO UPDATE SET "
@@ -80,7 +80,7 @@ class People:
     def set_password(self, name: str, password: str) -> None:
         """Set the password of a person; their sessions end. Raises ValueError."""
         if len(password) < LEAST_PASSWORD:
-            raise ValueError(f"a password has at least {LEAST_PASSWORD} letters")
+            raise ValueError(f"a password has at least {LEAST_PASSWORD} characters")
         if not self._store.write(
             "UPDATE people SET password = ? WHERE name = ?", (self._hasher.hash(password), name)
         ):

@@ -29,7 +29,7 @@ class JobStore:
 
     def __init__(self, path: Path) -> None:
         """Open the file, or make it."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # passwords are in it, hashed
         self.path = path
         self.lock = threading.RLock()
         self.writer = opened(path)

@@ -21,6 +21,12 @@ _TYPES = {
 }
 LEAST_THREADS = {"glusterfs": 1, "nfs": 2}  # of a server, by the kind of its file system
 _NAME = re.compile(r"[a-z][a-z0-9]{0,15}")
+_BANDWIDTH = re.compile(r"(\d+(\.\d+)?([kmgt]i?)?(bit|bps))?", re.IGNORECASE)  # as tc has it
+_LEAST = {  # of whole numbers; those of a file system depend on its kind
+    **dict.fromkeys(("count", "sockets", "cores", "memory_mb", "gpu_memory_mb"), 1),
+    **dict.fromkeys(("gpus", "latency_us"), 0),
+}
+_MOST_HOSTS = 1000
 
 
 class BadDescription(ValueError):
@@ -102,6 +108,15 @@ class Description:
         return [*self.types(), *(each.host for each in self.file_systems)]
 
 
+_CALLED = {
+    NodeType: "a type of nodes",
+    Partition: "a partition",
+    FileSystem: "a file system",
+    Fabric: "the fabric",
+    Description: "a cluster",
+}
+
+
 def read(path: Path = SMALL) -> Description:
     """Read and check a description. Raises OSError or BadDescription."""
     document = LocatedToml(path.read_text(), str(path), BadDescription)
@@ -114,6 +129,12 @@ def read(path: Path = SMALL) -> Description:
     content["fabric"] = _make(Fabric, content.get("fabric", {}), document, "fabric")
     found: Description = _make(Description, content, document, "")
     _check_names(found, document)
+    if len(found.hosts()) > _MOST_HOSTS:
+        why = f"that makes {len(found.hosts()):,} hosts; a copy has at most {_MOST_HOSTS:,}"
+        document.wrong("nodes", "count", why)
+    if not _BANDWIDTH.fullmatch(found.fabric.bandwidth):
+        why = f"{found.fabric.bandwidth!r} is not a bandwidth; write such as 800mbit or 10gbit"
+        document.wrong("fabric", "bandwidth", why)
     for at, each in enumerate(found.file_systems):
         _check_file_system(each, document, at)
     return found
@@ -131,6 +152,13 @@ def _check_names(found: Description, document: LocatedToml) -> None:
     for table, key, name, at in [*told, *(("", "users", name, 0) for name in found.users)]:
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
             document.wrong(table, key, f"{name!r} is not a valid name; use up to 16 of a-z and 0-9", at)
+    for at, name in enumerate(found.users):
+        if name == "root" or name in found.users[:at]:
+            document.wrong(
+                "", "users", f"{name} is there already; name each user of the copy once, none root"
+            )
+    if not found.users:
+        document.wrong("", "users", 'a copy needs a user; write such as users = ["ann"]')
     for at, partition in enumerate(found.partitions):
         if unknown := sorted(set(partition.nodes) - set(types)):
             why = (
@@ -164,13 +192,15 @@ def _make(kind: Any, values: Any, document: LocatedToml, table: str, number: int
         document.wrong("", table, f"{table} is a table: [{table}]")
     for key, value in values.items():
         if key not in fields:
-            why = f"{kind.__name__} has no {printable(key)!r}; there are {', '.join(fields)}"
+            why = f"{_CALLED[kind]} has no {printable(key)!r}; there are {', '.join(fields)}"
             document.wrong(table, key, why, number)
         wanted, called = _TYPES.get(fields[key].type, (object, ""))
         if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
             document.wrong(table, key, f"{key} is {value!r}, but must be {called}", number)
+        if isinstance(value, int) and value < _LEAST.get(key, value):
+            document.wrong(table, key, f"{key} is {value}, but must be {_LEAST[key]} or more", number)
     if lacking := [name for name, one in fields.items() if _needed(one) and name not in values]:
-        document.wrong(table, lacking[0], f"{kind.__name__} needs {lacking[0]}", number)
+        document.wrong(table, lacking[0], f"{_CALLED[kind]} needs {lacking[0]}", number)
     return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
 
 

@@ -17,7 +17,9 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def why_not(description: Description | None = None) -> str:
     """Why the cluster cannot start here; empty when it can."""
     if os.geteuid() != 0:
-        return "only root can start Slurm's daemons in namespaces"
+        return (
+            "only root can start Slurm's daemons in namespaces; run it with sudo, or as root in a container"
+        )
     wanted, packages = list(PROGRAMS), PACKAGES
     if description is not None and description.accounting:
         wanted += accounting.PROGRAMS

@@ -6,8 +6,15 @@ document.addEventListener("DOMContentLoaded", () => {
   const place = document.getElementById("graphs");
   const titles = JSON.parse(place.dataset.titles);
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const COLORS = ["#0072b2", "#d55e00", "#009e73", "#b3589a", "#c98500", "#3d9fd8", "#7a5cc0", "#8a8a00"];
-  const UNITS = {percent: ["%", ""], bytes: ["", "B"], bytes_s: ["", "B/s"], watts: ["", "W"], cores: ["", ""], per_second: ["", "/s"]};
+  const COLORS = matchMedia("(prefers-color-scheme: dark)").matches
+    ? ["#4aa8e8", "#f0863a", "#35c796", "#d98ac4", "#f0bb61", "#9bd3ff", "#a98be0", "#c9c94a"]
+    : ["#0072b2", "#d55e00", "#009e73", "#b3589a", "#c98500", "#3d9fd8", "#7a5cc0", "#8a8a00"];
+  const russian = place.dataset.language === "ru";
+  const SCALED = { // what a step is, and the units: memory in powers of 2 as in the page's tables, rates in powers of 10
+    bytes: [1024, russian ? ["Б", "КиБ", "МиБ", "ГиБ", "ТиБ"] : ["B", "KiB", "MiB", "GiB", "TiB"]],
+    bytes_s: [1000, russian ? ["Б/с", "кБ/с", "МБ/с", "ГБ/с", "ТБ/с"] : ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]],
+  };
+  const UNITS = {percent: " %", watts: russian ? " Вт" : " W", cores: "", per_second: russian ? "/с" : "/s"};
   // All times are UTC, as in the page's tables; Plotly draws numbers and Dates in the browser's zone, texts as they are.
   const moment = (ms) => `${new Date(ms).toLocaleString(place.dataset.language, {timeZone: "UTC"})} UTC`;
   let known = "";
@@ -22,29 +29,66 @@ document.addEventListener("DOMContentLoaded", () => {
     return made;
   };
 
-  const layout = (unit) => ({
-    margin: {l: 56, r: 40, t: 8, b: 42}, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+  // What its figures are divided by, the unit behind them, and the axis: nobody reads a thousandth of a byte.
+  const scale = (plot) => {
+    const top = plot.lines.reduce((high, line) => line.y.reduce((most, each) => Math.max(most, each), high), 0);
+    if (plot.unit === "percent") return {by: 1, suffix: UNITS.percent, range: [0, 102]};
+    if (!(plot.unit in SCALED)) return {by: 1, suffix: UNITS[plot.unit]};
+    const [step, names] = SCALED[plot.unit];
+    let by = 1, at = 0;
+    while (top / by >= step && at < names.length - 1) { by *= step; at += 1; }
+    return {by, suffix: ` ${names[at]}`, ...(top < 10 ? {range: [0, 10]} : {})};
+  };
+
+  const layout = ({suffix, range}, narrow) => ({
+    margin: {l: 68, r: 20, t: 8, b: 42}, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: {color: style("--soft"), size: 12}, hovermode: "x unified", hoverlabel: {bgcolor: style("--card"), font: {color: style("--text")}},
     // "allow": else Plotly has the browser lay out the page again for each label, a fifth of all drawing.
-    xaxis: {type: "date", ticklabeloverflow: "allow", gridcolor: style("--line"), linecolor: style("--line")},
-    yaxis: {gridcolor: style("--line"), zerolinecolor: style("--line"), rangemode: "tozero", ticksuffix: UNITS[unit][0] || UNITS[unit][1],
-      tickformat: unit === "percent" || unit === "cores" ? "" : "~s", ...(unit === "percent" ? {range: [0, 102]} : {})},
+    xaxis: {type: "date", ticklabeloverflow: "allow", tickangle: 0, nticks: narrow ? 3 : 6, gridcolor: style("--line"), linecolor: style("--line")},
+    yaxis: {gridcolor: style("--line"), zerolinecolor: style("--line"), rangemode: "tozero", ticksuffix: suffix, hoverformat: ",.2~f", ...(range ? {range} : {})},
     showlegend: false, autosize: true,
   });
 
   const lines = (plot) => {
     const box = document.createElement("div");
     box.className = "plot";
-    figure(titles[plot.set], false).append(box);
+    const holder = figure(titles[plot.set], false);
+    const all = plot.lines.length + plot.left_out;
+    if (plot.left_out) note(holder, place.dataset.leftOut.replace("{shown}", plot.lines.length).replace("{all}", all));
+    if (all > 1 && all <= COLORS.length) holder.append(key(plot.lines));
+    holder.append(box);
     return () => draw(box, plot);
   };
 
+  const note = (holder, text) => {
+    const said = document.createElement("span");
+    said.className = "small";
+    said.textContent = ` ${text}`;
+    holder.querySelector("figcaption").append(said);
+  };
+
+  // Which colour is which device.
+  const key = (several) => {
+    const made = document.createElement("div");
+    made.className = "key";
+    several.forEach((line, i) => {
+      const each = document.createElement("span");
+      each.style.setProperty("--state", COLORS[i]);
+      each.textContent = short(line.name);
+      made.append(each);
+    });
+    return made;
+  };
+  const short = (name) => name.replace(/((?:GPU|MIG)-[0-9a-f]{8})-[0-9a-f-]+/, "$1"); // of a UUID what tells it apart
+
   const draw = (box, plot) => {
+    const scaled = scale(plot);
     const data = plot.lines.map((line, i) => ({
-      type: "scatter", mode: line.x.length === 1 ? "markers" : "lines", name: line.name, x: line.x.map((ms) => new Date(ms).toISOString().slice(0, -1)), y: line.y,
+      type: "scatter", mode: line.x.length === 1 ? "markers" : "lines", name: short(line.name), x: line.x.map((ms) => new Date(ms).toISOString().slice(0, -1)),
+      y: line.y.map((each) => each === null ? null : each / scaled.by),
       line: {width: 1.5, color: COLORS[i % COLORS.length], dash: i < COLORS.length ? "solid" : "dot"}, connectgaps: false,
     }));
-    Plotly.newPlot(box, data, layout(plot.unit), {responsive: true, displayModeBar: false});
+    Plotly.newPlot(box, data, layout(scaled, box.clientWidth < 420), {responsive: true, displayModeBar: false});
   };
 
   const strips = (cores) => {
