@@ -49,8 +49,8 @@ class Diagnostics:
         self.add(Refused(place, message))
 
     def add(self, refused: Refused) -> None:
-        """Keep an error that ended the work on a directive: one of a place and text once, and none about a name
-        that a refused directive left unfinished.
+        """Keep an error that ended the work on a directive: one of a place and text once, and none about a
+        name that a refused directive left unfinished.
         """
         if _word(refused.place) in self._unfinished:
             return
