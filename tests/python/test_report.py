@@ -34,7 +34,7 @@ from peerway.report.routes import (
 from peerway.report.styles import styles
 from peerway.report.summary import summary
 from peerway.report.verdict import verdict
-from peerway.units import size_text, time_text
+from peerway.units import bandwidth_text, size_text, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -347,6 +347,13 @@ def test_whiskers_span_the_middle_half(
     (trace,) = data(render(some))["plots"]["section-0-time"]["data"]
     whiskers = trace["error_y"]
     assert (whiskers["arrayminus"][0], whiskers["array"][0]) == pytest.approx(ends)
+
+
+def test_rates_below_a_megabyte_have_units_of_their_own() -> None:
+    assert bandwidth_text(0.0123) == "12.3 kB/s"
+    assert bandwidth_text(1e-4) == "100 B/s"
+    axis = value_axis([2e-5, 900.0], lambda value: tick_text(bandwidth_text(value)))
+    assert not [text for text in axis["ticktext"] if text.startswith("0")]
 
 
 def test_axes_have_few_ticks_that_people_read() -> None:
