@@ -42,7 +42,7 @@ class Hosts:
         names = list(dict.fromkeys(host.name for host in self.named))
         if len(names) not in (0, 2):
             raise click.UsageError(
-                f"tune measures between two hosts, and {len(names)} are given: {', '.join(names)}; "
+                f"tune measures between two hosts, not {len(names)}: {', '.join(names)}; "
                 "name two with --hosts"
             )
         return Hosts(tuple(hosts.Host(name, 1) for name in names), self.agent)

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from peerway.cli.hosts import Hosts, hosts_options
+from peerway.cli.numbers import Number, Whole
 from peerway.launch.supervisor import Job
 from peerway.launch.supervisor import run as run_job
 
@@ -26,11 +27,11 @@ class NotExecutable(click.ClickException):
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("-n", "--ranks", type=click.IntRange(1, 4096), required=True, help="How many ranks to start.")
+@click.option("-n", "--ranks", type=Whole(1, 4096), required=True, help="How many ranks to start.")
 @click.option("--prefix", is_flag=True, help="Begin each line of output with the rank that wrote it.")
 @click.option(
     "--grace",
-    type=click.FloatRange(0, 86400),
+    type=Number(0, 86400),
     default=5.0,
     show_default=True,
     metavar="SECONDS",

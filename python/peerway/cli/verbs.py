@@ -13,7 +13,7 @@ class Verbs(click.Group):
     """Verbs from a table, name -> what it is for. Each is `command` in a file of `package`."""
 
     def __init__(self, package: str, verbs: dict[str, str], **settings: object) -> None:
-        super().__init__(**settings)  # type: ignore[arg-type]
+        super().__init__(subcommand_metavar="VERB [ARGUMENTS]...", **settings)  # type: ignore[arg-type]
         self.package = package
         self.verbs = verbs
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from peerway.cli.numbers import Whole
 from peerway.cli.options import parsed
 from peerway.jobs.asking import several, source_options
 from peerway.jobs.places import parse_since
@@ -27,9 +28,7 @@ from peerway.terminal import say, table_console
 @click.option(
     "--since", callback=parsed(parse_since), metavar="TIME", help="Only jobs started in the last 12h, 7d, …"
 )
-@click.option(
-    "-n", "most", type=click.IntRange(1, MOST), default=50, show_default=True, help="At most so many jobs."
-)
+@click.option("-n", "most", type=Whole(1, MOST), default=50, show_default=True, help="At most so many jobs.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @source_options
 def command(

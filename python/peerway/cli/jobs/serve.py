@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from peerway.cli.numbers import Whole
 from peerway.jobs.places import data_option, monitor_at
 from peerway.jobs.store.samples import Policy
 from peerway.terminal import say
@@ -39,12 +40,12 @@ from peerway.terminal import say
 )
 @click.option(
     "--raw-days",
-    type=click.IntRange(1),
+    type=Whole(1),
     help=f"Days for which samples stay at full resolution  [default: {Policy.raw_days}]",
 )
 @click.option(
     "--thin-days",
-    type=click.IntRange(1),
+    type=Whole(1),
     help=f"Days for which their means over 5 minutes stay  [default: {Policy.thin_days}]",
 )
 @click.option(

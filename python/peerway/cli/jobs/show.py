@@ -15,9 +15,15 @@ from peerway.terminal import say
 
 @click.command()
 @click.argument("job", metavar="JOBID")
-@click.option("--restart", type=int, help="Which run of a requeued job  [default: the last]")
+@click.option("--restart", type=int, metavar="N", help="Which run of a requeued job  [default: the last]")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with the evidence.")
-@click.option("--language", type=click.Choice(["en", "ru"]), default="en", show_default=True)
+@click.option(
+    "--language",
+    type=click.Choice(["en", "ru"]),
+    default="en",
+    show_default=True,
+    help="The language of the findings.",
+)
 @source_options
 def command(
     job: str, restart: int | None, as_json: bool, language: str, data: Path, server: str | None

@@ -41,7 +41,13 @@ _AGAIN_S = 5.0  # between two questions
     help="Ask as the agent of this node, which has these settings. Only on the first node of the job there "
     "is a summary.",
 )
-@click.option("--language", type=click.Choice(["en", "ru"]), default="en", show_default=True)
+@click.option(
+    "--language",
+    type=click.Choice(["en", "ru"]),
+    default="en",
+    show_default=True,
+    help="The language of the findings.",
+)
 @source_options
 def command(
     job: str,
