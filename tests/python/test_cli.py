@@ -237,6 +237,8 @@ def test_the_values_of_options_are_named_in_words() -> None:
         (["nic-check", "{}"], 2, "cannot be loaded"),
         (["trace", "-o", "{folder}/t", "--", "nosuch-program"], 127, "nosuch-program was not found in PATH"),
         (["trace", "-o", "{folder}/t", "--", "{}"], 126, "is not executable; chmod +x"),
+        (["run", "-n", "2", "--hosts", ",", "true"], 2, "--hosts ',' names no host; write node1,node2"),
+        (["run", "-n", "2", "--", "put.py"], 127, "did you mean python put.py?"),
         (["compare", "a", "b", "-o", "-"], 2, "standard output has the text; name a file"),
         (["trace", "report", "a", "-o", "-"], 2, "standard output has the text; name a file"),
         (["report", "/dev/null"], 2, "/dev/null has no records; `peerway bench --out FILE` writes some"),
@@ -246,11 +248,16 @@ def test_the_values_of_options_are_named_in_words() -> None:
 def test_a_mistake_ends_with_its_reason(arguments: list[str], code: int, said: str, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no JSON")
     (tmp_path / "object").write_text("{}")
+    (tmp_path / "put.py").write_text("")
     files = {"{}": tmp_path / "text", "{object}": tmp_path / "object", "{folder}": tmp_path}
     for name, file in files.items():
         arguments = [word.replace(name, str(file)) for word in arguments]
     done = subprocess.run(
-        [sys.executable, "-m", "peerway", *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "peerway", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
     )
     assert done.returncode == code, done.stdout + done.stderr
     assert said in done.stderr

@@ -90,6 +90,7 @@ def find(program: str) -> str:
         hint = f"start it as: python {program}" if program.endswith(".py") else f"chmod +x {program}"
         raise NotExecutable(f"{program} is not executable; {hint}")
     if Path(program).exists():
-        raise NotFound(f"{program} was not found in PATH; did you mean ./{program}?")
+        start = f"python {program}" if program.endswith(".py") else f"./{program}"
+        raise NotFound(f"{program} was not found in PATH; did you mean {start}?")
     where = "does not exist" if os.sep in program else "was not found in PATH"
     raise NotFound(f"{program} {where}")
