@@ -282,6 +282,7 @@ def test_a_line_goes_on_as_its_last_piece() -> None:
     ("{", "not JSON"), ("{}", "not a route table"), ('{"format": "other"}', "not a route table"),
     (json.dumps(TABLE | {"costs": [{"op": "put"}]}), r"costs\[0\] cannot be read"),
     (json.dumps(TABLE | {"costs": 7}), "cannot be read"),
+    (json.dumps(TABLE | {"version": 99}), "of version 99, and this Peerway reads 2"),
 ])  # fmt: skip
 def test_a_file_that_is_no_table_is_refused(tmp_path: Path, content: str, why: str) -> None:
     (tmp_path / "t.json").write_text(content)
