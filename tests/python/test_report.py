@@ -31,6 +31,7 @@ from peerway.report.routes import (
     spans_from_records,
     spans_from_table,
 )
+from peerway.report.spread import spread_text
 from peerway.report.styles import styles
 from peerway.report.summary import summary
 from peerway.report.verdict import verdict
@@ -348,6 +349,13 @@ def test_whiskers_span_the_middle_half(
     (trace,) = data(render(some))["plots"]["section-0-time"]["data"]
     whiskers = trace["error_y"]
     assert (whiskers["arrayminus"][0], whiskers["array"][0]) == pytest.approx(ends)
+
+
+def test_a_spread_of_many_times_the_median_is_no_percentage() -> None:
+    """A run that waited for a busy CPU was shown with ±50456 %."""
+    rows = [record(p50_us=us, p99_us=9e3, mean_us=us) for us in (3.0, 3.1, 3.2, 3000.0, 3100.0)]
+    assert spread_text(rows, "p50_us") == " ±468×"
+    assert spread_text(rows[:3], "p50_us") == " ±2 %"
 
 
 def test_rates_below_a_megabyte_have_units_of_their_own() -> None:
