@@ -127,7 +127,7 @@ class Region(Addressed):
         Raises InvalidArgument if the shape does not fit or the type holds Python objects, and Closed.
         """
         if self._core.closed:
-            raise Closed("peerway: this region was closed before; make arrays of it while it is open.")
+            raise self._closed()
         whole = view_of(self, dtype, shape, 0).shape
         return arrays.array_over(self._memory, self.address, self.device, np.dtype(dtype), whole)
 
@@ -159,9 +159,15 @@ class Region(Addressed):
 
     def _interface(self) -> dict[str, Any]:
         if self._core.closed:
-            raise Closed("peerway: this region was closed before; make arrays of it while it is open.")
+            raise self._closed()
         self._shown = True
         return arrays.interface_of(self.address, np.dtype("u1"), (self.bytes,))
+
+    def _closed(self) -> Closed:
+        return Closed(
+            f"peerway: this region ({self.bytes} bytes, {self.device}) was closed before; make arrays of it "
+            "while it is open."
+        )
 
     def close(self) -> None:
         """Ends the region: its key becomes stale. Its memory is freed, or the registered array released, once

@@ -46,9 +46,10 @@ def time_text(microseconds: float) -> str:
 
 def bandwidth_text(megabytes_per_s: float) -> str:
     """10630.0 -> "10.6 GB/s" (MB = 10^6 bytes)."""
-    if abs(megabytes_per_s) >= 1e3:
-        return f"{_digits(megabytes_per_s / 1e3)} GB/s"
-    return f"{_digits(megabytes_per_s)} MB/s"
+    for factor, unit in ((1e3, "GB/s"), (1.0, "MB/s"), (1e-3, "kB/s")):
+        if abs(megabytes_per_s) >= factor:
+            return f"{_digits(megabytes_per_s / factor)} {unit}"
+    return f"{_digits(megabytes_per_s * 1e6)} B/s"
 
 
 def rate_text(per_second: float) -> str:

@@ -130,7 +130,7 @@ void bind_memory(nb::module_& module) {
       .def_prop_ro("bytes", [](Region& region) { return region->bytes(); })
       .def_prop_ro("device", [](Region& region) { return device_name(region->device()); })
       .def_prop_ro("closed", &Region::closed)
-      .def("key", [](Region& region) { return to_bytes(region->key()); })
+      .def("key", [](Region& region) { return to_bytes(region.hold("key")->key()); })
       .def("close", &Region::close, Release());
   nb::class_<Remote>(module, "Remote")
       .def_prop_ro("rank", [](Remote& remote) { return remote->rank(); })
@@ -154,7 +154,7 @@ void bind_memory(nb::module_& module) {
   nb::class_<Signal>(module, "Signal")
       .def_prop_ro("value", [](Signal& signal) { return signal->value(); })
       .def_prop_ro("closed", &Signal::closed)
-      .def("key", [](Signal& signal) { return to_bytes(signal->key()); })
+      .def("key", [](Signal& signal) { return to_bytes(signal.hold("key")->key()); })
       .def(
           "handle",
           [](Signal& signal, const std::string& kind, int32_t index, Seconds seconds) {
@@ -179,25 +179,39 @@ void bind_memory(nb::module_& module) {
           nb::arg("counts"), nb::arg("strides"), nb::arg("block_bytes"), nb::arg("offset") = 0);
 }
 
+/// A region, which errors name by its size and device.
+Region region_of(peerway::Region&& region) {
+  std::string what =
+      "region (" + std::to_string(region.bytes()) + " bytes, " + device_name(region.device()) + ")";
+  return {std::move(region), std::move(what)};
+}
+
+/// A remote, which errors name by its size and rank.
+Remote remote_of(peerway::Remote&& remote) {
+  std::string what =
+      "remote (" + std::to_string(remote.bytes()) + " bytes, rank " + std::to_string(remote.rank()) + ")";
+  return {std::move(remote), std::move(what)};
+}
+
 void put(Context& context, Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
          Remote* signal, uint64_t by) {
   released([&] {
-    const auto here = from.hold();
-    const auto there = to.hold();
+    const auto here = from.hold("put");
+    const auto there = to.hold("put");
     if (signal == nullptr) return context->put(there->block(to_block), here->block(from_block));
-    const auto raised = signal->hold();
+    const auto raised = signal->hold("put");
     return context->put(there->block(to_block), here->block(from_block), peerway::raise(*raised, by));
   });
 }
 
 Request start_put(Context& context, Remote& to, const pw_block& to_block, Region& from,
                   const pw_block& from_block, Remote* signal, uint64_t by) {
-  const auto here = from.hold();
-  const auto there = to.hold();
+  const auto here = from.hold("start_put");
+  const auto there = to.hold("start_put");
   if (signal == nullptr)
     return {context->start_put(there->block(to_block), here->block(from_block)), "request"};
   return {context->start_put(there->block(to_block), here->block(from_block),
-                             peerway::raise(*signal->hold(), by)),
+                             peerway::raise(*signal->hold("start_put"), by)),
           "request"};
 }
 
@@ -224,20 +238,18 @@ void bind_context(nb::module_& module) {
       .def(
           "allocate",
           [](Context& context, uint64_t bytes, const std::string& kind, int32_t index) {
-            return Region(context->allocate(parse_device(kind, index), bytes), "region");
+            return region_of(context->allocate(parse_device(kind, index), bytes));
           },
           nb::arg("bytes"), nb::arg("kind"), nb::arg("index"), nb::keep_alive<0, 1>(), Release())
       .def(
           "register",
           [](Context& context, uintptr_t address, uint64_t bytes) {
-            return Region(context->register_memory(reinterpret_cast<void*>(address), bytes), "region");
+            return region_of(context->register_memory(reinterpret_cast<void*>(address), bytes));
           },
           nb::arg("address"), nb::arg("bytes"), nb::keep_alive<0, 1>(), Release())
       .def(
           "import_key",
-          [](Context& context, const nb::bytes& key) {
-            return Remote(context->import(as_span(key)), "remote");
-          },
+          [](Context& context, const nb::bytes& key) { return remote_of(context->import(as_span(key))); },
           nb::arg("key"), nb::keep_alive<0, 1>())
       .def(
           "signal",
@@ -253,8 +265,8 @@ void bind_context(nb::module_& module) {
           [](Context& context, Region& to, const pw_block& to_block, Remote& from,
              const pw_block& from_block) {
             released([&] {
-              const auto here = to.hold();
-              const auto there = from.hold();
+              const auto here = to.hold("get");
+              const auto there = from.hold("get");
               return context->get(here->block(to_block), there->block(from_block));
             });
           },
@@ -263,7 +275,7 @@ void bind_context(nb::module_& module) {
           "raise_signal",
           [](Context& context, Remote& signal, uint64_t by) {
             released([&] {
-              const auto raised = signal.hold();
+              const auto raised = signal.hold("raise_signal");
               return context->raise(peerway::raise(*raised, by));
             });
           },
@@ -275,14 +287,16 @@ void bind_context(nb::module_& module) {
           "start_get",
           [](Context& context, Region& to, const pw_block& to_block, Remote& from,
              const pw_block& from_block) {
-            return Request(context->start_get(to->block(to_block), from->block(from_block)), "request");
+            const auto here = to.hold("start_get");
+            const auto there = from.hold("start_get");
+            return Request(context->start_get(here->block(to_block), there->block(from_block)), "request");
           },
           nb::arg("to"), nb::arg("to_block"), nb::arg("source"), nb::arg("source_block"),
           nb::keep_alive<0, 1>(), Release())
       .def(
           "start_raise",
           [](Context& context, Remote& signal, uint64_t by) {
-            return Request(context->start_raise(peerway::raise(*signal.hold(), by)), "request");
+            return Request(context->start_raise(peerway::raise(*signal.hold("start_raise"), by)), "request");
           },
           nb::arg("signal"), nb::arg("by") = 1, nb::keep_alive<0, 1>(), Release())
       .def(

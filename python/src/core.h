@@ -49,8 +49,9 @@ class Unlocked {
 template <typename Owner>
 class Closable {
  public:
-  Closable(Owner&& owner, const char* what)
-      : state_(std::make_unique<State>(std::move(owner))), what_(what) {}
+  /// `what` names it in errors, with what tells it from others.
+  Closable(Owner&& owner, std::string what)
+      : state_(std::make_unique<State>(std::move(owner))), what_(std::move(what)) {}
   Closable(Closable&&) noexcept = default;
   ~Closable() {
     if (state_ == nullptr) return;
@@ -58,12 +59,13 @@ class Closable {
     state_.reset();
   }
 
-  /// The owner stays open as long as the pointer lives. Throws Closed.
-  std::shared_ptr<Owner> hold() const {
+  /// The owner stays open as long as the pointer lives. Throws Closed, which names the operation `by`.
+  std::shared_ptr<Owner> hold(std::string_view by = {}) const {
     const std::lock_guard lock(state_->mutex);
     if (state_->owner == nullptr) {
       throw peerway::Error(peerway::Status::closed,
-                           std::string("peerway: this ") + what_ + " was closed before.");
+                           std::string("peerway: ").append(by).append(by.empty() ? "this " : ": this ") +
+                               what_ + " was closed before; keep it open while it is used.");
     }
     return state_->owner;
   }
@@ -97,7 +99,7 @@ class Closable {
     std::shared_ptr<Owner> owner;
   };
   std::unique_ptr<State> state_;
-  const char* what_;
+  std::string what_;
 };
 
 using Team = Closable<peerway::Team>;

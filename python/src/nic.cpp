@@ -75,6 +75,7 @@ void bind_nic(nb::module_& module) {
       .def_ro("outcome", &Verdict::outcome)
       .def_ro("found", &Verdict::found);
   module.def("nic_usual_seconds", &usual_seconds);
+  module.def("nic_tests", &test_names);
   module.def(
       "nic_check",
       [](const std::string& plugin, const std::string& configuration, uint64_t seed, double effort,

@@ -92,12 +92,12 @@ void bind_stream(nb::module_& module) {
 
 void put(PlanBuilder& plan, Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
          Remote* signal, uint64_t by) {
-  const auto here = from.hold();
-  const auto there = to.hold();
+  const auto here = from.hold("put");
+  const auto there = to.hold("put");
   if (signal == nullptr) {
     plan->put(there->block(to_block), here->block(from_block));
   } else {
-    plan->put(there->block(to_block), here->block(from_block), peerway::raise(*signal->hold(), by));
+    plan->put(there->block(to_block), here->block(from_block), peerway::raise(*signal->hold("put"), by));
   }
 }
 
@@ -109,22 +109,27 @@ void bind_builder(nb::module_& module) {
       .def(
           "get",
           [](PlanBuilder& plan, Region& to, const pw_block& to_block, Remote& from,
-             const pw_block& from_block) { plan->get(to->block(to_block), from->block(from_block)); },
+             const pw_block& from_block) {
+            const auto here = to.hold("get");
+            const auto there = from.hold("get");
+            plan->get(here->block(to_block), there->block(from_block));
+          },
           nb::arg("to"), nb::arg("to_block"), nb::arg("source"), nb::arg("source_block"))
       .def(
           "raise_signal",
           [](PlanBuilder& plan, Remote& signal, uint64_t by) {
-            plan->raise(peerway::raise(*signal.hold(), by));
+            plan->raise(peerway::raise(*signal.hold("raise_signal"), by));
           },
           nb::arg("signal"), nb::arg("by") = 1)
       .def(
           "after",
           [](PlanBuilder& plan, Signal& signal, uint64_t lead, uint64_t by) {
-            plan->after(*signal.hold(), lead, by);
+            plan->after(*signal.hold("after"), lead, by);
           },
           nb::arg("signal"), nb::arg("lead") = 0, nb::arg("by") = 1)
       .def(
-          "wait", [](PlanBuilder& plan, Signal& signal, uint64_t by) { plan->wait(*signal.hold(), by); },
+          "wait",
+          [](PlanBuilder& plan, Signal& signal, uint64_t by) { plan->wait(*signal.hold("wait"), by); },
           nb::arg("signal"), nb::arg("by") = 1)
       .def(
           "send",

@@ -68,7 +68,13 @@ Resolver::Resolver(const std::vector<std::unique_ptr<Transport>>& transports, Im
   defaults_ = std::make_unique<route::Router>(
       route::parse_table(route::default_table(), "route/defaults.json", known), automatic_->rules(), strict,
       "", "the costs come with Peerway and are of other machines; run `peerway tune`", known.families);
-  if (const std::string only = config("paths"); !only.empty()) use(only);
+  const std::string only = config("paths");
+  if (only.empty()) return;
+  try {
+    use(only);
+  } catch (const Error& error) {
+    throw Error(error.status(), format("{} (asked for by {})", error.what(), config_origin("paths")));
+  }
 }
 
 KnownPaths Resolver::known_paths() const {

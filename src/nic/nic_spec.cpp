@@ -95,10 +95,10 @@ std::string plugin_file(const std::string& plugin) {
     const fs::path file = folder / format("{}{}{}", kPrefix, plugin, kSuffix);
     if (fs::exists(file)) return file.string();
   }
+  const std::string file = fs::exists(plugin) ? format("did you mean the file ./{}?", plugin)
+                                              : "or give a plugin's file, with a '/' in its path";
   throw Error(PW_UNAVAILABLE,
-              format("peerway: there is no NIC plugin '{}'; {} here; or give a plugin's file, "
-                     "with a '/' in its path",
-                     plugin, plugins_in(folders)));
+              format("peerway: there is no NIC plugin '{}'; {} here; {}", plugin, plugins_in(folders), file));
 }
 
 }  // namespace pw::nic

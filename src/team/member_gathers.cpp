@@ -1,5 +1,7 @@
 // The part of Member that takes part in the collectives of the hub.
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
@@ -11,6 +13,16 @@
 namespace pw {
 
 using namespace wire;
+
+namespace {
+
+/// What the hub says of an all_gather, in the words of who called barrier.
+std::string of_barrier(const std::string& text) {
+  constexpr std::string_view kGather = "peerway: all_gather: ";
+  return text.starts_with(kGather) ? "peerway: barrier: " + text.substr(kGather.size()) : text;
+}
+
+}  // namespace
 
 std::vector<std::byte> Member::all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) {
   if (mine.size() > kMaxContribution || mine.size() * static_cast<size_t>(size_) > kMaxResult)
@@ -42,16 +54,16 @@ std::vector<std::vector<std::byte>> Member::all_gather_parts(std::span<const std
 
 Bytes Member::gather(Type type, std::span<const std::byte> mine, uint64_t timeout_ns) {
   const uint64_t deadline = deadline_after(timeout_ns);
+  const bool barrier = type == Type::contribute && mine.empty();
+  const char* name = barrier ? "barrier" : "all_gather";
   std::optional<trace::Operation> traced;
   if (trace::recording()) {
-    const bool barrier = type == Type::contribute && mine.empty();
-    traced.emplace(barrier ? "barrier" : "all_gather", PW_TRACE_COLLECTIVE);
+    traced.emplace(name, PW_TRACE_COLLECTIVE);
     traced->by(trace_name_);
   }
   const auto late = [&] {
-    return Error(PW_TIMEOUT,
-                 format("peerway: all_gather: not every one of the {} ranks took part within {:.3g} s", size_,
-                        static_cast<double>(timeout_ns) / 1e9));
+    return Error(PW_TIMEOUT, format("peerway: {}: not every one of the {} ranks took part within {:.3g} s",
+                                    name, size_, static_cast<double>(timeout_ns) / 1e9));
   };
   std::unique_lock lock(mutex_);
   const auto give_up = [&](pw_status waited) {
@@ -80,11 +92,11 @@ Bytes Member::gather(Type type, std::span<const std::byte> mine, uint64_t timeou
   }
   // A late answer to this one will carry an old number and be dropped.
   ++sequence_;
-  if (!answer_ && !hub_alive_) throw Error(PW_PEER_LOST, format("peerway: all_gather: {}", describe_loss(0)));
+  if (!answer_ && !hub_alive_) throw Error(PW_PEER_LOST, format("peerway: {}: {}", name, describe_loss(0)));
   if (!answer_) throw late();
   Answer answer = std::move(*answer_);
   answer_.reset();
-  if (answer.status != PW_OK) throw Error(answer.status, answer.text);
+  if (answer.status != PW_OK) throw Error(answer.status, barrier ? of_barrier(answer.text) : answer.text);
   return std::move(answer.data);
 }
 

@@ -967,6 +967,30 @@ def test_several_errors_come_in_the_order_of_the_text(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_what_a_refused_directive_causes_is_not_shown(tmp_path: Path) -> None:
+    """Without its distribution a template takes no array, and what is not aligned has no shadow."""
+    source = in_main(
+        "#pragma xmp reflect (a)",
+        "#pragma xmp loop (i) on t[i][*]",
+        "  for (int i = 0; i < N; i++) a[i][0] = 0;",
+        "#pragma xmp barrier on q",
+    ).replace("onto p", "onto nowhere")
+    errors = compiled(tmp_path, source).errors
+    assert [line for line in errors.splitlines() if ": error: " in line] == [
+        "prog.c:4:41: error: there is no node array 'nowhere'; declare it with '#pragma xmp nodes'",
+        "prog.c:13:24: error: there are no nodes and no template 'q'",
+    ]
+
+
+def test_a_misspelt_directive_leaves_no_errors_of_c_behind_it(tmp_path: Path) -> None:
+    """Sections are no C: without their directive they remain for the C parser."""
+    source = in_main("  nothing = 1;", "#pragma xmp gmov", "  a[0:2][0] = b[2:2][0];")
+    errors = compiled(tmp_path, source).errors
+    assert [line.split(": ")[0] for line in errors.splitlines() if ": error: " in line] == [
+        "prog.c:10:3", "prog.c:11:13",
+    ]  # fmt: skip
+
+
 def test_an_error_of_c_is_shown_as_one(tmp_path: Path) -> None:
     result = compiled(tmp_path, "int main(void) {\n  return nothing;\n}\n")
     assert result.status == 1

@@ -178,3 +178,121 @@ def test_a_misspelt_word_of_trace_is_not_run_as_a_command(words: list[str], said
     result = CliRunner().invoke(peerway, ["trace", *words])
     assert result.exit_code == 2
     assert said in result.output
+
+
+def every_option() -> dict[str, click.Option]:
+    """Each option of each command, by the command and its name."""
+    found: dict[str, click.Option] = {}
+
+    def visit(command: click.Command, name: str) -> None:
+        context = click.Context(command, info_name=name)
+        found.update(
+            {f"{name} {one.opts[-1]}": one for one in command.params if isinstance(one, click.Option)}
+        )
+        if isinstance(command, click.Group):
+            for verb in command.list_commands(context):
+                below = command.get_command(context, verb)
+                assert below is not None
+                visit(below, f"{name} {verb}")
+
+    visit(peerway, "peerway")
+    return found
+
+
+def test_every_option_says_what_it_is_for() -> None:
+    assert not [name for name, one in every_option().items() if not one.help]
+
+
+def test_defaults_are_written_in_one_way() -> None:
+    """As click writes them itself: two spaces before the bracket, and nothing behind it."""
+    odd = [
+        f"{name}: {one.help}"
+        for name, one in every_option().items()
+        if "default" in (one.help or "") and not re.search(r"\S  \[default: [^]]+\]$", one.help or "")
+    ]
+    assert not odd
+
+
+def test_the_values_of_options_are_named_in_words() -> None:
+    texts = every_help()
+    assert not [name for name, text in texts.items() if re.search(r"\b(INTEGER|FLOAT)\b", text)]
+    result = CliRunner().invoke(peerway, ["bench", "--repeat", "x"])
+    assert "'x' is not a valid integer." in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["bench", "put_bw", "--compute", "4K"], 2, "--compute is of the test async_pingpong"),
+        (["bench", "put_bw", "--corners"], 2, "--corners is of the test halo; name that test, or leave"),
+        (["bench", "halo", "--sizes", "8", "--grid", "2x1", "--local", "4x4", "--element", "8"], 2,
+         "leave --sizes and --shapes out"),
+        (["bench", "--paths", ","], 2, "',' has no name"),
+        (["bench", "put_bw", "--paths", "pear", "--sizes", "8", "--device", "host"], 2,
+         "there is no path 'pear'; is peer meant? There are peer/shm, "),
+        (["tune", "--paths", "pear", "--out", "-"], 2, "there is no path 'pear'; is peer meant?"),
+        (["tune", "--hosts", "one", "--out", "-"], 2, "tune measures between two hosts, not 1: one"),
+        (["doctor", "--from", "{}"], 2, "is not JSON"),
+        (["doctor", "--from", "{object}"], 2, "is no report of `peerway doctor --json`: its schema is None"),
+        (["nic-check", "torus", "--test", "bound"], 2, "there is no test 'bound'; is bounds meant?"),
+        (["nic-check", "nosuch"], 2, "there is no NIC plugin 'nosuch'"),
+        (["nic-check", "{}"], 2, "cannot be loaded"),
+        (["trace", "-o", "{folder}/t", "--", "nosuch-program"], 127, "nosuch-program was not found in PATH"),
+        (["trace", "-o", "{folder}/t", "--", "{}"], 126, "is not executable; chmod +x"),
+        (["run", "-n", "2", "--hosts", ",", "true"], 2, "--hosts ',' names no host; write node1,node2"),
+        (["run", "-n", "2", "--", "put.py"], 127, "did you mean python put.py?"),
+        (["compare", "a", "b", "-o", "-"], 2, "standard output has the text; name a file"),
+        (["trace", "report", "a", "-o", "-"], 2, "standard output has the text; name a file"),
+        (["report", "/dev/null"], 2, "/dev/null has no records; `peerway bench --out FILE` writes some"),
+        (["trace", "export", "{folder}"], 2, "Missing option '--to'. Choose from:\n  perfetto,\n  otf2\n"),
+    ],
+)  # fmt: skip
+def test_a_mistake_ends_with_its_reason(arguments: list[str], code: int, said: str, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no JSON")
+    (tmp_path / "object").write_text("{}")
+    (tmp_path / "put.py").write_text("")
+    files = {"{}": tmp_path / "text", "{object}": tmp_path / "object", "{folder}": tmp_path}
+    for name, file in files.items():
+        arguments = [word.replace(name, str(file)) for word in arguments]
+    done = subprocess.run(
+        [sys.executable, "-m", "peerway", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_page_goes_to_standard_output_where_that_is_asked_for(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "peerway", "report", str(RESULTS / "host.jsonl"), "-o", "-"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert done.stdout.startswith("<!DOCTYPE html>")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_last_line_of_nic_check_repeats_the_run() -> None:
+    """With the tests that were chosen, too."""
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "peerway", "nic-check", "torus?no=1",
+            "--test", "bounds", "--test", "a peer that dies",
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].endswith(" --test bounds --test 'a peer that dies'")
+
+
+def test_a_plugin_in_this_folder_is_told_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "libmynic.so").write_text("")
+    done = subprocess.run(
+        [sys.executable, "-m", "peerway", "nic-check", "libmynic.so"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert "did you mean the file ./libmynic.so?" in done.stderr

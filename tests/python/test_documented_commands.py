@@ -110,7 +110,6 @@ CLASSES = {
     "PEERWAY_NIC=$PWD/libmynic.so peerway bench put_latency put_bw --device host "
     "--paths nic:example,peer": BENCH,
     "peerway nic-check ./libmynic.so": VERB,
-    "peerway nic-check libmynic.so": VERB,
     "peerway nic-check ./libmynic.so --minutes 30": VERB,
     "peerway nic-check ./libmynic.so --seed 4711": VERB,
     'peerway nic-check ./libmynic.so --test "random traffic" --test bounds': VERB,

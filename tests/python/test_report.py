@@ -31,10 +31,11 @@ from peerway.report.routes import (
     spans_from_records,
     spans_from_table,
 )
+from peerway.report.spread import spread_text
 from peerway.report.styles import styles
 from peerway.report.summary import summary
 from peerway.report.verdict import verdict
-from peerway.units import size_text, time_text
+from peerway.units import bandwidth_text, size_text, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -282,6 +283,7 @@ def test_a_line_goes_on_as_its_last_piece() -> None:
     ("{", "not JSON"), ("{}", "not a route table"), ('{"format": "other"}', "not a route table"),
     (json.dumps(TABLE | {"costs": [{"op": "put"}]}), r"costs\[0\] cannot be read"),
     (json.dumps(TABLE | {"costs": 7}), "cannot be read"),
+    (json.dumps(TABLE | {"version": 99}), "of version 99, and this Peerway reads 2"),
 ])  # fmt: skip
 def test_a_file_that_is_no_table_is_refused(tmp_path: Path, content: str, why: str) -> None:
     (tmp_path / "t.json").write_text(content)
@@ -347,6 +349,20 @@ def test_whiskers_span_the_middle_half(
     (trace,) = data(render(some))["plots"]["section-0-time"]["data"]
     whiskers = trace["error_y"]
     assert (whiskers["arrayminus"][0], whiskers["array"][0]) == pytest.approx(ends)
+
+
+def test_a_spread_of_many_times_the_median_is_no_percentage() -> None:
+    """A run that waited for a busy CPU was shown with ±50456 %."""
+    rows = [record(p50_us=us, p99_us=9e3, mean_us=us) for us in (3.0, 3.1, 3.2, 3000.0, 3100.0)]
+    assert spread_text(rows, "p50_us") == " ±468×"
+    assert spread_text(rows[:3], "p50_us") == " ±2 %"
+
+
+def test_rates_below_a_megabyte_have_units_of_their_own() -> None:
+    assert bandwidth_text(0.0123) == "12.3 kB/s"
+    assert bandwidth_text(1e-4) == "100 B/s"
+    axis = value_axis([2e-5, 900.0], lambda value: tick_text(bandwidth_text(value)))
+    assert not [text for text in axis["ticktext"] if text.startswith("0")]
 
 
 def test_axes_have_few_ticks_that_people_read() -> None:

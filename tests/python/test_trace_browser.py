@@ -147,6 +147,19 @@ def test_plots_are_drawn_and_nothing_is_refused(browser: Chrome, timeline: Calla
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 1200
 
 
+def test_words_in_tables_are_not_broken_into_letters_on_a_telephone(browser: Chrome, page: Path) -> None:
+    narrow = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
+    browser.get(page.as_uri())
+    until(browser, "return document.getElementById('timeline-canvas').dataset.drawn !== undefined")
+    widths = browser.execute_script(
+        "return [...document.querySelectorAll('td:first-child')].map((cell) => cell.clientWidth)"
+    )
+    assert widths
+    assert min(widths) >= 100
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+
+
 def test_distributions_of_bursts_are_drawn(browser: Chrome, tmp_path: Path) -> None:
     trace = bursts_of_puts()
     write(tmp_path / "page.html", render(trace, analyse(trace, [])))
@@ -154,6 +167,10 @@ def test_distributions_of_bursts_are_drawn(browser: Chrome, tmp_path: Path) -> N
     browser.execute_script("document.getElementById('bursts').scrollIntoView()")
     until(browser, "return document.querySelectorAll('#bursts .scatterlayer .trace').length === 3")
     until(browser, "return document.querySelectorAll('#bursts .barlayer .bars').length === 1")
+    ticks = browser.execute_script(
+        "return [...document.querySelectorAll('.plot')].map((plot) => plot.querySelectorAll('.xtick').length)"
+    )
+    assert min(ticks) > 0  # also where all values lie within one decade
     assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from click.testing import CliRunner
 from test_trace_analysis import receive, send, trace_of
 from test_trace_report import saved
 
 from peerway.cli.trace import command
 from peerway.trace.comparison import alone, compare, compare_messages, messages_alone
+from peerway.trace.rings import Kind
 from peerway.trace.store import Trace
 
 
@@ -106,7 +108,7 @@ def test_the_command_shows_what_changed(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "MPI_Send" in done.output
     assert "to 64 KiB" in done.output
-    assert "1 operations at a call site show no difference" in done.output
+    assert "1 operation at a call site shows no difference" in done.output
     assert "0 to 1" in done.output
     more = saved(run_of(3), tmp_path / "more")
     done = CliRunner().invoke(command, ["compare", str(before), str(after), "--before", str(more)])
@@ -116,3 +118,28 @@ def test_the_command_shows_what_changed(tmp_path: Path) -> None:
     assert "differ too much between the runs of a side for a verdict" in " ".join(done.output.split())
     done = CliRunner().invoke(command, ["compare", str(before), str(before)])
     assert "2 operations at a call site show no difference" in done.output
+
+
+@pytest.mark.parametrize(
+    ("level", "why"),
+    [
+        ("full", "nothing was recorded"),
+        ("counters", "it was recorded with --level counters, which keeps sums alone"),
+    ],
+)
+def test_a_trace_without_events_is_refused(tmp_path: Path, level: str, why: str) -> None:
+    full, empty = saved(run_of(1), tmp_path / "full"), saved(trace_of(), tmp_path / "empty", level=level)
+    for sides in ([str(empty), str(full)], [str(full), str(full), "--after", str(empty)]):
+        done = CliRunner().invoke(command, ["compare", *sides])
+        assert done.exit_code == 2
+        assert f"{empty} has no events to compare: {why}" in done.output
+
+
+def test_traces_with_events_of_another_kind_alone_compare(tmp_path: Path) -> None:
+    """No operation and no message on either side: nothing differs."""
+    region = trace_of({"rank": 0, "kind": Kind.REGION, "name": "phase", "begin": 0, "duration": 5})
+    both = [str(saved(region, tmp_path / name)) for name in ("before", "after")]
+    done = CliRunner().invoke(command, ["compare", *both])
+    assert done.exit_code == 0, done.output
+    assert "no operation at a call site occurs 40 times on both sides" in done.output
+    assert "no group of messages occurs 40 times on both sides" in done.output

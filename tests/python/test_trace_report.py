@@ -286,8 +286,12 @@ def test_a_summary_counts_one_thing_as_one(tmp_path: Path, capsys: pytest.Captur
     ("spoil", "said"),
     [
         (lambda folder: (folder / "trace.json").unlink(), "holds no trace"),
-        (lambda folder: (folder / "trace.json").write_text("{"), "cannot be read"),
-        (lambda folder: (folder / "events.parquet").write_bytes(b"PAR1"), "cannot be read"),
+        (lambda folder: (folder / "events.parquet").unlink(), "there is no events.parquet"),
+        (lambda folder: (folder / "trace.json").write_text("{"), "trace.json cannot be read"),
+        (lambda folder: (folder / "trace.json").write_text("[]"), "trace.json cannot be read"),
+        (lambda folder: (folder / "trace.json").write_text('{"version": 1}'), "'names' is missing"),
+        (lambda folder: (folder / "events.parquet").write_bytes(b"PAR1"), "events.parquet cannot be read"),
+        (lambda folder: (folder / "sums.parquet").write_bytes(b"PAR1"), "sums.parquet cannot be read"),
         (lambda folder: (folder / "trace.json").write_text('{"version": 99}'), "of version 99"),
     ],
 )
@@ -297,6 +301,18 @@ def test_what_is_no_trace_is_refused(tmp_path: Path, spoil: Callable[[Path], Any
     done = CliRunner().invoke(command, ["report", str(folder)], standalone_mode=False)
     assert done.exception is not None
     assert said in str(done.exception)
+
+
+@pytest.mark.parametrize(("text", "why"), [
+    ("x", "Expecting value"),
+    ("[1]", "it is no JSON object"),
+    ('{"test": "put_latency"}', "'shape' is missing"),
+])  # fmt: skip
+def test_a_file_that_holds_no_records_is_named_with_its_line(tmp_path: Path, text: str, why: str) -> None:
+    folder, file = saved(late_trace(), tmp_path / "trace"), tmp_path / "records.jsonl"
+    file.write_text(text)
+    done = CliRunner().invoke(command, ["report", str(folder), "--bench", str(file)], standalone_mode=False)
+    assert f"{file}:1: not a record of `peerway bench`: {why}" in str(done.exception)
 
 
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:

@@ -183,7 +183,11 @@ def test_whatever_dies_ends_the_ranks_of_all_hosts(cluster: Cluster, killed: str
     ("agent", "words"),
     [
         pytest.param("false", "no rank can be started on host {host}: false {host} ", id="refuses"),
-        pytest.param("no-such-agent", "host {host} cannot be reached: no-such-agent", id="missing"),
+        pytest.param(
+            "no-such-agent",
+            "host {host} cannot be reached: no-such-agent cannot be run: No such file or directory",
+            id="missing",
+        ),
     ],
 )
 def test_a_host_that_cannot_be_reached_is_named(cluster: Cluster, agent: str, words: str) -> None:

@@ -301,7 +301,7 @@ def test_a_route_table_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "value", "words"),
     [
-        ("PEERWAY_PATHS", "peer/shn", ["peer/shn", "peer/shm"]),
+        ("PEERWAY_PATHS", "peer/shn", ["peer/shn", "peer/shm", "asked for by PEERWAY_PATHS"]),
         ("PEERWAY_STRICT", "maybe", ["PEERWAY_STRICT", "maybe", "on"]),
         ("PEERWAY_TIMEOUT", "soon", ["PEERWAY_TIMEOUT", "soon"]),
         ("PEERWAY_LAUNCHER", "ssh", ["PEERWAY_LAUNCHER", "ssh", "mpirun"]),

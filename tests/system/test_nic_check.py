@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -153,13 +154,14 @@ def test_a_flaw_ends_the_command_with_1_and_says_how_to_repeat_it(nic: Path, run
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert len(lines(done.stdout, "broken ")) == 1
-    assert done.stdout.splitlines()[-1] == f"again: peerway nic-check '{plugin}' --seed 5"
+    again = f"again: peerway nic-check '{plugin}' --seed 5 --test limits --test 'an endpoint and itself'"
+    assert done.stdout.splitlines()[-1] == again
 
 
 def test_a_test_that_there_is_not(nic: Path, run: Run) -> None:
     done = run(peerway("nic-check", str(nic), "--test", "speed"))
-    assert done.returncode == 1
-    assert "has no test 'speed'; there are: open, register, connect; limits;" in done.stderr
+    assert done.returncode == 2
+    assert "there is no test 'speed'. There are: open, register, connect; limits;" in done.stderr
 
 
 # Loss makes a torus slow: there only what is its own.
@@ -209,9 +211,24 @@ def test_the_guide_quotes_the_example() -> None:
         assert block in source, block
 
 
+def test_the_first_commands_of_the_guide_run_as_written(run: Run, tmp_path: Path) -> None:
+    """In a clone: what they name is here, and what they make is not."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "include").symlink_to(ROOT / "include")
+    page = (ROOT / "docs" / "nic-guide.md").read_text()
+    block = re.search(r"```console\n(.*?)```", page, re.DOTALL)
+    assert block is not None
+    copy, compile_it, check, *_ = (line.removeprefix("$ ") for line in block[1].splitlines())
+    check = check.replace("peerway nic-check", f"{shlex.join(peerway('nic-check'))} --test puts")
+    script = "\n".join(["set -e", copy, compile_it, check])
+    done = run(["sh", "-c", script], timeout=HANGS, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^ok +puts ", done.stdout, re.MULTILINE)
+
+
 def test_a_library_that_is_no_plugin(run: Run, tmp_path: Path) -> None:
     source = tmp_path / "other.c"
     source.write_text("int something_else(void);\nint something_else(void) { return 0; }\n")
     done = run(peerway("nic-check", str(compile_nic(source, tmp_path))))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.count("is not a NIC plugin: it has no function pw_nic_plugin()") == 1

@@ -24,11 +24,13 @@ def world() -> Iterator[World]:
         signal = ctx.signal(0)
         closed = ctx.allocate("host", 64)
         closed.close()
+        left = ctx.import_key(region.key())
+        left.close()
         constant = u[:8]
         constant.flags.writeable = False
         yield SimpleNamespace(
             ctx=ctx, u=u, region=region, remote=ctx.import_key(region.key()), signal=signal, closed=closed,
-            raised=ctx.import_key(signal.key()), constant=constant, plan=ctx.plan(),
+            left=left, raised=ctx.import_key(signal.key()), constant=constant, plan=ctx.plan(),
         )  # fmt: skip
 
 
@@ -52,9 +54,15 @@ MISTAKES: list[tuple[Callable[[World], object], type[Exception], list[str]]] = [
     (lambda w: w.region.array("f8", (-1, 2)), InvalidArgument, ["(-1, 2) is not a shape"]),
     (lambda w: w.region.array("V0"), InvalidArgument, ["0 bytes"]),
     (lambda w: w.region.array("f8", 65), InvalidArgument, ["needs 520 bytes, but the region has 512"]),
-    (lambda w: w.closed.array(), Closed, ["region was closed"]),
-    (lambda w: np.asarray(w.closed), Closed, ["region was closed"]),
-    (lambda w: np.from_dlpack(w.closed), Closed, ["region was closed"]),
+    (lambda w: w.closed.array(), Closed, ["region (64 bytes, host) was closed"]),
+    (lambda w: np.asarray(w.closed), Closed, ["region (64 bytes, host) was closed"]),
+    (lambda w: np.from_dlpack(w.closed), Closed, ["region (64 bytes, host) was closed"]),
+    (lambda w: w.closed.key(), Closed, ["key: this region (64 bytes, host) was closed"]),
+    (lambda w: w.ctx.put(w.remote[0:64], w.closed), Closed, ["put: this region (64 bytes, host) was closed"]),
+    (lambda w: w.ctx.get(w.closed, w.remote[0:64]), Closed, ["get: this region (64 bytes, host) was closed"]),
+    (lambda w: w.ctx.start_get(w.closed, w.remote[0:64]), Closed, ["start_get: this region (64 bytes, "]),
+    (lambda w: w.plan.put(w.remote[0:64], w.closed), Closed, ["put: this region (64 bytes, host)"]),
+    (lambda w: w.ctx.put(w.left, w.region), Closed, ["put: this remote (512 bytes, rank 0) was closed"]),
     (lambda w: w.remote.view(float, 8, offset=600), InvalidArgument,
      ["offset of a view is 600", "at most 512"]),
     # swapped arguments, and things in one another's place

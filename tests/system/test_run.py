@@ -76,7 +76,7 @@ def test_every_other_rank_learns_of_a_kill(team_program: Path, run: Run, victim:
     done = run(peerway("run", "-n", "3", "--grace", "300", "--", *program))
     assert done.returncode == 128 + signal.SIGKILL
     assert done.stdout.splitlines().count(f"rank {victim} is lost") == 2, done.stdout + done.stderr
-    assert re.search(rf"all_gather: rank {victim} (is|was) lost", done.stdout)
+    assert re.search(rf"barrier: rank {victim} (is|was) lost", done.stdout)
     assert f"rank {victim} (process " in done.stderr
     assert "was killed by signal 9 (SIGKILL)" in done.stderr
 
@@ -231,7 +231,8 @@ def test_a_failure_ends_the_others_and_their_children(run: Run, tmp_path: Path) 
     done = run(peerway("run", "-n", "2", "--grace", "0.2", "--", "sh", "-c", script))
     assert done.returncode == 5
     assert re.fullmatch(
-        r"peerway: rank 1 \(process \d+\) exited with status 5; the 1 still running will be ended in 0.2 s\n",
+        r"peerway: rank 1 \(process \d+\) exited with status 5; "
+        r"rank 0, still running, will be ended in 0.2 s\n",
         done.stderr,
     )
     for name in ("child", "daemon", "rank"):
@@ -419,7 +420,7 @@ sys.exit(rank + 4)
         r"(?:the last of rank [20]\n){2}"
         r"peerway: rank 2 \(process \d+\) exited with status 6; "
         r"rank 1 \(process \d+\) was killed by signal 11 \(SIGSEGV\) after that; "
-        r"rank 0 \(process \d+\) exited with status 4 after that; its last lines:\n"
+        r"rank 0 \(process \d+\) exited with status 4 after that; the last lines of rank 2:\n"
         r"  \[2\] the last of rank 2\n",
         err,
     )

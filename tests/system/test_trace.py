@@ -611,16 +611,20 @@ def test_a_folder_that_holds_something_is_kept(tmp_path: Path, run: Run) -> None
 
 def test_a_command_that_does_not_exist_is_named(tmp_path: Path, run: Run) -> None:
     done = run(peerway("trace", "-o", str(tmp_path / "trace"), "--", "no-such-program"))
-    assert done.returncode == 1
-    assert "no-such-program cannot be run: No such file or directory" in done.stderr
+    assert done.returncode == 127  # as with a shell, and `peerway run`
+    assert "no-such-program was not found in PATH" in done.stderr
     assert not (tmp_path / "trace").exists()
 
 
-def test_a_command_that_does_not_exist_leaves_no_rings_elsewhere(tmp_path: Path, run: Run) -> None:
+def test_a_command_that_cannot_be_run_leaves_no_rings_elsewhere(tmp_path: Path, run: Run) -> None:
     (tmp_path / "memory").mkdir()
     options = ["-o", str(tmp_path / "trace"), "--rings", str(tmp_path / "memory")]
-    done = run(peerway("trace", *options, "--", "no-such-program"))
-    assert "no-such-program cannot be run: No such file or directory" in done.stderr
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF")
+    program.chmod(0o755)
+    done = run(peerway("trace", *options, "--", str(program)))
+    assert done.returncode == 1
+    assert f"{program} cannot be run: Exec format error" in done.stderr
     assert not (tmp_path / "trace").exists()
     assert not list((tmp_path / "memory").iterdir())
 

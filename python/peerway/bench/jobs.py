@@ -14,6 +14,7 @@ from peerway.bench.links import CaseFailed, Links
 from peerway.bench.plan import Case, Plan, Setting
 from peerway.bench.reporter import Reporter
 from peerway.errors import InvalidArgument
+from peerway.nearest import meant
 from peerway.paths import PathInfo, covers
 
 
@@ -176,9 +177,11 @@ def _check_known(want: str, infos: list[PathInfo]) -> None:
     if want != ROUTE and want not in PLAN_WAYS and not any(covers(want, info.name) for info in infos):
         if want.startswith("nic:"):
             _core.check_paths(want, [info.name for info in infos])
-        names = ", ".join(info.name for info in infos)
+        names = [*(info.name for info in infos), ROUTE]
+        near = meant(want, [*names, *(name.partition("/")[0] for name in names)]) or "."
         raise InvalidArgument(
-            f"peerway: there is no path '{want}'; there are {names}, and route for the choice."
+            f"peerway: there is no path '{want}'{near} There are {', '.join(names[:-1])}, and route for the "
+            "choice; peer is all that begin with peer/."
         )
 
 

@@ -55,6 +55,10 @@ class Request:
         self._check_halo()
         if self.processes % 2 and self.halo is None:
             raise ValueError(f"--ranks {self.ranks}: ranks work in pairs, so an even number is needed")
+        if self.computes and "async_pingpong" not in self.tests:
+            raise ValueError(
+                "--compute is of the test async_pingpong; name that test, or leave --compute out"
+            )
         wrong = [size for size in self.computes or () if size % 16]
         if wrong:
             raise ValueError(f"--compute {wrong[0]}: it is computed on words of 16 bytes; give a multiple")
@@ -73,6 +77,10 @@ class Request:
             )
         if self.halo is None:
             return
+        if self.sizes or tuple(self.shapes) != ("contiguous",):
+            raise ValueError(
+                "the test halo has the sizes of --local and --element; leave --sizes and --shapes out"
+            )
         if len(set(self.tests)) > 1:
             raise ValueError("the test halo is of all ranks of its grid, others are of pairs; name it alone")
         if self.ranks not in (None, self.halo.ranks):

@@ -14,7 +14,7 @@ from peerway.bench.allowance import LEAST_S, OVERHEAD
 from peerway.bench.plan import Case, Plan
 from peerway.bench.results import Results, Step
 from peerway.paths import covers
-from peerway.units import size_text
+from peerway.units import about_text, size_text
 
 if TYPE_CHECKING:
     from peerway.bench.peers import Asked, Peer
@@ -112,7 +112,7 @@ def fits_memory(cases: Sequence[Case], ranks: int, results: Results) -> list[Cas
         else:
             results.note(
                 f"{case.test} {case.shape.label} of {size_text(case.shape.bytes)} was left out: its buffers "
-                f"need {needed / GIB:.1f} GiB, {most / GIB:.1f} GiB are free for them"
+                f"need {about_text(needed)}, {about_text(most)} are free for them"
             )
     return kept
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, order=True)
@@ -37,6 +41,7 @@ class Diagnostics:
 
     def __init__(self) -> None:
         self._found: list[Refused] = []
+        self._unfinished: set[str] = set()
         self._warnings: list[Refused] = []
 
     def error(self, place: Place, message: str) -> None:
@@ -44,9 +49,21 @@ class Diagnostics:
         self.add(Refused(place, message))
 
     def add(self, refused: Refused) -> None:
-        """Keep an error that ended the work on a directive. One of a place and text is kept once."""
+        """Keep an error that ended the work on a directive: one of a place and text once, and none about a
+        name that a refused directive left unfinished.
+        """
+        if _word(refused.place) in self._unfinished:
+            return
         if not any(kept.place == refused.place and kept.message == refused.message for kept in self._found):
             self._found.append(refused)
+
+    def leave_unfinished(self, names: Iterable[str]) -> None:
+        """What a refused directive was to declare or to say of these names is not known."""
+        self._unfinished.update(names)
+
+    def first_in(self, file: str) -> Place | None:
+        """Where the first error of a file is."""
+        return min((one.place for one in self._found if one.place.file == file), default=None)
 
     def warn(self, place: Place, message: str) -> None:
         """Keep what the user should know of a program that is compiled all the same."""
@@ -77,6 +94,11 @@ def shown(place: Place, kind: str, message: str) -> str:
     margin = "".join(letter if letter == "\t" else " " for letter in _readable(before))
     marks = "^" + "~" * (min(place.length, max(1, len(line) - len(before))) - 1)
     return f"{head}{place.line:5} | {_readable(line)}\n      | {margin}{marks}\n"
+
+
+def _word(place: Place) -> str:
+    line = _line(place.file, place.line) or ""
+    return line[place.column - 1 : place.column - 1 + place.length]
 
 
 def _line(file: str, number: int) -> str | None:

@@ -92,6 +92,20 @@ class StaticDesc(Directive):
     arrays: list[Name] = field(default_factory=list)
 
 
+def told(made: Directive) -> list[Name]:
+    """The names that a mapping directive declares, or says more of."""
+    match made:
+        case Nodes() | Template() | Coarray():
+            return made.names
+        case Distribute():
+            return made.templates
+        case TemplateFix():
+            return [made.template] if made.template else []
+        case Align() | Shadow() | StaticDesc():
+            return made.arrays
+    return []
+
+
 @dataclass
 class Loop(Directive):
     """`loop (i, j) on t(j, i) reduction(+:s)`; `indices` is empty when the directive has none."""

@@ -53,14 +53,19 @@ class Syntax:
             statements.sort(key=lambda statement: (statement.start, -statement.end, statement.depth))
 
     def errors(self, found: Diagnostics) -> None:
-        """Keep what libclang found wrong with the program."""
+        """Keep what libclang found wrong with the program, up to the first directive that was refused: behind
+        it stands what is no C without that directive.
+        """
+        until = found.first_in(self.file)
         for diagnostic in self._unit.diagnostics:
             if diagnostic.severity >= cindex.Diagnostic.Error:
                 at = diagnostic.location
                 if at.file and at.is_in_system_header:
                     continue
                 file = str(at.file) if at.file else self.file
-                found.error(Place(file, at.line, at.column), diagnostic.spelling)
+                place = Place(file, at.line, at.column)
+                if until is None or place < until or file != self.file:
+                    found.error(place, diagnostic.spelling)
 
     def statement_after(self, file: str, offset: int, function: Function) -> Statement | None:
         """The statement that begins next behind an offset of a function's body; the outermost of those."""

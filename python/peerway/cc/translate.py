@@ -107,10 +107,10 @@ def translate(
         found.add(refused)
         raise HasErrors from refused
     syntax = Syntax(file, visible, arguments, texts)
-    syntax.errors(found)
     unit = Unit(file, texts, syntax, found)
     unit.acc_left = acc_left
     unit.parse(pragmas)
+    syntax.errors(found)
     if found:
         raise HasErrors
     unit.each(_MAPPING)

@@ -127,6 +127,7 @@ class Unit:
                     do(self, directive)
                 except Refused as refused:
                     self.found.add(refused)
+                    self.found.leave_unfinished(name.text for name in d.told(directive))
 
     # ---- where things are
 

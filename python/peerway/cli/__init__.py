@@ -111,7 +111,7 @@ def main() -> None:
     except click.ClickException as error:
         if isinstance(error, click.UsageError) and error.ctx:
             click.echo(error.ctx.get_usage(), err=True)
-        _say(error.format_message())
+        _say(error.format_message().expandtabs(2))  # click indents the choices of an option
         sys.exit(error.exit_code)
     except Error as error:
         _say(str(error))

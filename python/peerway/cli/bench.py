@@ -16,6 +16,7 @@ from peerway.bench.kinds import KINDS, LIMITS
 from peerway.cli.ending import Ended, ended_by_signals
 from peerway.cli.hosts import Hosts, hosts_options
 from peerway.cli.input import BadInput
+from peerway.cli.numbers import Whole
 from peerway.cli.options import (
     Name,
     ends_after,
@@ -50,7 +51,7 @@ def _peers(text: str) -> list[Asked]:
 @click.command()
 @click.argument("tests", nargs=-1, type=Name(tuple(KINDS)), metavar="[TEST]...")
 @click.option(
-    "--ranks", type=click.IntRange(2, 1024), help="Processes; an even number  [default: 2; halo: the grid's]"
+    "--ranks", type=Whole(2, 1024), help="Processes; an even number  [default: 2; halo: the grid's]"
 )
 @memories_option("host, host:malloc, cuda")
 @click.option(
@@ -74,28 +75,30 @@ def _peers(text: str) -> list[Asked]:
     help="contiguous, cube:N (its faces), cube:N/i  [default: contiguous; the cube test: N = 2 to 512]",
 )
 @click.option(
-    "--grid", callback=parsed(halos.parse_extents), metavar="NxM", help="halo: the ranks in each dimension."
+    "--grid", callback=parsed(halos.parse_extents), metavar="NxM", help="halo: ranks in each dimension."
 )
 @click.option(
     "--local",
     callback=parsed(halos.parse_extents),
     metavar="NxM",
-    help="halo: the elements of a rank in each dimension.",
+    help="halo: elements of a rank in each dimension.",
 )
-@click.option("--element", callback=parsed(shapes.parse_size), metavar="BYTES", help="halo: of one element.")
+@click.option(
+    "--element", callback=parsed(shapes.parse_size), metavar="BYTES", help="halo: size of one element."
+)
 @click.option(
     "--width",
     callback=parsed(halos.parse_width),
     metavar="LO:HI,...",
-    help="halo: layers of each dimension  [default: 1:1 over several ranks]",
+    help="halo: layers below and above in each dimension  [default: 1:1 where the grid has several ranks]",
 )
 @click.option(
     "--periodic",
     callback=parsed(halos.parse_periodic),
     metavar="1,0,...",
-    help="halo: whether each dimension is  [default: all are]",
+    help="halo: 1 where the dimension is periodic, else 0  [default: 1 in all]",
 )
-@click.option("--corners", is_flag=True, help="halo: corners, too.")
+@click.option("--corners", is_flag=True, help="halo: exchange the corners, too.")
 @click.option(
     "--compute",
     "computes",
@@ -111,7 +114,7 @@ def _peers(text: str) -> list[Asked]:
 )
 @click.option(
     "--repeat",
-    type=click.IntRange(1, 1000),
+    type=Whole(1, 1000),
     default=1,
     show_default=True,
     help="Whole runs, each with fresh ranks: a record of each point from every run, for `peerway compare`.",
@@ -128,7 +131,7 @@ def _peers(text: str) -> list[Asked]:
     type=click.Choice(["table", "osu", "jsonl"]),
     default="table",
     show_default=True,
-    help="jsonl: the records, as they come.",
+    help="table: when all is measured; osu: as the OSU benchmarks; jsonl: the records, as they come.",
 )
 @click.option(
     "--stat",
@@ -167,6 +170,7 @@ def command(
     registration    registering memory that is already registered
     exchange        a plan: put with signal and wait for the partner's
     plan_latency    put and wait as two plans, there and back, halved
+    send_latency    as plan_latency, of a send and its receive
     kernel_latency  put with signal from inside a kernel, halved
     halo            the halo of a distributed array (--grid ...)
     async_pingpong  receive, compute, send, and who does it
@@ -236,6 +240,9 @@ def _halo(asked: dict[str, Any]) -> Halo | None:
     missing = [f"--{name}" for name in names[:3] if given[name] is None]
     if not any(given.values()):
         return None
+    if "halo" not in asked["tests"]:
+        option = next(name for name, value in given.items() if value)
+        raise ValueError(f"--{option} is of the test halo; name that test, or leave --{option} out")
     if missing:
         raise ValueError(f"a halo also needs {' and '.join(missing)}")
     return halos.make(**given)

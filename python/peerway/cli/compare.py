@@ -13,6 +13,9 @@ from rich.text import Text
 from peerway.cli.compare_node_types import show_node_types
 from peerway.cli.factors import HELP, chosen, parse
 from peerway.cli.input import SKIP_TRUNCATED, BadInput, read_records
+from peerway.cli.numbers import Number
+from peerway.cli.options import format_option
+from peerway.cli.output import beside_text
 from peerway.compare.changes import changes, listed, stated
 from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair, kept_apart, pair_up
 from peerway.compare.metric import METRICS
@@ -35,7 +38,7 @@ _FIELDS = (*IDENTITY, *SURROUNDINGS)
 @click.argument("after", type=click.Path(path_type=Path))
 @click.option("--by", type=click.Choice(_FIELDS), multiple=True, help="One row for each value of this field.")
 @click.option(
-    "--metric", type=click.Choice(list(METRICS)), help="What to compare [default: as the test says]."
+    "--metric", type=click.Choice(list(METRICS)), help="What to compare  [default: as the test says]"
 )
 @click.option(
     "--factor",
@@ -53,14 +56,16 @@ _FIELDS = (*IDENTITY, *SURROUNDINGS)
     help="node-type: a row for each node type, as upgrades are published.",
 )
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path), help="With --table node-type: a page, with all points."
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    callback=beside_text,
+    help="With --table node-type: a page, with all points.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
-)
+@format_option("table", "json", "csv")
 @click.option(
     "--fail-on-slowdown",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     metavar="PERCENT",
     help="Exit with 1 when a group is slower by more than this, and not by chance.",
 )

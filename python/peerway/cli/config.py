@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 from rich.table import Table
 
+from peerway.cli.options import format_option
 from peerway.errors import Error
 from peerway.printable import json_text
 from peerway.terminal import Terminal, say
@@ -13,7 +14,7 @@ FIELDS = ("name", "type", "default", "help", "value", "origin", "problem")
 
 
 @click.command()
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@format_option("table", "json")
 @click.pass_context
 def command(ctx: click.Context, form: str) -> None:
     """Print every setting, its value in force and where it came from.

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from peerway.cli.input import BadInput
+from peerway.cli.numbers import Number
 from peerway.doctor import report
 from peerway.doctor.checks import examine
 from peerway.doctor.finding import Status
@@ -30,10 +32,11 @@ from peerway.terminal import Terminal, say
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0.1),
+    type=Number(min=0.1),
     default=10.0,
     show_default=True,
-    help="Seconds that each driver or program may take to answer.",
+    metavar="SECONDS",
+    help="How long each driver or program may take to answer.",
 )
 def command(as_json: bool, why: bool, strict: bool, saved: Path | None, timeout: float) -> None:
     """Report which GPUDirect technologies work on this node, why the others do not, and what to do about it.
@@ -44,8 +47,10 @@ def command(as_json: bool, why: bool, strict: bool, saved: Path | None, timeout:
     """
     try:
         facts = report.read(saved) if saved else gather(System(timeout=timeout))
-    except (OSError, ValueError) as error:
-        raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise BadInput(f"cannot read {saved}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise BadInput(str(error)) from error
     findings = examine(facts)
     if as_json:
         say(report.to_json(facts, findings))

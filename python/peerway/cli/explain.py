@@ -14,7 +14,7 @@ from rich.text import Text
 
 from peerway.cli.ending import Ended, ended_by_signals
 from peerway.cli.input import BadInput
-from peerway.cli.options import need_devices, table_environment, table_option
+from peerway.cli.options import format_option, need_devices, table_environment, table_option
 from peerway.printable import json_text
 from peerway.terminal import say, table_console
 from peerway.units import about_text, bandwidth_text, time_text
@@ -45,7 +45,12 @@ def _device(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     "--from", "source", callback=_device, metavar="DEVICE", help="Where the bytes are: host, gpu0, ..."
 )
 @click.option("--to", "target", callback=_device, metavar="DEVICE", help="Where they go.")
-@click.option("--op", type=click.Choice(OPS), multiple=True, help="send is a plan's.  [default: all]")
+@click.option(
+    "--op",
+    type=click.Choice(OPS),
+    multiple=True,
+    help="The operation, send being a plan's; may be repeated  [default: all]",
+)
 @click.option(
     "--shape",
     type=click.Choice([*SHAPES, "all"]),
@@ -54,7 +59,7 @@ def _device(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     help="How the bytes lie: contiguous, or in blocks of at most so many bytes.",
 )
 @table_option("The route table")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@format_option("table", "json")
 def command(
     source: str | None, target: str | None, op: Sequence[str], shape: str, routes: Path | None, form: str
 ) -> None:

@@ -42,7 +42,7 @@ class Hosts:
         names = list(dict.fromkeys(host.name for host in self.named))
         if len(names) not in (0, 2):
             raise click.UsageError(
-                f"tune measures between two hosts, and {len(names)} are given: {', '.join(names)}; "
+                f"tune measures between two hosts, not {len(names)}: {', '.join(names)}; "
                 "name two with --hosts"
             )
         return Hosts(tuple(hosts.Host(name, 1) for name in names), self.agent)
@@ -95,12 +95,14 @@ def _asked(listed: str, file: Path | None, agent: str) -> Hosts:
     try:
         words = tuple(shlex.split(agent))
         named = hosts.parse_file(file.read_text()) if file else hosts.parse(listed)
-        if not named and (nodes := hosts.of_slurm(os.environ, hosts.slurm_names)):
+        if not (listed or file) and (nodes := hosts.of_slurm(os.environ, hosts.slurm_names)):
             return Hosts(tuple(nodes), words or hosts.SRUN)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if file and not named:
         raise click.UsageError(f"{file} names no host")
+    if listed and not named:
+        raise click.UsageError(f"--hosts '{listed}' names no host; write node1,node2 or node1:2,node2:2")
     if agent and not named:
         raise click.UsageError("--launch-agent reaches hosts; name them with --hosts")
     return Hosts(tuple(named), words)

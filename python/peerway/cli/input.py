@@ -43,6 +43,7 @@ def read_records(paths: Sequence[Path], skip_truncated: bool) -> list[records.Re
         for warning in caught:
             say(f"peerway: {warning.message}", err=True)
         if not part:
-            raise BadInput(f"{path} has no records; `peerway bench --out {path}` writes some")
+            file = path if path.is_file() else "FILE"
+            raise BadInput(f"{path} has no records; `peerway bench --out {file}` writes some")
         found += [record.as_printable() for record in part]
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from peerway.cli.numbers import Whole
 from peerway.launch.mpi import MpiError, command_over_nic, find_launcher, replace_process
 
 
@@ -14,13 +15,13 @@ from peerway.launch.mpi import MpiError, command_over_nic, find_launcher, replac
     metavar="PLUGIN[?OPTIONS]",
     help="The NIC: the short name or the file of its plugin, and options for the plugin.",
 )
-@click.option("-n", "--ranks", type=click.IntRange(1, 4096), required=True, help="How many ranks to start.")
+@click.option("-n", "--ranks", type=Whole(1, 4096), required=True, help="How many ranks to start.")
 @click.option(
     "--mpirun",
     "launcher",
     default=None,
     metavar="COMMAND",
-    help="The mpirun of the MPI that the program was built with; default: the first in PATH.",
+    help="The mpirun of the MPI that the program was built with  [default: the first in PATH]",
 )
 @click.option(
     "--launcher-option",

@@ -9,6 +9,10 @@ import sys
 import click
 from rich.text import Text
 
+from peerway.cli.input import BadInput
+from peerway.cli.numbers import Number, Whole
+from peerway.errors import Error
+from peerway.nearest import meant
 from peerway.terminal import table_console
 
 WIDTH = 34
@@ -25,11 +29,12 @@ BROKEN, INCONCLUSIVE = 1, 3  # exit codes
 @click.argument("plugin", metavar="PLUGIN[?OPTIONS]")
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Test for about this many minutes, to find rare faults.",
+    type=Number(min=0, min_open=True),
+    metavar="N",
+    help="Test for about this many minutes, to find rare faults  [default: a quarter of one]",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), help="Repeat the random choices of the run that printed this seed."
+    "--seed", type=Whole(min=0), help="Repeat the random choices of the run that printed this seed."
 )
 @click.option("--test", "tests", metavar="NAME", multiple=True, help="Run only this test; may be repeated.")
 def command(plugin: str, minutes: float | None, seed: int | None, tests: tuple[str, ...]) -> None:
@@ -38,13 +43,20 @@ def command(plugin: str, minutes: float | None, seed: int | None, tests: tuple[s
     Each line is one test: ok, with how often it was exercised; broken, with the evidence and what to do;
     unclear, where the test could not exercise it; absent, where the plugin does not offer it. Ordering
     guarantees that the plugin states are tested, too. The exit code is 1 if a test is broken, else 3 if one
-    is unclear. It takes about 15 seconds.
+    is unclear, and 2 if PLUGIN is none that can be loaded. It takes about 15 seconds.
 
     PLUGIN is a file, or the name of one that comes with Peerway; OPTIONS are passed to it.
     """
     from peerway import _core
 
-    nic = _core.nic_spec(plugin, "nic-check")
+    for name in tests:
+        if name not in (known := _core.nic_tests()):
+            hint = meant(name, known) or "."
+            raise click.UsageError(f"there is no test '{name}'{hint} There are: {'; '.join(known)}")
+    try:
+        nic = _core.nic_spec(plugin, "nic-check")
+    except Error as error:
+        raise BadInput(str(error)) from None
     console = table_console()
     outcomes: list[str] = []
 
@@ -57,12 +69,16 @@ def command(plugin: str, minutes: float | None, seed: int | None, tests: tuple[s
 
     seed = secrets.randbits(32) if seed is None else seed
     effort = 1.0 if minutes is None else minutes * 60 / _core.nic_usual_seconds()
-    _core.nic_check(nic.file, nic.options, seed, effort, 2.0, list(tests), tell)
+    try:
+        _core.nic_check(nic.file, nic.options, seed, effort, 2.0, list(tests), tell)
+    except Error as error:  # it cannot be loaded; what it does wrong is a verdict
+        raise BadInput(str(error)) from None
     counts = ", ".join(f"{outcomes.count(name)} {word}" for name, (word, _) in STYLES.items())
     console.print(f"{counts}: {plugin}", soft_wrap=True)
     status = BROKEN if "BROKEN" in outcomes else INCONCLUSIVE if "INCONCLUSIVE" in outcomes else 0
     if status != 0:
         length = "" if minutes is None else f" --minutes {minutes:g}"
+        length += "".join(f" --test {shlex.quote(name)}" for name in tests)
         again = f"again: peerway nic-check {shlex.quote(plugin)} --seed {seed}{length}"
         console.print(again, soft_wrap=True, markup=False, highlight=False)
         sys.exit(status)

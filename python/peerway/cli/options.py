@@ -40,8 +40,11 @@ def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parame
 
 
 def names(text: str) -> list[str]:
-    """Read "a,b"."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+    """Read "a,b". Raises ValueError where it has no name."""
+    found = [name.strip() for name in text.split(",") if name.strip()]
+    if not found:
+        raise ValueError(f"'{text}' has no name; write one or more, separated by commas, or leave it out")
+    return found
 
 
 def memories(text: str) -> list[tuple[str, str]]:
@@ -64,6 +67,14 @@ def memories_option(example: str) -> Callable[[Decorated], Decorated]:
     return click.option(
         "--device", "memories", callback=parsed(memories), metavar="LIST",
         help=f"Memory: {example}, or a pair such as host-cuda  [default: all of this machine]",
+    )  # fmt: skip
+
+
+def format_option(*forms: str) -> Callable[[Decorated], Decorated]:
+    """Give --format, of which the first is the default."""
+    return click.option(
+        "--format", "form", type=click.Choice(forms), default=forms[0], show_default=True,
+        help="How to write the result.",
     )  # fmt: skip
 
 

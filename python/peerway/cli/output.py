@@ -44,6 +44,15 @@ def ensure_replaceable(path: Path) -> None:
         raise cannot_write(path, error) from None
 
 
+def beside_text(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse - for a page that is written beside a text on standard output: the callback of its option."""
+    if value == STANDARD:
+        raise click.BadParameter(
+            "standard output has the text; name a file, such as page.html", ctx, parameter
+        )
+    return value
+
+
 def write_directly(path: Path, text: str) -> bool:
     """Write the text to what is no file that could be replaced: standard output, a device, a pipe.
 

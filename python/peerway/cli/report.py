@@ -7,12 +7,20 @@ from pathlib import Path
 import click
 
 from peerway.cli.input import SKIP_TRUNCATED, BadInput, read_records
+from peerway.record_output import STANDARD
 from peerway.terminal import say
 
 
 @click.command()
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("-o", "--out", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    help="The page to write; - is standard output.",
+)
 @click.option(
     "--table",
     metavar="FILE",
@@ -40,7 +48,10 @@ def command(files: tuple[Path, ...], out: Path, table: Path | None, skip_truncat
         raise BadInput(f"cannot read {table}: {error.strerror or error}") from None
     page = render(records, routes)
     try:
-        write(out, page)
+        if out == STANDARD:
+            say(page.removesuffix("\n"))
+        else:
+            write(out, page)
     except OSError as error:
         raise BadInput(f"cannot write {out}: {error.strerror or error}; name another file with -o") from None
     say(f"{out}: {len(records)} records, {len(page.encode()) / 1e6:.1f} MB", err=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from peerway.cli.hosts import Hosts, hosts_options
+from peerway.cli.numbers import Number, Whole
 from peerway.launch.supervisor import Job
 from peerway.launch.supervisor import run as run_job
 
@@ -26,11 +27,11 @@ class NotExecutable(click.ClickException):
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("-n", "--ranks", type=click.IntRange(1, 4096), required=True, help="How many ranks to start.")
+@click.option("-n", "--ranks", type=Whole(1, 4096), required=True, help="How many ranks to start.")
 @click.option("--prefix", is_flag=True, help="Begin each line of output with the rank that wrote it.")
 @click.option(
     "--grace",
-    type=click.FloatRange(0, 86400),
+    type=Number(0, 86400),
     default=5.0,
     show_default=True,
     metavar="SECONDS",
@@ -89,6 +90,7 @@ def find(program: str) -> str:
         hint = f"start it as: python {program}" if program.endswith(".py") else f"chmod +x {program}"
         raise NotExecutable(f"{program} is not executable; {hint}")
     if Path(program).exists():
-        raise NotFound(f"{program} was not found in PATH; did you mean ./{program}?")
+        start = f"python {program}" if program.endswith(".py") else f"./{program}"
+        raise NotFound(f"{program} was not found in PATH; did you mean {start}?")
     where = "does not exist" if os.sep in program else "was not found in PATH"
     raise NotFound(f"{program} {where}")

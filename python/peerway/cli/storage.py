@@ -14,6 +14,7 @@ from peerway.cli import storage_run
 from peerway.cli.ending import Ended, ended_by_signals
 from peerway.cli.hosts import Hosts, hosts_options
 from peerway.cli.input import BadInput
+from peerway.cli.numbers import Number, Whole
 from peerway.cli.options import names, parsed, tell_conditions
 from peerway.cli.record_outputs import Outputs
 from peerway.cli.verbs import Ordered
@@ -152,21 +153,21 @@ _NODE_TYPE = click.option(
 )
 @click.option(
     "--small-files",
-    type=click.IntRange(1, 1_000_000),
+    type=Whole(1, 1_000_000),
     default=1000,
     show_default=True,
     help="Files of a stream in the test metadata.",
 )
 @click.option(
     "--random-blocks",
-    type=click.IntRange(1, 1_000_000),
+    type=Whole(1, 1_000_000),
     default=1000,
     show_default=True,
     help="Blocks of a stream in the test random.",
 )
 @click.option(
     "--repeat",
-    type=click.IntRange(1, 1000),
+    type=Whole(1, 1000),
     default=1,
     show_default=True,
     help="How many whole runs to make; `peerway compare` needs several.",
@@ -174,10 +175,11 @@ _NODE_TYPE = click.option(
 @click.option(
     "--limit",
     "limit_s",
-    type=click.FloatRange(0.1),
+    type=Number(0.1),
     default=600,
     show_default=True,
-    help="Time limit of one operation, in seconds.",
+    metavar="SECONDS",
+    help="Time limit of one operation.",
 )
 @_NODE_TYPE
 @_OUT
@@ -260,10 +262,11 @@ def import_(files: tuple[Path, ...], node_type: str, out: Path | None, append: b
 @click.option(
     "--limit",
     "limit_s",
-    type=click.FloatRange(0.1),
+    type=Number(0.1),
     default=600,
     show_default=True,
-    help="Time limit of one operation, in seconds.",
+    metavar="SECONDS",
+    help="Time limit of one operation.",
 )
 @click.option(
     "--others",

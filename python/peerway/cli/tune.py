@@ -81,7 +81,9 @@ def command(
                 text = tuner.run()
             if hosts.named and before:
                 text = _core.table_text(json.dumps(merged.with_pairs_of(before, json.loads(text))))
-    except (PlanRefused, SessionFailed) as error:
+    except PlanRefused as error:
+        raise BadInput(str(error)) from None
+    except SessionFailed as error:
         raise click.ClickException(str(error)) from None
     except Ended as end:
         with suppress(OSError):

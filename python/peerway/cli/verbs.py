@@ -16,7 +16,7 @@ class Ordered(click.Group):
     """Verbs in the order in which they were added."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(subcommand_metavar="VERB [ARGS]...", **settings)
+        super().__init__(subcommand_metavar="VERB [ARGUMENTS]...", **settings)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All verbs."""

@@ -177,8 +177,12 @@ def _asked(far: Far) -> tuple[list[str], int]:
             words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=ANSWER_S,
             env=agent_environment(),
         )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise BadHosts(f"host {far.host} cannot be reached: {shlex.join(words)}: {error}") from error
+    except OSError as error:
+        why = f"{words[0]} cannot be run: {error.strerror or error}"
+        raise BadHosts(f"host {far.host} cannot be reached: {why}") from error
+    except subprocess.TimeoutExpired as error:
+        why = f"{shlex.join(words)} has not answered for {ANSWER_S} s"
+        raise BadHosts(f"host {far.host} cannot be reached: {why}") from error
     lines = done.stdout.strip().splitlines()
     if done.returncode != 0 or not lines or not lines[-1].startswith("{"):
         said = "\n  ".join(

@@ -225,7 +225,8 @@ class Supervisor:
         self._announced = first.rank
         self._output.show_all_of(first.rank)
         how = self._ranks[first.rank].describe()
-        self._output.say(f"{how}; the {len(running)} still running will be ended in {self._job.grace:g} s")
+        rest = f"{names(running)}, still running, will be ended in {self._job.grace:g} s"
+        self._output.say(f"{how}; {rest}")
 
     # ---- end ----
 
@@ -261,7 +262,7 @@ class Supervisor:
         for rank in alone:
             text += f"; {self._ranks[rank].describe()} after that"
         quoted = self._output.last_lines(first.rank, QUOTED) if len(self._ranks) > 1 else []
-        self._output.say(text + ("; its last lines:" if quoted else ""))
+        self._output.say(text + (f"; the last lines of rank {first.rank}:" if quoted else ""))
         for line in quoted:
             self._output.quote(first.rank, line)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from peerway.records import Record
 
 CHOSEN = "chosen"  # in the extra of a record with via "route": the path or paths that it took
-_FORMAT = "peerway route table"
+_FORMAT, _VERSION = "peerway route table", 2
 _MOST_BYTES = 16 << 20  # of a table's file; one of `peerway tune` has some 100,000
 _NEAR = 1.2  # factor between two sizes that are one border
 _STEPS = 8  # sizes looked at between a power of two and the next
@@ -131,6 +131,11 @@ def read_table(path: Path) -> Table:
     if not isinstance(table, dict) or table.get("format") != _FORMAT:
         raise TableError(
             f"{path} is not a route table (its 'format' is not '{_FORMAT}'); `peerway tune` makes one"
+        )
+    if table.get("version") != _VERSION:
+        raise TableError(
+            f"{path} is a route table of version {table.get('version')}, and this Peerway reads {_VERSION}; "
+            "`peerway tune` makes a new one"
         )
     lines = [*_each(path, table, "costs", _line), *_each(path, table, "splits", _line)]
     return Table(

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from peerway.records import Record
 
+_TIMES = 1000  # percent, from which a number of times is read more easily
 _SPREAD = "spread"  # in the extra of a record: half the distance of its samples' quartiles, relative
 
 
@@ -25,7 +26,9 @@ def quartiles(rows: Sequence[Record], field: str) -> tuple[float, float]:
 
 
 def spread_text(rows: Sequence[Record], field: str) -> str:
-    """As " ±3 %": half the distance of the quartiles; nothing where it is not known."""
+    """As " ±3 %", or " ±12×": half the distance of the quartiles; nothing where it is not known."""
     middle, (low, high) = median(getattr(r, field) for r in rows), quartiles(rows, field)
     percent = 50 * (high - low) / middle if middle else 0.0
+    if percent >= _TIMES:
+        return f" ±{percent / 100:.0f}×"
     return f" ±{percent:.0f} %" if percent >= 1 else f" ±{percent:.1f} %" if percent >= 0.05 else ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,7 @@ def _messages(trace: Trace, fewest: int) -> Samples:
 def _grouped(keys: NDArray[Any], fewest: int) -> Iterator[tuple[int, NDArray[Any]]]:
     order = np.argsort(keys, kind="stable")
     found, starts = np.unique(keys[order], return_index=True)
-    for key, start, end in zip(found.tolist(), starts, [*starts[1:], len(order)], strict=True):
+    for key, (start, end) in zip(found.tolist(), pairwise([*starts.tolist(), len(order)]), strict=True):
         if end - start >= fewest:
             yield key, order[start:end]
 

@@ -59,23 +59,37 @@ def of_table(file: Path) -> list[Curve]:
 
 def of_records(file: Path) -> list[Curve]:
     """The curves of records of latency and bandwidth; those of an MPI (the peer openmpi, apps/mpi) judge its
-    messages. Raises OSError, ValueError, KeyError.
+    messages. Raises OSError, and ValueError with the line that is no record.
     """
     found: dict[tuple[str, str, str, bool], dict[float, float]] = {}
-    for line in file.read_text().splitlines():
-        record = json.loads(line)
-        streamed = record.get("test") in BANDWIDTHS
-        if not (streamed or record.get("test") in LATENCIES) or record.get("shape") != "contiguous":
-            continue
-        stack = _stack(record)
-        op = "send" if stack else str(record["op"])
-        points = found.setdefault((str(record["via"]), op, stack, streamed), {})
-        size = float(record["bytes"])
-        us = size / float(record["bandwidth_MBps"]) if streamed else float(record["p50_us"])
-        points[size] = min(us, points.get(size, us))
+    for number, line in enumerate(file.read_text().splitlines(), start=1):
+        try:
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise ValueError("it is no JSON object")
+            _add(found, record)
+        except (ValueError, TypeError, ZeroDivisionError) as error:
+            raise ValueError(f"{file}:{number}: not a record of `peerway bench`: {error}") from error
+        except KeyError as error:
+            raise ValueError(
+                f"{file}:{number}: not a record of `peerway bench`: {error} is missing"
+            ) from error
     return [
         _curve(path, op, points, stack, streamed) for (path, op, stack, streamed), points in found.items()
     ]
+
+
+def _add(found: dict[tuple[str, str, str, bool], dict[float, float]], record: dict[str, Any]) -> None:
+    """A point of a curve, where the record is of a test that gives one."""
+    streamed = record["test"] in BANDWIDTHS
+    if not (streamed or record["test"] in LATENCIES) or record["shape"] != "contiguous":
+        return
+    stack = _stack(record)
+    op = "send" if stack else str(record["op"])
+    points = found.setdefault((str(record["via"]), op, stack, streamed), {})
+    size = float(record["bytes"])
+    us = size / float(record["bandwidth_MBps"]) if streamed else float(record["p50_us"])
+    points[size] = min(us, points.get(size, us))
 
 
 def _stack(record: dict[str, Any]) -> str:

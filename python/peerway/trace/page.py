@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peerway.printable import printable
+from peerway.report.axes import tick_text, value_axis
 from peerway.report.node_types import page
 from peerway.report.page import scripts_of
 from peerway.trace.tables import Analysis, Bars, Distribution, Finding, Matrix, Scatter, Table, ns_text
@@ -145,11 +146,15 @@ def _points(sizes: NDArray[Any], ns: NDArray[Any]) -> dict[str, Any]:
 
 
 def _ticks(values: NDArray[Any], base: int, text: Callable[[float], str], most: int = 7) -> dict[str, Any]:
-    """Powers of the base that lie among the values, or around them."""
+    """Ticks, as many as it takes to read values of one decade, too; sizes have powers of two around them."""
+    if base == 10:
+        axis = value_axis(values.tolist(), lambda value: tick_text(text(value)))
+        return {"values": axis["tickvals"], "texts": axis["ticktext"], "range": axis["range"]}
     powers = np.log(np.maximum(1.0, values.astype(float))) / np.log(base)
     low, high = int(np.floor(powers.min() + 1e-9)), int(np.ceil(powers.max() - 1e-9))
     chosen = [float(base) ** power for power in range(low, high + 1, max(1, -(-(high - low + 1) // most)))]
-    return {"values": chosen, "texts": [text(one) for one in chosen]}
+    ends = max(1.0, min(chosen[0], float(values.min()))) / 1.1, max(chosen[-1], float(values.max())) * 1.1
+    return {"values": chosen, "texts": [text(one) for one in chosen], "range": np.log10(ends).tolist()}
 
 
 def _printable(table: Table) -> Table:

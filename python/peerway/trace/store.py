@@ -172,22 +172,26 @@ def load(folder: Path) -> Trace:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        about = json.loads((folder / ABOUT).read_text())
-        if about.get("version") != VERSION:
-            raise BadTrace(
-                f"{folder} holds a trace of version {about.get('version')}; this Peerway reads {VERSION}"
-            )
-        columns = _columns(folder / EVENTS)
-        sums = pq.read_table(folder / SUMS)
-    except FileNotFoundError as error:
+    missing = [name for name in (ABOUT, EVENTS, SUMS) if not (folder / name).exists()]
+    if missing:
         rings = folder / "rings"
         todo = f"; `peerway trace collect {folder}` makes one of its rings" if rings.is_dir() else ""
-        raise BadTrace(f"{folder} holds no trace: there is no {error.filename or ABOUT}{todo}") from error
-    except (json.JSONDecodeError, pa.ArrowException, OSError) as error:
-        raise BadTrace(f"{folder} cannot be read: {error}") from error
-    summed = {name: sums.column(name).to_numpy() for name in SUM_COLUMNS}
-    names, threads, unended = (about.pop(part) for part in ("names", "threads", "open"))
-    return Trace(
-        about, names, [Thread(**one) for one in threads], columns, summed, [Open(**one) for one in unended]
-    )
+        raise BadTrace(f"{folder} holds no trace: there is no {missing[0]}{todo}")
+    file = folder / ABOUT
+    try:
+        about = json.loads(file.read_text())
+        version = about["version"]
+        if version != VERSION:
+            raise BadTrace(f"{folder} holds a trace of version {version}; this Peerway reads {VERSION}")
+        names, threads, unended = (about.pop(part) for part in ("names", "threads", "open"))
+        threads, unended = [Thread(**one) for one in threads], [Open(**one) for one in unended]
+        file = folder / EVENTS
+        columns = _columns(file)
+        file = folder / SUMS
+        sums = pq.read_table(file)
+        summed = {name: sums.column(name).to_numpy() for name in SUM_COLUMNS}
+    except KeyError as error:
+        raise BadTrace(f"{file} cannot be read: {error} is missing") from error
+    except (ValueError, TypeError, pa.ArrowException, OSError) as error:
+        raise BadTrace(f"{file} cannot be read: {error}") from error
+    return Trace(about, names, threads, columns, summed, unended)

@@ -29,7 +29,7 @@ MOST_EVENTS = 1_000_000
 MOST_STRETCHES = 20_000  # of the critical path: the longest
 DEEPEST, WIDEST = 8, 6  # rows of nested calls, and of what goes on beside them
 BINS, WINDOWS, SMOOTH = 1024, 256, 17
-CLASSES = ("region", "data", "send", "receive", "collective", "other", "gpu", "under way")
+CLASSES = ("region", "data", "send", "receive", "collective", "other", "GPU", "under way")
 CLASS_OF = {
     0: (Kind.REGION, Kind.RANGE, Kind.MARK, *MADE_OR_FREED),
     1: (Kind.PUT, Kind.GET, Kind.RAISE, Kind.PLAN_START, Kind.RMA_PUT, Kind.RMA_GET, Kind.STAGED),

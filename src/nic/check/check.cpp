@@ -26,9 +26,9 @@ std::vector<Test> all_tests() {
   return all;
 }
 
-std::string listed(const std::vector<Test>& tests) {
-  std::string names = kSetupName;
-  for (const Test& test : tests) names += format("; {}", test.name);
+std::string listed() {
+  std::string names;
+  for (const std::string& name : test_names()) names += (names.empty() ? "" : "; ") + name;
   return names;
 }
 
@@ -38,7 +38,7 @@ std::vector<Test> chosen(const std::vector<std::string>& names) {
     if (name != kSetupName &&
         std::ranges::none_of(tests, [&](const Test& test) { return name == test.name; }))
       throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: nic-check has no test '{}'; there are: {}", name, listed(tests)));
+                  format("peerway: nic-check has no test '{}'; there are: {}", name, listed()));
   if (!names.empty())
     std::erase_if(tests,
                   [&](const Test& test) { return std::ranges::find(names, test.name) == names.end(); });
@@ -172,6 +172,12 @@ double usual_seconds() {
   double sum = 0;
   for (const Test& test : all_tests()) sum += test.share_s;
   return sum;
+}
+
+std::vector<std::string> test_names() {
+  std::vector<std::string> names{kSetupName};
+  for (const Test& test : all_tests()) names.emplace_back(test.name);
+  return names;
 }
 
 void check(const Options& options, const std::function<void(const Verdict&)>& tell) {

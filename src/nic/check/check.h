@@ -37,6 +37,8 @@ struct Options {
 
 /// What the tests under load take together at effort 1, in seconds.
 double usual_seconds();
+/// The names of all tests, in their order.
+std::vector<std::string> test_names();
 
 /// Runs the tests; `tell` is called with each verdict as it is reached. Throws Error when the plugin cannot
 /// be loaded, or a name is not one of a test.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from peerway.cli.numbers import Whole
 from peerway.cli.options import parsed
 from peerway.jobs.asking import several, source_options
 from peerway.jobs.places import parse_since
@@ -30,15 +31,7 @@ from peerway.terminal import say, table_console
     metavar="TIME",
     help="Only jobs that started in this time up to now: 90s, 30m, 12h, 7d.",
 )
-@click.option(
-    "-n",
-    "most",
-    metavar="NUMBER",
-    type=click.IntRange(1, MOST),
-    default=50,
-    show_default=True,
-    help="At most so many jobs.",
-)
+@click.option("-n", "most", type=Whole(1, MOST), default=50, show_default=True, help="At most so many jobs.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @source_options
 def command(

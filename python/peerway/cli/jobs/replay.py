@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from peerway.cli.numbers import Whole
 from peerway.cli.options import parsed
 from peerway.jobs.places import data_option, monitor_at, parse_since
 from peerway.printable import json_text
@@ -29,15 +30,7 @@ from peerway.terminal import say, table_console
     metavar="TIME",
     help="Jobs that ended in this time up to now: 90s, 30m, 12h, 30d.",
 )
-@click.option(
-    "-n",
-    "most",
-    metavar="NUMBER",
-    type=click.IntRange(1),
-    default=1000,
-    show_default=True,
-    help="At most so many jobs.",
-)
+@click.option("-n", "most", type=Whole(1), default=1000, show_default=True, help="At most so many jobs.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @data_option
 def command(file: Path, since: float, most: int, as_json: bool, data: Path) -> None:

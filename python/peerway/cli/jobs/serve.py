@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from peerway.cli.numbers import Whole
 from peerway.jobs.places import data_option, monitor_at, only_one
 from peerway.jobs.store.samples import Policy
 from peerway.terminal import say
@@ -42,12 +43,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option(
     "--raw-days",
-    type=click.IntRange(1),
+    type=Whole(1),
     help=f"Days for which samples stay at full resolution  [default: {Policy.raw_days}]",
 )
 @click.option(
     "--thin-days",
-    type=click.IntRange(1),
+    type=Whole(1),
     help=f"Days for which their means over 5 minutes stay  [default: {Policy.thin_days}]",
 )
 @click.option(

@@ -16,14 +16,15 @@ from peerway.terminal import say
 @click.command()
 @click.argument("job", metavar="JOBID")
 @click.option(
-    "--restart",
-    type=int,
-    metavar="NUMBER",
-    help="Which run of a requeued job; 0: the first  [default: the last]",
+    "--restart", type=int, metavar="N", help="Which run of a requeued job; 0: the first  [default: the last]"
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with the evidence.")
 @click.option(
-    "--language", type=click.Choice(["en", "ru"]), default="en", show_default=True, help="Of the texts."
+    "--language",
+    type=click.Choice(["en", "ru"]),
+    default="en",
+    show_default=True,
+    help="The language of the findings.",
 )
 @source_options
 def command(

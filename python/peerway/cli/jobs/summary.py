@@ -42,7 +42,11 @@ _AGAIN_S = 5.0  # between two questions
     "written on other nodes than the job's first.",
 )
 @click.option(
-    "--language", type=click.Choice(["en", "ru"]), default="en", show_default=True, help="Of the texts."
+    "--language",
+    type=click.Choice(["en", "ru"]),
+    default="en",
+    show_default=True,
+    help="The language of the findings.",
 )
 @source_options
 def command(

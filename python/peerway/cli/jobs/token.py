@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from peerway.cli.numbers import Number
 from peerway.jobs.places import data_option, monitor_at
 from peerway.terminal import say
 
@@ -25,8 +26,8 @@ from peerway.terminal import say
 )
 @click.option(
     "--days",
-    metavar="NUMBER",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
+    metavar="N",
     help="How many days the token is valid  [default: for ever]",
 )
 @click.option("--revoke", is_flag=True, help="Make no token; revoke all tokens of the node or person.")

@@ -8,21 +8,14 @@ from pathlib import Path
 import click
 
 from peerway.cli.jobs.list import tell
+from peerway.cli.numbers import Whole
 from peerway.jobs.asking import several, source_options
 from peerway.jobs.store.lists import Filter
 
 
 @click.command()
 @click.option("--finished", is_flag=True, help="Jobs that finished in the last 7 days instead.")
-@click.option(
-    "-n",
-    "most",
-    metavar="NUMBER",
-    type=click.IntRange(1, 500),
-    default=20,
-    show_default=True,
-    help="At most so many jobs.",
-)
+@click.option("-n", "most", type=Whole(1, 500), default=20, show_default=True, help="At most so many jobs.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @source_options
 def command(finished: bool, most: int, as_json: bool, data: Path, server: str | None) -> None:

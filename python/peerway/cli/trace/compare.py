@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from peerway.cli.input import BadInput
 from peerway.cli.trace.input import read
 from peerway.terminal import table_console
 from peerway.units import size_text, time_text
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from peerway.trace.comparison import Change, Group
+    from peerway.trace.store import Trace
 
 MOST = 20  # groups that only one side has: the first
 
@@ -52,22 +54,38 @@ def command(
     """
     from peerway.trace.comparison import alone, compare, compare_messages, messages_alone
 
-    sides = [read(one) for one in (before, *more_before)], [read(one) for one in (after, *more_after)]
+    sides = [_events(one) for one in (before, *more_before)], [_events(one) for one in (after, *more_after)]
     console = table_console()
-    _show(console, "operations at a call site", ("operation", "call site"), compare(*sides), everything)
+    calls = ("operation at a call site", "operations at a call site")
+    _show(console, calls, ("operation", "call site"), compare(*sides), everything)
     _tell(console, alone(*sides), _at)
-    _show(
-        console, "groups of messages", ("path or communicator", "ranks"), compare_messages(*sides), everything
-    )
+    groups = ("group of messages", "groups of messages")
+    _show(console, groups, ("path or communicator", "ranks"), compare_messages(*sides), everything)
     _tell(console, messages_alone(*sides), lambda path, pair: f"messages by {path} from rank {pair}")
 
 
+def _events(folder: Path) -> Trace:
+    """Read a trace that has events. Raises BadInput."""
+    trace = read(folder)
+    if len(trace):
+        return trace
+    level = trace.about["level"]
+    why = "nothing was recorded"
+    if level != "full":
+        why = f"it was recorded with --level {level}, which keeps sums alone"
+    raise BadInput(f"{folder} has no events to compare: {why}")
+
+
 def _show(
-    console: Console, what: str, titles: tuple[str, str], changes: list[Change], everything: bool
+    console: Console, what: tuple[str, str], titles: tuple[str, str], changes: list[Change], everything: bool
 ) -> None:
+    """What changed of `what`, one and many, and how much did not."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
+
+    from peerway.trace.comparison import FEWEST
+    from peerway.trace.tables import count_text
 
     shown = [one for one in changes if everything or one.verdict in ("faster", "slower")]
     if shown:
@@ -81,15 +99,17 @@ def _show(
         console.print(table)
     unknown = sum(one.verdict == "unknown" for one in changes)
     if unknown and not everything:
-        console.print(
-            Text(
-                f"{unknown:,} {what} differ too much between the runs of a side for a verdict; give more "
-                "traces."
-            )
-        )
+        differ = "differs" if unknown == 1 else "differ"
+        told = f"{count_text(unknown, *what)} {differ} too much between the runs of a side for a verdict"
+        console.print(Text(f"{told}; give more traces."))
     hidden = len(changes) - len(shown) - (0 if everything else unknown)
-    if hidden or not shown:
-        console.print(Text(f"{hidden:,} {what} show no difference; --all lists them."))
+    if hidden:
+        them = (
+            "shows no difference; --all lists it" if hidden == 1 else "show no difference; --all lists them"
+        )
+        console.print(Text(f"{count_text(hidden, *what)} {them}."))
+    if not changes:
+        console.print(Text(f"no {what[0]} occurs {FEWEST} times on both sides; fewer are not compared."))
 
 
 def _tell(console: Console, groups: tuple[list[Group], list[Group]], text: Callable[[str, str], str]) -> None:

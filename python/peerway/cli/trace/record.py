@@ -10,7 +10,9 @@ from pathlib import Path
 
 import click
 
+from peerway.cli.numbers import Number, Whole
 from peerway.cli.options import parsed
+from peerway.cli.run import find
 from peerway.terminal import say
 from peerway.trace import memory
 from peerway.trace.control import Window
@@ -31,7 +33,7 @@ def _ranks(text: str) -> str:
     "-o",
     "--out",
     type=click.Path(path_type=Path),
-    help="The folder of the trace [default: trace-PROGRAM-TIME].",
+    help="The folder of the trace  [default: trace-PROGRAM-TIME]",
 )
 @click.option(
     "--level",
@@ -42,7 +44,7 @@ def _ranks(text: str) -> str:
 )
 @click.option(
     "--events",
-    type=click.IntRange(64, 1 << 30),
+    type=Whole(64, 1 << 30),
     default=1 << 18,
     show_default=True,
     help="How many events a thread keeps, its last ones; 32 bytes each.",
@@ -52,42 +54,42 @@ def _ranks(text: str) -> str:
     default="",
     metavar="LIST",
     callback=parsed(_ranks),
-    help="Record only these ranks, separated by commas [default: all].",
+    help="Record only these ranks, separated by commas  [default: all]",
 )
 @click.option(
     "--region",
     default="",
     metavar="NAME",
-    help="Record a process only while it is in a region of this name [default: always].",
+    help="Record a process only while it is in a region of this name  [default: always]",
 )
 @click.option(
     "--from",
     "begin",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=0.0,
     metavar="SECONDS",
-    help="Start recording so long after the command starts [default: at once].",
+    help="Start recording so long after the command starts  [default: at once]",
 )
 @click.option(
     "--for",
     "seconds",
-    type=click.FloatRange(0),
+    type=Number(0),
     metavar="SECONDS",
-    help="Record for this time [default: to the end].",
+    help="Record for this time  [default: to the end]",
 )
 @click.option(
     "--rings",
     metavar="FOLDER",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Keep events in this folder while the program runs, if half of it or 4 GiB stay free; other hosts "
-    "keep theirs in the folder of the trace [default: /dev/shm].",
+    "keep theirs in the folder of the trace  [default: /dev/shm]",
 )
 @click.option("--stopped", is_flag=True, help="Record nothing until `peerway trace start`.")
 @click.option(
     "--mpicc",
     metavar="COMMAND",
     help="The compiler of the MPI whose calls to record; none: record no MPI calls "
-    "[default: the mpicc beside the mpirun in COMMAND, if there is one].",
+    " [default: the mpicc beside the mpirun in COMMAND, if there is one]",
 )
 @click.argument("command_line", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
 def command(
@@ -109,6 +111,7 @@ def command(
     It also records every MPI call of unmodified MPI programs: peerway trace -- mpirun -n 4 ./program. The
     program is not rebuilt. The exit status is the command's. The events of a killed rank are kept.
     """
+    find(command_line[0])
     folder = out or Path(f"trace-{_program(command_line)}-{time.strftime('%Y%m%d-%H%M%S')}")
     window = Window(math.inf if stopped else begin, seconds)
     try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from peerway.cli.input import BadInput
+from peerway.cli.output import beside_text
 from peerway.cli.trace.input import read
 from peerway.terminal import say, table_console
 
@@ -18,13 +19,17 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path), help="Also write an HTML page, which opens offline."
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    callback=beside_text,
+    help="Also write an HTML page, which opens offline.",
 )
 @click.option(
     "--table",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Compare messages with the curves of this route table [default: this machine's].",
+    help="Compare messages with the curves of this route table  [default: this machine's]",
 )
 @click.option(
     "--bench",
