@@ -306,8 +306,8 @@ def _cut(points: Points, start: int, end: int) -> Points:
 
 
 def _stretch(time: int) -> int:
-    """The number of the stretch with a sample, which stands for the time before it: the one at midnight is the
-    last of a day, as it is the last of a thinned step.
+    """The number of the stretch with a sample, which stands for the time before it: the one at midnight is
+    the last of a day, as it is the last of a thinned step.
     """
     return (time - 1) // STRETCH_MS
 
