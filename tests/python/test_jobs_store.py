@@ -344,7 +344,7 @@ def test_batches_are_taken_while_a_day_is_thinned(tmp_path: Path, monkeypatch: p
         taken.append(late)
         return thinned(*arguments)
 
-    monkeypatch.setattr("peerway.jobs.store.chunks.thinned", take_one)
+    monkeypatch.setattr("peerway.jobs.store.blocks.thinned", take_one)
     store.tidy(BASE + 40 * DAY_MS, Policy())
     assert len(taken) >= 8
     store.close()

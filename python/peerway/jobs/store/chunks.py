@@ -17,11 +17,9 @@ from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
 
-import numpy as np
-
-from peerway.jobs.batch_check import decode
-from peerway.jobs.store.chunk import Points, merged, packed, unpacked, unpacked_all
-from peerway.jobs.store.samples import DAY_MS, Filed, Key, Policy, Samples, columns, thinned, time_ms
+from peerway.jobs.store.blocks import chunk_rows, of_batches, thinned_block
+from peerway.jobs.store.chunk import Points, merged, unpacked_all
+from peerway.jobs.store.samples import DAY_MS, Filed, Key, Policy, Samples, time_ms
 from peerway.jobs.store.schema import bring_up, opened
 from peerway.jobs.store.transaction import transaction
 
@@ -100,7 +98,7 @@ class ChunkStore(Samples):
                 "SELECT shift, period, payload FROM batches WHERE node = ? AND stretch BETWEEN ? AND ?",
                 (node, start_ms // STRETCH_MS, end_ms // STRETCH_MS),
             ).fetchall()
-        for key, points in _of_batches(rows, kind, only, wanted).items():
+        for key, points in of_batches(rows, kind, only, wanted).items():
             found[key].append(points)
         answer = {}
         for (_, device, metric), parts in found.items():
@@ -147,11 +145,11 @@ class ChunkStore(Samples):
             (node, stretch),
         ).fetchall()
         devices: defaultdict[tuple[str, str], dict[str, Points]] = defaultdict(dict)
-        for (kind, device, metric), points in _of_batches(rows).items():
+        for (kind, device, metric), points in of_batches(rows).items():
             devices[kind, device][metric] = points
         base = self._file(f"day-{_day(stretch * STRETCH_MS)}")
         with transaction(base):
-            base.executemany("INSERT INTO chunks VALUES (?,?,?,?,?,?)", _chunk_rows(node, devices))
+            base.executemany("INSERT INTO chunks VALUES (?,?,?,?,?,?)", chunk_rows(node, devices))
         with transaction(self._incoming) as incoming:
             incoming.executemany("DELETE FROM batches WHERE rowid = ?", [(row["rowid"],) for row in rows])
 
@@ -188,7 +186,7 @@ class ChunkStore(Samples):
             )
             means = {(kind, device): body for kind, device, body in known}
         rows = [
-            (node, *key, start, start + DAY_MS, _thinned_block(several, means.get(key), policy.thin_ms))
+            (node, *key, start, start + DAY_MS, thinned_block(several, means.get(key), policy.thin_ms))
             for key, several in bodies.items()
         ]
         with self._lock, transaction(self._file(month)) as base:
@@ -246,58 +244,6 @@ class ChunkStore(Samples):
         for row, metrics in zip(chosen, blocks, strict=True):
             for metric, points in metrics.items():
                 found[kind, row["device"], metric].append(points)
-
-
-def _thinned_block(bodies: Iterable[bytes], means: bytes | None, step_ms: int) -> bytes:
-    """The chunks of a device as one block of means. A mean that is there already stays: it is of the whole
-    step, and what came late is a few samples of it.
-    """
-    parts: defaultdict[str, list[Points]] = defaultdict(list)
-    for body in bodies:
-        for name, points in unpacked(body).items():
-            parts[name].append(points)
-    found = {name: thinned(name, merged(several), step_ms) for name, several in parts.items()}
-    for name, points in unpacked(means).items() if means else ():
-        late = found.get(name)
-        # Of a counter both may have a value in one step: the last one counts, as always.
-        found[name] = points if late is None else thinned(name, merged([late, points]), step_ms)
-    return packed(found)
-
-
-def _chunk_rows(
-    node: str, devices: dict[tuple[str, str], dict[str, Points]]
-) -> Iterator[tuple[str, str, str, int, int, bytes]]:
-    for (kind, device), metrics in devices.items():
-        start = min(int(points.times[0]) for points in metrics.values())
-        end = max(int(points.times[-1]) for points in metrics.values())
-        yield node, kind, device, start, end, packed(metrics)
-
-
-def _of_batches(
-    rows: Sequence[sqlite3.Row],
-    kind: str | None = None,
-    only: frozenset[str] | None = None,
-    wanted: frozenset[str] | None = None,
-) -> dict[tuple[str, str, str], Points]:
-    """The samples of batches as they came."""
-    lists: defaultdict[tuple[str, str, str], tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
-    period = max((row["period"] for row in rows), default=0)
-    for row in rows:
-        filed = Filed(decode(row["payload"]), row["shift"], b"", row["period"])
-        at = time_ms(filed)
-        for of, device, metric, value in columns(filed):
-            if (
-                (kind is None or of == kind)
-                and (only is None or device in only)
-                and (wanted is None or metric in wanted)
-            ):
-                times, values = lists[of, device, metric]
-                times.append(at)
-                values.append(value)
-    return {
-        key: merged([Points(np.array(times, np.int64), np.array(values), period)])
-        for key, (times, values) in lists.items()
-    }
 
 
 def _cut(points: Points, start: int, end: int) -> Points:
