@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -285,6 +286,7 @@ def test_a_summary_counts_one_thing_as_one(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
+        (shutil.rmtree, "there is no folder"),
         (lambda folder: (folder / "trace.json").unlink(), "holds no trace"),
         (lambda folder: (folder / "events.parquet").unlink(), "there is no events.parquet"),
         (lambda folder: (folder / "trace.json").write_text("{"), "trace.json cannot be read"),
@@ -304,7 +306,8 @@ def test_what_is_no_trace_is_refused(tmp_path: Path, spoil: Callable[[Path], Any
 
 
 @pytest.mark.parametrize(("text", "why"), [
-    ("x", "Expecting value"), ("[1]", "it is no JSON object"), ('{"test": "put_latency"}', "'shape' is missing"),
+    ("x", "Expecting value"), ("[1]", "it is no JSON object"),
+    ('{"test": "put_latency"}', "'shape' is missing"),
 ])  # fmt: skip
 def test_a_file_that_holds_no_records_is_named_with_its_line(tmp_path: Path, text: str, why: str) -> None:
     folder, file = saved(late_trace(), tmp_path / "trace"), tmp_path / "records.jsonl"
