@@ -12,6 +12,7 @@ import click
 from click.exceptions import Exit
 
 from peerway.cli.input import BadInput
+from peerway.cli.verbs import VerbGroup
 from peerway.terminal import say
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _FOLDER = click.argument(
 )
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def command() -> None:
     """Rehearse an upgrade on a copy of a cluster: real Slurm and file servers, in namespaces here."""
 
