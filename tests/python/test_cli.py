@@ -41,6 +41,7 @@ def test_help_names_every_verb_and_imports_none_of_them() -> None:
         (["repotr"], "there is no verb repotr; is report meant? `peerway --help` lists them."),
         (["campaign", "rnu"], "there is no verb rnu; is run meant? `peerway campaign --help` lists them."),
         (["rehearse", "begin"], "there is no verb begin. `peerway rehearse --help` lists them."),
+        (["campaign", "statsu"], "there is no verb statsu; is status meant? `peerway campaign --help` lists"),
         (["jobs", "shwo"], "there is no verb shwo; is show meant? `peerway jobs --help` lists them."),
         (["bench", "put_latancy"], "there is no put_latancy; is put_latency meant? There are put_latency, "),
         (["bench", "speed"], "there is no speed. There are put_latency, "),
@@ -211,6 +212,12 @@ def test_defaults_are_written_in_one_way() -> None:
         if "default" in (one.help or "") and not re.search(r"\S  \[default: [^]]+\]$", one.help or "")
     ]
     assert not odd
+
+
+def test_commands_are_called_verbs_in_every_group() -> None:
+    assert not [
+        name for name, text in every_help().items() if "Commands:" in text or "COMMAND [ARGS]" in text
+    ]
 
 
 def test_the_values_of_options_are_named_in_words() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -285,6 +286,7 @@ def test_a_summary_counts_one_thing_as_one(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
+        (shutil.rmtree, "there is no folder"),
         (lambda folder: (folder / "trace.json").unlink(), "holds no trace"),
         (lambda folder: (folder / "events.parquet").unlink(), "there is no events.parquet"),
         (lambda folder: (folder / "trace.json").write_text("{"), "trace.json cannot be read"),

@@ -426,6 +426,18 @@ sys.exit(rank + 4)
     )
 
 
+def test_a_rank_that_fails_after_another_was_told_of_is_told_of_too(run: Run) -> None:
+    """The others were said to run still: how they ended is news, by their own fault as much as the first."""
+    script = "[ $PEERWAY_RANK = 0 ] && exit 4; sleep 1; kill -SEGV $$"
+    done = run(peerway("run", "-n", "2", "--", "sh", "-c", script))
+    assert done.returncode == 4
+    assert re.fullmatch(
+        r"peerway: rank 0 \(process \d+\) exited with status 4; rank 1, still running, will be ended in 5 s\n"
+        r"peerway: rank 1 \(process \d+\) was killed by signal 11 \(SIGSEGV\) after that\n",
+        done.stderr,
+    )
+
+
 def test_who_noticed_a_loss_is_not_the_one_that_failed(tmp_path: Path) -> None:
     job = job_of(f"""
 if rank == 0:

@@ -65,7 +65,7 @@ def _peers(text: str) -> list[Asked]:
     "--sizes",
     callback=parsed(shapes.parse_sizes),
     metavar="LIST",
-    help="As 8:64M (doubling) or 8,4K,1M  [default: 8:64M]",
+    help="Bytes, as 8:64M (doubling) or 8,4K,1M; K is 1024  [default: 8:64M]",
 )
 @click.option(
     "--shapes",

@@ -17,7 +17,7 @@ from peerway.campaign.journal import Journal
 from peerway.campaign.plan import Plan
 from peerway.cli.campaign_pass import measure
 from peerway.cli.input import BadInput
-from peerway.cli.verbs import Ordered
+from peerway.cli.verbs import VerbGroup
 from peerway.records import RecordError
 from peerway.terminal import say
 from peerway.units import about_text
@@ -65,7 +65,7 @@ command = "peerway storage /a/folder/to/measure write read --engine gds --size 1
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
 
 
-@click.group(cls=Ordered)
+@click.group(cls=VerbGroup)
 def command() -> None:
     """Measure a whole cluster over days. A campaign is a folder with a campaign.toml; it can be stopped and
     resumed at any time.

@@ -34,7 +34,9 @@ BROKEN, INCONCLUSIVE = 1, 3  # exit codes
     help="Test for about this many minutes, to find rare faults  [default: a quarter of one]",
 )
 @click.option(
-    "--seed", type=Whole(min=0), help="Repeat the random choices of the run that printed this seed."
+    "--seed",
+    type=Whole(min=0),
+    help="Repeat the random choices of the run that printed this seed  [default: a new one]",
 )
 @click.option("--test", "tests", metavar="NAME", multiple=True, help="Run only this test; may be repeated.")
 def command(plugin: str, minutes: float | None, seed: int | None, tests: tuple[str, ...]) -> None:

@@ -12,7 +12,7 @@ import click
 from click.exceptions import Exit
 
 from peerway.cli.input import BadInput
-from peerway.cli.verbs import Ordered
+from peerway.cli.verbs import VerbGroup
 from peerway.terminal import say
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _FOLDER = click.argument(
 )
 
 
-@click.group(cls=Ordered)
+@click.group(cls=VerbGroup)
 def command() -> None:
     """Rehearse an upgrade on a copy of a cluster: real Slurm and file servers, in namespaces here."""
 

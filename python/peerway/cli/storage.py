@@ -17,7 +17,7 @@ from peerway.cli.input import BadInput
 from peerway.cli.numbers import Number, Whole
 from peerway.cli.options import names, parsed, tell_conditions
 from peerway.cli.record_outputs import Outputs
-from peerway.cli.verbs import Ordered
+from peerway.cli.verbs import VerbGroup
 from peerway.record_output import STANDARD
 from peerway.storage.measure import streams_of
 from peerway.storage.request import MODES, TESTS, BadRequest, Request
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     pass
 
 
-class Measures(Ordered):
+class Measures(VerbGroup):
     """A group whose unnamed command measures: `peerway storage FOLDER`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

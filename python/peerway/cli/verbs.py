@@ -1,6 +1,4 @@
-"""Groups of commands: their verbs in the order in which one needs them, and the nearest for a word that is
-none. One kind knows its verbs from a table, so that `--help` imports none of them.
-"""
+"""Groups of commands, whose commands are called verbs everywhere."""
 
 from __future__ import annotations
 
@@ -12,8 +10,10 @@ import click
 from peerway.nearest import meant
 
 
-class Ordered(click.Group):
-    """Verbs in the order in which they were added."""
+class VerbGroup(click.Group):
+    """A group that calls its commands verbs, in the order in which they were added, which is that of their
+    use, and names the nearest one for a word that is none.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(subcommand_metavar="VERB [ARGUMENTS]...", **settings)
@@ -22,24 +22,30 @@ class Ordered(click.Group):
         """All verbs."""
         return list(self.commands)
 
+    def about(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """Each verb and what it is for."""
+        return [(name, self.commands[name].get_short_help_str(150)) for name in self.list_commands(ctx)]
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Refuse a word that is no verb with the nearest one."""
-        known = self.list_commands(ctx)
-        if args[0] not in known and not args[0].startswith("-"):
-            near = meant(args[0], known) or "."
+        verbs = self.list_commands(ctx)
+        if args[0] not in verbs and not args[0].startswith("-"):
+            near = meant(args[0], verbs) or "."
             ctx.fail(f"there is no verb {args[0]}{near} `{ctx.command_path} --help` lists them.")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs and what each is for."""
         with formatter.section("Verbs"):
-            formatter.write_dl([(name, each.get_short_help_str(200)) for name, each in self.commands.items()])
+            formatter.write_dl(self.about(ctx))
 
 
-class Verbs(Ordered):
-    """Verbs from a table, name -> what it is for. Each is `command` in a file of `package`."""
+class Verbs(VerbGroup):
+    """Verbs from a table, name -> what it is for, so that `--help` imports none of them. Each is `command` in
+    a file of `package`.
+    """
 
     def __init__(self, package: str, verbs: dict[str, str], **settings: Any) -> None:
         super().__init__(**settings)
@@ -58,7 +64,6 @@ class Verbs(Ordered):
         assert isinstance(command, click.Command)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the verbs and what each is for, from the table."""
-        with formatter.section("Verbs"):
-            formatter.write_dl(list(self.verbs.items()))
+    def about(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """From the table."""
+        return list(self.verbs.items())

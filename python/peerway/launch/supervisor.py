@@ -252,10 +252,12 @@ class Supervisor:
     def _summarise(self, first: End, others: list[End]) -> None:
         if len(self._ranks) == 1 and not first.by_signal:
             return  # as a shell, which leaves it to the program to say why it fails
+        alone = [end.rank for end in others if end.own and not end.lost]
         if self._announced == first.rank and self._output.said_last:
+            if alone:
+                self._output.say("; ".join(f"{self._ranks[rank].describe()} after that" for rank in alone))
             return
         text = self._ranks[first.rank].describe()
-        alone = [end.rank for end in others if end.own and not end.lost]
         caused = [end.rank for end in others if end.rank not in alone]
         if caused:
             text += f"; {names(caused)} ended because of it"

@@ -43,7 +43,8 @@ def by_place(trace: Trace, lost: waits.Waits, result: Analysis, regions: Regions
     ]  # fmt: skip
     note = (
         "Of all time: the share of the trace's length times the ranks. A call site is an address if the "
-        "program was compiled without -g, and the enclosing region where the place is not known."
+        "program was compiled without -g, and the enclosing region where the place is not known. The last "
+        "two columns name ranks: the one that lost most of this time, and the one that caused most of it."
     )
     result.tables.append(Table("Lost time", columns, rows, note, texts=3))
 

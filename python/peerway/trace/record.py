@@ -102,8 +102,8 @@ def _record(
         ) from error
     except OSError as error:
         raise RecordError(
-            f"the trace cannot be written: {error}; the events are in {_settled(ring_folder)}. Make room, "
-            f"then run `peerway trace collect {folder}`"
+            f"the trace cannot be written: {error.strerror or error}; the events are in "
+            f"{_settled(ring_folder)}. Make room, then run `peerway trace collect {folder}`"
         ) from error
     left.remove(ring_folder)
     return status, trace

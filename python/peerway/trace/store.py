@@ -173,6 +173,8 @@ def load(folder: Path) -> Trace:
     import pyarrow.parquet as pq
 
     missing = [name for name in (ABOUT, EVENTS, SUMS) if not (folder / name).exists()]
+    if not folder.is_dir():
+        raise BadTrace(f"there is no folder {folder}; `peerway trace` names the one that it has written")
     if missing:
         rings = folder / "rings"
         todo = f"; `peerway trace collect {folder}` makes one of its rings" if rings.is_dir() else ""

@@ -34,7 +34,7 @@ def command(folder: Path) -> None:
         ) from error
     except OSError as error:
         raise click.ClickException(
-            f"the trace cannot be written: {error}; make room and try again"
+            f"the trace cannot be written: {error.strerror or error}; make room and try again"
         ) from error
     left.remove(folder / "rings")
     summarize(trace, folder)
