@@ -32,6 +32,11 @@ _UNITS = {
     "TiB": 1 << 40,
 }
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d|KiB|MiB|GiB|TiB)")
+# What people write for such a quantity; other texts, such as the name of a partition, stay texts.
+_MISTAKEN = re.compile(
+    r"\d+(?:\.\d+)?\s*(?:s|m|h|d|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|[kmgt](?:i?b)?|b|bytes?)",
+    re.IGNORECASE,
+)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _RULE_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _KEYS = {
@@ -151,9 +156,12 @@ class _Reader:
     def idle(self) -> tuple[float, float]:
         """The utilization at or below which a GPU is idle, and the seconds from which on that counts."""
         defaults = IDLE | self._parameters(self._table(self._content, "defaults"), "defaults")
+        self._rule = ""
         for name in IDLE:
-            if not isinstance(defaults[name], (int, float)):
-                self._refuse(f"{name} of the defaults is a number or a duration")
+            if isinstance(defaults[name], bool) or not isinstance(defaults[name], (int, float)):
+                self._refuse(f"{name} of the defaults is a number or a duration", f"{name} =")
+        if not 0 <= defaults["idle"] < 1:
+            self._refuse("idle of the defaults is a utilization, from 0 to below 1", "idle =")
         return float(defaults["idle"]), float(defaults["idle_window"])
 
     def rules(self) -> Iterator[Rule]:
@@ -250,6 +258,9 @@ class _Reader:
             self._refuse(f"{where}: a parameter's name is of a-z, 0-9 and _, not {key!r}")
         if isinstance(value, str) and (found := _QUANTITY.fullmatch(value)):
             return float(found[1]) * _UNITS[found[2]]
+        if isinstance(value, str) and (found := _MISTAKEN.fullmatch(value)):
+            why = f"{value!r} is no duration or size; the units are {', '.join(_UNITS)}, as in 30m and 32GiB"
+            self._refuse(f"{where}: {key} = {why}", f'"{value}"')
         if not isinstance(value, (bool, int, float, str)):
             self._refuse(f"{where}: {key} is a number, a text, a duration or a size")
         return value
