@@ -14,6 +14,7 @@ from peerway.jobs.measured import SETS
 from peerway.jobs.rules.expression import BadExpression, Expression
 from peerway.jobs.rules.functions import FUNCTIONS, TAKES_NONE
 from peerway.jobs.rules.job_fields import FIELDS
+from peerway.jobs.rules.quantity import quantity
 from peerway.jobs.rules.template import LANGUAGES, wrong
 from peerway.nearest import meant
 
@@ -21,22 +22,6 @@ SHIPPED = Path(__file__).with_name("rules.toml")
 MOST_BYTES = 1 << 20
 SEVERITIES = ("none", "note", "warning", "serious")
 
-_UNITS = {
-    "s": 1,
-    "m": 60,
-    "h": 3600,
-    "d": 86400,
-    "KiB": 1 << 10,
-    "MiB": 1 << 20,
-    "GiB": 1 << 30,
-    "TiB": 1 << 40,
-}
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d|KiB|MiB|GiB|TiB)")
-# What people write for such a quantity; other texts, such as the name of a partition, stay texts.
-_MISTAKEN = re.compile(
-    r"\d+(?:\.\d+)?\s*(?:s|m|h|d|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|[kmgt](?:i?b)?|b|bytes?)",
-    re.IGNORECASE,
-)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _RULE_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _KEYS = {
@@ -256,11 +241,10 @@ class _Reader:
     def _quantity(self, where: str, key: str, value: Any) -> Any:
         if not _NAME.fullmatch(key):
             self._refuse(f"{where}: a parameter's name is of a-z, 0-9 and _, not {key!r}")
-        if isinstance(value, str) and (found := _QUANTITY.fullmatch(value)):
-            return float(found[1]) * _UNITS[found[2]]
-        if isinstance(value, str) and (found := _MISTAKEN.fullmatch(value)):
-            why = f"{value!r} is no duration or size; the units are {', '.join(_UNITS)}, as in 30m and 32GiB"
-            self._refuse(f"{where}: {key} = {why}", f'"{value}"')
+        try:
+            value = quantity(value)
+        except ValueError as error:
+            self._refuse(f"{where}: {key} = {error}", f'"{value}"')
         if not isinstance(value, (bool, int, float, str)):
             self._refuse(f"{where}: {key} is a number, a text, a duration or a size")
         return value
