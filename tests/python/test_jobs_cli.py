@@ -20,6 +20,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click import ClickException
 from click.testing import CliRunner
 from jobs_scene import Job, put
 from jobs_server import EVIL, NOW, Server, served
@@ -27,8 +28,9 @@ from jobs_server import EVIL, NOW, Server, served
 from peerway.cli import command as peerway
 from peerway.cli.jobs import agent as agent_verb
 from peerway.cli.jobs import serve, summary
-from peerway.jobs import places, sync
+from peerway.jobs import sync
 from peerway.jobs.asking import NotNow, Told, one
+from peerway.jobs.only_one import only_one
 from peerway.jobs.rules.load import SHIPPED
 from peerway.jobs.serve.people import People
 from peerway.jobs.store.jobs import JobStore
@@ -191,14 +193,27 @@ def test_the_folder_that_a_verb_makes_is_for_its_user_alone(tmp_path: Path) -> N
     run("user", "alice", "--no-password", "--data", data)
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
     locked = tmp_path / "locked"
-    with places.only_one(locked, "server", 0o700):
+    with only_one(locked, "server", 0o700):
         assert stat.S_IMODE(locked.stat().st_mode) == 0o700
 
 
 def test_a_second_server_does_not_start_in_a_folder(tmp_path: Path) -> None:
-    with places.only_one(tmp_path, "server", 0o700):
+    with only_one(tmp_path, "server", 0o700):
         told = refused("serve", "--no-slurm", "--data", tmp_path, "--listen", "127.0.0.1:1")
     assert f"another server runs in {tmp_path}" in told
+
+
+def test_what_fails_in_a_locked_folder_is_not_taken_for_its_lock(tmp_path: Path) -> None:
+    with pytest.raises(BlockingIOError), only_one(tmp_path, "server", 0o700):
+        raise BlockingIOError
+    with only_one(tmp_path, "server", 0o700):  # which is free again
+        pass
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(ClickException, match=r"cannot lock .*: Not a directory"),
+        only_one(tmp_path / "file" / "below", "server", 0o700),
+    ):
+        pass
 
 
 def test_serve_says_that_its_address_is_taken(tmp_path: Path) -> None:
@@ -219,7 +234,7 @@ def test_a_second_agent_does_not_start_beside_the_first(tmp_path: Path, monkeypa
     monkeypatch.setattr("peerway.jobs.agent.privileges.drop", lambda: "")
     settings = tmp_path / "agent.toml"
     settings.write_text(f'state = "{tmp_path / "state"}"\npage = ""\n')
-    with places.only_one(tmp_path / "state", "agent", 0o755):
+    with only_one(tmp_path / "state", "agent", 0o755):
         assert f"another agent runs in {tmp_path / 'state'}" in refused("agent", "--settings", settings)
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

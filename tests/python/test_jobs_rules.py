@@ -522,6 +522,8 @@ def test_parameters_of_a_partition() -> None:
         ("{c:duration}", "en", "1\u00a0d 1\u00a0h"),
         ("{d:number}", "ru", "нет данных"),
         ("{one:gpus}, {one:cores}", "en", "1\u00a0GPU, 1\u00a0core"),
+        ("{one:nodes}, {four:nodes}", "en", "1\u00a0node, 4\u00a0nodes"),
+        ("{one:nodes}, {four:nodes}, {eleven:nodes}", "ru", "1\u00a0узел, 4\u00a0узла, 11\u00a0узлов"),
         ("{four:gpus}, {four:cores}", "en", "4\u00a0GPUs, 4\u00a0cores"),
         ("{one:gpus}, {one:cores}, {four:cores}", "ru", "1\u00a0GPU, 1\u00a0ядро, 4\u00a0ядра"),
         ("{eleven:cores}, {many:cores}, {none:cores}", "ru", "11\u00a0ядер, 121\u00a0ядро, 0\u00a0ядер"),
@@ -550,8 +552,26 @@ def test_the_rules_say_what_idle_hours_are(tmp_path: Path, defaults: str, idle_h
 
 
 def test_what_idle_is_must_be_a_figure() -> None:
-    with pytest.raises(BadRules, match="idle_window"):
+    with pytest.raises(BadRules, match="line 2: idle_window of the defaults is a number or a duration"):
         rules_of('[defaults]\nidle_window = "long"')
+    for text in ("1.5", "-1", "true"):
+        with pytest.raises(BadRules, match="line 2: idle of the defaults is a "):
+            rules_of(f"[defaults]\nidle = {text}")
+
+
+@pytest.mark.parametrize("text", ["30min", "10 m", "2 hours", "39GB", "39 GiB", "100MB", "1K", "5sec"])
+def test_a_quantity_with_a_wrong_unit_is_refused(text: str) -> None:
+    rule = RULE.replace("CONDITION", "used < least").replace("TEXT", "x")
+    with pytest.raises(
+        BadRules, match=rf"line 10, rule one: parameters: least = '{text}' is no duration or size"
+    ):
+        rules_of(f'{rule}parameters = {{ least = "{text}" }}\n')
+
+
+def test_a_text_that_is_no_quantity_stays_one() -> None:
+    rule = RULE.replace("CONDITION", "job.partition == which").replace("TEXT", "x")
+    for text in ("2080ti", "1g.10gb", "gpu", "24 nodes"):
+        assert rules_of(f'{rule}parameters = {{ which = "{text}" }}\n').rules[0].parameters["which"] == text
 
 
 @pytest.mark.parametrize(

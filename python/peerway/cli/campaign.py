@@ -107,10 +107,11 @@ def init(folder: Path, nodes: str) -> None:
     for least, proposed in _GPU_TESTS:
         if types := [kind.name for kind in kinds if kind.gpus >= least]:
             text += f"{proposed}types = {json.dumps(types)}\n"
-    try:
-        plan_file.parse(text, "--nodes")
-    except plan_file.BadPlan as error:
-        raise click.UsageError(str(error).partition(": ")[2]) from None
+    if nodes:  # what Slurm says can be mended in the file, what was typed here and now
+        try:
+            plan_file.parse(text, "--nodes")
+        except plan_file.BadPlan as error:
+            raise click.UsageError(str(error).partition(": ")[2]) from None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -59,24 +58,6 @@ def _owner(folder: Path) -> str:
         return f"the user {folder.owner()}"
     except KeyError:
         return "another user"
-
-
-@contextmanager
-def only_one(folder: Path, what: str, mode: int) -> Iterator[None]:
-    """Keep a second server or agent out of a folder while the block runs: two servers would both judge and
-    send each mail, two agents would give two batches one number.
-    """
-    try:
-        folder.mkdir(mode=mode, parents=True, exist_ok=True)
-        with (folder / f"{what}.lock").open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-    except BlockingIOError:
-        raise click.ClickException(
-            f"another {what} runs in {folder}: end it, or name another folder"
-        ) from None
-    except OSError as error:
-        raise click.ClickException(f"cannot lock {folder}: {error.strerror or error}") from None
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from peerway.jobs.places import only_one
+from peerway.jobs.only_one import only_one
 from peerway.printable import printable
 
 SETTINGS = Path("/etc/peerway/jobs-agent.toml")

@@ -13,7 +13,8 @@ from pathlib import Path
 import click
 
 from peerway.cli.numbers import Whole
-from peerway.jobs.places import data_option, monitor_at, only_one
+from peerway.jobs.only_one import only_one
+from peerway.jobs.places import data_option, monitor_at
 from peerway.jobs.store.samples import Policy
 from peerway.terminal import say
 

@@ -14,6 +14,7 @@ from peerway.jobs.measured import SETS
 from peerway.jobs.rules.expression import BadExpression, Expression
 from peerway.jobs.rules.functions import FUNCTIONS, TAKES_NONE
 from peerway.jobs.rules.job_fields import FIELDS
+from peerway.jobs.rules.quantity import quantity
 from peerway.jobs.rules.template import LANGUAGES, wrong
 from peerway.nearest import meant
 
@@ -21,17 +22,6 @@ SHIPPED = Path(__file__).with_name("rules.toml")
 MOST_BYTES = 1 << 20
 SEVERITIES = ("none", "note", "warning", "serious")
 
-_UNITS = {
-    "s": 1,
-    "m": 60,
-    "h": 3600,
-    "d": 86400,
-    "KiB": 1 << 10,
-    "MiB": 1 << 20,
-    "GiB": 1 << 30,
-    "TiB": 1 << 40,
-}
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d|KiB|MiB|GiB|TiB)")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _RULE_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _KEYS = {
@@ -151,9 +141,12 @@ class _Reader:
     def idle(self) -> tuple[float, float]:
         """The utilization at or below which a GPU is idle, and the seconds from which on that counts."""
         defaults = IDLE | self._parameters(self._table(self._content, "defaults"), "defaults")
+        self._rule = ""
         for name in IDLE:
-            if not isinstance(defaults[name], (int, float)):
-                self._refuse(f"{name} of the defaults is a number or a duration")
+            if isinstance(defaults[name], bool) or not isinstance(defaults[name], (int, float)):
+                self._refuse(f"{name} of the defaults is a number or a duration", f"{name} =")
+        if not 0 <= defaults["idle"] < 1:
+            self._refuse("idle of the defaults is a utilization, from 0 to below 1", "idle =")
         return float(defaults["idle"]), float(defaults["idle_window"])
 
     def rules(self) -> Iterator[Rule]:
@@ -248,8 +241,10 @@ class _Reader:
     def _quantity(self, where: str, key: str, value: Any) -> Any:
         if not _NAME.fullmatch(key):
             self._refuse(f"{where}: a parameter's name is of a-z, 0-9 and _, not {key!r}")
-        if isinstance(value, str) and (found := _QUANTITY.fullmatch(value)):
-            return float(found[1]) * _UNITS[found[2]]
+        try:
+            value = quantity(value)
+        except ValueError as error:
+            self._refuse(f"{where}: {key} = {error}", f'"{value}"')
         if not isinstance(value, (bool, int, float, str)):
             self._refuse(f"{where}: {key} is a number, a text, a duration or a size")
         return value

@@ -1,0 +1,38 @@
+"""Durations and sizes as the rules write them: "30m", "32GiB"."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_UNITS = {
+    "s": 1,
+    "m": 60,
+    "h": 3600,
+    "d": 86400,
+    "KiB": 1 << 10,
+    "MiB": 1 << 20,
+    "GiB": 1 << 30,
+    "TiB": 1 << 40,
+}
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d|KiB|MiB|GiB|TiB)")
+# What people write for such a quantity; other texts, such as the name of a partition, stay texts.
+_MISTAKEN = re.compile(
+    r"\d+(?:\.\d+)?\s*(?:s|m|h|d|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|[kmgt](?:i?b)?|b|bytes?)",
+    re.IGNORECASE,
+)
+
+
+def quantity(value: Any) -> Any:
+    """The seconds of a duration, the bytes of a size; all else as it is. Raises ValueError for a unit that
+    there is not.
+    """
+    if not isinstance(value, str):
+        return value
+    if found := _QUANTITY.fullmatch(value):
+        return float(found[1]) * _UNITS[found[2]]
+    if _MISTAKEN.fullmatch(value):
+        raise ValueError(
+            f"{value!r} is no duration or size; the units are {', '.join(_UNITS)}, as in 30m and 32GiB"
+        )
+    return value
