@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ranks import Ranks
 
-PATIENCE = 30.0  # s: the waits themselves last 600 s, and one that is ended by its slices ends after 0.02 s
+PATIENCE = 300.0  # s: the waits themselves last 600 s, and one that is ended by its slices ends after 0.02 s
 
 
 def interrupt(ranks: Ranks) -> str:

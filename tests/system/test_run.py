@@ -482,7 +482,7 @@ def test_an_interrupt_ends_with_one_line(options: list[str]) -> None:
     job = job_of("""
 try: say("ready\\n"); time.sleep(600)
 finally: say("saved\\n", sys.stderr)
-""", *options)  # fmt: skip
+""", "--grace", "300", *options)  # fmt: skip
     assert job.stdout is not None
     assert [job.stdout.readline() for _ in range(3)] == ["ready\n"] * 3
     job.send_signal(signal.SIGINT)
@@ -502,7 +502,7 @@ def test_after_an_interrupt_other_errors_are_shown() -> None:
 try: say("ready\\n"); time.sleep(600)
 finally:
     if rank == 1: raise OSError("the checkpoint cannot be written")
-""")
+""", "--grace", "300")  # fmt: skip
     assert job.stdout is not None
     assert [job.stdout.readline() for _ in range(3)] == ["ready\n"] * 3
     job.send_signal(signal.SIGINT)
