@@ -110,7 +110,7 @@ def test_a_full_disk_drops_the_oldest_then_the_new_and_leaves_a_gap(
         return real(file, data)
 
     monkeypatch.setattr(os, "write", write)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(OSError, match="No space left on device"):
         spool.append(PAYLOAD)
     full[0] = False
     spool.append(b"after")

@@ -11,6 +11,7 @@ crash what is left is sent again; the server knows those batches by their number
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -158,7 +159,7 @@ class Spool:
         try:
             written = os.write(self._file, data)
             if written < len(data):
-                raise OSError(28, "no space left on device")
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fdatasync(self._file)
         except OSError:
             os.ftruncate(self._file, self._sizes[newest])
