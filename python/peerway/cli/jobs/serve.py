@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import ssl
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -124,6 +125,8 @@ def command(
     if os.geteuid() == 0:
         say("running as root, without need: peerway-jobs.service shows how to give it a user", err=True)
     with only_one(data, "server", 0o700), monitor_at(data, rules, make=True) as monitor:
+        if data.stat().st_mode & stat.S_IROTH:  # of an older version, or made by hand
+            say(f"every user of this host can read scripts and more in {data}: chmod o-rx {data}", err=True)
         monitor.policy = policy
         if samples:
             from peerway.jobs.store.ahead import AheadStore
