@@ -379,7 +379,9 @@ def test_a_seal_that_was_interrupted_loses_and_doubles_nothing(
 WRITER = """
 import sys, pathlib
 sys.path[:0] = [sys.argv[2]]
+import test_jobs_store
 from test_jobs_store import batch, filed
+test_jobs_store.BASE = int(sys.argv[3])  # an hour may have begun since
 from peerway.jobs.store.chunks import ChunkStore
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.pending import due
@@ -395,7 +397,7 @@ for first in range(1, 100_000, 5):
 
 def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     here = os.path.dirname(__file__)  # noqa: PTH120
-    command = [sys.executable, "-c", WRITER, str(tmp_path), here]
+    command = [sys.executable, "-c", WRITER, str(tmp_path), here, str(BASE)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         for line in writer.stdout:
