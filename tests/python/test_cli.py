@@ -6,6 +6,7 @@ import functools
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -117,22 +118,25 @@ def test_the_folders_for_build_systems_hold_what_they_should() -> None:
     assert (cmake / "peerwayConfig.cmake").exists()
 
 
-@functools.cache
-def every_help() -> dict[str, str]:
-    """The help text of each command, verbs of verbs too."""
-    texts: dict[str, str] = {}
+def every_command() -> Iterator[tuple[str, click.Command, click.Context]]:
+    """Each command with its name, verbs of verbs too."""
 
-    def visit(command: click.Command, name: str) -> None:
+    def visit(command: click.Command, name: str) -> Iterator[tuple[str, click.Command, click.Context]]:
         context = click.Context(command, info_name=name)
-        texts[name] = command.get_help(context)
+        yield name, command, context
         if isinstance(command, click.Group):
             for verb in command.list_commands(context):
                 below = command.get_command(context, verb)
                 assert below is not None
-                visit(below, f"{name} {verb}")
+                yield from visit(below, f"{name} {verb}")
 
-    visit(peerway, "peerway")
-    return texts
+    return visit(peerway, "peerway")
+
+
+@functools.cache
+def every_help() -> dict[str, str]:
+    """The help text of each command."""
+    return {name: command.get_help(context) for name, command, context in every_command()}
 
 
 # Words of this house alone, with the field's.
@@ -183,21 +187,12 @@ def test_a_misspelt_word_of_trace_is_not_run_as_a_command(words: list[str], said
 
 def every_option() -> dict[str, click.Option]:
     """Each option of each command, by the command and its name."""
-    found: dict[str, click.Option] = {}
-
-    def visit(command: click.Command, name: str) -> None:
-        context = click.Context(command, info_name=name)
-        found.update(
-            {f"{name} {one.opts[-1]}": one for one in command.params if isinstance(one, click.Option)}
-        )
-        if isinstance(command, click.Group):
-            for verb in command.list_commands(context):
-                below = command.get_command(context, verb)
-                assert below is not None
-                visit(below, f"{name} {verb}")
-
-    visit(peerway, "peerway")
-    return found
+    return {
+        f"{name} {one.opts[-1]}": one
+        for name, command, _ in every_command()
+        for one in command.params
+        if isinstance(one, click.Option)
+    }
 
 
 def test_every_option_says_what_it_is_for() -> None:

@@ -93,13 +93,12 @@ def compile_nic(source: Path, folder: Path) -> Path:
 def clean_environment(**extra: str) -> dict[str, str]:
     """No trace of a launcher that started the tests themselves; ranks wait as conftest.py says."""
     launchers = ("PEERWAY_", "OMPI_", "PMIX_", "PMI_", "SLURM_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(launchers)}
-    return {**kept, **waiting(), **extra}
-
-
-def waiting() -> dict[str, str]:
-    """The setting of how ranks wait, where this test has one (conftest.py)."""
-    return {name: value for name, value in os.environ.items() if name == "PEERWAY_WAIT"}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "PEERWAY_WAIT" or not name.startswith(launchers)
+    }
+    return {**kept, **extra}
 
 
 def peerway(*arguments: str) -> list[str]:

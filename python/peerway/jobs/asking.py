@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from peerway.jobs.places import data_option, monitor_at
+from peerway.jobs.rules.template import LANGUAGES
 from peerway.jobs.store.lists import Filter
 from peerway.jobs.store.runs import Run
 from peerway.printable import printable, shortened
@@ -40,6 +41,17 @@ def source_options(function: Decorated) -> Decorated:
         help="Ask this server, with the token in PEERWAY_JOBS_TOKEN  [default: the folder of --data]",
     )(function)
     return data_option(function)
+
+
+def language_option(function: Decorated) -> Decorated:
+    """Give --language."""
+    return click.option(
+        "--language",
+        type=click.Choice(LANGUAGES),
+        default=LANGUAGES[0],
+        show_default=True,
+        help="The language of the findings.",
+    )(function)
 
 
 class NotNow(click.ClickException):

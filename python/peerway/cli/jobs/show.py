@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from peerway.jobs.asking import one, source_options
+from peerway.jobs.asking import language_option, one, source_options
 from peerway.printable import json_text
 from peerway.terminal import say
 
@@ -19,13 +19,7 @@ from peerway.terminal import say
     "--restart", type=int, metavar="N", help="Which run of a requeued job; 0: the first  [default: the last]"
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with the evidence.")
-@click.option(
-    "--language",
-    type=click.Choice(["en", "ru"]),
-    default="en",
-    show_default=True,
-    help="The language of the findings.",
-)
+@language_option
 @source_options
 def command(
     job: str, restart: int | None, as_json: bool, language: str, data: Path, server: str | None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from peerway.cli.options import parsed
-from peerway.jobs.asking import NotNow, Told, of_node, one, source_options
+from peerway.jobs.asking import NotNow, Told, language_option, of_node, one, source_options
 from peerway.jobs.places import parse_since
 from peerway.terminal import say
 
@@ -41,13 +41,7 @@ _AGAIN_S = 5.0  # between two questions
     help="Ask with the token of this node's agent, whose settings are in FILE. Nothing is printed or "
     "written on other nodes than the job's first.",
 )
-@click.option(
-    "--language",
-    type=click.Choice(["en", "ru"]),
-    default="en",
-    show_default=True,
-    help="The language of the findings.",
-)
+@language_option
 @source_options
 def command(
     job: str,

@@ -10,12 +10,12 @@ from urllib.parse import quote, unquote
 from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from peerway.jobs.rules.template import LANGUAGES
 from peerway.jobs.serve.access import COOKIE, check_same_site
 from peerway.jobs.serve.oidc import LoginFailed, Provider
 from peerway.jobs.serve.people import SESSION_SECONDS
 from peerway.jobs.serve.rendering import Pages
 from peerway.jobs.serve.state import State
-from peerway.jobs.serve.words import LANGUAGES
 
 _STATE = "peerway_login"
 _MOST_ASKED = 1000

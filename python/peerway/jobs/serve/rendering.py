@@ -10,9 +10,10 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from peerway.jobs.rules import template as texts
+from peerway.jobs.rules.template import LANGUAGES
 from peerway.jobs.serve.people import Viewer
 from peerway.jobs.serve.state import State
-from peerway.jobs.serve.words import LANGUAGES, word
+from peerway.jobs.serve.words import word
 from peerway.printable import printable
 
 

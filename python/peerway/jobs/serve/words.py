@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-LANGUAGES = ("en", "ru")
+from peerway.jobs.rules.template import LANGUAGES
 
 WORDS: dict[str, tuple[str, str]] = {
     "title": ("Peerway jobs", "Задания Peerway"),
