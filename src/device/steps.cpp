@@ -69,6 +69,11 @@ peerway::device::StridedCopy strided(const Copy& copy, unsigned word_bytes) {
   return strided;
 }
 
+uint64_t packet_share(uint64_t bytes, uint32_t pieces) {
+  constexpr uint64_t kWord = sizeof(peerway::device::detail::Word16);
+  return ((bytes + pieces - 1) / pieces + kWord - 1) / kWord * kWord;
+}
+
 std::vector<peerway::device::Step> make_steps(const Program& program,
                                               const std::function<uint64_t(const void*)>& seen) {
   std::vector<peerway::device::Step> steps;
@@ -85,7 +90,10 @@ std::vector<peerway::device::Step> make_steps(const Program& program,
                       reinterpret_cast<const std::byte*>(seen(from.from)), from.layout};
       step.unit = from.kind == StepKind::copy ? word_bytes(copy) : from.unit;
       step.copy = strided(copy, step.unit);
-      step.share = (step.copy.words + step.pieces - 1) / step.pieces;
+      step.share =
+          from.kind == StepKind::copy
+              ? (step.copy.words + step.pieces - 1) / step.pieces
+              : static_cast<unsigned>(packet_share(from.layout.shape.bytes(), step.pieces) / step.unit);
     }
     step.to_turn = from.to_turn;
     step.from_turn = from.from_turn;

@@ -4,12 +4,15 @@
 #include <bit>
 
 #include "base/format.h"
+#include "device/steps.h"
 
 namespace pw {
+
+using peerway::device::kDataOfPacket;
+
 namespace {
 
-constexpr uint64_t kLargestSlot = uint64_t{1} << 28;
-constexpr uint64_t kThreadsOfPiece = 256;
+constexpr uint64_t kBytesOfPiece = 2048;
 constexpr uint64_t kBytesOfStraightPiece = 16384;
 
 void put(ByteWriter& to, const pw_block& block) {
@@ -42,8 +45,6 @@ void put(ByteWriter& to, const std::vector<LaneOffer>& lanes) {
     to.put(lane.bytes);
     to.put(lane.unit);
     to.put(lane.words);
-    to.put(lane.slots);
-    to.put(lane.slot_bytes);
     to.put(lane.region);
     put(to, lane.block);
   }
@@ -58,11 +59,9 @@ std::vector<LaneOffer> get_lanes(ByteReader& from) {
     lane.bytes = from.get<uint64_t>();
     lane.unit = from.get<uint32_t>();
     lane.words = from.get<uint64_t>();
-    lane.slots = from.get<uint64_t>();
-    lane.slot_bytes = from.get<uint64_t>();
     lane.region = from.get<uint32_t>();
     lane.block = get_block(from);
-    if (!std::has_single_bit(lane.unit) || lane.unit > 8)
+    if (!std::has_single_bit(lane.unit) || lane.unit > 16)
       throw Error(PW_INVALID_ARGUMENT,
                   format("peerway: a rank's offer for a plan has words of {} bytes", lane.unit));
   }
@@ -114,39 +113,56 @@ PlanOffer parse_plan_offer(ByteView bytes) {
   return offer;
 }
 
-void check_inside(const LaneOffer& lane, uint64_t mailbox_bytes) {
-  const auto inside = [&](uint64_t offset, uint64_t bytes) {
-    return offset <= mailbox_bytes && bytes <= mailbox_bytes - offset && offset % sizeof(uint64_t) == 0;
-  };
-  if (lane.slot_bytes > mailbox_bytes || !inside(lane.words, kMostPieces * sizeof(uint64_t)) ||
-      !inside(lane.slots, 2 * lane.slot_bytes))
-    throw Error(
-        PW_INVALID_ARGUMENT,
-        format("peerway: a rank's offer for a plan has words at {} and slots of {} bytes at {}, but its "
-               "mailbox has {} bytes",
-               lane.words, lane.slot_bytes, lane.slots, mailbox_bytes));
+void check_inside(const char* what, uint64_t offset, uint64_t bytes, uint64_t room) {
+  if (offset <= room && bytes <= room - offset && offset % sizeof(uint64_t) == 0) return;
+  throw Error(PW_INVALID_ARGUMENT,
+              format("peerway: a rank's offer for a plan has {} bytes at {} of its {}, which has {} bytes",
+                     bytes, offset, what, room));
+}
+
+void put(ByteWriter& to, const LaneReport& report) {
+  to.put(static_cast<uint8_t>(report.kind));
+  to.put(report.pieces);
+}
+
+LaneReport parse_lane_report(ByteView letter, size_t number) {
+  ByteReader from(letter, "what a rank reports of its lanes");
+  from.take(number * (sizeof(uint8_t) + sizeof(uint32_t)));
+  const auto kind = from.get<uint8_t>();
+  const auto pieces = from.get<uint32_t>();
+  if (kind > static_cast<uint8_t>(LaneKind::posted) || pieces == 0 || pieces > kMostPieces)
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: a rank reports method {} and {} pieces of a lane", kind, pieces));
+  return {static_cast<LaneKind>(kind), pieces};
 }
 
 uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& strides) {
-  uint64_t bits = 8 | reinterpret_cast<uint64_t>(address) | shape.block_bytes;
+  uint64_t bits = 16 | reinterpret_cast<uint64_t>(address) | shape.block_bytes;
   for (uint32_t d = 0; d < shape.dims; ++d) bits |= static_cast<uint64_t>(strides[d]);
   return 1u << std::countr_zero(bits);
 }
 
-uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit) {
-  if (bytes > kLargestSlot) return 0;
-  const uint64_t of_data = device_kind == PW_HOST ? bytes : bytes / unit * (unit == 8 ? 16 : 8);
-  return (of_data + kLine - 1) / kLine * kLine;
+// On a GPU there is room for the packets of a plan's kernels, and for those of kernels that get the lane's
+// handle, which carry 8 or 4 bytes each and as many of flags.
+uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit, uint32_t pieces) {
+  uint64_t wanted = bytes;
+  if (device_kind != PW_HOST) {
+    const uint64_t packets = (packet_share(bytes, pieces) + kDataOfPacket - 1) / kDataOfPacket;
+    wanted = std::max(pieces * packets * sizeof(peerway::device::DensePacket), unit >= 4 ? 2 * bytes : 0);
+  }
+  return (wanted + kLine - 1) / kLine * kLine;
 }
 
-bool must_post(bool sends, LaneReach reach, bool has_slots) {
-  return !reach.mailbox || (sends && !reach.region && !has_slots);
-}
-
-uint32_t pieces_of(uint8_t device_kind, LaneKind kind, uint64_t bytes, uint32_t unit) {
-  if (device_kind == PW_HOST) return 1;
-  const uint64_t of_piece = kind == LaneKind::slots ? kThreadsOfPiece * unit : kBytesOfStraightPiece;
-  return static_cast<uint32_t>(std::clamp<uint64_t>((bytes + of_piece - 1) / of_piece, 1, kMostPieces));
+// Lanes of packets share the blocks of a GPU by their bytes: a block that has one piece to send is done
+// sooner than one that has two.
+uint32_t pieces_of(uint8_t device_kind, LaneKind kind, uint64_t bytes, uint64_t of_all) {
+  if (device_kind == PW_HOST || kind == LaneKind::posted) return 1;
+  if (kind == LaneKind::straight)
+    return static_cast<uint32_t>(
+        std::clamp<uint64_t>((bytes + kBytesOfStraightPiece - 1) / kBytesOfStraightPiece, 1, kMostPieces));
+  const uint64_t most =
+      std::clamp<uint64_t>(kMostPieces * bytes / std::max<uint64_t>(of_all, 1), 1, kMostPieces);
+  return static_cast<uint32_t>(std::clamp<uint64_t>((bytes + kBytesOfPiece - 1) / kBytesOfPiece, 1, most));
 }
 
 const LaneOffer& partner(const LaneOffer& mine, int self, std::span<const LaneOffer> theirs, bool sends) {

@@ -24,20 +24,19 @@ enum class LaneKind : uint8_t {
 const char* text_of(LaneKind kind, uint8_t device_kind);
 
 inline constexpr uint64_t kLine = 128;  // bytes: what belongs to one lane shares no cache line with another's
-inline constexpr uint32_t kMostPieces = 128;  ///< workers that share a lane
+inline constexpr uint32_t kMostPieces = 128;                               ///< workers that share a lane
+inline constexpr uint64_t kBytesOfWords = kMostPieces * sizeof(uint64_t);  ///< of a lane, in a mailbox
 
 /// One end of a lane, as its rank tells the others of it.
 struct LaneOffer {
   int32_t rank = 0;  ///< at the other end
   int32_t tag = 0;
   uint64_t bytes = 0;
-  uint32_t unit = 8;  ///< largest word, at most 8 bytes, that this end's addresses and strides allow
+  uint32_t unit = 16;  ///< largest word, at most 16 bytes, that this end's addresses and strides allow
   uint64_t words =
       0;  ///< offset in the rank's mailbox of kMostPieces words: a send's credit, a receive's arrivals
-  uint64_t slots = 0;       ///< offset of the two slots (receive)
-  uint64_t slot_bytes = 0;  ///< of each; 0: none
-  uint32_t region = 0;      ///< index of its region's key (receive)
-  pw_block block{};         ///< where the bytes lie in the region (receive)
+  uint32_t region = 0;  ///< index of its region's key (receive)
+  pw_block block{};     ///< where the bytes lie in the region (receive)
 };
 
 /// All that a rank tells.
@@ -52,8 +51,9 @@ struct PlanOffer {
 Bytes pack(const PlanOffer& offer);
 /// Throws Error for bytes that are no offer.
 PlanOffer parse_plan_offer(ByteView bytes);
-/// Throws Error unless the words and slots of the lane lie in its rank's mailbox.
-void check_inside(const LaneOffer& lane, uint64_t mailbox_bytes);
+/// Throws Error unless `bytes` bytes of 8-byte words at an offset that a rank told lie in its `what` of so
+/// many bytes.
+void check_inside(const char* what, uint64_t offset, uint64_t bytes, uint64_t room);
 
 /// What the two ends can reach of one another, told in a second round.
 struct LaneReach {
@@ -61,21 +61,25 @@ struct LaneReach {
   bool region = false;   ///< send: the target's region
 };
 
-/// What an end reports of a lane in the second round: bits. A sender, which asks the route, sets kStraight.
-enum ReportedLane : uint8_t { kStraight = 1, kPost = 2 };
+/// What an end reports of a lane in the second round. A sender, which asks the route, chooses the method and
+/// how many workers share the lane. A receiver says only whether the proxy has to do it: posted or slots.
+struct LaneReport {
+  LaneKind kind = LaneKind::slots;
+  uint32_t pieces = 1;
+};
+void put(ByteWriter& to, const LaneReport& report);
+/// Of the lane with this number in a letter. Throws Error for bytes that are no report.
+LaneReport parse_lane_report(ByteView letter, size_t number);
 
-/// Whether a lane must be posted, as one of its ends sees it; one end is enough.
-bool must_post(bool sends, LaneReach reach, bool has_slots);
-
-/// The largest word of at most 8 bytes in which one side of a layout can be moved.
+/// The largest word of at most 16 bytes in which one side of a layout can be moved.
 uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& strides);
 
-/// Bytes of a slot for `bytes` bytes in words of `unit` on a device of that kind: packets on a GPU carry
-/// flags, the host's slots only data.
-uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit);
+/// Bytes of a slot for a lane whose both ends can move words of `unit` bytes: packets on a GPU carry flags,
+/// the host's slots only data.
+uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit, uint32_t pieces);
 
-/// How many workers share a lane.
-uint32_t pieces_of(uint8_t device_kind, LaneKind kind, uint64_t bytes, uint32_t unit);
+/// How many workers share a send of `bytes`, in a plan that sends `of_all` bytes.
+uint32_t pieces_of(uint8_t device_kind, LaneKind kind, uint64_t bytes, uint64_t of_all);
 
 /// The other end of `mine`, a lane of rank `self`, among those of its rank. Throws Error when there is none,
 /// or it moves another number of bytes.

@@ -17,12 +17,11 @@ Offer offer(bool available, const char* why_not) {
 
 }  // namespace
 
-std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach, bool has_slots) {
+std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach) {
   const bool host = device_kind == PW_HOST;
   std::vector<PathInfo> methods;
   Offer slots =
       offer(reach.mailbox, "this rank does not map memory of the receiver; the proxy moves the bytes");
-  if (reach.mailbox) slots = offer(has_slots, "the receiver has no slots for so many bytes");
   methods.push_back({host ? kBySlots : kByPackets, std::move(slots)});
   Offer straight =
       offer(reach.mailbox && reach.region,
@@ -57,7 +56,7 @@ std::vector<PathInfo> methods_for(pw_context* context, const pw_remote* remote, 
   Device& device = region->region->device();
   const bool region_in_reach = reaches(of, device, *remote->remote);
   const LaneReach reach{remote->remote->same_host() && of.resolver().uses_mappings(), region_in_reach};
-  return methods_of(static_cast<uint8_t>(device.id().kind), reach, true);
+  return methods_of(static_cast<uint8_t>(device.id().kind), reach);
 }
 
 std::string explain_send_for(pw_context* context, const pw_remote* remote, const pw_region* region) {

@@ -12,9 +12,9 @@
 
 namespace pw {
 
-/// Every method on a device of that kind, in order of preference, with why one cannot be (has_slots: for so
-/// many bytes). `reach` is that of the sender.
-std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach, bool has_slots);
+/// Every method on a device of that kind, in order of preference, with why one cannot be. `reach` is that of
+/// the sender.
+std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach);
 
 /// The reverse: what route::kPlanMethods names.
 LaneKind kind_of_method(std::string_view name);

@@ -2,6 +2,7 @@
 // kernel. Adding an operation only records it; prepare() decides everything.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -92,13 +93,15 @@ class Plan {
     Remote* mailbox = nullptr;
     Remote* target = nullptr;  ///< send: the region it goes to
     LaneReach reach;
-    bool has_slots = false;        ///< that are large enough
     Signal* signal = nullptr;      ///< posted: a receive's arrivals here, or that its target is ready
     Remote* far_signal = nullptr;  ///< posted: the one of the other end
     LaneKind kind = LaneKind::posted;
-    uint32_t unit = 1;
     uint32_t pieces = 1;
     uint64_t slot_bytes = 0;
+    uint64_t slots_at = 0;    ///< offset of the two slots in those of the receiver's rank
+    Remote* slots = nullptr;  ///< send: the receiver's
+
+    [[nodiscard]] uint32_t unit() const { return std::min(offer.unit, theirs.unit); }  ///< for both ends
   };
 
   void change();
@@ -109,7 +112,9 @@ class Plan {
   [[nodiscard]] uint8_t device_kind() const;
   [[nodiscard]] bool is_own(const Lane& lane) const { return lane.offer.rank == context_.team().rank(); }
   [[nodiscard]] LaneKind routed(const Lane& lane) const;  ///< of a send
+  std::shared_ptr<Region> cleared(uint64_t bytes);
   void open_mailbox();
+  void open_slots();
   [[nodiscard]] std::set<int> partners() const;
   PlanOffer offer_to(int rank);
   void begin_program();
@@ -122,8 +127,8 @@ class Plan {
   [[nodiscard]] Bytes report_lanes_to(int rank);
   void settle_kinds(const Letters& reported);
   void open_signals();
-  [[nodiscard]] Bytes signals_for(int rank) const;
-  void meet_signals(const Letters& opened);
+  [[nodiscard]] Bytes opened_for(int rank) const;
+  void meet_opened(const Letters& opened);
   [[nodiscard]] Layout straight_layout(const Lane& lane) const;
   void describe_lane(const Lane& lane, bool sends);
   /// How a step moves bytes, for a trace. Steps that are copies by the CPU have each a time of its own, and
@@ -167,7 +172,8 @@ class Plan {
   uint64_t timeout_ns_;
   std::set<std::string, std::less<>> ways_;  ///< what way_of() made
   Program program_;
-  std::shared_ptr<Region> mailbox_;
+  std::shared_ptr<Region> mailbox_;               ///< words of lanes
+  std::shared_ptr<Region> slots_;                 ///< of receives
   std::vector<std::shared_ptr<Remote>> remotes_;  ///< what lanes write to
   std::vector<std::unique_ptr<Signal>> signals_;  ///< of posted lanes
   std::vector<PostedOperation> posted_;

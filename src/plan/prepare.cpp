@@ -19,22 +19,33 @@ constexpr const char* kPrepare = "prepare its plan";
 
 uint8_t Plan::device_kind() const { return static_cast<uint8_t>(device_.id().kind); }
 
+// Memory of the plan's own, zero; null for none.
+std::shared_ptr<Region> Plan::cleared(uint64_t bytes) {
+  if (bytes == 0) return nullptr;
+  std::shared_ptr<Region> memory = context_.allocate({device_.id().kind, device_.id().index}, bytes);
+  device_.clear(memory->address(), bytes);
+  return memory;
+}
+
 void Plan::open_mailbox() {
   uint64_t bytes = 0;
-  const auto take = [&](uint64_t wanted) {
-    const uint64_t at = bytes;
-    bytes += (wanted + kLine - 1) / kLine * kLine;
-    return at;
-  };
-  for (Lane& lane : sends_) lane.offer.words = take(kMostPieces * sizeof(uint64_t));
+  for (auto* lanes : {&sends_, &receives_})
+    for (Lane& lane : *lanes) {
+      lane.offer.words = bytes;
+      bytes += kBytesOfWords;
+    }
+  mailbox_ = cleared(bytes);
+}
+
+// Two slots for each lane that comes through slots, once the senders have chosen.
+void Plan::open_slots() {
+  uint64_t bytes = 0;
   for (Lane& lane : receives_) {
-    lane.offer.words = take(kMostPieces * sizeof(uint64_t));
-    lane.offer.slot_bytes = slot_bytes(device_kind(), lane.offer.bytes, lane.offer.unit);
-    lane.offer.slots = take(2 * lane.offer.slot_bytes);
+    if (lane.kind != LaneKind::slots) continue;
+    lane.slots_at = bytes;
+    bytes += 2 * lane.slot_bytes;
   }
-  if (bytes == 0) return;
-  mailbox_ = context_.allocate({device_.id().kind, device_.id().index}, bytes);
-  device_.clear(mailbox_->address(), bytes);
+  slots_ = cleared(bytes);
 }
 
 // The other ends of the lanes: whom a prepare talks to.
@@ -106,12 +117,8 @@ void Plan::find_partners(const Letters& told) {
     auto& mailbox = mailboxes[lane.offer.rank];
     if (mailbox == nullptr) mailbox = import_of(lane.offer.rank, KeyType::region, theirs.mailbox);
     lane.mailbox = mailbox;
-    check_inside(found, mailbox->bytes());
+    check_inside("mailbox", found.words, kBytesOfWords, mailbox->bytes());
     lane.reach.mailbox = reaches(context_, device_, *mailbox);
-    lane.unit = std::min(lane.offer.unit, lane.theirs.unit);
-    lane.slot_bytes = slot_bytes(device_kind(), lane.offer.bytes, lane.unit);
-    const uint64_t room = sends ? lane.theirs.slot_bytes : lane.offer.slot_bytes;
-    lane.has_slots = lane.slot_bytes > 0 && lane.slot_bytes <= room;
     if (!sends) return;
     lane.target = import_of(lane.offer.rank, KeyType::region, theirs.regions.at(found.region));
     lane.reach.region = reaches(context_, device_, *lane.target);
@@ -122,9 +129,8 @@ void Plan::find_partners(const Letters& told) {
 
 // A rank's own lane needs no partner that is ready.
 LaneKind Plan::routed(const Lane& lane) const {
-  if (must_post(true, lane.reach, lane.has_slots)) return LaneKind::posted;
-  if (is_own(lane)) return LaneKind::straight;
-  const auto methods = methods_of(device_kind(), lane.reach, lane.has_slots);
+  if (is_own(lane) && lane.reach.mailbox) return LaneKind::straight;
+  const auto methods = methods_of(device_kind(), lane.reach);
   const auto route = context_.resolver().route_send(*lane.region, *lane.target, methods);
   return kind_of_method(route->query().available.at(route->lookup(lane.offer.bytes).path));
 }
@@ -132,32 +138,81 @@ LaneKind Plan::routed(const Lane& lane) const {
 // In the order of the offer's lanes: the sends, then the receives.
 Bytes Plan::report_lanes_to(int rank) {
   ByteWriter to;
+  uint64_t of_all = 0;
+  for (const Lane& lane : sends_) of_all += lane.offer.bytes;
   for (Lane& lane : sends_) {
     if (lane.offer.rank != rank) continue;
     lane.kind = routed(lane);
-    to.put(static_cast<uint8_t>((lane.kind == LaneKind::straight ? kStraight : 0) |
-                                (lane.kind == LaneKind::posted ? kPost : 0)));
+    lane.pieces = pieces_of(device_kind(), lane.kind, lane.offer.bytes, of_all);
+    pw::put(to, LaneReport{lane.kind, lane.pieces});
   }
-  for (const Lane& lane : receives_)
-    if (lane.offer.rank == rank)
-      to.put(static_cast<uint8_t>(must_post(false, lane.reach, lane.has_slots) ? kPost : 0));
+  for (Lane& lane : receives_) {
+    if (lane.offer.rank != rank) continue;
+    lane.kind = lane.reach.mailbox ? LaneKind::slots : LaneKind::posted;
+    pw::put(to, LaneReport{lane.kind, 1});
+  }
   return to.take();
 }
 
 // The sender has chosen; that an end must post overrules it.
 void Plan::settle_kinds(const Letters& reported) {
   const auto settle = [&](Lane& lane, bool sends) {
-    ByteReader told(letter_of(reported, lane.offer.rank), "what a rank reports of its lanes");
-    told.take(lane.place);
-    const auto there = told.get<uint8_t>();
-    if (!sends) lane.kind = (there & kStraight) != 0 ? LaneKind::straight : LaneKind::slots;
-    if ((there & kPost) != 0 || (!sends && must_post(false, lane.reach, lane.has_slots)))
-      lane.kind = LaneKind::posted;
-    lane.pieces = pieces_of(device_kind(), lane.kind, lane.offer.bytes, lane.unit);
+    const LaneReport there = parse_lane_report(letter_of(reported, lane.offer.rank), lane.place);
+    const bool post = lane.kind == LaneKind::posted || there.kind == LaneKind::posted;
+    if (!sends) {
+      lane.kind = there.kind;
+      lane.pieces = there.pieces;
+    }
+    if (post) lane.kind = LaneKind::posted;
+    if (post) lane.pieces = 1;
+    lane.slot_bytes = slot_bytes(device_kind(), lane.offer.bytes, lane.unit(), lane.pieces);
     describe_lane(lane, sends);
   };
   for (Lane& lane : sends_) settle(lane, true);
   for (Lane& lane : receives_) settle(lane, false);
+}
+
+// The key of the slots, and for each lane with that rank, in the order of the offer's lanes, where they begin
+// in them and the key of its signal; empty keys where there are none.
+Bytes Plan::opened_for(int rank) const {
+  ByteWriter to;
+  const auto put_key = [&](const Bytes& key) {
+    to.put(static_cast<uint32_t>(key.size()));
+    to.put(ByteView(key));
+  };
+  put_key(slots_ != nullptr ? context_.key_of(*slots_) : Bytes());
+  for (const auto* lanes : {&sends_, &receives_})
+    for (const Lane& lane : *lanes) {
+      if (lane.offer.rank != rank) continue;
+      to.put(lane.slots_at);
+      put_key(lane.kind == LaneKind::posted ? lane.signal->key() : Bytes());
+    }
+  return to.take();
+}
+
+void Plan::meet_opened(const Letters& opened) {
+  std::map<int, Remote*> slots;
+  for (auto* lanes : {&sends_, &receives_})
+    for (Lane& lane : *lanes) {
+      if (lane.kind == LaneKind::straight || (lane.kind == LaneKind::slots && lanes == &receives_)) continue;
+      ByteReader from(letter_of(opened, lane.offer.rank), "what a rank has opened for a plan");
+      const ByteView slots_key = from.take(from.get<uint32_t>());
+      uint64_t slots_at = 0;
+      ByteView signal_key;
+      for (size_t place = 0; place <= lane.place; ++place) {
+        slots_at = from.get<uint64_t>();
+        signal_key = from.take(from.get<uint32_t>());
+      }
+      if (lane.kind == LaneKind::posted) {
+        lane.far_signal = import_of(lane.offer.rank, KeyType::signal, signal_key);
+        continue;
+      }
+      Remote*& theirs = slots[lane.offer.rank];
+      if (theirs == nullptr) theirs = import_of(lane.offer.rank, KeyType::region, slots_key);
+      check_inside("slots", slots_at, 2 * lane.slot_bytes, theirs->bytes());
+      lane.slots_at = slots_at;
+      lane.slots = theirs;
+    }
 }
 
 void Plan::describe_lane(const Lane& lane, bool sends) {
@@ -257,13 +312,14 @@ Letters Plan::exchange(Meeting& meeting, Write&& write) {
   return meeting.exchange(letters, config_number("timeout"));
 }
 
-// What each rank offers a partner, how it would send to the partner (and what must be posted), and the
-// signals of what is posted.
+// What each rank offers a partner, how it would send to the partner (and what must be posted), and what it
+// has opened for that: slots, and the signals of what is posted.
 void Plan::join_lanes(Meeting& meeting) {
   find_partners(exchange(meeting, [&](int rank) { return pack(offer_to(rank)); }));
   settle_kinds(exchange(meeting, [&](int rank) { return report_lanes_to(rank); }));
+  open_slots();
   open_signals();
-  meet_signals(exchange(meeting, [&](int rank) { return signals_for(rank); }));
+  meet_opened(exchange(meeting, [&](int rank) { return opened_for(rank); }));
   for (const Lane& lane : sends_) add_send(lane);
   for (const Lane& lane : receives_) add_receive(lane);
 }

@@ -17,30 +17,6 @@ void Plan::open_signals() {
         lane.signal = signals_.emplace_back(std::make_unique<Signal>(context_, lane.offer.rank)).get();
 }
 
-// One key a lane with that rank, in the order of the offer's lanes; an empty one where it is not posted.
-Bytes Plan::signals_for(int rank) const {
-  ByteWriter to;
-  for (const auto* lanes : {&sends_, &receives_})
-    for (const Lane& lane : *lanes) {
-      if (lane.offer.rank != rank) continue;
-      const Bytes key = lane.kind == LaneKind::posted ? lane.signal->key() : Bytes();
-      to.put(static_cast<uint32_t>(key.size()));
-      to.put(ByteView(key));
-    }
-  return to.take();
-}
-
-void Plan::meet_signals(const Letters& opened) {
-  for (auto* lanes : {&sends_, &receives_})
-    for (Lane& lane : *lanes) {
-      if (lane.kind != LaneKind::posted) continue;
-      ByteReader from(letter_of(opened, lane.offer.rank), "the signals of a rank's lanes");
-      ByteView key;
-      for (size_t place = 0; place <= lane.place; ++place) key = from.take(from.get<uint32_t>());
-      lane.far_signal = import_of(lane.offer.rank, KeyType::signal, key);
-    }
-}
-
 void Plan::post(const PostedOperation& operation) {
   if (operation.transfer) context_.prepare(*operation.transfer);
   if (operation.raise && operation.raise->signal->is_device_signal())

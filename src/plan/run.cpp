@@ -140,13 +140,16 @@ pw_status Plan::lane(bool sends, int rank, int tag, pw_lane_handle& handle) {
   if (found == lanes.end())
     return fail(PW_INVALID_ARGUMENT, format("peerway: this plan has no {} with rank {} and tag {}",
                                             sends ? "send" : "receive", rank, tag));
-  if (found->kind != LaneKind::slots || found->unit < 4)
+  if (found->kind != LaneKind::slots || found->unit() < 4)
     return fail(PW_UNSUPPORTED, format("peerway: {} bytes with rank {} and tag {} do not go by packets",
                                        found->offer.bytes, rank, tag));
-  std::byte* slots = sends ? found->mailbox->address_on(device_) + found->theirs.slots
-                           : mailbox_->address() + found->offer.slots;
-  handle = {PW_HANDLE_VERSION, found->unit, reinterpret_cast<unsigned char*>(slots),
-            found->slot_bytes, rank,        whole.guard};
+  std::byte* slots = (sends ? found->slots->address_on(device_) : slots_->address()) + found->slots_at;
+  handle = {PW_HANDLE_VERSION,
+            std::min(found->unit(), 8u),
+            reinterpret_cast<unsigned char*>(slots),
+            found->slot_bytes,
+            rank,
+            whole.guard};
   return PW_OK;
 }
 

@@ -44,11 +44,11 @@ void Plan::add_send(const Lane& lane) {
   step.from = lane.region->address() + lane.block.offset;
   step.layout = lane.layout;
   step.pieces = lane.pieces;
-  step.unit = lane.unit;
+  step.unit = lane.offer.unit;
   step.wait = {own_words(lane), 0, 1, lane.kind == LaneKind::slots ? uint64_t{2} : 0, lane.pieces};
   step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
   if (lane.kind == LaneKind::slots) {
-    step.to = lane.mailbox->address_on(device_) + lane.theirs.slots;
+    step.to = lane.slots->address_on(device_) + lane.slots_at;
     step.to_turn = static_cast<int64_t>(lane.slot_bytes);
     if (in_step_with(lane.offer.rank)) step.wait = {};
     if (device_kind() != PW_HOST) {
@@ -79,11 +79,11 @@ void Plan::add_receive(const Lane& lane) {
     return;
   }
   step.to = lane.region->address() + lane.block.offset;
-  step.from = mailbox_->address() + lane.offer.slots;
+  step.from = slots_->address() + lane.slots_at;
   step.from_turn = static_cast<int64_t>(lane.slot_bytes);
   step.layout = lane.layout;
   step.pieces = lane.pieces;
-  step.unit = lane.unit;
+  step.unit = lane.offer.unit;
   if (!in_step_with(lane.offer.rank)) step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
   if (device_kind() == PW_HOST)
     step.wait = {own_words(lane), 0, 1, 0, lane.pieces};

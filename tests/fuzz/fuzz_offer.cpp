@@ -23,9 +23,8 @@ uint64_t end_of(const Shape& shape, const Strides& strides, uint64_t offset) {
 }
 
 void use(const LaneOffer& lane) {
-  check_inside(lane, kMailbox);
-  require(lane.words + kMostPieces * sizeof(uint64_t) <= kMailbox);
-  require(lane.slots + 2 * lane.slot_bytes <= kMailbox);
+  check_inside("mailbox", lane.words, kBytesOfWords, kMailbox);
+  require(lane.words + kBytesOfWords <= kMailbox);
   pw_block mine{};
   mine.block_bytes = lane.bytes;
   const Layout layout = join(lane.block, kRegion, "remote region", mine, kRegion, "local region");

@@ -4,7 +4,7 @@
 #ifndef PEERWAY_DEVICE_PLAN_CUH
 #define PEERWAY_DEVICE_PLAN_CUH
 
-#include "peerway/device/packet.cuh"
+#include "peerway/device/dense.cuh"
 #include "peerway/device/times.cuh"
 
 namespace peerway::device {
@@ -27,13 +27,13 @@ struct StepWords {
 };
 
 /// One step of a plan. The pieces share the words of `copy` evenly. For packets the other side of the copy is
-/// the slots.
+/// the slots, where the packets of each piece lie after those of the piece before.
 struct Step {
   StepKind kind;
   unsigned first;   ///< number of its first piece in the plan
   unsigned pieces;  ///< number of pieces that share it
   unsigned unit;    ///< bytes of a word of the copy
-  unsigned share;   ///< words of each piece; the last piece has the rest
+  unsigned share;   ///< words of each piece; the last piece has the rest (packets: of a multiple of 16 bytes)
   unsigned words;   ///< of the wait or mark: all (raise, ready, wait), or one a piece, or one for all pieces
   int rank;         ///< the rank that it depends on
   unsigned early;   ///< copy: 1 if the source may be read before the wait is over and the epoch is known
@@ -63,6 +63,10 @@ PW_ON_DEVICE Share share_of(const Step& step, unsigned piece, unsigned share) {
   return {first, last < step.copy.words ? last : step.copy.words};
 }
 PW_ON_DEVICE Share share_of(const Step& step, unsigned piece) { return share_of(step, piece, step.share); }
+/// A piece after the last word has none.
+PW_ON_DEVICE unsigned words_of(const Share& share) {
+  return share.first < share.last ? share.last - share.first : 0;
+}
 
 /// The pieces of one step that a worker does: `count` of them from number `first` on, `stride` apart.
 struct Pieces {
@@ -99,8 +103,10 @@ struct Epoch {
 /// to open, so that loads of data do not wait for that of the epoch.
 class PieceTarget {
  public:
-  PW_ON_DEVICE PieceTarget(const Step& step, unsigned piece, const Epoch& epoch, const pw_guard& guard)
-      : step_(step), piece_(piece), epoch_(epoch), guard_(guard) {}
+  /// The piece stores from `offset` bytes behind the target's begin.
+  PW_ON_DEVICE PieceTarget(const Step& step, unsigned piece, const Epoch& epoch, const pw_guard& guard,
+                           unsigned long long offset = 0)
+      : step_(step), piece_(piece), epoch_(epoch), guard_(guard), offset_(offset) {}
 
   PW_ON_DEVICE bool open() {
     if (address != nullptr) return true;
@@ -112,7 +118,7 @@ class PieceTarget {
       if (!wait_at_least(word, value_in(step_.wait, epoch), patience)) return false;
     }
     flag = static_cast<unsigned>(epoch);
-    address = step_.copy.to + ((epoch & 1) != 0 ? step_.to_turn : 0);
+    address = step_.copy.to + offset_ + ((epoch & 1) != 0 ? step_.to_turn : 0);
     return true;
   }
 
@@ -124,6 +130,7 @@ class PieceTarget {
   unsigned piece_;
   const Epoch& epoch_;
   const pw_guard& guard_;
+  unsigned long long offset_;
 };
 
 /// Stores the marks of the pieces after everything that the scope's threads have stored; they have met since.
@@ -199,61 +206,83 @@ PW_ON_DEVICE bool run_copy(const Scope& scope, const Step& step, const Step& her
   return all;
 }
 
-template <typename Unit, class Scope>
-PW_ON_DEVICE bool send_piece(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
-                             const pw_guard& guard) {
+/// Does a task in words of the step's size.
+template <class Task>
+PW_ON_DEVICE bool with_unit(unsigned unit, const Task& task) {
+  switch (unit) {
+    case 16:
+      return task.template in<Word16>();
+    case 8:
+      return task.template in<Word>();
+    case 4:
+      return task.template in<unsigned>();
+    case 2:
+      return task.template in<unsigned short>();
+    default:
+      return task.template in<unsigned char>();
+  }
+}
+
+/// Where the packets of a piece begin in the slots. The piece of a rank whose words are of another size has
+/// as many bytes.
+PW_ON_DEVICE unsigned long long packets_at(const Step& step, unsigned piece) {
+  return static_cast<unsigned long long>(piece) * dense_packets(step.share * step.unit) * sizeof(DensePacket);
+}
+
+template <class Scope>
+struct SendPiece {
+  const Scope& scope;
+  const Step& step;
+  Share share;
+  PieceTarget& to;
+
+  template <typename Unit>
+  PW_ON_DEVICE bool in() const {
+    return send_dense<Unit>(scope, Placed{step.copy, share.first}, words_of(share), to);
+  }
+};
+
+template <class Scope>
+PW_ON_DEVICE bool run_send(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
+                           const pw_guard& guard) {
   const Share share = share_of(step, piece);
-  PieceTarget to(step, piece, epoch, guard);
-  const bool sent = send_words<Unit>(scope, step.copy, share.first, share.last, to);
+  PieceTarget to(step, piece, epoch, guard, packets_at(step, piece));
+  const bool sent = with_unit(step.unit, SendPiece<Scope>{scope, step, share, to});
   epoch.increment_in_step(scope);  // here, where no packet waits for it
   return sent;
 }
 
 template <class Scope>
-PW_ON_DEVICE bool run_send(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
-                           const pw_guard& guard) {
-  switch (step.unit) {
-    case 8:
-      return send_piece<Word>(scope, step, piece, epoch, guard);
-    case 4:
-      return send_piece<unsigned>(scope, step, piece, epoch, guard);
-    case 2:
-      return send_piece<unsigned short>(scope, step, piece, epoch, guard);
-    default:
-      return send_piece<unsigned char>(scope, step, piece, epoch, guard);
-  }
-}
+struct ReceivePiece {
+  const Scope& scope;
+  const Step& step;
+  Share share;
+  const unsigned char* slots;
+  unsigned flag;
+  Patience& patience;
 
-template <typename Unit, class Scope>
-PW_ON_DEVICE bool receive_piece(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
-                                const pw_guard& guard) {
+  template <typename Unit>
+  PW_ON_DEVICE bool in() const {
+    return receive_dense<Unit>(scope, Placed{step.copy, share.first}, words_of(share), slots, flag, patience);
+  }
+};
+
+template <class Scope>
+PW_ON_DEVICE bool run_receive(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
+                              const pw_guard& guard) {
   epoch.increment_in_step(scope);  // here, where the packets are still on their way
   if (epoch.cancelled()) return false;
   Patience patience(guard, step.rank, epoch.now());
   const Share share = share_of(step, piece);
-  const unsigned char* slots = step.copy.from + ((epoch.now() & 1) != 0 ? step.from_turn : 0);
-  const bool there = receive_words<Unit>(scope, step.copy, slots, share.first, share.last,
-                                         static_cast<unsigned>(epoch.now()), patience);
+  const unsigned char* slots =
+      step.copy.from + packets_at(step, piece) + ((epoch.now() & 1) != 0 ? step.from_turn : 0);
+  const auto flag = static_cast<unsigned>(epoch.now());
+  const bool there = with_unit(step.unit, ReceivePiece<Scope>{scope, step, share, slots, flag, patience});
   if (step.mark.word == nullptr) return there;
   // Every packet has been read, so the slot may be filled again: no store of this rank has to come before.
   if (!scope.all(there)) return false;
   if (scope.index() == 0) store_relaxed(step.mark.word + piece, value_in(step.mark, epoch.now()));
   return true;
-}
-
-template <class Scope>
-PW_ON_DEVICE bool run_receive(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
-                              const pw_guard& guard) {
-  switch (step.unit) {
-    case 8:
-      return receive_piece<Word>(scope, step, piece, epoch, guard);
-    case 4:
-      return receive_piece<unsigned>(scope, step, piece, epoch, guard);
-    case 2:
-      return receive_piece<unsigned short>(scope, step, piece, epoch, guard);
-    default:
-      return receive_piece<unsigned char>(scope, step, piece, epoch, guard);
-  }
 }
 
 template <class Scope>

@@ -16,49 +16,35 @@ namespace {
 struct Way {
   const char* name;
   uint8_t device;
-  LaneReach sender, receiver;
-  bool has_slots;
-  bool posted;
+  LaneReach sender;
   std::vector<std::string> methods;  // that the sender's route chooses from
 };
 
 class Ways : public ::testing::TestWithParam<Way> {};
 
-TEST_P(Ways, DependOnWhatBothEndsReach) {
+TEST_P(Ways, DependOnWhatTheSenderReaches) {
   const Way& way = GetParam();
-  EXPECT_EQ(must_post(true, way.sender, way.has_slots) || must_post(false, way.receiver, way.has_slots),
-            way.posted);
   std::vector<std::string> found;
-  for (const PathInfo& method : methods_of(way.device, way.sender, way.has_slots)) {
+  for (const PathInfo& method : methods_of(way.device, way.sender)) {
     EXPECT_EQ(method.offer.available, method.offer.why_not.empty());
     if (method.offer.available) found.push_back(method.name);
   }
   EXPECT_EQ(found, way.methods);
 }
 
-constexpr LaneReach kAll{true, true}, kMailbox{true, false}, kNothing{false, false}, kRegionOnly{false, true};
+constexpr LaneReach kAll{true, true}, kMailbox{true, false}, kRegionOnly{false, true};
 
 INSTANTIATE_TEST_SUITE_P(
     All, Ways,
-    ::testing::Values(
-        Way{"on the host", PW_HOST, kAll, kAll, true, false, {"plan/slots", "plan/straight", "plan/posted"}},
-        Way{"region not mapped", PW_HOST, kMailbox, kAll, true, false, {"plan/slots", "plan/posted"}},
-        Way{"too large for slots, not mapped", PW_HOST, kMailbox, kAll, false, true, {"plan/posted"}},
-        Way{"on GPUs", PW_CUDA, kAll, kAll, true, false, {"plan/packets", "plan/straight", "plan/posted"}},
-        Way{"no room for packets", PW_CUDA, kAll, kAll, false, false, {"plan/straight", "plan/posted"}},
-        Way{"the receiver reaches nothing",
-            PW_CUDA,
-            kAll,
-            kNothing,
-            true,
-            true,
-            {"plan/packets", "plan/straight", "plan/posted"}},
-        Way{"the sender reaches the region alone", PW_CUDA, kRegionOnly, kAll, true, true, {"plan/posted"}}),
+    ::testing::Values(Way{"on the host", PW_HOST, kAll, {"plan/slots", "plan/straight", "plan/posted"}},
+                      Way{"region not mapped", PW_HOST, kMailbox, {"plan/slots", "plan/posted"}},
+                      Way{"on GPUs", PW_CUDA, kAll, {"plan/packets", "plan/straight", "plan/posted"}},
+                      Way{"the sender reaches the region alone", PW_CUDA, kRegionOnly, {"plan/posted"}}),
     [](const auto& info) { return "way" + std::to_string(info.index); });
 
 TEST(Ways, EveryMethodThatTablesMayNameIsOne) {
   for (const uint8_t device : {PW_HOST, PW_CUDA})
-    for (const PathInfo& method : methods_of(device, kAll, true))
+    for (const PathInfo& method : methods_of(device, kAll))
       EXPECT_NE(std::ranges::find(route::kPlanMethods, method.name), route::kPlanMethods.end())
           << method.name;
 }
@@ -66,31 +52,60 @@ TEST(Ways, EveryMethodThatTablesMayNameIsOne) {
 TEST(Lanes, UnitsAreTheLargestWordThatAllAllows) {
   alignas(16) std::array<std::byte, 64> memory{};
   Shape shape;
-  shape.block_bytes = 24;
-  EXPECT_EQ(unit_of(memory.data(), shape, {}), 8u);
+  shape.block_bytes = 48;
+  EXPECT_EQ(unit_of(memory.data(), shape, {}), 16u);
+  EXPECT_EQ(unit_of(memory.data() + 8, shape, {}), 8u);
   EXPECT_EQ(unit_of(memory.data() + 4, shape, {}), 4u);
   EXPECT_EQ(unit_of(memory.data() + 1, shape, {}), 1u);
   shape.dims = 1;
   shape.count = {2};
-  EXPECT_EQ(unit_of(memory.data(), shape, {34}), 2u);
+  EXPECT_EQ(unit_of(memory.data(), shape, {56}), 8u);
+  EXPECT_EQ(unit_of(memory.data(), shape, {66}), 2u);
   shape.block_bytes = 7;
   EXPECT_EQ(unit_of(memory.data(), shape, {32}), 1u);
 }
 
 TEST(Lanes, SlotsHoldDataAndFlags) {
-  EXPECT_EQ(slot_bytes(PW_HOST, 100, 4), 128u);
-  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 8), 256u) << "a flag for each four bytes";
-  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 4), 256u);
-  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 1), 1024u) << "a packet for each byte";
-  EXPECT_EQ(slot_bytes(PW_CUDA, uint64_t{1} << 40, 8), 0u) << "none";
+  EXPECT_EQ(slot_bytes(PW_HOST, 100, 4, 1), 128u);
+  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 8, 1), 256u) << "for kernels that send by packets of 8 bytes themselves";
+  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 2, 1), 256u) << "9 packets of 16 bytes, in lines of 128";
+  EXPECT_EQ(slot_bytes(PW_CUDA, 15 * 1024, 1, 1), 16384u);
+  EXPECT_EQ(slot_bytes(PW_CUDA, 48, 1, 3), 128u) << "2 packets for each piece of 16 bytes";
 }
 
-TEST(Lanes, PiecesGrowWithTheBytes) {
-  EXPECT_EQ(pieces_of(PW_HOST, LaneKind::straight, 1 << 20, 8), 1u);
+TEST(Lanes, PiecesGrowWithTheBytesAndTheirPartOfAll) {
+  constexpr uint64_t kMany = uint64_t{1} << 30;
+  EXPECT_EQ(pieces_of(PW_HOST, LaneKind::straight, kMany, kMany), 1u);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::posted, kMany, kMany), 1u);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::straight, kMany, 4 * kMany), kMostPieces);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 0, 0), 1u);
   EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 8, 8), 1u);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 2049, 8), 2u);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 0, 8), 1u);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::straight, uint64_t{1} << 30, 8), kMostPieces);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 2049, 2049), 2u);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, kMany, kMany), kMostPieces);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, kMany, 4 * kMany), kMostPieces / 4);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 65536, 1000 * kMany), 1u);
+}
+
+TEST(Lanes, ReportsTravelInTheOrderOfTheLanes) {
+  ByteWriter to;
+  put(to, LaneReport{LaneKind::straight, 7});
+  put(to, LaneReport{LaneKind::posted, kMostPieces});
+  const Bytes letter = to.take();
+  EXPECT_EQ(parse_lane_report(letter, 0).kind, LaneKind::straight);
+  EXPECT_EQ(parse_lane_report(letter, 0).pieces, 7u);
+  EXPECT_EQ(parse_lane_report(letter, 1).kind, LaneKind::posted);
+  EXPECT_EQ(parse_lane_report(letter, 1).pieces, kMostPieces);
+  EXPECT_THROW(parse_lane_report(letter, 2), Error);
+  const auto refused = [](uint8_t kind, uint32_t pieces) {
+    ByteWriter made;
+    made.put(kind);
+    made.put(pieces);
+    const Bytes bytes = made.take();
+    EXPECT_THROW(parse_lane_report(bytes, 0), Error) << int{kind} << ' ' << pieces;
+  };
+  refused(3, 1);
+  refused(0, 0);
+  refused(0, kMostPieces + 1);
 }
 
 TEST(Lanes, OffersTravelWhole) {
@@ -123,30 +138,23 @@ TEST(Lanes, OffersThatContradictThemselvesAreRefused) {
   EXPECT_THROW(parse_plan_offer(pack(offer)), Error) << "it has no region 0";
   offer.regions = {Bytes()};
   EXPECT_NO_THROW(parse_plan_offer(pack(offer)));
-  for (const uint32_t unit : {0u, 3u, 16u}) {
+  for (const uint32_t unit : {0u, 3u, 32u}) {
     offer.receives[0].unit = unit;
     EXPECT_THROW(parse_plan_offer(pack(offer)), Error) << unit;
   }
 }
 
-TEST(Lanes, WordsAndSlotsLieInTheMailbox) {
-  constexpr uint64_t kWords = kMostPieces * sizeof(uint64_t), kBytes = kWords + 512;
-  LaneOffer lane;
-  lane.slots = kWords;
-  lane.slot_bytes = 256;
-  EXPECT_NO_THROW(check_inside(lane, kBytes));
-  const auto refused = [&](uint64_t words, uint64_t slots, uint64_t slot_bytes) {
-    lane.words = words;
-    lane.slots = slots;
-    lane.slot_bytes = slot_bytes;
-    EXPECT_THROW(check_inside(lane, kBytes), Error) << words << ' ' << slots << ' ' << slot_bytes;
+TEST(Lanes, WhatARankOpensLiesInItsMemory) {
+  EXPECT_NO_THROW(check_inside("slots", 512, 512, 1024));
+  const auto refused = [](uint64_t offset, uint64_t bytes) {
+    EXPECT_THROW(check_inside("slots", offset, bytes, 1024), Error) << offset << ' ' << bytes;
   };
-  refused(kBytes, kWords, 256);
-  refused(4, kWords, 256);
-  refused(UINT64_MAX - 7, kWords, 256);
-  refused(0, kWords + 8, 256);
-  refused(0, kWords, 257);
-  refused(0, kWords, uint64_t{1} << 63);
+  refused(1024, 8);
+  refused(4, 8);
+  refused(UINT64_MAX - 7, 8);
+  refused(520, 512);
+  refused(0, 1025);
+  refused(0, uint64_t{1} << 63);
 }
 
 TEST(Lanes, PartnersMustAgree) {
