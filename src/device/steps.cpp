@@ -69,7 +69,7 @@ peerway::device::StridedCopy strided(const Copy& copy, unsigned word_bytes) {
   return strided;
 }
 
-uint64_t packet_share(uint64_t bytes, uint32_t pieces) {
+uint64_t dense_share(uint64_t bytes, uint32_t pieces) {
   constexpr uint64_t kWord = sizeof(peerway::device::detail::Word16);
   return ((bytes + pieces - 1) / pieces + kWord - 1) / kWord * kWord;
 }
@@ -90,10 +90,10 @@ std::vector<peerway::device::Step> make_steps(const Program& program,
                       reinterpret_cast<const std::byte*>(seen(from.from)), from.layout};
       step.unit = from.kind == StepKind::copy ? word_bytes(copy) : from.unit;
       step.copy = strided(copy, step.unit);
-      step.share =
-          from.kind == StepKind::copy
-              ? (step.copy.words + step.pieces - 1) / step.pieces
-              : static_cast<unsigned>(packet_share(from.layout.shape.bytes(), step.pieces) / step.unit);
+      const bool dense = from.kind == StepKind::send_dense || from.kind == StepKind::receive_dense;
+      const uint64_t bytes = from.layout.shape.bytes();
+      step.share = dense ? static_cast<unsigned>(dense_share(bytes, step.pieces) / step.unit)
+                         : (step.copy.words + step.pieces - 1) / step.pieces;
     }
     step.to_turn = from.to_turn;
     step.from_turn = from.from_turn;

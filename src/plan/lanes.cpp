@@ -12,7 +12,8 @@ using peerway::device::kDataOfPacket;
 
 namespace {
 
-constexpr uint64_t kBytesOfPiece = 2048;
+constexpr uint64_t kThreadsOfPiece = 256;
+constexpr uint64_t kBytesOfDensePiece = 2048;
 constexpr uint64_t kBytesOfStraightPiece = 16384;
 
 void put(ByteWriter& to, const pw_block& block) {
@@ -83,6 +84,7 @@ Bytes get_bytes(ByteReader& from) {
 const char* text_of(LaneKind kind, uint8_t device_kind) {
   if (kind == LaneKind::straight) return "straight";
   if (kind == LaneKind::posted) return "by the proxy";
+  if (kind == LaneKind::dense) return "by dense packets";
   return device_kind == PW_HOST ? "through slots" : "by packets";
 }
 
@@ -142,27 +144,27 @@ uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& st
   return 1u << std::countr_zero(bits);
 }
 
-// On a GPU there is room for the packets of a plan's kernels, and for those of kernels that get the lane's
-// handle, which carry 8 or 4 bytes each and as many of flags.
-uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit, uint32_t pieces) {
-  uint64_t wanted = bytes;
-  if (device_kind != PW_HOST) {
-    const uint64_t packets = (packet_share(bytes, pieces) + kDataOfPacket - 1) / kDataOfPacket;
-    wanted = std::max(pieces * packets * sizeof(peerway::device::DensePacket), unit >= 4 ? 2 * bytes : 0);
-  }
-  return (wanted + kLine - 1) / kLine * kLine;
+// Lanes that send packets share the blocks of a GPU by their bytes: a block that has one piece to send is
+// done sooner than one that has two.
+uint32_t pieces_of(const LaneShape& lane, uint64_t of_all) {
+  if (lane.device_kind == PW_HOST || lane.kind == LaneKind::posted) return 1;
+  const bool straight = lane.kind == LaneKind::straight;
+  const uint64_t of_piece = straight                       ? kBytesOfStraightPiece
+                            : lane.kind == LaneKind::dense ? kBytesOfDensePiece
+                                                           : kThreadsOfPiece * lane.unit;
+  const uint64_t part = straight ? kMostPieces : kMostPieces * lane.bytes / std::max<uint64_t>(of_all, 1);
+  const uint64_t most = std::clamp<uint64_t>(part, 1, kMostPieces);
+  return static_cast<uint32_t>(std::clamp<uint64_t>((lane.bytes + of_piece - 1) / of_piece, 1, most));
 }
 
-// Lanes of packets share the blocks of a GPU by their bytes: a block that has one piece to send is done
-// sooner than one that has two.
-uint32_t pieces_of(uint8_t device_kind, LaneKind kind, uint64_t bytes, uint64_t of_all) {
-  if (device_kind == PW_HOST || kind == LaneKind::posted) return 1;
-  if (kind == LaneKind::straight)
-    return static_cast<uint32_t>(
-        std::clamp<uint64_t>((bytes + kBytesOfStraightPiece - 1) / kBytesOfStraightPiece, 1, kMostPieces));
-  const uint64_t most =
-      std::clamp<uint64_t>(kMostPieces * bytes / std::max<uint64_t>(of_all, 1), 1, kMostPieces);
-  return static_cast<uint32_t>(std::clamp<uint64_t>((bytes + kBytesOfPiece - 1) / kBytesOfPiece, 1, most));
+uint64_t slot_bytes(const LaneShape& lane, uint32_t pieces) {
+  uint64_t wanted = lane.bytes;
+  if (lane.kind == LaneKind::dense)
+    wanted = pieces * ((dense_share(lane.bytes, pieces) + kDataOfPacket - 1) / kDataOfPacket) *
+             sizeof(peerway::device::DensePacket);
+  else if (lane.device_kind != PW_HOST)
+    wanted = lane.bytes / lane.unit * (lane.unit == 8 ? 16 : 8);
+  return (wanted + kLine - 1) / kLine * kLine;
 }
 
 const LaneOffer& partner(const LaneOffer& mine, int self, std::span<const LaneOffer> theirs, bool sends) {

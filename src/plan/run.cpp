@@ -145,7 +145,7 @@ pw_status Plan::lane(bool sends, int rank, int tag, pw_lane_handle& handle) {
                                        found->offer.bytes, rank, tag));
   std::byte* slots = (sends ? found->slots->address_on(device_) : slots_->address()) + found->slots_at;
   handle = {PW_HANDLE_VERSION,
-            std::min(found->unit(), 8u),
+            found->shape(device_kind()).unit,
             reinterpret_cast<unsigned char*>(slots),
             found->slot_bytes,
             rank,

@@ -29,7 +29,7 @@ PW_ON_DEVICE Word shifted(Word first, Word second, unsigned skip) {
   return first >> (8 * skip) | second << 1 << (63 - 8 * skip);
 }
 
-/// The words of a copy that lie in memory, from number `first` on; `base` is there for number 0.
+/// Where the words of a copy lie, from number `first` on.
 struct Placed {
   const StridedCopy& copy;
   unsigned first;
@@ -46,38 +46,12 @@ struct Placed {
   }
 };
 
-/// Words at one stride.
-struct Spaced {
-  unsigned char* memory;
-  long long stride;
-
-  PW_ON_DEVICE const unsigned char* source(unsigned n) const { return memory + n * stride; }
-  PW_ON_DEVICE unsigned char* target(unsigned n) const { return memory + n * stride; }
-};
-
 /// Loads 24 bytes of a message of `words` words in memory, from its byte 8 * `at` on; what lies behind the
-/// message is zero. Words of less than 8 bytes take a loop, which is slower and much quicker to compile.
+/// message is zero.
 template <typename Unit>
-struct Loads {
-  static constexpr unsigned kAtOnce = 1;  ///< packets that a thread has under way
-
-  template <class Memory>
-  PW_ON_DEVICE static void load(const Memory& memory, unsigned words, unsigned at, Word (&part)[3]) {
-    constexpr unsigned kIn = sizeof(Word) / sizeof(Unit);
-    PW_UNROLL
-    for (unsigned p = 0; p < 3; ++p) {
-      part[p] = 0;
-      PW_NO_UNROLL
-      for (unsigned u = 0; u < kIn && (at + p) * kIn + u < words; ++u)
-        part[p] |= static_cast<Word>(*reinterpret_cast<const Unit*>(memory.source((at + p) * kIn + u)))
-                   << (8 * sizeof(Unit) * u);
-    }
-  }
-};
+struct Loads;
 template <>
 struct Loads<Word> {
-  static constexpr unsigned kAtOnce = kInFlight;
-
   template <class Memory>
   PW_ON_DEVICE static void load(const Memory& memory, unsigned words, unsigned at, Word (&part)[3]) {
     PW_UNROLL
@@ -87,8 +61,6 @@ struct Loads<Word> {
 };
 template <>
 struct Loads<Word16> {
-  static constexpr unsigned kAtOnce = kInFlight;
-
   template <class Memory>
   PW_ON_DEVICE static void load(const Memory& memory, unsigned words, unsigned at, Word (&part)[3]) {
     const unsigned n = at / 2;
@@ -122,14 +94,8 @@ PW_ON_DEVICE Word16 data_of(const DensePacket& first, const DensePacket& second,
   return {{shifted(begin, middle, skip % 8), shifted(middle, end, skip % 8)}};
 }
 
-template <typename Unit>
-PW_ON_DEVICE void store_word(unsigned char* to, const Word16& value) {
-  *reinterpret_cast<Unit*>(to) = static_cast<Unit>(value.half[0]);
-}
-template <>
-PW_ON_DEVICE void store_word<Word16>(unsigned char* to, const Word16& value) {
-  *reinterpret_cast<Word16*>(to) = value;
-}
+PW_ON_DEVICE void store_word(Word* to, const Word16& value) { *to = value.half[0]; }
+PW_ON_DEVICE void store_word(Word16* to, const Word16& value) { *to = value; }
 
 /// Sends a message of `words` words. Loads do not wait for the slots to open; stores do. Returns false if
 /// they do not open.
@@ -137,16 +103,15 @@ template <typename Unit, class Scope, class Memory, class To>
 PW_ON_DEVICE bool send_dense(const Scope& scope, const Memory& memory, unsigned words, To& to) {
   const unsigned packets = dense_packets(words * static_cast<unsigned>(sizeof(Unit)));
   const unsigned stride = scope.count();
-  constexpr unsigned kAtOnce = Loads<Unit>::kAtOnce;
-  for (unsigned n = scope.index(); n < packets; n += kAtOnce * stride) {
-    DensePacket packet[kAtOnce];
+  for (unsigned n = scope.index(); n < packets; n += kInFlight * stride) {
+    DensePacket packet[kInFlight];
     PW_UNROLL
-    for (unsigned k = 0; k < kAtOnce; ++k)
+    for (unsigned k = 0; k < kInFlight; ++k)
       if (n + k * stride < packets) packet[k] = load_dense<Unit>(memory, words, n + k * stride);
     if (!to.open()) return false;
     auto* slots = reinterpret_cast<DensePacket*>(to.address);
     PW_UNROLL
-    for (unsigned k = 0; k < kAtOnce; ++k)
+    for (unsigned k = 0; k < kInFlight; ++k)
       if (n + k * stride < packets)
         store_packet(slots + n + k * stride, {packet[k].low, packet[k].high | Word{to.flag & 255} << 56});
   }
@@ -162,12 +127,11 @@ PW_ON_DEVICE bool receive_dense(const Scope& scope, const Memory& memory, unsign
   const auto* packets = reinterpret_cast<const DensePacket*>(slots);
   const unsigned last = dense_packets(words * kBytes) - 1;
   const unsigned stride = scope.count();
-  constexpr unsigned kAtOnce = Loads<Unit>::kAtOnce;
-  for (unsigned n = scope.index(); n < words; n += kAtOnce * stride) {
-    DensePacket first[kAtOnce], second[kAtOnce];
+  for (unsigned n = scope.index(); n < words; n += kInFlight * stride) {
+    DensePacket first[kInFlight], second[kInFlight];
     for (bool all = false; !all;) {
       PW_UNROLL
-      for (unsigned k = 0; k < kAtOnce; ++k) {
+      for (unsigned k = 0; k < kInFlight; ++k) {
         const unsigned word = n + k * stride < words ? n + k * stride : n;
         const unsigned packet = word * kBytes / kDataOfPacket;
         first[k] = load_packet(packets + packet);
@@ -175,14 +139,15 @@ PW_ON_DEVICE bool receive_dense(const Scope& scope, const Memory& memory, unsign
       }
       all = true;
       PW_UNROLL
-      for (unsigned k = 0; k < kAtOnce; ++k) all = arrived(first[k], flag) && arrived(second[k], flag) && all;
+      for (unsigned k = 0; k < kInFlight; ++k)
+        all = arrived(first[k], flag) && arrived(second[k], flag) && all;
       if (!all && !patience.left()) return false;
     }
     PW_UNROLL
-    for (unsigned k = 0; k < kAtOnce; ++k)
+    for (unsigned k = 0; k < kInFlight; ++k)
       if (n + k * stride < words)
-        store_word<Unit>(memory.target(n + k * stride),
-                         data_of(first[k], second[k], (n + k * stride) * kBytes % kDataOfPacket));
+        store_word(reinterpret_cast<Unit*>(memory.target(n + k * stride)),
+                   data_of(first[k], second[k], (n + k * stride) * kBytes % kDataOfPacket));
   }
   return true;
 }

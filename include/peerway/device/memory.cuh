@@ -6,13 +6,11 @@
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define PW_ON_DEVICE __device__ __forceinline__
 #define PW_UNROLL _Pragma("unroll")
-#define PW_NO_UNROLL _Pragma("unroll 1")
 #else
 #include <sched.h>
 #include <time.h>
 #define PW_ON_DEVICE inline
 #define PW_UNROLL
-#define PW_NO_UNROLL
 #endif
 
 namespace peerway::device {

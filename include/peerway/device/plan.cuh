@@ -5,6 +5,7 @@
 #define PEERWAY_DEVICE_PLAN_CUH
 
 #include "peerway/device/dense.cuh"
+#include "peerway/device/packet.cuh"
 #include "peerway/device/times.cuh"
 
 namespace peerway::device {
@@ -16,6 +17,8 @@ enum class StepKind : unsigned {
   copy,   ///< wait, copy, store the mark
   send_packets,     ///< wait, send by packets
   receive_packets,  ///< wait for packets, store the mark
+  send_dense,       ///< the same by dense packets
+  receive_dense,
 };
 
 /// Words whose value in epoch e is base + (e - lag) * by. Null if there are none.
@@ -27,13 +30,13 @@ struct StepWords {
 };
 
 /// One step of a plan. The pieces share the words of `copy` evenly. For packets the other side of the copy is
-/// the slots, where the packets of each piece lie after those of the piece before.
+/// the slots; dense packets of each piece lie there after those of the piece before.
 struct Step {
   StepKind kind;
   unsigned first;   ///< number of its first piece in the plan
   unsigned pieces;  ///< number of pieces that share it
   unsigned unit;    ///< bytes of a word of the copy
-  unsigned share;   ///< words of each piece; the last piece has the rest (packets: of a multiple of 16 bytes)
+  unsigned share;   ///< words of each piece; the last piece has the rest (dense: of a multiple of 16 bytes)
   unsigned words;   ///< of the wait or mark: all (raise, ready, wait), or one a piece, or one for all pieces
   int rank;         ///< the rank that it depends on
   unsigned early;   ///< copy: 1 if the source may be read before the wait is over and the epoch is known
@@ -206,20 +209,67 @@ PW_ON_DEVICE bool run_copy(const Scope& scope, const Step& step, const Step& her
   return all;
 }
 
-/// Does a task in words of the step's size.
-template <class Task>
-PW_ON_DEVICE bool with_unit(unsigned unit, const Task& task) {
-  switch (unit) {
-    case 16:
-      return task.template in<Word16>();
+template <typename Unit, class Scope>
+PW_ON_DEVICE bool send_piece(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
+                             const pw_guard& guard) {
+  const Share share = share_of(step, piece);
+  PieceTarget to(step, piece, epoch, guard);
+  const bool sent = send_words<Unit>(scope, step.copy, share.first, share.last, to);
+  epoch.increment_in_step(scope);  // here, where no packet waits for it
+  return sent;
+}
+
+template <class Scope>
+PW_ON_DEVICE bool run_send(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
+                           const pw_guard& guard) {
+  switch (step.unit) {
     case 8:
-      return task.template in<Word>();
+      return send_piece<Word>(scope, step, piece, epoch, guard);
     case 4:
-      return task.template in<unsigned>();
+      return send_piece<unsigned>(scope, step, piece, epoch, guard);
     case 2:
-      return task.template in<unsigned short>();
+      return send_piece<unsigned short>(scope, step, piece, epoch, guard);
     default:
-      return task.template in<unsigned char>();
+      return send_piece<unsigned char>(scope, step, piece, epoch, guard);
+  }
+}
+
+/// Gives credit where the sender waits for it: every packet has been read, so the slot may be filled again,
+/// and no store of this rank has to come before.
+template <class Scope>
+PW_ON_DEVICE bool free_slots(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
+                             bool there) {
+  if (step.mark.word == nullptr) return there;
+  if (!scope.all(there)) return false;
+  if (scope.index() == 0) store_relaxed(step.mark.word + piece, value_in(step.mark, epoch.now()));
+  return true;
+}
+
+template <typename Unit, class Scope>
+PW_ON_DEVICE bool receive_piece(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
+                                const pw_guard& guard) {
+  epoch.increment_in_step(scope);  // here, where the packets are still on their way
+  if (epoch.cancelled()) return false;
+  Patience patience(guard, step.rank, epoch.now());
+  const Share share = share_of(step, piece);
+  const unsigned char* slots = step.copy.from + ((epoch.now() & 1) != 0 ? step.from_turn : 0);
+  const bool there = receive_words<Unit>(scope, step.copy, slots, share.first, share.last,
+                                         static_cast<unsigned>(epoch.now()), patience);
+  return free_slots(scope, step, piece, epoch, there);
+}
+
+template <class Scope>
+PW_ON_DEVICE bool run_receive(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
+                              const pw_guard& guard) {
+  switch (step.unit) {
+    case 8:
+      return receive_piece<Word>(scope, step, piece, epoch, guard);
+    case 4:
+      return receive_piece<unsigned>(scope, step, piece, epoch, guard);
+    case 2:
+      return receive_piece<unsigned short>(scope, step, piece, epoch, guard);
+    default:
+      return receive_piece<unsigned char>(scope, step, piece, epoch, guard);
   }
 }
 
@@ -230,59 +280,32 @@ PW_ON_DEVICE unsigned long long packets_at(const Step& step, unsigned piece) {
 }
 
 template <class Scope>
-struct SendPiece {
-  const Scope& scope;
-  const Step& step;
-  Share share;
-  PieceTarget& to;
-
-  template <typename Unit>
-  PW_ON_DEVICE bool in() const {
-    return send_dense<Unit>(scope, Placed{step.copy, share.first}, words_of(share), to);
-  }
-};
-
-template <class Scope>
-PW_ON_DEVICE bool run_send(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
-                           const pw_guard& guard) {
+PW_ON_DEVICE bool run_send_dense(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
+                                 const pw_guard& guard) {
   const Share share = share_of(step, piece);
+  const Placed memory{step.copy, share.first};
   PieceTarget to(step, piece, epoch, guard, packets_at(step, piece));
-  const bool sent = with_unit(step.unit, SendPiece<Scope>{scope, step, share, to});
+  const bool sent = step.unit == sizeof(Word16) ? send_dense<Word16>(scope, memory, words_of(share), to)
+                                                : send_dense<Word>(scope, memory, words_of(share), to);
   epoch.increment_in_step(scope);  // here, where no packet waits for it
   return sent;
 }
 
 template <class Scope>
-struct ReceivePiece {
-  const Scope& scope;
-  const Step& step;
-  Share share;
-  const unsigned char* slots;
-  unsigned flag;
-  Patience& patience;
-
-  template <typename Unit>
-  PW_ON_DEVICE bool in() const {
-    return receive_dense<Unit>(scope, Placed{step.copy, share.first}, words_of(share), slots, flag, patience);
-  }
-};
-
-template <class Scope>
-PW_ON_DEVICE bool run_receive(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
-                              const pw_guard& guard) {
+PW_ON_DEVICE bool run_receive_dense(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
+                                    const pw_guard& guard) {
   epoch.increment_in_step(scope);  // here, where the packets are still on their way
   if (epoch.cancelled()) return false;
   Patience patience(guard, step.rank, epoch.now());
   const Share share = share_of(step, piece);
+  const Placed memory{step.copy, share.first};
   const unsigned char* slots =
       step.copy.from + packets_at(step, piece) + ((epoch.now() & 1) != 0 ? step.from_turn : 0);
   const auto flag = static_cast<unsigned>(epoch.now());
-  const bool there = with_unit(step.unit, ReceivePiece<Scope>{scope, step, share, slots, flag, patience});
-  if (step.mark.word == nullptr) return there;
-  // Every packet has been read, so the slot may be filled again: no store of this rank has to come before.
-  if (!scope.all(there)) return false;
-  if (scope.index() == 0) store_relaxed(step.mark.word + piece, value_in(step.mark, epoch.now()));
-  return true;
+  const bool there = step.unit == sizeof(Word16)
+                         ? receive_dense<Word16>(scope, memory, words_of(share), slots, flag, patience)
+                         : receive_dense<Word>(scope, memory, words_of(share), slots, flag, patience);
+  return free_slots(scope, step, piece, epoch, there);
 }
 
 template <class Scope>
@@ -301,6 +324,8 @@ PW_ON_DEVICE bool run_step(const Scope& scope, const Step& step, const Step& her
                            const Epoch& epoch, const pw_guard& guard) {
   if (step.kind == StepKind::send_packets) return run_send(scope, step, pieces.first, epoch, guard);
   if (step.kind == StepKind::receive_packets) return run_receive(scope, step, pieces.first, epoch, guard);
+  if (step.kind == StepKind::send_dense) return run_send_dense(scope, step, pieces.first, epoch, guard);
+  if (step.kind == StepKind::receive_dense) return run_receive_dense(scope, step, pieces.first, epoch, guard);
   if (step.kind == StepKind::copy) return run_copy(scope, step, here, pieces, epoch, guard);
   epoch.increment_in_step(scope);
   if (epoch.cancelled()) return false;

