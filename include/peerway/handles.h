@@ -5,7 +5,7 @@
 #ifndef PEERWAY_HANDLES_H
 #define PEERWAY_HANDLES_H
 
-#define PW_HANDLE_VERSION 2u
+#define PW_HANDLE_VERSION 1u
 
 /* Lets a wait in a kernel end although its value does not come. */
 typedef struct pw_guard {

@@ -69,11 +69,6 @@ peerway::device::StridedCopy strided(const Copy& copy, unsigned word_bytes) {
   return strided;
 }
 
-uint64_t dense_share(uint64_t bytes, uint32_t pieces) {
-  constexpr uint64_t kWord = sizeof(peerway::device::detail::Word16);
-  return ((bytes + pieces - 1) / pieces + kWord - 1) / kWord * kWord;
-}
-
 std::vector<peerway::device::Step> make_steps(const Program& program,
                                               const std::function<uint64_t(const void*)>& seen) {
   std::vector<peerway::device::Step> steps;
@@ -90,10 +85,7 @@ std::vector<peerway::device::Step> make_steps(const Program& program,
                       reinterpret_cast<const std::byte*>(seen(from.from)), from.layout};
       step.unit = from.kind == StepKind::copy ? word_bytes(copy) : from.unit;
       step.copy = strided(copy, step.unit);
-      const bool dense = from.kind == StepKind::send_dense || from.kind == StepKind::receive_dense;
-      const uint64_t bytes = from.layout.shape.bytes();
-      step.share = dense ? static_cast<unsigned>(dense_share(bytes, step.pieces) / step.unit)
-                         : (step.copy.words + step.pieces - 1) / step.pieces;
+      step.share = (step.copy.words + step.pieces - 1) / step.pieces;
     }
     step.to_turn = from.to_turn;
     step.from_turn = from.from_turn;

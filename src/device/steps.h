@@ -20,10 +20,6 @@ unsigned word_bytes(const Copy& copy);
 /// The copy in words of that many bytes, by which it must be possible.
 peerway::device::StridedCopy strided(const Copy& copy, unsigned word_bytes);
 
-/// How many of a message's bytes each of `pieces` pieces sends by dense packets; the last have the rest. At
-/// both ends it is a multiple of every word.
-uint64_t dense_share(uint64_t bytes, uint32_t pieces);
-
 /// The steps as the kernels want them, of the start and then of the finish; `seen` gives the address at which
 /// the GPU finds one of the process. Pure but for it.
 std::vector<peerway::device::Step> make_steps(const Program& program,

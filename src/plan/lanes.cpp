@@ -4,16 +4,11 @@
 #include <bit>
 
 #include "base/format.h"
-#include "device/steps.h"
 
 namespace pw {
-
-using peerway::device::kDataOfPacket;
-
 namespace {
 
 constexpr uint64_t kThreadsOfPiece = 256;
-constexpr uint64_t kBytesOfDensePiece = 2048;
 constexpr uint64_t kBytesOfStraightPiece = 16384;
 
 void put(ByteWriter& to, const pw_block& block) {
@@ -62,7 +57,7 @@ std::vector<LaneOffer> get_lanes(ByteReader& from) {
     lane.words = from.get<uint64_t>();
     lane.region = from.get<uint32_t>();
     lane.block = get_block(from);
-    if (!std::has_single_bit(lane.unit) || lane.unit > 16)
+    if (!std::has_single_bit(lane.unit) || lane.unit > 8)
       throw Error(PW_INVALID_ARGUMENT,
                   format("peerway: a rank's offer for a plan has words of {} bytes", lane.unit));
   }
@@ -84,7 +79,6 @@ Bytes get_bytes(ByteReader& from) {
 const char* text_of(LaneKind kind, uint8_t device_kind) {
   if (kind == LaneKind::straight) return "straight";
   if (kind == LaneKind::posted) return "by the proxy";
-  if (kind == LaneKind::dense) return "by dense packets";
   return device_kind == PW_HOST ? "through slots" : "by packets";
 }
 
@@ -122,49 +116,30 @@ void check_inside(const char* what, uint64_t offset, uint64_t bytes, uint64_t ro
                      bytes, offset, what, room));
 }
 
-void put(ByteWriter& to, const LaneReport& report) {
-  to.put(static_cast<uint8_t>(report.kind));
-  to.put(report.pieces);
-}
-
-LaneReport parse_lane_report(ByteView letter, size_t number) {
+LaneKind parse_lane_report(ByteView letter, size_t number) {
   ByteReader from(letter, "what a rank reports of its lanes");
-  from.take(number * (sizeof(uint8_t) + sizeof(uint32_t)));
+  from.take(number);
   const auto kind = from.get<uint8_t>();
-  const auto pieces = from.get<uint32_t>();
-  if (kind > static_cast<uint8_t>(LaneKind::posted) || pieces == 0 || pieces > kMostPieces)
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: a rank reports method {} and {} pieces of a lane", kind, pieces));
-  return {static_cast<LaneKind>(kind), pieces};
+  if (kind > static_cast<uint8_t>(LaneKind::posted))
+    throw Error(PW_INVALID_ARGUMENT, format("peerway: a rank reports method {} for a lane", kind));
+  return static_cast<LaneKind>(kind);
 }
 
 uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& strides) {
-  uint64_t bits = 16 | reinterpret_cast<uint64_t>(address) | shape.block_bytes;
+  uint64_t bits = 8 | reinterpret_cast<uint64_t>(address) | shape.block_bytes;
   for (uint32_t d = 0; d < shape.dims; ++d) bits |= static_cast<uint64_t>(strides[d]);
   return 1u << std::countr_zero(bits);
 }
 
-// Lanes that send packets share the blocks of a GPU by their bytes: a block that has one piece to send is
-// done sooner than one that has two.
-uint32_t pieces_of(const LaneShape& lane, uint64_t of_all) {
-  if (lane.device_kind == PW_HOST || lane.kind == LaneKind::posted) return 1;
-  const bool straight = lane.kind == LaneKind::straight;
-  const uint64_t of_piece = straight                       ? kBytesOfStraightPiece
-                            : lane.kind == LaneKind::dense ? kBytesOfDensePiece
-                                                           : kThreadsOfPiece * lane.unit;
-  const uint64_t part = straight ? kMostPieces : kMostPieces * lane.bytes / std::max<uint64_t>(of_all, 1);
-  const uint64_t most = std::clamp<uint64_t>(part, 1, kMostPieces);
-  return static_cast<uint32_t>(std::clamp<uint64_t>((lane.bytes + of_piece - 1) / of_piece, 1, most));
+uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit) {
+  const uint64_t of_data = device_kind == PW_HOST ? bytes : bytes / unit * (unit == 8 ? 16 : 8);
+  return (of_data + kLine - 1) / kLine * kLine;
 }
 
-uint64_t slot_bytes(const LaneShape& lane, uint32_t pieces) {
-  uint64_t wanted = lane.bytes;
-  if (lane.kind == LaneKind::dense)
-    wanted = pieces * ((dense_share(lane.bytes, pieces) + kDataOfPacket - 1) / kDataOfPacket) *
-             sizeof(peerway::device::DensePacket);
-  else if (lane.device_kind != PW_HOST)
-    wanted = lane.bytes / lane.unit * (lane.unit == 8 ? 16 : 8);
-  return (wanted + kLine - 1) / kLine * kLine;
+uint32_t pieces_of(uint8_t device_kind, LaneKind kind, uint64_t bytes, uint32_t unit) {
+  if (device_kind == PW_HOST || kind == LaneKind::posted) return 1;
+  const uint64_t of_piece = kind == LaneKind::slots ? kThreadsOfPiece * unit : kBytesOfStraightPiece;
+  return static_cast<uint32_t>(std::clamp<uint64_t>((bytes + of_piece - 1) / of_piece, 1, kMostPieces));
 }
 
 const LaneOffer& partner(const LaneOffer& mine, int self, std::span<const LaneOffer> theirs, bool sends) {

@@ -16,21 +16,15 @@ namespace pw {
 /// How the bytes of a lane move.
 enum class LaneKind : uint8_t {
   slots,     ///< into two slots of the receiver, used in turn, and from there to their place
-  dense,     ///< the same on GPUs, by packets with fewer flags
   straight,  ///< from the source to the target, once the receiver has started the same epoch
   posted,    ///< by the proxy and any path, once the receiver has started the same epoch
 };
-
-/// Whether the receiver has slots for it.
-inline bool uses_slots(LaneKind kind) { return kind == LaneKind::slots || kind == LaneKind::dense; }
 
 /// How describe() tells it.
 const char* text_of(LaneKind kind, uint8_t device_kind);
 
 inline constexpr uint64_t kLine = 128;  // bytes: what belongs to one lane shares no cache line with another's
-inline constexpr uint32_t kMostPieces = 128;  ///< workers that share a lane
-inline constexpr uint32_t kDenseUnit = 8;     ///< bytes of the smallest word that goes by dense packets
-inline constexpr uint32_t kPacketUnit = 8;    ///< bytes of the largest word that goes by other packets
+inline constexpr uint32_t kMostPieces = 128;                               ///< workers that share a lane
 inline constexpr uint64_t kBytesOfWords = kMostPieces * sizeof(uint64_t);  ///< of a lane, in a mailbox
 
 /// One end of a lane, as its rank tells the others of it.
@@ -38,7 +32,7 @@ struct LaneOffer {
   int32_t rank = 0;  ///< at the other end
   int32_t tag = 0;
   uint64_t bytes = 0;
-  uint32_t unit = 16;  ///< largest word, at most 16 bytes, that this end's addresses and strides allow
+  uint32_t unit = 8;  ///< largest word, at most 8 bytes, that this end's addresses and strides allow
   uint64_t words =
       0;  ///< offset in the rank's mailbox of kMostPieces words: a send's credit, a receive's arrivals
   uint32_t region = 0;  ///< index of its region's key (receive)
@@ -67,32 +61,21 @@ struct LaneReach {
   bool region = false;   ///< send: the target's region
 };
 
-/// What an end reports of a lane in the second round. A sender, which asks the route, chooses the method and
-/// how many workers share the lane. A receiver says only whether the proxy has to do it: posted or slots.
-struct LaneReport {
-  LaneKind kind = LaneKind::slots;
-  uint32_t pieces = 1;
-};
-void put(ByteWriter& to, const LaneReport& report);
-/// Of the lane with this number in a letter. Throws Error for bytes that are no report.
-LaneReport parse_lane_report(ByteView letter, size_t number);
+/// What an end reports of a lane in the second round, as one byte: the method that the sender, which asks the
+/// route, has chosen; of a receiver only whether the proxy has to do it, which is posted, or slots.
+/// parse_lane_report() gives that of the lane with this number in a letter and throws Error for bytes that
+/// are no report.
+LaneKind parse_lane_report(ByteView letter, size_t number);
 
-/// The largest word of at most 16 bytes in which one side of a layout can be moved.
+/// The largest word of at most 8 bytes in which one side of a layout can be moved.
 uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& strides);
 
-/// What decides how a lane is cut and stored.
-struct LaneShape {
-  uint8_t device_kind = PW_HOST;
-  LaneKind kind = LaneKind::slots;
-  uint64_t bytes = 0;
-  uint32_t unit = 1;  ///< of words that both ends can move, at most kPacketUnit
-};
+/// Bytes of a slot for `bytes` bytes in words of `unit` on a device of that kind: packets on a GPU carry
+/// flags, the host's slots only data.
+uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit);
 
-/// How many workers share a lane, in a plan that sends `of_all` bytes.
-uint32_t pieces_of(const LaneShape& lane, uint64_t of_all);
-
-/// Bytes of a slot: packets on a GPU carry flags, the host's slots only data.
-uint64_t slot_bytes(const LaneShape& lane, uint32_t pieces);
+/// How many workers share a lane.
+uint32_t pieces_of(uint8_t device_kind, LaneKind kind, uint64_t bytes, uint32_t unit);
 
 /// The other end of `mine`, a lane of rank `self`, among those of its rank. Throws Error when there is none,
 /// or it moves another number of bytes.

@@ -8,7 +8,6 @@ namespace {
 
 constexpr const char* kBySlots = "plan/slots";
 constexpr const char* kByPackets = "plan/packets";
-constexpr const char* kByDense = "plan/dense";
 constexpr const char* kByStraight = "plan/straight";
 constexpr const char* kByProxy = "plan/posted";
 
@@ -18,16 +17,12 @@ Offer offer(bool available, const char* why_not) {
 
 }  // namespace
 
-std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach, uint32_t unit) {
+std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach) {
   const bool host = device_kind == PW_HOST;
   std::vector<PathInfo> methods;
   Offer slots =
       offer(reach.mailbox, "this rank does not map memory of the receiver; the proxy moves the bytes");
-  Offer dense = slots.available
-                    ? offer(unit >= kDenseUnit, "both ends must be able to move words of at least 8 bytes")
-                    : slots;
   methods.push_back({host ? kBySlots : kByPackets, std::move(slots)});
-  if (!host) methods.push_back({kByDense, std::move(dense)});
   Offer straight =
       offer(reach.mailbox && reach.region,
             "this rank does not map the receiver's region: pw_allocate did not make it, or it is "
@@ -39,7 +34,6 @@ std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach, uint32_t 
 
 LaneKind kind_of_method(std::string_view name) {
   if (name == kBySlots || name == kByPackets) return LaneKind::slots;
-  if (name == kByDense) return LaneKind::dense;
   return name == kByStraight ? LaneKind::straight : LaneKind::posted;
 }
 
@@ -62,7 +56,7 @@ std::vector<PathInfo> methods_for(pw_context* context, const pw_remote* remote, 
   Device& device = region->region->device();
   const bool region_in_reach = reaches(of, device, *remote->remote);
   const LaneReach reach{remote->remote->same_host() && of.resolver().uses_mappings(), region_in_reach};
-  return methods_of(static_cast<uint8_t>(device.id().kind), reach, kDenseUnit);
+  return methods_of(static_cast<uint8_t>(device.id().kind), reach);
 }
 
 std::string explain_send_for(pw_context* context, const pw_remote* remote, const pw_region* region) {

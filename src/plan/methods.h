@@ -13,8 +13,8 @@
 namespace pw {
 
 /// Every method on a device of that kind, in order of preference, with why one cannot be. `reach` is that of
-/// the sender; both ends can move words of `unit` bytes.
-std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach, uint32_t unit);
+/// the sender.
+std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach);
 
 /// The reverse: what route::kPlanMethods names.
 LaneKind kind_of_method(std::string_view name);

@@ -102,9 +102,6 @@ class Plan {
     Remote* slots = nullptr;  ///< send: the receiver's
 
     [[nodiscard]] uint32_t unit() const { return std::min(offer.unit, theirs.unit); }  ///< for both ends
-    [[nodiscard]] LaneShape shape(uint8_t device_kind) const {
-      return {device_kind, kind, offer.bytes, std::min(unit(), kPacketUnit)};
-    }
   };
 
   void change();
@@ -132,7 +129,6 @@ class Plan {
   void open_signals();
   [[nodiscard]] Bytes opened_for(int rank) const;
   void meet_opened(const Letters& opened);
-  [[nodiscard]] uint32_t word_of(const Lane& lane) const;  ///< bytes
   [[nodiscard]] Layout straight_layout(const Lane& lane) const;
   void describe_lane(const Lane& lane, bool sends);
   /// How a step moves bytes, for a trace. Steps that are copies by the CPU have each a time of its own, and

@@ -41,7 +41,7 @@ void Plan::open_mailbox() {
 void Plan::open_slots() {
   uint64_t bytes = 0;
   for (Lane& lane : receives_) {
-    if (!uses_slots(lane.kind)) continue;
+    if (lane.kind != LaneKind::slots) continue;
     lane.slots_at = bytes;
     bytes += 2 * lane.slot_bytes;
   }
@@ -130,7 +130,7 @@ void Plan::find_partners(const Letters& told) {
 // A rank's own lane needs no partner that is ready.
 LaneKind Plan::routed(const Lane& lane) const {
   if (is_own(lane) && lane.reach.mailbox) return LaneKind::straight;
-  const auto methods = methods_of(device_kind(), lane.reach, lane.unit());
+  const auto methods = methods_of(device_kind(), lane.reach);
   const auto route = context_.resolver().route_send(*lane.region, *lane.target, methods);
   return kind_of_method(route->query().available.at(route->lookup(lane.offer.bytes).path));
 }
@@ -138,18 +138,15 @@ LaneKind Plan::routed(const Lane& lane) const {
 // In the order of the offer's lanes: the sends, then the receives.
 Bytes Plan::report_lanes_to(int rank) {
   ByteWriter to;
-  uint64_t of_all = 0;
-  for (const Lane& lane : sends_) of_all += lane.offer.bytes;
   for (Lane& lane : sends_) {
     if (lane.offer.rank != rank) continue;
     lane.kind = routed(lane);
-    lane.pieces = pieces_of(lane.shape(device_kind()), of_all);
-    pw::put(to, LaneReport{lane.kind, lane.pieces});
+    to.put(static_cast<uint8_t>(lane.kind));
   }
   for (Lane& lane : receives_) {
     if (lane.offer.rank != rank) continue;
     lane.kind = lane.reach.mailbox ? LaneKind::slots : LaneKind::posted;
-    pw::put(to, LaneReport{lane.kind, 1});
+    to.put(static_cast<uint8_t>(lane.kind));
   }
   return to.take();
 }
@@ -157,15 +154,12 @@ Bytes Plan::report_lanes_to(int rank) {
 // The sender has chosen; that an end must post overrules it.
 void Plan::settle_kinds(const Letters& reported) {
   const auto settle = [&](Lane& lane, bool sends) {
-    const LaneReport there = parse_lane_report(letter_of(reported, lane.offer.rank), lane.place);
-    const bool post = lane.kind == LaneKind::posted || there.kind == LaneKind::posted;
-    if (!sends) {
-      lane.kind = there.kind;
-      lane.pieces = there.pieces;
-    }
+    const LaneKind there = parse_lane_report(letter_of(reported, lane.offer.rank), lane.place);
+    const bool post = lane.kind == LaneKind::posted || there == LaneKind::posted;
     if (post) lane.kind = LaneKind::posted;
-    if (post) lane.pieces = 1;
-    lane.slot_bytes = slot_bytes(lane.shape(device_kind()), lane.pieces);
+    if (!post && !sends) lane.kind = there;
+    lane.pieces = pieces_of(device_kind(), lane.kind, lane.offer.bytes, lane.unit());
+    lane.slot_bytes = slot_bytes(device_kind(), lane.offer.bytes, lane.unit());
     describe_lane(lane, sends);
   };
   for (Lane& lane : sends_) settle(lane, true);
@@ -194,7 +188,7 @@ void Plan::meet_opened(const Letters& opened) {
   std::map<int, Remote*> slots;
   for (auto* lanes : {&sends_, &receives_})
     for (Lane& lane : *lanes) {
-      if (lane.kind == LaneKind::straight || (uses_slots(lane.kind) && lanes == &receives_)) continue;
+      if (lane.kind == LaneKind::straight || (lane.kind == LaneKind::slots && lanes == &receives_)) continue;
       ByteReader from(letter_of(opened, lane.offer.rank), "what a rank has opened for a plan");
       const ByteView slots_key = from.take(from.get<uint32_t>());
       uint64_t slots_at = 0;

@@ -144,12 +144,8 @@ pw_status Plan::lane(bool sends, int rank, int tag, pw_lane_handle& handle) {
     return fail(PW_UNSUPPORTED, format("peerway: {} bytes with rank {} and tag {} do not go by packets",
                                        found->offer.bytes, rank, tag));
   std::byte* slots = (sends ? found->slots->address_on(device_) : slots_->address()) + found->slots_at;
-  handle = {PW_HANDLE_VERSION,
-            found->shape(device_kind()).unit,
-            reinterpret_cast<unsigned char*>(slots),
-            found->slot_bytes,
-            rank,
-            whole.guard};
+  handle = {PW_HANDLE_VERSION, found->unit(), reinterpret_cast<unsigned char*>(slots),
+            found->slot_bytes, rank,          whole.guard};
   return PW_OK;
 }
 

@@ -22,11 +22,6 @@ bool Plan::in_step_with(int rank) const {
   return std::ranges::any_of(sends_, with) && std::ranges::any_of(receives_, with);
 }
 
-// Dense packets leave each end its own words; a packet of the others is a word of both.
-uint32_t Plan::word_of(const Lane& lane) const {
-  return lane.kind == LaneKind::dense ? lane.offer.unit : lane.shape(device_kind()).unit;
-}
-
 Layout Plan::straight_layout(const Lane& lane) const {
   return join(lane.theirs.block, lane.target->bytes(), "remote region", lane.block, lane.region->bytes(),
               "local region");
@@ -45,19 +40,19 @@ void Plan::add_send(const Lane& lane) {
   ProgramStep step;
   step.rank = lane.offer.rank;
   step.moves = PW_TRACE_PUT;
-  step.way = way_of(uses_slots(lane.kind) ? "plan slots" : "plan straight");
+  step.way = way_of(lane.kind == LaneKind::slots ? "plan slots" : "plan straight");
   step.from = lane.region->address() + lane.block.offset;
   step.layout = lane.layout;
   step.pieces = lane.pieces;
-  step.unit = word_of(lane);
-  step.wait = {own_words(lane), 0, 1, uses_slots(lane.kind) ? uint64_t{2} : 0, lane.pieces};
+  step.unit = lane.unit();
+  step.wait = {own_words(lane), 0, 1, lane.kind == LaneKind::slots ? uint64_t{2} : 0, lane.pieces};
   step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
-  if (uses_slots(lane.kind)) {
+  if (lane.kind == LaneKind::slots) {
     step.to = lane.slots->address_on(device_) + lane.slots_at;
     step.to_turn = static_cast<int64_t>(lane.slot_bytes);
     if (in_step_with(lane.offer.rank)) step.wait = {};
     if (device_kind() != PW_HOST) {
-      step.kind = lane.kind == LaneKind::dense ? StepKind::send_dense : StepKind::send_packets;
+      step.kind = StepKind::send_packets;
       step.mark = {};
     }
   } else {
@@ -88,12 +83,12 @@ void Plan::add_receive(const Lane& lane) {
   step.from_turn = static_cast<int64_t>(lane.slot_bytes);
   step.layout = lane.layout;
   step.pieces = lane.pieces;
-  step.unit = word_of(lane);
+  step.unit = lane.unit();
   if (!in_step_with(lane.offer.rank)) step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
   if (device_kind() == PW_HOST)
     step.wait = {own_words(lane), 0, 1, 0, lane.pieces};
   else
-    step.kind = lane.kind == LaneKind::dense ? StepKind::receive_dense : StepKind::receive_packets;
+    step.kind = StepKind::receive_packets;
   program_.finish.push_back(step);
 }
 
@@ -169,7 +164,7 @@ void Plan::add_move(const Move& move, const GrowingWords& wait) {
   step.to = copy.to;
   step.from = copy.from;
   step.layout = copy.layout;
-  step.pieces = pieces_of({device_kind(), LaneKind::straight, transfer.layout.shape.bytes(), 1}, 0);
+  step.pieces = pieces_of(device_kind(), LaneKind::straight, transfer.layout.shape.bytes(), 0);
   step.wait = wait;
   step.moves = transfer.op == Op::get ? PW_TRACE_GET : PW_TRACE_PUT;
   step.way = way_of("plan");

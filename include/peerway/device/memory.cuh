@@ -28,11 +28,6 @@ struct alignas(8) SmallPacket {
   unsigned data, flag;
 };
 
-/// A packet of 16 bytes that is loaded and stored whole: 15 bytes of data, and a flag in the last one.
-struct alignas(16) DensePacket {
-  Word low, high;
-};
-
 namespace detail {
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -100,37 +95,6 @@ PW_ON_DEVICE SmallPacket load_packet(const SmallPacket* from) {
                : "memory");
   return packet;
 }
-// GPUs load and store 16 aligned bytes at once. PTX says so of .b128, which compilers before 12.4 do not
-// know.
-#if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 4)
-PW_ON_DEVICE void store_packet(DensePacket* to, const DensePacket& packet) {
-  asm volatile(
-      "{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.sys.global.b128 [%0], both; }" ::"l"(to),
-      "l"(packet.low), "l"(packet.high)
-      : "memory");
-}
-PW_ON_DEVICE DensePacket load_packet(const DensePacket* from) {
-  DensePacket packet;
-  asm volatile("{ .reg .b128 both; ld.relaxed.sys.global.b128 both, [%2]; mov.b128 {%0, %1}, both; }"
-               : "=l"(packet.low), "=l"(packet.high)
-               : "l"(from)
-               : "memory");
-  return packet;
-}
-#else
-PW_ON_DEVICE void store_packet(DensePacket* to, const DensePacket& packet) {
-  asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(packet.low), "l"(packet.high)
-               : "memory");
-}
-PW_ON_DEVICE DensePacket load_packet(const DensePacket* from) {
-  DensePacket packet;
-  asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
-               : "=l"(packet.low), "=l"(packet.high)
-               : "l"(from)
-               : "memory");
-  return packet;
-}
-#endif
 /// Nanoseconds; it ticks coarsely, for timeouts only.
 PW_ON_DEVICE Word clock_ns() {
   Word now;
@@ -167,15 +131,6 @@ inline Packet load_packet(const Packet* from) {
   const auto* half = reinterpret_cast<const SmallPacket*>(from);
   const SmallPacket low = load_packet(half), high = load_packet(half + 1);
   return {low.data, low.flag, high.data, high.flag};
-}
-// The half with the flag is stored last and loaded first.
-inline void store_packet(DensePacket* to, const DensePacket& packet) {
-  __atomic_store_n(&to->low, packet.low, __ATOMIC_RELAXED);
-  __atomic_store_n(&to->high, packet.high, __ATOMIC_RELEASE);
-}
-inline DensePacket load_packet(const DensePacket* from) {
-  const Word high = __atomic_load_n(&from->high, __ATOMIC_ACQUIRE);
-  return {__atomic_load_n(&from->low, __ATOMIC_RELAXED), high};
 }
 inline Word clock_ns() {
   sched_yield();  // who looks at it mostly waits, and maybe for one that needs this CPU

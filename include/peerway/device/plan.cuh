@@ -4,7 +4,6 @@
 #ifndef PEERWAY_DEVICE_PLAN_CUH
 #define PEERWAY_DEVICE_PLAN_CUH
 
-#include "peerway/device/dense.cuh"
 #include "peerway/device/packet.cuh"
 #include "peerway/device/times.cuh"
 
@@ -17,8 +16,6 @@ enum class StepKind : unsigned {
   copy,   ///< wait, copy, store the mark
   send_packets,     ///< wait, send by packets
   receive_packets,  ///< wait for packets, store the mark
-  send_dense,       ///< the same by dense packets
-  receive_dense,
 };
 
 /// Words whose value in epoch e is base + (e - lag) * by. Null if there are none.
@@ -30,13 +27,13 @@ struct StepWords {
 };
 
 /// One step of a plan. The pieces share the words of `copy` evenly. For packets the other side of the copy is
-/// the slots; dense packets of each piece lie there after those of the piece before.
+/// the slots.
 struct Step {
   StepKind kind;
   unsigned first;   ///< number of its first piece in the plan
   unsigned pieces;  ///< number of pieces that share it
   unsigned unit;    ///< bytes of a word of the copy
-  unsigned share;   ///< words of each piece; the last piece has the rest (dense: of a multiple of 16 bytes)
+  unsigned share;   ///< words of each piece; the last piece has the rest
   unsigned words;   ///< of the wait or mark: all (raise, ready, wait), or one a piece, or one for all pieces
   int rank;         ///< the rank that it depends on
   unsigned early;   ///< copy: 1 if the source may be read before the wait is over and the epoch is known
@@ -66,10 +63,6 @@ PW_ON_DEVICE Share share_of(const Step& step, unsigned piece, unsigned share) {
   return {first, last < step.copy.words ? last : step.copy.words};
 }
 PW_ON_DEVICE Share share_of(const Step& step, unsigned piece) { return share_of(step, piece, step.share); }
-/// A piece after the last word has none.
-PW_ON_DEVICE unsigned words_of(const Share& share) {
-  return share.first < share.last ? share.last - share.first : 0;
-}
 
 /// The pieces of one step that a worker does: `count` of them from number `first` on, `stride` apart.
 struct Pieces {
@@ -106,10 +99,8 @@ struct Epoch {
 /// to open, so that loads of data do not wait for that of the epoch.
 class PieceTarget {
  public:
-  /// The piece stores from `offset` bytes behind the target's begin.
-  PW_ON_DEVICE PieceTarget(const Step& step, unsigned piece, const Epoch& epoch, const pw_guard& guard,
-                           unsigned long long offset = 0)
-      : step_(step), piece_(piece), epoch_(epoch), guard_(guard), offset_(offset) {}
+  PW_ON_DEVICE PieceTarget(const Step& step, unsigned piece, const Epoch& epoch, const pw_guard& guard)
+      : step_(step), piece_(piece), epoch_(epoch), guard_(guard) {}
 
   PW_ON_DEVICE bool open() {
     if (address != nullptr) return true;
@@ -121,7 +112,7 @@ class PieceTarget {
       if (!wait_at_least(word, value_in(step_.wait, epoch), patience)) return false;
     }
     flag = static_cast<unsigned>(epoch);
-    address = step_.copy.to + offset_ + ((epoch & 1) != 0 ? step_.to_turn : 0);
+    address = step_.copy.to + ((epoch & 1) != 0 ? step_.to_turn : 0);
     return true;
   }
 
@@ -133,7 +124,6 @@ class PieceTarget {
   unsigned piece_;
   const Epoch& epoch_;
   const pw_guard& guard_;
-  unsigned long long offset_;
 };
 
 /// Stores the marks of the pieces after everything that the scope's threads have stored; they have met since.
@@ -234,17 +224,6 @@ PW_ON_DEVICE bool run_send(const Scope& scope, const Step& step, unsigned piece,
   }
 }
 
-/// Gives credit where the sender waits for it: every packet has been read, so the slot may be filled again,
-/// and no store of this rank has to come before.
-template <class Scope>
-PW_ON_DEVICE bool free_slots(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
-                             bool there) {
-  if (step.mark.word == nullptr) return there;
-  if (!scope.all(there)) return false;
-  if (scope.index() == 0) store_relaxed(step.mark.word + piece, value_in(step.mark, epoch.now()));
-  return true;
-}
-
 template <typename Unit, class Scope>
 PW_ON_DEVICE bool receive_piece(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
                                 const pw_guard& guard) {
@@ -255,7 +234,11 @@ PW_ON_DEVICE bool receive_piece(const Scope& scope, const Step& step, unsigned p
   const unsigned char* slots = step.copy.from + ((epoch.now() & 1) != 0 ? step.from_turn : 0);
   const bool there = receive_words<Unit>(scope, step.copy, slots, share.first, share.last,
                                          static_cast<unsigned>(epoch.now()), patience);
-  return free_slots(scope, step, piece, epoch, there);
+  if (step.mark.word == nullptr) return there;
+  // Every packet has been read, so the slot may be filled again: no store of this rank has to come before.
+  if (!scope.all(there)) return false;
+  if (scope.index() == 0) store_relaxed(step.mark.word + piece, value_in(step.mark, epoch.now()));
+  return true;
 }
 
 template <class Scope>
@@ -271,41 +254,6 @@ PW_ON_DEVICE bool run_receive(const Scope& scope, const Step& step, unsigned pie
     default:
       return receive_piece<unsigned char>(scope, step, piece, epoch, guard);
   }
-}
-
-/// Where the packets of a piece begin in the slots. The piece of a rank whose words are of another size has
-/// as many bytes.
-PW_ON_DEVICE unsigned long long packets_at(const Step& step, unsigned piece) {
-  return static_cast<unsigned long long>(piece) * dense_packets(step.share * step.unit) * sizeof(DensePacket);
-}
-
-template <class Scope>
-PW_ON_DEVICE bool run_send_dense(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
-                                 const pw_guard& guard) {
-  const Share share = share_of(step, piece);
-  const Placed memory{step.copy, share.first};
-  PieceTarget to(step, piece, epoch, guard, packets_at(step, piece));
-  const bool sent = step.unit == sizeof(Word16) ? send_dense<Word16>(scope, memory, words_of(share), to)
-                                                : send_dense<Word>(scope, memory, words_of(share), to);
-  epoch.increment_in_step(scope);  // here, where no packet waits for it
-  return sent;
-}
-
-template <class Scope>
-PW_ON_DEVICE bool run_receive_dense(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
-                                    const pw_guard& guard) {
-  epoch.increment_in_step(scope);  // here, where the packets are still on their way
-  if (epoch.cancelled()) return false;
-  Patience patience(guard, step.rank, epoch.now());
-  const Share share = share_of(step, piece);
-  const Placed memory{step.copy, share.first};
-  const unsigned char* slots =
-      step.copy.from + packets_at(step, piece) + ((epoch.now() & 1) != 0 ? step.from_turn : 0);
-  const auto flag = static_cast<unsigned>(epoch.now());
-  const bool there = step.unit == sizeof(Word16)
-                         ? receive_dense<Word16>(scope, memory, words_of(share), slots, flag, patience)
-                         : receive_dense<Word>(scope, memory, words_of(share), slots, flag, patience);
-  return free_slots(scope, step, piece, epoch, there);
 }
 
 template <class Scope>
@@ -324,8 +272,6 @@ PW_ON_DEVICE bool run_step(const Scope& scope, const Step& step, const Step& her
                            const Epoch& epoch, const pw_guard& guard) {
   if (step.kind == StepKind::send_packets) return run_send(scope, step, pieces.first, epoch, guard);
   if (step.kind == StepKind::receive_packets) return run_receive(scope, step, pieces.first, epoch, guard);
-  if (step.kind == StepKind::send_dense) return run_send_dense(scope, step, pieces.first, epoch, guard);
-  if (step.kind == StepKind::receive_dense) return run_receive_dense(scope, step, pieces.first, epoch, guard);
   if (step.kind == StepKind::copy) return run_copy(scope, step, here, pieces, epoch, guard);
   epoch.increment_in_step(scope);
   if (epoch.cancelled()) return false;

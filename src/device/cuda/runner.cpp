@@ -14,14 +14,10 @@ namespace {
 
 size_t index_of(PlanPart part) { return static_cast<size_t>(part); }
 
-// As many as the largest piece has words or packets: fewer threads meet faster.
+// As many as the largest piece has words: fewer threads meet faster.
 unsigned threads_for(std::span<const peerway::device::Step> steps) {
   unsigned most = 1;
-  for (const peerway::device::Step& step : steps) {
-    const bool sends = step.kind == StepKind::send_dense;
-    most = std::max(
-        {most, sends ? peerway::device::dense_packets(step.share * step.unit) : step.share, step.words});
-  }
+  for (const peerway::device::Step& step : steps) most = std::max({most, step.share, step.words});
   return std::min((most + 31) / 32 * 32, kPlanThreads);
 }
 

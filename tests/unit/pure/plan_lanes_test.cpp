@@ -17,7 +17,6 @@ struct Way {
   const char* name;
   uint8_t device;
   LaneReach sender;
-  uint32_t unit;
   std::vector<std::string> methods;  // that the sender's route chooses from
 };
 
@@ -26,7 +25,7 @@ class Ways : public ::testing::TestWithParam<Way> {};
 TEST_P(Ways, DependOnWhatTheSenderReaches) {
   const Way& way = GetParam();
   std::vector<std::string> found;
-  for (const PathInfo& method : methods_of(way.device, way.sender, way.unit)) {
+  for (const PathInfo& method : methods_of(way.device, way.sender)) {
     EXPECT_EQ(method.offer.available, method.offer.why_not.empty());
     if (method.offer.available) found.push_back(method.name);
   }
@@ -37,17 +36,15 @@ constexpr LaneReach kAll{true, true}, kMailbox{true, false}, kRegionOnly{false, 
 
 INSTANTIATE_TEST_SUITE_P(
     All, Ways,
-    ::testing::Values(
-        Way{"on the host", PW_HOST, kAll, 16, {"plan/slots", "plan/straight", "plan/posted"}},
-        Way{"region not mapped", PW_HOST, kMailbox, 16, {"plan/slots", "plan/posted"}},
-        Way{"on GPUs", PW_CUDA, kAll, 8, {"plan/packets", "plan/dense", "plan/straight", "plan/posted"}},
-        Way{"in small words", PW_CUDA, kAll, 4, {"plan/packets", "plan/straight", "plan/posted"}},
-        Way{"the sender reaches the region alone", PW_CUDA, kRegionOnly, 8, {"plan/posted"}}),
+    ::testing::Values(Way{"on the host", PW_HOST, kAll, {"plan/slots", "plan/straight", "plan/posted"}},
+                      Way{"region not mapped", PW_HOST, kMailbox, {"plan/slots", "plan/posted"}},
+                      Way{"on GPUs", PW_CUDA, kAll, {"plan/packets", "plan/straight", "plan/posted"}},
+                      Way{"the sender reaches the region alone", PW_CUDA, kRegionOnly, {"plan/posted"}}),
     [](const auto& info) { return "way" + std::to_string(info.index); });
 
 TEST(Ways, EveryMethodThatTablesMayNameIsOne) {
   for (const uint8_t device : {PW_HOST, PW_CUDA})
-    for (const PathInfo& method : methods_of(device, kAll, 16))
+    for (const PathInfo& method : methods_of(device, kAll))
       EXPECT_NE(std::ranges::find(route::kPlanMethods, method.name), route::kPlanMethods.end())
           << method.name;
 }
@@ -55,66 +52,42 @@ TEST(Ways, EveryMethodThatTablesMayNameIsOne) {
 TEST(Lanes, UnitsAreTheLargestWordThatAllAllows) {
   alignas(16) std::array<std::byte, 64> memory{};
   Shape shape;
-  shape.block_bytes = 48;
-  EXPECT_EQ(unit_of(memory.data(), shape, {}), 16u);
-  EXPECT_EQ(unit_of(memory.data() + 8, shape, {}), 8u);
+  shape.block_bytes = 24;
+  EXPECT_EQ(unit_of(memory.data(), shape, {}), 8u);
   EXPECT_EQ(unit_of(memory.data() + 4, shape, {}), 4u);
   EXPECT_EQ(unit_of(memory.data() + 1, shape, {}), 1u);
   shape.dims = 1;
   shape.count = {2};
-  EXPECT_EQ(unit_of(memory.data(), shape, {56}), 8u);
-  EXPECT_EQ(unit_of(memory.data(), shape, {66}), 2u);
+  EXPECT_EQ(unit_of(memory.data(), shape, {34}), 2u);
   shape.block_bytes = 7;
   EXPECT_EQ(unit_of(memory.data(), shape, {32}), 1u);
 }
 
-constexpr LaneShape of(LaneKind kind, uint64_t bytes, uint32_t unit = 8, uint8_t device = PW_CUDA) {
-  return {device, kind, bytes, unit};
-}
-
 TEST(Lanes, SlotsHoldDataAndFlags) {
-  EXPECT_EQ(slot_bytes(of(LaneKind::slots, 100, 4, PW_HOST), 1), 128u);
-  EXPECT_EQ(slot_bytes(of(LaneKind::slots, 128), 1), 256u) << "a flag for each four bytes";
-  EXPECT_EQ(slot_bytes(of(LaneKind::slots, 128, 4), 1), 256u);
-  EXPECT_EQ(slot_bytes(of(LaneKind::slots, 128, 1), 1), 1024u) << "a packet for each byte";
-  EXPECT_EQ(slot_bytes(of(LaneKind::dense, 15 * 1024), 1), 16384u);
-  EXPECT_EQ(slot_bytes(of(LaneKind::dense, 48), 3), 128u) << "2 packets for each piece of 16 bytes";
+  EXPECT_EQ(slot_bytes(PW_HOST, 100, 4), 128u);
+  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 8), 256u) << "a flag for each four bytes";
+  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 4), 256u);
+  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 1), 1024u) << "a packet for each byte";
+  EXPECT_EQ(slot_bytes(PW_CUDA, uint64_t{1} << 32, 8), uint64_t{1} << 33)
+      << "the route decides, not the size";
 }
 
-TEST(Lanes, PiecesGrowWithTheBytesAndTheirPartOfAll) {
-  constexpr uint64_t kMany = uint64_t{1} << 30;
-  EXPECT_EQ(pieces_of(of(LaneKind::straight, kMany, 8, PW_HOST), kMany), 1u);
-  EXPECT_EQ(pieces_of(of(LaneKind::posted, kMany), kMany), 1u);
-  EXPECT_EQ(pieces_of(of(LaneKind::straight, kMany), 4 * kMany), kMostPieces);
-  EXPECT_EQ(pieces_of(of(LaneKind::slots, 0), 0), 1u);
-  EXPECT_EQ(pieces_of(of(LaneKind::slots, 8), 8), 1u);
-  EXPECT_EQ(pieces_of(of(LaneKind::slots, 2049), 2049), 2u);
-  EXPECT_EQ(pieces_of(of(LaneKind::dense, 2049), 2049), 2u);
-  EXPECT_EQ(pieces_of(of(LaneKind::dense, kMany), kMany), kMostPieces);
-  EXPECT_EQ(pieces_of(of(LaneKind::dense, kMany), 4 * kMany), kMostPieces / 4);
-  EXPECT_EQ(pieces_of(of(LaneKind::slots, 65536), 1000 * kMany), 1u);
+TEST(Lanes, PiecesGrowWithTheBytes) {
+  EXPECT_EQ(pieces_of(PW_HOST, LaneKind::straight, 1 << 20, 8), 1u);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::posted, 1 << 20, 8), 1u);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 8, 8), 1u);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 2049, 8), 2u);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 0, 8), 1u);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::straight, uint64_t{1} << 30, 8), kMostPieces);
 }
 
-TEST(Lanes, ReportsTravelInTheOrderOfTheLanes) {
-  ByteWriter to;
-  put(to, LaneReport{LaneKind::straight, 7});
-  put(to, LaneReport{LaneKind::posted, kMostPieces});
-  const Bytes letter = to.take();
-  EXPECT_EQ(parse_lane_report(letter, 0).kind, LaneKind::straight);
-  EXPECT_EQ(parse_lane_report(letter, 0).pieces, 7u);
-  EXPECT_EQ(parse_lane_report(letter, 1).kind, LaneKind::posted);
-  EXPECT_EQ(parse_lane_report(letter, 1).pieces, kMostPieces);
-  EXPECT_THROW(parse_lane_report(letter, 2), Error);
-  const auto refused = [](uint8_t kind, uint32_t pieces) {
-    ByteWriter made;
-    made.put(kind);
-    made.put(pieces);
-    const Bytes bytes = made.take();
-    EXPECT_THROW(parse_lane_report(bytes, 0), Error) << int{kind} << ' ' << pieces;
-  };
-  refused(4, 1);
-  refused(0, 0);
-  refused(0, kMostPieces + 1);
+TEST(Lanes, ReportsAreInTheOrderOfTheLanes) {
+  const Bytes letter{std::byte{1}, std::byte{2}, std::byte{0}, std::byte{3}};
+  EXPECT_EQ(parse_lane_report(letter, 0), LaneKind::straight);
+  EXPECT_EQ(parse_lane_report(letter, 1), LaneKind::posted);
+  EXPECT_EQ(parse_lane_report(letter, 2), LaneKind::slots);
+  EXPECT_THROW(parse_lane_report(letter, 3), Error) << "there are three methods";
+  EXPECT_THROW(parse_lane_report(letter, 4), Error) << "and four lanes";
 }
 
 TEST(Lanes, OffersTravelWhole) {
@@ -147,7 +120,7 @@ TEST(Lanes, OffersThatContradictThemselvesAreRefused) {
   EXPECT_THROW(parse_plan_offer(pack(offer)), Error) << "it has no region 0";
   offer.regions = {Bytes()};
   EXPECT_NO_THROW(parse_plan_offer(pack(offer)));
-  for (const uint32_t unit : {0u, 3u, 32u}) {
+  for (const uint32_t unit : {0u, 3u, 16u}) {
     offer.receives[0].unit = unit;
     EXPECT_THROW(parse_plan_offer(pack(offer)), Error) << unit;
   }
