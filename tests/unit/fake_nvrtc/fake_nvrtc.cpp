@@ -2,7 +2,7 @@
 // library that the fake driver (fake_cuda.cpp) loads. Kernels run in a few blocks, one after the other, of a
 // few threads that take turns, so it serves kernels that are right for any grid and block. Peerway's own
 // kernels it passes on unread: the fake driver has them. FAKE_NVRTC_OPTIONS are the compiler's, with the
-// folders of device_on_cpu.h and of what was precompiled of it, which is two thirds of a kernel.
+// folders of device_on_cpu.h and of what was precompiled of it.
 #include <unistd.h>
 
 #include <cstdio>
@@ -53,8 +53,8 @@ int compile(nvrtcProgram program) {
   std::ofstream(text) << "#include \"device_on_cpu.h\"\n#define PWX_JOINED\n"  // checks what that assumes
                       << program->source << "\n#line 1 \"entries\"\n"
                       << entries(program->source);
-  const std::string command =
-      "c++ " FAKE_NVRTC_OPTIONS " -shared -Wl,-Bsymbolic " + text + " -o " + library + " 2> " + log;
+  const std::string command = "cc " FAKE_NVRTC_OPTIONS " -shared -Wl,-Bsymbolic,-z,defs " + text +
+                              " -lm -o " + library + " 2> " + log;
   const bool done = std::system(command.c_str()) == 0;
   program->log = all_of(log);
   if (done) {
@@ -74,7 +74,7 @@ int take(const std::string& text, char* to) {
 
 API int nvrtcVersion(int* major, int* minor) {
   *major = 0;  // of no NVRTC, so that nothing of it is mixed up in a cache
-  *minor = 3;
+  *minor = 4;
   return kSuccess;
 }
 API int nvrtcGetNumSupportedArchs(int* count) {
