@@ -24,21 +24,50 @@ def row(runs: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def test_two_gpus() -> None:
-    lines = (ROOT / "results" / "lqcd" / "h100-x2.jsonl").read_text().splitlines()
+def of_file(name: str) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """The runs of a file, by lattice and GPUs, and by program."""
     runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for one in map(json.loads, lines):
+    for line in (ROOT / "results" / "lqcd" / name).read_text().splitlines():
+        one = json.loads(line)
         if one["record"] == "lqcd":
             case = f"{EDGES[one['lattice'][0]]}, {one['ranks']}"
             runs.setdefault((case, one["program"]), []).append(one)
+    return runs
+
+
+def table_behind(words: str) -> dict[tuple[str, str], list[str]]:
+    """The rows of the page's first table after these words, likewise."""
     page = (ROOT / "docs" / "apps" / "lqcd.md").read_text()
-    table = page.split("(`results/lqcd/h100-x2.jsonl`)")[1].split("\n\n")[1].splitlines()[2:]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    lines = page.split(words)[1].split("| --- |", 1)[1].split("\n\n")[0].splitlines()[1:]
     case, found = "", {}
-    for first, *rest in cells:
+    for line in lines:
+        first, *rest = (cell.strip() for cell in line.strip("|").split("|"))
         case = first or case
         found[case, rest[0].strip("`")] = rest
+    return found
+
+
+def test_two_gpus() -> None:
+    runs = of_file("h100-x2.jsonl")
+    found = table_behind("(`results/lqcd/h100-x2.jsonl`)")
     assert found == {key: row(of_case) for key, of_case in runs.items()}
+
+
+def test_four_gpus() -> None:
+    h100, h200 = of_file("h100-x4.jsonl"), of_file("h200-x4.jsonl")
+    page = " ".join((ROOT / "docs" / "apps" / "lqcd.md").read_text().split())
+    shown = {key: runs for key, runs in h100.items() if key[1].startswith("xacc")}
+    assert table_behind("## Four GPUs") == {
+        key: [*row(runs), row(h200[key])[3]] for key, runs in shown.items()
+    }
+    us = {key: float(row(runs)[3]) for key, runs in h100.items() if key[1] != "openacc-mpi"}
+    halves = [us["32⁴, 4", program] / us["32⁴, 2", program] for program in ("xacc", "xacc-nowait")]
+    assert f"take {halves[0]:.2f} times as long at 32⁴**, and {halves[1]:.2f} times with" in page
+    less = 1 - us["32⁴, 4", "xacc-nowait"] / us["32⁴, 4", "xacc"]
+    assert f"{less:.0%} shorter".replace("%", " %") in page
+    assert f"{us['16⁴, 4', 'cuda-mpi'] / 1000:.1f} ms for an iteration of `cuda-mpi`" in page
+    (alone,) = h100["16⁴, 4", "openacc-mpi"]
+    assert f"{alone['iteration_us'] / 1000:.0f} ms an iteration" in page
 
 
 def test_reductions_and_graphs() -> None:

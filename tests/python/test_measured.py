@@ -92,8 +92,12 @@ for size, text in {8: "8 B", 8 * K: "8 KiB", 64 * K: "64 KiB"}.items():
         messages = "sendrecv/graph sendrecv/stream plan/stream nccl/graph"
         H100[f"message of {text}"] = ("plan_latency", "contiguous", size, messages)
 H100["halo, 16⁴ of 192-byte"] = ("halo", "halo:2x1x1x1/8x16x16x16/192", 1536 * K, HALO)
+H100_X4 = {
+    "16⁴ of 192-byte": ("halo", "halo:2x2x1x1/8x8x16x16/192", 1536 * K, "plan/graph plan/stream plan"),
+}
 FOLDERS = {
     "h200-x2": H200,
+    "h100-x4": H100_X4,
     "h100-x2": H100,
     "h200-x4": H200_X4,
     "cpu-2": CPU,
@@ -123,6 +127,23 @@ def test_a_row_has_the_numbers_of_its_records(
         place = re.compile(rf" {re.escape(text)}[ ,]").search(row, at)
         assert place, f"{via}: {text} is not in its place in: {row}"
         at = place.end() - 1
+
+
+def test_no_run_of_the_halo_on_four_gpus_was_slow() -> None:
+    found = records.read([ROOT / "results" / "h100-x4" / "halo.jsonl"])
+    section = PAGE.split("(`results/h100-x4`)")[1].split("\n## ")[0]
+    row = "| the slowest p99 of a run |"
+    differ = {}
+    for via in ("plan/graph", "plan/stream", "plan"):
+        runs = [record for record in found if record.via == via]
+        assert len(runs) == 20
+        row += f" {time_text(max(record.p99_us for record in runs))} |"
+        medians = [record.p50_us for record in runs]
+        differ[via] = max(medians) / min(medians) - 1
+    assert row in section
+    assert f"differ by {differ['plan/graph']:.0%} in a graph, and by {differ['plan']:.0%} from".replace(
+        "%", " %"
+    ) in " ".join(section.split())
 
 
 @pytest.mark.parametrize("op", ["put", "get"])

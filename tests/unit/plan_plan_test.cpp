@@ -2,10 +2,13 @@
 #include "plan/plan.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <map>
 #include <thread>
 
 #include "base/status.h"
@@ -45,6 +48,33 @@ TEST(Plan, GoesByTheMethodThatItMayTake) {
       EXPECT_NE(ring.plan(0).describe().find(said), std::string::npos) << ring.plan(0).describe();
       ring.turn(20);
     }
+}
+
+// What this process shares with other ranks, and its memory to share.
+uint64_t shared_bytes() {
+  std::map<std::pair<dev_t, ino_t>, uint64_t> files;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    struct stat of{};
+    if (std::filesystem::read_symlink(entry, gone).string().starts_with("/memfd:") &&
+        ::stat(entry.path().c_str(), &of) == 0)
+      files[{of.st_dev, of.st_ino}] = static_cast<uint64_t>(of.st_size);
+  }
+  uint64_t sum = 0;
+  for (const auto& [file, bytes] : files) sum += bytes;
+  return sum;
+}
+
+TEST(Plan, OnlyMessagesThatGoThroughSlotsTakeMemoryForThem) {
+  constexpr uint64_t kBytes = 4 << 20;
+  const auto taken = [](const char* method) {
+    const uint64_t before = shared_bytes();
+    Ring ring({.bytes = kBytes, .paths = method});
+    return shared_bytes() - before;
+  };
+  const uint64_t straight = taken("plan/straight"), slots = taken("plan/slots");
+  EXPECT_GE(straight, 4 * kBytes) << "the regions of two ranks";
+  EXPECT_EQ(slots - straight, 4 * kBytes) << "two slots for each of two messages";
 }
 
 TEST(Plan, TheSenderChooses) {
