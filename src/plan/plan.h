@@ -119,8 +119,7 @@ class Plan {
   PlanOffer offer_to(int rank);
   void begin_program();
   void end_program();
-  template <typename Write>
-  Letters exchange(Meeting& meeting, Write&& write);
+  Letters exchange(Meeting& meeting, const std::function<Bytes(int rank)>& write);
   void join_lanes(Meeting& meeting);
   Remote* import_of(int rank, KeyType type, ByteView key);
   void find_partners(const Letters& told);

@@ -1,0 +1,232 @@
+// The negotiation of a plan: what its partners tell one another, and which way each message goes.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/config.h"
+#include "base/format.h"
+#include "base/status.h"
+#include "plan/methods.h"
+#include "plan/plan.h"
+
+namespace pw {
+
+uint8_t Plan::device_kind() const { return static_cast<uint8_t>(device_.id().kind); }
+
+// Memory of the plan's own, zero; null for none.
+std::shared_ptr<Region> Plan::cleared(uint64_t bytes) {
+  if (bytes == 0) return nullptr;
+  std::shared_ptr<Region> memory = context_.allocate({device_.id().kind, device_.id().index}, bytes);
+  device_.clear(memory->address(), bytes);
+  return memory;
+}
+
+void Plan::open_mailbox() {
+  uint64_t bytes = 0;
+  for (auto* lanes : {&sends_, &receives_})
+    for (Lane& lane : *lanes) {
+      lane.offer.words = bytes;
+      bytes += kBytesOfWords;
+    }
+  mailbox_ = cleared(bytes);
+}
+
+// Two slots for each lane that comes through slots, once the senders have chosen.
+void Plan::open_slots() {
+  uint64_t bytes = 0;
+  for (Lane& lane : receives_) {
+    if (lane.kind != LaneKind::slots) continue;
+    lane.slots_at = bytes;
+    bytes += 2 * lane.slot_bytes;
+  }
+  slots_ = cleared(bytes);
+}
+
+// The other ends of the lanes: whom a prepare talks to.
+std::set<int> Plan::partners() const {
+  std::set<int> ranks;
+  for (const auto* lanes : {&sends_, &receives_})
+    for (const Lane& lane : *lanes) ranks.insert(lane.offer.rank);
+  return ranks;
+}
+
+PlanOffer Plan::offer_to(int rank) {
+  PlanOffer offer;
+  offer.device_kind = device_kind();
+  offer.mailbox = context_.key_of(*mailbox_);
+  for (const Lane& lane : sends_)
+    if (lane.offer.rank == rank) offer.sends.push_back(lane.offer);
+  std::vector<const Region*> known;
+  for (Lane& lane : receives_) {
+    if (lane.offer.rank != rank) continue;
+    const auto found = std::ranges::find(known, lane.region.get());
+    lane.offer.region = static_cast<uint32_t>(found - known.begin());
+    if (found == known.end()) {
+      known.push_back(lane.region.get());
+      offer.regions.push_back(context_.key_of(*lane.region));
+    }
+    offer.receives.push_back(lane.offer);
+  }
+  return offer;
+}
+
+// What a rank offers is its own, and of the kind that it is used as.
+Remote* Plan::import_of(int rank, KeyType type, ByteView key) {
+  Remote* remote = remotes_.emplace_back(context_.import(key)).get();
+  if (remote->rank() == rank && remote->key.type == type) return remote;
+  throw Error(PW_BAD_KEY,
+              format("peerway: rank {} offers for a plan a key of a {} of rank {}; it must be of a {} "
+                     "of its own",
+                     rank, remote->key.type == KeyType::region ? "region" : "signal", remote->rank(),
+                     type == KeyType::region ? "region" : "signal"));
+}
+
+void Plan::find_partners(const Letters& told) {
+  std::map<int, PlanOffer> offers;
+  const std::set<int> mine = partners();
+  for (const auto& [rank, text] : told) {
+    const PlanOffer& offer = offers[rank] = parse_plan_offer(text);
+    if (mine.contains(rank)) continue;
+    const bool sends = !offer.sends.empty();
+    const LaneOffer& lane = sends ? offer.sends.front() : offer.receives.at(0);
+    throw Error(
+        PW_INVALID_ARGUMENT,
+        format("peerway: the {} of {} bytes with rank {} and tag {} in the plan of rank {} has no {} in "
+               "this rank's plan",
+               sends ? "send" : "receive", lane.bytes, lane.rank, lane.tag, rank,
+               sends ? "receive" : "send"));
+  }
+  std::map<int, Remote*> mailboxes;
+  const auto meet = [&](Lane& lane, bool sends) {
+    const PlanOffer& theirs = offers.at(lane.offer.rank);
+    const std::vector<LaneOffer>& side = sends ? theirs.receives : theirs.sends;
+    const LaneOffer& found = partner(lane.offer, context_.team().rank(), side, sends);
+    if (theirs.device_kind != device_kind())
+      throw Error(PW_UNSUPPORTED,
+                  format("peerway: tag {}: this rank's plan is on {}, that of rank {} on another "
+                         "kind of device",
+                         lane.offer.tag, to_string(device_.id()), lane.offer.rank));
+    lane.theirs = found;
+    lane.place = static_cast<size_t>(&found - side.data()) + (sends ? theirs.sends.size() : 0);
+    auto& mailbox = mailboxes[lane.offer.rank];
+    if (mailbox == nullptr) mailbox = import_of(lane.offer.rank, KeyType::region, theirs.mailbox);
+    lane.mailbox = mailbox;
+    check_inside("mailbox", found.words, kBytesOfWords, mailbox->bytes());
+    lane.reach.mailbox = reaches(context_, device_, *mailbox);
+    if (!sends) return;
+    lane.target = import_of(lane.offer.rank, KeyType::region, theirs.regions.at(found.region));
+    lane.reach.region = reaches(context_, device_, *lane.target);
+  };
+  for (Lane& lane : sends_) meet(lane, true);
+  for (Lane& lane : receives_) meet(lane, false);
+}
+
+// A rank's own lane needs no partner that is ready.
+LaneKind Plan::routed(const Lane& lane) const {
+  if (is_own(lane) && lane.reach.mailbox) return LaneKind::straight;
+  const auto methods = methods_of(device_kind(), lane.reach);
+  const auto route = context_.resolver().route_send(*lane.region, *lane.target, methods);
+  return kind_of_method(route->query().available.at(route->lookup(lane.offer.bytes).path));
+}
+
+// In the order of the offer's lanes: the sends, then the receives.
+Bytes Plan::report_lanes_to(int rank) {
+  ByteWriter to;
+  for (Lane& lane : sends_) {
+    if (lane.offer.rank != rank) continue;
+    lane.kind = routed(lane);
+    to.put(static_cast<uint8_t>(lane.kind));
+  }
+  for (Lane& lane : receives_) {
+    if (lane.offer.rank != rank) continue;
+    lane.kind = lane.reach.mailbox ? LaneKind::slots : LaneKind::posted;
+    to.put(static_cast<uint8_t>(lane.kind));
+  }
+  return to.take();
+}
+
+// The sender has chosen; that an end must post overrules it.
+void Plan::settle_kinds(const Letters& reported) {
+  const auto settle = [&](Lane& lane, bool sends) {
+    const LaneKind there = parse_lane_report(letter_of(reported, lane.offer.rank), lane.place);
+    const bool post = lane.kind == LaneKind::posted || there == LaneKind::posted;
+    if (post) lane.kind = LaneKind::posted;
+    if (!post && !sends) lane.kind = there;
+    lane.pieces = pieces_of(device_kind(), lane.kind, lane.offer.bytes, lane.unit());
+    lane.slot_bytes = slot_bytes(device_kind(), lane.offer.bytes, lane.unit());
+    describe_lane(lane, sends);
+  };
+  for (Lane& lane : sends_) settle(lane, true);
+  for (Lane& lane : receives_) settle(lane, false);
+}
+
+// The key of the slots, and for each lane with that rank, in the order of the offer's lanes, where they begin
+// in them and the key of its signal; empty keys where there are none.
+Bytes Plan::opened_for(int rank) const {
+  ByteWriter to;
+  const auto put_key = [&](const Bytes& key) {
+    to.put(static_cast<uint32_t>(key.size()));
+    to.put(ByteView(key));
+  };
+  put_key(slots_ != nullptr ? context_.key_of(*slots_) : Bytes());
+  for (const auto* lanes : {&sends_, &receives_})
+    for (const Lane& lane : *lanes) {
+      if (lane.offer.rank != rank) continue;
+      to.put(lane.slots_at);
+      put_key(lane.kind == LaneKind::posted ? lane.signal->key() : Bytes());
+    }
+  return to.take();
+}
+
+void Plan::meet_opened(const Letters& opened) {
+  std::map<int, Remote*> slots;
+  for (auto* lanes : {&sends_, &receives_})
+    for (Lane& lane : *lanes) {
+      if (lane.kind == LaneKind::straight || (lane.kind == LaneKind::slots && lanes == &receives_)) continue;
+      ByteReader from(letter_of(opened, lane.offer.rank), "what a rank has opened for a plan");
+      const ByteView slots_key = from.take(from.get<uint32_t>());
+      uint64_t slots_at = 0;
+      ByteView signal_key;
+      for (size_t place = 0; place <= lane.place; ++place) {
+        slots_at = from.get<uint64_t>();
+        signal_key = from.take(from.get<uint32_t>());
+      }
+      if (lane.kind == LaneKind::posted) {
+        lane.far_signal = import_of(lane.offer.rank, KeyType::signal, signal_key);
+        continue;
+      }
+      Remote*& theirs = slots[lane.offer.rank];
+      if (theirs == nullptr) theirs = import_of(lane.offer.rank, KeyType::region, slots_key);
+      check_inside("slots", slots_at, 2 * lane.slot_bytes, theirs->bytes());
+      lane.slots_at = slots_at;
+      lane.slots = theirs;
+    }
+}
+
+void Plan::describe_lane(const Lane& lane, bool sends) {
+  description_.push_back(format("{} {} bytes {} rank {}, tag {}: {}{}", sends ? "send" : "receive",
+                                lane.offer.bytes, sends ? "to" : "from", lane.offer.rank, lane.offer.tag,
+                                text_of(lane.kind, device_kind()),
+                                lane.pieces > 1 ? format(", shared by {} blocks", lane.pieces) : ""));
+}
+
+// With the partners, to each what `write` gives for it.
+Letters Plan::exchange(Meeting& meeting, const std::function<Bytes(int rank)>& write) {
+  Letters letters;
+  for (const int rank : partners()) letters.emplace_back(rank, write(rank));
+  return meeting.exchange(letters, config_number("timeout"));
+}
+
+// What each rank offers a partner, how it would send to the partner (and what must be posted), and what it
+// has opened for that: slots, and the signals of what is posted.
+void Plan::join_lanes(Meeting& meeting) {
+  find_partners(exchange(meeting, [&](int rank) { return pack(offer_to(rank)); }));
+  settle_kinds(exchange(meeting, [&](int rank) { return report_lanes_to(rank); }));
+  open_slots();
+  open_signals();
+  meet_opened(exchange(meeting, [&](int rank) { return opened_for(rank); }));
+  for (const Lane& lane : sends_) add_send(lane);
+  for (const Lane& lane : receives_) add_receive(lane);
+}
+
+}  // namespace pw
