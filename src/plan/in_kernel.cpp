@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "team/wait.h"
 #include "transport/path.h"
 
 namespace pw {
@@ -88,10 +89,8 @@ pw_signal_handle KernelWaits::handle(uint64_t timeout_ns) {
 
 // Who was told of a loss by another call may ask before on_loss_ is called.
 pw_status KernelWaits::status() const {
-  const Team& team = context_.team();
-  const int sender = signal_.sender();
-  const int lost = sender == PW_ANY_RANK ? team.any_lost() : team.lost(sender) ? sender : -1;
-  if (lost >= 0) cancel(*guard_, PW_PEER_LOST, lost);
+  if (const int lost = lost_of(context_.team(), signal_.sender()); lost >= 0)
+    cancel(*guard_, PW_PEER_LOST, lost);
   const Ended ended = end_of(*guard_);
   switch (ended.why) {
     case PW_OK:
