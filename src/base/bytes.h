@@ -29,11 +29,12 @@ class ByteWriter {
     for (size_t i = 0; i < sizeof value; ++i) bytes_.push_back(static_cast<std::byte>(bits >> (8 * i)));
   }
   void put(ByteView raw) { bytes_.insert(bytes_.end(), raw.begin(), raw.end()); }
-  /// With its length before it.
-  void put_text(std::string_view text) {
-    put(static_cast<uint32_t>(text.size()));
-    put(view_of(text));
+  /// With their length before them.
+  void put_sized(ByteView raw) {
+    put(static_cast<uint32_t>(raw.size()));
+    put(raw);
   }
+  void put_text(std::string_view text) { put_sized(view_of(text)); }
   [[nodiscard]] Bytes take() { return std::move(bytes_); }
 
  private:
@@ -55,6 +56,8 @@ class ByteReader {
     left_ = left_.subspan(count);
     return taken;
   }
+  /// What put_sized() wrote.
+  ByteView take_sized() { return take(get<uint32_t>()); }
   template <typename Integer>
   Integer get() {
     std::make_unsigned_t<Integer> bits = 0;

@@ -36,8 +36,7 @@ Bytes pack(const Introduction& one) {
   to.put(one.assumed.wanted);
   to.put(one.assumed.several_hosts);
   for (const Bytes& said : one.said) {
-    to.put(static_cast<uint32_t>(said.size()));
-    to.put(ByteView(said));
+    to.put_sized(said);
   }
   return to.take();
 }
@@ -49,7 +48,7 @@ Introduction parse_introduction(ByteView bytes, size_t transports) {
   one.assumed.wanted = from.get<uint32_t>();
   one.assumed.several_hosts = from.get<uint8_t>();
   for (size_t t = 0; t < transports; ++t) {
-    const ByteView said = from.take(from.get<uint32_t>());
+    const ByteView said = from.take_sized();
     one.said.emplace_back(said.begin(), said.end());
   }
   from.end();

@@ -95,8 +95,7 @@ void Gathers::join_parts(uint64_t sequence, Gather& gather) {
   ByteWriter all;
   all.put(wire::pack(wire::Numbered{sequence, {}}));
   for (const Bytes& part : gather.parts) {
-    all.put(static_cast<uint32_t>(part.size()));
-    all.put(ByteView(part));
+    all.put_sized(part);
   }
   gather.all = all.take();
 }

@@ -46,7 +46,7 @@ std::vector<std::vector<std::byte>> Member::all_gather_parts(std::span<const std
   ByteReader reader(all, "what all_gather returned");
   std::vector<std::vector<std::byte>> parts;
   for (int rank = 0; rank < size_; ++rank) {
-    const ByteView part = reader.take(reader.get<uint32_t>());
+    const ByteView part = reader.take_sized();
     parts.emplace_back(part.begin(), part.end());
   }
   return parts;

@@ -19,8 +19,7 @@ Bytes nic_of(const RankUcx& rank, const Bytes& address) {
   writer.put(static_cast<uint8_t>(rank.running));
   writer.put(rank.memory_kinds);
   writer.put_text(rank.text);
-  writer.put(static_cast<uint32_t>(address.size()));
-  writer.put(ByteView(address));
+  writer.put_sized(address);
   return writer.take();
 }
 
@@ -30,7 +29,7 @@ RankUcx read_nic(ByteView nic, Bytes& address) {
   rank.running = reader.get<uint8_t>() != 0;
   rank.memory_kinds = reader.get<uint32_t>();
   rank.text = reader.get_text(4096);
-  const ByteView bytes = reader.take(reader.get<uint32_t>());
+  const ByteView bytes = reader.take_sized();
   address.assign(bytes.begin(), bytes.end());
   return rank;
 }
