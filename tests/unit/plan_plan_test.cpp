@@ -100,6 +100,41 @@ TEST(Plan, AMethodThatCannotBeIsRefusedWithTheReason) {
   }
 }
 
+/// A team of one that is lost before any callback tells of it.
+class Silent final : public Team {
+ public:
+  [[nodiscard]] int rank() const override { return team_->rank(); }
+  [[nodiscard]] int size() const override { return team_->size(); }
+  [[nodiscard]] uint64_t job() const override { return team_->job(); }
+  [[nodiscard]] Secret secret_for(std::string_view purpose) const override {
+    return team_->secret_for(purpose);
+  }
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) override {
+    return team_->all_gather(mine, timeout_ns);
+  }
+  [[nodiscard]] bool lost(int) const noexcept override { return !none_lost(); }
+  [[nodiscard]] int any_lost() const noexcept override { return none_lost() ? -1 : 0; }
+  [[nodiscard]] std::string describe_loss(int) const override { return "it was lost"; }
+  [[nodiscard]] std::shared_ptr<void> on_loss(std::function<void(int)>) override { return nullptr; }
+  void lose() { some_lost_ = true; }
+
+ private:
+  std::unique_ptr<Team> team_ = make_team(0, 1, [](std::span<std::byte>) {});
+};
+
+TEST(Plan, TellsOfALossAsSoonAsTheTeamKnows) {
+  Silent team;
+  Context context(team);
+  Signal signal(context, 0);
+  Plan plan(context, host_device());
+  plan.wait(signal, 1);
+  plan.prepare(true);
+  EXPECT_EQ(plan.status(), PW_OK);
+  team.lose();
+  EXPECT_EQ(plan.status(), PW_PEER_LOST);
+  EXPECT_NE(std::string(last_error_message()).find("it was lost"), std::string::npos) << last_error_message();
+}
+
 TEST(Plan, StreamsKeepTheirOrder) {
   for (const uint64_t bytes : {uint64_t{512}, uint64_t{50000}}) Ring({.bytes = bytes}).turn_on_streams(200);
 }
