@@ -64,13 +64,12 @@ std::vector<LaneOffer> get_lanes(ByteReader& from) {
   return lanes;
 }
 
-void put(ByteWriter& to, const Bytes& bytes) {
-  to.put(static_cast<uint32_t>(bytes.size()));
-  to.put(ByteView(bytes));
+uint32_t pieces(uint64_t bytes, uint64_t of_piece, uint32_t most) {
+  return static_cast<uint32_t>(std::clamp<uint64_t>((bytes + of_piece - 1) / of_piece, 1, most));
 }
 
-Bytes get_bytes(ByteReader& from) {
-  const ByteView view = from.take(from.get<uint32_t>());
+Bytes taken(ByteReader& from) {
+  const ByteView view = from.take_sized();
   return {view.begin(), view.end()};
 }
 
@@ -85,9 +84,9 @@ const char* text_of(LaneKind kind, uint8_t device_kind) {
 Bytes pack(const PlanOffer& offer) {
   ByteWriter to;
   to.put(offer.device_kind);
-  put(to, offer.mailbox);
+  to.put_sized(offer.mailbox);
   to.put(static_cast<uint32_t>(offer.regions.size()));
-  for (const Bytes& key : offer.regions) put(to, key);
+  for (const Bytes& key : offer.regions) to.put_sized(key);
   put(to, offer.sends);
   put(to, offer.receives);
   return to.take();
@@ -97,8 +96,8 @@ PlanOffer parse_plan_offer(ByteView bytes) {
   ByteReader from(bytes, "a rank's offer for a plan");
   PlanOffer offer;
   offer.device_kind = from.get<uint8_t>();
-  offer.mailbox = get_bytes(from);
-  for (uint32_t left = from.get<uint32_t>(); left > 0; --left) offer.regions.push_back(get_bytes(from));
+  offer.mailbox = taken(from);
+  for (uint32_t left = from.get<uint32_t>(); left > 0; --left) offer.regions.push_back(taken(from));
   offer.sends = get_lanes(from);
   offer.receives = get_lanes(from);
   from.end();
@@ -116,13 +115,20 @@ void check_inside(const char* what, uint64_t offset, uint64_t bytes, uint64_t ro
                      bytes, offset, what, room));
 }
 
-LaneKind parse_lane_report(ByteView letter, size_t number) {
+void put_report(ByteWriter& to, const LaneReport& report) {
+  to.put(static_cast<uint8_t>(report.kind));
+  to.put(report.pieces);
+}
+
+LaneReport parse_lane_report(ByteView letter, size_t number) {
   ByteReader from(letter, "what a rank reports of its lanes");
-  from.take(number);
+  from.take(number * (sizeof(uint8_t) + sizeof(uint32_t)));
   const auto kind = from.get<uint8_t>();
-  if (kind > static_cast<uint8_t>(LaneKind::posted))
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: a rank reports method {} for a lane", kind));
-  return static_cast<LaneKind>(kind);
+  const auto pieces = from.get<uint32_t>();
+  if (kind > static_cast<uint8_t>(LaneKind::posted) || pieces < 1 || pieces > kMostPieces)
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: a rank reports method {} in {} pieces for a lane", kind, pieces));
+  return {static_cast<LaneKind>(kind), pieces};
 }
 
 uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& strides) {
@@ -136,10 +142,13 @@ uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit) {
   return (of_data + kLine - 1) / kLine * kLine;
 }
 
-uint32_t pieces_of(uint8_t device_kind, LaneKind kind, uint64_t bytes, uint32_t unit) {
-  if (device_kind == PW_HOST || kind == LaneKind::posted) return 1;
-  const uint64_t of_piece = kind == LaneKind::slots ? kThreadsOfPiece * unit : kBytesOfStraightPiece;
-  return static_cast<uint32_t>(std::clamp<uint64_t>((bytes + of_piece - 1) / of_piece, 1, kMostPieces));
+uint32_t packet_pieces(uint64_t bytes, uint32_t unit) {
+  return pieces(bytes, kThreadsOfPiece * unit, kMostPieces);
+}
+
+uint32_t straight_pieces(uint64_t bytes, uint64_t of_all) {
+  const uint64_t most = kMostPieces * bytes / std::max<uint64_t>(of_all, 1);
+  return pieces(bytes, kBytesOfStraightPiece, static_cast<uint32_t>(std::max<uint64_t>(most, 1)));
 }
 
 const LaneOffer& partner(const LaneOffer& mine, int self, std::span<const LaneOffer> theirs, bool sends) {

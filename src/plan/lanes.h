@@ -24,7 +24,7 @@ enum class LaneKind : uint8_t {
 const char* text_of(LaneKind kind, uint8_t device_kind);
 
 inline constexpr uint64_t kLine = 128;  // bytes: what belongs to one lane shares no cache line with another's
-inline constexpr uint32_t kMostPieces = 128;                               ///< workers that share a lane
+inline constexpr uint32_t kMostPieces = 128;  ///< workers that share a lane, or all that goes straight
 inline constexpr uint64_t kBytesOfWords = kMostPieces * sizeof(uint64_t);  ///< of a lane, in a mailbox
 
 /// One end of a lane, as its rank tells the others of it.
@@ -61,11 +61,16 @@ struct LaneReach {
   bool region = false;   ///< send: the target's region
 };
 
-/// What an end reports of a lane in the second round, as one byte: the method that the sender, which asks the
-/// route, has chosen; of a receiver only whether the proxy has to do it, which is posted, or slots.
-/// parse_lane_report() gives that of the lane with this number in a letter and throws Error for bytes that
-/// are no report.
-LaneKind parse_lane_report(ByteView letter, size_t number);
+/// What an end reports of a lane in the second round: the method that the sender, which asks the route, has
+/// chosen, and how many workers share the lane; of a receiver only whether the proxy has to do it, which is
+/// posted, or slots.
+struct LaneReport {
+  LaneKind kind = LaneKind::posted;
+  uint32_t pieces = 1;
+};
+void put_report(ByteWriter& to, const LaneReport& report);
+/// That of the lane with this number in a letter. Throws Error for bytes that are no report.
+LaneReport parse_lane_report(ByteView letter, size_t number);
 
 /// The largest word of at most 8 bytes in which one side of a layout can be moved.
 uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& strides);
@@ -74,8 +79,12 @@ uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& st
 /// flags, the host's slots only data.
 uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit);
 
-/// How many workers share a lane.
-uint32_t pieces_of(uint8_t device_kind, LaneKind kind, uint64_t bytes, uint32_t unit);
+/// How many workers of a GPU share a lane of packets.
+uint32_t packet_pieces(uint64_t bytes, uint32_t unit);
+/// And one that goes straight, of `of_all` bytes that go straight in a start. All together are not more than
+/// kMostPieces, or one each: a worker that has pieces of several lanes waits in each of them until all stores
+/// have arrived.
+uint32_t straight_pieces(uint64_t bytes, uint64_t of_all);
 
 /// The other end of `mine`, a lane of rank `self`, among those of its rank. Throws Error when there is none,
 /// or it moves another number of bytes.

@@ -129,30 +129,39 @@ LaneKind Plan::routed(const Lane& lane) const {
   return kind_of_method(route->query().available.at(route->lookup(lane.offer.bytes).path));
 }
 
-// In the order of the offer's lanes: the sends, then the receives.
-Bytes Plan::report_lanes_to(int rank) {
-  ByteWriter to;
+void Plan::choose_methods() {
+  uint64_t straight = 0;
   for (Lane& lane : sends_) {
-    if (lane.offer.rank != rank) continue;
     lane.kind = routed(lane);
-    to.put(static_cast<uint8_t>(lane.kind));
+    if (lane.kind == LaneKind::straight) straight += lane.offer.bytes;
   }
-  for (Lane& lane : receives_) {
-    if (lane.offer.rank != rank) continue;
-    lane.kind = lane.reach.mailbox ? LaneKind::slots : LaneKind::posted;
-    to.put(static_cast<uint8_t>(lane.kind));
-  }
+  for (Lane& lane : sends_)
+    if (device_kind() != PW_HOST && lane.kind != LaneKind::posted)
+      lane.pieces = lane.kind == LaneKind::straight ? straight_pieces(lane.offer.bytes, straight)
+                                                    : packet_pieces(lane.offer.bytes, lane.unit());
+  for (Lane& lane : receives_) lane.kind = lane.reach.mailbox ? LaneKind::slots : LaneKind::posted;
+}
+
+// In the order of the offer's lanes: the sends, then the receives.
+Bytes Plan::report_lanes_to(int rank) const {
+  ByteWriter to;
+  for (const auto* lanes : {&sends_, &receives_})
+    for (const Lane& lane : *lanes)
+      if (lane.offer.rank == rank) put_report(to, {lane.kind, lane.pieces});
   return to.take();
 }
 
 // The sender has chosen; that an end must post overrules it.
 void Plan::settle_kinds(const Letters& reported) {
   const auto settle = [&](Lane& lane, bool sends) {
-    const LaneKind there = parse_lane_report(letter_of(reported, lane.offer.rank), lane.place);
-    const bool post = lane.kind == LaneKind::posted || there == LaneKind::posted;
-    if (post) lane.kind = LaneKind::posted;
-    if (!post && !sends) lane.kind = there;
-    lane.pieces = pieces_of(device_kind(), lane.kind, lane.offer.bytes, lane.unit());
+    const LaneReport there = parse_lane_report(letter_of(reported, lane.offer.rank), lane.place);
+    if (lane.kind == LaneKind::posted || there.kind == LaneKind::posted) {
+      lane.kind = LaneKind::posted;
+      lane.pieces = 1;
+    } else if (!sends) {
+      lane.kind = there.kind;
+      lane.pieces = there.pieces;
+    }
     lane.slot_bytes = slot_bytes(device_kind(), lane.offer.bytes, lane.unit());
     describe_lane(lane, sends);
   };
@@ -164,16 +173,12 @@ void Plan::settle_kinds(const Letters& reported) {
 // in them and the key of its signal; empty keys where there are none.
 Bytes Plan::opened_for(int rank) const {
   ByteWriter to;
-  const auto put_key = [&](const Bytes& key) {
-    to.put(static_cast<uint32_t>(key.size()));
-    to.put(ByteView(key));
-  };
-  put_key(slots_ != nullptr ? context_.key_of(*slots_) : Bytes());
+  to.put_sized(slots_ != nullptr ? context_.key_of(*slots_) : Bytes());
   for (const auto* lanes : {&sends_, &receives_})
     for (const Lane& lane : *lanes) {
       if (lane.offer.rank != rank) continue;
       to.put(lane.slots_at);
-      put_key(lane.kind == LaneKind::posted ? lane.signal->key() : Bytes());
+      to.put_sized(lane.kind == LaneKind::posted ? lane.signal->key() : Bytes());
     }
   return to.take();
 }
@@ -184,12 +189,12 @@ void Plan::meet_opened(const Letters& opened) {
     for (Lane& lane : *lanes) {
       if (lane.kind == LaneKind::straight || (lane.kind == LaneKind::slots && lanes == &receives_)) continue;
       ByteReader from(letter_of(opened, lane.offer.rank), "what a rank has opened for a plan");
-      const ByteView slots_key = from.take(from.get<uint32_t>());
+      const ByteView slots_key = from.take_sized();
       uint64_t slots_at = 0;
       ByteView signal_key;
       for (size_t place = 0; place <= lane.place; ++place) {
         slots_at = from.get<uint64_t>();
-        signal_key = from.take(from.get<uint32_t>());
+        signal_key = from.take_sized();
       }
       if (lane.kind == LaneKind::posted) {
         lane.far_signal = import_of(lane.offer.rank, KeyType::signal, signal_key);
@@ -221,6 +226,7 @@ Letters Plan::exchange(Meeting& meeting, const std::function<Bytes(int rank)>& w
 // has opened for that: slots, and the signals of what is posted.
 void Plan::join_lanes(Meeting& meeting) {
   find_partners(exchange(meeting, [&](int rank) { return pack(offer_to(rank)); }));
+  choose_methods();
   settle_kinds(exchange(meeting, [&](int rank) { return report_lanes_to(rank); }));
   open_slots();
   open_signals();

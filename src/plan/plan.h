@@ -123,7 +123,8 @@ class Plan {
   void join_lanes(Meeting& meeting);
   Remote* import_of(int rank, KeyType type, ByteView key);
   void find_partners(const Letters& told);
-  [[nodiscard]] Bytes report_lanes_to(int rank);
+  void choose_methods();
+  [[nodiscard]] Bytes report_lanes_to(int rank) const;
   void settle_kinds(const Letters& reported);
   void open_signals();
   [[nodiscard]] Bytes opened_for(int rank) const;
@@ -148,7 +149,7 @@ class Plan {
   GrowingWords words_of(const Raise& raise);
   GrowingWords words_of(const Watch& watch);
   GrowingWords wait_of(const Move& move, std::vector<bool>& used);
-  void add_move(const Move& move, const GrowingWords& wait);
+  void add_move(const Move& move, const GrowingWords& wait, uint64_t of_all);
   void add_moves();
   void add_signals();
   void add_wakes();

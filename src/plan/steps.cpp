@@ -154,7 +154,7 @@ GrowingWords Plan::wait_of(const Move& move, std::vector<bool>& used) {
   return wait;
 }
 
-void Plan::add_move(const Move& move, const GrowingWords& wait) {
+void Plan::add_move(const Move& move, const GrowingWords& wait, uint64_t of_all) {
   const Transfer& transfer = move.transfer;
   Remote& remote = *transfer.remote;
   const Copy copy = copy_between(transfer, transfer.local->address() + transfer.local_offset,
@@ -164,7 +164,7 @@ void Plan::add_move(const Move& move, const GrowingWords& wait) {
   step.to = copy.to;
   step.from = copy.from;
   step.layout = copy.layout;
-  step.pieces = pieces_of(device_kind(), LaneKind::straight, transfer.layout.shape.bytes(), 0);
+  if (device_kind() != PW_HOST) step.pieces = straight_pieces(transfer.layout.shape.bytes(), of_all);
   step.wait = wait;
   step.moves = transfer.op == Op::get ? PW_TRACE_GET : PW_TRACE_PUT;
   step.way = way_of("plan");
@@ -177,13 +177,17 @@ void Plan::add_move(const Move& move, const GrowingWords& wait) {
 
 void Plan::add_moves() {
   std::vector<bool> used(afters_.size());
+  const auto is_mapped = [&](const Move& move) { return reaches(context_, device_, *move.transfer.remote); };
+  uint64_t straight = 0;
+  for (const Move& move : moves_)
+    if (is_mapped(move)) straight += move.transfer.layout.shape.bytes();
   for (const Move& move : moves_) {
     const Transfer& transfer = move.transfer;
     const int rank = transfer.remote->rank();
-    const bool mapped = reaches(context_, device_, *transfer.remote);
+    const bool mapped = is_mapped(move);
     const GrowingWords wait = wait_of(move, used);
     if (mapped)
-      add_move(move, wait);
+      add_move(move, wait, straight);
     else
       post({rank, transfer, move.raise ? std::optional(posted(*move.raise)) : std::nullopt, wait});
     description_.push_back(format("{} {} bytes, rank {}: {}", transfer.op == Op::put ? "put" : "get",

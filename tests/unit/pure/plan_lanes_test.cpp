@@ -73,21 +73,41 @@ TEST(Lanes, SlotsHoldDataAndFlags) {
 }
 
 TEST(Lanes, PiecesGrowWithTheBytes) {
-  EXPECT_EQ(pieces_of(PW_HOST, LaneKind::straight, 1 << 20, 8), 1u);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::posted, 1 << 20, 8), 1u);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 8, 8), 1u);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 2049, 8), 2u);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 0, 8), 1u);
-  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::straight, uint64_t{1} << 30, 8), kMostPieces);
+  EXPECT_EQ(packet_pieces(0, 8), 1u);
+  EXPECT_EQ(packet_pieces(8, 8), 1u);
+  EXPECT_EQ(packet_pieces(2049, 8), 2u);
+  EXPECT_EQ(packet_pieces(uint64_t{1} << 30, 8), kMostPieces);
+  EXPECT_EQ(straight_pieces(0, 0), 1u);
+  EXPECT_EQ(straight_pieces(16385, 16385), 2u);
+  EXPECT_EQ(straight_pieces(uint64_t{1} << 40, uint64_t{1} << 40), kMostPieces);
+}
+
+TEST(Lanes, WhatGoesStraightSharesTheWorkers) {
+  constexpr uint64_t kFace = 3 << 20;
+  EXPECT_EQ(straight_pieces(kFace, 4 * kFace), kMostPieces / 4);
+  EXPECT_EQ(straight_pieces(kFace, kFace + (kFace << 10)), 1u) << "one beside a much larger one";
+  EXPECT_EQ(straight_pieces(32 << 10, 4 * kFace), 1u) << "and none has more than its bytes are worth";
 }
 
 TEST(Lanes, ReportsAreInTheOrderOfTheLanes) {
-  const Bytes letter{std::byte{1}, std::byte{2}, std::byte{0}, std::byte{3}};
-  EXPECT_EQ(parse_lane_report(letter, 0), LaneKind::straight);
-  EXPECT_EQ(parse_lane_report(letter, 1), LaneKind::posted);
-  EXPECT_EQ(parse_lane_report(letter, 2), LaneKind::slots);
-  EXPECT_THROW(parse_lane_report(letter, 3), Error) << "there are three methods";
-  EXPECT_THROW(parse_lane_report(letter, 4), Error) << "and four lanes";
+  const std::vector<LaneReport> told{{LaneKind::straight, 7}, {LaneKind::posted, 1}, {LaneKind::slots, 128}};
+  ByteWriter to;
+  for (const LaneReport& report : told) put_report(to, report);
+  const Bytes letter = to.take();
+  for (size_t i = 0; i < told.size(); ++i) {
+    EXPECT_EQ(parse_lane_report(letter, i).kind, told[i].kind);
+    EXPECT_EQ(parse_lane_report(letter, i).pieces, told[i].pieces);
+  }
+  EXPECT_THROW(parse_lane_report(letter, told.size()), Error) << "there are no more";
+}
+
+TEST(Lanes, ReportsOfNoMethodOrTooManyPiecesAreRefused) {
+  for (const auto& [kind, pieces] :
+       std::vector<std::pair<int, uint32_t>>{{3, 1}, {0, 0}, {0, kMostPieces + 1}}) {
+    ByteWriter to;
+    put_report(to, {static_cast<LaneKind>(kind), pieces});
+    EXPECT_THROW(parse_lane_report(to.take(), 0), Error) << kind << ", " << pieces;
+  }
 }
 
 TEST(Lanes, OffersTravelWhole) {
