@@ -51,7 +51,13 @@ std::vector<std::unique_ptr<pwx_sequence_state>>& sequences() {
 }
 
 int depth = 0;  ///< of the sequences that the program is in; the outermost one counts
+/// Whether its first part has come, which is launched at once: a GPU that has nothing to do need not wait
+/// until the host has come to the end of the sequence and has launched a graph.
+bool first_came = false;
 Recording recorded;
+
+/// Whether a part is to be recorded.
+bool records() { return depth > 0 && std::exchange(first_came, true); }
 
 void issue(CUstream stream, Recorded& one) {
   if (one.plan != nullptr) {
@@ -135,7 +141,7 @@ void launch_on(CUstream stream, const KernelLaunch& launch, void** arguments) {
 }
 
 void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigned* sizes, size_t count) {
-  if (depth == 0 || sizes == nullptr) return launch_on(stream_of(PWX_QUEUE_SYNC), launch, arguments);
+  if (sizes == nullptr || !records()) return launch_on(stream_of(PWX_QUEUE_SYNC), launch, arguments);
   Recorded& one = recorded.emplace_back();
   one.kernel = launch;
   one.sizes.assign(sizes, sizes + count);
@@ -147,10 +153,10 @@ void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigne
 }
 
 void run_in_order(peerway::Plan& plan) {
-  if (depth == 0)
-    peerway::check(plan.run(peerway_stream(PWX_QUEUE_SYNC)));
-  else
+  if (records())
     recorded.emplace_back().plan = &plan;
+  else
+    peerway::check(plan.run(peerway_stream(PWX_QUEUE_SYNC)));
 }
 
 void launch_recorded() {
@@ -171,7 +177,9 @@ void forget_graphs() {
 
 extern "C" {
 
-void pwx_sequence_begin(void) { ++pwx::depth; }
+void pwx_sequence_begin(void) {
+  if (pwx::depth++ == 0) pwx::first_came = false;
+}
 
 void pwx_sequence_end(pwx_sequence* sequence, const pwx_where* where) {
   pwx::guarded(where, [&] { pwx::end(*sequence); });

@@ -1,6 +1,8 @@
 #include "xacc/totals.h"
 
+#include <array>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <memory>
 
@@ -21,11 +23,9 @@ constexpr size_t kPage = 4096;
 // As the library waits: longer than most kernels that a program waits for take, or what sleeping costs.
 constexpr int kPolls = 4096, kPollsBeforeSleep = 256;
 
-/// One result, in host memory that the GPU writes.
+/// One result, in host memory that the GPU writes: 4 bytes in each word, above them the number of the launch.
 struct Slot {
-  std::byte value[kWidest];
-  volatile uint64_t told;  ///< the number of the launch whose result is there
-  uint64_t unused;
+  volatile uint64_t words[kWidest / sizeof(uint32_t)];
 };
 constexpr size_t kSlots = kPage / sizeof(Slot);
 
@@ -36,7 +36,7 @@ struct Joining {
   CUdeviceptr slots_on_gpu = 0;
   size_t next = 0;      ///< slot, counted on for ever
   size_t awaited = 0;   ///< slots before `next` whose results the host has not taken yet
-  uint64_t number = 0;  ///< of the last launch
+  uint32_t number = 0;  ///< of the last launch
 };
 
 std::map<long, Joining>& joining() {
@@ -55,7 +55,7 @@ Joining& joining_of(long queue) {
   gpu.check(gpu.driver.cuMemsetD8Async(made.memory, 0, bytes, stream_of(queue)), "clearing memory");
   made.slots = static_cast<Slot*>(std::aligned_alloc(kPage, kPage));
   if (made.slots == nullptr) throw Failure("no memory for the result of a reduction");
-  for (size_t i = 0; i < kSlots; ++i) made.slots[i].told = 0;
+  std::memset(static_cast<void*>(made.slots), 0, kPage);
   gpu.check(gpu.driver.cuMemHostRegister(made.slots, kPage, kHostRegisterPortable | kHostRegisterDeviceMap),
             "pinning memory");
   gpu.check(gpu.driver.cuMemHostGetDevicePointer(&made.slots_on_gpu, made.slots, 0), "pinning memory");
@@ -73,19 +73,26 @@ struct Pending {
 
 void take(const Pending& one) {
   Joining& from = joining_of(one.queue);
-  combine_of(plain(one.asked.op), one.asked.type)(one.asked.host, one.asked.host,
-                                                  from.slots[one.slot % kSlots].value, 1);
+  std::array<uint32_t, kWidest / sizeof(uint32_t)> value;
+  for (size_t w = 0; w < value.size(); ++w)
+    value[w] = static_cast<uint32_t>(from.slots[one.slot % kSlots].words[w]);
+  combine_of(plain(one.asked.op), one.asked.type)(one.asked.host, one.asked.host, value.data(), 1);
   --from.awaited;
+}
+
+bool is_told(const Slot& slot, pwx_type type, uint32_t number) {
+  for (size_t w = 0; w < (size_of(type) + 3) / sizeof(uint32_t); ++w)
+    if (slot.words[w] >> 32 != number) return false;
+  return true;
 }
 
 /// Waits by polling, which is quicker than the driver's wait; a long wait is the driver's, which also tells
 /// of a kernel that failed.
-void wait_until_told(const Joining& from, size_t slot, long queue) {
-  const volatile uint64_t& told = from.slots[slot % kSlots].told;
+void wait_until_told(const Joining& from, const Pending& one) {
+  const auto told = [&] { return is_told(from.slots[one.slot % kSlots], one.asked.type, from.number); };
   static const int polls = pw::config("wait") == "blocking" ? kPollsBeforeSleep : kPolls;
-  for (int i = 0; i < polls && told != from.number; ++i) pw::relax();
-  if (told != from.number) wait_for(queue);
-  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  for (int i = 0; i < polls && !told(); ++i) pw::relax();
+  if (!told()) wait_for(one.queue);
 }
 
 }  // namespace
@@ -102,16 +109,9 @@ Totals prepare_totals(int count, const pwx_reduction* asked, long queue) {
       refuse("a reduction of a type that GPUs do not have");
     Total& total = made.arguments[i];
     total = {reinterpret_cast<void*>(with.memory + i * room_of_blocks(gpu)),
-             reinterpret_cast<unsigned*>(done + i * sizeof(uint64_t)),
-             asked[i].device,
-             1,
-             nullptr,
-             with.number};
+             reinterpret_cast<unsigned*>(done + i * sizeof(uint64_t)), asked[i].device, nullptr, with.number};
     if (asked[i].device != nullptr) continue;
-    const CUdeviceptr slot = with.slots_on_gpu + with.next % kSlots * sizeof(Slot);
-    total.result = reinterpret_cast<void*>(slot + offsetof(Slot, value));
-    total.told = reinterpret_cast<volatile uint64_t*>(slot + offsetof(Slot, told));
-    total.join = 0;
+    total.told = reinterpret_cast<void*>(with.slots_on_gpu + with.next % kSlots * sizeof(Slot));
     made.slots.push_back(with.next++);
     ++with.awaited;
   }
@@ -124,7 +124,7 @@ void deliver_totals(const Totals& totals, const pwx_reduction* asked, int count,
     if (asked[i].device != nullptr) continue;
     const Pending one{asked[i], queue, totals.slots[next++]};
     if (queue == PWX_QUEUE_SYNC) {
-      wait_until_told(joining_of(queue), one.slot, queue);
+      wait_until_told(joining_of(queue), one);
       take(one);
       continue;
     }

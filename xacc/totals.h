@@ -16,9 +16,8 @@ struct Total {
   void* of_blocks;
   unsigned* done;
   void* result;
-  int join;
-  volatile uint64_t* told;
-  uint64_t number;
+  void* told;
+  uint32_t number;
 };
 
 /// What a launch reduces.

@@ -62,12 +62,13 @@ __device__ T pwx_block(Op op, T value) {
 // blocks, in their order, so that the same launch gives the same bits.
 template <class T>
 struct pwx_total {
+  static constexpr unsigned kTogether = 8;  // loads that are under way at once
+
   T* of_blocks;
   unsigned* done;  // blocks; zero between launches
-  T* result;
-  int join;                  // 1: with what the result has
-  unsigned long long* told;  // becomes `number` when the host may read the result; or null
-  unsigned long long number;
+  T* result;       // joined with what it has; or null, and the host gets the result:
+  unsigned long long* told;  // 4 bytes of it in each word, above them those of `number`
+  unsigned number;
 
   template <class Op>
   __device__ void add(Op op, T value) const {
@@ -83,16 +84,31 @@ struct pwx_total {
     if (!is_last) return;
     __threadfence();
     T total = Op::template neutral<T>();
-    for (unsigned block = threadIdx.x; block < blocks; block += blockDim.x)
-      total = op(total, pwx_fresh(&of_blocks[block]));
-    total = pwx_block(op, total);
-    if (threadIdx.x == 0) {
-      *result = join ? op(*result, total) : total;
-      *done = 0;
-      if (told != nullptr) {
-        __threadfence_system();
-        *(volatile unsigned long long*)told = number;
+    for (unsigned first = threadIdx.x; first < blocks; first += kTogether * blockDim.x) {
+      T fresh[kTogether];
+#pragma unroll
+      for (unsigned k = 0; k < kTogether; ++k) {
+        const unsigned block = first + k * blockDim.x;
+        fresh[k] = block < blocks ? pwx_fresh(&of_blocks[block]) : Op::template neutral<T>();
       }
+#pragma unroll
+      for (unsigned k = 0; k < kTogether; ++k) total = op(total, fresh[k]);
     }
+    total = pwx_block(op, total);
+    if (threadIdx.x != 0) return;
+    *done = 0;
+    if (result != nullptr)
+      *result = op(*result, total);
+    else
+      tell(total);
+  }
+
+  // Each word says by itself that it is there: a fence before a flag would wait for the link to the host.
+  __device__ void tell(T value) const {
+    constexpr unsigned count = (sizeof(T) + 3) / 4;
+    unsigned words[count] = {};
+    memcpy(words, &value, sizeof(T));
+    for (unsigned i = 0; i < count; ++i)
+      ((volatile unsigned long long*)told)[i] = words[i] | (unsigned long long)number << 32;
   }
 };
