@@ -132,12 +132,12 @@ def programs(totals: Totals, long: bool) -> None:
         by_file = ["-n", workers, "--dist=loadfile", "--no-loadscope-reorder"]
         checks.pytest(totals, name, *options, *whole, *by_file, **matrix)
 
-    # One more than there are cores, as browsers and ranks sleep.
+    # Two more than there are cores, as browsers and ranks sleep.
     others = ("tests/python", "tests/system", "-m", "not alone and not cluster")
     side_by_side(
         totals,
         lambda part: run(part, "system-clusters", 2, *marked("cluster")),
-        lambda part: run(part, "python", CORES + 1, *others),
+        lambda part: run(part, "python", CORES + 2, *others),
     )
     # What is judged by its CPU time has a core.
     run(totals, "system-alone", min(2, CORES), *marked("alone"))
