@@ -146,6 +146,22 @@ def test_no_run_of_the_halo_on_four_gpus_was_slow() -> None:
     ) in " ".join(section.split())
 
 
+def test_no_run_of_the_stencil_on_four_gpus_was_slow() -> None:
+    found = records.read([ROOT / "results" / "h200-x4-stencil" / "stencil2d.jsonl"])
+    assert all(record.validated for record in found)
+    section = PAGE.split("(`results/h200-x4-stencil`)")[1].split("\n## ")[0]
+    medians, slowest = "| a step, median |", "| the slowest p99 of a run |"
+    for via in ("graph", "graph/serial", "stream", "stream/serial"):
+        runs = [record for record in found if record.via == via and "mpi" not in record.command]
+        assert len(runs) == 20
+        medians += f" {time_text(median(record.p50_us for record in runs))} |"
+        slowest += f" {time_text(max(record.p99_us for record in runs))} |"
+    assert medians in section
+    assert slowest in section
+    mpi = {record.via: time_text(record.p50_us) for record in found if record.via.startswith("mpi")}
+    assert f"MPI takes {mpi['mpi']} and {mpi['mpi-overlap']} overlapped" in section
+
+
 @pytest.mark.parametrize("op", ["put", "get"])
 def test_the_route_of_numpy_memory_is_the_best_path_with_the_numbers_of_its_records(op: str) -> None:
     lines = (ROOT / "results" / "cpu-2-numpy" / "routes.jsonl").read_text().splitlines()
