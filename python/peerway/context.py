@@ -11,7 +11,7 @@ from peerway import _core, arrays
 from peerway.errors import InvalidArgument
 from peerway.given import device as split_device
 from peerway.given import number, of_kind, seconds, shown
-from peerway.halo import Halo, Sides, make_halo
+from peerway.halo import Asked, Halo, Sides, make_halo
 from peerway.memory import Region, Remote, Signal
 from peerway.operands import Far, Near, Registered, far_side, near_side, signal_of
 from peerway.plan import Fifo, Plan, PlanBuilder
@@ -279,9 +279,8 @@ class Context(Closing):
         layers to refresh, is given in the same form; by default it is all of the shadow. `periodic` is one
         value for all dimensions, or a list with an entry for each.
         """
-        return self._keep(
-            make_halo(self._core, self.rank, self.size, u, grid, shadow, periodic, corners, width, dims)
-        )
+        asked = Asked(grid, shadow, periodic, corners, width, dims)
+        return self._keep(make_halo(self._core, self.rank, self.size, u, asked))
 
     def close(self) -> None:
         """Closes the context and everything made from it. Waits of other threads in it raise Closed. Arrays

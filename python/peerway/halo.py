@@ -51,6 +51,23 @@ class Halo(Plan):
             region.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What Context.halo was asked for all its arrays."""
+
+    grid: int | Sequence[int]
+    shadow: Sides
+    periodic: bool | Sequence[bool]
+    corners: bool
+    width: Sides | None
+    dims: Sequence[int | None] | None
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Extents of the process grid."""
+        return (self.grid,) if isinstance(self.grid, int) else tuple(int(extent) for extent in self.grid)
+
+
 @dataclass(slots=True)
 class _Local:
     """One array as this rank has it."""
@@ -71,29 +88,18 @@ class _Local:
         )
 
 
-def make_halo(
-    context: _core.Context,
-    rank: int,
-    size: int,
-    u: object,
-    grid: int | Sequence[int],
-    shadow: Sides,
-    periodic: bool | Sequence[bool],
-    corners: bool,
-    width: Sides | None,
-    dims: Sequence[int | None] | None,
-) -> Halo:
+def make_halo(context: _core.Context, rank: int, size: int, u: object, asked: Asked) -> Halo:
     """What Context.halo does. A rank that refuses its arguments sends the refusal to the others, so that none
     waits for it.
     """
-    places = (grid,) if isinstance(grid, int) else tuple(int(extent) for extent in grid)
+    places = asked.places
     arrays = list(u) if isinstance(u, list | tuple) else [u]
     parts: list[_Local] = []
     refusal: Exception | None = None
     try:
         _check_grid(places, size)
         for array in arrays:
-            parts.append(_local(array, places, shadow, periodic, width, dims))
+            parts.append(_local(array, places, asked))
         for part in parts:
             if part.layout.span > 0 and 0 not in part.owned:
                 core_region = context.register(part.layout.address, part.layout.span)
@@ -107,7 +113,7 @@ def make_halo(
             context,
             [_described(part, extent) for part, extent in zip(parts, extents, strict=True)],
             places,
-            bool(corners),
+            bool(asked.corners),
         )
     except BaseException:
         for part in parts:
@@ -125,22 +131,16 @@ def _check_grid(grid: tuple[int, ...], size: int) -> None:
         )
 
 
-def _local(
-    array: object,
-    grid: tuple[int, ...],
-    shadow: Sides,
-    periodic: bool | Sequence[bool],
-    width: Sides | None,
-    dims: Sequence[int | None] | None,
-) -> _Local:
+def _local(array: object, grid: tuple[int, ...], asked: Asked) -> _Local:
     layout = halo_layout_of(array)
     ndim = len(layout.shape)
     if not 1 <= ndim <= _core.MAX_ARRAY_DIMS:
         raise InvalidArgument(
             f"peerway: {called(array)} has {ndim} dimensions; 1 to {_core.MAX_ARRAY_DIMS} are possible."
         )
-    over = _distribution(array, ndim, grid, dims)
-    layers = _sides("shadow", shadow, over)
+    over = _distribution(array, ndim, grid, asked.dims)
+    layers = _sides("shadow", asked.shadow, over)
+    periodic = asked.periodic
     wrapped = (periodic,) * ndim if isinstance(periodic, bool | int) else tuple(map(bool, periodic))
     if len(wrapped) != ndim:
         raise InvalidArgument(
@@ -153,7 +153,7 @@ def _local(
                 f"peerway: {called(array)} has {count} elements in dimension {axis}, fewer than its shadow "
                 f"of {sides[0]}:{sides[1]}."
             )
-    refreshed = layers if width is None else _sides("width", width, over)
+    refreshed = layers if asked.width is None else _sides("width", asked.width, over)
     return _Local(array, layout, over, tuple(map(bool, wrapped)), layers, refreshed)
 
 
