@@ -22,8 +22,8 @@ LIBRARY = Path(os.environ.get("PEERWAY_BUILD", ROOT / "build" / "editable")) / "
 WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wno-sign-conversion")
 COMMON = ("-std=c++20", "-O3", "-fno-math-errno", "-fopenmp-simd", f"-I{ROOT / 'include'}")
 PROGRAM = (
-    "blas", "broadcast", "comm", "dat", "device_host", "factorize", "main", "options", "panel", "report",
-    "solve", "staging", "swap", "system",
+    "blas", "broadcast", "column", "comm", "dat", "device_host", "factorize", "main", "options", "panel",
+    "report", "solve", "staging", "swap", "system",
 )  # fmt: skip
 PARTS = ("program", "peerway", "mpi", "cuda")
 

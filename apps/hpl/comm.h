@@ -52,6 +52,13 @@ class Comm {
   /// the last.
   virtual void use(Pool device, Pool cpu) = 0;
 
+  /// After use(): where kernels of this rank's GPU find an offset of another rank's device pool. Null where
+  /// they cannot reach it, and why not.
+  virtual char* reach(int /*rank*/, size_t /*offset*/, std::string& why_not) {
+    why_not = "kernels reach no other rank's memory by " + name();
+    return nullptr;
+  }
+
   /// The next message of `from` on the channel may come to this place.
   virtual void expect(int from, Channel channel, size_t offset, size_t bytes) = 0;
   /// Whether a send on the channel `panel` would not wait.

@@ -34,6 +34,10 @@ class Shared {
   }
   [[nodiscard]] pw_device device() const { return mine_->device(); }
   [[nodiscard]] auto here(size_t offset, size_t bytes) const { return mine_->span(offset, bytes); }
+  /// Where kernels of this rank's GPU find the pool of another.
+  [[nodiscard]] char* reach(int rank) const {
+    return reinterpret_cast<char*>(all_[static_cast<size_t>(rank)].handle(device()).address);
+  }
   [[nodiscard]] auto there(int rank, size_t offset, size_t bytes) const {
     return all_[static_cast<size_t>(rank)].span(offset, bytes);
   }
@@ -76,6 +80,15 @@ class PeerwayComm : public Comm {
         [&](int rank, size_t offset, size_t bytes) { return device_.there(rank, offset, bytes); },
         [&](size_t offset, size_t bytes) { return device_.here(offset, bytes); });
     return true;
+  }
+
+  char* reach(int rank, size_t offset, std::string& why_not) override {
+    try {
+      return device_.reach(rank) + offset;
+    } catch (const peerway::Error& error) {
+      why_not = error.what();
+      return nullptr;
+    }
   }
 
   void expect(int from, Channel channel, size_t offset, size_t bytes) override {

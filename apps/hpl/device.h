@@ -64,6 +64,20 @@ struct Panel {
   [[nodiscard]] int64_t rows_below() const { return rows - (top ? width : 0); }
 };
 
+/// What a GPU is among those that factorize panels together.
+struct PanelUnit {
+  char gpu[16];        // which it is, of all there are
+  int64_t blocks = 0;  // of its own that can wait for each other; 0: it cannot factorize panels
+  int64_t ranks = 0;   // of a process column, the most
+};
+
+/// The ranks of a process column, whose devices factorize a panel together.
+struct PanelColumn {
+  Axis rows;                 // of the matrix
+  int64_t blocks;            // PanelUnit's, the least of all
+  std::vector<char*> rooms;  // where each rank has room for messages, as this device's kernels reach it
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -128,8 +142,13 @@ class Device {
   /// sums[i] += |a[i, 0]| + ... over n columns.
   virtual void add_magnitudes(int64_t m, int64_t n, const double* a, int64_t ld, double* sums) = 0;
 
-  /// Factorizes a panel that only this rank has, in the queue `ahead`; false where only factorize() of
-  /// panel.h can.
+  /// Bytes of the pool for messages of factorize(), with panels of `nb` columns.
+  [[nodiscard]] virtual size_t panel_room(int64_t nb) const = 0;
+  [[nodiscard]] virtual PanelUnit panel_unit() const = 0;
+  /// All ranks of the column call it before their first factorize(); the rooms are zeroed.
+  virtual void join(const PanelColumn& column) = 0;
+  /// Starts the factorization of a panel in the queue `ahead`, where it waits for the other ranks of the
+  /// column; false, at all of them alike, where only PanelFactorization of panel.h can.
   virtual bool factorize(const Panel& panel) = 0;
 
   /// Seconds spent in large calls of gemm so far, and their FLOP.

@@ -207,6 +207,15 @@ class CudaDevice : public Device {
     wait(kMain);
   }
 
+  size_t panel_room(int64_t nb) const override { return CudaPanel::room(nb); }
+  PanelUnit panel_unit() const override {
+    cudaDeviceProp properties{};
+    must(cudaGetDeviceProperties(&properties, index_), "cudaGetDeviceProperties");
+    PanelUnit unit{{}, panel_->blocks(), CudaPanel::kMostRanks};
+    std::copy_n(properties.uuid.bytes, sizeof unit.gpu, unit.gpu);
+    return unit;
+  }
+  void join(const PanelColumn& column) override { panel_->join(column); }
   bool factorize(const Panel& panel) override { return panel_->run(panel); }
 
   std::pair<double, double> gemm_spent() override {

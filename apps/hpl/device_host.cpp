@@ -137,6 +137,9 @@ class HostDevice : public Device {
       for (int64_t i = 0; i < m; ++i) sums[i] += std::abs(a[j * ld + i]);
   }
 
+  size_t panel_room(int64_t) const override { return 0; }
+  PanelUnit panel_unit() const override { return {}; }
+  void join(const PanelColumn&) override {}
   bool factorize(const Panel&) override { return false; }
   std::pair<double, double> gemm_spent() override { return {spent_, flop_}; }
 

@@ -36,7 +36,10 @@ class Factorization {
         on_cpu_(system.comm, layout_, system.cpu_pool.memory, system.rooms.pivot, method.leaf, method.pfact),
         swap_(system.comm, device_, layout_, system.a, system.device_pool.memory, system.rooms.swap,
               system.top),
-        updated_(static_cast<size_t>(layout_.columns.size() / layout_.nb + 1), device_.mark(kMain)) {}
+        by_device_(system.joined && method.pfact == Looking::right),
+        updated_(static_cast<size_t>(layout_.columns.size() / layout_.nb + 1), device_.mark(kMain)) {
+    if (system.joined && !by_device_) system.cpu_panels = "a GPU's leaves are right-looking";
+  }
   ~Factorization() {
     for (const Queue queue : {kMain, kAhead, kRows, kPanels}) device_.wait(queue);
   }
@@ -88,21 +91,30 @@ class Factorization {
   }
 
   /// Factorizes a panel that has all earlier updates, and sends it.
+  ///
+  /// On GPUs the kernels of the ranks of a column wait for one another, each for the others' of the same
+  /// number, and the host may wait here for its own. That ends, since every rank of the column gets here
+  /// without anything more from a rank that is here already. What it still needs is of earlier panels: they
+  /// themselves and, for the updates with them, rows of its column. With look-ahead or without, a rank has
+  /// started these messages and passed the panels on before it comes here, and settle() sees them arrive
+  /// before any kernel can keep the GPU from sending. What it does afterwards is for panels behind this one.
   void make(int64_t k) {
     const Timed timed(phases_.panel);
     const Panel made = panel(k);
     const int64_t column = layout_.columns.local(made.first), row = layout_.rows.before(made.first);
     double* here = system_.a + column * layout_.ld + row;
     broadcast_.settle();
+    if (by_device_) system_.comm.settle(Channel::swap);
     device_.copy(kAhead, made.body(), made.ld, here, layout_.ld, made.rows, made.width);
-    const bool by_device = layout_.grid.rows == 1 && method_.pfact == Looking::right;
-    if (!by_device || !device_.factorize(made)) factorize_on_cpu(made);
+    if (!by_device_ || !device_.factorize(made)) factorize_on_cpu(made);
     if (made.top) device_.copy(kAhead, here, layout_.ld, made.square(), made.width, made.width, made.width);
     broadcast_.start(k, made.bytes());
   }
 
   void factorize_on_cpu(const Panel& made) {
     if (device_.on_host()) return on_cpu_.run(made);
+    if (by_device_)
+      system_.cpu_panels = "the first ones have more rows than shared memory of the GPUs has room for";
     Panel staged = made;
     staged.memory = system_.staged_panel();
     device_.wait(kAhead);
@@ -187,6 +199,7 @@ class Factorization {
   PanelFactorization on_cpu_;
   Swap swap_;
   std::vector<int64_t> told_;  // the head of a panel, and its pivots
+  bool by_device_;
   std::vector<Mark> updated_;  // of each local block of columns, its last update
 };
 

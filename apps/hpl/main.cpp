@@ -157,6 +157,7 @@ class Tests {
     const auto order = static_cast<double>(n);
     result.memory_share = 8 * order * order / (static_cast<double>(share_) * comm_.size());
     rate(result);
+    result.cpu_panels = system.cpu_panels;
     if (result.info == 0) {
       if (!options_.solution.empty()) write(system.solution());
       result.residual = system.residual(options_.constant);

@@ -9,10 +9,13 @@ namespace {
 
 constexpr int64_t kFewRows = 256;  // of a block: with fewer, more blocks only have more to tell one another
 constexpr int64_t kUsualBlocks = 36;  // the rest of the GPU goes on with the update
+constexpr int64_t kExchangeBlocks = 64;
 
-int64_t most_rows(int64_t leaf) { return kLeafBytes / int64_t(sizeof(double)) / leaf / 32 * 32; }
+int64_t rows_of_block(int64_t leaf) { return kLeafBytes / int64_t(sizeof(double)) / leaf / 32 * 32; }
 
 }  // namespace
+
+const int64_t CudaPanel::kMostRanks = kLeafMaxRanks;
 
 CudaPanel::CudaPanel(CublasStream& blas, cudaStream_t stream) : blas_(blas), stream_(stream) {
   int device = 0, units = 0, shared = 0;
@@ -20,69 +23,83 @@ CudaPanel::CudaPanel(CublasStream& blas, cudaStream_t stream) : blas_(blas), str
   must(cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
   must(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
        "cudaDeviceGetAttribute");
-  if (shared >= kLeafBytes + 4096) {
-    blocks_ = std::min(units, kLeafMaxBlocks);
-    must(cudaFuncSetAttribute(factorize_leaf, cudaFuncAttributeMaxDynamicSharedMemorySize, kLeafBytes),
-         "cudaFuncSetAttribute");
-  }
-  must(cudaMalloc(&mail_, 2 * sizeof(LeafMail)), "cudaMalloc");
-  must(cudaMemset(mail_, 0, 2 * sizeof(LeafMail)), "cudaMemset");
+  if (shared < kLeafBytes + 4096) return;
+  blocks_ = units;
+  must(cudaFuncSetAttribute(factorize_leaf, cudaFuncAttributeMaxDynamicSharedMemorySize, kLeafBytes),
+       "cudaFuncSetAttribute");
 }
 
-CudaPanel::~CudaPanel() { cudaFree(mail_); }
+size_t CudaPanel::room(int64_t nb) { return sizeof(LeafRoom) + size_t(nb) * kMovedBytes; }
+
+void CudaPanel::join(const PanelColumn& column) {
+  column_ = column;
+  most_blocks_ = std::min(column.blocks, kLeafMaxBlocks / int64_t(column.rooms.size()));
+  number_ = 1;
+}
+
+int64_t CudaPanel::most_rows(const Panel& panel, int64_t column) const {
+  int64_t most = 0;
+  for (int rank = 0; rank < column_.rows.ranks; ++rank)
+    most = std::max(most, column_.rows.before(column_.rows.count, rank) -
+                              column_.rows.before(panel.first + column, rank));
+  return most;
+}
 
 bool CudaPanel::run(const Panel& panel) {
+  const int64_t rows = most_rows(panel, 0);  // not those of this rank: all of the column decide alike
   leaf_ = kLeafColumns;
-  while (leaf_ > 4 && panel.rows > blocks_ * most_rows(leaf_)) leaf_ /= 2;
-  if (panel.rows > blocks_ * most_rows(leaf_)) return false;
+  while (leaf_ > 4 && rows > most_blocks_ * rows_of_block(leaf_)) leaf_ /= 2;
+  if (rows > most_blocks_ * rows_of_block(leaf_)) return false;
   must(cudaMemsetAsync(panel.head(), 0, sizeof(PanelHead), stream_), "cudaMemsetAsync");
   part(panel, 0, panel.width);
-  must(cudaMemcpy2DAsync(panel.square(), sizeof(double) * size_t(panel.width), panel.body(),
-                         sizeof(double) * size_t(panel.ld), sizeof(double) * size_t(panel.width),
-                         size_t(panel.width), cudaMemcpyDeviceToDevice, stream_),
-       "cudaMemcpy2DAsync");
   return true;
 }
 
+// As PanelFactorization::part(): every rank of the column has the square, and solves it itself.
 void CudaPanel::part(const Panel& panel, int64_t begin, int64_t end) {
   if (end - begin <= leaf_) return leaf(panel, begin, end);
   const int64_t middle = begin + ((end - begin + 1) / 2 + leaf_ - 1) / leaf_ * leaf_;
   part(panel, begin, middle);
   if (middle >= end) return;
-  double* left = panel.body() + begin * panel.ld;
-  double* right = panel.body() + middle * panel.ld;
-  blas_.solve_lower(middle - begin, end - middle, left + begin, panel.ld, right + begin, panel.ld);
-  blas_.gemm(panel.rows - middle, end - middle, middle - begin, left + middle, panel.ld, right + begin,
-             panel.ld, right + middle, panel.ld);
+  const double* left = panel.square() + begin * panel.width + begin;
+  double* right = panel.square() + middle * panel.width + begin;
+  const int64_t from = panel.top ? middle : 0;
+  blas_.solve_lower(middle - begin, end - middle, left, panel.width, right, panel.width);
+  blas_.gemm(panel.rows - from, end - middle, middle - begin, panel.body() + begin * panel.ld + from,
+             panel.ld, right, panel.width, panel.body() + middle * panel.ld + from, panel.ld);
   part(panel, middle, end);
 }
 
 void CudaPanel::leaf(const Panel& panel, int64_t begin, int64_t end) {
-  const int64_t rows = panel.rows - begin;
-  const int64_t spread = std::max(kFewRows, (rows + kUsualBlocks - 1) / kUsualBlocks);
-  int64_t share = std::min(most_rows(leaf_), (spread + 31) / 32 * 32);
+  const Axis& axis = column_.rows;
+  const int64_t rows = most_rows(panel, begin), usual = std::min(kUsualBlocks, most_blocks_);
+  const int64_t spread = std::max(kFewRows, (rows + usual - 1) / usual);
+  const int64_t share = std::min(rows_of_block(leaf_), (spread + 31) / 32 * 32);
   const auto blocks = static_cast<unsigned>((rows + share - 1) / share);
-  Leaf leaf{panel.body(),
-            panel.ld,
-            panel.rows,
-            int(begin),
-            int(end - begin),
-            int(share),
-            reinterpret_cast<long long*>(panel.pivots()),
-            panel.first,
-            reinterpret_cast<long long*>(&panel.head()->info),
-            static_cast<LeafMail*>(mail_),
-            number_};
+  Leaf leaf{};
+  std::transform(column_.rooms.begin(), column_.rooms.end(), leaf.room,
+                 [](char* room) { return reinterpret_cast<LeafRoom*>(room); });
+  leaf.rows = {axis.block, axis.ranks, axis.mine};
+  leaf.square = panel.square(), leaf.body = panel.body();
+  leaf.ld = panel.ld, leaf.count = panel.rows;
+  leaf.before = axis.before(panel.first), leaf.first = panel.first;
+  leaf.pivots = reinterpret_cast<long long*>(panel.pivots());
+  leaf.info = reinterpret_cast<long long*>(&panel.head()->info);
+  leaf.panel_width = int(panel.width), leaf.top = axis.owner(panel.first);
+  leaf.column = int(begin), leaf.width = int(end - begin);
+  leaf.share = int(share);
+  leaf.number = number_;
   number_ += static_cast<unsigned long long>(end - begin);
   void* arguments[] = {&leaf};
   // All of the shared memory, for a multiprocessor to itself: beside blocks of the update a leaf takes four
-  // times as long.
+  // times as long. And at once, since the blocks wait for each other.
   must(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(factorize_leaf), dim3(blocks),
                                    dim3(kLeafThreads), arguments, kLeafBytes, stream_),
        "launching the panel");
   if (panel.width == end - begin) return;
-  exchange_rows<<<static_cast<unsigned>(std::min<int64_t>(panel.width, 256)), 2 * kLeafColumns, 0, stream_>>>(
-      leaf, int(panel.width));
+  // Few enough to be there at once, too: they wait for those of other GPUs.
+  exchange_rows<<<static_cast<unsigned>(std::min(panel.width, kExchangeBlocks)), 2 * kLeafColumns, 0,
+                  stream_>>>(leaf);
   must(cudaGetLastError(), "launching the row exchange");
 }
 

@@ -1,73 +1,23 @@
-// Kernels of the panel factorization on one GPU. A leaf of up to 32 columns lies in the shared memory of some
-// blocks, each with its share of the rows, from the first column to the last: a pivot costs one message from
-// each block to all others, through the L2 cache.
+// Kernels of the panel factorization on the GPUs of a process column; one GPU is a column of one. A leaf of
+// up to 32 columns lies in the shared memory of some blocks of each GPU, each with its share of the rows,
+// from the first column to the last: a pivot costs one message from each block to each GPU, where all blocks
+// read it in the L2 cache.
 #ifndef HPL_PANEL_CUDA_CUH
 #define HPL_PANEL_CUDA_CUH
 
+#include "leaf_cuda.cuh"
+
 namespace hpl {
 
-constexpr int kLeafColumns = 32;
+constexpr int kLeafBytes = 212992;  // of a block's shared memory, for its rows
 #ifndef HPL_ON_CPU
 constexpr int kLeafThreads = 512;
-#endif
-constexpr int kLeafMaxBlocks = 128;
-constexpr int kLeafBytes = 212992;  // of a block's shared memory, for its rows
-
-/// A value of a column, whose number (counted over all launches) says that it is there: one store, one load.
-struct alignas(16) Told {
-  double value;
-  unsigned long long number;
-};
-
-/// What the blocks tell one another of a column. There are two, used by turns: a block writes one again only
-/// after it has read the next one of all blocks, and these were written after theirs had been read.
-struct LeafMail {
-  Told magnitude[kLeafMaxBlocks];             // of the candidates
-  Told row[kLeafMaxBlocks];                   // theirs, from the first row of the body
-  Told values[kLeafMaxBlocks][kLeafColumns];  // their rows of the leaf
-  Told top[kLeafColumns];                     // the row that the pivot's takes the place of
-};
-
-struct Leaf {
-  double* body;  // of the panel
-  long long ld, rows;
-  int column, width;  // the leaf's columns of the panel; its top row has the same number as its first column
-  int share;          // rows of a block
-  long long* pivots;  // of the panel
-  long long first;    // global row of the body's first
-  long long* info;
-  LeafMail* mail;             // two
-  unsigned long long number;  // of the leaf's first column
-};
-
-#ifndef HPL_ON_CPU  // panel_cuda_test.cpp has these for the CPU
-__device__ inline void tell(Told* to, double value, unsigned long long number) {
-  asm volatile(
-      "{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.gpu.global.b128 [%0], both; }" ::"l"(to),
-      "l"(__double_as_longlong(value)), "l"(number)
-      : "memory");
-}
-__device__ inline Told look(const Told* from) {
-  long long value;
-  unsigned long long number;
-  asm volatile("{ .reg .b128 both; ld.relaxed.gpu.global.b128 both, [%2]; mov.b128 {%0, %1}, both; }"
-               : "=l"(value), "=l"(number)
-               : "l"(from)
-               : "memory");
-  return {__longlong_as_double(value), number};
-}
 /// What the launch gives each block.
 __device__ inline double* shared_memory() {
   extern __shared__ double memory[];
   return memory;
 }
 #endif
-
-__device__ inline double hear(const Told* from, unsigned long long number) {
-  Told told = look(from);
-  while (told.number != number) told = look(from);
-  return told.value;
-}
 
 struct Best {
   double magnitude;
@@ -92,10 +42,11 @@ __device__ inline Best best_of_warp(Best mine) {
 /// Loads are under way together where nothing is stored in between.
 constexpr int kTogether = 8;
 
-/// The block whose candidate is the best; to be called by a warp. All loads are under way at once.
-__device__ inline int best_block(const LeafMail& mail, unsigned long long number) {
+/// Which of the `blocks` blocks of all ranks has the best candidate, the same at all ranks; `otherwise` if
+/// none has one: all are NaN. To be called by a warp. All loads are under way at once.
+__device__ inline int best_block(const LeafMail& mail, unsigned long long number, int blocks, int otherwise) {
   constexpr int kEach = kLeafMaxBlocks / 32;
-  const int lane = threadIdx.x % 32, blocks = static_cast<int>(gridDim.x);
+  const int lane = threadIdx.x % 32;
   Told told[kEach];
 #pragma unroll
   for (int i = 0; i < kEach; ++i)
@@ -109,16 +60,22 @@ __device__ inline int best_block(const LeafMail& mail, unsigned long long number
     best = better(best, {told[i].value, block});
   }
   best = best_of_warp(best);
-  return best.index < blocks ? best.index : 0;
+  return best.magnitude >= 0 ? best.index : otherwise;
 }
 
 __global__ void __launch_bounds__(kLeafThreads, 1) factorize_leaf(const Leaf leaf) {
   double* part = shared_memory();  // by columns
   __shared__ double pivot_row[kLeafColumns];
+  __shared__ long long chosen_row[kLeafColumns];
+  __shared__ int chosen_rank[kLeafColumns];
   __shared__ Best of_warps[kLeafThreads / 32];
   const int thread = threadIdx.x, block = blockIdx.x, share = leaf.share, width = leaf.width;
-  const long long begin = leaf.column + static_cast<long long>(block) * share;
-  const int rows = static_cast<int>(min(static_cast<long long>(share), leaf.rows - begin));
+  const int ranks = static_cast<int>(leaf.rows.ranks), mine_is = static_cast<int>(leaf.rows.mine);
+  const int blocks = static_cast<int>(gridDim.x), me = mine_is * blocks + block;
+  const bool has_top = leaf.is_top() && block == 0;
+  const long long begin = (leaf.is_top() ? leaf.column : 0) + static_cast<long long>(block) * share;
+  // A rank has as many blocks as the one with the most rows: some may have none.
+  const int rows = static_cast<int>(max(min(static_cast<long long>(share), leaf.count - begin), 0LL));
   double* columns = leaf.body + leaf.column * leaf.ld + begin;
   for (int i = thread; i < rows; i += kLeafThreads)
     for (int first = 0; first < width; first += kTogether) {
@@ -135,27 +92,35 @@ __global__ void __launch_bounds__(kLeafThreads, 1) factorize_leaf(const Leaf lea
 
   for (int j = 0; j < width; ++j) {
     const unsigned long long number = leaf.number + j;
-    LeafMail& mail = leaf.mail[number % 2];
+    const int turn = static_cast<int>(number % 2);
     mine = best_of_warp(mine);
     if (thread % 32 == 0) of_warps[thread / 32] = mine;
     __syncthreads();
     if (thread < 32) {  // one warp, so that only the messages take time
       mine = best_of_warp(thread < kLeafThreads / 32 ? of_warps[thread] : Best{-1, 1 << 30});
-      const int here = mine.index < rows ? mine.index : block == 0 ? j : rows - 1;  // all NaN: any
-      if (thread == 0) tell(&mail.magnitude[block], mine.magnitude, number);
-      if (thread < width) tell(&mail.values[block][thread], part[thread * share + here], number);
-      if (block == 0 && thread < width) tell(&mail.top[thread], part[thread * share + j], number);
-      if (thread == 0) tell(&mail.row[block], static_cast<double>(begin + here), number);
-      const int chosen = best_block(mail, number);
-      if (thread < width) {
-        const double value = hear(&mail.values[chosen][thread], number);
-        pivot_row[thread] = value;
-        if (block == chosen) part[thread * share + here] = hear(&mail.top[thread], number);
-        if (block == 0)
-          part[thread * share + j] = value;  // after the line above, if the pivot was at the top
+      const int here = mine.index < rows ? mine.index : has_top ? j : max(rows - 1, 0);  // all NaN: any
+      if (thread < ranks) tell(&leaf.room[thread]->mail[turn].magnitude[me], mine.magnitude, number);
+      const double value = thread < width ? part[thread * share + here] : 0;
+      const double old = has_top && thread < width ? part[thread * share + j] : 0;
+      for (int p = 0; p < ranks; ++p) {
+        LeafMail& theirs = leaf.room[p]->mail[turn];
+        if (thread < width) tell(&theirs.values[me][thread], value, number);
+        if (has_top && thread < width) tell(&theirs.top[thread], old, number);
       }
-      if (block == 0 && thread == 0)
-        leaf.pivots[leaf.column + j] = leaf.first + static_cast<long long>(hear(&mail.row[chosen], number));
+      if (thread < ranks)
+        tell(&leaf.room[thread]->mail[turn].row[me], static_cast<double>(leaf.before + begin + here), number);
+      const LeafMail& mail = leaf.room[mine_is]->mail[turn];
+      const int chosen = best_block(mail, number, ranks * blocks, leaf.top * blocks);
+      if (thread < width) {
+        const double best = hear(&mail.values[chosen][thread], number);
+        pivot_row[thread] = best;
+        if (me == chosen) part[thread * share + here] = hear(&mail.top[thread], number);
+        if (block == 0) leaf.square[(leaf.column + thread) * leaf.panel_width + leaf.column + j] = best;
+      }
+      if (block == 0 && thread == 0) {
+        chosen_row[j] = static_cast<long long>(hear(&mail.row[chosen], number));
+        chosen_rank[j] = chosen / blocks;
+      }
     }
     __syncthreads();
     // The rows below lose the pivot's multiple.
@@ -165,7 +130,7 @@ __global__ void __launch_bounds__(kLeafThreads, 1) factorize_leaf(const Leaf lea
     }
     const double inverse = pivot == 0 ? 1 : 1 / pivot;
     mine = {-1, 1 << 30};
-    for (int i = thread + (block == 0 ? j + 1 : 0); i < rows; i += kLeafThreads) {
+    for (int i = thread + (has_top ? j + 1 : 0); i < rows; i += kLeafThreads) {
       const double multiple = part[j * share + i] * inverse;
       part[j * share + i] = multiple;
       if (pivot == 0) {
@@ -185,37 +150,80 @@ __global__ void __launch_bounds__(kLeafThreads, 1) factorize_leaf(const Leaf lea
     }
   }
   __syncthreads();
+  if (block == 0 && thread < width)
+    leaf.pivots[leaf.column + thread] = leaf.rows.global(chosen_row[thread], chosen_rank[thread]);
   for (int k = 0; k < width; ++k)
     for (int i = thread; i < rows; i += kLeafThreads) columns[k * leaf.ld + i] = part[k * share + i];
 }
 
-/// The leaf's interchanges in the other columns of the panel. A thread follows one row through all of them.
-__global__ void exchange_rows(const Leaf leaf, int panel_width) {
-  __shared__ long long pivots[kLeafColumns];
-  const int thread = threadIdx.x, width = leaf.width;  // 2 kLeafColumns threads
-  if (thread < width) pivots[thread] = leaf.pivots[leaf.column + thread] - leaf.first;
-  __syncthreads();
-  const int index = thread - width;
-  const bool is_top = thread < width;
-  long long source = is_top ? leaf.column + thread : index < width ? pivots[index] : -1;
-  if (!is_top && source >= 0) {
-    if (source < leaf.column + width) source = -1;
-    for (int before = 0; before < index && source >= 0; ++before)
-      if (pivots[before] == source) source = -1;
+/// A row that the interchanges of a leaf move, from where to where; from -1: none.
+struct Move {
+  long long from, to;
+};
+/// Those of number 0 to 2 width - 1: first the top's rows, then the pivots' that are not among these.
+__device__ inline Move move_of(const Leaf& leaf, const long long* pivots, int index) {
+  const int width = leaf.width;
+  long long from = index < width ? leaf.column + index : index < 2 * width ? pivots[index - width] : -1;
+  if (index >= width && from >= 0) {
+    if (from < leaf.column + width) from = -1;
+    for (int before = 0; before < index - width && from >= 0; ++before)
+      if (pivots[before] == from) from = -1;
   }
-  long long target = source;
+  long long to = from;
   for (int step = 0; step < width; ++step) {
-    if (target == leaf.column + step)
-      target = pivots[step];
-    else if (target == pivots[step])
-      target = leaf.column + step;
+    if (to == leaf.column + step)
+      to = pivots[step];
+    else if (to == pivots[step])
+      to = leaf.column + step;
   }
-  for (int j = blockIdx.x; j < panel_width; j += gridDim.x) {
-    if (j >= leaf.column && j < leaf.column + width) continue;
-    double* column = leaf.body + j * leaf.ld;
-    const double value = source >= 0 ? column[source] : 0;
-    __syncthreads();
-    if (source >= 0 && target != source) column[target] = value;
+  return {from, to};
+}
+
+/// The leaf's interchanges in the other columns of the panel. What comes to the top goes to the square of
+/// every rank, what goes below it to the body of one. A thread follows one row through all columns, of which
+/// a block has some: the same blocks of all ranks the same ones, so that each gets in its order what it waits
+/// for.
+///
+/// A rank's places for moved rows are free: a peer tells it those of the next leaf after its own part of that
+/// leaf's columns, which needs candidates of all ranks, and this rank gives its own when this kernel has
+/// ended.
+__global__ void __launch_bounds__(2 * kLeafColumns) exchange_rows(const Leaf leaf) {
+  __shared__ long long pivots[kLeafColumns];
+  const int thread = threadIdx.x, ranks = static_cast<int>(leaf.rows.ranks);
+  const int mine = static_cast<int>(leaf.rows.mine);
+  if (thread < leaf.width) pivots[thread] = leaf.pivots[leaf.column + thread] - leaf.first;
+  __syncthreads();
+  const Move move = move_of(leaf, pivots, thread);
+  const bool moves = move.from >= 0, to_top = moves && move.to < leaf.column + leaf.width;
+  const bool gives = moves && leaf.owner(move.from) == mine;
+  const int receiver = moves ? leaf.owner(move.to) : -1;
+  const bool takes = moves && (to_top || receiver == mine);
+  const double* source = leaf.body + (gives ? leaf.place(move.from) : 0);
+  double* target = to_top ? leaf.square + move.to : leaf.body + (takes ? leaf.place(move.to) : 0);
+  const long long target_ld = to_top ? leaf.panel_width : leaf.ld;
+  const int step = static_cast<int>(gridDim.x);
+  for (int first = blockIdx.x; first < leaf.panel_width; first += kTogether * step) {
+    double held[kTogether];
+#pragma unroll
+    for (int k = 0; k < kTogether; ++k) {
+      const int j = first + k * step;
+      if (gives && j < leaf.panel_width && !leaf.has(j)) held[k] = source[j * leaf.ld];
+    }
+    for (int p = 0; p < ranks; ++p) {
+      if (!gives || p == mine || (!to_top && p != receiver)) continue;
+#pragma unroll
+      for (int k = 0; k < kTogether; ++k) {
+        const int j = first + k * step;
+        if (j < leaf.panel_width && !leaf.has(j)) tell(leaf.moved(p, j, thread), held[k], leaf.number);
+      }
+    }
+    __syncthreads();  // all have read what is overwritten now
+#pragma unroll
+    for (int k = 0; k < kTogether; ++k) {
+      const int j = first + k * step;
+      if (!takes || j >= leaf.panel_width || leaf.has(j)) continue;
+      target[j * target_ld] = gives ? held[k] : hear(leaf.moved(mine, j, thread), leaf.number);
+    }
   }
 }
 

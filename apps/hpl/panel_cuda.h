@@ -1,4 +1,4 @@
-// The panel factorization by kernels, for a process column of one rank.
+// The panel factorization by kernels, on the GPUs of a process column.
 #ifndef HPL_PANEL_CUDA_H
 #define HPL_PANEL_CUDA_H
 
@@ -11,21 +11,27 @@ namespace hpl {
 
 class CudaPanel {
  public:
+  static const int64_t kMostRanks;
   CudaPanel(CublasStream& blas, cudaStream_t stream);
-  ~CudaPanel();
-  CudaPanel(const CudaPanel&) = delete;
-  CudaPanel& operator=(const CudaPanel&) = delete;
-  /// Enqueues all of it; false if the panel has more rows than the GPU's shared memory takes.
+  /// For messages; bytes.
+  static size_t room(int64_t nb);
+  /// The most of this GPU's that a leaf can have; 0: its shared memory is too small.
+  [[nodiscard]] int64_t blocks() const { return blocks_; }
+  /// All ranks of the column call these with the same panels.
+  void join(const PanelColumn& column);
+  /// Enqueues all of it; false if a rank has more rows than the shared memory of its blocks takes.
   bool run(const Panel& panel);
 
  private:
+  /// The most rows that a rank of the column has of the panel, from a column on.
+  [[nodiscard]] int64_t most_rows(const Panel& panel, int64_t column) const;
   void part(const Panel& panel, int64_t begin, int64_t end);
   void leaf(const Panel& panel, int64_t begin, int64_t end);
 
   CublasStream& blas_;
   cudaStream_t stream_;
-  int blocks_ = 0, leaf_ = 32;
-  void* mail_ = nullptr;
+  PanelColumn column_{};
+  int64_t blocks_ = 0, most_blocks_ = 0, leaf_ = 0;  // most_blocks_: of each rank of the column
   unsigned long long number_ = 1;
 };
 

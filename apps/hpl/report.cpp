@@ -33,9 +33,21 @@ const char* starter(const Result& result) {
   return result.method.sending.by_stream ? "a stream" : "the host";
 }
 
+std::string panels_by(const Result& result) {
+  return result.cpu_panels.empty() ? "GPUs" : "CPUs: " + result.cpu_panels;
+}
+
+/// As a string of JSON.
+std::string quoted(std::string text) {
+  for (char& letter : text)
+    if (letter == '"' || letter == '\\' || letter == '\n') letter = ' ';
+  return '"' + text + '"';
+}
+
 void print_more(const Result& result) {
   const Phases& t = result.phases;
   const int ranks = result.grid.rows * result.grid.columns;
+  std::printf("Panels: by the %s\n", panels_by(result).c_str());
   std::printf("Broadcast: %s, started by %s%s. Of the slowest rank's host, in seconds:\n",
               to_string(result.method.sending.variant).c_str(), starter(result),
               result.measured ? ", the quickest measured" : "");
@@ -137,7 +149,8 @@ void print(const Result& result, const Options& options) {
 void print_json(const Result& r, const Options& options, const std::string& comm, const std::string& device) {
   std::printf(
       "{\"record\": \"hpl\", \"variant\": \"%s\", \"n\": %lld, \"nb\": %lld, \"p\": %d, \"q\": %d, "
-      "\"bcast\": \"%s\", \"start\": \"%s\", \"comm\": \"%s\", \"device\": \"%s\", \"seconds\": %.6f, "
+      "\"bcast\": \"%s\", \"start\": \"%s\", \"panels\": %s, \"comm\": \"%s\", \"device\": \"%s\", "
+      "\"seconds\": %.6f, "
       "\"gflops\": %.6g, "
       "\"residual\": %.8e, \"threshold\": %g, \"info\": %lld, \"passed\": %s, \"gemm_gflops_rank\": %.6g, "
       "\"gemm_s\": %.6f, \"phases_s\": {\"panel\": %.6f, \"bcast\": %.6f, \"swap\": %.6f, \"update\": %.6f, "
@@ -145,11 +158,11 @@ void print_json(const Result& r, const Options& options, const std::string& comm
       "\"%s\"}\n",
       variant_code(r).c_str(), static_cast<long long>(r.n), static_cast<long long>(r.nb), r.grid.rows,
       r.grid.columns, to_string(r.method.sending.variant).c_str(),
-      r.method.sending.by_stream ? "stream" : "host", comm.c_str(), device.c_str(), r.seconds, r.gflops(),
-      r.info != 0 ? -1 : r.residual, options.threshold, static_cast<long long>(r.info),
-      r.passed ? "true" : "false", r.gemm_gflops, r.gemm_seconds, r.phases.panel, r.phases.broadcast,
-      r.phases.swap, r.phases.update, r.phases.solve, r.memory_share, r.rpeak_gflops,
-      r.rpeak_formula.c_str());
+      r.method.sending.by_stream ? "stream" : "host", quoted(panels_by(r)).c_str(), comm.c_str(),
+      device.c_str(), r.seconds, r.gflops(), r.info != 0 ? -1 : r.residual, options.threshold,
+      static_cast<long long>(r.info), r.passed ? "true" : "false", r.gemm_gflops, r.gemm_seconds,
+      r.phases.panel, r.phases.broadcast, r.phases.swap, r.phases.update, r.phases.solve, r.memory_share,
+      r.rpeak_gflops, r.rpeak_formula.c_str());
   std::fflush(stdout);
 }
 

@@ -22,6 +22,7 @@ struct Result {
   double gemm_seconds = 0;
   double rpeak_gflops = 0;  // of all ranks; 0: unknown
   std::string rpeak_formula;
+  std::string cpu_panels;   // why CPUs factorized panels, or some; "" if GPUs did
   double memory_share = 0;  // 8 N^2 of what the ranks' devices had free
   long started = 0, ended = 0;
   bool passed = false;

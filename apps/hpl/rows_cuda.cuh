@@ -2,6 +2,7 @@
 #ifndef HPL_ROWS_CUDA_CUH
 #define HPL_ROWS_CUDA_CUH
 
+#include "dealt.cuh"
 #include "random.h"
 
 namespace hpl {
@@ -57,14 +58,6 @@ __global__ void set_identity(double* a, long long n) {
   for (long long j = blockIdx.x; j < n; j += gridDim.x)
     for (long long i = threadIdx.x; i < n; i += blockDim.x) a[j * n + i] = i == j;
 }
-
-/// Where the rows and columns of the local matrix lie in the whole one.
-struct Dealt {
-  long long block, ranks, mine;
-  __device__ long long global(long long local) const {
-    return (local / block * ranks + mine) * block + local % block;
-  }
-};
 
 /// The generator's steps by powers of two.
 struct Powers {

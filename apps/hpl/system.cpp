@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "column.h"
+
 namespace hpl {
 
 namespace {
@@ -25,11 +27,13 @@ Rooms Rooms::of(const Layout& layout, const Device& device) {
   const size_t pivot = aligned(PivotRoom::bytes(layout.nb, layout.grid.rows));
   const auto solve = static_cast<size_t>(layout.blocks() * layout.grid.columns * layout.nb) * sizeof(double);
   const SwapRooms swap = SwapRooms::of(layout, device.widest(), panels);
+  const size_t leaf = aligned(panels + swap.bytes);
   return {slot,
           swap,
           {0, PivotRoom::message_bytes(layout.nb)},
+          leaf,
           pivot,
-          panels + swap.bytes,
+          leaf + device.panel_room(layout.nb),
           pivot + aligned(solve)};
 }
 
@@ -55,7 +59,10 @@ System::System(Comm& comm_of_all, Device& of_rank, const Layout& of_matrix)
   cpu_pool = {static_cast<char*>(device.allocate_host(rooms.cpu_bytes)), rooms.cpu_bytes};
   comm.use(device_pool, cpu_pool);
   device.expect(layout.nb);
-  if (!device.on_host() && layout.grid.rows > 1) staged_panel();
+  cpu_panels = device.on_host() ? "the matrix is in their memory"
+                                : join_column(comm, device, layout, device_pool, rooms.leaf);
+  joined = cpu_panels.empty();
+  if (!device.on_host() && !joined) staged_panel();
 }
 
 double* System::staged_panel() {

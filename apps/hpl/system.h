@@ -3,6 +3,7 @@
 #define HPL_SYSTEM_H
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "broadcast.h"
@@ -32,6 +33,7 @@ struct Rooms {
   size_t panel_slot;
   SwapRooms swap;
   PivotRoom pivot;
+  size_t leaf;  // of panels that devices factorize
   size_t solve, device_bytes, cpu_bytes;
   static Rooms of(const Layout& layout, const Device& device);
 };
@@ -73,6 +75,8 @@ class System {
   double *a = nullptr, *top = nullptr, *x = nullptr, *y = nullptr;  // of the device
   double *x_host = nullptr, *y_host = nullptr;
   Pool device_pool{}, cpu_pool{};
+  bool joined = false;     // the devices of each column factorize panels together
+  std::string cpu_panels;  // why CPUs factorize panels, or some; "" if the devices do
 
  private:
   /// The seconds of this rank: the median of a few times.

@@ -44,25 +44,52 @@ def on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
+def factorize(program: Path, *words: object) -> int:
+    """The pivots and the factors must be those of a plain loop; gives 1 + the first singular column, or 0."""
+    done = subprocess.run([str(program), *map(str, words)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return int(done.stdout.rsplit(" ", 1)[1])
+
+
 @pytest.mark.parametrize(
-    ("rows", "columns", "leaf", "share", "twice"),
+    ("ranks", "block", "panel", "rows", "columns", "leaf", "share"),
     [
-        (200, 32, 32, 64, None),  # one leaf
-        (777, 96, 32, 256, None),
-        (300, 70, 32, 128, None),  # the last one is narrow
-        (64, 64, 32, 64, None),  # all rows are at the top
-        (300, 64, 16, 40, None),  # many blocks
-        (1, 1, 32, 64, None),
-        (200, 64, 32, 64, 5),  # a column twice: singular
+        (1, 64, 0, 200, 32, 32, 64),  # one leaf
+        (1, 96, 0, 777, 96, 32, 256),
+        (1, 100, 2, 300, 70, 32, 128),  # the last one is narrow, and the panel is not the first
+        (1, 64, 0, 64, 64, 32, 64),  # all rows are at the top
+        (1, 64, 0, 300, 64, 16, 40),  # many blocks
+        (1, 1, 0, 1, 1, 32, 64),
+        (2, 64, 0, 200, 32, 32, 64),  # the top is at the first rank, and the panel narrower than a block
+        (2, 96, 1, 777, 96, 32, 256),  # at the second
+        (3, 70, 5, 300, 70, 32, 128),
+        (3, 70, 1, 140, 70, 32, 128),  # the first rank has no rows
+        (3, 64, 2, 64, 64, 32, 64),  # only the one with the top has some
+        (3, 16, 2, 500, 16, 16, 32),
+        (4, 50, 7, 333, 50, 10, 30),
     ],
 )
 def test_the_panel_is_that_of_a_plain_loop(
-    on_cpu: Path, rows: int, columns: int, leaf: int, share: int, twice: int | None
+    on_cpu: Path, ranks: int, block: int, panel: int, rows: int, columns: int, leaf: int, share: int
 ) -> None:
-    words = [str(number) for number in (rows, columns, leaf, share, twice) if number is not None]
-    done = subprocess.run([str(on_cpu), *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"expected {0 if twice is None else twice + 1}" in done.stdout
+    assert factorize(on_cpu, ranks, block, panel, rows, columns, leaf, share) == 0
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("twice", [5, 40])
+def test_the_first_column_whose_pivot_is_zero_is_named(on_cpu: Path, ranks: int, twice: int) -> None:
+    assert factorize(on_cpu, ranks, 64, 2, 300, 64, 32, 64, twice) == 2 * 64 + twice + 1
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_of_pivots_that_are_as_good_all_choose_the_same(on_cpu: Path, ranks: int) -> None:
+    assert factorize(on_cpu, ranks, 64, 2, 300, 4, 32, 64, "signs") == 0
+    assert factorize(on_cpu, ranks, 64, 2, 300, 64, 32, 64, "constant") == 2 * 64 + 2
+
+
+def test_what_is_no_number_keeps_its_place(on_cpu: Path) -> None:
+    """The first rank has no row that could be chosen instead."""
+    assert factorize(on_cpu, 3, 64, 1, 128, 64, 32, 64, "nan") == 0
 
 
 @pytest.mark.parametrize("source", sorted(APP.glob("*.cu")), ids=lambda path: path.name)

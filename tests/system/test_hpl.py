@@ -232,6 +232,7 @@ def test_the_table_is_that_of_hpl(run: Run, program: str) -> None:
     assert "Finished      2 tests with the following results:" in done.stdout
     assert "2 tests completed and passed residual checks" in done.stdout
     assert "Rpeak: 100.0 Gflops = 2 ranks x the Gflops of --rpeak" in done.stdout
+    assert done.stdout.count("Panels: by the CPUs: the matrix is in their memory\n") == 2
 
 
 LEGEND = re.compile(

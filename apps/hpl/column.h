@@ -1,0 +1,20 @@
+// Whether the GPUs of the process columns factorize panels, with kernels that reach one another's memory.
+#ifndef HPL_COLUMN_H
+#define HPL_COLUMN_H
+
+#include <string>
+
+#include "comm.h"
+#include "device.h"
+#include "grid.h"
+
+namespace hpl {
+
+/// Collective, after comm.use(): joins the devices of each process column if those of every column can be;
+/// their messages have room in the pool from `offset` on, which is zeroed. Returns why they cannot, the same
+/// at all ranks; "" if they are joined.
+std::string join_column(Comm& comm, Device& device, const Layout& layout, Pool pool, size_t offset);
+
+}  // namespace hpl
+
+#endif
