@@ -98,9 +98,10 @@ void CudaPanel::leaf(const Panel& panel, int64_t begin, int64_t end) {
        "launching the panel");
   if (panel.width == end - begin) return;
   // Few enough to be there at once, too: they wait for those of other GPUs.
-  exchange_rows<<<static_cast<unsigned>(std::min(panel.width, kExchangeBlocks)), 2 * kLeafColumns, 0,
-                  stream_>>>(leaf);
-  must(cudaGetLastError(), "launching the row exchange");
+  const dim3 each(static_cast<unsigned>(std::min(panel.width, kExchangeBlocks)));
+  must(cudaLaunchKernel(reinterpret_cast<const void*>(exchange_rows), each, dim3(2 * kLeafColumns), arguments,
+                        0, stream_),
+       "launching the row exchange");
 }
 
 }  // namespace hpl

@@ -29,19 +29,25 @@ def test_the_panel_keeps_nothing_on_its_stack(nvrtc: ctypes.CDLL, tmp_path: Path
     assert set(re.findall(r"(\d+) bytes spill stores", log)) == {"0"}, log
 
 
+def compiled(folder: Path, name: str) -> Path:
+    """A test of the panel as a program for the CPU."""
+    program = folder / name
+    fakes = [f"-I{ROOT / 'tests' / 'unit' / fake}" for fake in ("fake_nvrtc", "fake_cuda_runtime")]
+    flags = ["-std=c++20", "-O1", "-pthread", *fakes, "-Wno-unknown-pragmas"]
+    subprocess.run(["c++", *flags, str(APP / f"{name}.cpp"), "-o", str(program)], check=True)
+    return program
+
+
 @pytest.fixture(scope="module")
 def on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The kernels as a program for the CPU."""
-    program = tmp_path_factory.mktemp("panel") / "panel"
-    flags = [
-        "-std=c++20",
-        "-O1",
-        "-pthread",
-        f"-I{ROOT / 'tests' / 'unit' / 'fake_nvrtc'}",
-        "-Wno-unknown-pragmas",
-    ]
-    subprocess.run(["c++", *flags, str(APP / "panel_cuda_test.cpp"), "-o", str(program)], check=True)
-    return program
+    """The kernels alone."""
+    return compiled(tmp_path_factory.mktemp("panel"), "panel_cuda_test")
+
+
+@pytest.fixture(scope="module")
+def launched_on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the host launches, panel after panel."""
+    return compiled(tmp_path_factory.mktemp("column"), "column_cuda_test")
 
 
 def factorize(program: Path, *words: object) -> int:
@@ -90,6 +96,28 @@ def test_of_pivots_that_are_as_good_all_choose_the_same(on_cpu: Path, ranks: int
 def test_what_is_no_number_keeps_its_place(on_cpu: Path) -> None:
     """The first rank has no row that could be chosen instead."""
     assert factorize(on_cpu, 3, 64, 1, 128, 64, 32, 64, "nan") == 0
+
+
+@pytest.mark.parametrize(
+    ("ranks", "n", "nb", "units", "panels", "refused"),
+    [
+        (1, 300, 64, 12, 99, 0),
+        (2, 300, 64, 12, 99, 0),  # at the end the ranks have no rows, one after the other
+        (4, 203, 16, 12, 99, 0),  # no interchanges behind a leaf: it has all columns
+        (3, 517, 100, 12, 3, 0),
+        (2, 3000, 128, 4, 1, 0),  # two blocks of each rank
+        (3, 5000, 70, 1, 2, 0),  # leaves of 16 columns, for their rows to fit into one block
+        (2, 13400, 32, 1, 5, 3),  # even leaves of 4 do not, for the first panels
+        (16, 1000, 50, 12, 1, 0),  # the most ranks
+    ],
+)
+def test_panels_of_a_column_are_those_of_a_plain_loop(
+    launched_on_cpu: Path, ranks: int, n: int, nb: int, units: int, panels: int, refused: int
+) -> None:
+    words = [str(number) for number in (ranks, n, nb, units, panels)]
+    done = subprocess.run([str(launched_on_cpu), *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{min(panels, -(-n // nb))} panels, {refused} refused" in done.stdout
 
 
 @pytest.mark.parametrize("source", sorted(APP.glob("*.cu")), ids=lambda path: path.name)
