@@ -17,8 +17,8 @@ struct Joining {
 /// Why the devices cannot be joined.
 std::string hindrance(const Grid& grid, const std::vector<Joining>& all) {
   if (grid.rows > all[0].unit.ranks)
-    return "a process column has " + std::to_string(grid.rows) + " ranks, and kernels factorize panels of " +
-           std::to_string(all[0].unit.ranks);
+    return "a process column has " + std::to_string(grid.rows) +
+           " ranks, and kernels factorize panels of at most " + std::to_string(all[0].unit.ranks);
   for (size_t rank = 0; rank < all.size(); ++rank)
     if (all[rank].why_not[0] != '\0') return "rank " + std::to_string(rank) + ": " + all[rank].why_not;
   if (grid.rows == 1) return "";

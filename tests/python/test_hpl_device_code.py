@@ -30,7 +30,7 @@ def test_the_panel_keeps_nothing_on_its_stack(nvrtc: ctypes.CDLL, tmp_path: Path
 
 
 def compiled(folder: Path, name: str) -> Path:
-    """A test of the panel as a program for the CPU."""
+    """A test of apps/hpl as a program for the CPU."""
     program = folder / name
     fakes = [f"-I{ROOT / 'tests' / 'unit' / fake}" for fake in ("fake_nvrtc", "fake_cuda_runtime")]
     flags = ["-std=c++20", "-O1", "-pthread", *fakes, "-Wno-unknown-pragmas"]
@@ -48,6 +48,12 @@ def on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def launched_on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the host launches, panel after panel."""
     return compiled(tmp_path_factory.mktemp("column"), "column_cuda_test")
+
+
+@pytest.fixture(scope="module")
+def decision(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Whether the GPUs of a column join."""
+    return compiled(tmp_path_factory.mktemp("decision"), "column_test")
 
 
 def factorize(program: Path, *words: object) -> int:
@@ -118,6 +124,26 @@ def test_panels_of_a_column_are_those_of_a_plain_loop(
     done = subprocess.run([str(launched_on_cpu), *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{min(panels, -(-n // nb))} panels, {refused} refused" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("grid", "gpus", "unreached", "why_not"),
+    [
+        ("1x1", 1, -1, ""),
+        ("2x2", 4, -1, ""),
+        ("16x1", 16, -1, ""),
+        ("1x4", 2, -1, ""),  # a column of one rank waits for nobody
+        ("2x2", 2, -1, "ranks 0 and 2 share a GPU"),
+        ("2x2", 3, -1, "ranks 0 and 3 share a GPU"),  # of two columns: they would wait for each other's turns
+        ("2x2", 4, 3, "rank 3: no NVLink"),
+        ("17x1", 17, -1, "a process column has 17 ranks, and kernels factorize panels of at most 16"),
+    ],
+)
+def test_gpus_that_cannot_factorize_panels_together_are_told_apart(
+    decision: Path, grid: str, gpus: int, unreached: int, why_not: str
+) -> None:
+    words = [str(decision), grid, str(gpus), str(unreached)]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == f"{why_not}\n"
 
 
 @pytest.mark.parametrize("source", sorted(APP.glob("*.cu")), ids=lambda path: path.name)
