@@ -47,27 +47,67 @@ def table_behind(words: str) -> dict[tuple[str, str], list[str]]:
     return found
 
 
+def page_text() -> str:
+    return " ".join((ROOT / "docs" / "apps" / "lqcd.md").read_text().split())
+
+
+def iteration(runs: list[dict[str, Any]]) -> float:
+    """The microseconds of the table."""
+    return float(row(runs)[3])
+
+
 def test_two_gpus() -> None:
     runs = of_file("h100-x2.jsonl")
-    found = table_behind("(`results/lqcd/h100-x2.jsonl`)")
-    assert found == {key: row(of_case) for key, of_case in runs.items()}
+    assert table_behind("(`results/lqcd/h100-x2.jsonl`)") == {
+        key: row(of_case) for key, of_case in runs.items()
+    }
+    small, large = (
+        iteration(runs[f"{edge}, 2", "xacc"]) / iteration(runs[f"{edge}, 2", "cuda-mpi"])
+        for edge in ("16⁴", "32⁴")
+    )
+    page = page_text()
+    assert f"takes {small:.2f} times as long as that of `cuda-mpi` at 16⁴, and {large:.2f} times at" in page
+    less = 1 - iteration(runs["32⁴, 2", "xacc-nowait"]) / iteration(runs["32⁴, 2", "xacc"])
+    assert f"an iteration takes {100 * less:.0f} % less" in page
+    more = [
+        (run["solves_s"][0] - run["solves_s"][1]) * 1e3
+        for key, of_case in runs.items()
+        if key[0].endswith(", 2") and key[1] == "xacc"
+        for run in of_case
+    ]
+    assert f"takes {min(more):.0f} to {max(more):.0f} ms more on two GPUs" in page
 
 
 def test_four_gpus() -> None:
     h100, h200 = of_file("h100-x4.jsonl"), of_file("h200-x4.jsonl")
-    page = " ".join((ROOT / "docs" / "apps" / "lqcd.md").read_text().split())
-    shown = {key: runs for key, runs in h100.items() if key[1].startswith("xacc")}
-    assert table_behind("## Four GPUs") == {
-        key: [*row(runs), row(h200[key])[3]] for key, runs in shown.items()
+    page = page_text()
+    assert table_behind("(`results/lqcd/h100-x4.jsonl`)") == {
+        key: [*row(runs), row(h200[key])[3]] for key, runs in h100.items()
     }
-    us = {key: float(row(runs)[3]) for key, runs in h100.items() if key[1] != "openacc-mpi"}
-    halves = [us["32⁴, 4", program] / us["32⁴, 2", program] for program in ("xacc", "xacc-nowait")]
-    assert f"take {halves[0]:.2f} times as long at 32⁴**, and {halves[1]:.2f} times with" in page
-    less = 1 - us["32⁴, 4", "xacc-nowait"] / us["32⁴, 4", "xacc"]
-    assert f"{less:.0%} shorter".replace("%", " %") in page
-    assert f"{us['16⁴, 4', 'cuda-mpi'] / 1000:.1f} ms for an iteration of `cuda-mpi`" in page
-    (alone,) = h100["16⁴, 4", "openacc-mpi"]
-    assert f"{alone['iteration_us'] / 1000:.0f} ms an iteration" in page
+
+    def faster(runs: dict[tuple[str, str], list[dict[str, Any]]], edge: str, program: str = "xacc") -> str:
+        mpi, ours = iteration(runs[f"{edge}, 4", "cuda-mpi"]), iteration(runs[f"{edge}, 4", program])
+        return f"{mpi / ours:.2f}"
+
+    large = [faster(runs, "32⁴", program) for runs in (h100, h200) for program in ("xacc", "xacc-nowait")]
+    assert f"`xacc` is {large[0]} times as fast as `cuda-mpi`**, and {large[1]} times with `nowait`" in page
+    assert f"{large[2]} and {large[3]} times on H200" in page
+    assert f"it is {faster(h100, '16⁴')} times as fast** ({faster(h200, '16⁴')} times on H200)" in page
+    (mpi,) = [runs for key, runs in h100.items() if key == ("16⁴, 4", "cuda-mpi")]
+    alone = iteration(mpi) - 2 * median(run["halo_us"] for run in mpi)
+    assert f"would be {iteration(mpi) / alone:.1f} times as fast" in page
+    slower = [
+        f"{h200[case, 'openacc-mpi'][0]['iteration_us'] / iteration(h200[case, 'xacc']):.0f}"
+        for case in ("16⁴, 4", "32⁴, 4")
+    ]
+    assert f"is {slower[0]} times slower at 16⁴ and {slower[1]} times at 32⁴" in page
+    less = [
+        100 * (1 - iteration(runs["32⁴, 4", "xacc-nowait"]) / iteration(runs["32⁴, 4", "xacc"]))
+        for runs in (h100, h200)
+    ]
+    assert f"{less[0]:.0f} % shorter on H100 and {less[1]:.0f} % on H200" in page
+    disturbed, other = sorted((run["hop_us"] for run in h100["16⁴, 4", "xacc"]), reverse=True)
+    assert f"a hop took {disturbed:.0f} µs, where it takes {other:.0f} µs in the other" in page
 
 
 def test_reductions_and_graphs() -> None:
@@ -92,18 +132,3 @@ def test_reductions_and_graphs() -> None:
             for what in ("graphs", "plain")
         )
         assert f"{with_graphs:.1f} {ends.format(plain)}" in page
-
-
-def test_nowait_on_two_gpus() -> None:
-    page = (ROOT / "docs" / "apps" / "lqcd.md").read_text()
-    found: dict[tuple[int, str], list[float]] = {}
-    for line in (ROOT / "results" / "lqcd" / "h100-x2-graphs.jsonl").read_text().splitlines():
-        one = json.loads(line)
-        if one["record"] == "lqcd" and one["ranks"] == 2:
-            solve = one["solves_s"][1] / one["nconv"][1] * 1e6
-            found.setdefault((one["lattice"][0], one["program"]), []).append(solve)
-    us = {case: f"{median(times):.0f}" for case, times in found.items()}
-    assert (
-        f"at 32⁴ an iteration takes {us[32, 'xacc']} µs, and {us[32, 'xacc-nowait']} µs with `nowait`" in page
-    )
-    assert f"at 16⁴ {us[16, 'xacc']} and\n  {us[16, 'xacc-nowait']} µs" in page
