@@ -65,8 +65,8 @@ struct pwx_total {
   static constexpr unsigned kTogether = 8;  // loads that are under way at once
 
   T* of_blocks;
-  unsigned* done;  // blocks; zero between launches
-  T* result;       // joined with what it has; or null, and the host gets the result:
+  unsigned* done;            // blocks; zero between launches
+  T* result;                 // joined with what it has; or null, and the host gets the result:
   unsigned long long* told;  // 4 bytes of it in each word, above them those of `number`
   unsigned number;
 
