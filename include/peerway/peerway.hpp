@@ -15,6 +15,9 @@
 #ifndef PEERWAY_PEERWAY_HPP
 #define PEERWAY_PEERWAY_HPP
 
+#if __cplusplus < 202002L
+#error "peerway.hpp needs C++20: compile with -std=c++20"
+#else
 #include "peerway/context.hpp"  // IWYU pragma: export
 #include "peerway/halo.hpp"     // IWYU pragma: export
 #include "peerway/handles.h"    // IWYU pragma: export
@@ -24,5 +27,6 @@
 #include "peerway/request.hpp"  // IWYU pragma: export
 #include "peerway/status.hpp"   // IWYU pragma: export
 #include "peerway/team.hpp"     // IWYU pragma: export
+#endif
 
 #endif

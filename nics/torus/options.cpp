@@ -45,7 +45,10 @@ Options parse_options(std::string_view text) {
     const size_t comma = text.find(',');
     const std::string_view word = text.substr(0, comma);
     if (word.find('=') == std::string_view::npos)
-      throw Failure(PW_NIC_INVALID, format("torus: the option '{}' has no value; write {}=...", word, word));
+      throw Failure(PW_NIC_INVALID,
+                    format("torus: '{}' among options has no value; options are file=PATH, "
+                           "node=N and counters=PATH, and a torus file beside others is file={}",
+                           word, word));
     read_option(word, options);
     text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
   }

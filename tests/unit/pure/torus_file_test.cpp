@@ -124,7 +124,7 @@ TEST(TorusOptions, SayWhatIsWrong) {
       {"node=x", "node=x is not the number"},
       {"node=", "node= is not the number"},
       {"nodes=1", "there is no option 'nodes'; there are file=, node= and counters="},
-      {"node=1,t.json", "the option 't.json' has no value"},
+      {"node=1,t.json", "a torus file beside others is file=t.json"},
   };
   for (const auto& [text, expected] : cases) {
     try {
