@@ -162,6 +162,22 @@ def test_no_run_of_the_stencil_on_four_gpus_was_slow() -> None:
     assert f"MPI takes {mpi['mpi']} and {mpi['mpi-overlap']} overlapped" in section
 
 
+def test_what_pieces_of_many_messages_cost() -> None:
+    lines = (ROOT / "results" / "plan-pieces" / "lqcd.jsonl").read_text().splitlines()
+    us = {
+        most: median(
+            run["seconds"] / run["nconv"] * 1e6
+            for run in map(json.loads, lines)
+            if run["record"] == "solve"
+            and (run["lattice"], run["pieces_of_a_message_at_most"]) == (32, most)
+            and run["spin"] > 0
+        )
+        for most in (128, 32)
+    }
+    text = " ".join(PAGE.split())
+    assert f"took {us[128]:.0f} µs on these GPUs, and {us[32]:.0f} µs with at most 32" in text
+
+
 @pytest.mark.parametrize("op", ["put", "get"])
 def test_the_route_of_numpy_memory_is_the_best_path_with_the_numbers_of_its_records(op: str) -> None:
     lines = (ROOT / "results" / "cpu-2-numpy" / "routes.jsonl").read_text().splitlines()
