@@ -82,7 +82,8 @@ def time_option() -> Callable[[Decorated], Decorated]:
     """Give --time, the seconds that a measurement may take."""
     return click.option(
         "--time", "time_s", callback=parsed(parse_time), metavar="TIME",
-        help="Divide so much time over all cases: 90s, 5m, 1h  [default: as long as they need]",
+        help="Divide so much time over all cases: 90s, 5m, 1h; where it is too short, each test has its "
+        "part, and what does not fit is told  [default: as long as they need]",
     )  # fmt: skip
 
 
