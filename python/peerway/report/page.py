@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from peerway import whole_file
 from peerway.printable import printable
-from peerway.report.choices import choices, unavailable
+from peerway.report.choices import choices, unavailable, unavailable_in_brief
 from peerway.report.pairs import heat_maps
 from peerway.report.routes import Table
 from peerway.report.sections import Section, sections
@@ -67,6 +67,7 @@ def render(records: Sequence[Record], table: Table | None = None) -> str:
         verdict=verdict(records),
         choices=choices(records),
         unavailable=unavailable(table.unavailable, records),
+        unavailable_in_brief=unavailable_in_brief(table.unavailable, records),
         sections=parts,
         groups=_by_test(parts),
         maps=maps,
