@@ -494,10 +494,21 @@ def test_an_older_page_survives_a_failure(report: Callable[..., Result], tmp_pat
     assert (tmp_path / "page.html").read_text() == "older"
 
 
+@pytest.mark.parametrize(("out", "why"), [
+    ("no/page.html", "there is no folder {here}/no"),
+    ("", "Is a directory"),
+])  # fmt: skip
+def test_an_output_that_cannot_be_written_is_no_wrong_command_line(
+    report: Callable[..., Result], out: str, why: str, tmp_path: Path
+) -> None:
+    result = report([record()], "-o", str(tmp_path / out))
+    assert result.exit_code == 1
+    assert f"cannot write {tmp_path / out}: {why.format(here=tmp_path)}; name another file" in result.output
+    assert not (tmp_path / "no").exists()
+
+
 @pytest.mark.parametrize(("some", "options", "why"), [
     ([], (), "has no records"),
-    ([record()], ("-o", "/proc/none/page.html"), "cannot write /proc/none/page.html"),
-    ([record()], ("-o", "/"), "cannot write /"),
     ([record()], ("--table", "/nowhere.json"), "cannot read /nowhere.json: No such file"),
 ])  # fmt: skip
 def test_what_cannot_be_done_is_said(

@@ -17,6 +17,7 @@ from peerway.campaign.journal import Journal
 from peerway.campaign.plan import Plan
 from peerway.cli.campaign_pass import measure
 from peerway.cli.input import BadInput
+from peerway.cli.output import cannot_write
 from peerway.cli.verbs import VerbGroup
 from peerway.records import RecordError
 from peerway.terminal import say
@@ -183,9 +184,7 @@ def report(folder: Path, out: Path) -> None:
     except RecordError as error:
         raise BadInput(str(error)) from None
     except OSError as error:
-        raise click.ClickException(
-            f"cannot write {out}: {error.strerror or error}; name another file with -o"
-        ) from None
+        raise cannot_write(out, error) from None
     say(f"{out}: {about_text(len(page.encode()))}", err=True)
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import errno
 import gzip
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from itertools import groupby
@@ -107,10 +105,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def write(path: Path, page: str) -> None:
-    """Writes the page whole or not at all, and makes its folder. OSError when it cannot be written."""
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Writes the page whole or not at all. OSError when it cannot be written, as where there is no folder."""
     whole_file.replace(path, page)
 
 
