@@ -519,6 +519,27 @@ def test_what_cannot_be_done_is_said(
     assert why in result.output
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_route_table_in_place_of_records_is_named(indent: int | None, tmp_path: Path) -> None:
+    table = tmp_path / "routes.json"
+    table.write_text(json.dumps(TABLE, indent=indent))
+    result = CliRunner().invoke(peerway, ["report", str(table), "-o", str(tmp_path / "page.html")])
+    assert result.exit_code == 2
+    assert f"{table} is a route table, not records; give it to --table" in result.output
+
+
+@pytest.mark.parametrize("verb", ["report", "explain", "bench"])
+def test_records_in_place_of_a_route_table_are_named(verb: str, tmp_path: Path) -> None:
+    some = tmp_path / "some.jsonl"
+    records.write(some, [record(), record(bytes=16)])
+    words = {"report": [str(some), "-o", str(tmp_path / "page.html")], "bench": ["signal_latency"]}.get(
+        verb, []
+    )
+    result = CliRunner().invoke(peerway, [verb, *words, "--table", str(some)])
+    assert result.exit_code == 2
+    assert f"{some} has records, and is not a route table" in result.output
+
+
 def test_lines_of_another_schema_are_refused(tmp_path: Path) -> None:
     mixed = tmp_path / "mixed.jsonl"
     mixed.write_text(record().as_json() + '\n{"name": "other", "value": 1}\n')

@@ -11,6 +11,7 @@ import click
 
 from peerway.bench import conditions
 from peerway.bench.allowance import parse_time
+from peerway.file_kinds import has_records
 from peerway.nearest import meant
 from peerway.terminal import say
 
@@ -102,8 +103,18 @@ def table_option(use: str) -> Callable[[Decorated], Decorated]:
     """Give --table, a route table to read instead of this machine's; `use` says what it is for."""
     return click.option(
         "--table", "routes", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help=f"{use}  [default: this machine's]",
+        callback=_no_records, help=f"{use}  [default: this machine's]",
     )  # fmt: skip
+
+
+def _no_records(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse records where a route table is meant."""
+    if value is not None and has_records(value):
+        raise click.BadParameter(
+            f"{value} has records, and is not a route table; `peerway report` and `peerway compare` show "
+            "records, `peerway tune` makes a table", ctx, parameter,
+        )  # fmt: skip
+    return value
 
 
 def table_environment(routes: Path | None) -> dict[str, str]:
