@@ -91,19 +91,33 @@ def test_what_is_no_time_is_refused(text: str) -> None:
         parse_time(text)
 
 
-def test_the_cases_divide_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each takes three times what it may sample: after the first the rest is divided by that."""
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, which only the test moves."""
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(time, "time", lambda: now[0])
-    allowance, asked = Allowance(ends=60.0), []
-    for left in range(10, 0, -1):
-        asked.append(allowance.share(left))
-        now[0] += 3 * asked[-1]
-        allowance.note(asked[-1], 3 * asked[-1])
+    return now
+
+
+def test_the_cases_divide_the_time(now: list[float]) -> None:
+    """Each takes three times what it may sample: after the first the rest is divided by that."""
+    asked = []
+    for _, share in Allowance(ends=60.0).over(range(10), lambda _: ""):
+        asked.append(share)
+        now[0] += 3 * share
     assert asked[0] == pytest.approx(3.0)
     assert all(share == pytest.approx(17 / 9) for share in asked[1:])
     assert now[0] == pytest.approx(60.0)
-    assert allowance.share(1) in (0.0, LEAST_S)
-    now[0] = 60.1
-    assert allowance.share(1) == 0.0
+
+
+def test_a_time_that_is_too_short_is_shared_by_the_tests(now: list[float]) -> None:
+    """Cases of a second each, whatever they may sample: half of each test is measured, of the last, too."""
+    jobs = [(test, number) for test in ("put_latency", "get_latency", "put_bw") for number in range(10)]
+    measured = []
+    for job, share in Allowance(ends=15.0).over(jobs, lambda job: job[0]):
+        assert share == 0 or share >= LEAST_S
+        if share:
+            measured.append(job)
+            now[0] += 1
+    assert measured == [(test, number) for test, number in jobs if number < 5]

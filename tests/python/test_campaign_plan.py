@@ -289,14 +289,37 @@ def test_a_node_that_many_others_drew_has_its_health_in_under_five_minutes(seed:
     assert max(drawn.values()) * (time_of_one(plan) + 10) == pytest.approx(290)
 
 
-def test_init_says_what_sinfo_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:
+    folder, page = tmp_path / "new", tmp_path / "page.html"
+    assert CliRunner().invoke(peerway, ["campaign", "init", str(folder), "--nodes", "n1"]).exit_code == 0
+    result = CliRunner().invoke(peerway, ["campaign", "report", str(folder), "-o", str(page)])
+    assert result.exit_code == 0
+    assert f"no measurement is finished yet, so the page has no results; `peerway campaign run {folder}`" in (
+        result.output
+    )
+    assert "No measurement is finished yet" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["sinfo: error: no controller"], "sinfo: error: no controller; name them"),
+        (
+            ["sinfo: error: DNS SRV lookup failed", "sinfo: fatal: no configuration"],
+            "sinfo: error: DNS SRV lookup failed; fatal: no configuration; name them",
+        ),
+    ],
+)
+def test_init_says_what_sinfo_said(
+    lines: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sinfo = tmp_path / "sinfo"
-    sinfo.write_text("#!/bin/sh\necho 'sinfo: error: no controller' >&2\nexit 1\n")
+    sinfo.write_text("#!/bin/sh\n" + "".join(f"echo '{line}' >&2\n" for line in lines) + "exit 1\n")
     sinfo.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     result = CliRunner().invoke(peerway, ["campaign", "init", str(tmp_path / "new")])
     assert result.exit_code == 1
-    assert "cannot get the nodes from Slurm: sinfo: error: no controller; name them" in result.output
+    assert f"cannot get the nodes from Slurm: {said}" in result.output
     assert not (tmp_path / "new").exists()
 
 

@@ -428,6 +428,21 @@ def test_sides_with_nothing_in_common_are_an_error(run: Run) -> None:
     assert run([record(via="staged")], [record(via="ucx")], "--factor", "via").exit_code == 0
 
 
+def test_the_same_file_on_both_sides_is_told(run: Run, tmp_path: Path) -> None:
+    """Unless values of a factor choose other records of it for each side."""
+    some = [*times(1, 2, 3, host="a"), *times(1, 2, 3, host="b")]
+    assert "same file" not in run(some, some).stderr
+    file, link = tmp_path / "before.jsonl", tmp_path / "link.jsonl"
+    link.symlink_to(file)
+    for other in (file, link):
+        told = CliRunner().invoke(peerway, ["compare", str(file), str(other)])
+        assert told.exit_code == 0
+        assert f"both sides are the same file, {file}: nothing can differ" in told.stderr
+    chosen = CliRunner().invoke(peerway, ["compare", str(file), str(file), "--factor", "host=a:b"])
+    assert chosen.exit_code == 0
+    assert "same file" not in chosen.stderr
+
+
 def test_rows_by_host_of_two_hosts_say_how_to_compare_across(run: Run) -> None:
     sides = [record(host="a")], [record(host="b")]
     result = run(*sides, "--by", "host")

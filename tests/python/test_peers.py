@@ -273,6 +273,40 @@ def test_every_case_gives_a_result_and_progress_counts_them(tmp_path: Path) -> N
     assert seen == [("toy", 1, 2), ("toy", 2, 2)]
 
 
+class TwoWays(Toy):
+    """Its second way is measured after all of the first."""
+
+    variants = ("toy", "toy/late")
+
+
+def test_a_time_that_is_too_short_is_shared_by_ways_and_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """16 cases of a second each in 8 seconds: four of each way, two of each test."""
+    body = """
+for via, test, _, _, size, *_ in cases:
+    say(begin=0)
+    say(**{**RESULT, "via": via, "test": test, "bytes": int(size)})
+"""
+    now = [0.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    sizes = [Form("contiguous", 1, size, size) for size in (1, 2, 3, 4)]
+    asked = tuple(peers.Case(test, size) for test in ("put_latency", "put_bw") for size in sizes)
+    measured, left = [], 0
+    for outcome in TwoWays(tmp_path, body).run(peers.Plan("host", asked, ends=7.9), lambda *_: None):
+        if isinstance(outcome, dict):
+            now[0] += 1
+            measured.append((outcome["via"], outcome["test"], outcome["bytes"]))
+        else:
+            assert isinstance(outcome, peers.NoTime)
+            left += 1
+    expected = [
+        (way, test, n) for way in TwoWays.variants for n in (1, 2) for test in ("put_latency", "put_bw")
+    ]
+    assert measured == expected
+    assert left == 8
+
+
 def test_a_crash_costs_its_own_case_only(tmp_path: Path) -> None:
     body = """
 for size in sizes:

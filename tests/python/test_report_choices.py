@@ -55,6 +55,14 @@ def test_what_was_unavailable_is_said_once_with_its_reason(tmp_path: Path) -> No
     ]
 
 
+def test_a_path_that_only_some_memories_lack_is_named_with_them(tmp_path: Path) -> None:
+    """peer/cma is unavailable from host to host, and may be the choice from host to host:malloc."""
+    (tmp_path / "t.json").write_text(json.dumps(TABLE))
+    table = read_table(tmp_path / "t.json")
+    page = render([record(), record(target="host:malloc")], table)
+    assert "unavailable: peer/copy, peer/cma (host)</summary>" in page
+
+
 @pytest.mark.parametrize("entry", [{"pair": "host", "path": "staged", "why": ""}, {"pair": "a->b"}, 3])
 def test_an_entry_that_cannot_be_read_is_refused(tmp_path: Path, entry: object) -> None:
     (tmp_path / "t.json").write_text(json.dumps(TABLE | {"unavailable": [entry]}))

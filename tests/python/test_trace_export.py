@@ -417,6 +417,15 @@ def test_otf2_print_accepts_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["perfetto", "otf2"])
+def test_the_command_makes_no_folder_for_its_output(form: str, tmp_path: Path) -> None:
+    folder, out = saved(job(), tmp_path / "trace"), tmp_path / "no" / "out"
+    done = CliRunner().invoke(command, ["export", str(folder), "--to", form, "-o", str(out)])
+    assert done.exit_code == 1
+    assert f"cannot write {out}: there is no folder {out.parent}; name another file with --out" in done.output
+    assert not out.parent.exists()
+
+
+@pytest.mark.parametrize("form", ["perfetto", "otf2"])
 def test_the_command_writes_and_does_not_overwrite(form: str, tmp_path: Path) -> None:
     folder, out = saved(job(), tmp_path / "trace"), tmp_path / "out"
     words = ["export", str(folder), "--to", form, "-o", str(out)]

@@ -255,6 +255,17 @@ def test_the_command_prints_and_writes(tmp_path: Path) -> None:
     assert "MPI_Recv at solve lost 700 ns" in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.parametrize("option", ["--out", "--bursts"])
+def test_an_output_without_a_folder_is_refused(option: str, tmp_path: Path) -> None:
+    folder, out = saved(late_trace(), tmp_path / "trace"), tmp_path / "no" / "file.csv"
+    done = CliRunner().invoke(command, ["report", str(folder), option, str(out)])
+    assert done.exit_code == 1
+    assert (
+        f"cannot write {out}: there is no folder {out.parent}; name another file with {option}" in done.output
+    )
+    assert not out.parent.exists()
+
+
 def test_files_are_written_also_if_nobody_reads_what_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -242,6 +242,15 @@ def test_a_campaign_goes_on_where_the_mount_of_one_node_hangs(tmp_path: Path) ->
     assert list((tmp_path / "n1").iterdir()) == []
 
 
+def test_a_folder_that_is_not_there_is_all_that_is_told(tmp_path: Path) -> None:
+    """Not how many streams share the CPUs meanwhile."""
+    done = storage("--streams", "64", folder=tmp_path / "no")
+    assert done.returncode == 1
+    said = f"peerway: {tmp_path / 'no'}: open of a folder: No such file or directory (ENOENT); "
+    assert done.stderr.startswith(said)
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_an_operation_that_does_not_end_is_given_up(tmp_path: Path) -> None:
     fifo = tmp_path / "w.0"
     os.mkfifo(fifo)  # opening it waits for a writer

@@ -4,37 +4,55 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import TypeVar
 
 LEAST_S = 2e-3  # of samples for one case
 OVERHEAD = 2.0  # of a case beside its samples, before any was measured: connections, data, warm-up, check
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
+Job = TypeVar("Job")
+
 
 class Allowance:
-    """How long each of the remaining cases may sample. What one leaves is for the others."""
+    """How long each case may sample. What one leaves is for those after it."""
 
     def __init__(self, ends: float) -> None:
-        self._until = time.monotonic() + ends - time.time()
+        self._ends = time.monotonic() + ends - time.time()
         self._asked = self._took = 0.0
 
-    @property
-    def left_s(self) -> float:
-        """Seconds until the end."""
-        return max(0.0, self._until - time.monotonic())
+    def over(self, jobs: Sequence[Job], group: Callable[[Job], object]) -> Iterator[tuple[Job, float]]:
+        """Each job, to be done before the next is asked for, with its seconds of samples; 0 when there is no
+        time for it.
 
-    def share(self, cases: int) -> float:
-        """Seconds of samples for the next of `cases`; 0 when there is no time for it."""
-        if self.left_s <= 0:
-            return 0.0
-        return max(LEAST_S, self.left_s / max(1, cases) / self._stretch())
+        Jobs in a row that are alike in `group` share a part of the time, by their number, so that where it
+        does not suffice the last groups are not the ones to have nothing.
+        """
+        left = len(jobs)
+        for _, alike in groupby(jobs, group):
+            members = list(alike)
+            now = time.monotonic()
+            until = now + (self._ends - now) * len(members) / left
+            for number, job in enumerate(members):
+                start = time.monotonic()
+                asked = self._share(until - start, len(members) - number)
+                yield job, asked
+                self._asked += asked
+                self._took += time.monotonic() - start
+            left -= len(members)
 
-    def note(self, asked: float, took: float) -> None:
-        """What a case took that was given `asked` seconds of samples."""
-        self._asked += asked
-        self._took += took
+    def _share(self, left_s: float, cases: int) -> float:
+        """Of the seconds that are left, what the next of `cases` may sample."""
+        return max(LEAST_S, left_s / cases / self._stretch()) if left_s > 0 else 0.0
 
     def _stretch(self) -> float:
         return max(1.0, self._took / self._asked) if self._asked else OVERHEAD
+
+
+def within(ends: float, part: float) -> float:
+    """The end of a part of the time that is left until `ends`; 0 where there is no such end."""
+    return time.time() + (ends - time.time()) * part if ends else 0
 
 
 def parse_time(text: str) -> float:

@@ -4,6 +4,7 @@ measured.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -54,11 +55,19 @@ class Results:
 
     def note_unmeasured(self) -> None:
         """Keeps one remark of all cases for which there was no time."""
-        left = list(dict.fromkeys(self.unmeasured))  # several runs leave the same cases
-        if left:
-            more = f", and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
-            named = f"{', '.join(left[:MOST_NAMED])}{more}"
-            self.note(f"no time was left for {len(self.unmeasured)} measurements: {named}")
+        total = len(self.unmeasured)
+        if not total:
+            return
+        left = Counter(self.unmeasured)  # several runs, memories and shapes leave cases of one name
+        named = list(left.items())[:MOST_NAMED]
+        words = [name if count == 1 else f"{name} ({count} times)" for name, count in named]
+        rest = total - sum(count for _, count in named)
+        words += [f"and {rest} more"] if rest else []
+        self.note(f"no time was left for {total} measurement{'s' * (total > 1)}: {', '.join(words)}")
+
+    def add_unmeasured(self, test: str, via: str, count: int) -> None:
+        """Keeps the name of a case of `count` bytes for which there was no time."""
+        self.unmeasured.append(f"{test} {via} of {size_text(count)}")
 
     def follow(self, messages: Iterable[Message], step: Step) -> None:
         """Takes all messages of a session. Raises PlanRefused and WriteFailed."""
@@ -79,7 +88,7 @@ class Results:
                 case "refused":
                     self.note(_refusal(message))
                 case "no time":
-                    self.unmeasured.append(f"{_title(message)} of {size_text(message['bytes'])}")
+                    self.add_unmeasured(message["test"], message["via"], message["bytes"])
                     done += 1
                 case "said":
                     self.note(message["text"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peerway.bench import machine, resume, session
-from peerway.bench.allowance import LEAST_S, OVERHEAD
+from peerway.bench.allowance import within
 from peerway.bench.plan import Case, Plan
 from peerway.bench.results import Results, Step
 from peerway.paths import covers
@@ -36,11 +35,6 @@ def run_paths(plan: Plan, results: Results, step: Step, environment: Mapping[str
         with session.started(part, {**(environment or {}), **settings}) as messages:
             results.follow(messages, step)
     _note_unavailable(plan, results)
-
-
-def within(ends: float, part: float) -> float:
-    """The end of a part of the time that is left until `ends`."""
-    return time.time() + (ends - time.time()) * part if ends else 0
 
 
 def _starts(plan: Plan) -> Iterator[tuple[Plan, dict[str, str]]]:
@@ -77,8 +71,10 @@ def run_peers(peers: Sequence[Asked], plan: Plan, results: Results, step: Step) 
         peer = asked.peer
         ends = within(plan.ends, 1 / (len(peers) - number))
         able = [device for device in devices if device in peer.devices]
-        for device in able or (devices if asked.by_name else ()):
-            part = _peer_plan(replace(plan, ends=ends), device, asked.variants)
+        wanted = able or (devices if asked.by_name else [])
+        for place, device in enumerate(wanted):
+            until = within(ends, 1 / (len(wanted) - place))
+            part = _peer_plan(replace(plan, ends=until), device, asked.variants)
             if device in peer.devices and not _does_any(asked, part):
                 if asked.by_name:
                     results.note(f"{peer.name} on {device} was not measured: it does none of these tests")
@@ -90,9 +86,6 @@ def run_peers(peers: Sequence[Asked], plan: Plan, results: Results, step: Step) 
             with closing(_peer_records(peer, part, plan, results, step)) as found_records:
                 for record in found_records:
                     results.add(record)
-                    if ends and time.time() > ends:
-                        results.note(f"no time was left for the rest of {peer.name}")
-                        break
 
 
 def _does_any(asked: Asked, part: PeerPlan) -> bool:
@@ -126,15 +119,13 @@ def _peer_plan(plan: Plan, device: str, variants: frozenset[str]) -> PeerPlan:
         for case in plan.cases
         if case.source == case.target == device
     )
-    points = max(1, len(cases) * len(variants))
-    budget = max(LEAST_S, (plan.ends - time.time()) / points / OVERHEAD) if plan.ends else plan.budget_s
-    return PeerPlan(device, cases, plan.ranks, variants, budget, plan.timeout_s)
+    return PeerPlan(device, cases, plan.ranks, variants, plan.budget_s, plan.timeout_s, ends=plan.ends)
 
 
 def _peer_records(
     peer: Peer, asked: PeerPlan, plan: Plan, results: Results, step: Step
 ) -> Generator[Record, None, None]:
-    from peerway.bench.peers import Failed
+    from peerway.bench.peers import Failed, NoTime
     from peerway.bench.peers.record import as_record
 
     known: dict[str, str] = {name: text for name, text in plan.known.items() if name != "version"}
@@ -143,6 +134,10 @@ def _peer_records(
     lacking = replace(asked, done=_measured(asked, plan, plan.run))
     with closing(peer.run(lacking, step)) as outcomes:
         for outcome in outcomes:
+            if isinstance(outcome, NoTime):
+                case = outcome.case
+                results.add_unmeasured(case.test, outcome.via, case.bytes)
+                continue
             if isinstance(outcome, Failed):
                 case = outcome.case
                 what = f"{case.test} {outcome.via} {case.form.label} of {case.bytes} bytes"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -68,21 +68,31 @@ def _carry_out(plan: Plan, context: Context, reporter: Reporter) -> None:
     jobs = [] if plan.explain else jobs_of(plan, links, reporter, context.size)
     reporter.say("plan", jobs=len(jobs))
     sampler = Sampler(context, plan)
-    allowance = Allowance(plan.ends) if plan.ends else None
-    for number, job in enumerate(jobs):
-        start = time.monotonic()
-        if allowance is not None:
-            sampler.budget_s = sampler.first_ranks(allowance.share(len(jobs) - number))
-        if sampler.budget_s:
+    for job, seconds in _shares(plan, jobs, sampler):
+        sampler.budget_s = seconds
+        if seconds:
             _run(job, plan, context, links, sampler, reporter)
         else:
             case = job.case
             reporter.say("no time", test=case.test, via=job.via, bytes=case.shape.bytes)
-        if allowance is not None:
-            allowance.note(sampler.budget_s, time.monotonic() - start)
     links.drop()
     # A rank that closes its context takes paths from those that still ask what their route decides.
     context.team.barrier(EXCHANGE_S)
+
+
+def _shares(plan: Plan, jobs: Sequence[Job], sampler: Sampler) -> Iterator[tuple[Job, float]]:
+    """Each job and for how many seconds it may sample. Collective."""
+    if not plan.ends:
+        yield from ((job, plan.budget_s) for job in jobs)
+        return
+    for job, share in Allowance(plan.ends).over(jobs, _kind_of_case):
+        yield job, sampler.first_ranks(share)
+
+
+def _kind_of_case(job: Job) -> object:
+    """The test, between which memories and ranks: each has its part of a time that was given."""
+    case = job.case
+    return case.test, case.source, case.target, case.pairs
 
 
 def _run(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler, reporter: Reporter) -> None:

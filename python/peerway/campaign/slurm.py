@@ -287,9 +287,15 @@ def _ask(program: str, *words: str) -> str:
         ) from None
     except subprocess.TimeoutExpired:
         raise NoAnswer(f"Slurm does not answer: {program} said nothing for {_SLURM_S:g} s") from None
-    said = done.stderr.strip().removeprefix(f"{program}: ")[-400:]
+    said = _one_line(program, done.stderr)
     if done.returncode and any(text in said.lower() for text in _NO_ANSWER):
-        raise NoAnswer(f"Slurm does not answer: {program}: {printable(said)}")
+        raise NoAnswer(f"Slurm does not answer: {program}: {said}")
     if done.returncode:
-        raise OSError(f"{program}: {printable(said) or f'status {done.returncode}'}")
+        raise OSError(f"{program}: {said or f'status {done.returncode}'}")
     return done.stdout
+
+
+def _one_line(program: str, said: str) -> str:
+    """What a command wrote, without its name before each line; of much the end, where the cause is."""
+    lines = (line.strip().removeprefix(f"{program}: ") for line in said.splitlines())
+    return printable("; ".join(dict.fromkeys(filter(None, lines)))[-400:])

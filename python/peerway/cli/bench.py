@@ -256,13 +256,14 @@ def _measure(
     changes: dict[str, Any],
 ) -> None:
     from peerway.bench import progress, runner, surroundings
+    from peerway.bench.allowance import within
 
     whole = replace(request.plan(results), **changes)
     repeat = request.repeat
     for number, run in enumerate(surroundings.runs(whole, repeat, results), start=1):
         which = f", run {number} of {repeat}" if repeat > 1 else ""
-        plan = replace(run, ends=runner.within(whole.ends, 1 / (repeat - number + 1)))
-        part = runner.within(plan.ends, 1 / (1 + len(peers)))
+        plan = replace(run, ends=within(whole.ends, 1 / (repeat - number + 1)))
+        part = within(plan.ends, 1 / (1 + len(peers)))
         with progress.shown(f"measuring{which}", whole.ends) as step:
             environ = {**request.environment(), **environment}
             runner.run_paths(replace(plan, ends=part), results, step, environ)

@@ -17,6 +17,7 @@ from peerway.campaign.journal import Journal
 from peerway.campaign.plan import Plan
 from peerway.cli.campaign_pass import measure
 from peerway.cli.input import BadInput
+from peerway.cli.output import cannot_write
 from peerway.cli.verbs import VerbGroup
 from peerway.records import RecordError
 from peerway.terminal import say
@@ -178,14 +179,18 @@ def report(folder: Path, out: Path) -> None:
     from peerway.report.page import write
 
     try:
-        page = render(_plan(folder), Journal(folder))
+        journal = Journal(folder)
+        page = render(_plan(folder), journal)
         write(out, page)
     except RecordError as error:
         raise BadInput(str(error)) from None
     except OSError as error:
-        raise click.ClickException(
-            f"cannot write {out}: {error.strerror or error}; name another file with -o"
-        ) from None
+        raise cannot_write(out, error) from None
+    if not journal.finished():
+        say(
+            "peerway: no measurement is finished yet, so the page has no results; "
+            f"`peerway campaign run {shlex.quote(str(folder))}` measures", err=True,
+        )  # fmt: skip
     say(f"{out}: {about_text(len(page.encode()))}", err=True)
 
 

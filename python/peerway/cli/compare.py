@@ -100,6 +100,8 @@ def command(
                 f"--factor {factor} excludes --by {factor}: a field changed, or it is a row"
             )
     sides = (read_records([before], skip_truncated), read_records([after], skip_truncated))
+    if before.samefile(after) and not any(values.values()):
+        say(f"peerway: both sides are the same file, {before}: nothing can differ", err=True)
     _check(factors, (*sides[0], *sides[1]))
     sides = chosen(values, sides, (before, after))
     if kind == "node-type":

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from peerway.cli.input import BadInput
+from peerway.cli.output import cannot_write
 from peerway.compare.changes import unchanged
 from peerway.compare.node_type_text import as_csv, lines
 from peerway.compare.node_types import Row, of_one_side, rows
@@ -50,9 +49,7 @@ def show_node_types(
         try:
             write(out, render(found, names[0], names[1], factors))
         except OSError as error:
-            raise click.ClickException(
-                f"cannot write {out}: {error.strerror or error}; name another file with -o"
-            ) from None
+            raise cannot_write(out, error) from None
     return found
 
 

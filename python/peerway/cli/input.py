@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from peerway import records
+from peerway.file_kinds import is_route_table
 from peerway.terminal import say
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ def read_records(paths: Sequence[Path], skip_truncated: bool) -> list[records.Re
                 warnings.simplefilter("always", records.TruncatedRecordWarning)
                 part = records.read(path, truncated="skip" if skip_truncated else "error")
         except records.RecordError as error:
+            if is_route_table(path):
+                raise BadInput(
+                    f"{path} is a route table, not records; give it to --table of `peerway report`, and "
+                    "records, as `peerway bench --out FILE` writes, here"
+                ) from None
             hint = " (--skip-truncated)" if "cut off" in str(error) else ""
             raise BadInput(f"{error}{hint}") from None
         except OSError as error:

@@ -11,6 +11,7 @@ import click
 
 from peerway.bench import conditions
 from peerway.bench.allowance import parse_time
+from peerway.file_kinds import has_records
 from peerway.nearest import meant
 from peerway.terminal import say
 
@@ -82,7 +83,8 @@ def time_option() -> Callable[[Decorated], Decorated]:
     """Give --time, the seconds that a measurement may take."""
     return click.option(
         "--time", "time_s", callback=parsed(parse_time), metavar="TIME",
-        help="Divide so much time over all cases: 90s, 5m, 1h  [default: as long as they need]",
+        help="Divide so much time over all cases: 90s, 5m, 1h; where it is too short, each test has its "
+        "part, and what does not fit is told  [default: as long as they need]",
     )  # fmt: skip
 
 
@@ -101,8 +103,18 @@ def table_option(use: str) -> Callable[[Decorated], Decorated]:
     """Give --table, a route table to read instead of this machine's; `use` says what it is for."""
     return click.option(
         "--table", "routes", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help=f"{use}  [default: this machine's]",
+        callback=_no_records, help=f"{use}  [default: this machine's]",
     )  # fmt: skip
+
+
+def _no_records(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse records where a route table is meant."""
+    if value is not None and has_records(value):
+        raise click.BadParameter(
+            f"{value} has records, and is not a route table; `peerway report` and `peerway compare` show "
+            "records, `peerway tune` makes a table", ctx, parameter,
+        )  # fmt: skip
+    return value
 
 
 def table_environment(routes: Path | None) -> dict[str, str]:

@@ -15,18 +15,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def cannot_write(path: Path, error: OSError) -> click.ClickException:
-    """The error to raise for a file that cannot be written."""
+def cannot_write(path: Path, error: OSError, option: str = "--out") -> click.ClickException:
+    """The error to raise for a file, of this option, that cannot be written. It exits with 1: the command
+    line is right, the disk is not.
+    """
     why = error.strerror or error
     if isinstance(error, FileNotFoundError) and not path.parent.is_dir():
         why = f"there is no folder {path.parent}"
-    return click.ClickException(f"cannot write {path}: {why}; name another file with --out")
+    return click.ClickException(f"cannot write {path}: {why}; name another file with {option}")
 
 
-def ensure_replaceable(path: Path) -> None:
+def ensure_replaceable(path: Path, option: str = "--out") -> None:
     """See that a text can be written in the place of this file, by doing all but that.
 
-    Before a long measurement, not after it. Raises click.ClickException.
+    Before long work, not after it. Raises click.ClickException.
     """
     if path == STANDARD:
         return
@@ -41,7 +43,7 @@ def ensure_replaceable(path: Path) -> None:
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:
-        raise cannot_write(path, error) from None
+        raise cannot_write(path, error, option) from None
 
 
 def beside_text(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from peerway.cli.input import SKIP_TRUNCATED, BadInput, read_records
+from peerway.cli.output import cannot_write
 from peerway.record_output import STANDARD
 from peerway.terminal import say
 
@@ -53,5 +54,5 @@ def command(files: tuple[Path, ...], out: Path, table: Path | None, skip_truncat
         else:
             write(out, page)
     except OSError as error:
-        raise BadInput(f"cannot write {out}: {error.strerror or error}; name another file with -o") from None
+        raise cannot_write(out, error) from None
     say(f"{out}: {len(records)} records, {len(page.encode()) / 1e6:.1f} MB", err=True)

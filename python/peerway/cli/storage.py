@@ -212,9 +212,11 @@ def measure(
         raise click.UsageError(str(error)) from None
     form = "jsonl" if out == STANDARD else "table"
     with ended_by_signals(), closing(Outputs(out, append, form)) as outputs:
-        tell_conditions(max(request.streams), "streams")
         results = Results(outputs.all)
         try:
+            if not hosts.named:  # of others each looks for itself
+                storage_run.look(request)
+            tell_conditions(max(request.streams), "streams")
             problem = storage_run.run(request, hosts, results)
         except Ended as end:
             with suppress(OSError):

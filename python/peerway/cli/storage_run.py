@@ -30,6 +30,18 @@ def engines(asked: list[str]) -> list[str]:
     return found
 
 
+def look(request: Request) -> None:
+    """See that the folder is there, within the limit of an operation, as a mount may hang. Raises
+    click.ClickException.
+    """
+    from peerway.storage.operation import OperationFailed, operate
+
+    try:
+        operate("list", request.limit_s, place=request.place)
+    except OperationFailed as error:
+        raise click.ClickException(str(error)) from None
+
+
 def run(request: Request, hosts: Hosts, results: Results) -> str:
     """Measure everything; what kept that from going to its end, if anything did."""
     from peerway.bench.session import PlanRefused, SessionFailed

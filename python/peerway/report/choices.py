@@ -49,6 +49,24 @@ def unavailable(several: Iterable[Unavailable], records: Iterable[Record]) -> li
     return [(path, why, ", ".join(dict.fromkeys(of))) for (path, why), of in pairs.items()]
 
 
+def unavailable_in_brief(several: Iterable[Unavailable], records: Iterable[Record]) -> list[str]:
+    """The names of those paths, with the memories between which each is unavailable, unless between all."""
+    kinds = {memory_classes(r) for r in records}
+    pairs: dict[str, dict[tuple[str, str], None]] = {}
+    for one in several:
+        if (one.source, one.target.split("/")[0]) in kinds:
+            pairs.setdefault(one.path, {})[one.source, one.target] = None
+    return [
+        path if kinds <= set(of) else f"{path} ({', '.join(map(_memories, of))})"
+        for path, of in pairs.items()
+    ]
+
+
+def _memories(pair: tuple[str, str]) -> str:
+    source, target = pair
+    return source if source == target else f"{source} to {target}"
+
+
 def _path(rows: Sequence[Record]) -> str:
     if spans := spans_from_records(rows):
         return in_words(spans)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import errno
 import gzip
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from itertools import groupby
@@ -18,7 +16,7 @@ from markupsafe import Markup
 
 from peerway import whole_file
 from peerway.printable import printable
-from peerway.report.choices import choices, unavailable
+from peerway.report.choices import choices, unavailable, unavailable_in_brief
 from peerway.report.pairs import heat_maps
 from peerway.report.routes import Table
 from peerway.report.sections import Section, sections
@@ -67,6 +65,7 @@ def render(records: Sequence[Record], table: Table | None = None) -> str:
         verdict=verdict(records),
         choices=choices(records),
         unavailable=unavailable(table.unavailable, records),
+        unavailable_in_brief=unavailable_in_brief(table.unavailable, records),
         sections=parts,
         groups=_by_test(parts),
         maps=maps,
@@ -106,10 +105,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def write(path: Path, page: str) -> None:
-    """Writes the page whole or not at all, and makes its folder. OSError when it cannot be written."""
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Writes the page whole or not at all. OSError when it cannot be written, as where there is no folder."""
     whole_file.replace(path, page)
 
 

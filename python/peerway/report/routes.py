@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from peerway import whole_file
 from peerway.bench.kinds import ROUTE
+from peerway.file_kinds import TABLE_FORMAT, has_records
 from peerway.printable import printable, shortened
 from peerway.record_fields import NUMBERS
 from peerway.units import size_text
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from peerway.records import Record
 
 CHOSEN = "chosen"  # in the extra of a record with via "route": the path or paths that it took
-_FORMAT, _VERSION = "peerway route table", 2
+_VERSION = 2
 _MOST_BYTES = 16 << 20  # of a table's file; one of `peerway tune` has some 100,000
 _NEAR = 1.2  # factor between two sizes that are one border
 _STEPS = 8  # sizes looked at between a power of two and the next
@@ -124,13 +125,15 @@ def read_table(path: Path) -> Table:
     """The cost lines of a route table, and what was unavailable. TableError when it is none, OSError when it
     cannot be read.
     """
+    if has_records(path):
+        raise TableError(f"{path} has records, and is not a route table; name it without --table")
     try:
         table = json.loads(whole_file.read(path, _MOST_BYTES))
     except (ValueError, RecursionError) as error:
         raise TableError(f"{path} is not JSON ({error}); a table is made by `peerway tune`") from None
-    if not isinstance(table, dict) or table.get("format") != _FORMAT:
+    if not isinstance(table, dict) or table.get("format") != TABLE_FORMAT:
         raise TableError(
-            f"{path} is not a route table (its 'format' is not '{_FORMAT}'); `peerway tune` makes one"
+            f"{path} is not a route table (its 'format' is not '{TABLE_FORMAT}'); `peerway tune` makes one"
         )
     if table.get("version") != _VERSION:
         raise TableError(

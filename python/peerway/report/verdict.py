@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ Point = tuple[str, str, int, int, str, str, str]
 
 
 def verdict(records: Sequence[Record]) -> list[str]:
-    """One or two sentences about the records; of several files, about the last that has a case."""
+    """One to three sentences about the records; of several files, about the last that has a case."""
     cases: dict[tuple[object, ...], list[Record]] = {}
     for r in records:
         cases.setdefault((r.test, r.shape, r.ranks, r.source, r.target, r.host), []).append(r)
@@ -65,21 +66,45 @@ def _of_choice(points: dict[Point, dict[str, float]]) -> list[str]:
 
 
 def _of_tools(points: dict[Point, dict[str, float]]) -> list[str]:
-    """How Peerway's best compares with the best of the tools that were measured beside it."""
-    ratios, names = [], set()
+    """How Peerway compares with the best of the tools that were measured beside it: by its route, which is
+    what programs get, and where that was not measured by the fastest of its paths.
+    """
+    by_route, by_paths = _Against(), _Against()
     for vias in points.values():
-        ours = [time for via, time in vias.items() if via == ROUTE or is_path(via)]
+        paths = [time for via, time in vias.items() if is_path(via)]
         tools = {via: time for via, time in vias.items() if is_peer(via)}
-        if ours and tools:
-            ratios.append(min(tools.values()) / min(ours))
-            names |= set(tools)
-    if not ratios:
-        return []
-    faster, slower = sum(r > _NEAR for r in ratios), sum(r < 1 / _NEAR for r in ratios)
+        if tools and ROUTE in vias:
+            by_route.add(vias[ROUTE], tools)
+        elif tools and paths:
+            by_paths.add(min(paths), tools)
+    elsewhere = "Where the route was not measured, the" if by_route.ratios else "The"
     return [
-        f"Peerway is faster than the best of the other tools ({', '.join(sorted(names))}) at {faster:,} of"
-        f" {_count(ratios)}, and slower at {slower:,}."
+        *by_route.told("Peerway (route)"),
+        *by_paths.told(f"{elsewhere} fastest of Peerway's paths at each point"),
     ]
+
+
+@dataclass(slots=True)
+class _Against:
+    """Points at which something was compared with the best of other tools."""
+
+    ratios: list[float] = field(default_factory=list)
+    tools: set[str] = field(default_factory=set)
+
+    def add(self, ours: float, tools: dict[str, float]) -> None:
+        self.ratios.append(min(tools.values()) / ours)
+        self.tools |= set(tools)
+
+    def told(self, what: str) -> list[str]:
+        """A sentence whose numbers add up; none without points."""
+        if not self.ratios:
+            return []
+        faster, slower = sum(r > _NEAR for r in self.ratios), sum(r < 1 / _NEAR for r in self.ratios)
+        equal = len(self.ratios) - faster - slower
+        return [
+            f"{what} is faster than the best of the other tools ({', '.join(sorted(self.tools))}) at"
+            f" {faster:,} of {_count(self.ratios)}, within 10 % of it at {equal:,}, and slower at {slower:,}."
+        ]
 
 
 def _count(points: Sized) -> str:

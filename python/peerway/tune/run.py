@@ -12,6 +12,7 @@ from typing import Any
 
 from peerway import _core
 from peerway.bench import machine, runner, shapes
+from peerway.bench.allowance import within
 from peerway.bench.kinds import SEND
 from peerway.bench.plan import Case as Measured
 from peerway.bench.plan import Plan, Setting
@@ -148,7 +149,7 @@ class Tuner:
             results.unmeasured += [f"{case.test} of {size_text(case.shape.bytes)}" for case in plan.cases]
             return
         files = {"PEERWAY_ROUTES": json.dumps(table), "PEERWAY_RULES": '{"rules": []}'}
-        asked = replace(plan, files=files, ends=runner.within(self._ends, part))
+        asked = replace(plan, files=files, ends=within(self._ends, part))
         runner.run_paths(asked, results, self._step, {"PEERWAY_PATHS": ""})
 
 

@@ -14,13 +14,25 @@ from peerway.bench.peers.cuda import Cuda
 from peerway.bench.peers.nccl import Nccl
 from peerway.bench.peers.nvshmem import Nvshmem
 from peerway.bench.peers.openmpi import OpenMpi
-from peerway.bench.peers.plan import Case, Failed, Plan, Result
+from peerway.bench.peers.plan import Case, Failed, NoTime, Plan, Result
 from peerway.bench.peers.ucx import Ucx
 
 PEERS: dict[str, type[Peer]] = {peer.name: peer for peer in (OpenMpi, Ucx, Nccl, Nvshmem, Cuda)}
 ALL = "all"
 
-__all__ = ["PEERS", "Asked", "Case", "Failed", "Found", "Missing", "Peer", "Plan", "Result", "choose"]
+__all__ = [
+    "PEERS",
+    "Asked",
+    "Case",
+    "Failed",
+    "Found",
+    "Missing",
+    "NoTime",
+    "Peer",
+    "Plan",
+    "Result",
+    "choose",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import time
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING, ClassVar
 
+from peerway.bench.allowance import LEAST_S, OVERHEAD, within
 from peerway.bench.peers import launch
-from peerway.bench.peers.plan import Case, Failed, Plan, Result
+from peerway.bench.peers.plan import Case, Failed, NoTime, Plan, Result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,11 +94,12 @@ class Peer(ABC):
         """Say what any of the variants can do."""
         return frozenset().union(*(self.ability(via, device) for via in self.variants))
 
-    def run(self, plan: Plan, progress: Progress) -> Generator[Result | Failed, None, None]:
+    def run(self, plan: Plan, progress: Progress) -> Generator[Result | Failed | NoTime, None, None]:
         """Measure each case over every variant that can do it.
 
         Raises RuntimeError where find() says Missing. A case that crashes or falls silent comes back as
-        Failed, and the rest goes on.
+        Failed, and the rest goes on. Of a time that was given each group has its part, by its number of
+        cases; those that do not fit come back as NoTime.
         """
         found = self.find(plan.device)
         if isinstance(found, Missing):
@@ -102,7 +107,8 @@ class Peer(ABC):
         groups = self._groups(plan)
         total, done = sum(len(cases) for _, _, cases in groups), 0
         for via, ranks, cases in groups:
-            for outcome in self._run_group(found, plan, via, ranks, cases):
+            part = _timed(plan, len(cases) / (total - done), len(cases))
+            for outcome in self._run_group(found, part, via, ranks, cases):
                 done += 1
                 progress(via, done, total)
                 yield outcome
@@ -122,20 +128,25 @@ class Peer(ABC):
                 ranks = plan.ranks if case.test in OF_ALL_RANKS else 2
                 like = "" if plan.device == "host" else f"{case.kind} {case.test.startswith('get')}"
                 groups.setdefault((via, ranks, like), []).append(case)
-        return [(via, ranks, cases) for (via, ranks, _), cases in groups.items()]
+        ordered = _in_turns if plan.ends else list
+        return [(via, ranks, ordered(cases)) for (via, ranks, _), cases in groups.items()]
 
     def _run_group(
         self, found: Found, plan: Plan, via: str, ranks: int, cases: list[Case]
-    ) -> Iterator[Result | Failed]:
+    ) -> Iterator[Result | Failed | NoTime]:
         deaths = 0
-        while cases:
+        while cases and not _is_over(plan):
             job = self.job(found, self._arguments(found, plan, via, ranks, cases), ranks)
             watched = launch.Outcomes(job, plan.timeout_s)
             answered = 0
             for outcome in watched:
                 yield Failed(via, cases[answered], outcome) if isinstance(outcome, str) else outcome
                 answered += 1
+                if answered < len(cases) and _is_over(plan):
+                    break
             cases = cases[answered:]
+            if cases and not watched.failure and _is_over(plan):
+                break
             deaths = 1 if answered else deaths + 1
             why = watched.failure or "ended without a result"
             if cases and watched.began and deaths < MOST_DEATHS:
@@ -145,6 +156,7 @@ class Peer(ABC):
                 _log.warning("%s: all cases were measured, but then the program %s", via, why)
             yield from (Failed(via, case, why) for case in cases)
             return
+        yield from (NoTime(via, case) for case in cases)
 
     def _arguments(self, found: Found, plan: Plan, via: str, ranks: int, cases: list[Case]) -> list[str]:
         devices = "host" if plan.device == "host" else ",".join(map(str, plan.ordinals(ranks)))
@@ -152,3 +164,21 @@ class Peer(ABC):
         for case in cases:
             arguments += ["--case", case.argument(via)]
         return arguments
+
+
+def _timed(plan: Plan, part: float, cases: int) -> Plan:
+    """The plan of one group: until its part of the time is over, which its cases divide."""
+    if not plan.ends:
+        return plan
+    ends = within(plan.ends, part)
+    return replace(plan, ends=ends, budget_s=max(LEAST_S, (ends - time.time()) / cases / OVERHEAD))
+
+
+def _is_over(plan: Plan) -> bool:
+    return 0 < plan.ends < time.time()
+
+
+def _in_turns(cases: list[Case]) -> list[Case]:
+    """The first case of each test, then the second of each: what the time does not suffice for is of all."""
+    turns: defaultdict[str, count[int]] = defaultdict(count)
+    return sorted(cases, key=lambda case: next(turns[case.test]))

@@ -13,7 +13,7 @@ from peerway.bench.peers.nvcc import GpuPeer, compiled
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from peerway.bench.peers.plan import Failed, Plan, Result
+    from peerway.bench.peers.plan import Failed, NoTime, Plan, Result
 
 INSTALL = "pip install nvidia-nvshmem-cu13"
 MIB = 1 << 20
@@ -48,7 +48,7 @@ class Nvshmem(GpuPeer):
             return program
         return Found(f"NVSHMEM {version}".strip(), program, ENVIRONMENT | library.environment)
 
-    def run(self, plan: Plan, progress: Progress) -> Generator[Result | Failed, None, None]:
+    def run(self, plan: Plan, progress: Progress) -> Generator[Result | Failed | NoTime, None, None]:
         """As Peer.run(), with a symmetric heap that holds the largest case."""
         found = self.find(plan.device)
         if isinstance(found, Found):

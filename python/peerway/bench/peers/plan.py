@@ -67,7 +67,8 @@ class Plan:
     `variants` restricts a peer to some of its ways; None is all of them. `budget_s` is the time for the
     samples of one case, `timeout_s` how long a program may be silent before it is ended. `ranks` is for
     put_mbw_mr and halo; every other test is between two. `gpus` has the ordinal for each rank; empty: 0, 1,
-    ... `done` are cases that need not be measured over some variant.
+    ... `done` are cases that need not be measured over some variant. Where `ends` is given (seconds since
+    1970), the cases divide the time until then, in place of `budget_s`.
     """
 
     device: str
@@ -78,6 +79,7 @@ class Plan:
     timeout_s: float = 60.0
     gpus: tuple[int, ...] = field(default=())
     done: frozenset[tuple[str, Case]] = frozenset()
+    ends: float = 0
 
     def ordinals(self, ranks: int) -> list[int]:
         """Give the GPU of each of the first `ranks` ranks."""
@@ -91,3 +93,11 @@ class Failed:
     via: str
     case: Case
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoTime:
+    """A case that was not measured over `via` since the time was over."""
+
+    via: str
+    case: Case

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from peerway.cli.input import BadInput
+from peerway.cli.output import cannot_write, ensure_replaceable
 from peerway.cli.trace.input import read
 from peerway.terminal import say
 from peerway.trace.store import BadTrace
@@ -27,20 +28,20 @@ from peerway.trace.store import BadTrace
 )
 def command(folder: Path, form: str, out: Path) -> None:
     """Write the trace FOLDER in the format of another tool."""
-    trace = read(folder)
     if out.exists():
         raise BadInput(f"{out} exists; name another with -o, or remove it")
+    ensure_replaceable(out)
+    trace = read(folder)
     try:
         if form == "perfetto":
             from peerway.trace.export.perfetto import export
         else:
             from peerway.trace.export.otf2_archive import export
-        out.parent.mkdir(parents=True, exist_ok=True)
         export(trace, out)
     except BadTrace as error:
         raise BadInput(f"{folder}: {error}") from error
     except OSError as error:
         # What is half written would be refused as something that exists.
         shutil.rmtree(out) if out.is_dir() else out.unlink(missing_ok=True)
-        raise BadInput(f"cannot write {out}: {error.strerror or error}") from error
+        raise cannot_write(out, error) from error
     say(f"{out}: {len(trace):,} events", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from peerway.cli.input import BadInput
-from peerway.cli.output import beside_text
+from peerway.cli.output import beside_text, cannot_write, ensure_replaceable
 from peerway.cli.trace.input import read
 from peerway.terminal import say, table_console
 
@@ -53,6 +53,10 @@ def command(
     from peerway.trace.analysis import analyse
     from peerway.trace.page import render, show
 
+    if out is not None:
+        ensure_replaceable(out)
+    if bursts is not None:
+        ensure_replaceable(bursts, "--bursts")
     trace = read(folder)
     curves = _curves(table, bench)
     analysis = analyse(trace, curves)
@@ -63,7 +67,7 @@ def command(
         try:
             write(out, render(trace, analysis))
         except OSError as error:
-            raise BadInput(f"cannot write {out}: {error.strerror or error}; name another file") from None
+            raise cannot_write(out, error) from None
         found = len(analysis.findings)
         say(f"{out}: {found} finding{'' if found == 1 else 's'}", err=True)
     if bursts is not None:
@@ -72,7 +76,7 @@ def command(
         try:
             count = export(trace, curves, bursts)
         except OSError as error:
-            raise BadInput(f"cannot write {bursts}: {error.strerror or error}; name another file") from None
+            raise cannot_write(bursts, error, "--bursts") from None
         say(f"{bursts}: {count:,} burst{'' if count == 1 else 's'}", err=True)
     show(table_console(), analysis)
 
