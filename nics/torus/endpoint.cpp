@@ -176,9 +176,11 @@ void Endpoint::sit_down(uint64_t job) {
   self_.number = board_->number();
   if (self_.number == UINT32_MAX)
     throw Failure(PW_NIC_BUSY,
-                  format("torus: all {} contexts of {} are open; allow more in the torus file "
-                         "(\"contexts\"), at most {} endpoints in all",
-                         file_.contexts, nodes == 1 ? format("node {}", wanted.front()) : "all nodes here",
+                  format("torus: {} of {} open; allow more in the torus file (\"contexts\"), at most {} "
+                         "endpoints in all",
+                         file_.contexts == 1 ? "the one context" : format("all {} contexts", file_.contexts),
+                         format("{} {}", nodes == 1 ? format("node {}", wanted.front()) : "all nodes here",
+                                file_.contexts == 1 ? "is" : "are"),
                          kMostEndpoints));
   node_ = self_.number / file_.contexts;
 }

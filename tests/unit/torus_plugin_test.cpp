@@ -211,6 +211,13 @@ TEST(TorusOpen, SaysWhyNot) {
             std::string::npos);
 }
 
+TEST(TorusOpen, SaysThatTheOneContextOfANodeIsOpen) {
+  const std::string file = torus_file(R"({"contexts": 1})");
+  const TorusNic first("node=0,file=" + file);
+  EXPECT_NE(why_not("node=0,file=" + file).find("the one context of node 0 is open; allow more"),
+            std::string::npos);
+}
+
 TEST(TorusOpen, HasAsManyContextsAsTheFileSays) {
   const std::string file = torus_file(R"({"extents": [2, 1], "contexts": 3})");
   std::vector<std::unique_ptr<TorusNic>> nics;

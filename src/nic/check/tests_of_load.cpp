@@ -58,10 +58,9 @@ std::string traffic(NearEnd& near) {
     all.puts += moved.puts, all.gets += moved.gets, all.renewals += moved.renewals;
   }
   return format(
-      "{} puts and {} gets between {} processes and themselves, memory registered anew {} times meanwhile; "
-      "each "
+      "{} puts and {} gets between {} processes and themselves, memory registered anew {} meanwhile; each "
       "arrived, none in a wrong place",
-      all.puts, all.gets, kRanks, all.renewals);
+      all.puts, all.gets, kRanks, all.renewals == 1 ? "once" : format("{} times", all.renewals));
 }
 
 /// What a round of set-up or of operations leaves behind, seen over several passes of equally many rounds.
