@@ -100,8 +100,7 @@ def command(
                 f"--factor {factor} excludes --by {factor}: a field changed, or it is a row"
             )
     sides = (read_records([before], skip_truncated), read_records([after], skip_truncated))
-    if before.samefile(after) and not any(values.values()):
-        say(f"peerway: both sides are the same file, {before}: nothing can differ", err=True)
+    same = before.samefile(after) and not any(values.values())
     _check(factors, (*sides[0], *sides[1]))
     sides = chosen(values, sides, (before, after))
     if kind == "node-type":
@@ -114,6 +113,8 @@ def command(
     found = compare_all(pairs, metric)
     if not found:
         raise BadInput(_nothing_in_common(before, after, pairs, metric))
+    if same:
+        say(f"peerway: both sides are the same file, {before}: nothing can differ", err=True)
     warned = changes(pairs, factors)
     slow = _slowdowns(found, fail_on_slowdown)
     if form == "json":

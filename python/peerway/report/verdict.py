@@ -77,11 +77,12 @@ def _of_tools(points: dict[Point, dict[str, float]]) -> list[str]:
             by_route.add(vias[ROUTE], tools)
         elif tools and paths:
             by_paths.add(min(paths), tools)
-    elsewhere = "Where the route was not measured, the" if by_route.ratios else "The"
-    return [
-        *by_route.told("Peerway (route)"),
-        *by_paths.told(f"{elsewhere} fastest of Peerway's paths at each point"),
-    ]
+    paths = "elsewhere the fastest path is" if by_route.ratios else "the fastest path is"
+    told = [*by_route.told("the route is"), *by_paths.told(paths)]
+    if not told:
+        return []
+    tools = ", ".join(sorted(by_route.tools | by_paths.tools))
+    return [f"Against the best of {tools}, {'; '.join(told)}. Less than 10 % is equal."]
 
 
 @dataclass(slots=True)
@@ -96,15 +97,11 @@ class _Against:
         self.tools |= set(tools)
 
     def told(self, what: str) -> list[str]:
-        """A sentence whose numbers add up; none without points."""
+        """How often which was faster; the rest is equal. Nothing without points."""
         if not self.ratios:
             return []
         faster, slower = sum(r > _NEAR for r in self.ratios), sum(r < 1 / _NEAR for r in self.ratios)
-        equal = len(self.ratios) - faster - slower
-        return [
-            f"{what} is faster than the best of the other tools ({', '.join(sorted(self.tools))}) at"
-            f" {faster:,} of {_count(self.ratios)}, within 10 % of it at {equal:,}, and slower at {slower:,}."
-        ]
+        return [f"{what} faster at {faster:,} of {_count(self.ratios)}, slower at {slower:,}"]
 
 
 def _count(points: Sized) -> str:
