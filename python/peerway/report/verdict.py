@@ -77,12 +77,12 @@ def _of_tools(points: dict[Point, dict[str, float]]) -> list[str]:
             by_route.add(vias[ROUTE], tools)
         elif tools and paths:
             by_paths.add(min(paths), tools)
-    paths = "elsewhere the fastest path is" if by_route.ratios else "the fastest path is"
-    told = [*by_route.told("the route is"), *by_paths.told(paths)]
+    fastest = "elsewhere the fastest path is" if by_route.ratios else "the fastest path is"
+    told = [*by_route.told("the route is"), *by_paths.told(fastest)]
     if not told:
         return []
-    tools = ", ".join(sorted(by_route.tools | by_paths.tools))
-    return [f"Against the best of {tools}, {'; '.join(told)}. Less than 10 % is equal."]
+    names = ", ".join(sorted(by_route.tools | by_paths.tools))
+    return [f"Against the best of {names}, {'; '.join(told)}. Less than 10 % is equal."]
 
 
 @dataclass(slots=True)
