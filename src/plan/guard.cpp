@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "team/wait.h"
 
 namespace pw {
 namespace {
@@ -48,6 +49,10 @@ std::shared_ptr<Guard> make_guard(Device& device, WordPool& words, uint64_t time
 void cancel(Guard& guard, pw_status why, int rank) {
   uint64_t none = 0;
   guard.stop.compare_exchange_strong(none, stop_word(why, rank), std::memory_order_acq_rel);
+}
+
+void cancel_if_lost(Guard& guard, const Team& team, int rank) {
+  if (const int lost = lost_of(team, rank); lost >= 0) cancel(guard, PW_PEER_LOST, lost);
 }
 
 Ended end_of(const Guard& guard) {

@@ -20,6 +20,9 @@ std::shared_ptr<Guard> make_guard(Device& device, WordPool& words, uint64_t time
 
 /// Ends all waits of the plan. The first reason counts.
 void cancel(Guard& guard, pw_status why, int rank);
+/// The same if the rank, or any that PW_ANY_RANK stands for, is lost. Who asks for a status may know of a
+/// loss from another call before the team's thread has told the guard.
+void cancel_if_lost(Guard& guard, const Team& team, int rank);
 
 /// Whom the guard names, read from the words in which waits and the host tell of their end.
 struct Ended {

@@ -5,7 +5,6 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "team/wait.h"
 #include "transport/path.h"
 
 namespace pw {
@@ -87,10 +86,8 @@ pw_signal_handle KernelWaits::handle(uint64_t timeout_ns) {
           seen_by(device_, *guard_, timeout_ns)};
 }
 
-// Who was told of a loss by another call may ask before on_loss_ is called.
 pw_status KernelWaits::status() const {
-  if (const int lost = lost_of(context_.team(), signal_.sender()); lost >= 0)
-    cancel(*guard_, PW_PEER_LOST, lost);
+  cancel_if_lost(*guard_, context_.team(), signal_.sender());
   const Ended ended = end_of(*guard_);
   switch (ended.why) {
     case PW_OK:

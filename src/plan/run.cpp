@@ -14,13 +14,11 @@ pw_status Plan::refuse_unprepared(const char* what) const {
   return fail(PW_INVALID_ARGUMENT, format("peerway: {} of a plan that is not prepared", what));
 }
 
-// Who was told of a loss by another call may ask before on_loss_ is called.
 pw_status Plan::status() const {
   if (program_.guard == nullptr) return PW_OK;
   const Team& team = context_.team();
   if (!team.none_lost())
-    for (const int rank : depends_)
-      if (const int lost = lost_of(team, rank); lost >= 0) cancel(*program_.guard, PW_PEER_LOST, lost);
+    for (const int rank : depends_) cancel_if_lost(*program_.guard, team, rank);
   return status_of(*program_.guard, team);
 }
 
