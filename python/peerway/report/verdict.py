@@ -22,7 +22,7 @@ Point = tuple[str, str, int, int, str, str, str]
 
 
 def verdict(records: Sequence[Record]) -> list[str]:
-    """One to three sentences about the records; of several files, about the last that has a case."""
+    """Some sentences about the records; of several files, about the last that has a case."""
     cases: dict[tuple[object, ...], list[Record]] = {}
     for r in records:
         cases.setdefault((r.test, r.shape, r.ranks, r.source, r.target, r.host), []).append(r)
