@@ -63,7 +63,7 @@ def test_nvrtc_takes_every_kernel(tmp_path: Path, nvrtc: ctypes.CDLL, program: P
         source = tmp_path / f"{name}.cu"
         source.write_text(PRELUDE + text)
         joined = [("sm_90", "--define-macro=PWX_JOINED")] if "PWX_ALIGNED" in text else []
-        for architecture, *options in [("sm_75",), ("sm_90",), *joined]:
+        for architecture, *options in [("compute_75",), ("sm_90",), *joined]:
             flags = ["-std=c++20", f"--gpu-architecture={architecture}", *options]
             result, log, _ = compile_with(nvrtc, source, *flags)
             assert result == 0, log

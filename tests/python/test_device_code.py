@@ -149,7 +149,11 @@ def uses_of_the_prelude() -> str:
     return text
 
 
-@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
+TO_PTX = ["compute_75", "compute_90"]
+TO_MACHINE_CODE = [pytest.param(f"sm_{number}", marks=pytest.mark.long) for number in (75, 90)]  # slower
+
+
+@pytest.mark.parametrize("architecture", [*TO_PTX, *TO_MACHINE_CODE])
 def test_the_prelude_of_generated_kernels_compiles_for_all_types(
     nvrtc: ctypes.CDLL, tmp_path: Path, architecture: str
 ) -> None:

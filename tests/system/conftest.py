@@ -74,9 +74,11 @@ def fake_gpu(doubles: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def peers_cache(shared_folder: Path) -> str:
-    """For PEERWAY_CACHE, so that peers are compiled once: a program is named after all that it is made of."""
-    return str(shared_folder / "peers")
+def shared_cache(shared_folder: Path) -> str:
+    """For PEERWAY_CACHE, or its parent for XDG_CACHE_HOME, so that peers and the wrappers of an MPI are
+    compiled once: each is named after all that it is made of.
+    """
+    return str(shared_folder / "cache" / "peerway")
 
 
 @pytest.fixture(scope="session")

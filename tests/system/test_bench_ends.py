@@ -8,6 +8,7 @@ import re
 import shlex
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -137,6 +138,7 @@ def test_a_signal_keeps_the_records_and_leaves_nothing(number: signal.Signals, t
     with start((*LONG, "--out", out), tmp_path) as process:
         while not (out.exists() and out.stat().st_size > 1):  # more than the try
             assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
         ranks = workers(tmp_path)
         assert len(ranks) == 2
         process.send_signal(number)

@@ -64,7 +64,10 @@ def test_weak_scaling_keeps_the_matrix_of_a_rank(run: Run, with_mpi: str, tmp_pa
     assert [(one["p"] * one["q"], one["n"]) for one in kept(out)] == [(1, 320), (2, 448), (4, 640)]
 
 
-def test_a_run_of_each_network_has_its_report(run: Run, with_mpi: str, tmp_path: Path) -> None:
+def test_a_run_of_each_network_has_its_report(
+    run: Run, with_mpi: str, shared_cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(Path(shared_cache).parent))
     curve = ROOT / "results" / "cpu-2" / "host.jsonl"
     options = ["--n", "200", "--grid", "1x2", "--ways", "peerway", "--times", "1"]
     done = study(run, *options, "--report", str(tmp_path / "out"), "--bench", str(curve))
@@ -75,13 +78,14 @@ def test_a_run_of_each_network_has_its_report(run: Run, with_mpi: str, tmp_path:
 
 
 def test_one_command_runs_the_whole_study(
-    with_mpi: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    with_mpi: str, shared_cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of small systems, and beside a curve that was measured before."""
     if shutil.which("hpcc") is None:
         pytest.skip("hpcc is not here: make setup as root")
     small = [(n // 20, ranks, ways) for n, ranks, ways in cpu_study.RUNS]
     monkeypatch.setattr(cpu_study, "RUNS", small)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(Path(shared_cache).parent))
     curve = ROOT / "results" / "cpu-2" / "host.jsonl"
     options = ["--out", str(tmp_path), "--blas", blas(), "--minutes", "0", "--bench", str(curve)]
     done = CliRunner().invoke(cpu_study.main, options)

@@ -15,8 +15,8 @@ ITERATIONS = 20
 
 
 @pytest.fixture(autouse=True)
-def compiled_once(own_settings: None, peers_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PEERWAY_CACHE", peers_cache)
+def compiled_once(own_settings: None, shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEERWAY_CACHE", shared_cache)
 
 
 @dataclass(frozen=True)

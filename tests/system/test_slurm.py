@@ -229,7 +229,9 @@ def test_a_step_under_srun_is_traced(cluster: Cluster, run: Run, tmp_path: Path)
     assert not (folder / "rings").exists()
 
 
-def test_an_mpi_program_under_srun_is_traced(cluster: Cluster, run: Run, tmp_path: Path) -> None:
+def test_an_mpi_program_under_srun_is_traced(
+    cluster: Cluster, run: Run, shared_cache: str, tmp_path: Path
+) -> None:
     kinds = run(["srun", "--mpi=list"], env=cluster.environment)
     if "pmi2" not in kinds.stdout + kinds.stderr:
         pytest.skip("this Slurm has no PMI-2, by which MPICH starts")
@@ -237,7 +239,7 @@ def test_an_mpi_program_under_srun_is_traced(cluster: Cluster, run: Run, tmp_pat
     compiler = str(STACKS["mpich-debian"][1])
     step = ["srun", "--quiet", "--mpi=pmi2", "-N", "2", "-n", "2", str(program)]
     words = peerway("trace", "-o", str(tmp_path / "trace"), "--mpicc", compiler, "--", *step)
-    done = run(words, env={**cluster.environment, "PEERWAY_CACHE": str(tmp_path / "cache")})
+    done = run(words, env={**cluster.environment, "PEERWAY_CACHE": shared_cache})
     assert done.returncode == 0, done.stdout + done.stderr
     trace = load(tmp_path / "trace")
     assert trace.ranks == [0, 1]

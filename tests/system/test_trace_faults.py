@@ -93,7 +93,9 @@ def test_the_work_that_others_wait_for_is_what_to_shorten(tmp_path: Path, run: R
 
 
 @pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
-def test_a_receiver_that_looks_late_is_a_rendezvous_wait(stack: str, tmp_path: Path, run: Run) -> None:
+def test_a_receiver_that_looks_late_is_a_rendezvous_wait(
+    stack: str, shared_cache: str, tmp_path: Path, run: Run
+) -> None:
     launcher, compiler = STACKS[stack]
     if not (launcher.exists() and compiler.exists()):
         pytest.skip(f"{launcher} is not here: make setup as root")
@@ -104,7 +106,7 @@ def test_a_receiver_that_looks_late_is_a_rendezvous_wait(stack: str, tmp_path: P
     folder = tmp_path / "trace"
     words = ["trace", "-o", str(folder), "--", str(launcher), *more, "-n", "2", str(tmp_path / "held")]
     words.append(str(tmp_path / "told"))
-    done = run(peerway(*words), env=environment(PEERWAY_CACHE=str(tmp_path / "cache")))
+    done = run(peerway(*words), env=environment(PEERWAY_CACHE=shared_cache))
     assert done.returncode == 0, done.stderr
     (table,) = [one for one in analyse(load(folder), []).tables if one.title == "Lost time"]
     (row,) = [row for row in table.rows if row[0] == "rendezvous wait"]

@@ -45,12 +45,12 @@ def counted(carried: Carried) -> dict[str, tuple[int, int]]:
     }  # type: ignore[return-value]
 
 
-def traced(command: list[str], folder: Path, run: Run, cwd: Path, **variables: str) -> Trace:
+def traced(command: list[str], folder: Path, run: Run, cwd: Path, cache: str) -> Trace:
     words = ["trace", "-o", str(folder), "--events", str(1 << 20), "--"]
     done = run(
         peerway(*words, str(Path(sys.executable).parent / "peerway"), *command[3:]),
         cwd=cwd,
-        env=environment(OPENBLAS_NUM_THREADS="1", PEERWAY_CACHE=str(folder.parent / "cache"), **variables),
+        env=environment(OPENBLAS_NUM_THREADS="1", PEERWAY_CACHE=cache),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     trace = load(folder)
@@ -124,13 +124,13 @@ def keep(**found: object) -> None:
 @pytest.mark.parametrize("hpcc", ["openmpi-debian", pytest.param("mpich-debian", marks=LONG)], indirect=True)
 @pytest.mark.parametrize("ranks", RANKS)
 def test_of_hpcc_every_byte_is_in_the_trace_and_in_the_nics_counters(
-    ranks: int, hpcc: tuple[str, str], run: Run, tmp_path: Path
+    ranks: int, hpcc: tuple[str, str], run: Run, shared_cache: str, tmp_path: Path
 ) -> None:
     stack, program = hpcc
     p, q = {2: (1, 2), 4: (2, 2), 8: (2, 4)}[ranks]
     (tmp_path / "hpccinf.txt").write_text(INPUT.format(n=200, p=p, q=q))
     carried = Carried(tmp_path)
-    trace = traced(over(stack, carried.nic, ranks, program), tmp_path / "trace", run, tmp_path)
+    trace = traced(over(stack, carried.nic, ranks, program), tmp_path / "trace", run, tmp_path, shared_cache)
     printed = (tmp_path / "hpccoutf.txt").read_text()
     residual = re.search(r"^\|\|Ax-b\|\|_oo/\(eps.*\)= +(\S+) \.{6} PASSED$", printed, re.MULTILINE)
     assert residual is not None
@@ -146,7 +146,9 @@ def test_of_hpcc_every_byte_is_in_the_trace_and_in_the_nics_counters(
 
 @pytest.mark.parametrize("ranks", RANKS)
 @pytest.mark.parametrize("stack", ["mpich-debian", pytest.param("openmpi-debian", marks=LONG)])
-def test_of_our_hpl_over_mpi_every_byte_is_in_both(stack: str, ranks: int, run: Run, tmp_path: Path) -> None:
+def test_of_our_hpl_over_mpi_every_byte_is_in_both(
+    stack: str, ranks: int, run: Run, shared_cache: str, tmp_path: Path
+) -> None:
     launcher, compiler = STACKS[stack]
     if not (launcher.exists() and compiler.exists()):
         pytest.skip(f"{launcher} is not here: make setup as root")
@@ -165,17 +167,19 @@ def test_of_our_hpl_over_mpi_every_byte_is_in_both(stack: str, ranks: int, run: 
     own = tmp_path / "hpl"
     shutil.copy(program, own)  # which looks for its modules beside itself
     command = over(stack, carried.nic, ranks, own, "--comm", "mpi", *options)
-    trace = traced(command, tmp_path / "trace", run, tmp_path)
+    trace = traced(command, tmp_path / "trace", run, tmp_path, shared_cache)
     assert trace.ranks == list(range(ranks))
     assert posted(trace) == counted(carried)
 
 
-def test_of_our_hpl_over_peerway_all_waits_have_their_raises(run: Run, tmp_path: Path) -> None:
+def test_of_our_hpl_over_peerway_all_waits_have_their_raises(
+    run: Run, shared_cache: str, tmp_path: Path
+) -> None:
     from test_hpl import build, hpl
 
     folder = tmp_path / "trace"
     command = hpl(build("program", "peerway"), "2x2", "--n", "300", "--nb", "16")
-    trace = traced(command, folder, run, tmp_path)
+    trace = traced(command, folder, run, tmp_path, shared_cache)
     assert trace.ranks == [0, 1, 2, 3]
     pairs = match_signals(trace)
     assert len(pairs.first) > 100

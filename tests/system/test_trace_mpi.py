@@ -49,8 +49,11 @@ end program
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("mpi-trace")
+def programs(tmp_path_factory: pytest.TempPathFactory, shared_cache: str) -> Path:
+    folder = tmp_path_factory.mktemp("mpi-trace")
+    Path(shared_cache).mkdir(parents=True, exist_ok=True)
+    (folder / "cache").symlink_to(shared_cache)
+    return folder
 
 
 def traced(
