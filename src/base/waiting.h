@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/clock.h"
+#include "base/relax.h"
 #include "base/sleeper.h"
 
 namespace pw {
@@ -15,6 +17,23 @@ enum class Wakes : uint8_t {
   as_known,  ///< yes, unless Sleepers::unseen says that there are others
   always,
   perhaps,
+};
+
+/// How long a wait polls before it sleeps, by how long the last one at the same place took: what ends sooner
+/// than a sleep and its wake take had better be polled for.
+class PollTime {
+ public:
+  [[nodiscard]] uint64_t ns() const { return soon_ ? kSleepCost : kLook; }
+  void found() { soon_ = true; }
+  /// Of a wait that slept. Its wake is part of what it took, and that of the partner, which may wait alike:
+  /// two ranks that sleep for one another's messages must find out that these come at once.
+  void slept(uint64_t took_ns) { soon_ = took_ns <= 3 * kSleepCost; }
+
+ private:
+  // The callback by which a GPU's driver wakes took 45 us of CPU time on a virtual machine with H100s, and as
+  // long to come.
+  static constexpr uint64_t kSleepCost = 50'000, kLook = 5'000;
+  bool soon_ = true;
 };
 
 class Waiting {
@@ -36,10 +55,28 @@ class Waiting {
   /// Polls without a pause, before all others. A pause takes 40 ns on some CPUs; a wait for the answer of a
   /// rank that runs on the same host would last half of that longer.
   [[nodiscard]] int quick_polls() const { return oversubscribed() ? 1 : kQuickPolls; }
-  /// Polls before the CPU is given away for the first time, and between further times.
-  [[nodiscard]] int first_polls() const {
-    return oversubscribed() ? kOversubscribedPolls : blocking() ? kPollsBeforeSleep : kIdlePolls;
+  /// Polls before the CPU is given away for the first time. False: `done()` does not hold yet.
+  template <typename Done>
+  bool poll_first(Done&& done) const {
+    for (int i = oversubscribed() ? kOversubscribedPolls : kIdlePolls; i > 0; --i) {
+      if (done()) return true;
+      relax();
+    }
+    return false;
   }
+  /// Polls before a sleep. Not a number of polls: one may ask the driver of a GPU, which takes as long as a
+  /// hundred looks at a flag.
+  template <typename Done>
+  bool poll_before_sleep(PollTime& poll_time, Done&& done) const {
+    if (oversubscribed()) return poll_first(done);
+    const uint64_t until = now_ns() + poll_time.ns();
+    do {
+      if (done()) return poll_time.found(), true;
+      relax();
+    } while (now_ns() < until);
+    return false;
+  }
+  /// Polls between further times.
   [[nodiscard]] int polls_between() const { return oversubscribed() ? 1 : 16; }
 
   /// How long to sleep at most, having waited for `waited_ns`. Where nobody wakes, an eighth of that: so the
@@ -54,7 +91,6 @@ class Waiting {
  private:
   static constexpr int kQuickPolls = 128;          // about what an answer from the same host takes
   static constexpr int kIdlePolls = 4096;          // longer than any wait between processes that both run
-  static constexpr int kPollsBeforeSleep = 256;    // a few microseconds: what going to sleep and waking costs
   static constexpr int kOversubscribedPolls = 32;  // about what giving the CPU away costs
 
   std::shared_ptr<Sleepers> sleepers_;

@@ -36,10 +36,9 @@ struct WaitFor {
 template <typename Done, typename BeforeSleep>
 pw_status wait_until(const Waiting& waiting, const WaitFor& wait, Done&& done, BeforeSleep&& before_sleep) {
   const bool blocking = waiting.blocking();
-  for (int i = waiting.first_polls(); i > 0; --i) {
-    if (done()) return PW_OK;
-    relax();
-  }
+  thread_local PollTime poll_time;  // of this place: each that waits has its own instance of the function
+  const uint64_t began = blocking ? now_ns() : 0;
+  if (blocking ? waiting.poll_before_sleep(poll_time, done) : waiting.poll_first(done)) return PW_OK;
   Interrupt interrupt;
   if (!blocking) {
     for (const int polls = waiting.polls_between();;) {
@@ -57,7 +56,10 @@ pw_status wait_until(const Waiting& waiting, const WaitFor& wait, Done&& done, B
   const Sleeper sleeper(waiting.sleepers());
   for (;;) {
     const uint32_t seen = sleeper.seen();
-    if (done()) return PW_OK;
+    if (done()) {
+      poll_time.slept(now_ns() - began);
+      return PW_OK;
+    }
     if (wait.ended() != PW_OK) return done() ? PW_OK : wait.ended();
     if (interrupt.wanted()) return fail_interrupted(wait.what);
     const uint64_t now = now_ns();

@@ -162,6 +162,25 @@ def test_no_run_of_the_stencil_on_four_gpus_was_slow() -> None:
     assert f"MPI takes {mpi['mpi']} and {mpi['mpi-overlap']} overlapped" in section
 
 
+def test_what_a_blocking_wait_costs() -> None:
+    found = [
+        json.loads(line) for line in (ROOT / "results" / "waits" / "h200.jsonl").read_text().splitlines()
+    ]
+    section = PAGE.split("(`results/waits`)")[1].split("\n## ")[0]
+    for name, us in {"100 µs": 100, "200 µs": 200, "500 µs": 500, "1 ms": 1000, "5 ms": 5000}.items():
+        row = f"| {name} |"
+        for way in ("peerway, blocking", "cudaEventBlockingSync", "peerway, busy-poll"):
+            (one,) = [one for one in found if (one["way"], one["graph_us"]) == (way, us)]
+            row += f" {one['p50_us']:.0f} µs, {one['cpu_us']:.0f} µs of CPU, {one['cpu_percent']:.0f} % |"
+        assert row in section
+    records_of = records.read([ROOT / "results" / "h200-x2" / "async_pingpong.jsonl"])
+    for via, words in (("graph", "round trips costs {} to {} %"), ("stream", "one by one cost {} to {} %")):
+        of = [use for one in records_of if one.via == f"{via}/blocking" for use in one.extra["cpu_percents"]]
+        assert words.format(round(min(of)), round(max(of))) in PAGE
+    kernel = [one for one in records_of if one.via == "kernel/blocking"]
+    assert max(use for one in kernel for use in one.extra["cpu_percents"]) <= 1
+
+
 def test_what_pieces_of_many_messages_cost() -> None:
     lines = (ROOT / "results" / "plan-pieces" / "lqcd.jsonl").read_text().splitlines()
     us = {

@@ -1,4 +1,4 @@
-// Sleeping and waking: no wake is lost, whoever orders the memory; and how long naps are.
+// Sleeping and waking: no wake is lost, whoever orders the memory; how long naps are, and polls before them.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -85,6 +85,29 @@ TEST(Waiting, NapsAreShortOnlyWhereNobodyWakes) {
   EXPECT_EQ(waiting.nap_ns(Wakes::always, 800'000), 10'000'000u);
   EXPECT_LT(waiting.nap_ns(Wakes::perhaps, 0), 50'001u);
   EXPECT_LT(waiting.nap_ns(Wakes::perhaps, kSecond), waiting.nap_ns(Wakes::always, kSecond));
+}
+
+TEST(PollTime, IsLongOnlyAfterAWaitThatWasShort) {
+  PollTime poll_time;
+  const uint64_t most = poll_time.ns();
+  poll_time.slept(3 * most);  // two thirds of it are wakes
+  EXPECT_EQ(poll_time.ns(), most);
+  poll_time.slept(4 * most);
+  EXPECT_LE(poll_time.ns(), most / 10);
+  poll_time.found();
+  EXPECT_EQ(poll_time.ns(), most);
+}
+
+TEST(Waiting, APollThatTakesLongerThanASleepIsNotRepeated) {
+  const Waiting waiting(std::make_shared<Sleepers>());
+  PollTime poll_time;
+  int polls = 0;
+  EXPECT_FALSE(waiting.poll_before_sleep(poll_time, [&] {
+    ++polls;
+    for (const uint64_t until = now_ns() + 2 * poll_time.ns(); now_ns() < until;) relax();
+    return false;
+  }));
+  EXPECT_EQ(polls, 1);
 }
 
 TEST(Waiting, ANoticeMayComeWhenNobodyWaitsAnyMore) {

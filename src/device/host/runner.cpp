@@ -153,15 +153,13 @@ class State {
 
  private:
   void sleep_until_done() {
-    for (int polls = waiting_->first_polls(); polls > 0; --polls) {
-      if (poll()) return;
-      relax();
-    }
+    const uint64_t began = now_ns();
+    if (waiting_->poll_before_sleep(poll_time_, [this] { return poll(); })) return;
     const uint64_t since = now_ns();
     const Sleeper sleeper(waiting_->sleepers());
     for (;;) {
       const uint32_t seen = sleeper.seen();
-      if (poll()) return;
+      if (poll()) return poll_time_.slept(now_ns() - began);
       sleeper.sleep(seen, waiting_->nap_ns(Wakes::always, now_ns() - since));
     }
   }
@@ -207,6 +205,7 @@ class State {
   std::shared_ptr<Guard> guard_;
   std::shared_ptr<const Waiting> waiting_;
   const uint64_t sent_;  ///< bytes, by a start
+  PollTime poll_time_;
   uint64_t polls_ = 0, waiting_epoch_ = 0, waiting_since_ = 0;
 };
 
