@@ -76,8 +76,8 @@ void Peer::fail(pw_nic_status status) {
   if (failed()) return;
   failed_ = status;
   if (!left)
-    log(LogLevel::info, format("peerway: the connection to endpoint {} failed: {}", facts_.number,
-                               domain_.endpoint().why(status)));
+    log(LogLevel::warning, format("peerway: the connection to endpoint {} failed: {}", facts_.number,
+                                  domain_.endpoint().why(status)));
   domain_.peer_failed();
   release();
 }

@@ -9,7 +9,6 @@
 namespace pw::torus {
 namespace {
 
-constexpr uint64_t kPatience = 1'500'000'000;  ///< with a peer that does not answer
 constexpr uint64_t kPingEvery = 100'000'000;
 constexpr unsigned kAtOnce = 64, kTrain = 16;  ///< packets
 
@@ -165,11 +164,12 @@ uint64_t Exchange::attend(uint64_t now) {
 bool Exchange::silent(Flow& flow, uint64_t now) {
   if (!flow.owed()) {
     flow.wanting = 0;
+    flow.silence.end();
     return false;
   }
   if (flow.wanting == 0) flow.wanting = now;
   if (flow.seat != nullptr) return flow.seat->session.load(std::memory_order_acquire) != flow.session;
-  if (now > std::max(flow.heard, flow.wanting) + kPatience) return true;
+  if (flow.silence.goes_on(now)) return true;
   if (flow.out.empty() && now > std::max({flow.heard, flow.wanting, flow.pinged}) + kPingEvery) {
     flow.pinged = now;
     send_bare(flow, Kind::ping);

