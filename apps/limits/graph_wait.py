@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import cupy
+import cupy  # type: ignore[import-not-found, unused-ignore]
 
 import peerway
 
