@@ -241,3 +241,19 @@ def test_a_jobs_name_cannot_speak_for_slurm(name: str) -> None:
 def test_a_jobs_name_cannot_claim_gpus() -> None:
     name = "x Nodes=h100-1 CPU_IDs=0 Mem=1 GRES=gpu:h100:1(IDX:7)"
     assert parse(7, "h100-1", LINE.format(name=name, state="RUNNING", folder="/")).gpus == []
+
+
+def test_a_program_that_a_process_runs_later_brings_its_own_environment(tmp_path: Path) -> None:
+    """A process has its number before and after exec: what was read of the one says nothing of the other."""
+    make_node(tmp_path)
+    processes = Processes(str(tmp_path))
+
+    def job_of(name: str, environ: str) -> int | None:
+        add_process(tmp_path, 700, name, 1, environ=environ)
+        processes.scan()
+        return processes.job_in_environment(processes.table[700])
+
+    assert job_of("setpriv", "PATH=/bin\0") is None
+    assert job_of("sleep", "") is None  # within exec: the name is new, the environment not there yet
+    assert job_of("sleep", "PATH=/bin\0SLURM_JOB_ID=42\0") == 42
+    assert job_of("sleep", "PATH=/bin\0") == 42  # asked once

@@ -47,14 +47,14 @@ def parse_stat(line: str) -> Process:
 
 
 class Processes:
-    """The table, and what is asked of a process once in its life."""
+    """The table, and what is asked of a process once for each program that it runs."""
 
     def __init__(self, root: str) -> None:
         self._proc = f"{root.rstrip('/')}/proc"
         self._kernel: set[int] = set()
         self._rounds = 0
         self._stepds: dict[tuple[int, int], tuple[int, str]] = {}
-        self._jobs: dict[tuple[int, int], int | None] = {}
+        self._jobs: dict[tuple[int, int, str], int | None] = {}
         self.table: dict[int, Process] = {}
         self.children: dict[int, list[int]] = {}
 
@@ -79,9 +79,8 @@ class Processes:
             children.setdefault(process.parent, []).append(process.pid)
         self.table, self.children = table, children
         known = {(process.pid, process.start) for process in table.values()}
-        for cache in (self._stepds, self._jobs):
-            for gone in [key for key in cache if key not in known]:
-                del cache[gone]
+        self._stepds = {key: found for key, found in self._stepds.items() if key in known}
+        self._jobs = {key: found for key, found in self._jobs.items() if key[:2] in known}
 
     def step_daemons(self) -> Iterator[tuple[Process, int, str]]:
         """Each slurmstepd with its job and step. Only root's count: a user may name a program as he likes."""
@@ -136,13 +135,16 @@ class Processes:
         return kib["RssAnon"] << 10, kib["RssShmem"] << 10
 
     def job_in_environment(self, process: Process) -> int | None:
-        """What SLURM_JOB_ID said when it began. Its user may have chosen it: believe it of own jobs only."""
-        key = (process.pid, process.start)
+        """SLURM_JOB_ID when its program began. Its user may have chosen it: believe it of own jobs only."""
+        key = (process.pid, process.start, process.name)  # exec changes the environment, and the name with it
         if key not in self._jobs:
             try:
-                found = _JOB.search(files.read(f"{self._proc}/{process.pid}/environ", _MOST_ENVIRONMENT))
+                environment = files.read(f"{self._proc}/{process.pid}/environ", _MOST_ENVIRONMENT)
             except OSError:
-                found = None
+                return None
+            if not environment:  # within exec it is not there yet
+                return None
+            found = _JOB.search(environment)
             self._jobs[key] = int(found[1]) if found else None
         return self._jobs[key]
 
