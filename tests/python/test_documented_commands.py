@@ -145,7 +145,7 @@ CLASSES = {
     "python apps/hpl/build.py": SCRIPT,
     "peerway run -n 4 -- build/hpl/hpl --n 20000 --nb 192 --grid 2x2": HPL,
     "mpirun -n 4 build/hpl/hpl --comm mpi --n 20000 --nb 192 --grid 2x2": HPL,
-    "peerway run -n 4 -- build/hpl/hpl --device cuda --n 200000 --nb 1024 --grid 1x4": HPL,
+    "peerway run -n 4 -- build/hpl/hpl --device cuda --n 200000 --nb 2048 --grid 1x4": HPL,
     "peerway run -n 4 -- build/hpl/hpl --dat HPL.dat": HPL,
     "python apps/hpl/cpu_study.py --out out/hpl": SCRIPT,
     "python apps/hpl/study.py --blas $BLAS --n 4000,8000 --grid 1x1,1x2 --times 9 "

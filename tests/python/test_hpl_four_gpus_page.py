@@ -74,9 +74,8 @@ def test_four_gpus_against_one() -> None:
     alone = rate(ONE_LARGE) * 1e3 / one["rpeak_gflops"]
     assert f"they have {100 * of_peak:.0f} % of Rpeak, and {of_four:.2f} of four times the rate" in TEXT
     assert f"its memory filled, which has {100 * alone:.0f} % of Rpeak" in TEXT
-    assert max(run["n"] for run in RUNS) == LARGE[0], "the page says that no larger N has run"
-    assert of_peak < 0.7, "the page says that this aim is not reached"
-    assert of_four < 0.96, "the page says that this aim is not reached"
+    assert of_peak < 0.7, "the page says that this aim is not reached at this N"
+    assert of_four < 0.96, "the page says that this aim is not reached at this N"
 
 
 def test_what_four_gpus_lack() -> None:
