@@ -120,6 +120,20 @@ def test_the_command_shows_what_changed(tmp_path: Path) -> None:
     assert "2 operations at a call site show no difference" in done.output
 
 
+def test_a_run_that_failed_and_single_runs_are_told(tmp_path: Path) -> None:
+    good, failed = (
+        str(saved(run_of(seed), tmp_path / f"run{seed}", status=status))
+        for seed, status in ((1, 0), (2, 134))
+    )
+    done = CliRunner().invoke(command, ["compare", good, failed])
+    assert f"{failed}: the command ended with status 134." in " ".join(done.output.split())
+    assert good not in done.output
+    assert "Give more traces of both sides (--before, --after)" in " ".join(done.output.split())
+    done = CliRunner().invoke(command, ["compare", good, good, "--before", good, "--after", good])
+    assert "status" not in done.output
+    assert "Give more traces" not in done.output
+
+
 @pytest.mark.parametrize(
     ("level", "why"),
     [

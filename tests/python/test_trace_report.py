@@ -442,3 +442,12 @@ def test_the_help_of_each_verb_says_what_it_does() -> None:
         done = CliRunner().invoke(command, [verb, "--help"])
         assert done.exit_code == 0
         assert re.search(r"Usage: trace " + verb, done.output)
+
+
+def test_a_command_that_failed_is_the_first_finding() -> None:
+    trace = late_trace()
+    good, failed = (
+        said(analyse(replace(trace, about={**trace.about, "status": status}), [])) for status in (0, 134)
+    )
+    assert failed[0].startswith("The command ended with status 134.")
+    assert failed[1:] == good

@@ -75,7 +75,14 @@ def _heading(trace: Trace) -> list[str]:
 
 
 def _losses(trace: Trace, result: Analysis) -> None:
-    """What the trace lacks comes first: everything below is without it."""
+    """How the command ended, and what the trace lacks, come first: everything below is without it."""
+    if status := trace.about.get("status"):
+        result.findings.append(
+            Finding(
+                f"The command ended with status {status}.",
+                "The trace ends there: what its ranks would have done afterwards is missing.",
+            )
+        )
     if trace.dropped:
         share = trace.dropped / (trace.dropped + len(trace))
         result.findings.append(

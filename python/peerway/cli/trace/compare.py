@@ -52,10 +52,23 @@ def command(
     samples of several runs: if a difference matters, add traces to both sides (--before, --after). The test
     then also counts how much the runs of a side differ. Calls and total times are means over the runs.
     """
+    from rich.text import Text
+
     from peerway.trace.comparison import alone, compare, compare_messages, messages_alone
 
-    sides = [_events(one) for one in (before, *more_before)], [_events(one) for one in (after, *more_after)]
+    folders = (before, *more_before), (after, *more_after)
+    sides = [_events(one) for one in folders[0]], [_events(one) for one in folders[1]]
     console = table_console()
+    for folder, trace in zip([*folders[0], *folders[1]], [*sides[0], *sides[1]], strict=True):
+        if status := trace.about.get("status"):
+            console.print(Text(f"{folder}: the command ended with status {status}."))
+    if any(len(side) == 1 for side in sides):
+        console.print(
+            Text(
+                "The calls of one run have much in common, and runs differ. Give more traces of both sides "
+                "(--before, --after) if a difference matters."
+            )
+        )
     calls = ("operation at a call site", "operations at a call site")
     _show(console, calls, ("operation", "call site"), compare(*sides), everything)
     _tell(console, alone(*sides), _at)
