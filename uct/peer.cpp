@@ -1,7 +1,5 @@
 #include "uct/peer.h"
 
-#include "base/format.h"
-#include "base/log.h"
 #include "uct/domain.h"
 
 namespace pw::uct {
@@ -75,9 +73,7 @@ void Peer::ended(Operation::Kind kind, pw_nic_status status) {
 void Peer::fail(pw_nic_status status) {
   if (failed()) return;
   failed_ = status;
-  if (!left)
-    log(LogLevel::warning, format("peerway: the connection to endpoint {} failed: {}", facts_.number,
-                                  domain_.endpoint().why(status)));
+  why_ = domain_.endpoint().why(status);
   domain_.peer_failed();
   release();
 }

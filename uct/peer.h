@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 
 #include "nic/stream.h"
 #include "progress/proofs.h"
@@ -21,6 +22,8 @@ class Peer {
   [[nodiscard]] const nic::EndpointFacts& facts() const { return facts_; }
   [[nodiscard]] nic::Stream& stream() { return *stream_; }
   [[nodiscard]] bool failed() const { return failed_ != PW_NIC_OK; }
+  /// What the NIC said of it then.
+  [[nodiscard]] const std::string& why_failed() const { return why_; }
 
   /// As the stream's; `operation` may be null for puts and words.
   pw_nic_status put(nic::RemoteMemory& remote, uint64_t offset, const void* data, nic::Memory* memory,
@@ -70,6 +73,7 @@ class Peer {
   Domain& domain_;
   nic::EndpointFacts facts_;
   pw_nic_status failed_ = PW_NIC_OK;
+  std::string why_;
   Proofs puts_;
   Mark gets_ = 0, gets_ended_ = 0;
   Point barrier_{0, 0};

@@ -180,6 +180,32 @@ def test_an_unknown_ucx_gets_nothing_and_is_told_why(tmp_path: Path, run: Run) -
     assert "this is UCX 1.99.0, and Peerway's transport has builds for 1.13, 1.20, 1.22 only" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("stack", "other"), [("openmpi-debian", "mpich-debian"), ("mpich-debian", "openmpi-debian")]
+)
+def test_a_program_of_another_mpi_than_the_launchers_is_refused(
+    stack: str, other: str, run: Run, tmp_path: Path
+) -> None:
+    program = build(stack, "mpi_verify", tmp_path)
+    launcher = STACKS[other][0]
+    if not launcher.exists():
+        pytest.skip(f"{launcher} is not here: make setup as root")
+    done = run(peerway("mpirun", "--nic", "torus", "-n", "2", "--mpirun", str(launcher), "--", str(program)))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert f"{program} was built with " in done.stderr
+    assert f"but {launcher} belongs to " in done.stderr
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_run_that_ends_well_says_nothing(stack: str, run: Run, tmp_path: Path) -> None:
+    """Each end closes when it likes, and what it still has under way to one that has closed is no failure."""
+    program = build(stack, "mpi_hello", tmp_path)
+    for _ in range(5):
+        done = run(over(stack, "torus", 2, program), env=environment())
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_mistakes_are_told(run: Run, tmp_path: Path) -> None:
     start = ["mpirun", "-n", "2"]
     done = run(peerway(*start, "--nic", "nosuch", "--mpirun", "/usr/bin/true", "--", "x"))

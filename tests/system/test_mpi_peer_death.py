@@ -83,3 +83,4 @@ def test_ranks_that_take_errors_get_one(size: str, mpi_folder: Path, run: Run) -
     assert sorted(done.stdout.splitlines()) == [
         f"rank {rank} was told: MPI_ERR_OTHER: known error not in list" for rank in (0, 2)
     ]
+    assert "peerway: the connection to endpoint " in done.stderr

@@ -121,10 +121,19 @@ unsigned tell_ended(Interface& interface) {
   return told;
 }
 
-// UCX's handler may destroy connections: each search starts from the beginning.
+void look_for_departed(Interface& interface) {
+  interface.inbox.look_around([&](uint32_t number) {
+    const std::scoped_lock held(interface.domain.lock);
+    interface.domain.departed(number);
+  });
+}
+
+// A peer that leaves in good order says so before its memory is gone, so the inbox is looked at first. UCX's
+// handler may destroy connections: each search starts from the beginning.
 void report_failures(Interface& interface) {
   const unsigned failures = interface.domain.failures();
   if (failures == interface.failures_seen) return;
+  look_for_departed(interface);
   const auto next = [&] {
     return std::ranges::find_if(interface.connections, [](const Connection* connection) {
       return connection->peer().failed() && !connection->peer().left && !connection->reported;
@@ -132,6 +141,9 @@ void report_failures(Interface& interface) {
   };
   for (auto found = next(); found != interface.connections.end(); found = next()) {
     (*found)->reported = true;
+    const Peer& peer = (*found)->peer();
+    log(LogLevel::warning, format("peerway: the connection to endpoint {} failed: {}", peer.facts().number,
+                                  peer.why_failed()));
     if (interface.base.err_handler != nullptr)
       interface.base.err_handler(interface.base.err_handler_arg, &(*found)->base.super,
                                  UCS_ERR_CONNECTION_RESET);
@@ -140,10 +152,7 @@ void report_failures(Interface& interface) {
 }
 
 void look_around(Interface& interface) {
-  interface.inbox.look_around([&](uint32_t number) {
-    const std::scoped_lock held(interface.domain.lock);
-    interface.domain.departed(number);
-  });
+  look_for_departed(interface);
   if (coarse_now_ns() - interface.felt_ns < kFeelEvery) return;
   interface.felt_ns = coarse_now_ns();
   const std::scoped_lock held(interface.domain.lock);
