@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from peerway.cli.numbers import Whole
-from peerway.launch.mpi import MpiError, command_over_nic, find_launcher, replace_process
+from peerway.launch.mpi import MpiError, check_program, command_over_nic, find_launcher, replace_process
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -49,6 +49,7 @@ def command(
     """
     try:
         found = find_launcher(launcher)
+        check_program(found, program)
         words, environment = command_over_nic(found, nic, ranks, [*extra], [program, *arguments])
         return replace_process(words, environment)
     except MpiError as error:

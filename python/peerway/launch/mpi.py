@@ -24,6 +24,11 @@ TRACE = (  # of `peerway trace`
     "PEERWAY_TRACE_RANKS",
     "PEERWAY_TRACE_EVENTS",
 )
+NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+LIBRARIES = {
+    "openmpi": (b"libmpi.so.40",),
+    "mpich": (b"libmpi.so.12", b"libmpich.so.12"),
+}  # which programs need
 BETWEEN_HOSTS = "PEERWAY_MPI_BETWEEN_HOSTS"  # OMPI_MCA_osc of ranks that are not all on one host
 
 
@@ -64,6 +69,30 @@ def find_launcher(named: str | None) -> Launcher:
     raise MpiError(
         f"{path} belongs to an MPI that is not known here: --version says '{first}'; Open MPI and MPICH are"
     )
+
+
+def check_program(launcher: Launcher, program: str) -> None:
+    """Refuse a program that was linked with another MPI than the launcher's: its ranks would not find one
+    another, and each would run alone. Of a script, or a program that loads its MPI, nothing is known.
+    """
+    path = shutil.which(program)
+    if path is None:
+        return  # which the launcher says
+    try:
+        with Path(path).open("rb") as file:
+            if file.read(4) != b"\x7fELF":
+                return
+            content = file.read()
+    except OSError:
+        return
+    needs = {kind: name for kind, names in LIBRARIES.items() for name in names if name + b"\0" in content}
+    if needs and launcher.kind not in needs:
+        kind, library = next(iter(needs.items()))
+        raise MpiError(
+            f"{program} was built with {NAMES[kind]} (it needs {library.decode()}), but {launcher.path} "
+            f"belongs to {NAMES[launcher.kind]}: each rank would run alone. Give the mpirun of {NAMES[kind]} "
+            "with --mpirun"
+        )
 
 
 def _as_root() -> dict[str, str]:
