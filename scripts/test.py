@@ -2,13 +2,14 @@
 
     python scripts/test.py [--long]
 
-First the C++ unit tests under ASan+UBSan, with the fuzzers, which are of the same build, and beside them
-those with threads under TSan; then the Python tests with those between processes, whose ranks sleep while
-they wait, and beside them those on virtual clusters, which mostly wait; last the few that need the machine
-for themselves. Not all side by side: ranks miss their turns beside compilers. With --long, what takes long
-comes on top: each fuzzer for a minute, the unit tests as users get the code, and the whole matrices of the
-tests between processes, whose ranks then poll, as is the default. Logs, results and times are in out/test;
-the record of the last long run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
+First the C++ unit tests under ASan+UBSan, which also feed the fuzzed parsers the stored inputs, and beside
+them those with threads under TSan; then the Python tests with those between processes, whose ranks sleep
+while they wait, and beside them those on virtual clusters, which mostly wait; last the few that need the
+machine for themselves. Not all side by side: ranks miss their turns beside compilers. With --long, what
+takes long comes on top: each fuzzer for a minute, the unit tests as users get the code, and the whole
+matrices of the tests between processes, whose ranks then poll, as is the default. Logs, results and times
+are in out/test; the record of the last long run is results/tests/long.jsonl. What cannot run here is
+skipped with the reason.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from steps import BUILD, CORES, ROOT, TIMES, end_all, main, say
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# No optimisation: sanitized code is compiled for much longer than its tests run. And no extension module.
-SLIM = ["-DPEERWAY_PYTHON=OFF", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0 -g1"]
-FUZZ_RUNS = 5000  # of each fuzzer, the same ones each time: a few seconds
-FUZZ_SECONDS = 60  # of each fuzzer in a long run
+# No optimisation: sanitized code is compiled for much longer than its tests run. In large parts, for the same
+# reason. And no extension module.
+SLIM = ["-DPEERWAY_PYTHON=OFF", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0 -g1", "-DPEERWAY_UNITS=2"]
+FUZZ_SECONDS = 60  # of each fuzzer
 RECORD = ROOT / "results" / "tests" / "long.jsonl"
 
 
@@ -48,28 +49,29 @@ def clang(runtime: str) -> list[str]:
     return []
 
 
-def address_sanitizer(totals: Totals, long: bool) -> None:
-    """Run the unit tests under ASan and UBSan, and the fuzzers, which are of the same build.
-
-    Only clang has the fuzzers' library; without it the unit tests are built by the default compiler.
-    """
-    fuzzers = clang("fuzzer")
-    if fuzzers:
-        settings = ["-DPEERWAY_FUZZ=ON", "-DPEERWAY_SANITIZE=address,undefined,fuzzer-no-link", *fuzzers]
-    else:
-        settings = ["-DPEERWAY_SANITIZE=address,undefined"]
-        totals.add(
-            skipped=1, remark="fuzzers: skipped, clang is missing (apt-get install clang libclang-rt-dev)"
-        )
+def address_sanitizer(totals: Totals) -> None:
+    """Run the unit tests under ASan and UBSan."""
     folder = ROOT / "build" / "asan"
-    targets = ["unit", "unit_pure", *(["fuzzers"] if fuzzers else [])]
-    if not checks.build(totals, "unit-asan", folder, targets, [*SLIM, *settings]):
+    settings = [*SLIM, "-DPEERWAY_SANITIZE=address,undefined", *clang("asan")]
+    if not checks.build(totals, "unit-asan", folder, ["unit", "unit_pure"], settings):
         return
     options = {"ASAN_OPTIONS": "detect_leaks=1:handle_abort=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
     for program in ("unit", "unit_pure"):
         checks.unit_tests(totals, f"{program}-asan", folder, program=program, shards=CORES, **options)
-    if fuzzers:
-        checks.fuzz(totals, folder, FUZZ_RUNS, FUZZ_SECONDS if long else 0)
+
+
+def fuzzers(totals: Totals) -> None:
+    """Run the fuzzers. Their build is one of its own: what leads them makes all code a quarter larger."""
+    found = clang("fuzzer")
+    if not found:
+        totals.add(
+            skipped=1, remark="fuzzers: skipped, clang is missing (apt-get install clang libclang-rt-dev)"
+        )
+        return
+    folder = ROOT / "build" / "fuzz"
+    settings = [*SLIM, "-DPEERWAY_FUZZ=ON", "-DPEERWAY_SANITIZE=address,undefined,fuzzer-no-link", *found]
+    if checks.build(totals, "fuzzers", folder, ["fuzzers"], settings):
+        checks.fuzz(totals, folder, FUZZ_SECONDS)
 
 
 def thread_sanitizer(totals: Totals) -> None:
@@ -98,7 +100,9 @@ def cpp(totals: Totals, long: bool) -> None:
         thread_sanitizer(totals)
         plain(totals, long)
 
-    side_by_side(totals, lambda part: address_sanitizer(part, long), others)
+    side_by_side(totals, address_sanitizer, others)
+    if long:
+        fuzzers(totals)
 
 
 def side_by_side(totals: Totals, *bodies: Callable[[Totals], None]) -> None:

@@ -9,7 +9,7 @@
 namespace pw {
 namespace {
 
-constexpr uint64_t kPage = 4096;
+constexpr uint64_t kPinnedBytes = 4096;             // a page, the least that can be pinned
 constexpr unsigned kTimedOut = 2;                   // as peerway::device::detail::Patience reports it
 constexpr uint64_t kExplained = uint64_t{1} << 40;  // in the stop word: Guard::why says more
 
@@ -38,7 +38,7 @@ std::shared_ptr<void> pinned_memory(Device& device, uint64_t bytes) {
 }
 
 std::shared_ptr<Guard> make_guard(Device& device, WordPool& words, uint64_t timeout_ns) {
-  const std::shared_ptr<void> page = pinned_memory(device, kPage);
+  const std::shared_ptr<void> page = pinned_memory(device, kPinnedBytes);
   auto* guard = new (page.get()) Guard{};
   guard->timeout_ns = timeout_ns;
   const DeviceWords polled = words.take(1);

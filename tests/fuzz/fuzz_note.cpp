@@ -1,11 +1,11 @@
 // What a rank of the team may send as a note of ucx/staged: it is refused, or read as what was written; and a
 // request that passes the check of its span touches no byte outside of it.
-#include <cstdlib>
 
 #include "base/status.h"
+#include "fuzz/fuzz.h"
 #include "transport/ucx/note.h"
 
-using namespace pw;
+namespace pw::fuzz {
 
 namespace {
 
@@ -13,13 +13,6 @@ constexpr int kRanks = 4;
 constexpr uint64_t kSpan = 1 << 20;
 constexpr uint64_t kChunk = 4096;
 constexpr int kMostChunks = 4096;  // shapes of a few bytes in many blocks would keep the fuzzer busy
-
-/// One past the last byte of a chunk on one side.
-uint64_t end_of(const Shape& shape, const Strides& strides, uint64_t offset) {
-  uint64_t end = offset + shape.block_bytes;
-  for (uint32_t d = 0; d < shape.dims; ++d) end += (shape.count[d] - 1) * static_cast<uint64_t>(strides[d]);
-  return end;
-}
 
 void walk(const StagedRequest& request) {
   const Layout& layout = request.layout;
@@ -32,21 +25,22 @@ void walk(const StagedRequest& request) {
     const Shape& shape = chunk.layout.shape;
     const Strides& part = put ? chunk.layout.to : chunk.layout.from;
     const uint64_t first = request.offset + (put ? chunk.to_offset : chunk.from_offset);
-    if (end_of(shape, part, first) > kSpan || shape.bytes() > kChunk) std::abort();
+    require(end_of(shape, part, first) <= kSpan && shape.bytes() <= kChunk);
   }
 }
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ(fuzz_note) {
   const ByteView bytes(reinterpret_cast<const std::byte*>(data), size);
   try {
     const ucx::Note note = ucx::read_body(bytes, kRanks);
     const Bytes written = ucx::write_body(note);
-    if (ucx::write_body(ucx::read_body(written, kRanks)) != written) std::abort();
+    require(ucx::write_body(ucx::read_body(written, kRanks)) == written);
     if (const auto* request = std::get_if<ucx::RequestNote>(&note)) walk(request->request);
   } catch (const Error& error) {
-    if (error.status() != PW_INVALID_ARGUMENT) std::abort();
+    require(error.status() == PW_INVALID_ARGUMENT);
   }
-  return 0;
 }
+
+}  // namespace pw::fuzz

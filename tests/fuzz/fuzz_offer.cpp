@@ -1,26 +1,16 @@
 // Any bytes as a rank's offer for a plan: read as what was written, or refused. A lane that lies in its
 // mailbox and whose block fits its region touches nothing else.
 #include <cstdint>
-#include <cstdlib>
 
 #include "base/status.h"
+#include "fuzz/fuzz.h"
 #include "plan/lanes.h"
 
-using namespace pw;
+namespace pw::fuzz {
 
 namespace {
 
 constexpr uint64_t kMailbox = 1 << 16, kRegion = 1 << 20;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-uint64_t end_of(const Shape& shape, const Strides& strides, uint64_t offset) {
-  uint64_t end = offset + shape.block_bytes;
-  for (uint32_t d = 0; d < shape.dims; ++d) end += (shape.count[d] - 1) * static_cast<uint64_t>(strides[d]);
-  return end;
-}
 
 void use(const LaneOffer& lane) {
   check_inside("mailbox", lane.words, kBytesOfWords, kMailbox);
@@ -33,7 +23,7 @@ void use(const LaneOffer& lane) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ(fuzz_offer) {
   try {
     const PlanOffer offer = parse_plan_offer({reinterpret_cast<const std::byte*>(data), size});
     const Bytes written = pack(offer);
@@ -41,5 +31,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const LaneOffer& lane : offer.receives) use(lane);
   } catch (const Error&) {
   }
-  return 0;
 }
+
+}  // namespace pw::fuzz

@@ -7,11 +7,12 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "fuzz/fuzz.h"
 #include "team/channel.h"
 #include "team/socket.h"
 #include "team/ticket.h"
 
-using namespace pw;
+namespace pw::fuzz {
 
 namespace {
 
@@ -56,7 +57,7 @@ void parse_stream(ByteView bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ(fuzz_rendezvous) {
   const ByteView bytes(reinterpret_cast<const std::byte*>(data), size);
   parse_payload(bytes);
   parse_stream(bytes.first(std::min(size, size_t{65536})));
@@ -64,5 +65,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Ticket ticket = parse_ticket({reinterpret_cast<const char*>(data), size}, "the input");
     parse_ticket(format_ticket(ticket), "what was formatted");  // must read what it wrote
   });
-  return 0;
 }
+
+}  // namespace pw::fuzz

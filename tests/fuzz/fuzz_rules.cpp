@@ -1,15 +1,19 @@
 // Any bytes as a rules file: parsed, or refused with PW_BAD_TABLE. What was parsed never leaves a hole.
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "base/status.h"
+#include "fuzz/fuzz.h"
 #include "route/rules.h"
 
-using namespace pw;
-using namespace pw::route;
+namespace pw::route {
+namespace {
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+using fuzz::require;
+
+}  // namespace
+
+FUZZ(fuzz_rules) {
   static const KnownPaths paths = {{"peer/copy", "peer/store", "staged", "ucx"},
                                    {{"nic:", "NIC", "PEERWAY_NIC", "a plugin's file"}}};
   static const std::vector<Choosable> candidates = {{{"peer/copy"}}, {{"staged"}}, {{"peer/copy", "staged"}}};
@@ -19,12 +23,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::vector<std::string> notes;
     uint64_t at = 1;
     for (const Allowance& allowance : rules.apply(where, candidates, {}, notes)) {
-      if (allowance.sizes.from != at || allowance.sizes.to <= at || allowance.allowed.empty()) std::abort();
+      require(allowance.sizes.from == at && allowance.sizes.to > at && !allowance.allowed.empty());
       at = allowance.sizes.to;
     }
-    if (at != kEnd) std::abort();
+    require(at == kEnd);
   } catch (const Error& error) {
-    if (error.status() != PW_BAD_TABLE) std::abort();
+    require(error.status() == PW_BAD_TABLE);
   }
-  return 0;
 }
+
+}  // namespace pw::route

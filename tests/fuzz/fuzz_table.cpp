@@ -1,21 +1,17 @@
 // Any bytes as a route table: parsed, or refused with PW_BAD_TABLE. What was parsed must survive print and
 // parse, and must route every size. needs: route/*.cpp base/status.cpp
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "base/status.h"
+#include "fuzz/fuzz.h"
 #include "route/explain.h"
 #include "route/router.h"
 
-using namespace pw;
-using namespace pw::route;
-
+namespace pw::route {
 namespace {
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using fuzz::require;
 
 void route_all(const Table& table) {
   const Router router(table, {}, false);
@@ -41,7 +37,7 @@ void route_all(const Table& table) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ(fuzz_table) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     const Table table = parse_table(text, "table");
@@ -51,5 +47,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } catch (const Error& error) {
     require(error.status() == PW_BAD_TABLE);
   }
-  return 0;
 }
+
+}  // namespace pw::route

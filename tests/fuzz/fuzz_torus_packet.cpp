@@ -1,22 +1,18 @@
-// libFuzzer: what anybody may send to the UDP socket of the torus NIC. Bytes that are no packet are refused;
+// What anybody may send to the UDP socket of the torus NIC. Bytes that are no packet are refused;
 // a packet keeps to its datagram, and one sealed by the job's key is told from one that is not.
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "fuzz/fuzz.h"
 #include "torus/file.h"
 #include "torus/flow.h"
 
-using namespace pw;
-using namespace pw::torus;
-
+namespace pw::torus {
 namespace {
 
-constexpr Secret kKey{std::byte{1}}, kOther{std::byte{2}};
+using fuzz::require;
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+constexpr Secret kKey{std::byte{1}}, kOther{std::byte{2}};
 
 void use(const Packet& packet, std::span<const std::byte> datagram) {
   const Header& header = packet.header;
@@ -38,18 +34,19 @@ void use(const Packet& packet, std::span<const std::byte> datagram) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ(fuzz_torus_packet) {
   const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
   Packet packet;
   const bool parsed = parse_packet(bytes, packet);
   if (parsed) use(packet, bytes);
   require(!open_packet(bytes, kKey, packet) || parsed);
-  if (size < sizeof(Header)) return 0;
+  if (size < sizeof(Header)) return;
   std::vector<std::byte> sealed(bytes.begin(), bytes.end());
   seal(sealed, kKey);
   if (open_packet(sealed, kKey, packet)) {
     use(packet, sealed);
     require(!open_packet(sealed, kOther, packet));
   }
-  return 0;
 }
+
+}  // namespace pw::torus

@@ -20,7 +20,7 @@ using testing::Ranks;
 
 constexpr uint64_t kMiB = 1 << 20;
 
-pw_status status_of(const std::function<void()>& body) {
+pw_status status_after(const std::function<void()>& body) {
   try {
     body();
   } catch (const Error& error) {
@@ -93,7 +93,7 @@ TEST(ContextClose, LeavesFilesThatGetItsDescriptorAlone) {
   unlink(name);
   ASSERT_EQ(ftruncate(file, 8 * kMiB), 0);
   ASSERT_GE(dup2(file, number), 0);
-  EXPECT_EQ(status_of([&] { ranks[0].import(key); }), PW_STALE_KEY);
+  EXPECT_EQ(status_after([&] { ranks[0].import(key); }), PW_STALE_KEY);
   close(number);
   close(file);
 }

@@ -16,7 +16,7 @@ using peerway::Request;
 using peerway::Status;
 using pw::testing::Ranks;
 
-constexpr uint64_t kBytes = 1 << 20;
+constexpr uint64_t kRegionBytes = 1 << 20;
 
 /// Rank 0 of one, with a region, a remote of it, and a signal.
 class RequestTest : public ::testing::Test {
@@ -25,7 +25,7 @@ class RequestTest : public ::testing::Test {
 
   peerway::Team team_ = peerway::Team::create(0, 1, [](void*, size_t) {});
   peerway::Context context_{team_};
-  peerway::Region region_ = context_.allocate(peerway::host, 2 * kBytes);
+  peerway::Region region_ = context_.allocate(peerway::host, 2 * kRegionBytes);
   peerway::Remote remote_ = context_.import(region_.key());
   peerway::Signal signal_ = context_.signal();
   peerway::Remote raised_ = context_.import(signal_.key());
@@ -35,25 +35,25 @@ class RequestOverPath : public RequestTest, public ::testing::WithParamInterface
 
 TEST_P(RequestOverPath, APutAndItsRaiseAreCompleteWithIt) {
   context_.use(GetParam());
-  std::memset(bytes(), 7, kBytes);
-  auto request =
-      context_.start_put(remote_.span(kBytes, kBytes), region_.span(0, kBytes), peerway::raise(raised_, 3));
+  std::memset(bytes(), 7, kRegionBytes);
+  auto request = context_.start_put(remote_.span(kRegionBytes, kRegionBytes), region_.span(0, kRegionBytes),
+                                    peerway::raise(raised_, 3));
   EXPECT_EQ(request.wait(20s), Status::ok) << peerway::error_message();
   EXPECT_TRUE(request.complete());
   EXPECT_EQ(signal_.value(), 3U);
-  EXPECT_EQ(std::memcmp(bytes(), bytes() + kBytes, kBytes), 0);
+  EXPECT_EQ(std::memcmp(bytes(), bytes() + kRegionBytes, kRegionBytes), 0);
 }
 
 TEST_P(RequestOverPath, AGetARaiseAndAFlush) {
   context_.use(GetParam());
   bytes()[5] = 9;
   std::vector<Request> requests;
-  requests.push_back(context_.start_get(region_.span(kBytes, 8), remote_.span(0, 8)));
+  requests.push_back(context_.start_get(region_.span(kRegionBytes, 8), remote_.span(0, 8)));
   requests.push_back(context_.start_raise(peerway::raise(raised_)));
   requests.push_back(context_.start_flush(0));
   requests.push_back(context_.start_flush());
   EXPECT_EQ(wait_all(requests, 20s), Status::ok) << peerway::error_message();
-  EXPECT_EQ(bytes()[kBytes + 5], 9);
+  EXPECT_EQ(bytes()[kRegionBytes + 5], 9);
   EXPECT_EQ(signal_.value(), 1U);
   for (auto& request : requests) {
     EXPECT_TRUE(request.complete());
@@ -64,7 +64,7 @@ TEST_P(RequestOverPath, AGetARaiseAndAFlush) {
 INSTANTIATE_TEST_SUITE_P(Paths, RequestOverPath, ::testing::Values("peer", "staged", "route"));
 
 TEST_F(RequestTest, WhatIsRefusedHasNoRequest) {
-  EXPECT_THROW(context_.start_put(remote_.span(2 * kBytes, 8), region_.span(0, 8)), peerway::Error);
+  EXPECT_THROW(context_.start_put(remote_.span(2 * kRegionBytes, 8), region_.span(0, 8)), peerway::Error);
   EXPECT_THROW(context_.start_flush(7), peerway::Error);
   EXPECT_THROW(context_.start_flush(-2), peerway::Error);
 }

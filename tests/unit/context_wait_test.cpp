@@ -16,7 +16,7 @@ namespace {
 using testing::range;
 using testing::Ranks;
 
-constexpr uint64_t kMinute = 60'000'000'000;
+constexpr uint64_t kLongWait = 60'000'000'000;
 
 struct Blocking : ::testing::Test {
   Blocking() {
@@ -48,7 +48,7 @@ TEST_F(Blocking, ASignalRaisedAloneWakes) {
   Signal signal(ranks[0], 1);
   const auto remote = ranks.import(1, signal);
   for (uint64_t round = 1; round <= kRounds; ++round)
-    EXPECT_EQ(asleep([&] { return signal.wait(round, kMinute); },
+    EXPECT_EQ(asleep([&] { return signal.wait(round, kLongWait); },
                      [&] { EXPECT_EQ(ranks[1].raise({remote.get(), 1}), PW_OK); }),
               PW_OK);
   expect_woken();
@@ -65,7 +65,7 @@ TEST_P(BlockingPut, TheSignalOfAPutWakes) {
   const auto raised = ranks.import(1, signal);
   for (uint64_t round = 1; round <= kRounds; ++round) {
     const Raise raise{raised.get(), 1};
-    EXPECT_EQ(asleep([&] { return signal.wait(round, kMinute); },
+    EXPECT_EQ(asleep([&] { return signal.wait(round, kLongWait); },
                      [&] {
                        EXPECT_EQ(ranks[1].put(*remote, range(0, 1 << 20), *source, range(0, 1 << 20), &raise),
                                  PW_OK);
@@ -90,14 +90,14 @@ TEST_F(Blocking, AWaitEndsAtItsDeadline) {
 
 TEST_F(Blocking, TheCloseOfTheContextWakes) {
   Signal signal(ranks[0], 1);
-  EXPECT_EQ(asleep([&] { return signal.wait(1, kMinute); }, [&] { ranks[0].close(); }), PW_CLOSED);
+  EXPECT_EQ(asleep([&] { return signal.wait(1, kLongWait); }, [&] { ranks[0].close(); }), PW_CLOSED);
 }
 
 TEST_F(Blocking, ThePolicyCountsForTheWaitsThatBeginAfterwards) {
   Signal signal(ranks[0], 1);
   const auto remote = ranks.import(1, signal);
   ranks[0].waiting()->set_blocking(false);
-  std::thread waiter([&] { EXPECT_EQ(signal.wait(1, kMinute), PW_OK); });
+  std::thread waiter([&] { EXPECT_EQ(signal.wait(1, kLongWait), PW_OK); });
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(sleepers(0).count.load(), 0u);
     std::this_thread::yield();
@@ -119,7 +119,7 @@ struct BlockingPlan : Blocking {
   }
   pw_status whole(int rank) {
     if (const pw_status started = plan[rank]->start(); started != PW_OK) return started;
-    return plan[rank]->finish(kMinute);
+    return plan[rank]->finish(kLongWait);
   }
   std::shared_ptr<Region> memory[2];
   std::unique_ptr<Plan> plan[2];
@@ -154,7 +154,7 @@ TEST_F(BlockingPlan, TheCloseOfTheContextWakesAFinish) {
 TEST_F(BlockingPlan, ALongWaitEndsAtThePlansTimeout) {
   plan[0]->set_timeout(3'000'000);
   EXPECT_EQ(plan[0]->start(), PW_OK);
-  EXPECT_EQ(plan[0]->finish(kMinute), PW_TIMEOUT);
+  EXPECT_EQ(plan[0]->finish(kLongWait), PW_TIMEOUT);
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ using testing::kSecond;
 constexpr unsigned kRegion = 0, kSignal = 1;  // places in the list of remotes
 
 // Rank 0 puts into the memory of rank 1, whatever path there is.
-struct Pair {
-  explicit Pair(const char* paths, uint64_t bytes = 4096, uint32_t entries = 8) : ranks(2) {
+struct Ends {
+  explicit Ends(const char* paths, uint64_t bytes = 4096, uint32_t entries = 8) : ranks(2) {
     ranks[0].resolver().use(paths);
     source = ranks[0].allocate({PW_HOST, 0}, bytes);
     target = ranks[1].allocate({PW_HOST, 0}, bytes);
@@ -50,7 +50,7 @@ class FifoPaths : public ::testing::TestWithParam<const char*> {};
 // More entries than the ring has, by several blocks at once: each its own words, again and again.
 TEST_P(FifoPaths, WhatManyBlocksPostArrivesInOrder) {
   constexpr unsigned kBlocks = 4, kTurns = 25;
-  Pair pair(GetParam());
+  Ends pair(GetParam());
   const pw_fifo_handle handle = pair.fifo->handle();
   auto* source = reinterpret_cast<Word*>(pair.source->address());
   const auto* target = reinterpret_cast<const Word*>(pair.target->address());
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, FifoPaths, ::testing::Values("staged", "peer", "
 
 // The kernel waits only once; the signals tell the target how far it is.
 TEST(Fifo, AKernelRunsAheadOfTheProxy) {
-  Pair pair("staged", 1 << 20, 64);
+  Ends pair("staged", 1 << 20, 64);
   const pw_fifo_handle handle = pair.fifo->handle();
   std::memset(pair.source->address(), 7, 1 << 20);
   Word number = 0;
@@ -99,7 +99,7 @@ struct Bad {
 class BadEntries : public ::testing::TestWithParam<Bad> {};
 
 TEST_P(BadEntries, CancelTheFifoAndTouchNothing) {
-  Pair pair("staged");
+  Ends pair("staged");
   const pw_fifo_handle handle = pair.fifo->handle();
   std::memset(pair.source->address(), 7, 4096);
   Word number = 0;
@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Bad{{0, 0, kSignal, 0, 0, 8, 0}, PW_INVALID_ARGUMENT, "by 0"}));
 
 TEST(Fifo, ClosingTheContextEndsTheWaitsOfKernels) {
-  Pair pair("staged");
+  Ends pair("staged");
   const pw_fifo_handle handle = pair.fifo->handle();
   pair.ranks[0].close();
   EXPECT_EQ(wait(Thread{}, handle, 1), Result::cancelled);
@@ -136,7 +136,7 @@ TEST(Fifo, ClosingTheContextEndsTheWaitsOfKernels) {
 }
 
 TEST(Fifo, AKernelThatWaitsTooLongCancelsIt) {
-  Pair pair("staged");
+  Ends pair("staged");
   pw_fifo_handle handle = pair.fifo->handle();
   handle.guard.timeout_ns = kSecond / 100;
   EXPECT_EQ(wait(Thread{}, handle, 1), Result::timeout) << "nothing was posted";

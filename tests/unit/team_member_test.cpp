@@ -20,7 +20,7 @@
 namespace pw {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kSecondNs = 1'000'000'000;
 
 /// A broadcast between threads.
 class Blackboard {
@@ -65,7 +65,7 @@ int count(const char* folder) {
   return entries;
 }
 
-pw_status status_of(const std::function<void()>& body, std::string* message = nullptr) {
+pw_status outcome_of(const std::function<void()>& body, std::string* message = nullptr) {
   try {
     body();
   } catch (const Error& error) {
@@ -76,7 +76,7 @@ pw_status status_of(const std::function<void()>& body, std::string* message = nu
 }
 
 void wait_for(const std::function<bool()>& condition) {
-  const uint64_t deadline = deadline_after(20 * kSecond);
+  const uint64_t deadline = deadline_after(20 * kSecondNs);
   while (!condition() && now_ns() < deadline) ::usleep(1000);
   ASSERT_TRUE(condition());
 }
@@ -102,7 +102,7 @@ TEST(Team, GathersInRankOrder) {
       }
       for (uint32_t round = 0; round < 20; ++round) {
         const uint32_t mine = static_cast<uint32_t>(team->rank()) * 1000 + round;
-        const auto all = team->all_gather(std::as_bytes(std::span(&mine, 1)), 20 * kSecond);
+        const auto all = team->all_gather(std::as_bytes(std::span(&mine, 1)), 20 * kSecondNs);
         ASSERT_EQ(all.size(), sizeof mine * size);
         for (int rank = 0; rank < size; ++rank) {
           uint32_t theirs;
@@ -110,7 +110,7 @@ TEST(Team, GathersInRankOrder) {
           EXPECT_EQ(theirs, static_cast<uint32_t>(rank) * 1000 + round);
         }
       }
-      team->barrier(20 * kSecond);
+      team->barrier(20 * kSecondNs);
     });
   }
 }
@@ -118,20 +118,20 @@ TEST(Team, GathersInRankOrder) {
 TEST(Team, GathersMegabytes) {
   with_team(3, [](std::unique_ptr<Team> team) {
     const std::vector<std::byte> mine(2 << 20, static_cast<std::byte>(team->rank() + 1));
-    const auto all = team->all_gather(mine, 60 * kSecond);
+    const auto all = team->all_gather(mine, 60 * kSecondNs);
     ASSERT_EQ(all.size(), 3 * mine.size());
     for (size_t rank = 0; rank < 3; ++rank) {
       EXPECT_EQ(all[rank * mine.size()], static_cast<std::byte>(rank + 1));
       EXPECT_EQ(all[(rank + 1) * mine.size() - 1], static_cast<std::byte>(rank + 1));
     }
-    team->barrier(60 * kSecond);
+    team->barrier(60 * kSecondNs);
   });
 }
 
 TEST(Team, LeavesNoThreadAndNoDescriptor) {
-  with_team(2, [](std::unique_ptr<Team> team) { team->barrier(20 * kSecond); });
+  with_team(2, [](std::unique_ptr<Team> team) { team->barrier(20 * kSecondNs); });
   const int files = count("/proc/self/fd");
-  for (int i = 0; i < 5; ++i) with_team(3, [](std::unique_ptr<Team> team) { team->barrier(20 * kSecond); });
+  for (int i = 0; i < 5; ++i) with_team(3, [](std::unique_ptr<Team> team) { team->barrier(20 * kSecondNs); });
   EXPECT_EQ(count("/proc/self/fd"), files);
 }
 
@@ -140,16 +140,16 @@ TEST(Team, ATimeoutIsOneAndTheTeamGoesOn) {
   with_team(2, [&](std::unique_ptr<Team> team) {
     if (team->rank() == 0) {
       std::string message;
-      EXPECT_EQ(status_of([&] { team->barrier(kSecond / 20); }, &message), PW_TIMEOUT);
+      EXPECT_EQ(outcome_of([&] { team->barrier(kSecondNs / 20); }, &message), PW_TIMEOUT);
       EXPECT_NE(message.find("within 0.05 s"), std::string::npos) << message;
       late = true;
     } else {
       wait_for([&] { return late.load(); });
-      team->barrier(20 * kSecond);  // pairs with the one that rank 0 gave up on
+      team->barrier(20 * kSecondNs);  // pairs with the one that rank 0 gave up on
     }
     const std::byte mine[]{static_cast<std::byte>(team->rank())};
-    EXPECT_EQ(team->all_gather(mine, 20 * kSecond), (std::vector<std::byte>{std::byte{0}, std::byte{1}}));
-    team->barrier(20 * kSecond);
+    EXPECT_EQ(team->all_gather(mine, 20 * kSecondNs), (std::vector<std::byte>{std::byte{0}, std::byte{1}}));
+    team->barrier(20 * kSecondNs);
   });
 }
 
@@ -158,9 +158,9 @@ TEST(Team, ATimeoutIsKeptBehindAnotherThreadsGather) {
   with_team(2, [&](std::unique_ptr<Team> team) {
     if (team->rank() == 1) {
       wait_for([&] { return over.load(); });
-      team->barrier(20 * kSecond);
+      team->barrier(20 * kSecondNs);
       // Should the thread that gives up have come first after all, then the other's is the second.
-      status_of([&] { team->barrier(20 * kSecond); });
+      outcome_of([&] { team->barrier(20 * kSecondNs); });
       return;
     }
     std::atomic<bool> started{false};
@@ -169,7 +169,7 @@ TEST(Team, ATimeoutIsKeptBehindAnotherThreadsGather) {
       team->barrier(PW_FOREVER);
     });
     wait_for([&] { return started.load(); });
-    EXPECT_EQ(status_of([&] { team->barrier(kSecond / 5); }), PW_TIMEOUT);
+    EXPECT_EQ(outcome_of([&] { team->barrier(kSecondNs / 5); }), PW_TIMEOUT);
     over = true;
     first.join();
   });
@@ -182,7 +182,7 @@ TEST(Team, WhoLeavesIsSaidToHaveLeftAndNotToHaveDied) {
       std::atomic<int> told{0};
       const auto handle = team->on_loss([&](int rank) { told += rank == leaver ? 1 : 100; });
       std::string message;
-      EXPECT_EQ(status_of([&] { team->barrier(20 * kSecond); }, &message), PW_PEER_LOST);
+      EXPECT_EQ(outcome_of([&] { team->barrier(20 * kSecondNs); }, &message), PW_PEER_LOST);
       EXPECT_NE(message.find("rank " + std::to_string(leaver)), std::string::npos) << message;
       EXPECT_NE(message.find("left"), std::string::npos) << message;
       wait_for([&] { return told.load() % 100 == 1; });
@@ -219,28 +219,28 @@ TEST(Team, ASubscriberIsToldOfEarlierLossesAndCanStop) {
 TEST(Team, DifferentSizesOfAContributionFail) {
   with_team(2, [](std::unique_ptr<Team> team) {
     const std::vector<std::byte> mine(team->rank() + 1u);
-    EXPECT_EQ(status_of([&] { team->all_gather(mine, 20 * kSecond); }), PW_INVALID_ARGUMENT);
-    team->barrier(20 * kSecond);
-    team->barrier(20 * kSecond);
+    EXPECT_EQ(outcome_of([&] { team->all_gather(mine, 20 * kSecondNs); }), PW_INVALID_ARGUMENT);
+    team->barrier(20 * kSecondNs);
+    team->barrier(20 * kSecondNs);
   });
 }
 
 /// Rank 0 and one other, given by hand, so that they can disagree.
 std::pair<std::string, std::string> meet(int size0, const std::function<void(const Ticket&)>& other,
-                                         uint64_t timeout = 20 * kSecond) {
+                                         uint64_t timeout = 20 * kSecondNs) {
   const uint64_t deadline = deadline_after(timeout);
   Opening opening = open_hub(size0, Reach::hosts, deadline);
   std::string second;
-  std::thread thread([&, ticket = opening.ticket] { status_of([&] { other(ticket); }, &second); });
+  std::thread thread([&, ticket = opening.ticket] { outcome_of([&] { other(ticket); }, &second); });
   std::string first;
-  status_of([&] { join_own(size0, std::move(opening), deadline); }, &first);
+  outcome_of([&] { join_own(size0, std::move(opening), deadline); }, &first);
   thread.join();
   return {first, second};
 }
 
 TEST(Rendezvous, ACountThatDiffersIsToldToBoth) {
   const auto [first, second] = meet(2, [](const Ticket& ticket) {
-    join(1, 3, true, [&](std::string&) { return ticket; }, deadline_after(20 * kSecond));
+    join(1, 3, true, [&](std::string&) { return ticket; }, deadline_after(20 * kSecondNs));
   });
   EXPECT_NE(first.find("rank 1 was started as one of 3 ranks and rank 0 as one of 2"), std::string::npos)
       << first;
@@ -250,12 +250,12 @@ TEST(Rendezvous, ACountThatDiffersIsToldToBoth) {
 TEST(Rendezvous, TheSameRankTwiceIsToldToBoth) {
   const auto [first, second] = meet(3, [](const Ticket& ticket) {
     const auto again = [&] {
-      join(1, 3, true, [&](std::string&) { return ticket; }, deadline_after(20 * kSecond));
+      join(1, 3, true, [&](std::string&) { return ticket; }, deadline_after(20 * kSecondNs));
     };
     std::string other;
-    std::thread thread([&] { status_of(again, &other); });
+    std::thread thread([&] { outcome_of(again, &other); });
     std::string mine;
-    status_of(again, &mine);
+    outcome_of(again, &mine);
     thread.join();
     throw Error(PW_SYSTEM, mine);
   });
@@ -268,34 +268,34 @@ TEST(Rendezvous, AWrongSecretIsRefusedOnBothSides) {
       2,
       [](Ticket ticket) {
         ticket.secret[3] ^= std::byte{1};
-        join(1, 2, true, [&](std::string&) { return ticket; }, deadline_after(20 * kSecond));
+        join(1, 2, true, [&](std::string&) { return ticket; }, deadline_after(20 * kSecondNs));
       },
-      kSecond / 2);
+      kSecondNs / 2);
   EXPECT_NE(second.find("does not know this job's secret"), std::string::npos) << second;
   EXPECT_NE(first.find("1 of 2 ranks did not join the team in time (rank 1)"), std::string::npos) << first;
 }
 
 TEST(Rendezvous, TcpCarriesATeamAsWell) {
-  const uint64_t deadline = deadline_after(20 * kSecond);
+  const uint64_t deadline = deadline_after(20 * kSecondNs);
   Opening opening = open_hub(2, Reach::hosts, deadline);
   Ticket ticket = opening.ticket;
   ticket.addresses.erase(ticket.addresses.begin());  // the Unix socket
   std::thread other(
-      [&] { join(1, 2, true, [&](std::string&) { return ticket; }, deadline)->barrier(20 * kSecond); });
-  join_own(2, std::move(opening), deadline)->barrier(20 * kSecond);
+      [&] { join(1, 2, true, [&](std::string&) { return ticket; }, deadline)->barrier(20 * kSecondNs); });
+  join_own(2, std::move(opening), deadline)->barrier(20 * kSecondNs);
   other.join();
 }
 
 TEST(Rendezvous, GarbageAndSilenceDoNotKeepTheTeamFromMeeting) {
-  const uint64_t deadline = deadline_after(20 * kSecond);
+  const uint64_t deadline = deadline_after(20 * kSecondNs);
   Opening opening = open_hub(2, Reach::host, deadline);
   const Descriptor silent = connect_to(opening.ticket.addresses[0], deadline);
   const Descriptor noisy = connect_to(opening.ticket.addresses[0], deadline);
   ASSERT_EQ(::write(noisy.get(), "GET / HTTP/1.0\r\n\r\n", 18), 18);
   Ticket ticket = opening.ticket;
   std::thread other(
-      [&] { join(1, 2, true, [&](std::string&) { return ticket; }, deadline)->barrier(20 * kSecond); });
-  join_own(2, std::move(opening), deadline)->barrier(20 * kSecond);
+      [&] { join(1, 2, true, [&](std::string&) { return ticket; }, deadline)->barrier(20 * kSecondNs); });
+  join_own(2, std::move(opening), deadline)->barrier(20 * kSecondNs);
   other.join();
 }
 
@@ -306,7 +306,7 @@ TEST(Rendezvous, AnAddressInUseIsNamed) {
   const Descriptor taken = listen_on_any_port(reachable);
   ticket.addresses[0].port = reachable[0].port;
   std::string message;
-  EXPECT_EQ(status_of([&] { open_hub(2, ticket, 0); }, &message), PW_SYSTEM);
+  EXPECT_EQ(outcome_of([&] { open_hub(2, ticket, 0); }, &message), PW_SYSTEM);
   EXPECT_NE(message.find("cannot listen at tcp:127.0.0.1:" + reachable[0].port), std::string::npos)
       << message;
   EXPECT_NE(message.find("Another process uses it"), std::string::npos) << message;
@@ -319,7 +319,7 @@ TEST(Rendezvous, ASettingThatRankZeroCannotUseIsToldToAll) {
   const auto broadcast = [&](std::span<std::byte> data) {
     told.assign(reinterpret_cast<const char*>(data.data()), data.size());
   };
-  EXPECT_EQ(status_of([&] { make_team(0, 2, broadcast); }), PW_BAD_CONFIG);
+  EXPECT_EQ(outcome_of([&] { make_team(0, 2, broadcast); }), PW_BAD_CONFIG);
   ::unsetenv("PEERWAY_TIMEOUT");
   ASSERT_FALSE(told.empty());
   const Ticket ticket = parse_ticket(told, "the broadcast");
@@ -330,10 +330,10 @@ TEST(Rendezvous, ASettingThatRankZeroCannotUseIsToldToAll) {
 TEST(Rendezvous, RankAndSizeAreChecked) {
   const auto never = [](std::span<std::byte>) { FAIL(); };
   std::string message;
-  EXPECT_EQ(status_of([&] { make_team(2, 2, never); }, &message), PW_INVALID_ARGUMENT);
+  EXPECT_EQ(outcome_of([&] { make_team(2, 2, never); }, &message), PW_INVALID_ARGUMENT);
   EXPECT_NE(message.find("rank 2 is not from 0 to 1"), std::string::npos) << message;
-  EXPECT_EQ(status_of([&] { make_team(-1, 2, never); }), PW_INVALID_ARGUMENT);
-  EXPECT_EQ(status_of([&] { make_team(0, 0, never); }), PW_INVALID_ARGUMENT);
+  EXPECT_EQ(outcome_of([&] { make_team(-1, 2, never); }), PW_INVALID_ARGUMENT);
+  EXPECT_EQ(outcome_of([&] { make_team(0, 0, never); }), PW_INVALID_ARGUMENT);
 }
 
 // ---- meetings: ranks talk to partners alone ----
@@ -359,11 +359,11 @@ TEST(Meeting, PartnersExchangeAndOthersDoNotWait) {
         if (rank == 4) return;  // nobody's partner
         for (const char* part : {"a", "b", "c"})
           EXPECT_EQ(
-              only_text(meeting.exchange(letters_to({partner}, std::to_string(rank) + part), 20 * kSecond)),
+              only_text(meeting.exchange(letters_to({partner}, std::to_string(rank) + part), 20 * kSecondNs)),
               std::to_string(partner) + part);
       });
     }
-    team->barrier(20 * kSecond);
+    team->barrier(20 * kSecondNs);
   });
 }
 
@@ -371,10 +371,10 @@ TEST(Meeting, AMegabyteGoesBothWays) {
   with_team(2, [](std::unique_ptr<Team> team) {
     hold(*team, "meet", [&](Meeting& meeting) {
       const std::string mine(1 << 20, static_cast<char>('a' + team->rank()));
-      EXPECT_EQ(only_text(meeting.exchange(letters_to({1 - team->rank()}, mine), 60 * kSecond)),
+      EXPECT_EQ(only_text(meeting.exchange(letters_to({1 - team->rank()}, mine), 60 * kSecondNs)),
                 std::string(1 << 20, static_cast<char>('b' - team->rank())));
     });
-    team->barrier(20 * kSecond);
+    team->barrier(20 * kSecondNs);
   });
 }
 
@@ -382,21 +382,21 @@ TEST(Meeting, WhatOneRankCannotDoEndsItForAllWithItsMessage) {
   with_team(4, [](std::unique_ptr<Team> team) {
     const int rank = team->rank();
     std::string message;
-    const pw_status ended = status_of(
+    const pw_status ended = outcome_of(
         [&] {
           hold(*team, "meet", [&](Meeting& meeting) {
             if (rank == 3) throw std::out_of_range("seven");  // before anybody knows whose partner it is
-            meeting.exchange(letters_to({(rank + 1) % 3}, "x"), 20 * kSecond);
-            meeting.exchange(letters_to({3}, "x"), 20 * kSecond);
+            meeting.exchange(letters_to({(rank + 1) % 3}, "x"), 20 * kSecondNs);
+            meeting.exchange(letters_to({3}, "x"), 20 * kSecondNs);
           });
         },
         &message);
     EXPECT_EQ(ended, PW_INTERNAL);
     EXPECT_EQ(message, rank == 3 ? "peerway: seven" : "peerway: rank 3 cannot meet: seven");
     hold(*team, "meet again", [&](Meeting& meeting) {
-      EXPECT_EQ(only_text(meeting.exchange(letters_to({rank ^ 1}, "x"), 20 * kSecond)), "x");
+      EXPECT_EQ(only_text(meeting.exchange(letters_to({rank ^ 1}, "x"), 20 * kSecondNs)), "x");
     });
-    team->barrier(20 * kSecond);
+    team->barrier(20 * kSecondNs);
   });
 }
 
@@ -404,9 +404,9 @@ TEST(Meeting, AnObjectionReachesWhoHadAllItsLetters) {
   with_team(3, [](std::unique_ptr<Team> team) {
     std::atomic<bool> heard{false};
     if (team->rank() == 0) {
-      EXPECT_EQ(status_of([&] {
+      EXPECT_EQ(outcome_of([&] {
                   hold(*team, "meet", [&](Meeting&) {
-                    team->barrier(20 * kSecond);
+                    team->barrier(20 * kSecondNs);
                     throw Error(PW_DENIED, "peerway: no");
                   });
                 }),
@@ -414,10 +414,10 @@ TEST(Meeting, AnObjectionReachesWhoHadAllItsLetters) {
     } else {
       const auto meeting = hold(*team, "meet", [](Meeting&) {});
       meeting->on_objection([&](const Error& why) { heard = why.status() == PW_DENIED; });
-      team->barrier(20 * kSecond);
+      team->barrier(20 * kSecondNs);
       wait_for([&] { return heard.load(); });
     }
-    team->barrier(20 * kSecond);
+    team->barrier(20 * kSecondNs);
   });
 }
 
@@ -425,20 +425,20 @@ TEST(Meeting, ARankThatIsNoPartnerSaysSo) {
   with_team(2, [](std::unique_ptr<Team> team) {
     if (team->rank() == 1) {
       hold(*team, "meet", [](Meeting&) {});
-      team->barrier(20 * kSecond);
+      team->barrier(20 * kSecondNs);
     } else {
-      team->barrier(20 * kSecond);
+      team->barrier(20 * kSecondNs);
       std::string message;
-      EXPECT_EQ(status_of(
+      EXPECT_EQ(outcome_of(
                     [&] {
                       hold(*team, "meet",
-                           [](Meeting& meeting) { meeting.exchange(letters_to({1}, "x"), 20 * kSecond); });
+                           [](Meeting& meeting) { meeting.exchange(letters_to({1}, "x"), 20 * kSecondNs); });
                     },
                     &message),
                 PW_INVALID_ARGUMENT);
       EXPECT_NE(message.find("rank 1 does not expect rank 0"), std::string::npos) << message;
     }
-    team->barrier(20 * kSecond);
+    team->barrier(20 * kSecondNs);
   });
 }
 
@@ -446,10 +446,10 @@ TEST(Meeting, APartnerThatLeavesEndsIt) {
   with_team(3, [](std::unique_ptr<Team> team) {
     if (team->rank() == 1) return;  // leaves the team
     std::string message;
-    EXPECT_EQ(status_of(
+    EXPECT_EQ(outcome_of(
                   [&] {
                     hold(*team, "meet", [&](Meeting& meeting) {
-                      meeting.exchange(letters_to({team->rank() == 0 ? 2 : 1}, "x"), 20 * kSecond);
+                      meeting.exchange(letters_to({team->rank() == 0 ? 2 : 1}, "x"), 20 * kSecondNs);
                     });
                   },
                   &message),
@@ -464,13 +464,14 @@ TEST(Meeting, GoesOnWhenRank0HasLeft) {
     if (rank == 0) return;
     wait_for([&] { return team->lost(0); });
     hold(*team, "meet", [&](Meeting& meeting) {
-      EXPECT_EQ(only_text(meeting.exchange(letters_to({rank == 3 ? 3 : 3 - rank}, "x"), 20 * kSecond)), "x");
+      EXPECT_EQ(only_text(meeting.exchange(letters_to({rank == 3 ? 3 : 3 - rank}, "x"), 20 * kSecondNs)),
+                "x");
     });
     hold(*team, "part", [&](Meeting& meeting) {
       const std::vector<int> others = rank == 1   ? std::vector{2, 3}
                                       : rank == 2 ? std::vector{1, 3}
                                                   : std::vector{1, 2};
-      EXPECT_EQ(meeting.exchange(letters_to(others, "x"), 20 * kSecond).size(), 2u);
+      EXPECT_EQ(meeting.exchange(letters_to(others, "x"), 20 * kSecondNs).size(), 2u);
     });
   });
 }
@@ -510,10 +511,10 @@ TEST(Meeting, AnObjectionIsNotLostBetweenTheHubAndTheRing) {
       wait_for([&] { return team->lost(0); });
       ::usleep(1'900'000 + static_cast<useconds_t>(now_ns() % 200'000));  // so long rank 0's hub goes on
     }
-    EXPECT_EQ(status_of([&] {
+    EXPECT_EQ(outcome_of([&] {
                 hold(*team, "meet", [&](Meeting& meeting) {
                   if (rank == 1) throw Error(PW_DENIED, "peerway: no");
-                  meeting.exchange(letters_to({1}, "x"), 20 * kSecond);
+                  meeting.exchange(letters_to({1}, "x"), 20 * kSecondNs);
                 });
               }),
               PW_DENIED);
@@ -531,14 +532,14 @@ TEST(Meeting, WhoFailsBecauseAPartnerEndedSaysWhatThatOneHadHeard) {
     const int rank = team->rank();
     for (auto& round : taken_back) {
       std::string message;
-      status_of(
+      outcome_of(
           [&] {
             hold(*team, "meet", [&](Meeting& meeting) {
               const std::vector<int> partners[] = {{1}, {0, 2}, {1}, {}};
               if (rank == 3) return;
-              meeting.exchange(letters_to(partners[rank], "x"), 20 * kSecond);
+              meeting.exchange(letters_to(partners[rank], "x"), 20 * kSecondNs);
               if (rank == 0) throw Error(PW_DENIED, "peerway: no");
-              if (rank == 1) meeting.exchange(letters_to({0}, "x"), 20 * kSecond);
+              if (rank == 1) meeting.exchange(letters_to({0}, "x"), 20 * kSecondNs);
               while (!round) ::sched_yield();
               throw Error(PW_STALE_KEY, "peerway: the region was closed");
             });
@@ -547,7 +548,7 @@ TEST(Meeting, WhoFailsBecauseAPartnerEndedSaysWhatThatOneHadHeard) {
       if (rank == 1) round = true;
       EXPECT_EQ(message, rank == 0 ? "peerway: no" : rank == 3 ? "" : "peerway: rank 0 cannot meet: no");
     }
-    team->barrier(20 * kSecond);
+    team->barrier(20 * kSecondNs);
   });
 }
 
@@ -556,7 +557,7 @@ TEST(Meeting, WhatWasWrittenBeforeLeavingArrives) {
     const int rank = team->rank(), partner = rank ^ 1;
     hold(*team, "meet", [&](Meeting& meeting) {
       const std::string mine(rank % 2 == 0 ? 1 : 2 << 20, 'x');
-      EXPECT_EQ(only_text(meeting.exchange(letters_to({partner}, mine), 60 * kSecond)).size(),
+      EXPECT_EQ(only_text(meeting.exchange(letters_to({partner}, mine), 60 * kSecondNs)).size(),
                 rank % 2 == 0 ? 2u << 20 : 1u);
     });
   });

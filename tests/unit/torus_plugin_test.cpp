@@ -33,7 +33,7 @@ uint64_t torus_job() { return 0x7e57000000000000 + static_cast<uint64_t>(getpid(
 std::string torus_file(const std::string& text) {
   static int files = 0;
   const std::string path =
-      testing::TempDir() + "torus-" + std::to_string(getpid()) + "-" + std::to_string(++files);
+      ::testing::TempDir() + "torus-" + std::to_string(getpid()) + "-" + std::to_string(++files);
   std::ofstream(path) << text;
   return path;
 }
@@ -115,14 +115,14 @@ struct TorusWay {
 };
 
 // By memory at once, by the engine in its time, by datagrams.
-class TorusPlugin : public testing::TestWithParam<const char*> {
+class TorusPlugin : public ::testing::TestWithParam<const char*> {
  protected:
   std::string file_ = torus_file(GetParam());
 };
 INSTANTIATE_TEST_SUITE_P(
     Ways, TorusPlugin,
-    testing::Values("{}", R"({"timed": true})",
-                    R"({"faults": {"drop": 0.05, "duplicate": 0.05, "corrupt": 0.05}})"));
+    ::testing::Values("{}", R"({"timed": true})",
+                      R"({"faults": {"drop": 0.05, "duplicate": 0.05, "corrupt": 0.05}})"));
 
 TEST_P(TorusPlugin, MovesBytesBothWaysAndToItself) {
   TorusNic a(file_), b(file_);
@@ -293,7 +293,7 @@ TEST(TorusTime, IsThatOfTheFile) {
 // The fake driver's GPU memory is that of the CPU; the NIC does not know. A copy of the plugin, for
 // the driver is looked for once.
 TEST(TorusGpu, MovesMemoryOfAGpuByItsOwnProcess) {
-  const std::string copy = testing::TempDir() + "libtorus-" + std::to_string(getpid()) + ".so";
+  const std::string copy = ::testing::TempDir() + "libtorus-" + std::to_string(getpid()) + ".so";
   std::ofstream(copy, std::ios::binary) << std::ifstream(pw::kTorusPlugin, std::ios::binary).rdbuf();
   setenv("PEERWAY_CUDA_LIBRARY", pw::kFakeCuda.c_str(), 1);
   const pw_nic_ops* before = std::exchange(torus_plugin, load_torus_plugin(copy));
@@ -330,7 +330,7 @@ TEST(TorusGpu, MovesMemoryOfAGpuByItsOwnProcess) {
 }
 
 TEST(TorusCounters, CountWhatWentOverEachLink) {
-  const std::string path = testing::TempDir() + "counters-" + std::to_string(getpid());
+  const std::string path = ::testing::TempDir() + "counters-" + std::to_string(getpid());
   std::remove(path.c_str());
   {
     TorusNic a("node=1,counters=" + path), b("node=3");

@@ -71,7 +71,7 @@ struct Attacked {
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  const std::string file = testing::TempDir() + "stranger-" + std::to_string(getpid());
+  const std::string file = ::testing::TempDir() + "stranger-" + std::to_string(getpid());
   const std::string counters = file + "-counters";
   const Secret secret = random_bytes<sizeof(Secret)>();
   const pw_nic_ops* ops = nullptr;

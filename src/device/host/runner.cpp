@@ -99,9 +99,9 @@ class Steps {
 };
 
 // What the runner and the calls it has enqueued share.
-class State {
+class SharedState {
  public:
-  explicit State(const Program& program)
+  explicit SharedState(const Program& program)
       : start_(program.start),
         finish_(program.finish),
         guard_(program.guard),
@@ -211,7 +211,7 @@ class State {
 
 class HostRunner final : public Runner {
  public:
-  explicit HostRunner(const Program& program) : state_(std::make_shared<State>(program)) {}
+  explicit HostRunner(const Program& program) : state_(std::make_shared<SharedState>(program)) {}
   ~HostRunner() override { state_->end(); }
 
   pw_status enqueue(void* stream, PlanPart part) override {
@@ -238,7 +238,7 @@ class HostRunner final : public Runner {
   }
 
  private:
-  std::shared_ptr<State> state_;
+  std::shared_ptr<SharedState> state_;
 };
 
 }  // namespace

@@ -239,7 +239,7 @@ class EveryOrder {
   size_t at_ = 0, tried_ = 0;
 };
 
-class Guarantees : public testing::TestWithParam<uint32_t> {};
+class Guarantees : public ::testing::TestWithParam<uint32_t> {};
 
 TEST_P(Guarantees, WordsAndFlushesAreBehindTheirDataWhateverTheOrder) {
   for (uint32_t seed = 0; seed < rounds(150); ++seed)
@@ -315,7 +315,7 @@ TEST_P(Guarantees, ANicThatPrefersGetsComesToThePuts) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Guarantees,
-                         testing::Values(0u, PW_NIC_PUTS_IN_ORDER, PW_NIC_GETS_BEHIND_PUTS, kBoth));
+                         ::testing::Values(0u, PW_NIC_PUTS_IN_ORDER, PW_NIC_GETS_BEHIND_PUTS, kBoth));
 
 // The negative control: the same check, and a NIC that does not keep what it states.
 void expect_caught(uint32_t states, uint32_t keeps) {
