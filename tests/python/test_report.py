@@ -479,8 +479,9 @@ def test_each_case_is_judged_by_the_last_file_that_has_it() -> None:
     """Files may hold different tests, and what only an earlier one has counts too."""
     old, other = timed(route=4.0, openmpi=2.0), timed(route=1.0, openmpi=2.0)
     halo = [dataclasses.replace(record, test="halo") for record in timed(staged=1.0)]
-    (said,) = verdict(together({Path("old"): old, Path("new"): other, Path("halo"): halo}))
+    said, of = verdict(together({Path("old"): old, Path("new"): other, Path("halo"): halo}))
     assert said.startswith("Against the best of openmpi, the route is faster at 1 of 1 point")
+    assert of == "Of what several files have measured, this judges new alone."
 
 
 def test_an_older_page_survives_a_failure(report: Callable[..., Result], tmp_path: Path) -> None:

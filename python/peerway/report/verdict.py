@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from peerway.bench.kinds import LIMITS, ROUTE
-from peerway.report.styles import is_path, is_peer, of_last_file
+from peerway.report.styles import FILE, is_path, is_peer, of_last_file
 from peerway.units import size_text
 
 if TYPE_CHECKING:
@@ -26,9 +26,20 @@ def verdict(records: Sequence[Record]) -> list[str]:
     cases: dict[tuple[object, ...], list[Record]] = {}
     for r in records:
         cases.setdefault((r.test, r.shape, r.ranks, r.source, r.target, r.host), []).append(r)
-    points = _points(r for rows in cases.values() for r in of_last_file(rows))
+    judged = [of_last_file(rows) for rows in cases.values()]
+    points = _points(r for rows in judged for r in rows)
     said = [*_of_choice(points), *_of_tools(points)]
-    return said or ["No automatic choice (route) and no other tool was measured beside the paths."]
+    said = said or ["No automatic choice (route) and no other tool was measured beside the paths."]
+    several = {
+        str(last[0].extra.get(FILE, ""))
+        for last, rows in zip(judged, cases.values(), strict=True)
+        if len(last) < len(rows)
+    }
+    if several:
+        said.append(
+            f"Of what several files have measured, this judges {' and '.join(sorted(several))} alone."
+        )
+    return said
 
 
 def _points(records: Iterable[Record]) -> dict[Point, dict[str, float]]:
