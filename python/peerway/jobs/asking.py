@@ -13,10 +13,12 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from peerway.jobs.address import is_address, is_open, stays_here
+from peerway.jobs.answered import NotOurs, nodes_of, run_of, verdict_of_run
 from peerway.jobs.places import data_option, monitor_at
 from peerway.jobs.rules.template import LANGUAGES
 from peerway.jobs.store.lists import Filter
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from peerway.jobs.agent.settings import Settings
 
 TIMEOUT_S = 30
+_NO_SUCH = object()  # in place of an answer: there is no such job
 _NOT_OURS = "none of a jobs server; give the address of its pages, as https://jobs.example.org"
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -73,7 +76,7 @@ def one(data: Path, server: str | None, job: str, restart: int | None) -> Told |
     _check(job)
     if server:
         query = {} if restart is None else {"restart": restart}
-        return _told(_ask(server, f"jobs/{job}", query))
+        return _told(server, _ask(server, f"jobs/{job}", query))
     from peerway.jobs.store.pending import is_final
     from peerway.jobs.store.verdicts import verdict_of
 
@@ -94,7 +97,10 @@ def of_node(settings: Settings, job: str) -> Told | None:
         context = ssl.create_default_context(cafile=settings.ca_file or None)
     except (BadSettings, OSError) as error:
         raise click.ClickException(str(error)) from None
-    return _told(_ask(settings.server, f"agent/jobs/{job}", {}, token, context))
+    told = _told(settings.server, _ask(settings.server, f"agent/jobs/{job}", {}, token, context))
+    if told and not told.nodes:
+        _not_ours(settings.server)
+    return told
 
 
 def _check(job: str) -> None:
@@ -102,10 +108,13 @@ def _check(job: str) -> None:
         raise click.ClickException(f"a job is a number such as 4242, or 4242_7 of an array, not {job!r}")
 
 
-def _told(found: dict[str, Any] | None) -> Told | None:
-    if found is None:
+def _told(server: str, found: Any) -> Told | None:
+    if found is _NO_SUCH:
         return None
-    return Told(_run(found), found["verdict"], found["final"], tuple(found.get("on", ())))
+    try:
+        return Told(run_of(found), *verdict_of_run(found), nodes_of(found))
+    except NotOurs:
+        _not_ours(server)
 
 
 def several(data: Path, server: str | None, wanted: Filter, most: int, order: str) -> list[Run]:
@@ -113,19 +122,30 @@ def several(data: Path, server: str | None, wanted: Filter, most: int, order: st
     if server:
         query = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
         found = _ask(server, "jobs", {**{k: v for k, v in query.items() if v}, "most": most, "order": order})
-        return [_run(each) for each in found or []]
+        if found is _NO_SUCH or not isinstance(found, list):
+            _not_ours(server)
+        try:
+            return [run_of(each) for each in found]
+        except NotOurs:
+            _not_ours(server)
     from peerway.jobs.store.lists import listed
 
     with monitor_at(data, asks=True) as monitor:
         return listed(monitor.jobs.reader, ("1", []), wanted, most=most, order=order)[0]
 
 
-def _run(found: dict[str, Any]) -> Run:
-    names = {field.name for field in fields(Run)}
-    values = {key: value for key, value in found.items() if key in names}
-    if not isinstance(values.get("verdict"), str):
-        values["verdict"] = (found.get("verdict") or {}).get("state", "waiting")
-    return Run(**values)
+class _Stays(urllib.request.HTTPRedirectHandler):
+    """A token is for the server that was named: where an answer points elsewhere, it does not follow."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Take the answer for an error, which `_refused` tells."""
+
+
+def _opener(server: str, context: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
+    handlers: list[urllib.request.BaseHandler] = [_Stays(), urllib.request.HTTPSHandler(context=context)]
+    if stays_here(server):
+        handlers.append(urllib.request.ProxyHandler({}))  # which would be another host
+    return urllib.request.build_opener(*handlers)
 
 
 def _ask(
@@ -135,29 +155,37 @@ def _ask(
     token: str | None = None,
     context: ssl.SSLContext | None = None,
 ) -> Any:
-    if not server.startswith(("https://", "http://")):
+    if not is_address(server):
         raise click.ClickException(
             f"--server takes an address such as https://jobs.example.org, not {server!r}"
+        )
+    if is_open(server):
+        raise click.ClickException(
+            f"--server {server!r} would send the token in PEERWAY_JOBS_TOKEN unencrypted; use https://"
         )
     url = f"{server.rstrip('/')}/api/v1/{path}?{urllib.parse.urlencode(query)}"
     if token is None:
         token = os.environ.get("PEERWAY_JOBS_TOKEN", "")
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=context) as answer:
+        with _opener(server, context).open(request, timeout=TIMEOUT_S) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
             _refused(server, token, error)
-            return None
+            return _NO_SUCH
     except (json.JSONDecodeError, UnicodeDecodeError):
-        raise NotNow(f"cannot ask {server}: its answer is {_NOT_OURS}") from None
+        _not_ours(server)
     except (OSError, ValueError, http.client.HTTPException) as error:  # the last: an answer that breaks off
         why = getattr(error, "reason", error)  # of what urllib wraps
         raise NotNow(
             f"cannot ask {server}: {getattr(why, 'strerror', None) or why}; "
             "--server or PEERWAY_JOBS_SERVER names another"
         ) from None
+
+
+def _not_ours(server: str) -> NoReturn:
+    raise NotNow(f"cannot ask {server}: its answer is {_NOT_OURS}") from None
 
 
 def _detail(text: str) -> str:
@@ -176,6 +204,11 @@ def _refused(server: str, token: str, error: urllib.error.HTTPError) -> None:
         if error.headers.get_content_type() == "application/json":
             return
         raise click.ClickException(f"cannot ask {server}: its answer (404) is {_NOT_OURS}") from None
+    if 300 <= error.code < 400:
+        where = printable(shortened(error.headers.get("Location", "nowhere"), 500))
+        raise click.ClickException(
+            f"{server} points to {where}, and the token is not sent on: name that server with --server"
+        ) from None
     if error.code == 401:
         raise click.ClickException(
             f"{server} does not accept the token in PEERWAY_JOBS_TOKEN, or it has expired: make one on the "

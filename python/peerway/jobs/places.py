@@ -49,7 +49,7 @@ def check_folder(folder: Path, *, make: bool = False, asks: bool = False) -> Non
     if not make and not os.path.exists(folder / "jobs.db"):  # noqa: PTH110
         raise click.ClickException(
             f"there is no database of jobs in {folder}: name the server's folder with --data"
-            + (", or a server with --server" if asks else "")
+            + (", or a server with --server" if asks else "; `peerway jobs serve` makes one")
         )
 
 

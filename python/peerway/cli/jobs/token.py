@@ -9,6 +9,8 @@ import click
 
 from peerway.cli.numbers import Number
 from peerway.jobs.places import data_option, monitor_at
+from peerway.jobs.serve.people import MOST_DAYS, People
+from peerway.printable import printable
 from peerway.terminal import say
 
 
@@ -22,13 +24,14 @@ from peerway.terminal import say
     "scopes",
     multiple=True,
     type=click.Choice(["jobs:read", "cluster:read", "admin"]),
-    help="With --user: what the token allows; may be repeated  [default: jobs:read, cluster:read]",
+    help="With --user: what the token allows, in place of the default; may be repeated  "
+    "[default: jobs:read, cluster:read]",
 )
 @click.option(
     "--days",
-    type=Number(0, min_open=True),
+    type=Number(0, MOST_DAYS, min_open=True),
     metavar="N",
-    help="How many days the token is valid  [default: for ever]",
+    help=f"How many days the token is valid, at most {MOST_DAYS}  [default: for ever]",
 )
 @click.option("--revoke", is_flag=True, help="Make no token; revoke all tokens of the node or person.")
 @data_option
@@ -37,7 +40,6 @@ def command(
 ) -> None:
     """Make a token and print it. The server keeps only its hash, so it cannot show the token again."""
     from peerway.jobs.batch_check import is_node_name
-    from peerway.jobs.serve.people import People
 
     if bool(node) == bool(user):
         raise click.UsageError("say whom the token is for: either --node NAME or --user NAME")
@@ -57,6 +59,14 @@ def command(
         say(f"{count} token{'s' if count > 1 else ''} of {node or user} revoked")
         return
     wanted = ["agent"] if node else list(scopes or ("jobs:read", "cluster:read"))
-    with monitor_at(data, make=True) as monitor:
-        token = People(monitor.jobs).make_token(user or "", wanted, time.time(), node or "", days)
+    with monitor_at(data) as monitor:
+        people = People(monitor.jobs)
+        if user and people.person(user) is None:
+            name = printable(user)
+            say(
+                f"{name!r} was not added here: the token sees what somebody of this name sees who comes by "
+                f"a portal or OpenID Connect. For a local account add one with `peerway jobs user {name}`",
+                err=True,
+            )
+        token = people.make_token(user or "", wanted, time.time(), node or "", days)
     say(token)

@@ -9,14 +9,13 @@ import stat
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
-from urllib.parse import urlsplit
 
+from peerway.jobs.address import is_address, is_open
 from peerway.jobs.batch_check import is_node_name
 
 TEMPLATE = Path(__file__).parents[1] / "slurm" / "jobs-agent.toml"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _PAGE = re.compile(r"(?:(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):(\d{1,5}))?", re.ASCII)
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class BadSettings(ValueError):
@@ -80,10 +79,9 @@ def _check(found: Settings, file: Path) -> None:
         raise BadSettings(f"{file}: page = {found.page!r} is not HOST:PORT")
     if not found.server:
         return  # measure, spool and show the page; send nothing
-    parts = urlsplit(found.server)
-    if parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.username:
+    if not is_address(found.server):
         raise BadSettings(f"{file}: server = {found.server!r} is not https://HOST[:PORT][/PATH]")
-    if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+    if is_open(found.server):
         raise BadSettings(
             f"{file}: server = {found.server!r} would send this node's token unencrypted; use https://"
         )

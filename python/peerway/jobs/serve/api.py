@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from peerway.jobs.frames import MOST_BODY
 from peerway.jobs.serve import answers
 from peerway.jobs.serve.ingest import Refused
-from peerway.jobs.serve.people import Viewer
+from peerway.jobs.serve.people import MOST_DAYS, Viewer
 from peerway.jobs.serve.series_data import DRAWN, plots
 from peerway.jobs.serve.state import State
 from peerway.jobs.store.lists import MOST, PLACE, Filter, Place, listed, sums
@@ -31,7 +31,7 @@ class TokenAsked(BaseModel):
     """A token that is asked for."""
 
     scopes: list[Literal["jobs:read", "cluster:read", "admin"]] = Field(min_length=1, max_length=3)
-    days: float = Field(90, gt=0, le=3650)
+    days: float = Field(90, gt=0, le=MOST_DAYS)
 
 
 class RulesAsked(BaseModel):

@@ -12,18 +12,26 @@ from pathlib import Path
 from peerway.jobs.agent.checks import Finding, scontrol, setting
 from peerway.jobs.rules.load import SHIPPED, BadRules, read_rules
 from peerway.jobs.slurm_json import SlurmFailed, asked
-from peerway.jobs.store.schema import opened
+from peerway.jobs.store.schema import RESTORE, emptied, opened
 
 _LEAST_FREE = 0.1  # of the disk
-_RESTORE = "stop the server and restore jobs.db from its last backup (docs/jobs/server.md)"
 
 
 def all_checks(folder: Path) -> Iterator[Finding]:
     """Every check of the server that has this folder, beside it. Nothing is written."""
+    if not (folder / "jobs.db").stat().st_size:
+        found = emptied(folder / "jobs.db")
+        yield Finding(
+            "database",
+            "broken",
+            "jobs.db is empty (0 bytes)" + (f", but the folder has {found}" if found else ""),
+            RESTORE if found else "start the server, which makes the database",
+        )
+        return
     try:
         base = opened(folder / "jobs.db", readonly=True)
     except sqlite3.Error as error:
-        yield Finding("database", "broken", f"jobs.db: {error}", _RESTORE)
+        yield Finding("database", "broken", f"jobs.db: {error}", RESTORE)
         return
     with closing(base):
         yield database(base)
@@ -37,7 +45,7 @@ def database(base: sqlite3.Connection) -> Finding:
     """Whether the database of jobs is whole, and what is in it."""
     (said,) = base.execute("PRAGMA quick_check(1)").fetchone()
     if said != "ok":
-        return Finding("database", "broken", f"jobs.db: {said}", _RESTORE)
+        return Finding("database", "broken", f"jobs.db: {said}", RESTORE)
     count, waiting = base.execute("SELECT count(*), sum(judged <= 0) FROM jobs").fetchone()
     return Finding("database", "ok", f"{count:,} runs, {waiting or 0:,} of them not judged yet")
 

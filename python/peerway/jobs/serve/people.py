@@ -19,6 +19,7 @@ ROLES = ("user", "admin")
 SCOPES = ("jobs:read", "cluster:read", "admin", "agent")
 SESSION_SECONDS = 12 * 3600.0
 LEAST_PASSWORD = 8
+MOST_DAYS = 3650  # of a token
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,21 @@ class Viewer:
         return (f"(user = ? OR account IN ({places}))" if accounts else "user = ?"), [self.name, *accounts]
 
 
+@dataclass(frozen=True)
+class Person:
+    """What is kept of a person."""
+
+    role: str = "user"
+    accounts: tuple[str, ...] = ()
+    has_password: bool = False
+
+
+def check_password(password: str) -> None:
+    """Raises ValueError for one that may not be set."""
+    if len(password) < LEAST_PASSWORD:
+        raise ValueError(f"a password has at least {LEAST_PASSWORD} characters")
+
+
 class People:
     """The tables people, sessions and tokens."""
 
@@ -64,23 +80,30 @@ class People:
         self._hasher = PasswordHasher()
         self._nobody = self._hasher.hash(secrets.token_urlsafe())  # so that an unknown name takes as long
 
-    def put(self, name: str, role: str = "user", accounts: list[str] | None = None) -> None:
-        """Add a person, or change one; the password stays. Raises ValueError."""
-        if role not in ROLES:
+    def person(self, name: str) -> Person | None:
+        """What is kept of a person; None for one who was not added."""
+        row = self._store.reader.execute("SELECT * FROM people WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            return None
+        return Person(row["role"], tuple(json.loads(row["accounts"])), row["password"] != "")
+
+    def put(self, name: str, role: str | None = None, accounts: list[str] | None = None) -> None:
+        """Add a person, or change one: what is None stays, and so does the password. Raises ValueError."""
+        if role is not None and role not in ROLES:
             raise ValueError(f"a role is one of {', '.join(ROLES)}, not {role!r}")
         if not name or len(name) > 64 or not name.isprintable():
             raise ValueError("a name has 1 to 64 printable characters")
         self._store.write(
-            "INSERT INTO people (name, role, accounts) VALUES (?,?,?) "
+            "INSERT INTO people (name, role, accounts) "
+            "VALUES (:name, coalesce(:role, 'user'), coalesce(:accounts, '[]')) "
             "ON CONFLICT (name) DO UPDATE SET "
-            "role = excluded.role, accounts = excluded.accounts",
-            (name, role, json.dumps(accounts or [])),
+            "role = coalesce(:role, role), accounts = coalesce(:accounts, accounts)",
+            {"name": name, "role": role, "accounts": None if accounts is None else json.dumps(accounts)},
         )
 
     def set_password(self, name: str, password: str) -> None:
         """Set the password of a person; their sessions end. Raises ValueError."""
-        if len(password) < LEAST_PASSWORD:
-            raise ValueError(f"a password has at least {LEAST_PASSWORD} characters")
+        check_password(password)
         if not self._store.write(
             "UPDATE people SET password = ? WHERE name = ?", (self._hasher.hash(password), name)
         ):
@@ -151,6 +174,8 @@ class People:
             raise ValueError(f"scopes are of {', '.join(SCOPES)}")
         if ("agent" in scopes) != bool(node) or ("agent" in scopes and len(scopes) > 1):
             raise ValueError("an agent's token has the scope agent alone, and names its node")
+        if days is not None and not 0 < days <= MOST_DAYS:
+            raise ValueError(f"a token is valid for more than 0 and at most {MOST_DAYS} days, not {days:g}")
         token = secrets.token_urlsafe(32)
         self._store.write(
             "INSERT INTO tokens VALUES (?,?,?,?,?,?)",

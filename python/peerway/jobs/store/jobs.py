@@ -20,7 +20,7 @@ from peerway.jobs.store.numbers import make_room
 from peerway.jobs.store.ranges import Ranges, add, has
 from peerway.jobs.store.runs import Run, of_row, put_run
 from peerway.jobs.store.samples import Filed, time_ms
-from peerway.jobs.store.schema import VERSIONS, bring_up, opened
+from peerway.jobs.store.schema import RESTORE, VERSIONS, bring_up, emptied, opened
 from peerway.jobs.store.transaction import transaction
 
 
@@ -32,8 +32,7 @@ class JobStore:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # passwords are in it, hashed
         self.path = path
         self.lock = threading.RLock()
-        self.writer = opened(path)
-        bring_up(self.writer, VERSIONS)
+        self.writer = _writer(path)
         self.newest: dict[str, int] = {}  # node -> the time of its newest batch since the server began
         # When Slurm was last asked and told all since the server began; None where it is not asked at all.
         self.slurm_told: float | None = None
@@ -212,3 +211,19 @@ class JobStore:
         if not (facts := self.facts(node)):
             return {}
         return {"cores": facts["cpus"], "gpus": len(facts["gpus"]), "memory": facts["memory_bytes"]}
+
+
+def _writer(path: Path) -> sqlite3.Connection:
+    """The connection that writes. Raises sqlite3.DatabaseError, with what to do for a damaged file."""
+    if found := emptied(path):
+        raise sqlite3.DatabaseError(
+            f"{path.name} is empty (0 bytes), but the folder has {found}: it lost its content; {RESTORE}"
+        )
+    try:
+        base = opened(path)
+        bring_up(base, VERSIONS)
+    except sqlite3.DatabaseError as error:
+        if type(error) is not sqlite3.DatabaseError:  # a full disk or a lock, which damage nothing
+            raise
+        raise sqlite3.DatabaseError(f"{path.name}: {error}; {RESTORE}") from None
+    return base

@@ -4,10 +4,14 @@ them.
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote
 
 CACHE_KIB = 256  # of a connection
+RESTORE = "stop the server and restore jobs.db from its last backup (docs/jobs/server.md)"
 
 # Each entry brings a database one version on; none is ever changed once it was released.
 VERSIONS = [
@@ -108,7 +112,9 @@ VERSIONS = [
 
 def opened(path: Path | str, *, readonly: bool = False) -> sqlite3.Connection:
     """A connection whose commits are on the disk when they return."""
-    where = f"file:{path}?mode=ro" if readonly else f"file:{path}"
+    where = f"file:{quote(str(path))}" + ("?mode=ro" if readonly else "")
+    if not readonly:
+        _make(path)
     base = sqlite3.connect(where, uri=True, timeout=30, check_same_thread=False, isolation_level=None)
     base.row_factory = sqlite3.Row
     if not readonly:
@@ -120,6 +126,29 @@ def opened(path: Path | str, *, readonly: bool = False) -> sqlite3.Connection:
     # set. Pages are read through the mapping; the cache need hold only what is new.
     base.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     return base
+
+
+def _make(path: Path | str) -> None:
+    """Make the file if there is none, for its user alone; SQLite gives its logs the same mode. A file that is
+    there is not opened: to close it again would take SQLite's locks from this process.
+    """
+    with suppress(FileExistsError):
+        number = os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        os.fchmod(number, 0o600)  # whatever the umask took
+        os.close(number)
+
+
+def emptied(path: Path) -> str:
+    """What shows that an empty file was a database of jobs: SQLite would take it for a new one, and delete
+    its log. Nothing where it may be new.
+    """
+    if not path.exists() or path.stat().st_size:
+        return ""
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size:
+        return log.name
+    # The folder of samples is made after the database.
+    return "samples" if (path.parent / "samples").exists() else ""
 
 
 def bring_up(base: sqlite3.Connection, versions: list[str]) -> None:

@@ -1,0 +1,135 @@
+"""`peerway jobs user` and `token`: what is kept of a person, and for whom a token is made."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from peerway.cli import command as peerway
+from peerway.jobs.monitor import Monitor
+from peerway.jobs.serve.people import People, Viewer
+
+
+def verb(*words: object, text: str | None = None) -> Result:
+    result = CliRunner().invoke(peerway, ["jobs", *map(str, words)], input=text)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def user(data: Path, *words: object, text: str | None = None) -> str:
+    result = verb("user", *words, "--data", data, text=text)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    return result.stderr
+
+
+def token(data: Path, *words: object) -> tuple[str, str]:
+    result = verb("token", *words, "--data", data)
+    assert result.exit_code == 0, result.output
+    return result.stdout.strip(), result.stderr
+
+
+def refused(*words: object, text: str | None = None) -> str:
+    result = verb(*words, text=text)
+    assert result.exit_code in (1, 2), result.output
+    assert result.stdout == ""
+    return result.stderr
+
+
+def known(data: Path, name: str, password: str = "") -> tuple[Viewer, bool]:
+    """A person as the server sees them, and whether this is their password."""
+    monitor = Monitor(data)
+    try:
+        people = People(monitor.jobs)
+        return people.viewer(name), people.check(name, password)
+    finally:
+        monitor.close()
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A server's folder with an administrator, who manages an account and has a password."""
+    folder = tmp_path / "data"
+    words = ("alice", "--admin", "--manages", "phys", "--password-stdin")
+    told = user(folder, *words, text="correct horse\n")
+    assert f"made a new database in {folder}" in told
+    assert "alice: administrator, manages phys (added, with a password)" in told
+    return folder
+
+
+def test_what_is_not_named_of_a_person_stays(data: Path) -> None:
+    assert user(data, "alice", "--no-password") == "alice: administrator, manages phys (nothing changed)\n"
+    told = user(data, "alice", "--manages", "bio", "--manages", "chem")
+    assert told == "alice: administrator, manages bio, chem (managed phys before)\n"
+    told = user(data, "alice", "--password-stdin", text="another horse\n")
+    assert told == "alice: administrator, manages bio, chem (new password)\n"
+    alice, is_password = known(data, "alice", "another horse")
+    assert (alice.role, alice.accounts, is_password) == ("admin", {"bio", "chem"}, True)
+
+
+def test_a_role_and_accounts_go_only_where_that_is_said(data: Path) -> None:
+    assert user(data, "alice", "--no-admin") == "alice: user, manages phys (was an administrator before)\n"
+    assert known(data, "alice", "correct horse") == (Viewer("alice", "user", frozenset({"phys"})), True)
+    assert user(data, "alice", "--admin") == "alice: administrator, manages phys (was a user before)\n"
+    assert user(data, "alice", "--no-manages") == "alice: administrator (managed phys before)\n"
+    assert known(data, "alice")[0].accounts == frozenset()
+    assert "--no-manages means none" in refused(
+        "user", "alice", "--manages", "a", "--no-manages", "--data", data
+    )
+
+
+def test_a_person_who_is_added_is_an_ordinary_user(data: Path) -> None:
+    assert user(data, "bob", "--no-password") == "bob: user (added, without a password)\n"
+    assert known(data, "bob") == (Viewer("bob"), False)
+
+
+def test_the_password_of_one_who_has_it_is_asked_for_where_nothing_else_is_changed(data: Path) -> None:
+    assert "there is no terminal to ask for the password at" in refused("user", "alice", "--data", data)
+    assert "there is no terminal" in refused("user", "carol", "--admin", "--data", data)  # who is new
+
+
+def test_with_a_password_that_is_refused_nothing_is_changed(data: Path, tmp_path: Path) -> None:
+    words = ("--no-admin", "--password-stdin", "--data")
+    assert "at least 8 characters" in refused("user", "alice", *words, data, text="short\n")
+    assert known(data, "alice", "correct horse")[0].role == "admin"
+    assert "at least 8 characters" in refused("user", "bob", *words, tmp_path / "new", text="short\n")
+    assert not (tmp_path / "new").exists()
+
+
+def test_no_token_is_made_where_there_is_no_server(tmp_path: Path) -> None:
+    for folder in (tmp_path / "mistyped", tmp_path):
+        for whose in ("--node", "--user"):
+            told = refused("token", whose, "n1", "--data", folder)
+            assert f"there is no database of jobs in {folder}: name the server's folder with --data" in told
+            assert "`peerway jobs serve` makes one" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("days", ["nan", "inf", "-inf", "1e308", "3651", "0", "-1", "soon"])
+def test_a_token_is_valid_for_a_time_that_can_be_said(data: Path, days: str) -> None:
+    told = refused("token", "--node", "n1", "--days", days, "--data", data)
+    assert "--days" in told
+    assert days in told.replace("e+", "e")
+    if days != "soon":
+        assert "3650" in told
+    with closing(sqlite3.connect(data / "jobs.db")) as base:
+        assert base.execute("SELECT count(*) FROM tokens").fetchone() == (0,)
+
+
+def test_a_token_is_valid_for_at_most_ten_years(data: Path) -> None:
+    assert len(token(data, "--node", "n1", "--days", "3650")[0]) == 43
+    assert len(token(data, "--node", "n1", "--days", "0.5")[0]) == 43
+
+
+def test_a_token_for_somebody_who_was_not_added_is_told(data: Path) -> None:
+    """They may come through a portal or OpenID Connect, and need not be added."""
+    made, told = token(data, "--user", "nobody7")
+    assert len(made) == 43
+    assert "'nobody7' was not added here" in told
+    assert "`peerway jobs user nobody7`" in told
+    assert token(data, "--user", "alice")[1] == ""
+    assert token(data, "--node", "n1")[1] == ""
