@@ -65,7 +65,7 @@ _FIELDS = (*IDENTITY, *SURROUNDINGS)
 @format_option("table", "json", "csv")
 @click.option(
     "--fail-on-slowdown",
-    type=Number(min=0),
+    type=Number(0, 100),
     metavar="PERCENT",
     help="Exit with 1 when a group is slower by more than this, and not by chance.",
 )
