@@ -17,6 +17,8 @@ from pathlib import Path
 
 import click
 
+from peerway.cli.numbers import Number
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder of the package hpl
 
 from hpl import tables
@@ -52,6 +54,7 @@ def found_blas() -> Path | None:
 )
 @click.option(
     "--minutes",
+    type=Number(0, 1e4),
     default=12.0,
     show_default=True,
     help="As many rounds of all runs as end by then; at least one.",

@@ -25,6 +25,7 @@ from typing import Any
 import click
 
 from peerway import _core
+from peerway.cli.numbers import Number
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder of the package hpl
 
@@ -150,7 +151,9 @@ def _ways(text: str) -> list[str]:
 )
 @click.option("--device", default="host", show_default=True, type=click.Choice(["host", "cuda"]))
 @click.option("--blas", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--rpeak", default=0.0, help="GFLOP/s of each rank, to state the fraction of it.")
+@click.option(
+    "--rpeak", type=Number(0), default=0.0, help="GFLOP/s of each rank, to state the fraction of it."
+)
 @click.option("--ways", default=USUAL, show_default=True, help=f"Of {', '.join(WAYS)}, joined by commas.")
 @click.option("--times", default=5, show_default=True, help="Runs of each, in turn.")
 @click.option(

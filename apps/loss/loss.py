@@ -21,6 +21,7 @@ import click
 
 from peerway import _core, records
 from peerway.bench import machine
+from peerway.cli.numbers import Number
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -123,7 +124,7 @@ def _must(command: list[str]) -> str:
 
 
 @click.command()
-@click.option("--loss", type=click.FloatRange(0, 0.5), default=0.01, show_default=True, help="Of datagrams.")
+@click.option("--loss", type=Number(0, 0.5), default=0.01, show_default=True, help="Of datagrams.")
 @click.option("--bytes", "size", type=click.IntRange(8, 1 << 26), default=1 << 20, show_default=True)
 @click.option(
     "--in-flight",

@@ -28,6 +28,7 @@ from threading import Lock
 import click
 from testlist import FOLDERS, LIMIT_S, Program, Suite, passed
 
+from peerway.cli.numbers import Number
 from peerway.launch.mpi import Launcher, MpiError, find_launcher, rank_environment
 
 WAYS = ("nic", "tcp", "alone")
@@ -206,8 +207,12 @@ class Judge:
 @click.option("--in", "folders", type=click.Choice(FOLDERS), multiple=True, help="Only these folders.")
 @click.option("--only", multiple=True, metavar="FOLDER/PROGRAM", help="Only these programs.")
 @click.option("--tries", type=click.IntRange(1, 99), default=3, show_default=True, help="Runs of what fails.")
-@click.option("--patience", type=float, default=1.0, help="Times the suite's own limits of time.")
-@click.option("--first", type=float, default=LIMIT_S, help="Seconds that a program's first run may take.")
+@click.option(
+    "--patience", type=Number(0.01, 1000), default=1.0, help="Times the suite's own limits of time."
+)
+@click.option(
+    "--first", type=Number(1, 86400), default=LIMIT_S, help="Seconds that a program's first run may take."
+)
 @click.option("--at-once", type=click.IntRange(1, 99), default=1, help="First runs beside each other.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True)
 def main(

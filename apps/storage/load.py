@@ -22,8 +22,10 @@ from typing import Any
 import click
 
 from peerway.campaign import plan_file
+from peerway.cli.numbers import Number, Whole
 
 HERE = Path(__file__).resolve().parent
+RATE = Number(0, 1e15, min_open=True)
 
 
 class CannotSimulate(Exception):
@@ -104,16 +106,36 @@ def simulate(program: Path, cluster: Cluster) -> dict[str, Any]:
 
 
 @click.command()
-@click.option("--nodes", default=46, show_default=True)
-@click.option("--at-once", default=4, show_default=True, help="Nodes at the same time, as in campaign.toml.")
-@click.option("--repeats", default=25, show_default=True)
-@click.option("--gigabytes", default=1.0, show_default=True, help="Of the file.")
-@click.option("--servers", default=4, show_default=True)
-@click.option("--stream", default=1.2e9, show_default=True, help="B/s of one stream of a node.")
-@click.option("--server", default=12.5e9, show_default=True, help="B/s of a server's link.")
-@click.option("--disk", default=3e9, show_default=True, help="B/s that a server writes.")
-@click.option("--start-s", default=2.0, show_default=True, help="Seconds from one measurement to the next.")
-@click.option("--local-s", default=0.6, show_default=True, help="Seconds that only its own node is busy.")
+@click.option("--nodes", type=Whole(1, 100_000), default=46, show_default=True)
+@click.option(
+    "--at-once",
+    type=Whole(1, 100_000),
+    default=4,
+    show_default=True,
+    help="Nodes at the same time, as in campaign.toml.",
+)
+@click.option("--repeats", type=Whole(1, 10_000), default=25, show_default=True)
+@click.option(
+    "--gigabytes", type=Number(0, min_open=True), default=1.0, show_default=True, help="Of the file."
+)
+@click.option("--servers", type=Whole(1, 100_000), default=4, show_default=True)
+@click.option("--stream", type=RATE, default=1.2e9, show_default=True, help="B/s of one stream of a node.")
+@click.option("--server", type=RATE, default=12.5e9, show_default=True, help="B/s of a server's link.")
+@click.option("--disk", type=RATE, default=3e9, show_default=True, help="B/s that a server writes.")
+@click.option(
+    "--start-s",
+    type=Number(0),
+    default=2.0,
+    show_default=True,
+    help="Seconds from one measurement to the next.",
+)
+@click.option(
+    "--local-s",
+    type=Number(0),
+    default=0.6,
+    show_default=True,
+    help="Seconds that only its own node is busy.",
+)
 def main(**asked: Any) -> None:
     """Simulate one campaign, and print its record."""
     with tempfile.TemporaryDirectory() as name:

@@ -19,6 +19,7 @@ from page_speed import page
 
 from peerway.bench import machine
 from peerway.bench.surroundings import surroundings
+from peerway.cli.numbers import Number
 from peerway.records import now
 
 
@@ -27,7 +28,9 @@ from peerway.records import now
 @click.option("--folder", type=click.Path(path_type=Path, file_okay=False, exists=True), default=Path())
 @click.option("--size", default=1 << 30, show_default=True, help="engines: bytes of the file.")
 @click.option("--rounds", default=10, show_default=True, help="engines: of each engine.")
-@click.option("--minutes", default=60.0, show_default=True, help="engines: begin no round later.")
+@click.option(
+    "--minutes", type=Number(0, 1e4), default=60.0, show_default=True, help="engines: begin no round later."
+)
 @click.option(
     "--mode", type=click.Choice(["buffered", "fsync", "direct"]), default="buffered", show_default=True
 )

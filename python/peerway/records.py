@@ -303,6 +303,9 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
     return iter(lambda: file.readline(LONGEST_LINE + 1), b"")
 
 
+OR_SKIP = "; delete that line, or ask to skip it"
+
+
 def _record(raw: bytes, where: str, truncated: str) -> Record | None:
     """The record of one line; None for one that was cut off and is to be skipped."""
     try:
@@ -314,7 +317,7 @@ def _record(raw: bytes, where: str, truncated: str) -> Record | None:
             raise RecordError(f"{where}: not a line of JSON ({error})") from None
         why = f"{where}: the last line is cut off after {len(raw)} bytes"
         if truncated != "skip":
-            raise RecordError(f"{why}; delete that line, or ask to skip it") from None
+            raise RecordError(f"{why}{OR_SKIP}") from None
         warnings.warn(f"{why}; skipped", TruncatedRecordWarning, stacklevel=4)
         return None
 

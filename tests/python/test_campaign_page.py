@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from peerway import records
 from peerway.compare.node_type_text import cells_of
@@ -22,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "apps" / "storage"))
 
 from load import CannotSimulate, Cluster, build, order, simulate  # noqa: E402
+from load import main as load  # noqa: E402
 
 SIDES = ("before", "after")
 PAGE = (ROOT / "docs" / "campaigns.md").read_text()
@@ -106,6 +108,13 @@ def test_more_servers_disturb_less(program: Path) -> None:
     found = [simulate(program, replace(SMALL, at_once=4, servers=n)) for n in (1, 4)]
     assert found[0]["write_slower_percent"] > 10
     assert found[1]["write_slower_percent"] == 0
+
+
+@pytest.mark.parametrize("words", [["--nodes", "0"], ["--repeats", "0"], ["--stream", "nan"]])
+def test_a_cluster_that_cannot_be_is_refused(words: list[str]) -> None:
+    refused = CliRunner().invoke(load, words)
+    assert refused.exit_code == 2
+    assert f"Invalid value for '{words[0]}'" in refused.output
 
 
 def test_the_order_is_the_campaigns_own() -> None:

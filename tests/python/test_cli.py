@@ -17,6 +17,7 @@ from peerway import _core
 from peerway.cli import VERBS, main
 from peerway.cli import command as peerway
 from peerway.cli.jobs import VERBS as JOBS_VERBS
+from peerway.cli.numbers import Number
 from peerway.errors import BadTable, PeerLost
 
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "cpu-2"
@@ -62,6 +63,18 @@ def test_errors_go_to_standard_error_and_say_who_speaks() -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("peerway: cannot read no-such-file: No such file")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    ("words", "code"), [("run --help", 0), ("config", 0), ("compare no-such-file none", 2)]
+)
+def test_a_closed_output_goes_nowhere(closed: str, words: str, code: int) -> None:
+    line = f"exec {sys.executable} -m peerway {words} {closed}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert (done.stdout == "") == (code != 0 or closed != "2>&-")
 
 
 def test_an_error_of_the_library_is_said_without_a_traceback(
@@ -199,6 +212,24 @@ def test_every_option_says_what_it_is_for() -> None:
     assert not [name for name, one in every_option().items() if not one.help]
 
 
+NUMBERS = sorted(
+    name for name, one in every_option().items() if isinstance(one.type, click.types.FloatParamType)
+)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_is_finite_and_has_bounds_that_the_error_names(name: str) -> None:
+    option = every_option()[name]
+    assert isinstance(option.type, Number)
+    for word in ("nan", "inf", "-inf", "1e300", "-1", "many"):
+        with pytest.raises(click.BadParameter) as wrong:
+            option.type(word, option)
+        assert f"{word} is not a number " in wrong.value.message
+        assert f"{option.type.max:.10g}" in wrong.value.message
+        assert f"{option.type.min:.10g}" in wrong.value.message
+    assert option.type(option.type.max) == option.type.max
+
+
 def test_defaults_are_written_in_one_way() -> None:
     """As click writes them itself: two spaces before the bracket, and nothing behind it."""
     odd = [
@@ -241,6 +272,9 @@ def test_the_values_of_options_are_named_in_words() -> None:
         (["nic-check", "{}"], 2, "cannot be loaded"),
         (["trace", "-o", "{folder}/t", "--", "nosuch-program"], 127, "nosuch-program was not found in PATH"),
         (["trace", "-o", "{folder}/t", "--", "{}"], 126, "is not executable; chmod +x"),
+        (["storage", ".", "--limit", "inf"], 2, "inf is not a number from 0.1 to 604800"),
+        (["storage", ".", "--streams", "100000"], 2, "'100000' is not a number of streams from 1 to 4096"),
+        (["bench", "--time", "0"], 2, "'0' is not a time of more than 0s and at most 168h (a week)"),
         (["run", "-n", "2", "--hosts", ",", "true"], 2, "--hosts ',' names no host; write node1,node2"),
         (["run", "-n", "2", "--", "put.py"], 127, "did you mean python put.py?"),
         (["compare", "a", "b", "-o", "-"], 2, "standard output has the text; name a file"),

@@ -99,6 +99,11 @@ def test_json_is_read_back_as_it_was(node: str, tmp_path: Path) -> None:
         ('{"schema": "peerway.doctor/1"}', "Facts is None"),
         ('{"schema": "peerway.doctor/1", "facts": {"gpus": [{"index": "x"}]}}', "Facts.gpus[0].index is 'x'"),
         ('{"schema": "peerway.doctor/1", "facts": {"gpus": [{"index": true}]}}', "int was expected"),
+        ('{"schema": "peerway.doctor/1", "facts": {}}', "facts lacks date, driver, gpus, pairs, mapping, "),
+        (
+            '{"schema": "peerway.doctor/1", "facts": {"gpus": []}}',
+            "facts lacks date, driver, pairs, mapping, ",
+        ),
     ],
 )
 def test_bad_file_is_refused_with_the_reason(text: str, says: str, tmp_path: Path) -> None:

@@ -37,7 +37,10 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         path = self.folder / "received" / f"{node}.frames"
         batches = [decode(payload) for _, payload in read_frames(path.read_bytes())] if path.exists() else []
         known = {str(interval.job) for batch in batches for interval in batch.intervals}
-        self._answer(200 if job in known else 404, {"job": job, "verdict": None, "final": False})
+        if job in known:
+            self._answer(200, {"job": job, "verdict": None, "final": False, "on": [node]})
+        else:
+            self._answer(404, {})
 
     def _node(self) -> str | None:
         tokens: dict[str, str] = json.loads((self.folder / "tokens.json").read_text())
@@ -46,6 +49,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
     def _answer(self, status: int, answer: dict[str, object]) -> None:
         text = json.dumps(answer).encode()
         self.send_response(status)
+        self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)

@@ -391,6 +391,39 @@ def test_a_journal_that_a_crash_cut_off_is_read(tmp_path: Path) -> None:
     assert json.loads((campaign.folder / "journal.jsonl").read_text().splitlines()[0])["event"] == "begun"
 
 
+@pytest.mark.parametrize(
+    ("name", "verbs"),
+    [("journal.jsonl", ("status", "report", "run")), ("results/0000.t.n1.jsonl", ("report",))],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, verbs: tuple[str, ...]) -> None:
+    campaign = Campaign(tmp_path, nodes='"n1"', repeats=1)
+    assert campaign.run().returncode == 0
+    file = campaign.folder / name
+    file.unlink()
+    file.mkdir()
+    for verb in verbs:
+        done = campaign.verb(verb)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"peerway: cannot read {file}: Is a directory")
+
+
+def test_a_result_that_was_cut_short_is_measured_again_once_it_is_deleted(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, nodes='"n[1-2]"', repeats=1)
+    assert campaign.run().returncode == 0
+    file = next(iter(sorted((campaign.folder / "results").iterdir())))
+    whole = file.read_text()
+    file.write_text(whole[:-20])
+    done = campaign.verb("report", "-o", str(tmp_path / "p.html"))
+    assert done.returncode == 2
+    assert f"delete {file}, and `peerway campaign run {campaign.folder}` measures that again" in done.stderr
+    assert "skip" not in done.stderr
+    file.unlink()
+    assert campaign.run().returncode == 0
+    assert file.read_text().count("\n") == whole.count("\n")
+    assert sorted(campaign.starts().values()) == [1, 2]
+    assert campaign.verb("report", "-o", str(tmp_path / "p.html")).returncode == 0
+
+
 def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, nodes='"n1"', repeats=3, body="sleep 0.3")
     running = campaign.start()
@@ -568,6 +601,10 @@ def test_two_campaigns_are_a_study(tmp_path: Path) -> None:
     )
     assert "+30.0 %" in told.stdout
     assert "faster" in told.stdout
+    wrong = subprocess.run([*words, "--factor", "nosuch"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2
+    assert "--factor nosuch: no record has it. There are " in wrong.stderr
+    assert " kernel, " in wrong.stderr
     refused = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "not attributable" in refused.stdout
     assert "kernel changed: before -> after" in refused.stdout

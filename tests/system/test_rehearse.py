@@ -130,6 +130,7 @@ def test_an_upgrade_that_cannot_be_done_touches_nothing(copy: Rehearsed, text: s
     done = copy.verb("upgrade", str(wrong))
     assert done.returncode == 1
     assert says in done.stderr
+    assert done.stdout == ""  # no folder of results is promised
     assert copy.verb("status").stdout == before
     assert not list(copy.folder.glob("*-2*"))
 

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TypeVar
 
 LEAST_S = 2e-3  # of samples for one case
+LONGEST_S = 7 * 24 * 3600  # that may be asked for
 OVERHEAD = 2.0  # of a case beside its samples, before any was measured: connections, data, warm-up, check
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -62,6 +63,6 @@ def parse_time(text: str) -> float:
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ValueError(f"'{text}' is not a time; write 90s, 5m or 1h30m")
     found = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
-    if not 0 < found <= 7 * 24 * 3600:
-        raise ValueError(f"'{text}' is not between a moment and a week")
+    if not 0 < found <= LONGEST_S:
+        raise ValueError(f"'{text}' is not a time of more than 0s and at most {LONGEST_S // 3600}h (a week)")
     return found

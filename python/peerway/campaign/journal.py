@@ -15,6 +15,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -34,6 +35,10 @@ class Busy(Exception):
 
 class NoLocks(Exception):
     """The folder's file system has no locks."""
+
+
+class Unreadable(Exception):
+    """A file of the folder cannot be read; the message says which, and why."""
 
 
 class Changed(Exception):
@@ -146,27 +151,32 @@ class Journal:
         return found
 
     def events(self) -> Iterator[Event]:
-        """The lines of the journal."""
-        with suppress(FileNotFoundError), self.path.open(errors="replace") as file:
-            for line in file:
-                with suppress(ValueError):
-                    event = json.loads(line)
-                    if isinstance(event, dict):
-                        yield event
+        """The lines of the journal. Raises Unreadable."""
+        try:
+            text = self.path.read_text(errors="replace")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _unreadable(self.path, error) from None
+        for line in text.split("\n"):
+            with suppress(ValueError):
+                event = json.loads(line)
+                if isinstance(event, dict):
+                    yield event
 
     def result(self, name: str) -> Path:
         """Where the records of a finished measurement are."""
         return self.results / f"{name}.jsonl"
 
     def finished(self) -> set[str]:
-        """The names of all measurements that are on the disk."""
-        with suppress(FileNotFoundError):
-            return {
-                path.name.removesuffix(".jsonl")
-                for path in self.results.iterdir()
-                if not path.name.startswith(".")
-            }
-        return set()
+        """The names of all measurements that are on the disk. Raises Unreadable."""
+        try:
+            names = [path.name for path in self.results.iterdir()]
+        except FileNotFoundError:
+            return set()
+        except OSError as error:
+            raise _unreadable(self.results, error) from None
+        return {name.removesuffix(".jsonl") for name in names if not name.startswith(".")}
 
     def is_kept(self, name: str) -> bool:
         """Whether a keeper is at work on it, on this host or another that shares the folder."""
@@ -197,14 +207,24 @@ class Journal:
             os.close(folder)
 
     def records(self) -> list[Record]:
-        """All records of all finished measurements. Raises RecordError."""
+        """All records of all finished measurements. Raises RecordError and Unreadable."""
         found = []
         for path in sorted(self.results.glob("*.jsonl")):
             try:
                 found += [record.as_printable() for record in records.read(path)]
             except RecordError as error:
-                raise RecordError(f"{error}; it was changed after the measurement") from None
+                again = f"`peerway campaign run {shlex.quote(str(self.folder))}` measures that again"
+                why = str(error).removesuffix(records.OR_SKIP)
+                raise RecordError(
+                    f"{why}; it was changed after the measurement, so delete {path}, and {again}"
+                ) from None
+            except OSError as error:
+                raise _unreadable(path, error) from None
         return found
+
+
+def _unreadable(path: Path, error: OSError) -> Unreadable:
+    return Unreadable(f"cannot read {path}: {error.strerror}; a campaign needs it as it wrote it")
 
 
 def _last_byte(path: Path) -> bytes:

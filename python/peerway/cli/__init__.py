@@ -95,6 +95,7 @@ def command() -> None:
 
 def main() -> None:
     """Runs the command line; errors go to standard error as `peerway: ...`."""
+    _open_closed_outputs()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a letter that its encoding lacks becomes an escape
             stream.reconfigure(errors="backslashreplace")
@@ -129,6 +130,20 @@ def main() -> None:
             raise
         _leave_output(error)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _open_closed_outputs() -> None:
+    """Python has None for a stream that was closed before it started, as cron and daemons do: what goes there
+    goes nowhere. Its descriptor must not become that of a file which is opened later.
+    """
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "w", errors="backslashreplace", closefd=False))
 
 
 def _leave_output(error: OSError) -> None:

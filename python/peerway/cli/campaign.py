@@ -13,7 +13,7 @@ import click
 from click.exceptions import Exit
 
 from peerway.campaign import plan_file
-from peerway.campaign.journal import Journal
+from peerway.campaign.journal import Journal, Unreadable
 from peerway.campaign.plan import Plan
 from peerway.cli.campaign_pass import measure
 from peerway.cli.input import BadInput
@@ -66,7 +66,18 @@ command = "peerway storage /a/folder/to/measure write read --engine gds --size 1
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
 
 
-@click.group(cls=VerbGroup)
+class Campaigns(VerbGroup):
+    """The verbs: each reads the folder of a campaign."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """A file of it that cannot be read is told once for all of them."""
+        try:
+            return super().invoke(ctx)
+        except Unreadable as error:
+            raise BadInput(str(error)) from None
+
+
+@click.group(cls=Campaigns)
 def command() -> None:
     """Measure a whole cluster over days. A campaign is a folder with a campaign.toml; it can be stopped and
     resumed at any time.
@@ -219,10 +230,12 @@ def report(folder: Path, out: Path) -> None:
 def compare(before: Path, after: Path, factors: tuple[str, ...], form: str, out: Path | None) -> None:
     """Compare two campaigns by node type, and say which differences may be due to the upgrade."""
     from peerway.cli.compare_node_types import show_node_types
-    from peerway.cli.factors import chosen, parse
+    from peerway.cli.factors import check, chosen, parse
 
     asked = parse(factors)
-    sides = chosen(asked, (_records(before), _records(after)), (before, after))
+    found = _records(before), _records(after)
+    check(asked, (*found[0], *found[1]))
+    sides = chosen(asked, found, (before, after))
     # Two campaigns have two names, which is no change of the cluster.
     show_node_types(*sides, (before.name, after.name), (*asked, "campaign"), None, form, out)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import click
 from rich.text import Text
 
 from peerway.cli.compare_node_types import show_node_types
-from peerway.cli.factors import HELP, chosen, parse
+from peerway.cli.factors import HELP, check, chosen, parse
 from peerway.cli.input import SKIP_TRUNCATED, BadInput, read_records
 from peerway.cli.numbers import Number
 from peerway.cli.options import format_option
@@ -28,7 +27,6 @@ from peerway.terminal import say, table_console
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peerway.records import Record
 
 _FIELDS = (*IDENTITY, *SURROUNDINGS)
 
@@ -65,7 +63,7 @@ _FIELDS = (*IDENTITY, *SURROUNDINGS)
 @format_option("table", "json", "csv")
 @click.option(
     "--fail-on-slowdown",
-    type=Number(min=0),
+    type=Number(0, 100),
     metavar="PERCENT",
     help="Exit with 1 when a group is slower by more than this, and not by chance.",
 )
@@ -101,7 +99,7 @@ def command(
             )
     sides = (read_records([before], skip_truncated), read_records([after], skip_truncated))
     same = before.samefile(after) and not any(values.values())
-    _check(factors, (*sides[0], *sides[1]))
+    check(factors, (*sides[0], *sides[1]))
     sides = chosen(values, sides, (before, after))
     if kind == "node-type":
         show_node_types(sides[0], sides[1], (before.stem, after.stem), factors, metric, form, out)
@@ -127,17 +125,6 @@ def command(
             err=True,
         )
         ctx.exit(1)
-
-
-def _check(factors: Sequence[str], records: Sequence[Record]) -> None:
-    """A factor that no record has is a slip of the pen."""
-    known = {*_FIELDS, *(name for record in records for name in record.extra)}
-    for name in factors:
-        if name not in known:
-            near = get_close_matches(name, known)
-            raise click.UsageError(
-                f"--factor {name}: no record has it" + (f"; did you mean {near[0]}?" if near else "")
-            )
 
 
 def _refuse_too_many(pairs: Sequence[Pair], before: Path, after: Path) -> None:

@@ -32,7 +32,7 @@ from peerway.terminal import Terminal, say
 )
 @click.option(
     "--timeout",
-    type=Number(min=0.1),
+    type=Number(0.1, 3600),
     default=10.0,
     show_default=True,
     metavar="SECONDS",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,18 @@ def parse(words: Sequence[str]) -> Factors:
             raise click.UsageError(f"--factor {word}: write the values of both sides, as in block=1M:16M")
         found[name] = (old, new) if equals else None
     return found
+
+
+def check(factors: Iterable[str], records: Sequence[Record]) -> None:
+    """A factor that no record has is a slip of the pen. Raises UsageError."""
+    known = {*IDENTITY, *SURROUNDINGS, *(name for record in records for name in record.extra)}
+    for name in factors:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            meant = f"; did you mean {near[0]}?" if near else "."
+            raise click.UsageError(
+                f"--factor {name}: no record has it{meant} There are {', '.join(sorted(known))}"
+            )
 
 
 def chosen(

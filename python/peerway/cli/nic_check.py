@@ -29,7 +29,7 @@ BROKEN, INCONCLUSIVE = 1, 3  # exit codes
 @click.argument("plugin", metavar="PLUGIN[?OPTIONS]")
 @click.option(
     "--minutes",
-    type=Number(min=0, min_open=True),
+    type=Number(0, 7 * 24 * 60, min_open=True),
     metavar="N",
     help="Test for about this many minutes, to find rare faults  [default: a quarter of one]",
 )

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+MOST = 1e6  # where an option names no bound of its own
+
 
 class Whole(click.IntRange):
     """A whole number; N in the help."""
@@ -19,13 +21,22 @@ class Whole(click.IntRange):
 
 
 class Number(click.FloatRange):
-    """Any number; an option that takes one names its unit by its metavar."""
+    """A finite number, with both bounds; an option that takes one names its unit by its metavar."""
 
     name = "number"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Refuse what compares with nothing, so that it would be in every range."""
-        found: float = super().convert(value, param, ctx)
-        if math.isnan(found):
-            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+    def __init__(self, min: float, max: float = MOST, *, min_open: bool = False) -> None:
+        super().__init__(min, max, min_open=min_open)
+        self._least, self._most = min, max
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse also nan, which compares with no bound."""
+        try:
+            found = float(value)
+        except (TypeError, ValueError):
+            found = math.nan
+        if not self._least <= found <= self._most or (self.min_open and found == self._least):
+            bounds = f"{self._least:.10g} to {self._most:.10g}"
+            bounds = f"above {bounds.replace(' to', ' and up to')}" if self.min_open else f"from {bounds}"
+            self.fail(f"{value} is not a number {bounds}", param, ctx)
         return found

@@ -175,7 +175,7 @@ _NODE_TYPE = click.option(
 @click.option(
     "--limit",
     "limit_s",
-    type=Number(0.1),
+    type=Number(0.1, 7 * 24 * 3600),
     default=600,
     show_default=True,
     metavar="SECONDS",
@@ -264,7 +264,7 @@ def import_(files: tuple[Path, ...], node_type: str, out: Path | None, append: b
 @click.option(
     "--limit",
     "limit_s",
-    type=Number(0.1),
+    type=Number(0.1, 7 * 24 * 3600),
     default=600,
     show_default=True,
     metavar="SECONDS",

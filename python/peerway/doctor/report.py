@@ -43,6 +43,12 @@ def read(path: Path) -> Facts:
             f"{path} is no report of `peerway doctor --json`: its schema is {schema!r}, not {SCHEMA!r}"
         )
     try:
-        return decode(Facts, data.get("facts"))
+        facts = decode(Facts, data.get("facts"))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+    if missing := [each.name for each in dataclasses.fields(Facts) if each.name not in data["facts"]]:
+        raise ValueError(
+            f"{path}: facts lacks {', '.join(missing)}, which `peerway doctor --json` writes; what is left "
+            "would look like a node without them, so make the file again on that node"
+        )
+    return facts

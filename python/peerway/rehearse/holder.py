@@ -141,7 +141,6 @@ def _do(copy: Copy, asked: dict[str, Any], tell: Any) -> int:
         case "upgrade":
             scenario = read(Path(asked["scenario"]))
             place = copy.folder / f"{scenario.name}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
-            say(f"its steps, times and results are in {place}")
             return 0 if upgrade(copy, scenario, say, place) else 1
         case other:
             raise ValueError(f"no such request: {other!r}")

@@ -31,6 +31,7 @@ def upgrade(copy: Copy, scenario: Scenario, say: Say, place: Path) -> bool:
     """Whether the upgrade went through. `place` gets upgrade.jsonl, a line for each step, and the study."""
     _check(copy, scenario)
     place.mkdir(parents=True)
+    say(f"its steps, times and results are in {place}")
     log = _Log(place / "upgrade.jsonl")
     if scenario.study is not None:
         _measure(copy, scenario.study, "before", place, say)

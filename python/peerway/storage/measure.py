@@ -29,6 +29,7 @@ from peerway.units import counted
 if TYPE_CHECKING:
     from peerway.storage.turns import Turns
 
+MOST_STREAMS = 4096
 _SMALL = 1024  # bytes of a small file
 Case = TypeVar("Case")
 Step = Callable[[str, int, int], None]
@@ -261,7 +262,9 @@ def streams_of(text: str) -> list[int]:
     found = []
     for part in text.split(","):
         word = part.strip()
-        if word != "all" and not (word.isdecimal() and 1 <= int(word) <= 4096):
-            raise ValueError(f"'{word}' is not a number of streams; write such as 1,4,all")
+        if word != "all" and not (word.isdecimal() and 1 <= int(word) <= MOST_STREAMS):
+            raise ValueError(
+                f"'{word}' is not a number of streams from 1 to {MOST_STREAMS}; write such as 1,4,all"
+            )
         found.append(cpus if word == "all" else int(word))
     return list(dict.fromkeys(found))
