@@ -142,8 +142,8 @@ void report_failures(Interface& interface) {
   for (auto found = next(); found != interface.connections.end(); found = next()) {
     (*found)->reported = true;
     const Peer& peer = (*found)->peer();
-    log(LogLevel::warning, format("peerway: the connection to endpoint {} failed: {}", peer.facts().number,
-                                  peer.why_failed()));
+    log(LogLevel::warning,
+        format("peerway: the connection to endpoint {} failed: {}", peer.facts().number, peer.why_failed()));
     if (interface.base.err_handler != nullptr)
       interface.base.err_handler(interface.base.err_handler_arg, &(*found)->base.super,
                                  UCS_ERR_CONNECTION_RESET);
