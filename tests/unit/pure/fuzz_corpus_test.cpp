@@ -2,6 +2,7 @@
 // fuzzer has found. make test-long looks for more.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
