@@ -26,6 +26,7 @@ from peerway.cli.numbers import Number, Whole
 
 HERE = Path(__file__).resolve().parent
 RATE = Number(0, 1e15, min_open=True)
+SECONDS = Number(0)
 
 
 class CannotSimulate(Exception):
@@ -124,17 +125,13 @@ def simulate(program: Path, cluster: Cluster) -> dict[str, Any]:
 @click.option("--disk", type=RATE, default=3e9, show_default=True, help="B/s that a server writes.")
 @click.option(
     "--start-s",
-    type=Number(0),
+    type=SECONDS,
     default=2.0,
     show_default=True,
     help="Seconds from one measurement to the next.",
 )
 @click.option(
-    "--local-s",
-    type=Number(0),
-    default=0.6,
-    show_default=True,
-    help="Seconds that only its own node is busy.",
+    "--local-s", type=SECONDS, default=0.6, show_default=True, help="Seconds that only its own node is busy."
 )
 def main(**asked: Any) -> None:
     """Simulate one campaign, and print its record."""
