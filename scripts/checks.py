@@ -16,6 +16,8 @@ OUT = ROOT / "out" / "test"
 PYTHON = VENV / "bin" / "python"
 # Many times what they take: only what hangs meets them. In seconds.
 UNIT_LIMIT, PYTEST_LIMIT, LONG_LIMIT = 600, 1800, 6 * 3600
+# Gives a compiler what the tests beside it leave idle.
+IDLE = ["chrt", "--idle", "0"]
 FUZZ_LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]
 # What only ranks of the same job say, or a user's own files: half of the time.
 TRUSTED = {"fuzz_note", "fuzz_offer", "fuzz_rules"}
@@ -57,7 +59,7 @@ def build(totals: Totals, name: str, folder: Path, targets: list[str], settings:
     configure = ["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", f"-DPython_EXECUTABLE={PYTHON}"]
     for title, command in (
         (f"configure {name}", [*configure, "-DPEERWAY_TESTS=ON", *settings]),
-        (f"build {name}", ["cmake", "--build", folder, "--target", *targets]),
+        (f"build {name}", [*IDLE, "cmake", "--build", folder, "--target", *targets]),
     ):
         if run(title, command, log) != 0:
             show_end(log)

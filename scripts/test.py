@@ -2,14 +2,13 @@
 
     python scripts/test.py [--long]
 
-First the C++ unit tests under ASan+UBSan, which also feed the fuzzed parsers the stored inputs, and beside
-them those with threads under TSan; then the Python tests with those between processes, whose ranks sleep
-while they wait, and beside them those on virtual clusters, which mostly wait; last the few that need the
-machine for themselves. Not all side by side: ranks miss their turns beside compilers. With --long, what
-takes long comes on top: each fuzzer for a minute, the unit tests as users get the code, and the whole
-matrices of the tests between processes, whose ranks then poll, as is the default. Logs, results and times
-are in out/test; the record of the last long run is results/tests/long.jsonl. What cannot run here is
-skipped with the reason.
+Side by side run the Python tests with those between processes, whose ranks sleep while they wait; those on
+virtual clusters, which mostly wait; the C++ unit tests under ASan+UBSan, which also feed the fuzzed parsers
+the stored inputs; and those with threads under TSan. Compilers get what the others leave idle, so that no
+rank misses its turn. Last come the few that need the machine for themselves. With --long, what takes long
+comes on top: each fuzzer for a minute, the unit tests as users get the code, and the whole matrices of the
+tests between processes, whose ranks then poll, as is the default. Logs, results and times are in out/test;
+the record of the last long run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -85,24 +84,12 @@ def thread_sanitizer(totals: Totals) -> None:
         checks.unit_tests(totals, "unit-tsan", folder, "setarch", "-R", shards=CORES, **options)
 
 
-def plain(totals: Totals, long: bool) -> None:
-    """Run what calls NVRTC; in a long run all unit tests, optimised as users get the code."""
+def plain(totals: Totals, long: bool) -> list[str]:
+    """Build what calls NVRTC; for a long run all unit tests, optimised as users get the code. Gives the names
+    of the programs. Before all else, as the folder has the library of the tests between processes.
+    """
     names = ["unit_nvrtc", *(["unit", "unit_pure"] if long else [])]
-    if checks.build(totals, "unit-plain", BUILD, names, []):
-        for name in names:
-            checks.unit_tests(totals, name, BUILD, program=name)
-
-
-def cpp(totals: Totals, long: bool) -> None:
-    """Run what is C++, two builds side by side: the end of one, a few long files, leaves a core idle."""
-
-    def others(totals: Totals) -> None:
-        thread_sanitizer(totals)
-        plain(totals, long)
-
-    side_by_side(totals, address_sanitizer, others)
-    if long:
-        fuzzers(totals)
+    return names if checks.build(totals, "unit-plain", BUILD, names, []) else []
 
 
 def side_by_side(totals: Totals, *bodies: Callable[[Totals], None]) -> None:
@@ -126,25 +113,36 @@ def marked(mark: str) -> list[object]:
     return [*sorted(path for path in found if f"pytest.mark.{mark}" in path.read_text()), "-m", mark]
 
 
-def programs(totals: Totals, long: bool) -> None:
-    """Run what is Python, and whole programs."""
+def pytest(totals: Totals, long: bool, name: str, workers: int, *options: object) -> None:
+    """Run whole files, in the order that tests/conftest.py gives them: the long ones first."""
     whole = ["--long"] if long else []
     matrix = {"PEERWAY_MPI_MATRIX": "1"} if long else {}
+    by_file = ["-n", workers, "--dist=loadfile", "--no-loadscope-reorder"]
+    checks.pytest(totals, name, *options, *whole, *by_file, **matrix)
 
-    def run(totals: Totals, name: str, workers: int, *options: object) -> None:
-        # Whole files, in the order that tests/conftest.py gives them: the long ones first.
-        by_file = ["-n", workers, "--dist=loadfile", "--no-loadscope-reorder"]
-        checks.pytest(totals, name, *options, *whole, *by_file, **matrix)
 
-    # Two more than there are cores, as browsers and ranks sleep.
+def all_tests(totals: Totals, long: bool) -> None:
+    """Run every test; the totals list them in this order."""
+    unsanitized = plain(totals, long)
+
+    def rest_of_cpp(part: Totals) -> None:
+        for program in unsanitized:
+            checks.unit_tests(part, program, BUILD, program=program)
+        thread_sanitizer(part)
+
+    # Two more workers than there are cores, as browsers and ranks sleep.
     others = ("tests/python", "tests/system", "-m", "not alone and not cluster")
     side_by_side(
         totals,
-        lambda part: run(part, "system-clusters", 2, *marked("cluster")),
-        lambda part: run(part, "python", CORES + 2, *others),
+        lambda part: pytest(part, long, "python", CORES + 2, *others),
+        lambda part: pytest(part, long, "system-clusters", 2, *marked("cluster")),
+        address_sanitizer,
+        rest_of_cpp,
     )
+    if long:
+        fuzzers(totals)
     # What is judged by its CPU time has a core.
-    run(totals, "system-alone", min(2, CORES), *marked("alone"))
+    pytest(totals, long, "system-alone", min(2, CORES), *marked("alone"))
 
 
 def record(command: str, totals: Totals, started: float) -> str:
@@ -172,10 +170,8 @@ def test() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for name in [name for name in os.environ if name.startswith("PEERWAY_")]:
         del os.environ[name]  # the tests start from the defaults
-    say("test: C++")
-    cpp(totals, long)
-    say("test: Python and whole programs")
-    programs(totals, long)
+    say("test:")
+    all_tests(totals, long)
     for remark in totals.remarks:
         say(f"  {remark}")
     say(f"test: {time.monotonic() - started:.0f} s, logs in out/test")

@@ -46,9 +46,10 @@ def build(part: Part) -> Path:
     """Compile what has changed and link; gives the program or the library."""
     folder = OUT / f"{part.target.name}.objects"
     folder.mkdir(parents=True, exist_ok=True)
-    commands = {folder / f"{source.name}.o": [*part.compile, "-c", str(source)] for source in part.sources}
-    with ThreadPoolExecutor(max_workers=max(1, min(8, (os.cpu_count() or 1) // 2))) as pool:
-        list(pool.map(lambda item: _make(item[0], item[1], _headers()), commands.items()))
+    sources = _at_once(part.sources, folder)
+    commands = {folder / f"{source.name}.o": [*part.compile, "-c", str(source)] for source in sources}
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda item: _make(item[0], item[1], _made_from()), commands.items()))
     objects = list(commands)
     _make(part.target, [part.compile[0], *map(str, objects), *part.link], objects)
     return part.target
@@ -84,18 +85,29 @@ def part(name: str, architecture: str = "sm_90") -> Part:
             return Part(OUT / "device_cuda.so", sources, [str(root / "bin" / "nvcc"), *flags], link)
 
 
-def _headers() -> list[Path]:
-    return [*HERE.glob("*.h"), *HERE.glob("*.cuh"), *(ROOT / "include" / "peerway").glob("*.h*")]
+def _at_once(sources: list[Path], folder: Path) -> list[Path]:
+    """Give one file for all in C++: the headers of the standard take longer to compile than what is ours."""
+    if sources[0].suffix == ".cu":
+        return sources
+    whole = folder / "whole.cpp"
+    text = "".join(f'#include "{source}"\n' for source in sources)
+    if not whole.exists() or whole.read_text() != text:
+        whole.write_text(text)
+    return [whole]
+
+
+def _made_from() -> list[Path]:
+    ours = [path for kind in ("cpp", "cu", "cuh", "h") for path in HERE.glob(f"*.{kind}")]
+    return [*ours, *(ROOT / "include" / "peerway").glob("*.h*")]
 
 
 def _make(output: Path, command: list[str], inputs: list[Path]) -> None:
     """Run the command unless `output` is newer than what it is made from and was made in the same way."""
     note = output.with_name(output.name + ".command")
     text = "\n".join(command)
-    source = [Path(command[command.index("-c") + 1])] if "-c" in command else []
     made = output.stat().st_mtime if output.exists() else 0.0
     same = note.exists() and note.read_text() == text
-    if same and made > max(path.stat().st_mtime for path in [*source, *inputs]):
+    if same and made > max(path.stat().st_mtime for path in inputs):
         return
     note.unlink(missing_ok=True)  # what a killed compiler leaves is not taken for finished
     done = subprocess.run([*command, "-o", str(output)], capture_output=True, text=True, check=False)

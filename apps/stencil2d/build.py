@@ -1,6 +1,6 @@
 """Build stencil2d and stencil2d_mpi into build/stencil2d: python apps/stencil2d/build.py --device cuda.
 
-A file is compiled again when it, a header or the command has changed since.
+A file is compiled again when one of the sources or the command has changed since.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ def build(target: Target) -> Path:
         raise CannotBuild(f"{LIBRARY} has no libpeerway.so; run `make build`, or set PEERWAY_BUILD")
     folder = target.program.parent / f"{target.program.name}.objects"
     folder.mkdir(parents=True, exist_ok=True)
-    commands = {folder / f"{source.name}.o": _compile(target, source) for source in target.sources}
-    with ThreadPoolExecutor(max_workers=max(1, min(8, (os.cpu_count() or 1) // 2))) as pool:
+    sources = _at_once(target.sources, folder)
+    commands = {folder / f"{source.name}.o": _compile(target, source) for source in sources}
+    with ThreadPoolExecutor() as pool:
         list(pool.map(lambda item: _make(item[0], [*item[1], "-o", str(item[0])]), commands.items()))
     _make(target.program, [*_link(target, list(commands)), "-o", str(target.program)], list(commands))
     return target.program
@@ -75,6 +76,15 @@ def cuda_root() -> Path:
     if root is None:
         raise CannotBuild("nvcc was not found; set CUDA_HOME, or pip install nvidia-cuda-nvcc")
     return root
+
+
+def _at_once(sources: list[Path], folder: Path) -> list[Path]:
+    """Give one file for all in C++: the headers of the standard take longer to compile than what is ours."""
+    whole = folder / "whole.cpp"
+    text = "".join(f'#include "{source}"\n' for source in sources if source.suffix == ".cpp")
+    if not whole.exists() or whole.read_text() != text:
+        whole.write_text(text)
+    return [whole, *(source for source in sources if source.suffix == ".cu")]
 
 
 def _compile(target: Target, source: Path) -> list[str]:
@@ -103,8 +113,8 @@ def _make(output: Path, command: list[str], inputs: list[Path] | None = None) ->
     note = output.with_name(output.name + ".command")
     text = "\n".join(command)
     if inputs is None:
-        headers = (ROOT / "include" / "peerway").rglob("*.*")
-        inputs = [Path(command[command.index("-c") + 1]), *HERE.glob("*.h"), *HERE.glob("*.cuh"), *headers]
+        ours = (path for kind in ("cpp", "cu", "cuh", "h") for path in HERE.glob(f"*.{kind}"))
+        inputs = [*ours, *(ROOT / "include" / "peerway").rglob("*.*")]
     made = output.stat().st_mtime if output.exists() else 0.0
     if note.exists() and note.read_text() == text and made > max(path.stat().st_mtime for path in inputs):
         return

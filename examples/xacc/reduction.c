@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <xmp.h>
 
-enum { BATCHES = 50, TIMES = 200, TOGETHER = 10 };
+#ifndef BATCHES
+#define BATCHES 50
+#endif
+enum { TIMES = 200, TOGETHER = 10 };
 
 #pragma xmp nodes p[*]
 static double value;

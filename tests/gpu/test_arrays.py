@@ -21,7 +21,7 @@ def test_nothing_that_has_ended_ends_the_process(
     kernels: Path, run_program: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     program = str(ROOT / "tests" / "system" / "programs" / "lifetimes.py")
-    command = [sys.executable, "-X", "faulthandler", program, "cuda"]
+    command = [sys.executable, "-X", "faulthandler", program, "cuda", "1"]
     done = run_program(*command, env={**os.environ, "PEERWAY_CACHE": str(kernels)})
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -6,6 +6,7 @@ skipped, except under CI, where that is a failure.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import shutil
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from selenium.webdriver import Chrome
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_passwords() -> Iterator[None]:
+    """What a password costs whoever guesses it, a tenth of a second and 64 MiB, no test needs to pay."""
+    with pytest.MonkeyPatch.context() as patch:
+        if importlib.util.find_spec("argon2"):
+            import argon2
+
+            quick = functools.partial(argon2.PasswordHasher, time_cost=1, memory_cost=64, parallelism=1)
+            patch.setattr(argon2, "PasswordHasher", quick)
+        yield
 
 
 def missing() -> str:

@@ -39,7 +39,7 @@ BLOCKS = "contiguous,cube:3/k"
 @pytest.mark.parametrize(
     ("ranks", "memories", "sizes", "shapes"),
     [
-        pytest.param(2, "host", "1,65537", BLOCKS, marks=pytest.mark.alone),
+        pytest.param(2, "host", "65537", BLOCKS, marks=pytest.mark.alone),
         pytest.param(2, "host:malloc", "65537", "contiguous,cube:3", marks=pytest.mark.long),
         (4, "host-host:malloc", "65537", BLOCKS),
         pytest.param(2, "host,host:malloc", "1,65537", "contiguous,cube:3", marks=pytest.mark.long),

@@ -118,7 +118,7 @@ def test_plans_raise_and_await_signals_in_gpu_memory(
 def test_nothing_that_has_ended_ends_the_process(
     doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    program = [sys.executable, "-X", "faulthandler", str(SYSTEM_PROGRAMS / "lifetimes.py"), "cuda"]
+    program = [sys.executable, "-X", "faulthandler", str(SYSTEM_PROGRAMS / "lifetimes.py"), "cuda", "1"]
     done = run_program(*program, env={**os.environ, **doubles})
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

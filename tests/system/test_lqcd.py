@@ -21,7 +21,7 @@ PEERWAY = Path(sys.executable).with_name("peerway")
 GRIDS = [(1, 1), (1, 2), (2, 2)]  # along t and z
 PROGRAMS = [(name, grid) for name in ("xacc", "xacc_nowait") for grid in GRIDS]
 # One process has no halo that could be waited for late, and two have a part of what four have.
-ALWAYS = [("xacc", (1, 1)), ("xacc", (1, 2)), ("xacc", (2, 2)), ("xacc_nowait", (2, 2))]
+ALWAYS = [("xacc", (1, 1)), ("xacc", (2, 2)), ("xacc_nowait", (2, 2))]
 GAUGES = ["unit", "random:1", "transform:7"]
 # Kernels are the same for each field: a random one shows a wrong link in any place and direction.
 CASES = [
@@ -75,7 +75,7 @@ def programs(
         made[name, grid] = folder / f"{name}_{grid[0]}x{grid[1]}"
         defines = ["-DEDGE=4", f"-DPT={grid[0]}", f"-DPZ={grid[1]}"]
         done = run(
-            PEERWAY, "cc", "-O2", *defines, f"-I{APP}", APP / f"{name}.c", "-lm", "-o", made[name, grid]
+            PEERWAY, "cc", "-O1", *defines, f"-I{APP}", APP / f"{name}.c", "-lm", "-o", made[name, grid]
         )
         assert done.returncode == 0, done.stderr
     return made

@@ -123,7 +123,10 @@ def lines(output: str, word: str) -> list[str]:
     return [line[len(word) :].strip() for line in output.splitlines() if line.startswith(word)]
 
 
-@pytest.mark.parametrize("stated", CORRECT)
+@pytest.mark.parametrize(
+    "stated",
+    [pytest.param(stated, marks=[pytest.mark.long] if "only" in stated else []) for stated in CORRECT],
+)
 def test_a_correct_nic_passes_whatever_it_states(stated: str, nic: Path) -> None:
     (found,) = check(nic, [(stated, [], 0.2)])
     # Unclear is what a busy machine may make of a test; a false alarm is what it never may.

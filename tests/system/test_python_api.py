@@ -147,8 +147,10 @@ def test_closing_the_context_closes_what_was_made_from_it() -> None:
             call()
 
 
-def test_nothing_that_has_ended_ends_the_process(run: Run) -> None:
-    done = run([sys.executable, "-X", "faulthandler", str(PROGRAMS / "lifetimes.py")], timeout=LIMIT)
+@pytest.mark.parametrize("shuffles", [3, pytest.param(12, marks=pytest.mark.long)])
+def test_nothing_that_has_ended_ends_the_process(run: Run, shuffles: int) -> None:
+    program = [str(PROGRAMS / "lifetimes.py"), "host", str(shuffles)]
+    done = run([sys.executable, "-X", "faulthandler", *program], timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "'raised'" in done.stdout

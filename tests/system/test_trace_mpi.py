@@ -80,7 +80,10 @@ def kinds(trace: Trace, rank: int) -> Counter[Kind]:
     return Counter(Kind(kind) for kind in trace["kind"][trace.rank == rank])
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize(
+    "stack",
+    [pytest.param(stack, marks=[pytest.mark.long] if "wheel" in stack else []) for stack in STACKS],
+)
 def test_every_call_of_every_rank_is_there(stack: str, programs: Path) -> None:
     trace = trace_of(stack, "mpi_calls", 4, programs)
     assert trace.ranks == [0, 1, 2, 3]

@@ -2,7 +2,7 @@
 orders of closing and of garbage collection. The process must live; each call returns or raises a
 peerway.Error.
 
-lifetimes.py [DEVICE]: prints one line, how many calls of how many methods returned and raised.
+lifetimes.py DEVICE SHUFFLES: prints one line, how many calls of how many methods returned and raised.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ import numpy as np
 
 import peerway
 
-DEVICE = sys.argv[1] if len(sys.argv) > 1 else "host"
-SHUFFLES = 12 if DEVICE == "host" else 1  # the double of a GPU spins
+DEVICE, SHUFFLES = sys.argv[1], int(sys.argv[2])
 
 Things = dict[str, Any]
 

@@ -3,6 +3,7 @@
 // can run a block of its own.
 #pragma once
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstdint>
@@ -23,10 +24,11 @@ namespace fake_block {
 constexpr unsigned kWarp = 32, kMostThreads = FAKE_BLOCK_THREADS;
 constexpr size_t kStack = 256 << 10;
 
-enum class State { ready, at_barrier, at_shuffle, ended };
+enum class State { new_one, ready, at_barrier, at_shuffle, ended };
 
+// ucontext begins a thread on its stack, and no more: with each of its turns come two calls of the kernel.
 struct Thread {
-  ucontext_t context;
+  jmp_buf turn;  // where it goes on
   State state;
   unsigned lanes;  // that take part in the shuffle
   unsigned from;   // the thread whose value this one takes
@@ -35,19 +37,39 @@ struct Thread {
 };
 
 static thread_local Thread threads[kMostThreads];
-static thread_local ucontext_t turns;
+static thread_local jmp_buf turns;
 static thread_local unsigned running;
 static thread_local void (*body)(void*);
 static thread_local void* body_argument;
 
 static void give_turn(State state) {
   threads[running].state = state;
-  swapcontext(&threads[running].context, &turns);
+  if (_setjmp(threads[running].turn) == 0) _longjmp(turns, 1);
 }
 
 static void enter() {
   body(body_argument);
   give_turn(State::ended);
+}
+
+static void begin(Thread& thread) {
+  ucontext_t context;
+  getcontext(&context);
+  context.uc_stack.ss_sp = thread.stack;
+  context.uc_stack.ss_size = kStack;
+  context.uc_link = nullptr;
+  makecontext(&context, enter, 0);
+  setcontext(&context);
+}
+
+// The thread that is running goes on until it gives its turn back. No local variable lives across the jump.
+[[gnu::noinline]] static void take_turn() {
+  if (_setjmp(turns) != 0) return;
+  Thread& thread = threads[running];
+  if (thread.state == State::new_one)
+    begin(thread);
+  else
+    _longjmp(thread.turn, 1);
 }
 
 static bool lanes_wait(unsigned warp, unsigned lanes) {
@@ -78,15 +100,6 @@ static bool release() {
   return some;
 }
 
-static void begin(Thread& thread) {
-  getcontext(&thread.context);
-  thread.context.uc_stack.ss_sp = thread.stack;
-  thread.context.uc_stack.ss_size = kStack;
-  thread.context.uc_link = nullptr;
-  makecontext(&thread.context, enter, 0);
-  thread.state = State::ready;
-}
-
 /// The stacks of a block's threads, which the next block takes over.
 static char* spare_stacks;
 
@@ -97,12 +110,13 @@ static void run(void (*call)(void*), void* argument) {
   for (unsigned i = 0; i < kMostThreads; ++i) threads[i].stack = stacks + i * kStack;
   body = call;
   body_argument = argument;
-  for (unsigned i = 0; i < blockDim.x; ++i) begin(threads[i]);
+  for (unsigned i = 0; i < blockDim.x; ++i) threads[i].state = State::new_one;
   for (;;) {
     unsigned ended = 0;
     for (running = 0; running < blockDim.x; ++running) {
       threadIdx.x = running;
-      if (threads[running].state == State::ready) swapcontext(&turns, &threads[running].context);
+      if (const State state = threads[running].state; state == State::new_one || state == State::ready)
+        take_turn();
       ended += threads[running].state == State::ended ? 1 : 0;
     }
     if (ended == blockDim.x) break;

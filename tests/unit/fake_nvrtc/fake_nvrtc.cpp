@@ -3,13 +3,11 @@
 // few threads that take turns, so it serves kernels that are right for any grid and block. Peerway's own
 // kernels it passes on unread: the fake driver has them. FAKE_NVRTC_OPTIONS are the compiler's, with the
 // folders of device_on_cpu.h and of what was precompiled of it.
+#include <regex.h>  // the C library's: <regex> takes longer to compile than all else here
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <regex>
-#include <set>
 #include <sstream>
 #include <string>
 
@@ -33,15 +31,21 @@ std::string all_of(const std::string& file) {
 
 /// For each kernel a function that takes its arguments as the driver does.
 std::string entries(const std::string& source) {
-  static const std::regex kernel(R"(__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\()");
+  regex_t kernel;
+  regcomp(&kernel,
+          "__global__[[:space:]]+void[[:space:]]+(__launch_bounds__\\([^)]*\\)[[:space:]]*)?([[:alnum:]_]+)"
+          "[[:space:]]*\\(",
+          REG_EXTENDED);
   std::string text;
-  for (std::sregex_iterator at(source.begin(), source.end(), kernel), end; at != end; ++at) {
-    const std::string name = (*at)[1];
+  regmatch_t part[3];
+  for (const char* at = source.c_str(); regexec(&kernel, at, 3, part, 0) == 0; at += part[0].rm_eo) {
+    const std::string name(at + part[2].rm_so, at + part[2].rm_eo);
     text += "extern \"C\" void fake_launch_" + name +
             "(void** arguments, unsigned x, unsigned y, unsigned z, unsigned threads) {\n  fake_run(&" +
             name + ", arguments, {x, y, z}, threads);\n}\nextern \"C\" void** fake_keep_" + name +
             "(void** arguments) { return fake_keep(&" + name + ", arguments); }\n";
   }
+  regfree(&kernel);
   return text;
 }
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import secrets
 from dataclasses import dataclass
+from functools import cached_property
 
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import Run
@@ -78,7 +79,11 @@ class People:
 
         self._store = store
         self._hasher = PasswordHasher()
-        self._nobody = self._hasher.hash(secrets.token_urlsafe())  # so that an unknown name takes as long
+
+    @cached_property
+    def _nobody(self) -> str:
+        """The hash that an unknown name has, so that checking its password takes as long."""
+        return self._hasher.hash(secrets.token_urlsafe())
 
     def person(self, name: str) -> Person | None:
         """What is kept of a person; None for one who was not added."""
@@ -115,9 +120,9 @@ class People:
         from argon2.exceptions import Argon2Error, InvalidHashError
 
         row = self._store.reader.execute("SELECT password FROM people WHERE name = ?", (name,)).fetchone()
-        known = row is not None and row["password"] != ""
+        nobody, known = self._nobody, row is not None and row["password"] != ""
         try:
-            return self._hasher.verify(row["password"] if known else self._nobody, password) and known
+            return self._hasher.verify(row["password"] if known else nobody, password) and known
         except (Argon2Error, InvalidHashError):
             return False
 
