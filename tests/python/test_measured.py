@@ -83,7 +83,10 @@ H200_X4 = {
     ),
 }
 PUTS_TOO = "sendrecv/graph sendrecv/stream plan/graph plan/stream nccl/graph nccl"
-H100: dict[str, tuple[str, str, int, str]] = {}
+H100: dict[str, tuple[str, str, int, str]] = {
+    "put of 256 MiB by `route`": ("put_bw", "contiguous", 256 * M, "route cuda"),
+    "get of 256 MiB by `route`": ("get_bw", "contiguous", 256 * M, "route peer/copy"),
+}
 for size, text in {8: "8 B", 8 * K: "8 KiB", 64 * K: "64 KiB"}.items():
     kernels = "packets/kernel sendrecv/kernel plan/kernel"
     H100[f"kernel to kernel, {text}"] = ("kernel_latency", "contiguous", size, kernels)

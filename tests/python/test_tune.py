@@ -108,9 +108,35 @@ def test_shares_are_tried_again_around_the_best() -> None:
 
     coarse = [tried(14, 655.0), tried(19, 637.0), tried(22, 640.0), tried(27, 700.0)]
     again = [*coarse, tried(8, 660.0, "ucx/direct"), tried(9, 650.0, "ucx/direct")]
-    assert [parts[1] for parts in splits.between(again)] == [("staged", 16), ("staged", 20)]
-    assert all(sum(share for _, share in parts) == splits.SHARES for parts in splits.between(again))
-    assert list(splits.between([])) == []
+    assert [parts[1] for parts in splits.closer(again)] == [
+        ("staged", 16), ("staged", 20), ("ucx/direct", 10),
+    ]  # fmt: skip
+    assert all(sum(share for _, share in parts) == splits.SHARES for parts in splits.closer(again))
+    assert list(splits.closer([])) == []
+    assert list(splits.closer([tried(19, 637.0)])) == []  # a quick tune has one share, and stays quick
+
+
+@pytest.mark.parametrize("best", [8, 20, 24, 30])
+def test_the_best_share_is_found_also_beyond_those_that_were_tried_first(best: int) -> None:
+    """Copies take longer the more go by the engine, and from some share on the host is the slower one."""
+    case = ("put", "contiguous", "cuda->cuda/nvlink")
+    line = [(1 << 20, 9.0, 0.0), (256 << 20, 685.0, 0.0)]
+    host = [(1 << 20, 68.0, 0.0), (256 << 20, 685.0 * 13, 0.0)]
+    measured: list[int] = []
+
+    def measure(_: draft.Case, paths: str, table: dict[str, Any]) -> Results:
+        share = dict(table["splits"][0]["parts"])["staged"]
+        measured.append(share)
+        results = Results()
+        us = 685.0 * (256 - share) / 256 + max(0, share - best) * 20
+        for size in (64 << 20, 256 << 20):
+            extra = {"chosen": paths, "spread": 0.001}
+            results.records.append(record("route", size, us * size / (256 << 20), extra=extra))
+        return results
+
+    (kept,) = splits.measured({case: {"peer/copy": line, "staged": host}}, [case], measure, {}, splits.SCALES)
+    assert abs(dict(kept["parts"])["staged"] - best) <= 1
+    assert len(measured) == len(set(measured)) <= len(splits.SCALES) + 2 * splits.ROUNDS
 
 
 def test_what_changed_is_told_the_largest_first() -> None:

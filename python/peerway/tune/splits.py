@@ -5,7 +5,6 @@ the table.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from typing import Any
 
 from peerway import _core
@@ -16,6 +15,7 @@ from peerway.tune.draft import Case, Costs, Point
 SHARES = 256
 SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2)  # of the minor share that the paths alone would suggest
 QUICK_SCALES = (0.75,)
+ROUNDS = 3  # of shares closer to the best one
 LEAST_US = 1e-3  # the cost of a split on trial in its own table, so that it is taken
 
 Parts = list[tuple[str, int]]
@@ -51,20 +51,24 @@ def trials(by_path: dict[str, list[Point]], scales: Sequence[float]) -> Iterator
             yield [(major, SHARES - tried), (minor, tried)]
 
 
-def between(tried: Tried) -> Iterator[Parts]:
-    """For each pair of paths the shares halfway from the best one tried to its neighbours: paths that share a
-    bottleneck carry less together than alone, and end together at shares that nobody can tell beforehand.
+def closer(tried: Tried) -> Iterator[Parts]:
+    """For each pair of paths the shares halfway from the best one tried to its neighbours, or as far beyond
+    where it has none: paths that share a bottleneck carry less together than alone, and end together at
+    shares that nobody can tell beforehand.
     """
     for major, minor in sorted({(parts[0][0], parts[1][0]) for parts, _ in tried}):
         costs = {
             parts[1][1]: points[-1][1] for parts, points in tried if [p for p, _ in parts] == [major, minor]
         }
         shares = sorted(costs)
+        if len(shares) < 2:
+            continue
         best = shares.index(min(shares, key=lambda share: costs[share]))
-        for low, high in pairwise(shares[max(0, best - 1) : best + 2]):
-            if high - low > 1:
-                middle = (low + high) // 2
-                yield [(major, SHARES - middle), (minor, middle)]
+        at, last = shares[best], best == len(shares) - 1
+        below = (shares[best - 1] + at) // 2 if best else max(1, 2 * at - shares[1])
+        above = min(SHARES // 2, 2 * at - shares[best - 1]) if last else (at + shares[best + 1]) // 2
+        for share in sorted({below, above} - costs.keys()):
+            yield [(major, SHARES - share), (minor, share)]
 
 
 def measured(
@@ -74,11 +78,26 @@ def measured(
     kept: list[dict[str, Any]] = []
     for case in cases:
         tried = _all(case, trials(costs[case], scales), measure, base)
-        tried += _all(case, between(tried), measure, base)
         lanes = list(costs[case].items())
-        if tried:
-            kept += [draft.split_entry(case, *tried[index]) for index in _core.worth_keeping(tried, lanes)]
+        for _ in range(ROUNDS):
+            tried += _all(case, closer(_of_worthy_pairs(tried, lanes)), measure, base)
+        kept += [draft.split_entry(case, *tried[index]) for index in _worthy(tried, lanes)]
     return kept
+
+
+def _worthy(tried: Tried, lanes: list[tuple[str, list[Point]]]) -> list[int]:
+    """Which trial of each pair of paths has a place in the table, if any."""
+    return _core.worth_keeping(tried, lanes) if tried else []
+
+
+def _of_worthy_pairs(tried: Tried, lanes: list[tuple[str, list[Point]]]) -> Tried:
+    """All trials of the pairs of paths that are better together than the best path alone."""
+    pairs = [_paths(tried[index][0]) for index in _worthy(tried, lanes)]
+    return [trial for trial in tried if _paths(trial[0]) in pairs]
+
+
+def _paths(parts: Parts) -> set[str]:
+    return {path for path, _ in parts}
 
 
 def _all(case: Case, shares: Iterator[Parts], measure: Measure, base: dict[str, Any]) -> Tried:
