@@ -4,6 +4,7 @@ every program that a test starts is ended with it."""
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import subprocess
@@ -30,6 +31,15 @@ LONGEST = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also the whole matrices: make test-long")
+
+
+def pytest_configure() -> None:
+    gc.disable()  # what is collected lives to the end: looking through it again and again took a third
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
