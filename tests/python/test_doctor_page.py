@@ -33,7 +33,7 @@ def page(facts: Facts, width: int, encoding: str = "utf-8", why: bool = False) -
     return raw.getvalue().decode(encoding)
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("width", [30, 59, 60, 80, 120])
 @pytest.mark.parametrize("node", NODES)
 def test_page_fits_and_has_every_group(node: str, width: int) -> None:
     text = page(NODES[node](), width)
@@ -42,6 +42,11 @@ def test_page_fits_and_has_every_group(node: str, width: int) -> None:
     assert all(line == line.rstrip() for line in lines)
     assert [line for line in lines if line in set(Group)] == list(Group)
     assert "…" not in text  # nothing is cut off
+    shown = set(text.split())
+    for finding in examine(NODES[node]()):
+        if finding.found not in (NO_GPU, "one GPU", "no RDMA NIC"):
+            for word in f"{finding.title} {finding.found}".replace(";", "").split():
+                assert len(word) > 20 or {word, f"{word};"} & shown, word
 
 
 @pytest.mark.parametrize("node", NODES)

@@ -30,6 +30,7 @@ SYMBOLS = {Status.OK: "✓", Status.OFF: "○", Status.WARNING: "!", Status.UNKN
 # For terminals that cannot show these: one letter for one, so that columns stay in line.
 PLAIN = str.maketrans("✓○–→×·─…", "+o->x.-~")
 STATUS_WIDTH, TITLE_WIDTH = 9, 20
+NARROW = 60  # columns: on fewer, what was found stands below its title, and not beside it
 # Findings with nothing to judge are one line together, not a wall of "no GPU".
 COLLAPSED = {NO_GPU: "without a GPU", ONE_GPU: "with one GPU", NO_NIC: "without an RDMA NIC"}
 
@@ -53,7 +54,8 @@ def _print(console: Console, facts: Facts, findings: list[Finding], why: bool) -
         console.print()
         console.print(Text(group.value, style="bold"))
         own = [f for f in findings if f.group == group]
-        console.print(_rows([f for f in own if not _collapsed(f)], why))
+        rows = _rows if console.width >= NARROW else _below
+        console.print(rows([f for f in own if not _collapsed(f)], why))
         for line in _together(own):
             console.print(line)
         for table in tables.of_group(facts, group, console.width):
@@ -84,13 +86,27 @@ def _rows(findings: list[Finding], why: bool) -> RenderableType:
     table.add_column(width=TITLE_WIDTH)
     table.add_column(ratio=1, overflow="fold")
     for finding in findings:
-        lines: list[RenderableType] = [Text(_spread(finding))]
-        if why:
-            lines.append(Text(finding.why, style="italic dim"))
-        if finding.todo:
-            lines.append(_indented(finding.todo))
-        table.add_row(_status(finding.status), Text(finding.title), Group(*lines))
+        table.add_row(_status(finding.status), Text(finding.title), Group(*_lines(finding, why)))
     return Padding(table, (0, 0, 0, 2))
+
+
+def _below(findings: list[Finding], why: bool) -> RenderableType:
+    """As _rows, for narrow terminals."""
+    parts: list[RenderableType] = []
+    for finding in findings:
+        parts.append(Text.assemble("  ", _status(finding.status), f" {finding.title}"))
+        parts.append(Padding(Group(*_lines(finding, why)), (0, 0, 0, 4)))
+    return Group(*parts)
+
+
+def _lines(finding: Finding, why: bool) -> list[RenderableType]:
+    """What was found, on demand why it matters, and what to do."""
+    lines: list[RenderableType] = [Text(_spread(finding))]
+    if why:
+        lines.append(Text(finding.why, style="italic dim"))
+    if finding.todo:
+        lines.append(_indented(finding.todo))
+    return lines
 
 
 def _spread(finding: Finding) -> str:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from .facts import Facts, Gpu, GpuPair
 
+LEAST_WIDTH = 60  # columns that the table of GPUs needs
+
 STYLES = {"switch": "green", "root": "yellow", "node": "yellow", "across": "red", "unknown": "magenta"}
 
 
@@ -39,7 +41,9 @@ def of_group(facts: Facts, group: Group, width: int) -> list[RenderableType]:
 
 
 def gpus(facts: Facts, width: int) -> RenderableType:
-    """Make the table of GPUs."""
+    """Make the table of GPUs; a list of them where it does not fit."""
+    if width < LEAST_WIDTH:
+        return Stack(*(Text(_gpu_text(gpu)) for gpu in facts.gpus))
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
     table.add_column("GPU", justify="right")
     table.add_column("name", overflow="fold")
@@ -54,6 +58,12 @@ def gpus(facts: Facts, width: int) -> RenderableType:
         cells = [str(g.index), g.name, g.bus_id, node, words.size(g.memory), words.size(g.bar1)]
         table.add_row(*cells, *([g.uuid] if wide else []))
     return table
+
+
+def _gpu_text(gpu: Gpu) -> str:
+    node = "?" if gpu.numa_node is None else gpu.numa_node
+    size = f"{words.size(gpu.memory)}, BAR1 {words.size(gpu.bar1)}"
+    return f"GPU {gpu.index}: {gpu.name}, PCI {gpu.bus_id}, NUMA {node}, {size}"
 
 
 def peers(facts: Facts, width: int) -> RenderableType:
