@@ -343,6 +343,19 @@ def test_curves_come_from_a_table_and_from_records(tmp_path: Path) -> None:
         "format": "peerway route table",
         "version": 2,
         "splits": [],
+def test_a_route_table_given_as_records_is_called_that_and_the_reverse(tmp_path: Path) -> None:
+    folder = saved(late_trace(), tmp_path / "trace")
+    table, records = tmp_path / "routes.json", tmp_path / "records.jsonl"
+    table.write_text('{\n"format": "peerway route table"\n}')
+    records.write_text('{"test": "put_bw", "via": "peer/shm", "bytes": 8}\n')
+    for option, file, words in (
+        ("--bench", table, "is a route table; give it to --table, and to --bench records"),
+        ("--table", records, "has records; give them to --bench, and to --table a route table"),
+    ):
+        done = CliRunner().invoke(command, ["report", str(folder), option, str(file)], standalone_mode=False)
+        assert f"{file} {words}" in str(done.exception)
+
+
         "unavailable": [],
         "costs": [{**line, "points": [[8, 0.1, 0.0], [1000, 0.2, 0.0]]}],
     }

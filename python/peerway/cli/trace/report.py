@@ -10,6 +10,7 @@ import click
 from peerway.cli.input import BadInput
 from peerway.cli.output import beside_text, cannot_write, ensure_replaceable
 from peerway.cli.trace.input import read
+from peerway.file_kinds import has_records, is_route_table
 from peerway.terminal import say, table_console
 
 if TYPE_CHECKING:
@@ -87,6 +88,16 @@ def _curves(table: Path | None, bench: Path | None) -> list[Curve]:
     from peerway.report.routes import TableError
     from peerway.trace.curve import of_records, of_table
 
+    if bench and is_route_table(bench):
+        raise BadInput(
+            f"--bench: {bench} is a route table; give it to --table, and to --bench records, as "
+            "`peerway bench --out FILE` writes"
+        )
+    if table and has_records(table):
+        raise BadInput(
+            f"--table: {table} has records; give them to --bench, and to --table a route table, as "
+            "`peerway tune --out FILE` writes"
+        )
     file = table or Path(_core.default_table_file())
     try:
         curves = of_table(file) if table or file.exists() else []
