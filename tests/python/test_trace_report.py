@@ -73,6 +73,21 @@ def test_lost_time_is_a_finding_with_its_place_and_who_was_late() -> None:
     )
 
 
+def test_a_rank_that_may_have_waited_for_a_cpu_is_not_told_to_do_less() -> None:
+    """Of hosts with enough CPUs, and of those whose CPUs are not known, the advice is the usual one."""
+    trace = late_trace()
+    usual = said(analyse(trace, []))
+    for cpus in ({"a": 2}, {"b": 1}):
+        assert said(analyse(replace(trace, about={**trace.about, "cpus": cpus}), [])) == usual
+    first, *others = analyse(replace(trace, about={**trace.about, "cpus": {"a": 1}}), []).findings
+    assert first.text == "a ran 2 ranks on 1 CPU, so the ranks took turns."
+    assert "Start at most 1 rank there" in first.todo
+    late = next(one for one in others if one.text.startswith("MPI_Recv"))
+    assert late.todo == "Rank 0 may have waited for a CPU: a ran 2 ranks on 1 CPU."
+    path = next(one for one in others if one.text.startswith("To end earlier"))
+    assert "may have waited for a CPU" in path.todo
+
+
 def test_a_trace_without_faults_has_no_findings() -> None:
     trace = trace_of(*(send(0, 1, 100 * i) for i in range(5)), *(receive(1, 0, 100 * i) for i in range(5)))
     assert analyse(trace, []).findings == []
@@ -328,6 +343,19 @@ def test_a_file_that_holds_no_records_is_named_with_its_line(tmp_path: Path, tex
     assert f"{file}:1: not a record of `peerway bench`: {why}" in str(done.exception)
 
 
+def test_a_route_table_given_as_records_is_called_that_and_the_reverse(tmp_path: Path) -> None:
+    folder = saved(late_trace(), tmp_path / "trace")
+    table, records = tmp_path / "routes.json", tmp_path / "records.jsonl"
+    table.write_text('{\n"format": "peerway route table"\n}')
+    records.write_text('{"test": "put_bw", "via": "peer/shm", "bytes": 8}\n')
+    for option, file, words in (
+        ("--bench", table, "is a route table; give it to --table, and to --bench records"),
+        ("--table", records, "has records; give them to --bench, and to --table a route table"),
+    ):
+        done = CliRunner().invoke(command, ["report", str(folder), option, str(file)], standalone_mode=False)
+        assert f"{file} {words}" in str(done.exception)
+
+
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     trace = late_trace()
     again = load(saved(trace, tmp_path / "trace"))
@@ -343,19 +371,6 @@ def test_curves_come_from_a_table_and_from_records(tmp_path: Path) -> None:
         "format": "peerway route table",
         "version": 2,
         "splits": [],
-def test_a_route_table_given_as_records_is_called_that_and_the_reverse(tmp_path: Path) -> None:
-    folder = saved(late_trace(), tmp_path / "trace")
-    table, records = tmp_path / "routes.json", tmp_path / "records.jsonl"
-    table.write_text('{\n"format": "peerway route table"\n}')
-    records.write_text('{"test": "put_bw", "via": "peer/shm", "bytes": 8}\n')
-    for option, file, words in (
-        ("--bench", table, "is a route table; give it to --table, and to --bench records"),
-        ("--table", records, "has records; give them to --bench, and to --table a route table"),
-    ):
-        done = CliRunner().invoke(command, ["report", str(folder), option, str(file)], standalone_mode=False)
-        assert f"{file} {words}" in str(done.exception)
-
-
         "unavailable": [],
         "costs": [{**line, "points": [[8, 0.1, 0.0], [1000, 0.2, 0.0]]}],
     }

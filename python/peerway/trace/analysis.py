@@ -8,7 +8,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from peerway.trace import burst_tables, critical, idle_gpus, lost_time, mismatches, overlap, traffic, waits
+from peerway.trace import (
+    burst_tables,
+    critical,
+    idle_gpus,
+    lost_time,
+    mismatches,
+    overlap,
+    oversubscribed,
+    traffic,
+    waits,
+)
 from peerway.trace.curve import Curve
 from peerway.trace.lanes import lanes
 from peerway.trace.messages import match, match_signals, messages
@@ -22,6 +32,8 @@ def analyse(trace: Trace, curves: Sequence[Curve]) -> Analysis:
     """Compute everything."""
     result = Analysis(_heading(trace))
     _losses(trace, result)
+    crowded = oversubscribed.crowded(trace)
+    oversubscribed.tell(crowded, result)
     result.tables.append(_operations(trace))
     if not len(trace):
         return result
@@ -29,12 +41,12 @@ def analyse(trace: Trace, curves: Sequence[Curve]) -> Analysis:
     outer, regions = lanes(trace), Regions(trace)
     path = critical.find(trace, matched, signals, outer, regions)
     lost = waits.find(trace, matched, signals, outer)
-    lost_time.by_place(trace, lost, result, regions)
+    lost_time.by_place(trace, lost, result, regions, crowded)
     _important(trace, lost, result)
     waited = int(lost.lost.sum())
     del lost
     if path is not None:
-        critical.tell(path, waited, result)
+        critical.tell(path, waited, result, crowded)
         del path
     idle_gpus.tell(trace, result)
     sent = messages(trace, matched, signals)

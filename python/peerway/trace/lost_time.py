@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from peerway.trace import waits
+from peerway.trace.oversubscribed import Crowded, caution
 from peerway.trace.regions import Regions, call_text, places
 from peerway.trace.store import Trace
 from peerway.trace.tables import LITTLE, MOST_ROWS, Analysis, Finding, Table, count_text, ns_text, percent
 
 
-def by_place(trace: Trace, lost: waits.Waits, result: Analysis, regions: Regions | None = None) -> None:
+def by_place(
+    trace: Trace,
+    lost: waits.Waits,
+    result: Analysis,
+    regions: Regions | None = None,
+    crowded: Sequence[Crowded] = (),
+) -> None:
     """The table of lost time, and a finding for each place that lost more than little."""
     if not len(lost.event):
         return
@@ -36,7 +44,8 @@ def by_place(trace: Trace, lost: waits.Waits, result: Analysis, regions: Regions
              percent(one.ns / span), ns_text(one.longest_ns), str(one.worst[0]), str(one.late[0])]
         )  # fmt: skip
         if one.ns > LITTLE * span:
-            result.findings.append(_finding(one, state, call_text(trace, name, at), one.ns / span))
+            todo = caution(crowded, one.late[0]) or WHAT_TO_DO[state]
+            result.findings.append(_finding(one, state, call_text(trace, name, at), one.ns / span, todo))
     columns = [
         "state", "operation", "call site", "times", "lost", "of all time", "longest", "waits most",
         "late most",
@@ -64,7 +73,7 @@ class _Lost:
         self.late = _most(trace.rank[lost.culprit[which]], ns)
 
 
-def _finding(one: _Lost, state: str, call: str, share: float) -> Finding:
+def _finding(one: _Lost, state: str, call: str, share: float, todo: str) -> Finding:
     (late, of_late), (worst, of_worst) = one.late, one.worst
     return Finding(
         f"{_begun(call)} lost {ns_text(one.ns)} ({percent(share)} of the ranks' time, "
@@ -72,7 +81,7 @@ def _finding(one: _Lost, state: str, call: str, share: float) -> Finding:
         f"Rank {late} caused {_part(of_late)} of it.",
         f"Rank {worst} lost {_part(of_worst)} of it; the longest wait was {ns_text(one.longest_ns)}, at "
         f"{ns_text(one.begin)} on rank {one.rank}.",
-        WHAT_TO_DO[state],
+        todo,
         (one.begin, one.end),
         one.rank,
     )

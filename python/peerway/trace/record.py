@@ -89,6 +89,7 @@ def _record(
         "began": datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds"),
         "seconds": time.time() - began,
         "status": status,
+        "cpus": {socket.gethostname(): len(os.sched_getaffinity(0))},  # of other hosts it is not known
     }
     readings = {socket.gethostname(): [first, _core.trace_clock()]}
     try:
