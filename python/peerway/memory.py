@@ -28,8 +28,9 @@ class Addressed:
         return self.bytes
 
     def __getitem__(self, part: slice | tuple[SupportsIndex, SupportsIndex]) -> Span[Self]:
-        """`region[a:b]` is the bytes from a up to b, `region[a, n]` the n bytes from a on. Use `view` for
-        elements and `block` for strides.
+        """`region[a:b]` is the bytes from a up to b, `region[a, n]` the n bytes from a on. Negative offsets
+        count from the end: `region[-8:]` is the last 8 bytes. Use `view` for elements and `block` for
+        strides.
         """
         if isinstance(part, tuple):
             return self._from_offset(part)
@@ -45,9 +46,15 @@ class Addressed:
             raise InvalidArgument(
                 f"peerway: [{part.start}:{part.stop}] is not a range of bytes; give whole numbers."
             ) from None
+        if first < 0:
+            first += self.bytes
+        if end < 0:
+            end += self.bytes
         if first < 0 or end < first:
             raise InvalidArgument(
-                f"peerway: [{first}:{end}] is not a contiguous range of bytes; 0 <= first <= end is needed."
+                f"peerway: [{_written(part.start)}:{_written(part.stop)}] of {self.bytes} bytes would be "
+                f"from byte {first} up to {end}; 0 <= first <= end is needed. Negative offsets count from "
+                "the end."
             )
         return Span(self, _core.Block((), (), end - first, first))
 
@@ -57,7 +64,8 @@ class Addressed:
                 f"peerway: {list(part)} names no bytes; [first, bytes] does, as [first:end]. Elements are "
                 "view(dtype)[...]."
             )
-        first = number("the first byte of a range", part[0])
+        first = number("the first byte of a range", part[0], -self.bytes)
+        first += self.bytes if first < 0 else 0
         return Span(self, _core.Block((), (), number("the bytes of a range", part[1]), first))
 
     def __iter__(self) -> None:
@@ -91,6 +99,11 @@ class Addressed:
         Raises InvalidArgument if the shape needs more bytes than there are.
         """
         return view_of(self, dtype, shape, number("the offset of a view", offset, most=self.bytes))
+
+
+def _written(offset: object) -> str:
+    """An offset as it stands in a slice."""
+    return "" if offset is None else str(offset)
 
 
 class Region(Addressed):

@@ -95,6 +95,21 @@ def test_memory_is_seen_where_it_lies(ctx: peerway.Context) -> None:
         region.array(np.float64, 12)
 
 
+def test_negative_offsets_count_from_the_end_as_in_python(ctx: peerway.Context) -> None:
+    ours, theirs = np.arange(64, dtype=np.uint8), np.zeros(64, np.uint8)
+    region, target = ctx.register(ours), ctx.register(theirs)
+    remote = ctx.import_key(target.key())
+    for to, source in ((slice(-8, None), slice(0, 8)), (slice(8, -40), slice(-24, -8))):
+        expected = theirs.copy()
+        expected[to] = ours[source]
+        ctx.put(remote[to], region[source])
+        ctx.flush()
+        assert (theirs == expected).all()
+    ctx.put(remote[-32, 4], region[-4, 4])
+    ctx.flush()
+    assert (theirs[32:36] == ours[60:]).all()
+
+
 def test_arrays_that_cannot_be_registered_are_refused_with_the_way_out(ctx: peerway.Context) -> None:
     with pytest.raises(peerway.InvalidArgument, match="Register the array it is a view of"):
         ctx.register(np.zeros((4, 4))[:, 1])
