@@ -232,7 +232,7 @@ def test_a_failure_ends_the_others_and_their_children(run: Run, tmp_path: Path) 
     assert done.returncode == 5
     assert re.fullmatch(
         r"peerway: rank 1 \(process \d+\) exited with status 5; "
-        r"rank 0, still running, will be ended in 0.2 s\n",
+        r"rank 0, still running, will be ended in 0.1 s\n",
         done.stderr,
     )
     for name in ("child", "daemon", "rank"):
@@ -432,10 +432,19 @@ def test_a_rank_that_fails_after_another_was_told_of_is_told_of_too(run: Run) ->
     done = run(peerway("run", "-n", "2", "--", "sh", "-c", script))
     assert done.returncode == 4
     assert re.fullmatch(
-        r"peerway: rank 0 \(process \d+\) exited with status 4; rank 1, still running, will be ended in 5 s\n"
+        r"peerway: rank 0 \(process \d+\) exited with status 4; "
+        r"rank 1, still running, will be ended in 4.5 s\n"
         r"peerway: rank 1 \(process \d+\) was killed by signal 11 \(SIGSEGV\) after that\n",
         done.stderr,
     )
+
+
+def test_ranks_that_end_at_once_are_not_said_to_run_still(run: Run) -> None:
+    """As those do that learn of a loss."""
+    script = "[ $PEERWAY_RANK = 1 ] && exit 4; sleep 0.1; exit 0"
+    done = run(peerway("run", "-n", "2", "--", "sh", "-c", script))
+    assert done.returncode == 4
+    assert re.fullmatch(r"peerway: rank 1 \(process \d+\) exited with status 4\n", done.stderr), done.stderr
 
 
 def test_who_noticed_a_loss_is_not_the_one_that_failed(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 LAST_WORDS = 2.0  # seconds between SIGTERM and SIGKILL
+AT_ONCE = 0.5  # seconds, at most half of the grace: ranks that end within them were not waited for
 QUOTED = 12  # lines of the rank that failed first
 
 
@@ -77,6 +78,7 @@ class Supervisor:
         self._impatient = False  # the user asked twice
         self._ends: list[tuple[Rank, End]] = []  # in the order of time
         self._announced: int | None = None
+        self._failed_at: float | None = None  # when the first rank failed
 
     # ---- signals ----
 
@@ -177,7 +179,7 @@ class Supervisor:
         self._output.finish()
 
     def _turn(self, until: float | None = None) -> None:
-        moments = (until, self._next and self._next[0], self._output.due())
+        moments = (until, self._next and self._next[0], self._quiet_until(), self._output.due())
         wake_at = min((moment for moment in moments if moment), default=None)
         timeout = None if wake_at is None else max(0.0, wake_at - time.monotonic())
         for key, _ in self._selector.select(timeout):
@@ -214,18 +216,34 @@ class Supervisor:
         ended = rank.number in self._ended_by_us
         self._ends.append((rank, End(rank.number, *rank.ending, ended, asked, lost_ranks(last))))
         if rank.code:
-            self._next = self._next or (time.monotonic() + self._job.grace, signal.SIGTERM)
+            now = time.monotonic()
+            self._failed_at = self._failed_at or now
+            self._next = self._next or (now + self._job.grace, signal.SIGTERM)
+
+    def _patience(self) -> float:
+        """Seconds for the others to end at once, as ranks do that learn of a loss."""
+        return min(AT_ONCE, self._job.grace / 2)
+
+    def _quiet_until(self) -> float | None:
+        """When to say who failed, if that is yet to come."""
+        if self._failed_at is None:
+            return None
+        until = self._failed_at + self._patience()
+        return until if time.monotonic() < until else None
 
     def _announce(self) -> None:
-        """Say who failed while the others may still run for long; the summary comes when they have ended."""
+        """Say who failed where the others may still run for long; the summary comes when they have ended."""
+        if self._failed_at is None or self._announced is not None or self._quiet_until() is not None:
+            return
         running = {rank.number for rank in self._running()}
         first = first_failure([end for _, end in self._ends])
-        if first is None or self._announced is not None or not running or first.lost & running:
+        if first is None or not running or first.lost & running:
             return
         self._announced = first.rank
         self._output.show_all_of(first.rank)
         how = self._ranks[first.rank].describe()
-        rest = f"{names(running)}, still running, will be ended in {self._job.grace:g} s"
+        left = self._job.grace - self._patience()
+        rest = f"{names(running)}, still running, will be ended in {left:g} s"
         self._output.say(f"{how}; {rest}")
 
     # ---- end ----
