@@ -63,17 +63,19 @@ uint64_t parse_config_value(std::string_view type, std::string_view value, const
 }
 
 unsigned edit_distance(std::string_view a, std::string_view b) {
-  std::vector<unsigned> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0u);
-  for (size_t i = 0; i < a.size(); ++i) {
-    unsigned diagonal = row[0]++;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const unsigned replaced = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+  std::vector<unsigned> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
+  std::iota(above.begin(), above.end(), 0U);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = static_cast<unsigned>(i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({above[j - 1] + (a[i - 1] != b[j - 1]), row[j - 1] + 1, above[j] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
     }
+    std::swap(before, above);
+    std::swap(above, row);
   }
-  return row.back();
+  return above.back();
 }
 
 }  // namespace pw

@@ -1,6 +1,7 @@
 // Parses and checks one configuration value according to its type. Pure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,20 +13,21 @@ namespace pw {
 /// whose message says what is allowed; `what` names the setting and where it came from.
 uint64_t parse_config_value(std::string_view type, std::string_view value, const std::string& what);
 
-/// The candidate most like `name`, or an empty view when none is near. For "did you mean".
+/// The candidate most like `name`, the first of several; an empty view when none is near. For "did you mean".
 template <typename Candidates>
 std::string_view nearest_name(std::string_view name, const Candidates& candidates);
 
-/// Edits (insert, remove, replace) that turn `a` into `b`.
+/// Edits (insert, remove, replace, swap two neighbours) that turn `a` into `b`.
 unsigned edit_distance(std::string_view a, std::string_view b);
 
 template <typename Candidates>
 std::string_view nearest_name(std::string_view name, const Candidates& candidates) {
   std::string_view nearest;
-  unsigned least = 1 + static_cast<unsigned>(name.size()) / 3;
+  // One letter in three, so that of a short name most must be right: FOO is no LOG.
+  unsigned limit = std::max(1U, static_cast<unsigned>(name.size()) / 3) + 1;
   for (const std::string_view candidate : candidates)
-    if (const unsigned edits = edit_distance(name, candidate); edits <= least) {
-      least = edits;
+    if (const unsigned edits = edit_distance(name, candidate); edits < limit) {
+      limit = edits;
       nearest = candidate;
     }
   return nearest;

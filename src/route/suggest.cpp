@@ -1,8 +1,6 @@
 // Quoting and did-you-mean for the messages of the route layer.
 #include "route/suggest.h"
 
-#include <algorithm>
-
 #include "base/config_value.h"
 
 namespace pw::route {
@@ -20,16 +18,8 @@ std::string in_quotes(std::string_view text) {
 }
 
 std::string nearest(std::string_view text, std::span<const std::string> words) {
-  std::string best;
-  if (text.size() > kLongest) return best;  // no typing slip makes a name that long
-  size_t limit = std::max<size_t>(1, text.size() / 3) + 1;
-  for (const std::string& word : words) {
-    const size_t distance = pw::edit_distance(text, word);
-    if (distance >= limit) continue;
-    limit = distance;
-    best = word;
-  }
-  return best;
+  if (text.size() > kLongest) return {};  // no typing slip makes a name that long
+  return std::string(nearest_name(text, words));
 }
 
 std::string allowed(std::string_view text, std::span<const std::string> words) {

@@ -177,9 +177,9 @@ def test_bad_settings_are_told(team_program: Path, run: Run) -> None:
     done = run([str(team_program)], env=clean_environment(PEERWAY_LOG="loud"))
     assert done.returncode == 10 + 15
     assert "PEERWAY_LOG is 'loud'; it must be one of" in done.stderr
-    done = run([str(team_program)], env=clean_environment(PEERWAY_LOUD="1"))
+    done = run([str(team_program)], env=clean_environment(PEERWAY_LGO="1"))
     assert done.returncode == 10 + 15
-    assert "PEERWAY_LOUD in the environment is not a setting; did you mean PEERWAY_LOG?" in done.stderr
+    assert "PEERWAY_LGO in the environment is not a setting; did you mean PEERWAY_LOG?" in done.stderr
 
 
 # ---- the launcher ----

@@ -118,9 +118,12 @@ TEST_F(Config, AnUnknownVariableIsRefusedAndThoseThatAreNoSettingsAreNot) {
 
 TEST(NearestName, KnowsWhatIsNear) {
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+  EXPECT_EQ(edit_distance("WIAT", "WAIT"), 1u);
   const std::string_view names[] = {"timeout", "log"};
   EXPECT_EQ(nearest_name("timout", names), "timeout");
-  EXPECT_EQ(nearest_name("banana", names), "");
+  EXPECT_EQ(nearest_name("lgo", names), "log");
+  for (const char* other : {"banana", "foo", "loud", "", "l"})
+    EXPECT_EQ(nearest_name(other, names), "") << other;
 }
 
 }  // namespace
