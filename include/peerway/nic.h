@@ -141,7 +141,8 @@ typedef struct pw_nic_ops {
   uint32_t size;    /* sizeof(pw_nic_ops) when the plugin was built */
   const char* name; /* "torus" makes the path nic:torus. Lower-case letters, digits, '-' */
 
-  /* Opens an endpoint. Several may be open in a process. After a failure why(NULL) returns the reason. */
+  /* Opens an endpoint. Several may be open in a process. After a failure why(NULL) returns the reason.
+   * PW_NIC_INVALID: the configuration has something that the plugin does not know or cannot use. */
   pw_nic_status (*open)(const pw_nic_options* options, pw_nic** nic);
   /* Ends operations under way, calling their `done` with PW_NIC_BROKEN or their own result, and frees the
    * endpoint with its threads and descriptors. The caller has freed everything made from it before. */

@@ -270,6 +270,7 @@ def test_the_values_of_options_are_named_in_words() -> None:
         (["nic-check", "torus", "--test", "bound"], 2, "there is no test 'bound'; is bounds meant?"),
         (["nic-check", "nosuch"], 2, "there is no NIC plugin 'nosuch'"),
         (["nic-check", "{}"], 2, "cannot be loaded"),
+        (["nic-check", "torus?foo=1"], 2, "the NIC torus refuses the options 'foo=1': \"torus: there is no"),
         (["trace", "-o", "{folder}/t", "--", "nosuch-program"], 127, "nosuch-program was not found in PATH"),
         (["trace", "-o", "{folder}/t", "--", "{}"], 126, "is not executable; chmod +x"),
         (["storage", ".", "--limit", "inf"], 2, "inf is not a number from 0.1 to 604800"),
@@ -310,19 +311,6 @@ def test_a_page_goes_to_standard_output_where_that_is_asked_for(tmp_path: Path) 
     assert done.returncode == 0
     assert done.stdout.startswith("<!DOCTYPE html>")
     assert not list(tmp_path.iterdir())
-
-
-def test_the_last_line_of_nic_check_repeats_the_run() -> None:
-    """With the tests that were chosen, too."""
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "peerway", "nic-check", "torus?no=1",
-            "--test", "bounds", "--test", "a peer that dies",
-        ],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert done.stdout.splitlines()[-1].endswith(" --test bounds --test 'a peer that dies'")
 
 
 def test_a_plugin_in_this_folder_is_told_by_its_path(tmp_path: Path) -> None:

@@ -91,7 +91,12 @@ void run_near_end(Stand& stand, const std::vector<Test>& tests, uint32_t first) 
   }
   std::optional<NearEnd> near;
   judge([&] {
-    near.emplace(stand);
+    try {
+      near.emplace(stand);
+    } catch (const WrongOptions& refusal) {
+      send(reporting, Told{kNoPlugin, true, Outcome::broken, refusal.what()});
+      _exit(0);
+    }
     return format("{} processes are connected, each of which registered memory", kRanks);
   });
   for (uint32_t i = first; i < tests.size(); ++i) {

@@ -62,6 +62,9 @@ End::End(std::shared_ptr<const Plugin> plugin, const Job& job, const std::string
   const pw_nic_status status = timed("open", kSetup_s, [&] { return ops().open(&options, &nic_); });
   if (status != PW_NIC_OK) {
     nic_ = nullptr;
+    if (status == PW_NIC_INVALID && !configuration.empty())
+      throw WrongOptions{
+          format("peerway: the NIC {} refuses the options '{}': {}", plugin_->name(), configuration, why())};
     demand(status, *this, "open()");
   }
   info_.size = sizeof info_;

@@ -20,6 +20,10 @@ class Finding : public std::exception {
 class Broken : public Finding {
   using Finding::Finding;
 };
+/// The plugin refuses the options that it was given. At the first endpoint nothing is known of it then.
+class WrongOptions : public Broken {
+  using Broken::Broken;
+};
 /// The test could not be exercised.
 class Inconclusive : public Finding {
   using Finding::Finding;

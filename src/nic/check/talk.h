@@ -37,7 +37,8 @@ struct Reply {
 
 /// From the near end to the supervisor: a test begins, or has ended.
 struct Told {
-  uint32_t test = 0;  ///< its place in the list; kSetup, kClosing; or kNoPlugin, where it cannot be loaded
+  uint32_t test =
+      0;  ///< its place in the list; kSetup, kClosing; or kNoPlugin, where there is nothing to test
   bool ended = false;
   Outcome outcome = Outcome::ok;
   std::string found;
