@@ -32,12 +32,9 @@ int main(void) {
   check(pw_context_create(team, &context));
   const int rank = pw_team_rank(team), size = pw_team_size(team);
 
-  uint64_t first, rows; /* this rank's part, with one layer of shadow on all sides */
+  uint64_t first, rows; /* this rank's part: of many ranks the last have fewer rows, or none */
   check(pw_grid_block(CELLS, (uint32_t)size, (uint32_t)rank, &first, &rows));
-  if (rows == 0) {
-    fprintf(stderr, "rank %d has no row: start at most %d ranks\n", rank, CELLS);
-    return 1;
-  }
+  /* One layer of shadow on all sides. */
   const size_t bytes = (rows + 2) * PITCH * sizeof(double);
   pw_region* region;
   check(pw_allocate(context, (pw_device){.kind = PW_HOST}, bytes, &region));
@@ -59,6 +56,7 @@ int main(void) {
     check(pw_plan_start(halo, NULL));
     for (uint64_t row = 2; row < rows; ++row) spread(u, next, row); /* needs no halo */
     check(pw_plan_finish(halo, 10 * SECOND));
+    if (rows == 0) continue;
     spread(u, next, 1);
     spread(u, next, rows);
     memcpy(u[1], next[1], rows * sizeof u[1]);

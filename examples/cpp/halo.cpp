@@ -23,8 +23,7 @@ void spread(const double* u, double* next, uint64_t row) {
 int simulate() {
   auto team = peerway::Team::from_launcher();
   auto context = peerway::Context(team);
-  const auto mine = peerway::block_of(kCells, team.size(), team.rank());
-  if (mine.count == 0) throw peerway::Error(peerway::Status::invalid_argument, "this rank has no row");
+  const auto mine = peerway::block_of(kCells, team.size(), team.rank());  // the last may have no row
 
   // One layer of shadow on all sides. Peers reach memory from the context the fastest.
   auto region = context.allocate(peerway::host, (mine.count + 2) * kPitch * sizeof(double));
@@ -41,6 +40,7 @@ int simulate() {
     check(halo.start());
     for (uint64_t row = 2; row < mine.count; ++row) spread(u, next.data(), row);  // needs no halo
     check(halo.finish(10s));
+    if (mine.count == 0) continue;
     spread(u, next.data(), 1);
     spread(u, next.data(), mine.count);
     for (uint64_t i = kPitch; i < (mine.count + 1) * kPitch; ++i) u[i] = next[i];

@@ -42,7 +42,7 @@ from peerway.errors import (
 if TYPE_CHECKING:
     from peerway import trace as trace
     from peerway.context import ANY_RANK, Context
-    from peerway.halo import Halo
+    from peerway.halo import Halo, block_of
     from peerway.memory import Region, Remote, Signal
     from peerway.plan import Fifo, Plan, PlanBuilder
     from peerway.request import Request, wait_all, wait_any
@@ -56,7 +56,8 @@ _LAZY = {
     "ANY_RANK": "peerway.context", "Context": "peerway.context", "Team": "peerway.team",
     "Region": "peerway.memory", "Remote": "peerway.memory", "Signal": "peerway.memory",
     "Request": "peerway.request", "wait_all": "peerway.request", "wait_any": "peerway.request",
-    "Fifo": "peerway.plan", "Halo": "peerway.halo", "Plan": "peerway.plan", "PlanBuilder": "peerway.plan",
+    "Fifo": "peerway.plan", "Plan": "peerway.plan", "PlanBuilder": "peerway.plan",
+    "Halo": "peerway.halo", "block_of": "peerway.halo",
     "Span": "peerway.views", "Stream": "peerway.stream", "View": "peerway.views",
 }  # fmt: skip
 
@@ -64,8 +65,8 @@ __all__ = [
     "ANY_RANK", "BadConfig", "BadKey", "BadTable", "Closed", "Context", "Denied", "DeviceFailure", "Error",
     "Fifo", "ForeignKey", "Halo", "Internal", "Interrupted", "InvalidArgument", "NoMemory", "OutOfRange",
     "PeerLost", "Plan", "PlanBuilder", "Region", "Remote", "Request", "Signal", "Span", "StaleKey", "Stream",
-    "SystemFailure", "Team", "Timeout", "Unavailable", "Unsupported", "View", "__version__", "wait_all",
-    "wait_any",
+    "SystemFailure", "Team", "Timeout", "Unavailable", "Unsupported", "View", "__version__", "block_of",
+    "wait_all", "wait_any",
 ]  # fmt: skip
 
 packages.announce()

@@ -13,7 +13,7 @@ from math import prod
 from peerway import _core
 from peerway.errors import InvalidArgument
 from peerway.extents import Part, agree
-from peerway.given import called
+from peerway.given import called, number
 from peerway.layout import Layout, halo_layout_of
 from peerway.memory import Region
 from peerway.plan import Plan
@@ -22,6 +22,21 @@ Side = int | tuple[int, int]  # as many layers below as above, or (lower, upper)
 Sides = int | Sequence[Side]
 
 _Pairs = tuple[tuple[int, int], ...]
+_MOST_PARTS = 2**32 - 1
+
+
+def block_of(extent: int, parts: int, index: int) -> range:
+    """Which of `extent` elements are part `index`, where they are block-distributed over `parts`. Every part
+    has ceil(extent / parts) elements except the last ones, which are shorter or empty.
+
+    Raises InvalidArgument where there is no such part.
+    """
+    first, count = _core.grid_block(
+        number("block_of: `extent`", extent),
+        number("block_of: `parts`", parts, 1, _MOST_PARTS),
+        number("block_of: `index`", index, 0, _MOST_PARTS),
+    )
+    return range(first, first + count)
 
 
 class Halo(Plan):
