@@ -268,6 +268,32 @@ def test_iterations_that_were_chosen_by_time_are_no_change() -> None:
     assert line == "iterations changed: 100 -> 1000"
 
 
+def test_records_of_few_samples_against_many_are_warned_of() -> None:
+    (line,) = warned(record(iterations=12), record(iterations=4000))
+    assert line.startswith(
+        "samples changed: a record is the median of 12 -> 4,000 (put_latency · peer/store ·"
+    )
+    (line,) = warned(record(iterations=12), record(iterations=4000), "iterations")
+    assert line.startswith("iterations was to change")
+    pairs = pair_up(
+        [record(iterations=30, bytes=1), record(iterations=900, bytes=2), record(iterations=99, bytes=4)],
+        [record(iterations=600, bytes=1), record(iterations=20, bytes=2), record(iterations=100, bytes=4)],
+    )
+    (line,) = changes(pairs)
+    assert "900 -> 20 in 2 of 3 groups, most in (put_latency · peer/store · contiguous · 2 B" in line
+
+
+def test_a_path_that_one_side_calls_by_its_group_is_told_with_how_to_compare_it(run: Run) -> None:
+    result = run(
+        times(1, via="peer") + times(2, via="route"), times(1, via="peer/shm") + times(2, via="route")
+    )
+    assert "peer is the choice among all paths peer/..., and no record of peer/shm" in result.output
+    assert "write --factor via=peer:peer/shm" in " ".join(result.output.split())
+    asked = run(times(1, via="peer"), times(1, via="peer/shm"), "--factor", "via=peer:peer/shm")
+    assert asked.exit_code == 0, asked.output
+    assert "via: peer -> peer/shm" in asked.output
+
+
 def test_a_run_is_no_setting_and_other_work_is_warned_of_where_it_changed() -> None:
     extras = [{"run": "a.1", "load": 0.02}, {"run": "b.1", "load": 0.1}, {"run": "b.2", "load": 1.4}]
     assert warned(record(extra=extras[0]), record(extra=extras[1])) == []

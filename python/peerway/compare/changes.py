@@ -8,6 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair
+from peerway.compare.metric import name_of
 from peerway.records import FIXED, LOAD, NODE_TYPE, RUN
 
 if TYPE_CHECKING:
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
 
 _SHOWN = 4  # values of a field that a warning lists
 _EXTRA = "extra."
+_GROUPS_OF_PATHS = ("peer", "ucx")  # which `--paths` and records may have for all of "peer/..."
 _CHOSEN_BY_TIME = ("iterations",)  # unless the record says otherwise
 # Each measurement of a campaign is a job of its own; evidence for a state tells less than the state.
 _ALWAYS_OTHERS = ("slurm_job", "state_proof", "state_wanted", "fetched_by")
 _BUSY = 0.2  # CPUs of other work, between two sides, that are worth a word
+_OTHERS = ("after", "before")  # what only the one side has, the other has not
+_MORE_SAMPLES = 10  # times as many on one side, that are worth a word
 
 
 def changes(pairs: Sequence[Pair], factors: Sequence[str] = ()) -> list[str]:
@@ -41,7 +45,8 @@ def changes(pairs: Sequence[Pair], factors: Sequence[str] = ()) -> list[str]:
         f"{name.removeprefix(_EXTRA)} changed: {text}" for name, text in found.items() if name not in factors
     ]
     lines += unchanged(pairs, factors)
-    return lines + _load(both) + _mixtures(both, factors) + _not_validated(pairs)
+    lines += _load(both) + _samples(both, factors)
+    return lines + _mixtures(both, factors) + _not_validated(pairs) + _called_otherwise(pairs)
 
 
 def unchanged(pairs: Sequence[Pair], factors: Sequence[str]) -> list[str]:
@@ -103,6 +108,50 @@ def _load(pairs: Sequence[Pair]) -> list[str]:
         f"load changed: other work kept {median(before):.1f} -> {median(after):.1f} CPUs busy; a difference "
         "may be its doing, so measure both sides again, in turn"
     ]
+
+
+def _samples(pairs: Sequence[Pair], factors: Sequence[str]) -> list[str]:
+    """Records of few samples on one side, and of many on the other: what one of few says is less certain."""
+    if "iterations" in factors:
+        return []
+    found = [(_times(*counts), pair, counts) for pair in pairs if (counts := _iterations(pair)) is not None]
+    far = [one for one in found if one[0] > _MORE_SAMPLES]
+    if not far:
+        return []
+    _, pair, (before, after) = max(far, key=lambda one: one[0])
+    where = f"in {len(far)} of {len(pairs)} groups, most in " if len(pairs) > 1 else ""
+    return [
+        f"samples changed: a record is the median of {before:,.0f} -> {after:,.0f} {where}"
+        f"({name_of(pair.before[0])}); one of few is less certain, so give both sides as much time"
+    ]
+
+
+def _times(one: float, other: float) -> float:
+    return max(one, other) / max(1, min(one, other))
+
+
+def _iterations(pair: Pair) -> tuple[float, float] | None:
+    """Of a record on each side; None where they were given, which is told as any other change."""
+    if any(record.extra.get(FIXED) for record in (*pair.before, *pair.after)):
+        return None
+    before, after = (median(r.iterations for r in side) for side in (pair.before, pair.after))
+    return before, after
+
+
+def _called_otherwise(pairs: Sequence[Pair]) -> list[str]:
+    """Paths that one side has by their own name, and the other by that of their group, as peer."""
+    old, new = ({str(pair.key.get("via")) for pair in pairs if not getattr(pair, side)} for side in _OTHERS)
+    lines = []
+    for group in _GROUPS_OF_PATHS:
+        members = [sorted(via for via in side if via.startswith(f"{group}/")) for side in (old, new)]
+        both = [(group, path) for path in members[1] if group in old]
+        both += [(path, group) for path in members[0] if group in new]
+        lines += [
+            f"{group} is the choice among all paths {group}/..., and no record of {max(two, key=len)}; to "
+            f"compare the two, write --factor via={two[0]}:{two[1]}"
+            for two in both
+        ]
+    return lines
 
 
 def _loads(records: Iterable[Record]) -> list[float]:
