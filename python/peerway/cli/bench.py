@@ -12,7 +12,7 @@ from click.exceptions import Exit
 
 from peerway.bench import halo as halos
 from peerway.bench import shapes
-from peerway.bench.kinds import KINDS, LIMITS
+from peerway.bench.kinds import KINDS
 from peerway.cli.ending import Ended, ended_by_signals
 from peerway.cli.hosts import Hosts, hosts_options
 from peerway.cli.input import BadInput
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from peerway.bench.peers import Asked
     from peerway.bench.request import Request
     from peerway.bench.results import Results
-    from peerway.bench.resume import Have
 
 
 def _peers(text: str) -> list[Asked]:
@@ -181,6 +180,7 @@ def command(
     from peerway.bench import machine, resume
     from peerway.bench.request import Request
     from peerway.bench.results import Results
+    from peerway.cli.bench_results import show, what_is_wrong
 
     if append and out in (None, STANDARD):
         raise click.UsageError("--append needs a file to continue; name it with --out")
@@ -204,12 +204,12 @@ def command(
             problem = _measured(request, peers or [], table_environment(routes), results, changes)
         except Ended as end:
             with suppress(OSError):
-                _show(results, form, stat)
+                show(results, form, stat)
             outputs.tell_end(len(results.records), end)
             raise Exit(end.code) from None
-        _show(results, form, stat)
+        show(results, form, stat)
         outputs.tell(len(results.records))
-        problem = problem or _what_is_wrong(results, have)
+        problem = problem or what_is_wrong(results, bool(have))
     if problem:
         raise click.ClickException(problem)
 
@@ -271,42 +271,3 @@ def _measure(
             with progress.shown(f"peers{which}", whole.ends) as step:
                 runner.run_peers(peers, plan, results, step)
     results.note_unmeasured()
-
-
-def _what_is_wrong(results: Results, have: Have) -> str:
-    wrong = sum(not record.validated for record in results.records)
-    if wrong:
-        return f"{wrong} of {len(results.records)} results moved wrong data; they are marked"
-    if not have and all(record.via in LIMITS for record in results.records):
-        return "nothing could be measured; the notes above say why"
-    return ""
-
-
-def _show(results: Results, form: str, stat: str) -> None:
-    """The records, unless they were written as they came, and the notes."""
-    from rich.text import Text
-
-    from peerway.bench.osu import as_osu
-    from peerway.terminal import Terminal, say
-
-    if form == "osu":
-        say(as_osu(results.records).removesuffix("\n"))
-    elif form == "table":
-        _show_tables(results, None if stat == "p50" else f"{stat}_us")
-    notes = Terminal(stderr=True)
-    for note in results.notes:
-        notes.print(Text(f"note: {note}", style="dim"), soft_wrap=not notes.is_terminal)
-
-
-def _show_tables(results: Results, statistic: str | None) -> None:
-    from rich.text import Text
-
-    from peerway.bench import table
-    from peerway.terminal import table_console
-
-    console = table_console()
-    for block in table.blocks(results.records):
-        console.print(Text(table.title(block, statistic), style="bold"))
-        for part in table.tables(block, console.width, statistic):
-            console.print(part)
-        console.print()
