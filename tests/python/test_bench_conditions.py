@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import nullcontext
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from peerway.bench import conditions
-from peerway.bench.allowance import LEAST_S, Allowance, parse_time
+from peerway.bench import conditions, runner, runs, surroundings
+from peerway.bench.allowance import LEAST_S, START_S, Allowance, parse_time, spread
 from peerway.bench.conditions import Conditions
+from peerway.bench.kinds import KINDS
+from peerway.bench.plan import Plan
+from peerway.bench.request import Request
+from peerway.bench.results import Results
 
 
 @pytest.mark.parametrize(
@@ -121,3 +128,59 @@ def test_a_time_that_is_too_short_is_shared_by_the_tests(now: list[float]) -> No
             measured.append(job)
             now[0] += 1
     assert measured == [(test, number) for test, number in jobs if number < 5]
+
+
+def test_one_case_of_each_test_is_measured_whatever_the_time(now: list[float]) -> None:
+    """The ranks took longer to start than there was time. A case goes over several ways."""
+    jobs = [
+        (test, size, way)
+        for test in ("put_latency", "get_latency")
+        for size in (8, 64, 16)
+        for way in ("memcpy", "peer/shm", "staged")
+    ]
+    now[0] = 20.0
+    shares = dict(Allowance(ends=15.0).over(jobs, lambda job: job[0], lambda job: job[:2]))
+    assert shares == {job: LEAST_S if job[1] == 8 else 0 for job in jobs}
+
+
+def test_any_beginning_of_the_cases_is_spread_over_all_sizes() -> None:
+    """What there is no time for lies between two sizes that were measured, and both ends come first."""
+    jobs = [(test, 8 << power) for test in ("put_bw", "get_bw") for power in range(24)]
+    ordered = spread(jobs, lambda job: job[0])
+    assert [test for test, _ in ordered] == [test for test, _ in jobs]
+    sizes = [size for _, size in ordered[:24]]
+    assert sorted(sizes) == [size for _, size in jobs[:24]]
+    assert sizes[:3] == [8, 8 << 23, 8 << 11]
+    for measured, widest in ((3, 12), (5, 6), (9, 3), (17, 2)):
+        powers = sorted(size.bit_length() for size in sizes[:measured])
+        gaps = [after - before for before, after in pairwise(powers)]
+        assert max(gaps) <= widest, (measured, powers)
+    assert spread([], lambda job: job) == []
+    assert spread([("put_bw", 8)], lambda job: job[0]) == [("put_bw", 8)]
+
+
+def test_a_run_that_finds_no_time_left_is_told_and_the_first_is_made(
+    now: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def run_paths(plan: Plan, *_: Any) -> None:
+        made.append((plan.run, plan.ends))
+        now[0] += 7  # of which the ranks take most to start
+
+    monkeypatch.setattr(runner, "run_paths", run_paths)
+    monkeypatch.setattr(surroundings, "surroundings", dict)
+    results = Results()
+    runs.measure(Plan(2, [], ends=12.0), 4, [], results, {}, lambda *_: nullcontext(lambda *_: None))
+    assert made == [(0, 3.0), (1, pytest.approx(7 + 5 / 3))]
+    assert results.notes == ["no time was left for runs 3 to 4 of 4"]
+
+
+def test_the_least_time_is_that_of_all_starts_of_ranks() -> None:
+    """async_pingpong starts them for each way of waiting, other tests once."""
+    plan = Request(tests=("put_latency", "async_pingpong"), memories=[("host", "host")], sizes=[8]).plan(
+        Results()
+    )
+    starts = len(list(runner.starts_of(plan)))
+    assert starts == 1 + len(KINDS["async_pingpong"].policies)
+    assert runs.needed_s(plan, 3, []) == 3 * starts * START_S

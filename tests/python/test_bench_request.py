@@ -61,7 +61,7 @@ def test_computations_make_ten_thousand_trips_once_for_each_policy() -> None:
     cases = [case for case in made.cases if case.test == "async_pingpong"]
     assert [case.shape.label for case in cases] == [f"compute:{4096 << i}" for i in range(5)]
     assert {(case.shape.bytes, case.samples * 20) for case in cases} == {(128, 10000)}
-    starts = list(runner._starts(made))
+    starts = list(runner.starts_of(made))
     assert sorted((part.policy, {case.test for case in part.cases}) for part, _ in starts) == [
         ("", {"exchange"}),
         *((policy, {"async_pingpong"}) for policy in sorted(POLICIES, reverse=False)),

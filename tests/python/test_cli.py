@@ -276,6 +276,8 @@ def test_the_values_of_options_are_named_in_words() -> None:
         (["storage", ".", "--limit", "inf"], 2, "inf is not a number from 0.1 to 604800"),
         (["storage", ".", "--streams", "100000"], 2, "'100000' is not a number of streams from 1 to 4096"),
         (["bench", "--time", "0"], 2, "'0' is not a time of more than 0s and at most 168h (a week)"),
+        (["bench", "--time", "7s", "--repeat", "4"], 2,
+         "--time 7s is too short: starting the ranks of 4 runs takes about 8s; give more than that, or a"),
         (["run", "-n", "2", "--hosts", ",", "true"], 2, "--hosts ',' names no host; write node1,node2"),
         (["run", "-n", "2", "--", "put.py"], 127, "did you mean python put.py?"),
         (["compare", "a", "b", "-o", "-"], 2, "standard output has the text; name a file"),

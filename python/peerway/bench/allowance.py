@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TypeVar
 
 LEAST_S = 2e-3  # of samples for one case
+START_S = 2.0  # for a start of the ranks that measures anything
 LONGEST_S = 7 * 24 * 3600  # that may be asked for
 OVERHEAD = 2.0  # of a case beside its samples, before any was measured: connections, data, warm-up, check
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -23,12 +24,18 @@ class Allowance:
         self._ends = time.monotonic() + ends - time.time()
         self._asked = self._took = 0.0
 
-    def over(self, jobs: Sequence[Job], group: Callable[[Job], object]) -> Iterator[tuple[Job, float]]:
+    def over(
+        self,
+        jobs: Sequence[Job],
+        group: Callable[[Job], object],
+        case: Callable[[Job], object] = lambda job: job,
+    ) -> Iterator[tuple[Job, float]]:
         """Each job, to be done before the next is asked for, with its seconds of samples; 0 when there is no
         time for it.
 
         Jobs in a row that are alike in `group` share a part of the time, by their number, so that where it
-        does not suffice the last groups are not the ones to have nothing.
+        does not suffice the last groups are not the ones to have nothing. The jobs of the first `case` of
+        each group are always done: what was asked for is worth more than the moment at which it ends.
         """
         left = len(jobs)
         for _, alike in groupby(jobs, group):
@@ -38,6 +45,7 @@ class Allowance:
             for number, job in enumerate(members):
                 start = time.monotonic()
                 asked = self._share(until - start, len(members) - number)
+                asked = max(asked, LEAST_S) if case(job) == case(members[0]) else asked
                 yield job, asked
                 self._asked += asked
                 self._took += time.monotonic() - start
@@ -49,6 +57,25 @@ class Allowance:
 
     def _stretch(self) -> float:
         return max(1.0, self._took / self._asked) if self._asked else OVERHEAD
+
+
+def spread(jobs: Sequence[Job], group: Callable[[Job], object]) -> list[Job]:
+    """The jobs of each group in an order of which any beginning lies evenly over the group: the first, the
+    last, the one in the middle, those in the middle of both halves, and so on. What there is no time for is
+    then between what was measured, and not the largest sizes.
+    """
+    return [job for _, alike in groupby(jobs, group) for job in _halving(list(alike))]
+
+
+def _halving(jobs: Sequence[Job]) -> list[Job]:
+    found = [*jobs[:1], *jobs[1:][-1:]]
+    parts = [(0, len(jobs) - 1)]
+    for low, high in parts:  # which grows meanwhile
+        if high - low > 1:
+            middle = (low + high) // 2
+            found.append(jobs[middle])
+            parts += [(low, middle), (middle, high)]
+    return found
 
 
 def within(ends: float, part: float) -> float:

@@ -4,7 +4,7 @@ measured.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,6 +16,7 @@ from peerway.records import Record
 from peerway.units import size_text
 
 MOST_NAMED = 8
+MOST_SIZES = 3
 
 Step = Callable[[str, int, int], None]
 """Called with what is measured now, how many cases are done and how many there are."""
@@ -28,8 +29,8 @@ class Results:
     outputs: Sequence[Output] = ()
     records: list[Record] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    unmeasured: list[str] = field(default_factory=list)
-    """The cases for which there was no time."""
+    unmeasured: list[tuple[str, int]] = field(default_factory=list)
+    """What was measured and of how many bytes, of the cases for which there was no time."""
     paths: dict[tuple[str, str, str], list[PathInfo]] = field(default_factory=dict)
     """(source, target, op) -> every path, with the reason of those that cannot be used."""
     pair_classes: dict[tuple[str, str, str], str] = field(default_factory=dict)
@@ -53,21 +54,23 @@ class Results:
         if text not in self.notes:
             self.notes.append(text)
 
-    def note_unmeasured(self) -> None:
+    def note_unmeasured(self, remedy: str = "give it more --time") -> None:
         """Keeps one remark of all cases for which there was no time."""
         total = len(self.unmeasured)
         if not total:
             return
-        left = Counter(self.unmeasured)  # several runs, memories and shapes leave cases of one name
-        named = list(left.items())[:MOST_NAMED]
-        words = [name if count == 1 else f"{name} ({count} times)" for name, count in named]
-        rest = total - sum(count for _, count in named)
+        left: defaultdict[str, list[int]] = defaultdict(list)
+        for what, size in self.unmeasured:
+            left[what].append(size)
+        words = [_left_out(what, sizes) for what, sizes in list(left.items())[:MOST_NAMED]]
+        rest = sum(len(sizes) for sizes in list(left.values())[MOST_NAMED:])
         words += [f"and {rest} more"] if rest else []
-        self.note(f"no time was left for {total} measurement{'s' * (total > 1)}: {', '.join(words)}")
+        whole = total + len(self.records)
+        self.note(f"no time was left for {total} of {whole} measurements: {', '.join(words)}; {remedy}")
 
-    def add_unmeasured(self, test: str, via: str, count: int) -> None:
-        """Keeps the name of a case of `count` bytes for which there was no time."""
-        self.unmeasured.append(f"{test} {via} of {size_text(count)}")
+    def add_unmeasured(self, what: str, size: int) -> None:
+        """Keeps what of `size` bytes there was no time for: a test and the way that it takes."""
+        self.unmeasured.append((what, size))
 
     def follow(self, messages: Iterable[Message], step: Step) -> None:
         """Takes all messages of a session. Raises PlanRefused and WriteFailed."""
@@ -88,7 +91,7 @@ class Results:
                 case "refused":
                     self.note(_refusal(message))
                 case "no time":
-                    self.add_unmeasured(message["test"], message["via"], message["bytes"])
+                    self.add_unmeasured(_title(message), message["bytes"])
                     done += 1
                 case "said":
                     self.note(message["text"])
@@ -97,6 +100,17 @@ class Results:
                 case "error":
                     raise PlanRefused(message["message"])
         step("", done, done)
+
+
+def _left_out(what: str, sizes: Sequence[int]) -> str:
+    """As "put_bw staged (5 times, 4 sizes from 16 B to 32 MiB)"."""
+    distinct = sorted(set(sizes))
+    if len(distinct) <= MOST_SIZES:
+        text = " and ".join(size_text(size) for size in distinct)
+    else:
+        text = f"{len(distinct)} sizes from {size_text(distinct[0])} to {size_text(distinct[-1])}"
+    times = f"{len(sizes)} times, " if len(sizes) > len(distinct) else ""  # of several memories or runs
+    return f"{what} ({times}{text})"
 
 
 def _title(message: Message) -> str:

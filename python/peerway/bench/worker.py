@@ -85,14 +85,8 @@ def _shares(plan: Plan, jobs: Sequence[Job], sampler: Sampler) -> Iterator[tuple
     if not plan.ends:
         yield from ((job, plan.budget_s) for job in jobs)
         return
-    for job, share in Allowance(plan.ends).over(jobs, _kind_of_case):
+    for job, share in Allowance(plan.ends).over(jobs, lambda job: job.case.group, lambda job: job.case):
         yield job, sampler.first_ranks(share)
-
-
-def _kind_of_case(job: Job) -> object:
-    """The test, between which memories and ranks: each has its part of a time that was given."""
-    case = job.case
-    return case.test, case.source, case.target, case.pairs
 
 
 def _run(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler, reporter: Reporter) -> None:

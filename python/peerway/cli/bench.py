@@ -31,12 +31,14 @@ from peerway.cli.options import (
 )
 from peerway.cli.record_outputs import Outputs
 from peerway.record_output import STANDARD, WriteFailed
+from peerway.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from peerway.bench.halo import Halo
     from peerway.bench.peers import Asked
+    from peerway.bench.plan import Plan
     from peerway.bench.request import Request
     from peerway.bench.results import Results
 
@@ -193,20 +195,24 @@ def command(
     need_devices(name for pair in request.measured_memories() for name in pair)
     form = "jsonl" if out == STANDARD else form
     ends = ends_after(time_s)
+    results = Results()
+    plan = replace(request.plan(results), ends=ends, launch=hosts.words())
+    _need_time(time_s, plan, request.repeat, peers or [])
     with ended_by_signals(), closing(Outputs(out, append, form)) as outputs:
         if not hosts.named:  # of others it is not known
             tell_conditions(request.processes)
-        results = Results(outputs.all)
+        results.outputs = outputs.all
         known = machine.known() | ({"host": hosts.names()} if hosts.named else {})
         have = resume.of_records(outputs.before, known)
         try:
-            changes = {"known": known, "have": dict(have), "ends": ends, "launch": hosts.words()}
-            problem = _measured(request, peers or [], table_environment(routes), results, changes)
+            plan = replace(plan, known=known, have=dict(have))
+            problem = _measured(request, plan, peers or [], table_environment(routes), results)
         except Ended as end:
             with suppress(OSError):
                 show(results, form, stat)
             outputs.tell_end(len(results.records), end)
             raise Exit(end.code) from None
+        results.note_unmeasured(_remedy(outputs))
         show(results, form, stat)
         outputs.tell(len(results.records))
         problem = problem or what_is_wrong(results, bool(have))
@@ -214,18 +220,39 @@ def command(
         raise click.ClickException(problem)
 
 
+def _remedy(outputs: Outputs) -> str:
+    """What to do about measurements for which there was no time."""
+    return "the same command with --append measures them" if outputs.file else "give it more --time"
+
+
+def _need_time(time_s: float | None, plan: Plan, repeat: int, peers: Sequence[Asked]) -> None:
+    """Refuse a time in which not even the ranks can be started as often as is needed."""
+    from peerway.bench.runs import needed_s
+
+    needed = needed_s(plan, repeat, peers)
+    if time_s is not None and time_s < needed:
+        fewer = ", or a lower --repeat" if repeat > 1 else ""
+        raise click.UsageError(
+            f"--time {time_s:g}s is too short: starting the ranks of {counted(repeat, 'run')} takes about "
+            f"{needed:g}s; give more than that{fewer}"
+        )
+
+
 def _measured(
     request: Request,
+    plan: Plan,
     peers: Sequence[Asked],
     environment: dict[str, str],
     results: Results,
-    changes: dict[str, Any],
 ) -> str:
     """Measure everything; what kept that from going to its end, if anything did."""
+    from peerway.bench import progress
+    from peerway.bench.runs import measure
     from peerway.bench.session import PlanRefused, SessionFailed
 
     try:
-        _measure(request, peers, environment, results, changes)
+        environ = {**request.environment(), **environment}
+        measure(plan, request.repeat, peers, results, environ, progress.shown)
     except PlanRefused as error:
         raise BadInput(str(error)) from None
     except (SessionFailed, WriteFailed) as error:  # what was measured until then is worth showing
@@ -246,28 +273,3 @@ def _halo(asked: dict[str, Any]) -> Halo | None:
     if missing:
         raise ValueError(f"a halo also needs {' and '.join(missing)}")
     return halos.make(**given)
-
-
-def _measure(
-    request: Request,
-    peers: Sequence[Asked],
-    environment: dict[str, str],
-    results: Results,
-    changes: dict[str, Any],
-) -> None:
-    from peerway.bench import progress, runner, surroundings
-    from peerway.bench.allowance import within
-
-    whole = replace(request.plan(results), **changes)
-    repeat = request.repeat
-    for number, run in enumerate(surroundings.runs(whole, repeat, results), start=1):
-        which = f", run {number} of {repeat}" if repeat > 1 else ""
-        plan = replace(run, ends=within(whole.ends, 1 / (repeat - number + 1)))
-        part = within(plan.ends, 1 / (1 + len(peers)))
-        with progress.shown(f"measuring{which}", whole.ends) as step:
-            environ = {**request.environment(), **environment}
-            runner.run_paths(replace(plan, ends=part), results, step, environ)
-        if peers:
-            with progress.shown(f"peers{which}", whole.ends) as step:
-                runner.run_peers(peers, plan, results, step)
-    results.note_unmeasured()

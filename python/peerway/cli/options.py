@@ -84,7 +84,7 @@ def time_option() -> Callable[[Decorated], Decorated]:
     return click.option(
         "--time", "time_s", callback=parsed(parse_time), metavar="TIME",
         help="Divide so much time over all cases: 90s, 5m, 1h; where it is too short, each test has its "
-        "part, and what does not fit is told  [default: as long as they need]",
+        "part, with sizes of all the range, and what is left out is told  [default: as long as they need]",
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from peerway import _core
 from peerway.bench import machine, runner, shapes
-from peerway.bench.allowance import within
+from peerway.bench.allowance import START_S, within
 from peerway.bench.kinds import SEND
 from peerway.bench.plan import Case as Measured
 from peerway.bench.plan import Plan, Setting
@@ -28,7 +28,6 @@ STAGED = "staged"
 RANKS = 2
 # Of the time that is left, what each part may take: what comes later decides less.
 CHUNK_PART, PATHS_PART, BOUNDARIES_PART, SPLIT_PART = 0.1, 0.6, 0.4, 0.2
-LEAST_S = 2.0  # for a start of the ranks that measures anything
 
 
 class Tuner:
@@ -131,7 +130,7 @@ class Tuner:
         fitting = runner.fits_memory(made, RANKS, results)
         plan = replace(self._plan, cases=fitting, settings=[Setting("route", paths)])
         self._refine(f"{case[0]}_latency split over {paths}", plan, results, table, SPLIT_PART)
-        self.results.unmeasured += [f"split {case}" for case in results.unmeasured]
+        self.results.unmeasured += [(f"split {what}", size) for what, size in results.unmeasured]
         return results
 
     def _refine(self, what: str, plan: Plan, results: Results, table: dict[str, Any], part: float) -> None:
@@ -145,8 +144,8 @@ class Tuner:
         """Runs a plan under a table of its own, so that neither the user's table nor rules have a say, in a
         part of the time that is left. Where none is left, nothing is measured.
         """
-        if self._ends and self._ends - time.time() < LEAST_S:
-            results.unmeasured += [f"{case.test} of {size_text(case.shape.bytes)}" for case in plan.cases]
+        if self._ends and self._ends - time.time() < START_S:
+            results.unmeasured += [(case.test, case.shape.bytes) for case in plan.cases]
             return
         files = {"PEERWAY_ROUTES": json.dumps(table), "PEERWAY_RULES": '{"rules": []}'}
         asked = replace(plan, files=files, ends=within(self._ends, part))

@@ -99,7 +99,7 @@ class Peer(ABC):
 
         Raises RuntimeError where find() says Missing. A case that crashes or falls silent comes back as
         Failed, and the rest goes on. Of a time that was given each group has its part, by its number of
-        cases; those that do not fit come back as NoTime.
+        cases; those that do not fit come back as NoTime, except for the first of each test.
         """
         found = self.find(plan.device)
         if isinstance(found, Missing):
@@ -134,17 +134,18 @@ class Peer(ABC):
     def _run_group(
         self, found: Found, plan: Plan, via: str, ranks: int, cases: list[Case]
     ) -> Iterator[Result | Failed | NoTime]:
-        deaths = 0
-        while cases and not _is_over(plan):
+        deaths = done = 0
+        first = len({case.test for case in cases})  # one of each test, which begin; they are always done
+        while cases and not (done >= first and _is_over(plan)):
             job = self.job(found, self._arguments(found, plan, via, ranks, cases), ranks)
             watched = launch.Outcomes(job, plan.timeout_s)
             answered = 0
             for outcome in watched:
                 yield Failed(via, cases[answered], outcome) if isinstance(outcome, str) else outcome
                 answered += 1
-                if answered < len(cases) and _is_over(plan):
+                if answered < len(cases) and done + answered >= first and _is_over(plan):
                     break
-            cases = cases[answered:]
+            cases, done = cases[answered:], done + answered
             if cases and not watched.failure and _is_over(plan):
                 break
             deaths = 1 if answered else deaths + 1
