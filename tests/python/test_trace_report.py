@@ -19,6 +19,7 @@ from test_trace_analysis import receive, send, trace_of
 
 from peerway.cli.trace import command
 from peerway.cli.trace.record import summarize
+from peerway.trace import pressure
 from peerway.trace.analysis import analyse
 from peerway.trace.curve import Curve, of_records, of_table
 from peerway.trace.lanes import Cover
@@ -86,6 +87,37 @@ def test_a_rank_that_may_have_waited_for_a_cpu_is_not_told_to_do_less() -> None:
     assert late.todo == "Rank 0 may have waited for a CPU: a ran 2 ranks on 1 CPU."
     path = next(one for one in others if one.text.startswith("To end earlier"))
     assert "may have waited for a CPU" in path.todo
+
+
+def test_a_host_that_was_busy_with_other_work_is_told_as_well() -> None:
+    trace = late_trace()
+    about = {**trace.about, "cpus": {"a": 2}}
+    usual = said(analyse(trace, []))
+    assert said(analyse(replace(trace, about={**about, "cpu_waits": {"a": 0.04}}), [])) == usual
+    first, *others = analyse(replace(trace, about={**about, "cpu_waits": {"a": 0.94}}), []).findings
+    assert first.text == "In 94 % of the time, programs on a waited for a CPU."
+    late = next(one for one in others if one.text.startswith("MPI_Recv"))
+    assert late.todo == "Rank 0 may have waited for a CPU: programs on a did so in 94 % of the time."
+
+
+def test_waits_for_a_cpu_are_those_of_the_cgroup_else_of_the_host(tmp_path: Path) -> None:
+    def write(file: str, total: int) -> None:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        line = "avg10=1.00 avg60=2.00 avg300=3.00 total="
+        (tmp_path / file).write_text(f"some {line}{total}\nfull {line}1\n")
+
+    assert pressure.waited_us(tmp_path) is None
+    assert pressure.Meter(tmp_path).share() is None
+    write("proc/pressure/cpu", 500)
+    assert pressure.waited_us(tmp_path) == 500
+    (tmp_path / "proc/self").mkdir()
+    (tmp_path / "proc/self/cgroup").write_text("1:cpu:/\n0::/job_7/step_0\n")
+    assert pressure.waited_us(tmp_path) == 500
+    write("sys/fs/cgroup/job_7/step_0/cpu.pressure", 70)
+    assert pressure.waited_us(tmp_path) == 70
+    meter = pressure.Meter(tmp_path)
+    write("sys/fs/cgroup/job_7/step_0/cpu.pressure", 10**12)
+    assert meter.share() == 1.0
 
 
 def test_a_trace_without_faults_has_no_findings() -> None:

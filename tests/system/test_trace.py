@@ -99,6 +99,7 @@ def test_every_operation_of_two_ranks_is_there(tmp_path: Path, run: Run) -> None
     assert trace.ranks == [0, 1]
     assert trace.dropped == 0
     assert trace.about["cpus"] == {trace.threads[0].host: len(os.sched_getaffinity(0))}
+    assert all(0 <= waited <= 1 for waited in trace.about["cpu_waits"].values())
     assert not (folder / "rings").exists()
     puts = trace.where(trace["kind"] == Kind.PUT)
     assert list(puts["peer"][puts.rank == 0]) == [1] * 50

@@ -10,12 +10,12 @@ import numpy as np
 
 from peerway.trace import (
     burst_tables,
+    busy_hosts,
     critical,
     idle_gpus,
     lost_time,
     mismatches,
     overlap,
-    oversubscribed,
     traffic,
     waits,
 )
@@ -32,8 +32,8 @@ def analyse(trace: Trace, curves: Sequence[Curve]) -> Analysis:
     """Compute everything."""
     result = Analysis(_heading(trace))
     _losses(trace, result)
-    crowded = oversubscribed.crowded(trace)
-    oversubscribed.tell(crowded, result)
+    busy = busy_hosts.find(trace)
+    busy_hosts.tell(busy, result)
     result.tables.append(_operations(trace))
     if not len(trace):
         return result
@@ -41,12 +41,12 @@ def analyse(trace: Trace, curves: Sequence[Curve]) -> Analysis:
     outer, regions = lanes(trace), Regions(trace)
     path = critical.find(trace, matched, signals, outer, regions)
     lost = waits.find(trace, matched, signals, outer)
-    lost_time.by_place(trace, lost, result, regions, crowded)
+    lost_time.by_place(trace, lost, result, regions, busy)
     _important(trace, lost, result)
     waited = int(lost.lost.sum())
     del lost
     if path is not None:
-        critical.tell(path, waited, result, crowded)
+        critical.tell(path, waited, result, busy)
         del path
     idle_gpus.tell(trace, result)
     sent = messages(trace, matched, signals)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peerway.trace import waits
+from peerway.trace.busy_hosts import BusyHost, caution
 from peerway.trace.lanes import OF_GPU, Cover, Lanes
 from peerway.trace.messages import Pairs, of_kind
-from peerway.trace.oversubscribed import Crowded, caution
 from peerway.trace.regions import Regions, call_text, places
 from peerway.trace.rings import Kind
 from peerway.trace.store import Trace
@@ -169,7 +169,7 @@ def _meetings(trace: Trace, outer: Lanes) -> tuple[NDArray[Any], NDArray[Any]]:
     return meeting, awaits
 
 
-def tell(path: Path, waited: int, result: Analysis, crowded: Sequence[Crowded] = ()) -> None:
+def tell(path: Path, waited: int, result: Analysis, busy: Sequence[BusyHost] = ()) -> None:
     """The table, and what to shorten first, where ranks waited for each other: so many ns."""
     rows = [
         [part.text, ns_text(part.on_path), percent(part.on_path / path.length),
@@ -212,7 +212,7 @@ def tell(path: Path, waited: int, result: Analysis, crowded: Sequence[Crowded] =
                 f"Rank {ranks[held.argmax()]} holds {percent(held.max() / path.length)} of the path; its "
                 f"longest stretch is {ns_text(float(path.end[longest] - path.begin[longest]))} on rank "
                 f"{path.rank[longest]}.",
-                caution(crowded, int(ranks[held.argmax()]))
+                caution(busy, int(ranks[held.argmax()]))
                 or "Start with the longest stretches: the timeline marks them.",
                 (int(path.begin[longest]), int(path.end[longest])),
                 int(path.rank[longest]),

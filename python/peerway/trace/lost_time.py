@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peerway.trace import waits
-from peerway.trace.oversubscribed import Crowded, caution
+from peerway.trace.busy_hosts import BusyHost, caution
 from peerway.trace.regions import Regions, call_text, places
 from peerway.trace.store import Trace
 from peerway.trace.tables import LITTLE, MOST_ROWS, Analysis, Finding, Table, count_text, ns_text, percent
@@ -20,7 +20,7 @@ def by_place(
     lost: waits.Waits,
     result: Analysis,
     regions: Regions | None = None,
-    crowded: Sequence[Crowded] = (),
+    busy: Sequence[BusyHost] = (),
 ) -> None:
     """The table of lost time, and a finding for each place that lost more than little."""
     if not len(lost.event):
@@ -44,7 +44,7 @@ def by_place(
              percent(one.ns / span), ns_text(one.longest_ns), str(one.worst[0]), str(one.late[0])]
         )  # fmt: skip
         if one.ns > LITTLE * span:
-            todo = caution(crowded, one.late[0]) or WHAT_TO_DO[state]
+            todo = caution(busy, one.late[0]) or WHAT_TO_DO[state]
             result.findings.append(_finding(one, state, call_text(trace, name, at), one.ns / span, todo))
     columns = [
         "state", "operation", "call site", "times", "lost", "of all time", "longest", "waits most",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from peerway import _core
 from peerway.launch.mpi import MpiError, find_launcher
-from peerway.trace import cuda, left, memory
+from peerway.trace import cuda, left, memory, pressure
 from peerway.trace.collect import collect
 from peerway.trace.control import Window, kept
 from peerway.trace.store import Trace
@@ -76,6 +76,7 @@ def _record(
     command = _exported(request.command, list(variables))
     first = _core.trace_clock()
     began = time.time()
+    meter = pressure.Meter()
     try:
         with kept(ring_folder, request.window):
             status = _run(command, {**os.environ, **variables})
@@ -83,15 +84,17 @@ def _record(
         left.remove(ring_folder)
         folder.rmdir()  # it was empty
         raise
+    host, waited = socket.gethostname(), meter.share()
     about = {
         "command": request.command,
         "level": request.level,
         "began": datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds"),
         "seconds": time.time() - began,
         "status": status,
-        "cpus": {socket.gethostname(): len(os.sched_getaffinity(0))},  # of other hosts it is not known
+        "cpus": {host: len(os.sched_getaffinity(0))},  # of other hosts it is not known
+        "cpu_waits": {host: waited} if waited is not None else {},
     }
-    readings = {socket.gethostname(): [first, _core.trace_clock()]}
+    readings = {host: [first, _core.trace_clock()]}
     try:
         left.write(ring_folder, about, readings)
         trace = collect(folder, about, readings)
