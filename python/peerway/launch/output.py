@@ -126,7 +126,7 @@ class Output:
         others = [rank for rank in same if rank != first]
         if others:
             note = f"peerway: {names(others)} wrote the same traceback as rank {first}\n"
-            stream.sink.write(note.encode(), None)
+            stream.sink.write(note.encode(), frozenset({*same, first}))
 
     def _mark(self, stream: Stream) -> bytes:
         return f"[{stream.rank}] ".encode() if self._prefix else b""
@@ -145,6 +145,13 @@ class Output:
     def said_last(self) -> bool:
         """Whether the launcher itself was the last to write an error."""
         return 2 in self._sinks and self._sinks[2].last_writer is self
+
+    def stands_above(self, rank: int) -> bool:
+        """Whether what a rank wrote last is right above what the launcher says next, be it a traceback that
+        it has in common with others.
+        """
+        last = self._sinks[2].last_writer if 2 in self._sinks else None
+        return rank in last if isinstance(last, frozenset) else last in self._of(rank)
 
     def last_lines(self, rank: int, count: int) -> list[bytes]:
         """Give the last lines of a rank: those of its errors, or of its output where there are none."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 LAST_WORDS = 2.0  # seconds between SIGTERM and SIGKILL
-AT_ONCE = 0.5  # seconds, at most half of the grace: ranks that end within them were not waited for
+AT_ONCE = 0.5  # seconds within which ranks end that learn of a loss; at most half of the grace
 QUOTED = 12  # lines of the rank that failed first
 
 
@@ -78,7 +78,8 @@ class Supervisor:
         self._impatient = False  # the user asked twice
         self._ends: list[tuple[Rank, End]] = []  # in the order of time
         self._announced: int | None = None
-        self._failed_at: float | None = None  # when the first rank failed
+        self._announces: float | None = None  # when, unless they have all ended
+        self._at_once = min(AT_ONCE, job.grace / 2)
 
     # ---- signals ----
 
@@ -179,7 +180,7 @@ class Supervisor:
         self._output.finish()
 
     def _turn(self, until: float | None = None) -> None:
-        moments = (until, self._next and self._next[0], self._quiet_until(), self._output.due())
+        moments = (until, self._next and self._next[0], self._announces, self._output.due())
         wake_at = min((moment for moment in moments if moment), default=None)
         timeout = None if wake_at is None else max(0.0, wake_at - time.monotonic())
         for key, _ in self._selector.select(timeout):
@@ -217,33 +218,23 @@ class Supervisor:
         self._ends.append((rank, End(rank.number, *rank.ending, ended, asked, lost_ranks(last))))
         if rank.code:
             now = time.monotonic()
-            self._failed_at = self._failed_at or now
+            self._announces = self._announces or now + self._at_once
             self._next = self._next or (now + self._job.grace, signal.SIGTERM)
-
-    def _patience(self) -> float:
-        """Seconds for the others to end at once, as ranks do that learn of a loss."""
-        return min(AT_ONCE, self._job.grace / 2)
-
-    def _quiet_until(self) -> float | None:
-        """When to say who failed, if that is yet to come."""
-        if self._failed_at is None:
-            return None
-        until = self._failed_at + self._patience()
-        return until if time.monotonic() < until else None
 
     def _announce(self) -> None:
         """Say who failed where the others may still run for long; the summary comes when they have ended."""
-        if self._failed_at is None or self._announced is not None or self._quiet_until() is not None:
+        if self._announces is None or time.monotonic() < self._announces:
             return
+        self._announces = None
         running = {rank.number for rank in self._running()}
         first = first_failure([end for _, end in self._ends])
-        if first is None or not running or first.lost & running:
+        if first is None or self._announced is not None or not running or first.lost & running:
             return
         self._announced = first.rank
         self._output.show_all_of(first.rank)
         how = self._ranks[first.rank].describe()
-        left = self._job.grace - self._patience()
-        rest = f"{names(running)}, still running, will be ended in {left:g} s"
+        left = max(0.0, self._next[0] - time.monotonic()) if self._next else 0.0
+        rest = f"{names(running)}, still running, will be ended in {left:.1f} s"
         self._output.say(f"{how}; {rest}")
 
     # ---- end ----
@@ -282,8 +273,11 @@ class Supervisor:
         for rank in alone:
             text += f"; {self._ranks[rank].describe()} after that"
         quoted = self._output.last_lines(first.rank, QUOTED) if len(self._ranks) > 1 else []
-        self._output.say(text + (f"; the last lines of rank {first.rank}:" if quoted else ""))
-        for line in quoted:
+        above = self._output.stands_above(first.rank)
+        if quoted:
+            text += f"; the last lines of rank {first.rank}{' are above' if above else ':'}"
+        self._output.say(text)
+        for line in [] if above else quoted:
             self._output.quote(first.rank, line)
 
     def clear(self) -> None:
