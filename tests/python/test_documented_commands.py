@@ -24,6 +24,7 @@ from click.testing import CliRunner
 from synthetic_records import record
 
 from peerway import _core, records
+from peerway.bench.plan import Plan
 from peerway.cli import command as peerway
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -291,10 +292,10 @@ def test_bench_takes_it_up_to_the_measurement(
     monkeypatch.chdir(tmp_path)
     planned: list[Any] = []
 
-    def plan_only(request: Any, peers: Any, environment: Any, results: Any, changes: Any) -> None:
-        planned.extend(request.plan(results).cases)
+    def plan_only(plan: Plan, *_: Any) -> None:
+        planned.extend(plan.cases)
 
-    monkeypatch.setattr("peerway.cli.bench._measure", plan_only)
+    monkeypatch.setattr("peerway.bench.runs.measure", plan_only)
     result = CliRunner().invoke(peerway, parts(line)[1][1:])
     assert result.exit_code == 1, result.output
     no_gpu = "there is no device cuda here" in result.output
