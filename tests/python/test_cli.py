@@ -280,6 +280,8 @@ def test_the_values_of_options_are_named_in_words() -> None:
          "--time 7s is too short: starting the ranks of 4 runs takes about 8s; give more than that, or a"),
         (["run", "-n", "2", "--hosts", ",", "true"], 2, "--hosts ',' names no host; write node1,node2"),
         (["run", "-n", "2", "--", "put.py"], 127, "did you mean python put.py?"),
+        (["run", "-n", "2", "--grase", "3", "--", "true"], 2, "No such option '--grase'."),
+        (["mpirun", "--nik", "torus", "-n", "2", "--", "true"], 2, "No such option '--nik'."),
         (["compare", "a", "b", "-o", "-"], 2, "standard output has the text; name a file"),
         (["trace", "report", "a", "-o", "-"], 2, "standard output has the text; name a file"),
         (["report", "/dev/null"], 2, "/dev/null has no records; `peerway bench --out FILE` writes some"),

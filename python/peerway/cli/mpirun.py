@@ -8,7 +8,7 @@ from peerway.cli.numbers import Whole
 from peerway.launch.mpi import MpiError, check_program, command_over_nic, find_launcher, replace_process
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command(context_settings={"allow_interspersed_args": False})
 @click.option(
     "--nic",
     required=True,

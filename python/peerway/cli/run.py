@@ -26,7 +26,7 @@ class NotExecutable(click.ClickException):
     exit_code = 126
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command(context_settings={"allow_interspersed_args": False})
 @click.option("-n", "--ranks", type=Whole(1, 4096), required=True, help="How many ranks to start.")
 @click.option("--prefix", is_flag=True, help="Begin each line of output with the rank that wrote it.")
 @click.option(
