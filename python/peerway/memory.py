@@ -13,7 +13,7 @@ from peerway import _core, arrays
 from peerway.errors import Closed, InvalidArgument
 from peerway.given import device as split_device
 from peerway.given import number, seconds
-from peerway.views import Span, View, view_of
+from peerway.views import Span, View, view_of, written
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -36,7 +36,7 @@ class Addressed:
             return self._from_offset(part)
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise InvalidArgument(
-                f"peerway: [{part}] is not a contiguous range of bytes; use [first:end] for bytes, "
+                f"peerway: {written(part)} is not a contiguous range of bytes; use [first:end] for bytes, "
                 "[first, bytes] for a length, view(dtype)[...] for elements, or block() for strides."
             )
         try:
@@ -44,7 +44,7 @@ class Addressed:
             end = self.bytes if part.stop is None else index(part.stop)
         except TypeError:
             raise InvalidArgument(
-                f"peerway: [{part.start}:{part.stop}] is not a range of bytes; give whole numbers."
+                f"peerway: {written(part)} is not a range of bytes; give whole numbers."
             ) from None
         if first < 0:
             first += self.bytes
@@ -52,16 +52,15 @@ class Addressed:
             end += self.bytes
         if first < 0 or end < first:
             raise InvalidArgument(
-                f"peerway: [{_written(part.start)}:{_written(part.stop)}] of {self.bytes} bytes would be "
-                f"from byte {first} up to {end}; 0 <= first <= end is needed. Negative offsets count from "
-                "the end."
+                f"peerway: {written(part)} of {self.bytes} bytes would be from byte {first} up to {end}; "
+                "0 <= first <= end is needed. Negative offsets count from the end."
             )
         return Span(self, _core.Block((), (), end - first, first))
 
     def _from_offset(self, part: tuple[object, ...]) -> Span[Self]:
         if len(part) != 2 or any(isinstance(one, slice) for one in part):
             raise InvalidArgument(
-                f"peerway: {list(part)} names no bytes; [first, bytes] does, as [first:end]. Elements are "
+                f"peerway: {written(part)} names no bytes; [first, bytes] does, as [first:end]. Elements are "
                 "view(dtype)[...]."
             )
         first = number("the first byte of a range", part[0], -self.bytes)
@@ -99,11 +98,6 @@ class Addressed:
         Raises InvalidArgument if the shape needs more bytes than there are.
         """
         return view_of(self, dtype, shape, number("the offset of a view", offset, most=self.bytes))
-
-
-def _written(offset: object) -> str:
-    """An offset as it stands in a slice."""
-    return "" if offset is None else str(offset)
 
 
 class Region(Addressed):

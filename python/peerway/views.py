@@ -85,7 +85,7 @@ class View(Generic[Side]):
         missing = len(self.shape) - (len(keys) - 1)
         if missing < 0 or Ellipsis in keys[at + 1 :]:
             raise OutOfRange(
-                f"peerway: {_written(key)} has {len(keys) - 1} indices; the view has {len(self.shape)} "
+                f"peerway: {written(key)} has {len(keys) - 1} indices; the view has {len(self.shape)} "
                 "dimensions."
             )
         keys[at : at + 1] = [slice(None)] * missing
@@ -210,25 +210,25 @@ def _part(key: Index, axis: int, count: int) -> tuple[int, int, int]:
         try:
             first, end, step = key.indices(count)
         except (TypeError, ValueError) as error:
-            raise InvalidArgument(f"peerway: {_written(key)}: {error}.") from None
+            raise InvalidArgument(f"peerway: {written(key)}: {error}.") from None
         if step < 0:
-            raise InvalidArgument(f"peerway: {_written(key)} runs backwards; steps must be positive.")
+            raise InvalidArgument(f"peerway: {written(key)} runs backwards; steps must be positive.")
         return first if first < end else 0, step, len(range(first, end, step))
     try:
         place = index(key)  # type: ignore[arg-type]
     except TypeError:
         raise InvalidArgument(
-            f"peerway: {_written(key)} is not an index of a view; whole numbers, slices and ... are."
+            f"peerway: {written(key)} is not an index of a view; whole numbers, slices and ... are."
         ) from None
     if not -count <= place < count:
         raise OutOfRange(f"peerway: index {place} is outside axis {axis}, which has {count} elements.")
     return place % count, 0, 1
 
 
-def _written(key: object) -> str:
+def written(key: object) -> str:
     """An index as it was written."""
     if isinstance(key, tuple):
-        return f"[{', '.join(_written(one)[1:-1] for one in key)}]"
+        return f"[{', '.join(written(one)[1:-1] for one in key)}]"
     if isinstance(key, slice):
         ends = ["" if end is None else repr(end) for end in (key.start, key.stop)]
         return f"[{':'.join(ends)}{'' if key.step is None else f':{key.step!r}'}]"
