@@ -146,7 +146,7 @@ def test_one_case_of_each_test_is_measured_whatever_the_time(now: list[float]) -
 def test_any_beginning_of_the_cases_is_spread_over_all_sizes() -> None:
     """What there is no time for lies between two sizes that were measured, and both ends come first."""
     jobs = [(test, 8 << power) for test in ("put_bw", "get_bw") for power in range(24)]
-    ordered = spread(jobs, lambda job: job[0])
+    ordered = list(spread(jobs, lambda job: job[0]))
     assert [test for test, _ in ordered] == [test for test, _ in jobs]
     sizes = [size for _, size in ordered[:24]]
     assert sorted(sizes) == [size for _, size in jobs[:24]]
@@ -155,8 +155,11 @@ def test_any_beginning_of_the_cases_is_spread_over_all_sizes() -> None:
         powers = sorted(size.bit_length() for size in sizes[:measured])
         gaps = [after - before for before, after in pairwise(powers)]
         assert max(gaps) <= widest, (measured, powers)
-    assert spread([], lambda job: job) == []
-    assert spread([("put_bw", 8)], lambda job: job[0]) == [("put_bw", 8)]
+    assert list(spread([], lambda job: job)) == []
+    ways = [("put_bw", size, way) for size in (8, 16, 64) for way in ("peer/shm", "staged")]
+    ordered_ways = list(spread(ways, lambda job: job[0], lambda job: job[1]))
+    assert [size for _, size, _ in ordered_ways] == [8, 8, 64, 64, 16, 16]
+    assert [way for _, _, way in ordered_ways] == 3 * ["peer/shm", "staged"]
 
 
 def test_a_run_that_finds_no_time_left_is_told_and_the_first_is_made(

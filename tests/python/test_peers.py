@@ -282,7 +282,7 @@ class TwoWays(Toy):
 def test_a_time_that_is_too_short_is_shared_by_ways_and_tests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """16 cases of a second each in 8 seconds: four of each way, two of each test."""
+    """16 cases of a second each in 8 seconds: four of each way, two of each test, the ends of its sizes."""
     body = """
 for via, test, _, _, size, *_ in cases:
     say(begin=0)
@@ -301,7 +301,7 @@ for via, test, _, _, size, *_ in cases:
             assert isinstance(outcome, peers.NoTime)
             left += 1
     expected = [
-        (way, test, n) for way in TwoWays.variants for n in (1, 2) for test in ("put_latency", "put_bw")
+        (way, test, n) for way in TwoWays.variants for n in (1, 4) for test in ("put_latency", "put_bw")
     ]
     assert measured == expected
     assert left == 8

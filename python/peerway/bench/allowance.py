@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TypeVar
 
@@ -59,22 +59,26 @@ class Allowance:
         return max(1.0, self._took / self._asked) if self._asked else OVERHEAD
 
 
-def spread(jobs: Sequence[Job], group: Callable[[Job], object]) -> list[Job]:
-    """The jobs of each group in an order of which any beginning lies evenly over the group: the first, the
-    last, the one in the middle, those in the middle of both halves, and so on. What there is no time for is
-    then between what was measured, and not the largest sizes.
+def spread(
+    jobs: Iterable[Job], group: Callable[[Job], object], case: Callable[[Job], object] = lambda job: job
+) -> Iterator[Job]:
+    """The jobs, the cases of each group in an order of which any beginning lies evenly over them: the first,
+    the last, the one in the middle, those in the middle of both halves, and so on. What there is no time for
+    is then between what was measured, and not the largest sizes.
     """
-    return [job for _, alike in groupby(jobs, group) for job in _halving(list(alike))]
+    for _, alike in groupby(jobs, group):
+        for together in _halving([list(several) for _, several in groupby(alike, case)]):
+            yield from together
 
 
-def _halving(jobs: Sequence[Job]) -> list[Job]:
-    found = [*jobs[:1], *jobs[1:][-1:]]
-    parts = [(0, len(jobs) - 1)]
-    for low, high in parts:  # which grows meanwhile
+def _halving(parts: Sequence[list[Job]]) -> list[list[Job]]:
+    found = [*parts[:1], *parts[1:][-1:]]
+    between = [(0, len(parts) - 1)]
+    for low, high in between:  # which grows meanwhile
         if high - low > 1:
             middle = (low + high) // 2
-            found.append(jobs[middle])
-            parts += [(low, middle), (middle, high)]
+            found.append(parts[middle])
+            between += [(low, middle), (middle, high)]
     return found
 
 

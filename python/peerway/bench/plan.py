@@ -34,11 +34,6 @@ class Case:
         """What the test does."""
         return KINDS[self.test]
 
-    @property
-    def group(self) -> object:
-        """The test, between which memories and ranks: each has its part of a time that was given."""
-        return self.test, self.source, self.target, self.pairs
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:

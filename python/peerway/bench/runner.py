@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peerway.bench import machine, resume, session
-from peerway.bench.allowance import spread, within
+from peerway.bench.allowance import within
 from peerway.bench.plan import Case, Plan
 from peerway.bench.results import Results, Step
 from peerway.paths import covers
@@ -39,16 +39,10 @@ def run_paths(plan: Plan, results: Results, step: Step, environment: Mapping[str
 
 def starts_of(plan: Plan) -> Iterator[tuple[Plan, dict[str, str]]]:
     """What one start of the ranks measures, and with which settings: how they wait is one of them."""
-    ordered = _in_order(plan)
-    for policies in dict.fromkeys(case.kind.policies for case in ordered):
-        cases = [case for case in ordered if case.kind.policies == policies]
+    for policies in dict.fromkeys(case.kind.policies for case in plan.cases):
+        cases = [case for case in plan.cases if case.kind.policies == policies]
         for policy in policies or ("",):
             yield replace(plan, cases=cases, policy=policy), {WAIT_SETTING: policy} if policy else {}
-
-
-def _in_order(plan: Plan) -> list[Case]:
-    """The cases as they are measured: by size, unless the time may not suffice for all."""
-    return spread(plan.cases, lambda case: case.group) if plan.ends else plan.cases
 
 
 def _note_unavailable(plan: Plan, results: Results) -> None:
@@ -122,7 +116,7 @@ def _peer_plan(plan: Plan, device: str, variants: frozenset[str]) -> PeerPlan:
 
     cases = tuple(
         PeerCase(case.test, case.shape, case.kind.window(case.shape.bytes))
-        for case in _in_order(plan)
+        for case in plan.cases
         if case.source == case.target == device
     )
     return PeerPlan(device, cases, plan.ranks, variants, plan.budget_s, plan.timeout_s, ends=plan.ends)

@@ -15,7 +15,7 @@ import numpy as np
 
 from peerway import _core
 from peerway.bench import limits, machine
-from peerway.bench.allowance import Allowance
+from peerway.bench.allowance import Allowance, spread
 from peerway.bench.jobs import Job, jobs_of
 from peerway.bench.kinds import FLAG, MEMCPY
 from peerway.bench.links import EXCHANGE_S, CaseFailed, Links
@@ -85,8 +85,20 @@ def _shares(plan: Plan, jobs: Sequence[Job], sampler: Sampler) -> Iterator[tuple
     if not plan.ends:
         yield from ((job, plan.budget_s) for job in jobs)
         return
-    for job, share in Allowance(plan.ends).over(jobs, lambda job: job.case.group, lambda job: job.case):
+    ordered = list(spread(jobs, _group, _case))
+    for job, share in Allowance(plan.ends).over(ordered, _group, _case):
         yield job, sampler.first_ranks(share)
+
+
+def _group(job: Job) -> object:
+    """The test, between which memories and ranks: each has its part of a time that was given."""
+    case = job.case
+    return case.test, case.source, case.target, case.pairs
+
+
+def _case(job: Job) -> object:
+    """What goes over several ways."""
+    return job.case
 
 
 def _run(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler, reporter: Reporter) -> None:

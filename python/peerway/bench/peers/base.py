@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, ClassVar
 
-from peerway.bench.allowance import LEAST_S, OVERHEAD, within
+from peerway.bench.allowance import LEAST_S, OVERHEAD, spread, within
 from peerway.bench.peers import launch
 from peerway.bench.peers.plan import Case, Failed, NoTime, Plan, Result
 
@@ -180,6 +180,8 @@ def _is_over(plan: Plan) -> bool:
 
 
 def _in_turns(cases: list[Case]) -> list[Case]:
-    """The first case of each test, then the second of each: what the time does not suffice for is of all."""
+    """The first case of each test, then the second of each: what the time does not suffice for is of all, and
+    of each between what was measured.
+    """
     turns: defaultdict[str, count[int]] = defaultdict(count)
-    return sorted(cases, key=lambda case: next(turns[case.test]))
+    return sorted(spread(cases, lambda case: case.test), key=lambda case: next(turns[case.test]))
