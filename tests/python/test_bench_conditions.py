@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from peerway.bench import conditions, runner, runs, surroundings
+from peerway.bench import conditions, peers, runner, runs, surroundings
 from peerway.bench.allowance import LEAST_S, START_S, Allowance, parse_time, spread
 from peerway.bench.conditions import Conditions
 from peerway.bench.kinds import KINDS
@@ -187,3 +187,7 @@ def test_the_least_time_is_that_of_all_starts_of_ranks() -> None:
     starts = len(list(runner.starts_of(plan)))
     assert starts == 1 + len(KINDS["async_pingpong"].policies)
     assert runs.needed_s(plan, 3, []) == 3 * starts * START_S
+    every = peers.choose("all")  # of which those that are about GPUs alone start nothing here
+    able = sum("host" in asked.peer.devices for asked in every)
+    assert 0 < able < len(every)
+    assert runs.needed_s(plan, 3, every) == 3 * (starts + able) * START_S

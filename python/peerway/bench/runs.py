@@ -24,8 +24,10 @@ class Shown(Protocol):
 
 
 def needed_s(plan: Plan, repeat: int, peers: Sequence[Asked]) -> float:
-    """What all runs take at the least: the starts of ranks, those of the peers included."""
-    return START_S * repeat * (len(list(runner.starts_of(plan))) + len(peers))
+    """What all runs take at the least: the starts of ranks, and of the peers that can move such memory."""
+    memories = {case.source for case in plan.cases if case.source == case.target}
+    able = sum(not memories.isdisjoint(asked.peer.devices) for asked in peers)
+    return START_S * repeat * (len(list(runner.starts_of(plan))) + able)
 
 
 def measure(
