@@ -284,11 +284,13 @@ def test_records_of_few_samples_against_many_are_warned_of() -> None:
 
 
 def test_a_path_that_one_side_calls_by_its_group_is_told_with_how_to_compare_it(run: Run) -> None:
-    result = run(
-        times(1, via="peer") + times(2, via="route"), times(1, via="peer/shm") + times(2, via="route")
-    )
+    both = times(2, via="route")
+    result = run(times(1, via="peer") + both, times(1, via="peer/shm") + both)
     assert "peer is the choice among all paths peer/..., and no record of peer/shm" in result.output
     assert "write --factor via=peer:peer/shm" in " ".join(result.output.split())
+    several = run(times(1, via="peer/shm") + times(1, via="peer/cma") + both, times(1, via="peer") + both)
+    assert "no record of peer/cma or peer/shm;" in " ".join(several.output.split())
+    assert several.output.count("is the choice among") == 1
     asked = run(times(1, via="peer"), times(1, via="peer/shm"), "--factor", "via=peer:peer/shm")
     assert asked.exit_code == 0, asked.output
     assert "via: peer -> peer/shm" in asked.output

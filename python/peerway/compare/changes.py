@@ -143,14 +143,14 @@ def _called_otherwise(pairs: Sequence[Pair]) -> list[str]:
     old, new = ({str(pair.key.get("via")) for pair in pairs if not getattr(pair, side)} for side in _OTHERS)
     lines = []
     for group in _GROUPS_OF_PATHS:
-        members = [sorted(via for via in side if via.startswith(f"{group}/")) for side in (old, new)]
-        both = [(group, path) for path in members[1] if group in old]
-        both += [(path, group) for path in members[0] if group in new]
-        lines += [
-            f"{group} is the choice among all paths {group}/..., and no record of {max(two, key=len)}; to "
-            f"compare the two, write --factor via={two[0]}:{two[1]}"
-            for two in both
-        ]
+        for first, paths in ((True, new if group in old else ()), (False, old if group in new else ())):
+            members = sorted(via for via in paths if via.startswith(f"{group}/"))
+            if members:
+                two = (group, members[0]) if first else (members[0], group)
+                lines.append(
+                    f"{group} is the choice among all paths {group}/..., and no record of "
+                    f"{' or '.join(members)}; to compare the two, write --factor via={two[0]}:{two[1]}"
+                )
     return lines
 
 
