@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -325,6 +326,12 @@ def test_a_factor_that_the_shape_tells_does_not_keep_groups_apart(
     assert len(pair_up([one], [other])) == 2
     assert len(pair_up([one], [other], factors=[factor])) == 1
     assert len(pair_up([one], [other], factors=["kernel"])) == 2
+
+
+def test_streams_are_the_ranks_of_a_test_of_files() -> None:
+    one, other = (replace(of_file("sequential", {"streams": str(n)}), ranks=n) for n in (1, 4))
+    assert len(pair_up([one], [other])) == 2
+    assert len(pair_up([one], [other], factors=["streams"])) == 1
 
 
 def test_values_of_a_factor_choose_the_records_of_both_sides(run: Run) -> None:

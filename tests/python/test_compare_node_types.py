@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -69,7 +70,7 @@ def test_nothing_else_may_have_changed() -> None:
     row = rows(before, after)[0]
     assert row.verdict == "not attributable"
     assert row.besides == ("kernel changed: 5.10 -> 6.1", "mount_options changed: rw -> rw,noatime")
-    assert "not called an effect of the upgrade" in "\n".join(lines([row]))
+    assert "not called an effect of the intended change" in "\n".join(lines([row]))
     assert rows(before, after, ("kernel",))[0].verdict == "not attributable"
     assert rows(before, after, ("kernel", "mount_options"))[0].verdict == "faster"
 
@@ -108,7 +109,7 @@ def test_a_read_whose_caches_held_something_else_has_its_row_and_says_so() -> No
     assert title_of(row).startswith("file_read_warm_here_bw")
     assert row.verdict == "not attributable"
     assert "state changed: unknown -> warm_here" in row.besides
-    assert "the caches did not hold what the test is named after: 16 of 16 before" in notes_of(row)
+    assert "the caches did not hold what the test is named after, before: 16 of 16" in notes_of(row)
     assert rows(before, after, ("state",))[0].verdict == "faster"
     both = rows(before, reads(60, state="unknown", state_wanted="cold", state_proved=False))
     assert both == []  # another state was wanted, and the two are no test of the same
@@ -190,6 +191,41 @@ def test_the_command_line_in_all_forms(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(peerway, [*words, "--factor", "kernal"])
     assert wrong.exit_code == 2
     assert "no record has it; did you mean kernel?" in wrong.output
+
+
+def test_values_of_a_factor_name_the_sides_everywhere(tmp_path: Path) -> None:
+    def of(block: str, rate: float) -> list[Record]:
+        made = side(rate, block=block, size="1 GiB")
+        return [replace(r, shape=f"sequential {block} direct") for r in made]
+
+    file, page = tmp_path / "before.jsonl", tmp_path / "page.html"
+    alone = [replace(r, test="file_read_cold_bw") for r in of("1 MiB", 500)]
+    records.write(file, [*of("64 KiB", 1000), *of("1 MiB", 1300), *of("16 MiB", 1500), *alone])
+    words = ["compare", str(file), str(file), "--factor", "block=64K:1M"]
+
+    def told(*more: str) -> str:
+        result = CliRunner().invoke(peerway, [*words, *more])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    table = told("--table", "node-type", "-o", str(page))
+    assert "file_write_bw · posix · sequential direct · 1 GiB · 2 streams · bandwidth" in table
+    assert re.search(r"mean block=64K +mean block=1M .* median block=64K +median block=1M", table)
+    assert "only block=1M has file_read_cold_bw" in table
+    assert "before" not in table.replace(str(file), "")
+    html = page.read_text()
+    assert "<h1>before: block=64K and block=1M by node type</h1>" in html
+    assert "<th>mean block=64K</th>" in html
+    assert "16 values of block=64K and 16 values of block=1M" in html
+    assert "block=1M (n=16)" in html
+    (row,) = json.loads(told("--table", "node-type", "--format", "json"))
+    assert row["sides"] == ["block=64K", "block=1M"]
+    (line,) = csv.DictReader(io.StringIO(told("--table", "node-type", "--format", "csv")))
+    assert (line["side_before"], line["side_after"], line["shape"]) == (*row["sides"], "sequential direct")
+    groups = told()
+    assert re.search(r"runs +block=64K +block=1M +speed-up", groups)
+    assert "only block=1M has:" in groups
+    assert json.loads(told("--format", "json"))["sides"] == {"before": "block=64K", "after": "block=1M"}
 
 
 @pytest.mark.parametrize("background", ["calm", "daily"])

@@ -149,6 +149,10 @@ def test_factors_reach_the_command_and_its_records(tmp_path: Path) -> None:
     )
     assert "block was to change, but is 1MiB, 4MiB on both sides" in told.stdout
     assert "threads was to change" not in told.stdout
+    assert "file_write_bw · posix · sequential 1 MiB · 1 MiB · 1 stream · bandwidth\n" in told.stdout
+    assert "median threads=1" in told.stdout
+    same = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert f"both sides are the same campaign, {campaign.folder}: nothing can differ" in same.stderr
 
 
 def together(campaign: Campaign, command: str) -> None:

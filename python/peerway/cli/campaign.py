@@ -205,7 +205,7 @@ def report(folder: Path, out: Path) -> None:
     say(f"{out}: {about_text(len(page.encode()))}", err=True)
 
 
-@command.command(short_help="Compare two campaigns by node type.")
+@command.command(short_help="Compare two campaigns, or two values of a factor, by node type.")
 @click.argument("before", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.argument("after", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option(
@@ -214,7 +214,8 @@ def report(folder: Path, out: Path) -> None:
     multiple=True,
     metavar="NAME",
     help="What the upgrade was meant to change, such as kernel or server_version; may be repeated. With "
-    "values, as in block=1M:16M, BEFORE counts with the first and AFTER with the second.",
+    "values, as in block=1M:16M, BEFORE counts with the first and AFTER with the second; both may be the "
+    "same campaign.",
 )
 @click.option(
     "--format",
@@ -231,13 +232,21 @@ def compare(before: Path, after: Path, factors: tuple[str, ...], form: str, out:
     """Compare two campaigns by node type, and say which differences may be due to the upgrade."""
     from peerway.cli.compare_node_types import show_node_types
     from peerway.cli.factors import check, chosen, parse
+    from peerway.compare.sides import sides_of
 
     asked = parse(factors)
     found = _records(before), _records(after)
     check(asked, (*found[0], *found[1]))
     sides = chosen(asked, found, (before, after))
+    if before.samefile(after) and not any(asked.values()):
+        say(
+            f"peerway: both sides are the same campaign, {before}: nothing can differ; "
+            "--factor NAME=VALUE:VALUE compares two values of a factor",
+            err=True,
+        )
+    names = before.resolve().name, after.resolve().name
     # Two campaigns have two names, which is no change of the cluster.
-    show_node_types(*sides, (before.name, after.name), (*asked, "campaign"), None, form, out)
+    show_node_types(*sides, names, sides_of(asked), (*asked, "campaign"), None, form, out)
 
 
 def _named(nodes: str) -> list[NodeType]:

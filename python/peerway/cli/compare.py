@@ -15,10 +15,11 @@ from peerway.cli.input import SKIP_TRUNCATED, BadInput, read_records
 from peerway.cli.numbers import Number
 from peerway.cli.options import format_option
 from peerway.cli.output import beside_text
-from peerway.compare.changes import changes, listed, stated
-from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair, kept_apart, pair_up
+from peerway.compare.changes import changes, stated, why_apart
+from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair, pair_up
 from peerway.compare.metric import METRICS
 from peerway.compare.runs import MOST_RUNS, runs_of
+from peerway.compare.sides import Sides, sides_of
 from peerway.compare.statistics import Comparison, compare_all
 from peerway.compare.table import notes, one_line, show, show_one_sided
 from peerway.printable import json_text
@@ -100,9 +101,9 @@ def command(
     sides = (read_records([before], skip_truncated), read_records([after], skip_truncated))
     same = before.samefile(after) and not any(values.values())
     check(factors, (*sides[0], *sides[1]))
-    sides = chosen(values, sides, (before, after))
+    sides, called = chosen(values, sides, (before, after)), sides_of(values)
     if kind == "node-type":
-        show_node_types(sides[0], sides[1], (before.stem, after.stem), factors, metric, form, out)
+        show_node_types(*sides, (before.stem, after.stem), called, factors, metric, form, out)
         return
     if form == "csv" or out:
         raise click.UsageError("--format csv and -o are of --table node-type")
@@ -116,9 +117,9 @@ def command(
     warned = changes(pairs, factors)
     slow = _slowdowns(found, fail_on_slowdown)
     if form == "json":
-        say(json_text(_as_json(pairs, found, warned), indent=1))
+        say(json_text(_as_json(pairs, found, warned, called), indent=1))
     else:
-        _print(pairs, found, warned, by, factors)
+        _print(pairs, found, warned, by, factors, called)
     if slow:
         say(
             f"peerway: {len(slow)} of {len(found)} groups got slower by more than {fail_on_slowdown:g} %",
@@ -143,14 +144,15 @@ def _print(
     warned: Sequence[str],
     by: Sequence[str],
     factors: Sequence[str],
+    called: Sides,
 ) -> None:
     console = table_console()
     if factors:
         console.print(Text(stated(pairs, factors), style="bold"))
     for line in warned:
         console.print(Text(f"warning: {line}", style="yellow"))
-    show(console, found, by)
-    show_one_sided(console, pairs)
+    show(console, found, by, called)
+    show_one_sided(console, pairs, called)
 
 
 def _slowdowns(found: Sequence[Comparison], percent: float | None) -> list[Comparison]:
@@ -170,20 +172,12 @@ def _nothing_in_common(before: Path, after: Path, pairs: Sequence[Pair], metric:
         return f"no group of {before} and {after} has {metric} on both sides"
     left = sum(bool(pair.before) for pair in pairs)
     why = f"{before} ({left} groups) and {after} ({len(pairs) - left} groups) have no group in common"
-    for name, (old, new) in kept_apart(pairs).items():
-        return (
-            f"{why}: {name} is {listed(old)} in the one and {listed(new)} in the other; "
-            f"to compare across it, write --factor {name}"
-            + (f" in place of --by {name}" if name not in IDENTITY else "")
-        )
-    names = list(pairs[0].key.names)
-    return (
-        f"{why}: {', '.join(names[:-1])} and {names[-1]} must be the same, and more than one of them is not; "
-        "name those that were meant to change with --factor, one by one"
-    )
+    return f"{why}: {why_apart(pairs)}"
 
 
-def _as_json(pairs: Sequence[Pair], found: Sequence[Comparison], warned: Sequence[str]) -> dict[str, Any]:
+def _as_json(
+    pairs: Sequence[Pair], found: Sequence[Comparison], warned: Sequence[str], called: Sides
+) -> dict[str, Any]:
     def group(c: Comparison) -> dict[str, Any]:
         percent = None if c.speedup is None else (c.speedup - 1) * 100
         interval = None if c.low is None or c.high is None else [(c.low - 1) * 100, (c.high - 1) * 100]
@@ -194,6 +188,7 @@ def _as_json(pairs: Sequence[Pair], found: Sequence[Comparison], warned: Sequenc
         }  # fmt: skip
 
     return {
+        "sides": called._asdict(),
         "groups": [group(c) for c in found],
         "only_before": [pair.key.as_dict() for pair in pairs if not pair.after],
         "only_after": [pair.key.as_dict() for pair in pairs if not pair.before],

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from peerway.cli.input import BadInput
 from peerway.cli.output import cannot_write
-from peerway.compare.changes import unchanged
+from peerway.compare.changes import unchanged, why_apart
 from peerway.compare.node_type_text import as_csv, lines
-from peerway.compare.node_types import Row, of_one_side, rows
+from peerway.compare.node_types import Row, of_one_side, pairs_of, rows
 from peerway.printable import json_text, printable
 from peerway.terminal import say
 
@@ -18,28 +18,33 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from peerway.compare.sides import Sides
     from peerway.records import Record
 
 
 def show_node_types(
-    before: Sequence[Record], after: Sequence[Record], names: tuple[str, str], factors: Sequence[str],
-    metric: str | None, form: str, out: Path | None,
+    before: Sequence[Record], after: Sequence[Record], names: tuple[str, str], sides: Sides,
+    factors: Sequence[str], metric: str | None, form: str, out: Path | None,
 ) -> list[Row]:  # fmt: skip
-    """Print the table; with `out` also write the page. Raises BadInput."""
+    """Print the table; with `out` also write the page. `names` are those of the files or campaigns that the
+    sides came from. Raises BadInput.
+    """
     found = rows(before, after, factors, metric)
     if not found:
-        raise BadInput(f"{names[0]} and {names[1]} have no test of one node type in common")
+        pairs = pairs_of(before, after, factors)
+        why = "" if any(p.before and p.after for p in pairs) else f": {why_apart(pairs, ('node_type',))}"
+        raise BadInput(f"{sides.told(names)} have no test of one node type in common{why}")
     if form == "csv":
-        say(as_csv(found).removesuffix("\n"))
+        say(as_csv(found, sides).removesuffix("\n"))
     elif form == "json":
-        say(json_text([_as_json(row) for row in found], indent=1))
+        say(json_text([_as_json(row, sides) for row in found], indent=1))
     else:
-        for line in lines(found):
+        for line in lines(found, sides):
             say(line)
         asked = [name for name in factors if name != "campaign"]
         for line in unchanged([row.pair for row in found], asked):
             say(printable(line))
-        for name, several in zip(names, of_one_side(before, after, factors), strict=True):
+        for name, several in zip(sides.alone(names), of_one_side(before, after, factors), strict=True):
             for test in several:
                 say(f"only {printable(name)} has {printable(test)}")
     if out:
@@ -47,15 +52,16 @@ def show_node_types(
         from peerway.report.page import write
 
         try:
-            write(out, render(found, names[0], names[1], factors))
+            write(out, render(found, names, sides, factors))
         except OSError as error:
             raise cannot_write(out, error) from None
     return found
 
 
-def _as_json(row: Row) -> dict[str, Any]:
+def _as_json(row: Row, sides: Sides) -> dict[str, Any]:
     return row.pair.key.as_dict() | {
         "node_type": row.node_type,
+        "sides": list(sides),
         "metric": row.metric.field,
         "n": [row.before.n, row.after.n],
         "mean": [row.before.mean, row.after.mean],

@@ -7,7 +7,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair
+from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair, kept_apart
 from peerway.compare.metric import name_of
 from peerway.records import FIXED, LOAD, NODE_TYPE, RUN
 
@@ -196,6 +196,23 @@ def _values(records: Iterable[Record], name: str) -> set[str]:
         return getattr(record, name)
 
     return {str(value(record)) for record in records}
+
+
+def why_apart(pairs: Sequence[Pair], rows: Sequence[str] = ()) -> str:
+    """Why two sides have no group in common, and what to write to compare them all the same. `rows`: fields
+    of which a table has a row for each value, whatever is written.
+    """
+    for name, (old, new) in kept_apart(pairs).items():
+        differs = f"{name} is {listed(old)} in the one and {listed(new)} in the other"
+        if name in rows:
+            return differs
+        instead = f" in place of --by {name}" if name not in IDENTITY else ""
+        return f"{differs}; to compare across it, write --factor {name}{instead}"
+    names = list(pairs[0].key.names)
+    return (
+        f"{', '.join(names[:-1])} and {names[-1]} must be the same, and more than one of them is not; "
+        "name those that were meant to change with --factor, one by one"
+    )
 
 
 def listed(values: Iterable[str]) -> str:

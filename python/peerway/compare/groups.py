@@ -18,7 +18,7 @@ SURROUNDINGS = ("host", "node_type", "device", "driver", "version", "iterations"
 
 # Factors of `peerway storage` (storage/results.py) that identify its records under another name.
 _IN_SHAPE = ("size", "block", "mode")
-_IN_BYTES = "size"
+_IN_FIELD = {"size": "bytes", "streams": "ranks"}
 
 
 class Key(NamedTuple):
@@ -54,7 +54,7 @@ def pair_up(
     """All groups of both sides in the order of their first record. `by` tells groups apart by more fields;
     the `factors`, what was meant to change, do not tell them apart.
     """
-    left_out = {*factors, *(("bytes",) if _IN_BYTES in factors else ())}
+    left_out = {*factors, *(_IN_FIELD[name] for name in factors if name in _IN_FIELD)}
     names = tuple(dict.fromkeys(name for name in (*IDENTITY, *by) if name not in left_out))
     pairs: dict[Key, Pair] = {}
     for side, records in (("before", before), ("after", after)):
@@ -74,7 +74,7 @@ def _without(record: Record, factors: Iterable[str]) -> str:
         value = record.extra.get(name)
         if not isinstance(value, str) or not value:
             continue
-        before = " in " if name == _IN_BYTES else " "
+        before = " in " if name == "size" else " "
         for part in value.split("+") if name in _IN_SHAPE else ():
             shape = shape.replace(f"{before}{part} ", " ", 1)
         shape = shape.replace(f" {factor_text(name, value)} ", " ", 1)

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 from peerway import units
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from peerway.records import Record
+
+
+_NAMING = ("test", "via", "shape", "bytes", "ranks")  # fields that tell a test apart for people
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,16 @@ METRICS = {
 
 def name_of(record: Record) -> str:
     """A test with all that tells it apart: "file_write_bw · posix · sequential 1 MiB · 1 GiB · 4 streams"."""
-    size = units.size_text(record.bytes) if record.bytes else ""
-    many = ranks_text(record.test, record.ranks)
-    return " · ".join(filter(None, (record.test, record.via, record.shape, size, many)))
+    return named({name: getattr(record, name) for name in _NAMING})
+
+
+def named(fields: Mapping[str, str | int]) -> str:
+    """The same of these fields alone, such as those that both sides of a comparison share."""
+    test, size = str(fields.get("test", "")), int(fields.get("bytes", 0))
+    parts = [test, *(str(fields.get(name, "")) for name in ("via", "shape"))]
+    parts += [units.size_text(size)] if size else []
+    parts += [ranks_text(test, int(fields["ranks"]))] if "ranks" in fields else []
+    return " · ".join(filter(None, parts))
 
 
 def ranks_text(test: str, ranks: int) -> str:

@@ -9,23 +9,11 @@ from itertools import groupby
 
 from rich.cells import cell_len
 
-from peerway.compare.metric import name_of
+from peerway.compare.metric import named
 from peerway.compare.node_types import Row, Side
+from peerway.compare.sides import BEFORE_AFTER, Sides
 from peerway.records import STATE_WANTED
 
-HEAD = (
-    "node type",
-    "n",
-    "mean before",
-    "mean after",
-    "speed-up of means",
-    "median before",
-    "median after",
-    "speed-up of samples",
-    "95 %",
-    "p",
-    "verdict",
-)
 _COLUMNS = (
     "test",
     "via",
@@ -54,17 +42,34 @@ _COLUMNS = (
     "p",
     "verdict",
     "besides",
+    "side_before",
+    "side_after",
 )
 _NOTABLE = 1.1  # times as wide
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
 
 
-def lines(rows: Sequence[Row]) -> Iterator[str]:
+def head(sides: Sides) -> tuple[str, ...]:
+    """The names of the columns."""
+    return (
+        "node type",
+        "n",
+        *(f"mean {side}" for side in sides),
+        "speed-up of means",
+        *(f"median {side}" for side in sides),
+        "speed-up of samples",
+        "95 %",
+        "p",
+        "verdict",
+    )
+
+
+def lines(rows: Sequence[Row], sides: Sides = BEFORE_AFTER) -> Iterator[str]:
     """The table of each test, and below it what was besides."""
     for title, group in groupby(rows, key=title_of):
         several = list(group)
-        cells = [HEAD, *(cells_of(row) for row in several)]
-        widths = [max(cell_len(line[i]) for line in cells) for i in range(len(HEAD))]
+        cells = [head(sides), *(cells_of(row) for row in several)]
+        widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
         yield title
         for line in cells:
             yield (
@@ -72,7 +77,7 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
                 + "  ".join(c + " " * (w - cell_len(c)) for c, w in zip(line, widths, strict=True)).rstrip()
             )
         for row in several:
-            yield from (f"  {row.node_type}: {note}" for note in notes_of(row))
+            yield from (f"  {row.node_type}: {note}" for note in notes_of(row, sides))
         yield ""
     yield (
         "n: measurements. Published tables have means; the 95 % interval and p are those of the speed-up of "
@@ -82,26 +87,26 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def title_of(row: Row) -> str:
-    """What the rows of one table share."""
-    return f"{name_of(row.pair.before[0])} · {row.metric.name}"
+    """What the rows of one table share, and both sides of each."""
+    return f"{named(row.pair.key.as_dict())} · {row.metric.name}"
 
 
-def notes_of(row: Row) -> list[str]:
+def notes_of(row: Row, sides: Sides = BEFORE_AFTER) -> list[str]:
     """What must be known before a row is believed."""
     found = []
     if row.verdict == "not attributable":
-        found.append(f"not called an effect of the upgrade: {'; '.join(row.besides)}")
+        found.append(f"not called an effect of the intended change: {'; '.join(row.besides)}")
     elif row.besides:
         found.append(f"also changed: {'; '.join(row.besides)}")
     if row.left_out:
         found.append(f"only one side has {', '.join(row.left_out)}; the samples are without")
     other = [
-        f"{sum(STATE_WANTED in r.extra for r in several)} of {len(several)} {when}"
-        for several, when in ((row.pair.before, "before"), (row.pair.after, "after"))
+        f"{side}: {sum(STATE_WANTED in r.extra for r in several)} of {len(several)}"
+        for several, side in zip((row.pair.before, row.pair.after), sides, strict=True)
         if any(STATE_WANTED in r.extra for r in several)
     ]
     if other:
-        found.append(f"the caches did not hold what the test is named after: {' and '.join(other)}")
+        found.append(f"the caches did not hold what the test is named after, {'; '.join(other)}")
     if row.widened > _NOTABLE:
         found.append(
             f"the interval is {row.widened:.1f} times as wide as of independent rounds: neighbouring ones "
@@ -131,21 +136,17 @@ def cells_of(row: Row) -> tuple[str, ...]:
     )
 
 
-def as_csv(rows: Sequence[Row]) -> str:
+def as_csv(rows: Sequence[Row], sides: Sides = BEFORE_AFTER) -> str:
     """All numbers, unrounded, with the columns named in the first line."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(_COLUMNS)
     for row in rows:
-        r, b, a = row.pair.before[0], row.before, row.after
+        b, a = row.before, row.after
         writer.writerow(
             _inert(value)
             for value in (
-                r.test,
-                r.via,
-                r.shape,
-                r.bytes,
-                r.ranks,
+                *(row.pair.key.get(name) for name in _COLUMNS[:5]),
                 row.node_type,
                 b.n,
                 a.n,
@@ -167,6 +168,7 @@ def as_csv(rows: Sequence[Row]) -> str:
                 row.p,
                 row.verdict,
                 "; ".join(row.besides),
+                *sides,
             )
         )
     return out.getvalue()

@@ -78,7 +78,7 @@ def rows(
     before: Iterable[Record], after: Iterable[Record], factors: Sequence[str] = (), asked: str | None = None
 ) -> list[Row]:
     """A row for each test and node type that both sides have, in the order of the types within a test."""
-    pairs = [p for p in _pairs(before, after, factors) if p.before and p.after]
+    pairs = [p for p in pairs_of(before, after, factors) if p.before and p.after]
     pairs.sort(key=lambda p: str(p.key.get("node_type")))
     pairs.sort(key=lambda p: tuple(str(v) for n, v in p.key.as_dict().items() if n != "node_type"))
     drawn = [
@@ -98,14 +98,15 @@ def of_one_side(
 ) -> tuple[list[str], list[str]]:
     """What only one of them has, and no row can show: test and node type."""
     found: tuple[list[str], list[str]] = ([], [])
-    for pair in _pairs(before, after, factors):
+    for pair in pairs_of(before, after, factors):
         if not (pair.before and pair.after):
             r = (pair.before or pair.after)[0]
             found[0 if pair.before else 1].append(f"{name_of(r)}, of {r.node_type or NO_TYPE}")
     return found
 
 
-def _pairs(before: Iterable[Record], after: Iterable[Record], factors: Sequence[str]) -> list[Pair]:
+def pairs_of(before: Iterable[Record], after: Iterable[Record], factors: Sequence[str]) -> list[Pair]:
+    """Each test of each node type, whether both sides have it or one."""
     return pair_up(map(_as_wanted, before), map(_as_wanted, after), ("node_type",), factors)
 
 

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from peerway.compare.metric import ranks_text
+from peerway.compare.sides import BEFORE_AFTER, Sides
 from peerway.compare.statistics import Comparison, Side, runs_needed
 from peerway.cube import cube_face, shape_class
 from peerway.units import size_text
@@ -23,25 +24,27 @@ if TYPE_CHECKING:
 _STYLES = {"faster": "green", "slower": "red", "no difference": "dim", "unknown": ""}
 _ONE_SIDED_SHOWN = 8
 _ROOMY = 96  # columns
-_RIGHT = ("runs", "before", "after", "p")  # these columns end at one place
+_RIGHT = (1, 2, 3, 6)  # runs, both sides and p: these columns end at one place
 _TIMES = 10  # from here on a ratio is "×12", not a percentage
 _SPEEDUP = 4  # the place of the column with the verdict
 
 
-def show(console: Console, comparisons: Sequence[Comparison], by: Sequence[str]) -> None:
+def show(
+    console: Console, comparisons: Sequence[Comparison], by: Sequence[str], sides: Sides = BEFORE_AFTER
+) -> None:
     """Prints all tables, then what to know when reading them."""
     ordered = sorted(comparisons, key=lambda c: _order(c.pair.key, by))
     for title, rows in groupby(ordered, key=lambda c: _title(c, by)):
         console.print(Text(title, style="bold"))
-        console.print(_table(list(rows), by, roomy=console.width >= _ROOMY), soft_wrap=True)
+        console.print(_table(list(rows), by, sides, roomy=console.width >= _ROOMY), soft_wrap=True)
         console.print()
     for note in notes(comparisons):
         console.print(Text(f"note: {note}", style="dim"))
 
 
-def show_one_sided(console: Console, pairs: Iterable[Pair]) -> None:
+def show_one_sided(console: Console, pairs: Iterable[Pair], sides: Sides = BEFORE_AFTER) -> None:
     """Lists the groups that only one side has."""
-    for side, other in (("before", "after"), ("after", "before")):
+    for side, other in ((sides.before, "after"), (sides.after, "before")):
         names = [one_line(pair.key) for pair in pairs if not getattr(pair, other)]
         if not names:
             continue
@@ -81,19 +84,20 @@ def notes(comparisons: Sequence[Comparison]) -> list[str]:
     return lines
 
 
-def _table(rows: Sequence[Comparison], by: Sequence[str], roomy: bool) -> Text:
+def _table(rows: Sequence[Comparison], by: Sequence[str], sides: Sides, roomy: bool) -> Text:
     """Columns as wide as they need, in one text: thousands of rows are common, and rich's own tables take a
     millisecond for each.
     """
-    head = ("  " + (", ".join(by) or "size"), "runs", "before", "after", "speed-up", "95 %", "p")
+    head = ("  " + (", ".join(by) or "size"), "runs", *sides, "speed-up", "95 %", "p")
     lines = [head, *(_cells(c, by) for c in rows)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     gap = " " * (2 if roomy else 1)
     drawn = Text()
     for number, line in enumerate(lines):
+        blanks = [" " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True)]
         padded = [
-            " " * (width - cell_len(cell)) + cell if name in _RIGHT else cell + " " * (width - cell_len(cell))
-            for name, cell, width in zip(head, line, widths, strict=True)
+            blank + cell if place in _RIGHT else cell + blank
+            for place, (cell, blank) in enumerate(zip(line, blanks, strict=True))
         ]
         if number == 0:
             drawn.append(gap.join(padded).rstrip(), style="dim")

@@ -12,8 +12,9 @@ from itertools import groupby
 import jinja2
 from markupsafe import Markup
 
-from peerway.compare.node_type_text import HEAD, cells_of, notes_of, title_of
+from peerway.compare.node_type_text import cells_of, head, notes_of, title_of
 from peerway.compare.node_types import Row
+from peerway.compare.sides import Sides
 from peerway.printable import printable
 from peerway.report.points import picture
 
@@ -30,15 +31,14 @@ class Part:
     pictures: list[tuple[str, Markup]]
 
 
-def render(rows: Sequence[Row], before: str, after: str, factors: Sequence[str]) -> str:
-    """The page; `before` and `after` are the names of the two sides."""
-    parts = [_part(title, list(group)) for title, group in groupby(rows, key=title_of)]
+def render(rows: Sequence[Row], names: tuple[str, str], sides: Sides, factors: Sequence[str]) -> str:
+    """The page; `names` are those of the files or campaigns of the two sides."""
+    parts = [_part(title, list(group), sides) for title, group in groupby(rows, key=title_of)]
     return page(
         "node_types.html.j2",
         parts=parts,
-        head=HEAD,
-        before=printable(before),
-        after=printable(after),
+        head=[printable(name) for name in head(sides)],
+        both=printable(sides.told(names)),
         factors=[name for name in factors if name != "campaign"],
     )
 
@@ -56,13 +56,14 @@ def page(template: str, *styles: str, **values: object) -> str:
     )
 
 
-def _part(title: str, rows: list[Row]) -> Part:
+def _part(title: str, rows: list[Row], sides: Sides) -> Part:
     pictures = []
     for row in rows:
-        sides = (("before", row.before.values), ("after", row.after.values))
-        label = f"{title}, {row.node_type}: {row.before.n} values before, {row.after.n} after"
-        pictures.append((printable(row.node_type), picture(sides, row.metric.text, printable(label))))
-    notes = [printable(f"{row.node_type}: {note}") for row in rows for note in notes_of(row)]
+        columns = [(printable(sides.before), row.before.values), (printable(sides.after), row.after.values)]
+        counts = " and ".join(f"{len(values)} values of {name}" for name, values in columns)
+        label = printable(f"{title}, {row.node_type}: {counts}")
+        pictures.append((printable(row.node_type), picture(columns, row.metric.text, label)))
+    notes = [printable(f"{row.node_type}: {note}") for row in rows for note in notes_of(row, sides)]
     return Part(printable(title), [tuple(map(printable, cells_of(row))) for row in rows], notes, pictures)
 
 

@@ -1,0 +1,36 @@
+"""What the two sides of a comparison are called: before and after, or by the values of a factor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Sides(NamedTuple):
+    """The names of both, as tables head their columns with them."""
+
+    before: str = "before"
+    after: str = "after"
+
+    def told(self, names: tuple[str, str]) -> str:
+        """Both in a heading; `names` are those of the files or campaigns that they came from."""
+        if self == BEFORE_AFTER:
+            return f"{names[0]} and {names[1]}"
+        if names[0] == names[1]:
+            return f"{names[0]}: {self.before} and {self.after}"
+        return f"{names[0]} ({self.before}) and {names[1]} ({self.after})"
+
+    def alone(self, names: tuple[str, str]) -> tuple[str, str]:
+        """Each in a sentence of its own."""
+        return names if self == BEFORE_AFTER else (self.before, self.after)
+
+
+BEFORE_AFTER = Sides()
+
+
+def sides_of(factors: Mapping[str, tuple[str, str] | None]) -> Sides:
+    """ "block=64K" and "block=1M", of factors whose values choose the sides."""
+    chosen = {name: values for name, values in factors.items() if values}
+    if not chosen:
+        return BEFORE_AFTER
+    return Sides(*(" ".join(f"{name}={values[side]}" for name, values in chosen.items()) for side in (0, 1)))
