@@ -28,6 +28,15 @@ def shortened(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
+def one_line(program: str, text: str, most: int = 2000) -> str:
+    """What a program wrote, on one line: each line once, without its name before it. Of very much the end,
+    where the cause is.
+    """
+    lines = (line.strip().removeprefix(f"{program}: ") for line in text.splitlines())
+    whole = printable("; ".join(dict.fromkeys(filter(None, lines))))
+    return whole if len(whole) <= most else f"...{whole[3 - most :]}"
+
+
 def json_text(value: Any, indent: int | None = None) -> str:
     """JSON that reads back the same and is safe to show. Raises TypeError, ValueError or RecursionError."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)

@@ -15,9 +15,9 @@ from synthetic_records import record
 from peerway.campaign.journal import Journal
 from peerway.campaign.keep import named_alone
 from peerway.campaign.outliers import against, cells
-from peerway.campaign.plan import Plan, Task
+from peerway.campaign.plan import Plan, Task, in_window
 from peerway.campaign.plan_file import BadPlan, expand, parse
-from peerway.campaign.run import Runner, in_window
+from peerway.campaign.run import Runner
 from peerway.campaign.status import status
 from peerway.cli import command as peerway
 from peerway.cli.campaign_health import time_of_one
@@ -63,6 +63,7 @@ def test_a_round_has_each_test_on_each_node_once() -> None:
         "extra",
     }
     assert (plan.window, plan.time_s, plan.nodes_at_once) == ((1200, 360), 90, 2)
+    assert parse(GOOD.replace("20:00-06:00", "00:00-24:00")).window == (0, 1440)
 
 
 def test_each_combination_of_factors_is_a_test_of_its_own() -> None:
@@ -138,7 +139,9 @@ def test_a_test_of_two_nodes_takes_another_of_the_type_along() -> None:
         ("repeats = 3", "repeats = 0", r":2:1: repeats is 0, but must be from 1 to 10000"),
         ("repeats = 3", "repeats = true", r":2:1: repeats is True, but must be a number"),
         ('time = "90s"', 'time = "soon"', r":14:1: "),
-        ('"20:00-06:00"', '"night"', r":15:1: 'night' is not a time of day; write such as 20:00-06:00"),
+        ('"20:00-06:00"', '"night"', r":15:1: 'night' is not a window of the day; write such as 20:00-06:00"),
+        ('"20:00-06:00"', '"24:00-06:00"', r":15:1: '24:00-06:00' is not a window of the day"),
+        ('"20:00-06:00"', '"06:00-6:00"', r":15:1: 06:00-6:00 would never open; leave out window, or write"),
         ('by = "hosts"', 'by = "pbs"', r":10:1: 'pbs' is neither hosts nor slurm"),
         ("nodes_at_once = 2", "busy = 0.5", r":13:1: how busy the cluster is only Slurm says"),
         ('name = "bench"', 'name = "../../etc"', r":22:1: a name has letters, digits, - and _ only"),
@@ -189,6 +192,8 @@ def test_ranges_of_nodes() -> None:
         ((1200, 360), 0, True),
         ((1200, 360), 360, False),
         ((1200, 360), 720, False),
+        ((0, 1440), 0, True),
+        ((0, 1440), 1439, True),
     ],
 )
 def test_a_window_may_go_over_midnight(window: tuple[int, int] | None, minute: int, inside: bool) -> None:
@@ -226,7 +231,7 @@ def test_one_node_is_judged_by_earlier_measurements_of_its_type(now: int, odd: b
     assert (cell.judged, cell.odd) == (False, False)
 
 
-def test_init_takes_a_list_of_hosts_with_their_types(tmp_path: Path) -> None:
+def test_init_takes_a_list_of_hosts_with_their_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["campaign", "init", str(tmp_path / "new"), "--nodes", "v100=node[01-03] a100=gpu1 v100=extra b"]
     assert CliRunner().invoke(peerway, words).exit_code == 0
     assert parse((tmp_path / "new" / "campaign.toml").read_text()).nodes == {
@@ -249,6 +254,16 @@ def test_init_takes_a_list_of_hosts_with_their_types(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(peerway, joined)
     assert wrong.exit_code == 2
     assert "separate several types by spaces" in wrong.output
+    sinfo = tmp_path / "bin" / "sinfo"
+    sinfo.parent.mkdir()
+    sinfo.write_text("#!/bin/sh\n")
+    sinfo.chmod(0o755)
+    monkeypatch.setenv("PATH", str(sinfo.parent))
+    none = CliRunner().invoke(peerway, ["campaign", "init", str(tmp_path / "x")])
+    assert none.exit_code == 1
+    assert "Slurm has no nodes here (sinfo lists none); name them with --nodes" in none.output
+    beside = CliRunner().invoke(peerway, ["campaign", "init", str(tmp_path / "y"), "--nodes", "n1"])
+    assert "its measurements begin by ssh, beside what Slurm runs on these nodes" in beside.output
     assert not (tmp_path / "x").exists()
 
 
@@ -371,14 +386,20 @@ class Started:
         return self._busy.pop(0) if self._busy else 0.5
 
 
-def test_a_cluster_that_is_busier_than_the_limit_is_waited_for(
+def test_a_closed_window_and_a_cluster_that_is_busier_than_the_limit_are_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("peerway.campaign.run._WAIT_S", 0)
-    text = 'repeats = 2\n[nodes]\nkind = ["n1"]\n[launch]\nby = "slurm"\n[limits]\nbusy = 0.8\n'
+    looks = iter([False, False])
+    monkeypatch.setattr(Plan, "is_open", property(lambda _: next(looks, True)))
+    text = 'repeats = 2\n[nodes]\nkind = ["n1"]\n[launch]\nby = "slurm"\n'
+    text += '[limits]\nbusy = 0.8\nwindow = "20:00-6:30"\n'
     plan, journal, said = parse(f'{text}[[tests]]\nname = "t"\ncommand = "true"\n'), Journal(tmp_path), []
     journal.results.mkdir()
     left = Runner(plan, journal, Started(journal, [0.95, 0.81]), said.append).run()
-    assert said == ["waiting: 95% of the cluster is busy", "waiting: 81% of the cluster is busy"]
+    assert said == [  # each once, not for as long as it is so
+        "waiting: the time window 20:00-06:30 is closed",
+        "waiting: 95% of the cluster is busy",
+    ]
     assert not left.why
     assert len(journal.finished()) == 2

@@ -139,6 +139,31 @@ def test_a_job_that_waits_long_gives_its_place_to_a_free_node(
     assert "failed" not in campaign.events()
 
 
+def test_a_job_that_still_waits_when_the_window_closes_is_withdrawn(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = OnSlurm(tmp_path, {"n1": "allocated"}, 'nodes_at_once = 1\nwindow = "20:00-06:00"')
+    night = threading.Event()
+    night.set()
+    monkeypatch.setattr(Plan, "is_open", property(lambda _: night.is_set()))
+    monkeypatch.setattr("peerway.campaign.run._WAIT_S", 0.05)
+
+    def a_day() -> None:
+        wait_until(campaign.submitted)
+        night.clear()
+        wait_until(lambda: not any((campaign.slurm / "jobs").iterdir()))
+        fake_slurm.tell(campaign.slurm, {"n1": "idle"})
+        night.set()
+
+    other = threading.Thread(target=a_day)
+    other.start()
+    left, _ = here(campaign, monkeypatch)
+    other.join()
+    assert left.why == {}
+    assert campaign.submitted() == ["n1", "n1"]
+    assert "failed" not in campaign.events()
+
+
 def test_a_submission_that_was_lost_is_found_again(tmp_path: Path) -> None:
     """The runner dies between sbatch and the note of the job's number."""
     go = tmp_path / "go"

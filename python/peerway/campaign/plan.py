@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shlex
+import time
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -91,6 +92,25 @@ class Plan:
         drawn = random.Random(f"{self.seed}.{number}.{test.name}.{node}")
         return tuple(drawn.sample([other for other in nodes if other != node], test.nodes - 1))
 
+    @property
+    def is_open(self) -> bool:
+        """Whether measurements may start at this time of the day."""
+        now = time.localtime()
+        return in_window(self.window, now.tm_hour * 60 + now.tm_min)
+
+    @property
+    def window_text(self) -> str:
+        """ "20:00-06:00"."""
+        return "-".join(f"{minute // 60:02}:{minute % 60:02}" for minute in self.window or (0, 24 * 60))
+
     def type_of(self) -> dict[str, str]:
         """The type of each node."""
         return {node: kind for kind, nodes in self.nodes.items() for node in nodes}
+
+
+def in_window(window: tuple[int, int] | None, minute: int) -> bool:
+    """Whether a minute of the day is in a window, which may go over midnight."""
+    if window is None:
+        return True
+    first, last = window
+    return first <= minute < last if first <= last else minute >= first or minute < last

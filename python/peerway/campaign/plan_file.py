@@ -20,6 +20,7 @@ _MOST_BYTES = 1 << 20
 _MOST_TASKS = 1_000_000
 _MOST_COMBINATIONS = 1000  # of the factors of a test
 _LONGEST_NAME = 128
+_MINUTE = r"(?:[01]?\d|2[0-3]):[0-5]\d"  # of the day
 _KNOWN = {
     "": ("name", "repeats", "seed", "nodes", "launch", "limits", "tests"),
     "launch": ("by", "agent", "options"),
@@ -66,6 +67,12 @@ def expand(pattern: str) -> list[str]:
 
 def _no_range(pattern: str) -> ValueError:
     return ValueError(f"'{printable(pattern)}' is not a range of nodes; write such as node[01-16]")
+
+
+def _minutes(time: str) -> int:
+    """ "06:30" -> 390."""
+    hour, _, minute = time.partition(":")
+    return 60 * int(hour) + int(minute)
 
 
 def _is_value(value: object) -> bool:
@@ -234,12 +241,21 @@ class _Reader:
         text = self._of("limits", limits, "window", str, "")
         if not text:
             return None
-        match = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)-([01]?\d|2[0-3]):([0-5]\d)", text)
+        match = re.fullmatch(rf"{_MINUTE}-({_MINUTE}|24:00)", text)
         if not match:
             self._wrong(
-                "limits", "window", f"'{printable(text)}' is not a time of day; write such as 20:00-06:00"
+                "limits",
+                "window",
+                f"'{printable(text)}' is not a window of the day; write such as 20:00-06:00",
             )
-        return int(match[1]) * 60 + int(match[2]), int(match[3]) * 60 + int(match[4])
+        first, last = (_minutes(end) for end in text.split("-"))
+        if first == last:
+            self._wrong(
+                "limits",
+                "window",
+                f"{text} would never open; leave out window, or write 00:00-24:00, to measure at any time",
+            )
+        return first, last
 
     def _table(self, key: str) -> dict[str, Any]:
         found = self._found.get(key, {})

@@ -36,6 +36,7 @@ class Runner:
         self._types = plan.type_of()
         self._away: dict[str, str] = {}
         self._alone_since = time.monotonic()
+        self._told = ""  # why nothing may start now
         self._known = dict(journal.past().failures)  # those of earlier passes are not of this one
         finished = journal.finished()
         self._failures = Failures(plan.tries, (t for name, t in self._tasks.items() if name in finished))
@@ -144,28 +145,23 @@ class Runner:
         return {node for task in self._running.values() for node in task.nodes}
 
     def _may_start(self) -> bool:
-        why = ""
-        now = time.localtime()
-        if not in_window(self._plan.window, now.tm_hour * 60 + now.tm_min):
-            why = "the time window is closed"
+        reason, why = "", ""
+        if not self._plan.is_open:
+            reason, why = "window", f"the time window {self._plan.window_text} is closed"
         elif (
             self._plan.busy is not None
             and (share := self._starter.share_busy()) is not None
             and share > self._plan.busy
         ):
-            why = f"{share:.0%} of the cluster is busy"
-        if why and not self._running:
-            self._say(f"waiting: {why}")
+            reason, why = "busy", f"{share:.0%} of the cluster is busy"
+        if not why:
+            self._told = ""
+        elif not self._running:
+            if reason != self._told:  # once, not as often as it is looked at
+                self._say(f"waiting: {why}")
+            self._told = reason
             time.sleep(_WAIT_S)
         return not why
-
-
-def in_window(window: tuple[int, int] | None, minute: int) -> bool:
-    """Whether a minute of the day is in a window, which may go over midnight."""
-    if window is None:
-        return True
-    first, last = window
-    return first <= minute < last if first <= last else minute >= first or minute < last
 
 
 def starter(plan: Plan, journal: Journal) -> Starter:

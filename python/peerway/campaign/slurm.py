@@ -21,7 +21,7 @@ from peerway.campaign.failures import away_lines
 from peerway.campaign.journal import Journal
 from peerway.campaign.plan import Plan, Task
 from peerway.campaign.starters import GRACE_S, Unusable, told_to_keeper
-from peerway.printable import printable
+from peerway.printable import one_line, printable
 
 _SLURM_S = 60
 _POLL_S = 3.0  # the controller has others to serve
@@ -130,7 +130,7 @@ class Slurm:
 
     def returned(self, names: Set[str], others: Callable[[], Set[str]]) -> set[str]:
         """Those of these that Slurm does not have after all. One that waits is cancelled when its node went
-        away, or when it waits long while one of the `others` is free.
+        away, when the window closes, or when it waits long while one of the `others` is free.
         """
         if self._silent:
             return set()
@@ -140,7 +140,7 @@ class Slurm:
         waiting = [name for name in sorted(names & self._queue.keys()) if self._queue[name].waits]
         late: list[str] = []
         for name in waiting:
-            if not away.keys().isdisjoint(self._nodes_of[name]):
+            if not self._plan.is_open or not away.keys().isdisjoint(self._nodes_of[name]):
                 self._cancel(name)
             elif now - self._queue[name].since > _PATIENCE_S and not self._all_idle(name):
                 late.append(name)
@@ -287,15 +287,9 @@ def _ask(program: str, *words: str) -> str:
         ) from None
     except subprocess.TimeoutExpired:
         raise NoAnswer(f"Slurm does not answer: {program} said nothing for {_SLURM_S:g} s") from None
-    said = _one_line(program, done.stderr)
-    if done.returncode and any(text in said.lower() for text in _NO_ANSWER):
-        raise NoAnswer(f"Slurm does not answer: {program}: {said}")
+    why = one_line(program, done.stderr)
+    if done.returncode and any(text in why.lower() for text in _NO_ANSWER):
+        raise NoAnswer(f"Slurm does not answer: {program}: {why}")
     if done.returncode:
-        raise OSError(f"{program}: {said or f'status {done.returncode}'}")
+        raise OSError(f"{program}: {why or f'status {done.returncode}'}")
     return done.stdout
-
-
-def _one_line(program: str, said: str) -> str:
-    """What a command wrote, without its name before each line; of much the end, where the cause is."""
-    lines = (line.strip().removeprefix(f"{program}: ") for line in said.splitlines())
-    return printable("; ".join(dict.fromkeys(filter(None, lines)))[-400:])

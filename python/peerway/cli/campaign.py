@@ -91,7 +91,8 @@ def command() -> None:
     default="",
     metavar="LIST",
     help="The nodes, such as node[01-16], or v100=node[01-16] with their type; separate several by "
-    "spaces  [default: Slurm's, else this host]",
+    "spaces. They are reached by ssh, not by jobs of Slurm.  [default: all nodes of Slurm, by its jobs; on a "
+    "host without sinfo: this host]",
 )
 def init(folder: Path, nodes: str) -> None:
     """Make FOLDER with a campaign.toml to edit. Node types come from Slurm's partitions and features, unless
@@ -112,6 +113,8 @@ def init(folder: Path, nodes: str) -> None:
         raise click.ClickException(
             f"cannot get the nodes from Slurm: {error}; name them with --nodes"
         ) from None
+    if not kinds:
+        raise click.ClickException("Slurm has no nodes here (sinfo lists none); name them with --nodes")
     listed = "".join(f"{json.dumps(kind.name)} = {json.dumps(kind.nodes)}\n" for kind in kinds)
     text = _BEGINNING.format(
         folder=folder, name=json.dumps(folder.absolute().name), seed=int(time.time()), nodes=listed, by=by
@@ -133,6 +136,11 @@ def init(folder: Path, nodes: str) -> None:
         raise click.ClickException(
             f"cannot make {path}: {error.strerror or error}; name another folder"
         ) from None
+    if nodes and shutil.which("sinfo"):
+        say(
+            "its measurements begin by ssh, beside what Slurm runs on these nodes; for jobs of Slurm write "
+            'by = "slurm" under [launch]'
+        )
     say(f"{path}: edit its tests, then run `peerway campaign run {shlex.quote(str(folder))}`")
 
 
