@@ -61,7 +61,6 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsed]:
     try:
         started = found.verb("start")
         assert started.returncode == 0, started.stderr
-        found.on("head", "mkdir /scratch/ann; chown ann /scratch/ann", "--root")
         yield found
     finally:
         found.verb("remove")
@@ -141,7 +140,10 @@ def test_a_fault_at_step_3_rolls_back_and_harms_no_file(copy: Rehearsed) -> None
     done = copy.verb("upgrade", str(copy.folder / "fault.toml"))
     assert done.returncode == 1
     assert "step 3 (migrate the files and the configuration)" in done.stdout
-    assert re.search(r"the users' files \([0-9]+\) are unchanged", done.stdout)
+    counts = re.findall(r"the users' files(?:: | \()(\d+)", done.stdout)
+    assert len(counts) == 2
+    assert counts[0] == counts[1]
+    assert int(counts[0]) > 3 + 2 * 10  # those of this test, and what each of two users has from the start
     assert [event["event"] for event in copy.last("fault")] == [
         "step",
         "step",
@@ -156,11 +158,23 @@ def test_a_fault_at_step_3_rolls_back_and_harms_no_file(copy: Rehearsed) -> None
 def test_an_upgrade_that_changes_a_file_of_a_user_has_failed(copy: Rehearsed) -> None:
     copy.on("cpu-1", "echo mine > /scratch/ann/mine")
     sly = copy.folder / "sly.toml"
-    sly.write_text('[[steps]]\nname = "s"\non = "head"\nrun = "echo his > /scratch/ann/mine"\n')
+    changes = (
+        "echo his > /scratch/ann/mine",
+        "chown ann /scratch/ben/project/model",
+        "chmod 600 /scratch/ann/project/model",
+        "touch /scratch/ann/project/done",
+        "printf '\\\\377'",  # not UTF-8
+    )
+    sly.write_text(f'[[steps]]\nname = "s"\non = "head"\nrun = "{"; ".join(changes)}"\n')
     done = copy.verb("upgrade", str(sly))
     assert done.returncode == 1
-    assert "1 changed: /scratch/ann/mine" in done.stdout
-    assert copy.on("head", "cat /scratch/ann/mine") == "mine\n"
+    assert (
+        "files of users have changed: 1 changed: /scratch/ann/mine; 1 with another owner: "
+        "/scratch/ben/project/model; 1 with other permissions: /scratch/ann/project/model; "
+        "1 with another time: /scratch/ann/project/done\n"
+    ) in done.stdout
+    back = copy.on("head", "cat /scratch/ann/mine; stat -c %U /scratch/ben/project/model", "--root")
+    assert back == "mine\nben\n"
 
 
 def test_the_study_finds_that_rereads_gained(copy: Rehearsed, pytestconfig: pytest.Config) -> None:

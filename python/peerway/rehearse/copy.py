@@ -73,6 +73,7 @@ class Copy:
             done = self.cluster.run(
                 "sh", "-c", command, host=host, user=user, timeout=limit_s, stdin=subprocess.DEVNULL,
                 capture_output=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                errors="backslashreplace",
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return 124, f"it did not end within {limit_s:g} s"

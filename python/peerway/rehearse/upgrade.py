@@ -1,7 +1,7 @@
 """Do an upgrade on a copy: a snapshot, the steps with their checks and times, and back where one fails.
 
-What users have is summed up before and after, byte by byte: an upgrade that ends well, and one that was
-rolled back, have to leave it as it was.
+What users have is read before and after, byte by byte: an upgrade that ends well, and one that was rolled
+back, have to leave it as it was.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from peerway import records
+from peerway.rehearse import user_files
 from peerway.rehearse.copy import Copy
 from peerway.rehearse.scenario import Scenario, Step, Study
+from peerway.rehearse.user_files import Files
 
 Say = Callable[[str], None]
 _SUMS_S = 1800.0
@@ -35,28 +37,29 @@ def upgrade(copy: Copy, scenario: Scenario, say: Say, place: Path) -> bool:
     log = _Log(place / "upgrade.jsonl")
     if scenario.study is not None:
         _measure(copy, scenario.study, "before", place, say)
-    files = user_files(copy)
+    files = files_of_users(copy)
+    many = user_files.count(files)
     snapshot = f"before-{scenario.name}-{int(time.time())}"
     copy.snapshot(snapshot, for_upgrade=True)
-    say(f"took snapshot {snapshot}, and checksums of the users' files: {len(files)}")
+    say(f"took snapshot {snapshot}, and checksums of the users' files: {many}")
     try:
         for number, step in enumerate(scenario.steps, start=1):
             _do(copy, number, step, log, say)
-        _same(files, user_files(copy))
+        _same(files, files_of_users(copy))
     except Failed as failure:
         log.note({"event": "failed", "why": str(failure)})
         say(f"{failure}")
         began = time.monotonic()
         copy.roll_back(snapshot)
-        _same(files, user_files(copy))
+        _same(files, files_of_users(copy))
         took = round(time.monotonic() - began, 1)
-        log.note({"event": "rolled back", "snapshot": snapshot, "seconds": took, "files": len(files)})
-        say(f"rolled back to {snapshot} in {took} s; the users' files ({len(files)}) are unchanged")
+        log.note({"event": "rolled back", "snapshot": snapshot, "seconds": took, "files": many})
+        say(f"rolled back to {snapshot} in {took} s; the users' files ({many}) are unchanged")
         return False
     copy.disk.finish()
-    log.note({"event": "done", "files": len(files)})
+    log.note({"event": "done", "files": many})
     say(
-        f"the users' files ({len(files)}) are unchanged; "
+        f"the users' files ({many}) are unchanged; "
         f"`peerway rehearse rollback {copy.folder} {snapshot}` undoes the upgrade"
     )
     if scenario.study is not None:
@@ -106,32 +109,21 @@ def _do(copy: Copy, number: int, step: Step, log: _Log, say: Say) -> None:
         raise Failed(f"step {number} ({step.name}): {why}")
 
 
-def user_files(copy: Copy) -> dict[str, str]:
-    """The SHA-256 of each file that users have, as the head sees them. Raises Failed."""
+def files_of_users(copy: Copy) -> Files:
+    """All that users have, as the head sees it. Raises Failed."""
     assert copy.cluster is not None
     folders = [f"/{each.name}" for each in copy.description.file_systems]
     folders.append(str(copy.cluster.folder / "home"))
-    command = f"find {shlex.join(folders)} -xdev -type f -print0 | LC_ALL=C sort -z | xargs -0r sha256sum"
+    command = shlex.join([sys.executable, "-m", "peerway.rehearse.user_files", *folders])
     status, said = copy.run("head", command, None, _SUMS_S)
     if status:
         raise Failed(f"cannot read the files of users: {said[-_KEEP:]}")
-    return {line[66:]: line[:64] for line in said.splitlines()}
+    return user_files.read(said.splitlines()[-1])
 
 
-def _same(before: dict[str, str], after: dict[str, str]) -> None:
-    odd = {
-        "missing": before.keys() - after.keys(),
-        "changed": {name for name in before.keys() & after.keys() if before[name] != after[name]},
-        "new": after.keys() - before.keys(),
-    }
-    if any(odd.values()):
-        told = "; ".join(f"{len(names)} {kind}: {_few(names)}" for kind, names in odd.items() if names)
-        raise Failed(f"files of users have changed: {told}")
-
-
-def _few(names: Iterable[str]) -> str:
-    several = sorted(names)
-    return ", ".join(several[:3]) + (" ..." if len(several) > 3 else "")
+def _same(before: Files, after: Files) -> None:
+    if odd := user_files.differences(before, after):
+        raise Failed(f"files of users have changed: {odd}")
 
 
 def _measure(copy: Copy, study: Study, side: str, place: Path, say: Say) -> None:

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from peerway.rehearse.cluster import accounting, configuration, gpus, servers
+from peerway.rehearse.cluster import accounting, configuration, gpus, servers, user_data
 from peerway.rehearse.cluster.description import Description
 
 
@@ -55,6 +55,10 @@ def write(cluster: Contents) -> None:
         (cluster.folder / "cgroup.conf").write_text(configuration.CGROUP)
     gpus.prepare(cluster.description, cluster.folder)
     _write_file_systems(cluster)
+    if cluster.root is not None:
+        homes = {user: cluster.home(user) for user in cluster.users}
+        bricks = [servers.brick(system, cluster.folder) for system in cluster.description.file_systems]
+        user_data.write(cluster.users, homes, bricks)
     _open_interpreter(cluster)
     if cluster.description.accounting:
         accounting.prepare(cluster.folder)
