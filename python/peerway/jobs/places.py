@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -78,17 +79,29 @@ def monitor_at(
     """The monitor of a folder, for as long as the block runs. `asks`: the verb can ask a server instead."""
     from peerway.jobs.monitor import Monitor
     from peerway.jobs.rules.load import BadRules
+    from peerway.jobs.store.disk import DiskFailed
 
     check_folder(folder, make=make, asks=asks)
     try:
         monitor = Monitor(folder, rules)
     except BadRules as error:
         raise click.ClickException(str(error)) from None
-    except (OSError, sqlite3.Error) as error:
-        raise click.ClickException(
-            f"cannot open {folder}: {getattr(error, 'strerror', None) or error}"
-        ) from None
+    except DiskFailed as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        why = f"cannot open {folder}: {error.strerror or error}"
+        raise click.ClickException(why + _room(folder, error)) from None
+    except sqlite3.Error as error:
+        raise click.ClickException(f"cannot open {folder}: {error}") from None
     try:
         yield monitor
+    except DiskFailed as error:  # as the verb writes
+        raise click.ClickException(str(error)) from None
     finally:
         monitor.close()
+
+
+def _room(folder: Path, error: OSError) -> str:
+    from peerway.jobs.store.disk import MAKE_ROOM, Room
+
+    return f"; {Room(folder)}; {MAKE_ROOM}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""

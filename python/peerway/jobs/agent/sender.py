@@ -21,6 +21,7 @@ PATH = "/api/v1/agent/batches"
 MEDIA_TYPE = "application/x-peerway-batches"
 _TIMEOUT_S = 20
 _MOST_ANSWER = 65536
+_MOST_TOLD = 1000  # characters of what a server says
 _PAUSE_ROUNDS = 6  # the longest pause after failures: a minute, where a round is 10 s
 _NEVER = (400, 413, 422)
 _NOT_OURS = (401, 403)
@@ -104,7 +105,7 @@ class Sender:
                 self._say(f"the server refuses this node's token ({status}); see token_file in the settings")
                 return self._longest
             else:
-                why = shortened(str(answer.get("error", "no reason is given")), 200)
+                why = shortened(str(answer.get("error", "no reason is given")), _MOST_TOLD)
                 self._say(f"the server answers {status}: {why}")
                 return retry_after or self._longer(pause)
         return 0.0
@@ -117,7 +118,7 @@ class Sender:
             seq = first
         self._spool.acknowledge(seq - 1)
         self._spool.refuse(seq, frames[seq - first])
-        why = shortened(str(answer.get("error", status)), 200)
+        why = shortened(str(answer.get("error", status)), _MOST_TOLD)
         self._say(f"the server refused batch {seq}, which is kept in the spool's folder refused: {why}")
 
     def _post(self, body: bytes) -> tuple[int, dict[str, Any], float]:

@@ -28,6 +28,7 @@ from peerway.jobs.serve.people import People
 from peerway.jobs.serve.rendering import Pages
 from peerway.jobs.serve.state import LOG, State
 from peerway.jobs.slurm_watch import Watch
+from peerway.jobs.store.disk import DiskFailed
 
 HERE = Path(__file__).parent
 PLOTLY = HERE.parents[1] / "report" / "assets" / "plotly"
@@ -73,7 +74,7 @@ def create_app(
     app.include_router(api.router(state))
     shown = Pages(state, provider is not None, mail is not None)
     app.include_router(pages.router(state, shown, provider, secure))
-    add_errors(app, shown, state.access)
+    add_errors(app, shown, state.access, _report)
     app.add_middleware(Bounded)
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
     app.mount("/plotly", StaticFiles(directory=PLOTLY), name="plotly")
@@ -146,8 +147,11 @@ def _report(what: str, error: Exception) -> None:
     """Once for each new reason, and again after an hour: a full disk fails each try. What a disk or a
     database says needs no traceback.
     """
-    text, now = f"{what} failed: {type(error).__name__}: {error}", time.monotonic()
+    # What is free on a disk, which the text says, is another number each time.
+    why, now = error.sqlite_errorname if isinstance(error, DiskFailed) else str(error), time.monotonic()
     before, at = _reported.get(what, ("", 0.0))
-    if text != before or now - at > 3600:
-        _reported[what] = text, now
-        LOG.error("%s", text, exc_info=None if isinstance(error, (sqlite3.Error, OSError)) else error)
+    if why != before or now - at > 3600:
+        _reported[what] = why, now
+        named = "" if isinstance(error, DiskFailed) else f"{type(error).__name__}: "
+        trace = None if isinstance(error, (sqlite3.Error, OSError)) else error
+        LOG.error("%s failed: %s%s", what, named, error, exc_info=trace)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
@@ -14,11 +15,12 @@ from peerway.jobs.serve.access import Access
 from peerway.jobs.serve.logins import Login, to_login
 from peerway.jobs.serve.rendering import Pages
 from peerway.jobs.serve.state import LOG
+from peerway.jobs.store.disk import DiskFailed
 from peerway.jobs.store.samples import StoreFailed
 
 
-def add_errors(app: FastAPI, pages: Pages, access: Access) -> None:
-    """Tell the application how to answer errors."""
+def add_errors(app: FastAPI, pages: Pages, access: Access, report: Callable[[str, Exception], None]) -> None:
+    """Tell the application how to answer errors, and what to report of them."""
 
     def page(request: Request, status: int, why: str) -> Response:
         try:
@@ -48,7 +50,9 @@ def add_errors(app: FastAPI, pages: Pages, access: Access) -> None:
 
     @app.exception_handler(sqlite3.OperationalError)
     async def unwritable(request: Request, error: sqlite3.OperationalError) -> Response:
-        why = f"the server cannot write or read its database: {error}; an administrator has to look"
+        report("answering", error)
+        brief = error.brief if isinstance(error, DiskFailed) else error
+        why = f"the server cannot write or read its database: {brief}; an administrator has to look"
         return await refused(request, HTTPException(503, why))
 
     @app.exception_handler(StoreFailed)

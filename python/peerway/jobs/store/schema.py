@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from peerway.jobs.store.disk import Connection, explained
+
 CACHE_KIB = 256  # of a connection
 RESTORE = "stop the server and restore jobs.db from its last backup (docs/jobs/server.md)"
 
@@ -111,11 +113,17 @@ VERSIONS = [
 
 
 def opened(path: Path | str, *, readonly: bool = False) -> sqlite3.Connection:
-    """A connection whose commits are on the disk when they return."""
+    """A connection whose commits are on the disk when they return. Raises DiskFailed, also later."""
     where = f"file:{quote(str(path))}" + ("?mode=ro" if readonly else "")
     if not readonly:
         _make(path)
-    base = sqlite3.connect(where, uri=True, timeout=30, check_same_thread=False, isolation_level=None)
+    try:
+        base = sqlite3.connect(
+            where, uri=True, timeout=30, check_same_thread=False, isolation_level=None, factory=Connection
+        )
+    except sqlite3.OperationalError as error:
+        raise explained(Path(path), error) from None
+    base.path = Path(path)
     base.row_factory = sqlite3.Row
     if not readonly:
         base.execute("PRAGMA journal_mode = WAL")

@@ -13,7 +13,8 @@ def transaction(base: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     base.execute("BEGIN IMMEDIATE")
     try:
         yield base
+        base.execute("COMMIT")
     except BaseException:
-        base.execute("ROLLBACK")
+        if base.in_transaction:  # of some errors, such as a full disk, SQLite has rolled back itself
+            base.execute("ROLLBACK")
         raise
-    base.execute("COMMIT")
