@@ -29,7 +29,10 @@ from peerway.cli import command as peerway
 from peerway.cli.jobs import agent as agent_verb
 from peerway.cli.jobs import serve, summary
 from peerway.jobs import sync
+from peerway.jobs.agent.self_test import run as self_test
+from peerway.jobs.agent.settings import Settings
 from peerway.jobs.asking import NotNow, Told, one
+from peerway.jobs.monitor import Monitor
 from peerway.jobs.only_one import only_one
 from peerway.jobs.rules.load import SHIPPED
 from peerway.jobs.serve.people import People
@@ -41,8 +44,6 @@ from peerway.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from peerway.jobs.monitor import Monitor
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +213,7 @@ def test_the_folder_that_a_verb_makes_is_for_its_user_alone(tmp_path: Path) -> N
 def test_a_second_server_does_not_start_in_a_folder(tmp_path: Path) -> None:
     with only_one(tmp_path, "server", 0o700):
         told = refused("serve", "--no-slurm", "--data", tmp_path, "--listen", "127.0.0.1:1")
-    assert f"another server runs in {tmp_path}" in told
+    assert f"another server runs in {tmp_path} (process {os.getpid()} of {os.uname().nodename}): end" in told
 
 
 def test_what_fails_in_a_locked_folder_is_not_taken_for_its_lock(tmp_path: Path) -> None:
@@ -522,8 +523,8 @@ def commands(folder: Path, **programs: str) -> str:
 def test_doctor_tells_what_the_server_lacks(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def doctor(path: str) -> dict[str, tuple[str, str]]:
-        words = ["jobs", "doctor", "--json", "--data", str(server.monitor.folder)]
+    def doctor(path: str, folder: Path = server.monitor.folder) -> dict[str, tuple[str, str]]:
+        words = ["jobs", "doctor", "--json", "--data", str(folder)]
         result = CliRunner().invoke(peerway, words, env={"PATH": path})
         found = [json.loads(line) for line in result.stdout.splitlines()]
         assert result.exit_code == any(each["state"] == "broken" for each in found)
@@ -555,7 +556,40 @@ def test_doctor_tells_what_the_server_lacks(
     assert found["rules"][0] == "broken"
     assert found["squeue"][0] == "broken"
     assert "denied" in found["squeue"][1]
-    assert found["private"][0] == "absent"
+    # A command that fails is not one that is missing.
+    assert found["private"] == (
+        "broken",
+        "what Slurm hides is not known: scontrol ended with 1: it does not say why",
+    )
+    assert doctor(str(tmp_path / "none"))["private"][0] == "absent"
+    # Slurm is no business of a server that does not ask it.
+    Monitor(tmp_path / "alone").close()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        listen = f"127.0.0.1:{other.getsockname()[1]}"
+        other.listen()  # so that it ends
+        refused("serve", "--no-slurm", "--data", tmp_path / "alone", "--listen", listen)
+    found = doctor(str(tmp_path / "none"), tmp_path / "alone")
+    assert found["slurm"][0] == "absent"
+    assert "was started with --no-slurm" in found["slurm"][1]
+    assert found.keys() == {"database", "rules", "disk", "slurm"}
+
+
+def test_a_job_that_cannot_be_submitted_is_told_with_all_that_sbatch_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(node="n1", state=str(tmp_path))
+    why = "Batch job submission failed: Invalid account or account/partition combination specified " * 8
+    for said, found in (
+        (f"echo 'sbatch: error: {why}' >&2; exit 1", f"sbatch ended with 1: error: {why.strip()}"),
+        ("echo Welcome", "sbatch --parsable gave no number of a job: Welcome"),
+    ):
+        monkeypatch.setenv("PATH", commands(tmp_path / "failing", sbatch=said))
+        told = self_test(settings)
+        assert (told.state, told.found) == ("broken", found)
+        assert "as a user who may submit jobs to this node" in told.advice
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    assert (self_test(settings).state, self_test(settings).found) == ("absent", "there is no sbatch here")
 
 
 def test_the_units_call_what_there_is() -> None:

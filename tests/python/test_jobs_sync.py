@@ -224,7 +224,7 @@ def test_a_command_of_slurm_that_fails_is_told_in_one_line_with_what_to_do(
         asked("squeue")
     (tmp_path / "squeue").write_text("#!/bin/sh\necho 'error: a' >&2\necho 'fatal: b' >&2\nexit 1\n")
     (tmp_path / "squeue").chmod(0o755)
-    with pytest.raises(SlurmFailed, match=r"^squeue ended with 1: fatal: b; .* --no-slurm$"):
+    with pytest.raises(SlurmFailed, match=r"^squeue ended with 1: error: a; fatal: b; .* --no-slurm$"):
         asked("squeue")
 
 

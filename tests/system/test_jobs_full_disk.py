@@ -161,7 +161,22 @@ def both(disk: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator
 def test_a_server_without_room_loses_nothing_and_says_so(both: Both, disk: Path) -> None:
     fill(disk)
     wait("the agent's words", lambda: "503" in both.log("agent"))
-    assert re.search(r"the server answers 503: .*disk.* full", both.log("agent"))
+    free = rf"of its file system, {disk}, \S+ \S+ of \S+ \S+ are free; make room there"
+    assert re.search(rf"the server answers 503: .*{disk}/data/\S+\.db: .*; {free}", both.log("agent"))
+    assert re.search(rf"filing failed: {disk}/data/\S+\.db: .*; {free}", both.log("server"))
+    told = subprocess.run(
+        [sys.executable, "-m", "peerway", "jobs", "doctor", "--data", both.data],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert told.returncode == 1, told.stderr
+    assert re.search(rf"broken +disk .*; {free.partition(';')[0]}", told.stdout)
+    assert "absent   slurm" in told.stdout  # as the server was started
+    written = subprocess.run(
+        [sys.executable, "-m", "peerway", "jobs", "user", "eve", "--no-password", "--data", both.data],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert written.returncode == 1
+    assert re.search(rf"^peerway: {disk}/data/jobs.db: .*; {free}", written.stderr.replace("\n", " "))
     full_at = both.last()
     before = both.sampled()
     # What is there can be read, and what cannot be written is said.
@@ -171,14 +186,15 @@ def test_a_server_without_room_loses_nothing_and_says_so(both: Both, disk: Path)
         f"{both.url}/login", data={"name": "ann", "password": PASSWORD}, headers={"Origin": both.url}
     )
     assert entry.status_code == 503
-    assert "disk" in entry.text
+    assert "the server&#39;s disk is full" in entry.text
+    assert str(disk) not in entry.text  # which is the administrator's business
     # A server that starts anew on the full disk does no worse.
     both.kill("server")
     both.start_server()
     wait("the return of the server", lambda: both.ended("server") or both.answers())
     if both.ended("server"):
         assert "Traceback" not in both.log("server")
-        assert "disk is full" in both.log("server")
+        assert re.search(rf"peerway: {disk}/data/\S+\.db: .*; {free}", both.log("server"))
     make_room(disk)
     if both.ended("server"):
         both.start_server()

@@ -1,29 +1,52 @@
-"""One server, or one agent, in a folder."""
+"""One server, or one agent, in a folder, and how it was started."""
 
 from __future__ import annotations
 
 import fcntl
+import json
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import click
 
 
 @contextmanager
-def only_one(folder: Path, what: str, mode: int) -> Iterator[None]:
+def only_one(folder: Path, what: str, mode: int, **how: Any) -> Iterator[None]:
     """Keep a second server or agent out of a folder while the block runs: two servers would both judge and
-    send each mail, two agents would give two batches one number.
+    send each mail, two agents would give two batches one number. `how` it was started, `started` tells.
     """
-    with _locked(folder, what, mode):
+    with _locked(folder, what, mode) as file:
+        _note(file, {"process": os.getpid(), "host": os.uname().nodename, **how})
         yield
+
+
+def started(folder: Path, what: str) -> dict[str, Any]:
+    """How the last one was started: its process, its host, and what else it noted; nothing if there was none,
+    or its disk was full.
+    """
+    with suppress(OSError, ValueError, AttributeError):
+        found = json.loads(_lock(folder, what).read_text())
+        return found if {"process", "host"} <= found.keys() else {}
+    return {}
+
+
+def _lock(folder: Path, what: str) -> Path:
+    return folder / f"{what}.lock"
+
+
+def _note(file: IO[str], how: dict[str, Any]) -> None:
+    os.ftruncate(file.fileno(), 0)
+    with suppress(OSError):  # a full disk: it does its work without
+        os.write(file.fileno(), (json.dumps(how) + "\n").encode())
 
 
 def _locked(folder: Path, what: str, mode: int) -> IO[str]:
     try:
         folder.mkdir(mode=mode, parents=True, exist_ok=True)
-        file = (folder / f"{what}.lock").open("a")
+        file = _lock(folder, what).open("a")
     except OSError as error:
         raise _cannot(folder, error) from None
     try:
@@ -32,8 +55,10 @@ def _locked(folder: Path, what: str, mode: int) -> IO[str]:
         file.close()
         if not isinstance(error, BlockingIOError):
             raise _cannot(folder, error) from None
+        other = started(folder, what)
+        which = f" (process {other['process']} of {other['host']})" if other else ""
         raise click.ClickException(
-            f"another {what} runs in {folder}: end it, or name another folder"
+            f"another {what} runs in {folder}{which}: end it, or name another folder"
         ) from None
     return file
 

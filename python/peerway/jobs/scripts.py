@@ -13,7 +13,7 @@ from peerway.jobs.slurm_json import SlurmFailed, ran
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import FINISHED, Run
 from peerway.jobs.turns import Turns
-from peerway.printable import printable
+from peerway.printable import one_line
 
 MOST_BYTES = 64 << 10
 _A_ROUND = 50
@@ -64,13 +64,13 @@ class Scripts:
 
     def _script(self, run: Run) -> str:
         done = ran("scontrol", "write", "batch_script", run.job, "-")
-        why = done.stderr.decode(errors="replace").strip()
+        why = one_line("scontrol", done.stderr.decode(errors="replace"))
         if any(words in why for words in _NOBODY):
-            raise SlurmFailed(f"scontrol write batch_script: {printable(why[:200])}")
+            raise SlurmFailed(f"scontrol write batch_script: {why}")
         if done.returncode:
             # Of a job that has ended Slurm may have deleted the script.
             if run.state not in FINISHED and "denied" in why:
-                self.refused = f"scripts of jobs cannot be had: {printable(why[:200])}"
+                self.refused = f"scripts of jobs cannot be had: {why}"
             return ""
         return done.stdout[:MOST_BYTES].decode(errors="replace").replace("\0", "")
 

@@ -14,7 +14,7 @@ import subprocess
 from contextlib import suppress
 from typing import Any
 
-from peerway.printable import printable
+from peerway.printable import one_line, shortened
 
 TIMEOUT_S = 60.0
 _NOTHING_FOUND = 9003  # ESLURM_REST_EMPTY_RESULT
@@ -27,21 +27,27 @@ class SlurmFailed(Exception):
 
 def asked(*command: str) -> dict[str, Any]:
     """The JSON of one of Slurm's commands. Raises SlurmFailed."""
-    done = ran(*command, "--json")
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").split("\n")
-        last = next((line for line in reversed(said) if line.strip()), "it does not say why")
-        last = last.removeprefix(f"{command[0]}: ")[:300]
-        raise SlurmFailed(f"{command[0]} ended with {done.returncode}: {last}; {_WITHOUT}")
+    try:
+        done = ran(*command, "--json")
+        if done.returncode:
+            raise SlurmFailed(why_failed(done))
+    except SlurmFailed as error:
+        raise SlurmFailed(f"{error}; {_WITHOUT}") from None
     try:
         found = json.loads(done.stdout)
     except ValueError as error:
         raise SlurmFailed(f"{command[0]} --json gave no JSON: {error}") from None
     if not isinstance(found, dict):
-        raise SlurmFailed(f"{command[0]} --json gave no object: {str(found)[:80]}")
+        raise SlurmFailed(f"{command[0]} --json gave no object: {shortened(str(found))}")
     if why := _error_of(found):
         raise SlurmFailed(f"{command[0]}: {why}; {_WITHOUT}")
     return found
+
+
+def why_failed(done: subprocess.CompletedProcess[bytes]) -> str:
+    """Of one that ended with a status: all that it said, on one line."""
+    why = one_line(done.args[0], done.stderr.decode(errors="replace"))
+    return f"{done.args[0]} ended with {done.returncode}: {why or 'it does not say why'}"
 
 
 def ran(*command: str) -> subprocess.CompletedProcess[bytes]:
@@ -58,7 +64,7 @@ def ran(*command: str) -> subprocess.CompletedProcess[bytes]:
             env={**os.environ, "SLURM_BITSTR_LEN": "0"},  # else long lists of an array's tasks are cut off
         )
     except OSError as error:
-        raise SlurmFailed(f"{command[0]}: {error.strerror or error}; {_WITHOUT}") from None
+        raise SlurmFailed(f"{command[0]}: {error.strerror or error}") from None
     with process:
         try:
             out, err = process.communicate(timeout=TIMEOUT_S)
@@ -66,7 +72,7 @@ def ran(*command: str) -> subprocess.CompletedProcess[bytes]:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             if isinstance(error, subprocess.TimeoutExpired):
-                raise SlurmFailed(f"{command[0]} gave no answer in {TIMEOUT_S:g} s; {_WITHOUT}") from None
+                raise SlurmFailed(f"{command[0]} gave no answer in {TIMEOUT_S:g} s") from None
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
@@ -80,7 +86,7 @@ def _error_of(found: dict[str, Any]) -> str:
         if not isinstance(each, dict) or each.get("error_number") == _NOTHING_FOUND:
             continue
         texts = [text_of(each.get(name)) for name in ("source", "description", "error")]
-        return printable(": ".join(filter(None, texts))[:300]) or "an error without a text"
+        return shortened(": ".join(filter(None, texts)), 2000) or "an error without a text"
     return ""
 
 

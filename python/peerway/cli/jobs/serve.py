@@ -124,7 +124,7 @@ def command(
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     if os.geteuid() == 0:
         say("running as root, without need: peerway-jobs.service shows how to give it a user", err=True)
-    with only_one(data, "server", 0o700), monitor_at(data, rules, make=True) as monitor:
+    with only_one(data, "server", 0o700, slurm=slurm), monitor_at(data, rules, make=True) as monitor:
         if data.stat().st_mode & stat.S_IROTH:  # of an older version, or made by hand
             say(f"every user of this host can read scripts and more in {data}: chmod o-rx {data}", err=True)
         monitor.policy = policy

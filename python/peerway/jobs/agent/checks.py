@@ -6,7 +6,6 @@ import http.client
 import os
 import re
 import ssl
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from peerway.jobs.agent.cgroups import Cgroups
 from peerway.jobs.agent.gpus import Gpus
 from peerway.jobs.agent.processes import Processes
 from peerway.jobs.agent.settings import BadSettings, Settings, read_token
+from peerway.jobs.slurm_json import SlurmFailed, ran, why_failed
 
 _CLOCK_S = 2
 _TIMEOUT_S = 10
@@ -35,8 +35,8 @@ class Finding:
 
 def all_checks(settings: Settings) -> Iterator[Finding]:
     """Every check of this node, in the order of the chain."""
-    slurm = scontrol("show", "config")
-    yield slurm_answers(slurm)
+    slurm, why_not = scontrol("show", "config")
+    yield slurm_answers(slurm, why_not)
     yield cgroup_layout(Cgroups(settings.root).version(), slurm)
     yield from hooks(slurm, Path(settings.state) / "events")
     yield from gpus(Gpus(settings.nvml), slurm)
@@ -45,20 +45,15 @@ def all_checks(settings: Settings) -> Iterator[Finding]:
     yield server(settings)
 
 
-def scontrol(*words: str) -> str:
-    """What scontrol prints; empty when it cannot be asked."""
+def scontrol(*words: str) -> tuple[str, str]:
+    """What scontrol prints; where it cannot be asked nothing, and why not."""
     try:
-        done = subprocess.run(
-            ["scontrol", *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_TIMEOUT_S,
-            errors="replace",
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
+        done = ran("scontrol", *words)
+    except SlurmFailed as error:
+        return "", str(error)
+    if done.returncode:
+        return "", why_failed(done)
+    return done.stdout.decode(errors="replace"), ""
 
 
 def setting(config: str, name: str) -> str:
@@ -67,14 +62,14 @@ def setting(config: str, name: str) -> str:
     return "" if found is None or found[1] == "(null)" else found[1]
 
 
-def slurm_answers(config: str) -> Finding:
+def slurm_answers(config: str, why_not: str) -> Finding:
     """Whether Slurm can be asked for what prolog and epilog missed."""
-    if not config:
+    if why_not:
         advice = (
             "let the agent's user run scontrol (PATH, SLURM_CONF, munge): the agent asks it for jobs whose "
             "prolog did not run"
         )
-        return Finding("slurm", "broken", "scontrol gives no answer", advice)
+        return Finding("slurm", "broken", why_not, advice)
     return Finding(
         "slurm", "ok", f"scontrol answers, version {setting(config, 'SLURM_VERSION') or 'unknown'}"
     )

@@ -14,25 +14,26 @@ from peerway.jobs.agent.settings import Settings
 from peerway.jobs.batch import Batch, Interval
 from peerway.jobs.batch_check import decode
 from peerway.jobs.frames import BadFrame, read_frames
+from peerway.jobs.slurm_json import SlurmFailed, ran, why_failed
 from peerway.jobs.untrusted import BadBatch
+from peerway.printable import one_line
 
 _PATIENCE_S = 120
+_SUBMIT = (
+    "run it as a user who may submit jobs to this node (SLURM_CONF, munge, account, partition); `node` in "
+    "the agent's settings is its name in Slurm"
+)
 
 
 def run(settings: Settings) -> Finding:
     """Submit a job to this node and find it in the agent's spool: its interval, and figures of its step."""
     if shutil.which("sbatch") is None:
-        return Finding("self-test", "absent", "sbatch is not here")
+        return Finding("self-test", "absent", "there is no sbatch here", "run it where Slurm's commands are")
     seconds = max(2.0, 4 * settings.interval_s)
-    submitted = subprocess.run(
-        ["sbatch", "--parsable", "-J", "peerway-self-test", "-w", settings.node, "-n1", "-t2",
-         "-o", "/dev/null",
-         "--wrap", f"exec sleep {seconds:g}"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if submitted.returncode != 0:
-        return Finding("self-test", "absent", f"sbatch: {submitted.stderr.strip()[:200]}")
-    job = int(submitted.stdout.split(";")[0])
+    try:
+        job = _submitted(settings.node, seconds)
+    except SlurmFailed as error:
+        return Finding("self-test", "broken", str(error), _SUBMIT)
     seen: dict[str, Interval] = {}
     figures = 0
     known: set[tuple[str, int]] = set()
@@ -56,6 +57,19 @@ def run(settings: Settings) -> Finding:
             "see that the agent runs, that the job could start here, and that the prolog is installed",
         )  # fmt: skip
     return Finding("self-test", "broken", f"job {job} has no end", "see that the epilog is installed")
+
+
+def _submitted(node: str, seconds: float) -> int:
+    """The number of a job that sleeps there. Raises SlurmFailed."""
+    words = ("-J", "peerway-self-test", "-w", node, "-n1", "-t2", "-o", "/dev/null")
+    done = ran("sbatch", "--parsable", *words, "--wrap", f"exec sleep {seconds:g}")
+    if done.returncode:
+        raise SlurmFailed(why_failed(done))
+    said = done.stdout.decode(errors="replace")
+    try:
+        return int(said.split(";")[0])
+    except ValueError:
+        raise SlurmFailed(f"sbatch --parsable gave no number of a job: {one_line('sbatch', said)}") from None
 
 
 def _judge(settings: Settings, job: int, interval: Interval, figures: int) -> Finding:

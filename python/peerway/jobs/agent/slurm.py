@@ -15,6 +15,8 @@ import time
 from dataclasses import dataclass, field
 from typing import IO
 
+from peerway.printable import one_line
+
 _PATIENCE_S = 30.0
 _ENDED = ("Invalid job id", "invalid job id")
 
@@ -82,7 +84,7 @@ class Slurm:
         if status is None:
             return f"scontrol gave no answer in {_PATIENCE_S:g} s"
         if status != 0 and not any(words in text for words in _ENDED):
-            return f"scontrol: {text.strip()[:80]}"
+            return f"scontrol: {one_line('scontrol', text)}"
         return parse(self._job, self._node, text if status == 0 else "")
 
     def close(self) -> None:

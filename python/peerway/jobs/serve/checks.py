@@ -10,11 +10,18 @@ from contextlib import closing
 from pathlib import Path
 
 from peerway.jobs.agent.checks import Finding, scontrol, setting
+from peerway.jobs.only_one import started
 from peerway.jobs.rules.load import SHIPPED, BadRules, read_rules
 from peerway.jobs.slurm_json import SlurmFailed, asked
+from peerway.jobs.store.disk import MAKE_ROOM, DiskFailed, Room
 from peerway.jobs.store.schema import RESTORE, emptied, opened
+from peerway.units import about_text
 
 _LEAST_FREE = 0.1  # of the disk
+_AS_SERVER = (
+    "run this as the server's user, who needs squeue, sinfo, scontrol, SLURM_CONF and munge; Slurm is "
+    "22.05 or newer"
+)
 
 
 def all_checks(folder: Path) -> Iterator[Finding]:
@@ -31,22 +38,38 @@ def all_checks(folder: Path) -> Iterator[Finding]:
     try:
         base = opened(folder / "jobs.db", readonly=True)
     except sqlite3.Error as error:
-        yield Finding("database", "broken", f"jobs.db: {error}", RESTORE)
+        yield _unreadable(error)
         return
     with closing(base):
         yield database(base)
         yield rules(folder / "rules.toml")
         yield disk(folder)
-        yield from slurm(base)
-    yield private(scontrol("show", "config"))
+        if started(folder, "server").get("slurm") is False:
+            found = "not asked: the server was started with --no-slurm, and knows the jobs that agents report"
+            yield Finding("slurm", "absent", found)
+            return
+        try:
+            yield from slurm(base)
+        except sqlite3.Error as error:
+            yield _unreadable(error)
+    yield private(*scontrol("show", "config"))
+
+
+def _unreadable(error: sqlite3.Error) -> Finding:
+    if isinstance(error, DiskFailed):
+        return Finding("database", "broken", str(error))
+    return Finding("database", "broken", f"jobs.db: {error}", RESTORE)
 
 
 def database(base: sqlite3.Connection) -> Finding:
     """Whether the database of jobs is whole, and what is in it."""
-    (said,) = base.execute("PRAGMA quick_check(1)").fetchone()
-    if said != "ok":
-        return Finding("database", "broken", f"jobs.db: {said}", RESTORE)
-    count, waiting = base.execute("SELECT count(*), sum(judged <= 0) FROM jobs").fetchone()
+    try:
+        (said,) = base.execute("PRAGMA quick_check(1)").fetchone()
+        if said != "ok":
+            return Finding("database", "broken", f"jobs.db: {said}", RESTORE)
+        count, waiting = base.execute("SELECT count(*), sum(judged <= 0) FROM jobs").fetchone()
+    except sqlite3.Error as error:
+        return _unreadable(error)
     return Finding("database", "ok", f"{count:,} runs, {waiting or 0:,} of them not judged yet")
 
 
@@ -62,22 +85,18 @@ def rules(file: Path) -> Finding:
 
 def disk(folder: Path) -> Finding:
     """Whether there is room for more."""
-    usage = shutil.disk_usage(folder)
+    room = Room(folder)
     ours = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    found = (
-        f"{folder}: {ours / 1e9:.1f} GB here, {usage.free / 1e9:.1f} of {usage.total / 1e9:.1f} GB are free"
-    )
-    if usage.free < _LEAST_FREE * usage.total:
-        advice = "make room, or keep samples less long: serve --raw-days, --thin-days"
-        return Finding("disk", "warning", found, advice)
+    found = f"{folder} has {about_text(ours)}; {room}"
+    if room.is_full:
+        return Finding("disk", "broken", found, MAKE_ROOM)
+    if room.free < _LEAST_FREE * room.total:
+        return Finding("disk", "warning", found, MAKE_ROOM)
     return Finding("disk", "ok", found)
 
 
 def slurm(base: sqlite3.Connection) -> Iterator[Finding]:
     """Whether Slurm tells this user of jobs and nodes as JSON, and each node's agent has a token."""
-    advice = (
-        "run this as the server's user, who needs squeue, sinfo, SLURM_CONF and munge; Slurm 22.05 or newer"
-    )
     for command, words, kind in (
         ("squeue", ("--all", "--states=all"), "jobs"),
         ("sinfo", ("--all",), "nodes"),
@@ -85,7 +104,7 @@ def slurm(base: sqlite3.Connection) -> Iterator[Finding]:
         try:
             found = asked(command, *words).get(kind, [])
         except SlurmFailed as error:
-            yield Finding(command, "broken", str(error), advice)
+            yield Finding(command, "broken", str(error), _AS_SERVER)
             continue
         yield Finding(command, "ok", f"{len(found)} {kind}")
         if kind == "nodes":
@@ -106,11 +125,12 @@ def tokens(base: sqlite3.Connection, nodes: set[str]) -> Finding:
     return Finding("tokens", "ok", f"each of {len(nodes)} nodes has one")
 
 
-def private(config: str) -> Finding:
+def private(config: str, why_not: str) -> Finding:
     """Whether Slurm may hide jobs from the server's user."""
     hidden = {word for word in setting(config, "PrivateData").split(",") if word in ("jobs", "nodes")}
-    if not config:
-        return Finding("private", "absent", "scontrol gives no answer")
+    if why_not:
+        state = "broken" if shutil.which("scontrol") else "absent"
+        return Finding("private", state, f"what Slurm hides is not known: {why_not}", _AS_SERVER)
     if hidden and os.geteuid():
         found = f"PrivateData={','.join(sorted(hidden))}: Slurm hides these from ordinary users"
         advice = "sacctmgr modify user NAME set AdminLevel=Operator for the server's user, if it is not one"
