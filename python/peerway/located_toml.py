@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from pathlib import Path
 from typing import Any, NoReturn
+
+from peerway import whole_file
+
+_MOST_BYTES = 1 << 20
 
 
 class LocatedToml:
@@ -19,6 +24,20 @@ class LocatedToml:
             where = re.search(r"\(at line (\d+), column (\d+)\)", str(mistake))
             place = f"{where[1]}:{where[2]}" if where else "its end"
             raise error(f"{name}:{place}: {str(mistake).partition(' (at ')[0]}") from None
+
+    @classmethod
+    def read(cls, path: Path, error: type[ValueError]) -> LocatedToml:
+        """Those of a file. Raises OSError, and `error` for what is no text or too long."""
+        try:
+            data = whole_file.read(path, _MOST_BYTES)
+            return cls(data.decode(), str(path), error)
+        except UnicodeDecodeError as wrong:
+            line = data.count(b"\n", 0, wrong.start) + 1
+            raise error(f"{path}:{line}: the byte {data[wrong.start]:#04x} is not UTF-8") from None
+        except error:
+            raise
+        except ValueError as wrong:
+            raise error(f"{path}: {wrong}") from None
 
     def wrong(self, table: str, key: str, why: str, number: int = 0) -> NoReturn:
         """A mistake at a key; `table` is "" for keys above all tables, `number` counts tables of one name."""

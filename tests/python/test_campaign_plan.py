@@ -169,6 +169,22 @@ def test_what_lacks_the_most_needed_is_refused(text: str) -> None:
         parse(text)
 
 
+def test_a_file_that_is_no_campaign_is_told_for_what_it_is(tmp_path: Path) -> None:
+    def said() -> str:
+        result = CliRunner().invoke(peerway, ["campaign", "status", str(tmp_path)])
+        assert result.exit_code == 2
+        return result.output
+
+    assert f"{tmp_path} has no campaign, which is a file campaign.toml; `peerway campaign init" in said()
+    (tmp_path / "campaign.toml").write_bytes(b"name = 'a'\nseed = \xff\n")
+    assert f"{tmp_path}/campaign.toml:2: the byte 0xff is not UTF-8" in said()
+    (tmp_path / "campaign.toml").write_bytes(b"#" * ((1 << 20) + 1))
+    assert f"{tmp_path}/campaign.toml: it has more than 1,048,576 bytes" in said()
+    (tmp_path / "campaign.toml").unlink()
+    (tmp_path / "campaign.toml").mkdir()
+    assert f"cannot read {tmp_path}/campaign.toml: Is a directory" in said()
+
+
 def test_busy_is_a_share() -> None:
     slurm = GOOD.replace('by = "hosts"', 'by = "slurm"')
     assert parse(slurm.replace("nodes_at_once = 2", "busy = 0.8")).busy == 0.8

@@ -193,6 +193,21 @@ def test_the_command_line_in_all_forms(tmp_path: Path) -> None:
     assert "no record has it; did you mean kernel?" in wrong.output
 
 
+def test_what_too_few_rounds_cannot_tell_is_said_with_how_many_it_takes() -> None:
+    def told(runs: int, kinds: int) -> str:
+        sides = [[r for n in range(kinds) for r in side(rate, runs, kind=f"t{n}")] for rate in (1000, 1300)]
+        return [*lines(rows(*sides))][-1]
+
+    assert told(3, 1) == (
+        "1 of 1 row has fewer than 4 rounds or runs on a side, too few to tell a difference from chance."
+    )
+    assert told(4, 20) == (
+        "20 of 20 rows have fewer than 6 rounds or runs on a side, "
+        "too few to tell a change of one row alone among 20."
+    )
+    assert told(6, 20).startswith("n: measurements")
+
+
 def test_values_of_a_factor_name_the_sides_everywhere(tmp_path: Path) -> None:
     def of(block: str, rate: float) -> list[Record]:
         made = side(rate, block=block, size="1 GiB")

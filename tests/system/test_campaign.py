@@ -523,7 +523,7 @@ def test_a_disk_that_is_full_loses_nothing_that_was_measured(tmp_path: Path) -> 
     told = (tmp_path / "first").read_text()
     assert (first, second, drafts, all_) == (1, 0, 0, 12), told + (tmp_path / "second").read_text()
     assert 3 <= held < 12
-    assert "No space left on device" in told
+    assert f"No space left on device; of its file system, {disk}, " in told
     assert "Traceback" not in told
     assert campaign.starts().total() >= 12
 

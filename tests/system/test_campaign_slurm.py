@@ -179,7 +179,7 @@ def test_a_submission_that_was_lost_is_found_again(tmp_path: Path) -> None:
     assert "submitted" not in campaign.events()
     second = campaign.start()
     assert second.stderr is not None
-    assert "waiting for 1 measurements of an earlier run" in second.stderr.readline()
+    assert "waiting for 1 measurement of an earlier run" in second.stderr.readline()
     go.touch()
     _, err = second.communicate(timeout=LIMIT)
     assert second.returncode == 0, err

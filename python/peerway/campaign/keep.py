@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from peerway import room
 from peerway.campaign import applications
 from peerway.campaign.journal import Journal
 from peerway.printable import printable
@@ -151,7 +152,7 @@ def _taken(journal: Journal, task: dict[str, Any], out: Path) -> str:
     try:
         journal.put(task["id"], found)
     except OSError as error:
-        return f"its records could not be written: {error.strerror}"
+        return f"its records could not be written: {room.why(journal.results, error)}"
     return ""
 
 

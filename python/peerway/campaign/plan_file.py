@@ -8,7 +8,6 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from peerway import whole_file
 from peerway.bench.allowance import parse_time
 from peerway.campaign.plan import Plan, Test
 from peerway.launch import hosts
@@ -16,7 +15,6 @@ from peerway.located_toml import LocatedToml
 from peerway.printable import printable
 
 NAME = "campaign.toml"
-_MOST_BYTES = 1 << 20
 _MOST_TASKS = 1_000_000
 _MOST_COMBINATIONS = 1000  # of the factors of a test
 _LONGEST_NAME = 128
@@ -35,11 +33,7 @@ class BadPlan(ValueError):
 
 def read(path: Path) -> Plan:
     """The plan of a file. Raises BadPlan, or OSError."""
-    try:
-        text = whole_file.read(path, _MOST_BYTES).decode("utf-8")
-    except ValueError as error:
-        raise BadPlan(f"{path}: {error}") from None
-    return parse(text, str(path))
+    return _Reader(LocatedToml.read(path, BadPlan)).plan()
 
 
 def parse(text: str, name: str = NAME) -> Plan:

@@ -12,6 +12,7 @@ from peerway.campaign.failures import Failures, away_lines
 from peerway.campaign.journal import Journal
 from peerway.campaign.plan import Plan, Task
 from peerway.campaign.starters import Starter
+from peerway.units import counted
 
 _WAIT_S = 20  # for a window, or for a cluster that is busy
 Say = Callable[[str], None]
@@ -47,7 +48,7 @@ class Runner:
         kept = self._starter.running(set(self._waiting))
         self._running = {name: self._waiting.pop(name) for name in [*self._waiting] if name in kept}
         if self._running:
-            self._say(f"waiting for {len(self._running)} measurements of an earlier run, which still run")
+            self._say(f"waiting for {counted(len(self._running), 'measurement')} of an earlier run")
         while self._waiting or self._running:
             self._take_back(self._ended() | self._returned())
             self._give_up_what_stays_away()

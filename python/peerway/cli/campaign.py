@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from click.exceptions import Exit
 
+from peerway import room
 from peerway.campaign import plan_file
 from peerway.campaign.journal import Journal, Unreadable
 from peerway.campaign.plan import Plan
@@ -21,7 +22,7 @@ from peerway.cli.output import cannot_write
 from peerway.cli.verbs import VerbGroup
 from peerway.records import RecordError
 from peerway.terminal import say
-from peerway.units import about_text
+from peerway.units import about_text, counted
 
 if TYPE_CHECKING:
     from peerway.campaign.slurm import NodeType
@@ -134,14 +135,14 @@ def init(folder: Path, nodes: str) -> None:
         with suppress(OSError):  # on a full disk it may be there, empty
             path.unlink(missing_ok=True)
         raise click.ClickException(
-            f"cannot make {path}: {error.strerror or error}; name another folder"
+            f"cannot make {path}: {room.why(path, error)}; name another folder"
         ) from None
     if nodes and shutil.which("sinfo"):
         say(
             "its measurements begin by ssh, beside what Slurm runs on these nodes; for jobs of Slurm write "
             'by = "slurm" under [launch]'
         )
-    say(f"{path}: edit its tests, then run `peerway campaign run {shlex.quote(str(folder))}`")
+    say(f"{path}: edit its tests, then run {_run_of(folder)}")
 
 
 @command.command()
@@ -171,7 +172,7 @@ def run(folder: Path, health: bool, node: str | None) -> None:
     _show_status(plan, Journal(folder))
     if left.why:
         raise click.ClickException(
-            f"{len(left.why)} measurements are missing; `peerway campaign run {folder}` tries them again"
+            f"{counted(len(left.why), 'measurement')} missing; {_run_of(folder)} tries them again"
         )
 
 
@@ -208,7 +209,7 @@ def report(folder: Path, out: Path) -> None:
     if not journal.finished():
         say(
             "peerway: no measurement is finished yet, so the page has no results; "
-            f"`peerway campaign run {shlex.quote(str(folder))}` measures", err=True,
+            f"{_run_of(folder)} measures", err=True,
         )  # fmt: skip
     say(f"{out}: {about_text(len(page.encode()))}", err=True)
 
@@ -272,16 +273,22 @@ def _named(nodes: str) -> list[NodeType]:
     return [*kinds.values()]
 
 
+def _run_of(folder: Path) -> str:
+    return f"`peerway campaign run {shlex.quote(str(folder))}`"
+
+
 def _plan(folder: Path) -> Plan:
     try:
         return plan_file.read(folder / plan_file.NAME)
     except plan_file.BadPlan as error:
         raise BadInput(str(error)) from None
-    except OSError as error:
+    except FileNotFoundError:
         raise BadInput(
-            f"{folder} has no campaign: {plan_file.NAME}: {error.strerror}; "
-            f"`peerway campaign init {folder}` makes one"
+            f"{folder} has no campaign, which is a file {plan_file.NAME}; "
+            f"`peerway campaign init {shlex.quote(str(folder))}` makes one"
         ) from None
+    except OSError as error:
+        raise BadInput(f"cannot read {folder / plan_file.NAME}: {error.strerror}") from None
 
 
 def _records(folder: Path) -> list[Record]:
@@ -290,7 +297,7 @@ def _records(folder: Path) -> list[Record]:
     except RecordError as error:
         raise BadInput(str(error)) from None
     if not found:
-        raise BadInput(f"{folder} has no results; `peerway campaign run {folder}` makes them")
+        raise BadInput(f"{folder} has no results; {_run_of(folder)} makes them")
     return found
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.exceptions import Exit
 
+from peerway import room
 from peerway.campaign.journal import Busy, Changed, Journal, NoLocks
 from peerway.cli.ending import Ended, ended_by_signals
 from peerway.cli.input import BadInput
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _told(journal: Journal) -> Iterator[None]:
     try:
         yield
     except (Busy, Changed) as error:
@@ -28,8 +31,10 @@ def _told() -> Iterator[None]:
     except NoLocks as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
+        path = error.filename or journal.folder
         raise click.ClickException(
-            f"cannot write {error.filename or 'the journal'}: {error.strerror}"
+            f"cannot write {path}: {room.why(Path(path), error)}; mend that, and "
+            f"`peerway campaign run {shlex.quote(str(journal.folder))}` goes on where it stopped"
         ) from None
 
 
@@ -39,7 +44,7 @@ def measure(plan: Plan, journal: Journal) -> Left:
     from peerway.campaign.starters import Unusable
 
     try:
-        with _told(), ended_by_signals(), journal.held():
+        with _told(journal), ended_by_signals(), journal.held():
             journal.begin(plan.text)
             return Runner(plan, journal, starter(plan, journal), lambda line: say(line, err=True)).run()
     except Unusable as error:
@@ -47,7 +52,7 @@ def measure(plan: Plan, journal: Journal) -> Left:
     except Ended as end:
         say(
             f"ended by {end.name}; running measurements go on, and "
-            f"`peerway campaign run {journal.folder}` resumes the campaign",
+            f"`peerway campaign run {shlex.quote(str(journal.folder))}` resumes the campaign",
             err=True,
         )
         raise Exit(end.code) from None

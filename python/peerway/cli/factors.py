@@ -63,7 +63,7 @@ def _with(asked: Mapping[str, str], records: list[Record], file: Path) -> list[R
         found = [record for record in records if _value(_text(record, name)) == _value(value)]
         if not found:
             there = listed({_text(record, name) for record in records})
-            raise BadInput(f"no record of {file} has the {name} {value}; there is {there}")
+            raise BadInput(f"no record of {file} has {name}={value}; its values there: {there}")
         records = found
     return records
 

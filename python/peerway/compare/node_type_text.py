@@ -12,7 +12,9 @@ from rich.cells import cell_len
 from peerway.compare.metric import named
 from peerway.compare.node_types import Row, Side
 from peerway.compare.sides import BEFORE_AFTER, Sides
+from peerway.compare.statistics import runs_needed
 from peerway.records import STATE_WANTED
+from peerway.units import counted
 
 _COLUMNS = (
     "test",
@@ -83,6 +85,23 @@ def lines(rows: Sequence[Row], sides: Sides = BEFORE_AFTER) -> Iterator[str]:
         "n: measurements. Published tables have means; the 95 % interval and p are those of the speed-up of "
         "samples, which is the median of the ratios of all pairs of samples, not the ratio of the medians. "
         "p is corrected for all rows."
+    )
+    if few := too_few(rows):
+        yield few
+
+
+def too_few(rows: Sequence[Row]) -> str:
+    """Of how many rows no verdict could be told for want of samples, and how many it takes; "" for none."""
+    fewest, alone, needed = [min(row.samples) for row in rows], runs_needed(1), runs_needed(len(rows))
+    if count := sum(n < alone for n in fewest):
+        least, what = alone, "a difference from chance"
+    elif count := sum(n < needed for n in fewest):
+        least, what = needed, f"a change of one row alone among {len(rows)}"
+    else:
+        return ""
+    return (
+        f"{count} of {counted(len(rows), 'row')} {'has' if count == 1 else 'have'} fewer than {least} rounds "
+        f"or runs on a side, too few to tell {what}."
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from peerway import room
 
 if TYPE_CHECKING:
     from peerway.jobs.monitor import Monitor
@@ -89,8 +90,7 @@ def monitor_at(
     except DiskFailed as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
-        why = f"cannot open {folder}: {error.strerror or error}"
-        raise click.ClickException(why + _room(folder, error)) from None
+        raise click.ClickException(f"cannot open {folder}: {room.why(folder, error)}") from None
     except sqlite3.Error as error:
         raise click.ClickException(f"cannot open {folder}: {error}") from None
     try:
@@ -99,9 +99,3 @@ def monitor_at(
         raise click.ClickException(str(error)) from None
     finally:
         monitor.close()
-
-
-def _room(folder: Path, error: OSError) -> str:
-    from peerway.jobs.store.disk import MAKE_ROOM, Room
-
-    return f"; {Room(folder)}; {MAKE_ROOM}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""

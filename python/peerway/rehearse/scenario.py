@@ -55,10 +55,7 @@ class Scenario:
 
 def read(path: Path) -> Scenario:
     """The scenario of a file. Raises BadScenario and OSError."""
-    try:
-        document = LocatedToml(path.read_text(), str(path), BadScenario)
-    except UnicodeDecodeError as error:
-        raise BadScenario(f"{path}: {error}") from None
+    document = LocatedToml.read(path, BadScenario)
     whole = _Table(document, "", 0, "the scenario", document.found)
     whole.known(_KEYS)
     steps = document.found.get("steps", [])

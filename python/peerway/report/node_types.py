@@ -12,7 +12,7 @@ from itertools import groupby
 import jinja2
 from markupsafe import Markup
 
-from peerway.compare.node_type_text import cells_of, head, notes_of, title_of
+from peerway.compare.node_type_text import cells_of, head, notes_of, title_of, too_few
 from peerway.compare.node_types import Row
 from peerway.compare.sides import Sides
 from peerway.printable import printable
@@ -39,6 +39,7 @@ def render(rows: Sequence[Row], names: tuple[str, str], sides: Sides, factors: S
         parts=parts,
         head=[printable(name) for name in head(sides)],
         both=printable(sides.told(names)),
+        few=too_few(rows),
         factors=[name for name in factors if name != "campaign"],
     )
 

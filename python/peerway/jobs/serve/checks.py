@@ -13,8 +13,9 @@ from peerway.jobs.agent.checks import Finding, scontrol, setting
 from peerway.jobs.only_one import started
 from peerway.jobs.rules.load import SHIPPED, BadRules, read_rules
 from peerway.jobs.slurm_json import SlurmFailed, asked
-from peerway.jobs.store.disk import MAKE_ROOM, DiskFailed, Room
+from peerway.jobs.store.disk import MAKE_ROOM, DiskFailed
 from peerway.jobs.store.schema import RESTORE, emptied, opened
+from peerway.room import Room
 from peerway.units import about_text
 
 _LEAST_FREE = 0.1  # of the disk

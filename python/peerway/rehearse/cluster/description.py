@@ -119,7 +119,7 @@ _CALLED = {
 
 def read(path: Path = SMALL) -> Description:
     """Read and check a description. Raises OSError or BadDescription."""
-    document = LocatedToml(path.read_text(), str(path), BadDescription)
+    document = LocatedToml.read(path, BadDescription)
     content = dict(document.found)
     for table, kind in (("nodes", NodeType), ("partitions", Partition), ("file_systems", FileSystem)):
         listed = content.get(table, [])
