@@ -157,6 +157,9 @@ def test_no_run_ends_because_no_controller_answers(slurm: Slurm, store: JobStore
     finally:
         watch.stop()
     assert len(said) == 1
+    assert said[0].endswith(
+        "; it is asked again; on a host that has no Slurm start the server with --no-slurm"
+    )
 
 
 def test_verdicts_wait_for_the_first_word_of_the_accounts_and_not_while_they_have_none(

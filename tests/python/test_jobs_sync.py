@@ -216,15 +216,15 @@ def test_a_suspended_job_waits_for_nothing_and_keeps_its_start(store: JobStore) 
     assert (found["waiting"], found["running"], found["users"]) == (0, 0, 0)
 
 
-def test_a_command_of_slurm_that_fails_is_told_in_one_line_with_what_to_do(
+def test_a_command_of_slurm_that_fails_is_told_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SlurmFailed, match=r"^squeue: No such file or directory; .* --no-slurm$"):
+    with pytest.raises(SlurmFailed, match=r"^squeue: No such file or directory$"):
         asked("squeue")
     (tmp_path / "squeue").write_text("#!/bin/sh\necho 'error: a' >&2\necho 'fatal: b' >&2\nexit 1\n")
     (tmp_path / "squeue").chmod(0o755)
-    with pytest.raises(SlurmFailed, match=r"^squeue ended with 1: error: a; fatal: b; .* --no-slurm$"):
+    with pytest.raises(SlurmFailed, match=r"^squeue ended with 1: error: a; fatal: b$"):
         asked("squeue")
 
 
@@ -237,7 +237,7 @@ def test_a_command_of_slurm_that_hangs_is_ended_with_all_that_it_began(
     monkeypatch.setattr(slurm_json, "TIMEOUT_S", 0.2)
     (tmp_path / "squeue").write_text(f"#!/bin/sh\n{begun}\n")
     (tmp_path / "squeue").chmod(0o755)
-    with pytest.raises(SlurmFailed, match=r"^squeue gave no answer in 0\.2 s; "):
+    with pytest.raises(SlurmFailed, match=r"^squeue gave no answer in 0\.2 s$"):
         asked("squeue")
 
 
@@ -252,7 +252,7 @@ def test_an_answer_with_errors_is_none(tmp_path: Path, monkeypatch: pytest.Monke
 
     said = {"description": "Failed while looking for jobs", "error_number": -1, "error": "Unspecified error"}
     says([{**said, "source": "slurm_load_jobs"}])
-    with pytest.raises(SlurmFailed, match=r"^squeue: slurm_load_jobs: Failed while .*: Unspecified error; "):
+    with pytest.raises(SlurmFailed, match=r"^squeue: slurm_load_jobs: Failed while .*: Unspecified error$"):
         asked("squeue")
     for none in ([], None, [{"error_number": 9003, "error": "Nothing found with query"}]):
         says(none)

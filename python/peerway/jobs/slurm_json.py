@@ -18,7 +18,6 @@ from peerway.printable import one_line, shortened
 
 TIMEOUT_S = 60.0
 _NOTHING_FOUND = 9003  # ESLURM_REST_EMPTY_RESULT
-_WITHOUT = "it is asked again; on a host that has no Slurm start the server with --no-slurm"
 
 
 class SlurmFailed(Exception):
@@ -27,12 +26,9 @@ class SlurmFailed(Exception):
 
 def asked(*command: str) -> dict[str, Any]:
     """The JSON of one of Slurm's commands. Raises SlurmFailed."""
-    try:
-        done = ran(*command, "--json")
-        if done.returncode:
-            raise SlurmFailed(why_failed(done))
-    except SlurmFailed as error:
-        raise SlurmFailed(f"{error}; {_WITHOUT}") from None
+    done = ran(*command, "--json")
+    if done.returncode:
+        raise SlurmFailed(why_failed(done))
     try:
         found = json.loads(done.stdout)
     except ValueError as error:
@@ -40,7 +36,7 @@ def asked(*command: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise SlurmFailed(f"{command[0]} --json gave no object: {shortened(str(found))}")
     if why := _error_of(found):
-        raise SlurmFailed(f"{command[0]}: {why}; {_WITHOUT}")
+        raise SlurmFailed(f"{command[0]}: {why}")
     return found
 
 

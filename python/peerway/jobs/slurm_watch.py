@@ -21,6 +21,7 @@ from peerway.jobs.store.runs import Run
 
 EVERY = 3  # in sampling periods: twice a minute
 _LEAST_S, _AFTER_FAILURE_S = 1.0, 10.0
+_AGAIN = "it is asked again; on a host that has no Slurm start the server with --no-slurm"
 _FIRST_S = 5.0  # after the start jobs wait so long for their nodes' types, and the rest for squeue's word
 
 
@@ -72,7 +73,7 @@ class Question(threading.Thread):
             self._told = ""
         except SlurmFailed as error:
             if str(error) != self._told:
-                self._warn(str(error))
+                self._warn(f"{error}; {_AGAIN}")
             self._told = str(error)
 
 

@@ -20,8 +20,8 @@ from peerway.units import about_text
 
 _LEAST_FREE = 0.1  # of the disk
 _AS_SERVER = (
-    "run this as the server's user, who needs squeue, sinfo, scontrol, SLURM_CONF and munge; Slurm is "
-    "22.05 or newer"
+    "run this as the server's user, who needs squeue, sinfo and scontrol of Slurm 22.05 or newer, SLURM_CONF "
+    "and munge; without Slurm start the server with --no-slurm"
 )
 
 
