@@ -215,6 +215,17 @@ def test_an_agent_without_room_says_what_it_lost_and_goes_on(both: Both, disk: P
     fill(disk)
     wait("the agent's words", lambda: "a batch is lost" in both.log("agent"))
     assert "No space left on device" in both.log("agent")
+    settings = both.folder / "other.toml"
+    settings.write_text(f'state = "{disk}/other"\npage = ""\n')
+    other = subprocess.run(
+        [sys.executable, "-m", "peerway", "jobs", "agent", "--settings", settings],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert other.returncode == 1
+    assert re.search(
+        rf"the agent cannot start: {disk}/other\S*: No space left on device; of its file system, {disk}, ",
+        other.stderr,
+    )
     time.sleep(0.5)
     both.kill("agent")
     both.start_agent()  # on the full disk

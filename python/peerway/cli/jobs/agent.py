@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from peerway import room
 from peerway.jobs.only_one import only_one
 from peerway.printable import printable
 
@@ -51,7 +52,8 @@ def command(file: Path) -> None:
         try:
             agent = Agent(chosen, tell)
         except OSError as error:
-            what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            path = Path(error.filename or chosen.state)
+            what = f"{path}: {room.why(path, error)}" if error.strerror else str(error)
             raise click.ClickException(f"the agent cannot start: {what}") from None
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: agent.stop())
