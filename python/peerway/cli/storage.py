@@ -149,7 +149,8 @@ _NODE_TYPE = click.option(
     "--drop-server",
     default="",
     metavar="COMMAND",
-    help="Your command that drops the server's cache, for the state after_drop.",
+    help="Your command that drops the server's cache, for the state after_drop. A shell runs it on the first "
+    "node.",
 )
 @click.option(
     "--small-files",

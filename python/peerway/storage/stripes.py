@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from peerway.bench.shapes import parse_size
+from peerway.printable import one_line
 from peerway.storage.operation import OperationFailed, finished
 from peerway.units import size_text
 
@@ -103,6 +104,6 @@ def _lfs(*words: str, limit_s: float) -> str:
         raise FileNotFoundError("lfs")
     status, out, err = finished(["lfs", *words], limit_s, f"lfs {words[0]}")
     if status:
-        says = err.strip()[-200:] or "it said nothing"
+        says = one_line("lfs", err) or "it said nothing"
         raise OperationFailed(f"`lfs {' '.join(words)}` ended with status {status}: {says}")
     return out

@@ -12,6 +12,7 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
 
+from peerway.printable import one_line
 from peerway.storage.engines.base import Job, Outcome
 from peerway.storage.operation import OperationFailed, finished
 
@@ -43,12 +44,12 @@ class Fio:
             answer = json.loads(out[out.index("{") :])
         except ValueError:
             raise OperationFailed(
-                f"fio {operation} ended with status {status}: {err.strip()[-400:]}"
+                f"fio {operation} ended with status {status}: {one_line('fio', err)}"
             ) from None
         wrong = {j["jobname"]: j["error"] for j in answer["jobs"] if j["error"]}
         if status or wrong:
             raise OperationFailed(
-                f"fio {operation} ended with status {status}: {err.strip()[-400:] or wrong}"
+                f"fio {operation} ended with status {status}: {one_line('fio', err) or wrong}"
             )
         return replace(outcome(operation, answer), fetched=fetched)
 
