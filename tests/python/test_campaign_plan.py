@@ -83,6 +83,8 @@ def test_each_combination_of_factors_is_a_test_of_its_own() -> None:
     [
         ("[1]", "factors are such as { size"),
         ("{'a-b' = [1]}", "'a-b' cannot name a variable"),
+        ("{PATH = ['/bin']}", "PATH is a variable that the shell of a command needs; give the factor"),
+        ("{round = [1, 2]}", "round is what a campaign notes in all records; give the factor another name"),
         ("{size = '1G'}", "size is a list of texts or whole numbers"),
         ("{size = []}", "size is a list of texts or whole numbers"),
         ("{size = ['1G', '1_G', '1 G']}", "two tests are called write-1_G"),

@@ -345,7 +345,17 @@ def test_values_of_a_factor_choose_the_records_of_both_sides(run: Run) -> None:
     assert result.exit_code == 0, result.output
     assert "block: 64 KiB -> 16 MiB" in result.output
     assert "+69" in result.output  # 8 times
-    assert "no record of" in run(both, both, "--factor", "block=64K:2M").output
+    assert "has block=2M; its values there: 1 MiB, 16 MiB, 64 KiB" in (
+        run(both, both, "--factor", "block=64K:2M").output
+    )
+    # A factor of a campaign counts before a field of its name.
+    named = [
+        replace(r, device="NVIDIA H100", extra={**r.extra, "device": device})
+        for r in both
+        for device in ("cuda", "host")
+    ]
+    crossed = run(named, named, "--factor", "device=cuda:host")
+    assert crossed.exit_code == 0, crossed.output
     assert "as in block=1M:16M" in run(both, both, "--factor", "block=64K").output
 
 

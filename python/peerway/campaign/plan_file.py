@@ -9,16 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from peerway.bench.allowance import parse_time
+from peerway.campaign import keep
 from peerway.campaign.plan import Plan, Test
 from peerway.launch import hosts
 from peerway.located_toml import LocatedToml
 from peerway.printable import printable
+from peerway.records import NODE_TYPE, ROUND, RUN
 
 NAME = "campaign.toml"
 _MOST_TASKS = 1_000_000
 _MOST_COMBINATIONS = 1000  # of the factors of a test
 _LONGEST_NAME = 128
 _MINUTE = r"(?:[01]?\d|2[0-3]):[0-5]\d"  # of the day
+_OF_THE_SHELL = ("PATH", "HOME", "IFS", "SHELL", keep.NODES)
+_NOTED = (NODE_TYPE, ROUND, RUN, "campaign")
 _KNOWN = {
     "": ("name", "repeats", "seed", "nodes", "launch", "limits", "tests"),
     "launch": ("by", "agent", "options"),
@@ -71,6 +75,13 @@ def _minutes(time: str) -> int:
 
 def _is_value(value: object) -> bool:
     return (isinstance(value, str) and bool(value)) or type(value) is int
+
+
+def _whose(name: str) -> str:
+    """Whose a name is already, in the shell of a command or in its records; "" for one that is free."""
+    if name in _OF_THE_SHELL:
+        return "a variable that the shell of a command needs"
+    return "what a campaign notes in all records" if name in _NOTED else ""
 
 
 class _Reader:
@@ -197,6 +208,8 @@ class _Reader:
                 self._wrong(
                     "tests", "factors", f"'{printable(name)}' cannot name a variable of a shell", number
                 )
+            if whose := _whose(name):
+                self._wrong("tests", "factors", f"{name} is {whose}; give the factor another name", number)
             if not isinstance(values, list) or not values or not all(map(_is_value, values)):
                 self._wrong(
                     "tests", "factors", f"{name} is a list of texts or whole numbers, of at least one", number

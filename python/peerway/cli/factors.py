@@ -69,8 +69,10 @@ def _with(asked: Mapping[str, str], records: list[Record], file: Path) -> list[R
 
 
 def _text(record: Record, name: str) -> str:
-    """The value of a field, or of what is in extra, as text."""
-    known = name in (*IDENTITY, *SURROUNDINGS)
+    """The value of what is in extra, or else of a field, as text: a campaign may have a factor `device`,
+    whose values cuda and host are not the devices that records name.
+    """
+    known = name in (*IDENTITY, *SURROUNDINGS) and name not in record.extra
     return str(getattr(record, name) if known else record.extra.get(name, ""))
 
 
