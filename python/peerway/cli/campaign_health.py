@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from peerway.campaign.journal import Journal
 from peerway.campaign.outliers import Cell, against, cells
-from peerway.cli.campaign_pass import measure
+from peerway.cli.campaign_pass import measure, run_of
 from peerway.cli.input import BadInput
 from peerway.launch.hosts import is_this_host
 from peerway.printable import printable
@@ -51,7 +51,7 @@ def health_of_one(folder: Path, plan: Plan, node: str) -> int:
     if not any(record.node_type == kind for record in baseline):
         raise BadInput(
             f"{folder} has no results of the type {printable(kind)} to compare with; "
-            f"`peerway campaign run {folder}` makes them"
+            f"{run_of(folder)} makes them"
         )
     alone = tuple(t for t in plan.tests if t.nodes == 1 and (not t.types or kind in t.types))
     if not alone:

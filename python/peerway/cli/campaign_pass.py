@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from peerway.campaign.run import Left
 
 
+def run_of(folder: Path) -> str:
+    """How to make that pass, or to go on with it."""
+    return f"`peerway campaign run {shlex.quote(str(folder))}`"
+
+
 @contextmanager
 def _told(journal: Journal) -> Iterator[None]:
     try:
@@ -34,7 +39,7 @@ def _told(journal: Journal) -> Iterator[None]:
         path = error.filename or journal.folder
         raise click.ClickException(
             f"cannot write {path}: {room.why(Path(path), error)}; mend that, and "
-            f"`peerway campaign run {shlex.quote(str(journal.folder))}` goes on where it stopped"
+            f"{run_of(journal.folder)} goes on where it stopped"
         ) from None
 
 
@@ -52,7 +57,7 @@ def measure(plan: Plan, journal: Journal) -> Left:
     except Ended as end:
         say(
             f"ended by {end.name}; running measurements go on, and "
-            f"`peerway campaign run {shlex.quote(str(journal.folder))}` resumes the campaign",
+            f"{run_of(journal.folder)} resumes the campaign",
             err=True,
         )
         raise Exit(end.code) from None
