@@ -21,7 +21,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
+from peerway.cli import command as peerway
 from peerway.jobs.agent.spool import Spool
 from peerway.jobs.monitor import Monitor
 from peerway.jobs.serve.people import People
@@ -244,6 +246,15 @@ def test_an_agent_without_room_says_what_it_lost_and_goes_on(both: Both, disk: P
     kept = both.kept()
     holes = sum(after[0] - before[1] - 1 for before, after in itertools.pairwise(kept))
     assert 0 < holes <= lost + 50  # numbers that the killed agent gave are not given again
+
+
+def test_a_disk_that_is_mounted_read_only_is_not_taken_for_somebody_elses(disk: Path) -> None:
+    Monitor(disk / "data").close()
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    for verb in ("doctor", "list"):
+        told = CliRunner().invoke(peerway, ["jobs", verb, "--data", str(disk / "data")])
+        assert told.exit_code == 1
+        assert f"{disk}/data is on a file system that is mounted read-only" in told.output
 
 
 def test_a_spool_outlives_a_disk_on_which_no_file_can_be_made(tmp_path: Path) -> None:

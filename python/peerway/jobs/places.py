@@ -40,6 +40,11 @@ def check_folder(folder: Path, *, make: bool = False, asks: bool = False) -> Non
         if not folder.is_dir():
             raise click.ClickException(f"{folder} is a file: --data names the server's folder")
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            if os.statvfs(folder).f_flag & os.ST_RDONLY:
+                raise click.ClickException(
+                    f"{folder} is on a file system that is mounted read-only: the kernel's messages (dmesg) "
+                    "say whether an error of its disk did that; remount it to be written"
+                )
             raise click.ClickException(
                 f"{folder} belongs to {_owner(folder)}: "
                 + (
