@@ -50,7 +50,7 @@ def sbatch(folder: Path, words: list[str]) -> None:
     job = folder / "jobs" / str(number)
     job.write_text("\n".join([state, options["nodelist"], options["comment"], options["wrap"]]))
     if state == "RUNNING":
-        script = f"{options['wrap'].removeprefix('exec ')}; rm {job}"
+        script = f"({options['wrap']}) >{options['output'].replace('%%', '%')} 2>&1; rm {job}"
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         subprocess.Popen(["sh", "-c", script], start_new_session=True, **quiet)
     while (folder / "hangs").exists():

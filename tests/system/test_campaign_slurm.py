@@ -164,6 +164,18 @@ def test_a_job_that_still_waits_when_the_window_closes_is_withdrawn(
     assert "failed" not in campaign.events()
 
 
+def test_a_job_that_could_not_become_a_keeper_says_why(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = OnSlurm(tmp_path, {"n1": "idle"}, "nodes_at_once = 1\ntries = 1")
+    monkeypatch.setattr(sys, "executable", "/opt/of the head/python")
+    left, said = here(campaign, monkeypatch)
+    assert list(left.why) == ["0000.t.n1"]
+    why = "it ended without a report: its job said: 1: exec: /opt/of the head/python: not found"
+    assert f"0000.t.n1 failed: {why}" in said
+    assert not [*(campaign.folder / "running").glob("*.job")]
+
+
 def test_a_submission_that_was_lost_is_found_again(tmp_path: Path) -> None:
     """The runner dies between sbatch and the note of the job's number."""
     go = tmp_path / "go"

@@ -57,6 +57,10 @@ class Hosts:
         """None is known."""
         return set()
 
+    def lost(self, name: str) -> str:
+        """Nobody was there to say."""
+        return "this host went down meanwhile, or its keeper was killed"
+
     def wait(self) -> None:
         """Until one of this runner's ends."""
         select.select([end for _, end in self._children.values()], [], [], self._POLL_S)

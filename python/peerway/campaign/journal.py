@@ -4,8 +4,8 @@ whole: that file is the truth, and the journal tells how it came to it.
     campaign.toml    what was asked
     journal.jsonl    a line for each event: begun, started, submitted, done, failed
     results/ID.jsonl the records of a finished measurement
-    running/ID.*     lock, output and errors of one that runs; the lock is held by its keeper, and is free
-    when that dies
+    running/ID.*     lock, output and errors of one that runs, and what its job in Slurm says; the lock is
+    held by its keeper, and is free when that dies
 """
 
 from __future__ import annotations

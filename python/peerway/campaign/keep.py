@@ -78,7 +78,7 @@ def keep(journal: Journal, task: dict[str, Any]) -> int:
         journal.note({"event": "failed", **event, "why": end.why, "nodes": end.nodes, **also})
     else:
         journal.note({"event": "done", **event, **({"notes": end.notes} if end.notes else {})})
-    for ending in ("out", "err", "lock"):
+    for ending in ("out", "err", "job", "lock"):
         (journal.running / f"{name}.{ending}").unlink(missing_ok=True)
     return 1 if end.why else 0
 

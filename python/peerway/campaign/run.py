@@ -78,7 +78,7 @@ class Runner:
                 self._failures.succeeded(task)
                 continue
             if self._journal.past().failures.get(name, 0) <= self._known.get(name, 0):
-                why = "it ended without a report: its node, or this host, went down meanwhile"
+                why = f"it ended without a report: {self._starter.lost(name)}"
                 self._note(task, why, [node for node in task.nodes if node in self._starter.away()])
             past = self._journal.past()
             self._known[name] = past.failures[name]

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from peerway.campaign.failures import away_lines
 from peerway.campaign.journal import Journal
@@ -104,7 +105,7 @@ class Slurm:
             f"--time={minutes}",
             f"--job-name=peerway-{self._plan.name}"[:60],
             f"--comment={task.id} {self._folder}",
-            "--output=/dev/null",
+            f"--output={str(self._said(task.id)).replace('%', '%%')}",
             *self._plan.options,
             f"--wrap=exec {keeper}",
         ]
@@ -171,6 +172,20 @@ class Slurm:
             for name, node in self._nodes.items()
             if not self._is_idle(name) and (node.state != "mixed" or self._full.get(name, now) > now)
         }
+
+    def lost(self, name: str) -> str:
+        """What the job said before there was a keeper: that there is no Python on its node, for one."""
+        job, path = self._numbers.get(name, ""), self._said(name)
+        with suppress(OSError):
+            said = one_line("sh", path.read_text(errors="replace"))
+            path.unlink()
+            if said:
+                return f"its job said: {said}"
+        ask = f"; `scontrol show job {job}` may tell" if job else ""
+        return f"its node went down meanwhile, or does not see {self._folder}{ask}"
+
+    def _said(self, name: str) -> Path:
+        return self._journal.running.absolute() / f"{name}.job"
 
     def wait(self) -> None:
         """Until a result arrives, or for a while."""

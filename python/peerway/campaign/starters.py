@@ -34,6 +34,9 @@ class Starter(Protocol):
     def occupied(self) -> Set[str]:
         """Nodes on which a measurement would have to wait for others' work."""
 
+    def lost(self, name: str) -> str:
+        """Why a keeper ended without a report, as far as that can be told."""
+
     def wait(self) -> None:
         """Until one may have ended: soon where that can be told, else as long as it may be asked again."""
 
