@@ -13,7 +13,7 @@ from peerway.campaign import plan_file
 from peerway.campaign.journal import Journal, Unreadable
 from peerway.campaign.plan import Plan
 from peerway.cli.campaign_init import init
-from peerway.cli.campaign_pass import measure, run_of
+from peerway.cli.campaign_pass import leave_errors, measure, run_of, tell
 from peerway.cli.input import BadInput
 from peerway.cli.output import cannot_write
 from peerway.cli.verbs import VerbGroup
@@ -71,7 +71,8 @@ def run(folder: Path, health: bool, node: str | None) -> None:
         raise Exit(health_of_one(folder, plan, node) if node else health_of_all(folder, plan))
     left = measure(plan, Journal(folder))
     for line in left.lines:
-        say(f"not measured: {line}", err=True)
+        tell(f"not measured: {line}")
+    leave_errors()
     _show_status(plan, Journal(folder))
     if left.why:
         raise click.ClickException(

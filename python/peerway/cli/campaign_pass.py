@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +27,20 @@ if TYPE_CHECKING:
 def run_of(folder: Path) -> str:
     """How to make that pass, or to go on with it."""
     return f"`peerway campaign run {shlex.quote(str(folder))}`"
+
+
+def tell(line: str) -> None:
+    """On standard error. That its disk is full ends no campaign of days: there may be room again later."""
+    with suppress(OSError):
+        say(line, err=True)
+
+
+def leave_errors() -> None:
+    """At the end what standard error still does not take is lost, and is not to become the exit code."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 @contextmanager
@@ -51,13 +67,12 @@ def measure(plan: Plan, journal: Journal) -> Left:
     try:
         with _told(journal), ended_by_signals(), journal.held():
             journal.begin(plan.text)
-            return Runner(plan, journal, starter(plan, journal), lambda line: say(line, err=True)).run()
+            return Runner(plan, journal, starter(plan, journal), tell).run()
     except Unusable as error:
         raise click.ClickException(str(error)) from None
     except Ended as end:
-        say(
+        tell(
             f"ended by {end.name}; running measurements go on, and "
-            f"{run_of(journal.folder)} resumes the campaign",
-            err=True,
+            f"{run_of(journal.folder)} resumes the campaign"
         )
         raise Exit(end.code) from None
