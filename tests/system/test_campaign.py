@@ -329,7 +329,10 @@ def test_a_measurement_that_hangs_is_ended(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("echo nonsense", "printed something that is not a record"),
+        (
+            "echo nonsense",
+            'printed something that is not a record: line 1, "nonsense": not a line of JSON',
+        ),
         ("true", "printed no records; tests print them on standard output"),
         ("echo oops >&2; false", "ended with status 1: oops"),
     ],

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from peerway.campaign.plan import Task
+from peerway.units import counted
 
 _MOST_NODES = 12  # that a line names
 
@@ -105,7 +106,7 @@ class Failures:
         if self._lost_in_a_row[place] < self._tries or place in self._tests:
             return ""
         self._tests[place] = why
-        return f"{place.test} is tried no more on {place.node}: {self._tries} measurements failed"
+        return f"{place.test} is tried no more on {place.node}: {counted(self._tries, 'measurement')} failed"
 
     def _set_aside(self, task: Task, node: str, why: str) -> str:
         """The line that says so; "" for a node that is not broken, or set aside already."""

@@ -18,14 +18,15 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from peerway import room
 from peerway.campaign import applications
 from peerway.campaign.journal import Journal
-from peerway.printable import printable
-from peerway.records import NODE_TYPE, ROUND, RUN, Record, RecordError, factor_text
+from peerway.printable import printable, shortened
+from peerway.records import NODE_TYPE, OR_SKIP, ROUND, RUN, Record, RecordError, factor_text
 
 NODES = "CAMPAIGN_NODES"  # in the environment of a command: the nodes that it is given, with commas
 TAKEN = 75  # somebody else measures this, or has
@@ -146,7 +147,7 @@ def _taken(journal: Journal, task: dict[str, Any], out: Path) -> str:
     try:
         found = [_stamped(record, task) for record in applications.read(out, task["argv"][-1])]
     except RecordError as error:
-        return printable(f"its command printed something that is not a record: {error}")[:2000]
+        return f"its command printed something that is not a record: {_odd_line(out, str(error))}"
     if not found:
         return "its command printed no records; tests print them on standard output (--out -)"
     try:
@@ -154,6 +155,19 @@ def _taken(journal: Journal, task: dict[str, Any], out: Path) -> str:
     except OSError as error:
         return f"its records could not be written: {room.why(journal.results, error)}"
     return ""
+
+
+def _odd_line(out: Path, why: str) -> str:
+    """What is wrong in an output, with the line itself: the file is gone when this is read, and the same
+    mistake in other measurements is to read the same.
+    """
+    number, _, what = why.removeprefix(f"{out}:").partition(": ")
+    if not number.isdecimal():
+        return shortened(why, 2000)
+    with out.open(errors="replace") as file:
+        line = next(islice(file, int(number) - 1, None), "")
+    what = shortened(what.removesuffix(OR_SKIP), 2000)
+    return f'line {number}, "{shortened(line.rstrip())}": {what}'
 
 
 def _with_this_peerway() -> dict[str, str]:
