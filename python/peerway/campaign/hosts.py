@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Set
 
 from peerway.campaign import keep
 from peerway.campaign.journal import Journal
-from peerway.campaign.plan import Plan, Task
+from peerway.campaign.plan import NODES, Plan, Task
 from peerway.campaign.starters import told_to_keeper
 from peerway.launch.hosts import SSH, is_this_host
 
@@ -31,7 +31,7 @@ class Hosts:
         argv = ["sh", "-c", task.test.shell]
         if self._plan.agent or not is_this_host(task.node):
             # The node ends it, too: what ssh leaves behind when it is killed would go on there.
-            known = f"{keep.NODES}={shlex.quote(','.join(task.nodes))}"
+            known = f"{NODES}={shlex.quote(','.join(task.nodes))}"
             there = f"{known} timeout -k 5 {self._plan.time_s:g} sh -c {shlex.quote(task.test.shell)}"
             argv = [*(self._plan.agent or SSH), task.node, there]
         pid = keep.forked(self._journal, told_to_keeper(self._plan, task, argv))

@@ -25,10 +25,10 @@ from typing import Any
 from peerway import room
 from peerway.campaign import applications
 from peerway.campaign.journal import Journal
+from peerway.campaign.plan import NODES
 from peerway.printable import printable, shortened
 from peerway.records import NODE_TYPE, OR_SKIP, ROUND, RUN, Record, RecordError, factor_text
 
-NODES = "CAMPAIGN_NODES"  # in the environment of a command: the nodes that it is given, with commas
 TAKEN = 75  # somebody else measures this, or has
 _NO_SSH = 255  # what ssh ends with when it did not reach the node
 # What `peerway` says of a host on which it could start nothing.

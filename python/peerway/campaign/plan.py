@@ -8,6 +8,8 @@ import time
 from dataclasses import dataclass, field
 from functools import cached_property
 
+NODES = "CAMPAIGN_NODES"  # in the environment of a command: the nodes that it is given, with commas
+
 
 @dataclass(frozen=True)
 class Test:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from peerway.bench.allowance import parse_time
-from peerway.campaign import keep
-from peerway.campaign.plan import Plan, Test
+from peerway.campaign.plan import NODES, Plan, Test
 from peerway.launch import hosts
 from peerway.located_toml import LocatedToml
 from peerway.printable import printable
@@ -21,7 +20,7 @@ _MOST_TASKS = 1_000_000
 _MOST_COMBINATIONS = 1000  # of the factors of a test
 _LONGEST_NAME = 128
 _MINUTE = r"(?:[01]?\d|2[0-3]):[0-5]\d"  # of the day
-_OF_THE_SHELL = ("PATH", "HOME", "IFS", "SHELL", keep.NODES)
+_OF_THE_SHELL = ("PATH", "HOME", "IFS", "SHELL", NODES)
 _NOTED = (NODE_TYPE, ROUND, RUN, "campaign")
 _KNOWN = {
     "": ("name", "repeats", "seed", "nodes", "launch", "limits", "tests"),
