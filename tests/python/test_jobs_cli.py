@@ -159,7 +159,8 @@ def test_a_folder_that_is_not_the_servers_is_told_in_words(tmp_path: Path) -> No
     assert "broken   database   jobs.db: file is not a database" in told
     assert "restore jobs.db" in told
     assert "file is not a database" in refused("list", "--data", tmp_path)
-    assert "is a file: --data names the server's folder" in refused("list", "--data", tmp_path / "jobs.db")
+    for verb in ("list", "serve"):
+        assert "is a file: --data names the server's folder" in refused(verb, "--data", tmp_path / "jobs.db")
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "or a server with --server" in refused("list", "--data", empty)

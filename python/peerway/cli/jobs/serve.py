@@ -15,7 +15,7 @@ import click
 
 from peerway.cli.numbers import Whole
 from peerway.jobs.only_one import only_one
-from peerway.jobs.places import data_option, monitor_at
+from peerway.jobs.places import check_folder, data_option, monitor_at
 from peerway.jobs.store.samples import Policy
 from peerway.terminal import say
 
@@ -105,6 +105,7 @@ def command(
     if bool(portal_header) != bool(portal_from):
         raise click.UsageError("--portal-header needs --portal-from: nobody else may name people")
     policy = _policy(samples, raw_days, thin_days)
+    check_folder(data, make=True)
     if not tls_cert and not _loopback(host):
         raise click.ClickException(
             f"{listen} is open to the network: tokens and passwords need TLS. "
