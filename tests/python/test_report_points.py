@@ -25,3 +25,9 @@ def test_lines_are_at_round_numbers_around_all_values(values: list[float], lines
     grid = [float(y) for y in re.findall(r'class="grid" d="M[\d.]+ ([\d.]+)H', drawn)]
     assert len(heights) == len(values)
     assert all(grid[-1] <= height <= grid[0] for height in heights)
+
+
+def test_a_long_name_stays_in_its_column() -> None:
+    drawn = picture([("before", [1.0]), ("size=16G block=64K threads=4", [2.0])], str, "label")
+    (long,) = re.findall(r'textLength="(\d+)"[^>]*>([^<]*)<', drawn)
+    assert long == ("135", "size=16G block=64K threads=4 (n=1)")

@@ -11,6 +11,7 @@ from statistics import median
 from markupsafe import Markup, escape
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 360, 220, 74, 12, 30
+_LETTER = 6  # how wide one is, about; a longer name is squeezed into its column
 _SPREAD = 0.62  # of a column, over which its points are laid out, so that equal ones can be counted
 
 
@@ -42,9 +43,10 @@ def picture(
             parts.append(
                 f'<path class="middle" d="M{middle - half:.1f} {y(median(several)):.1f}h{2 * half:.1f}"/>'
             )
+        below, most = f"{name} (n={len(several)})", wide - 8
+        fit = f' textLength="{most:.0f}" lengthAdjust="spacingAndGlyphs"' * (len(below) * _LETTER > most)
         parts.append(
-            f'<text x="{middle:.1f}" y="{_HEIGHT - 8}" text-anchor="middle">'
-            f"{escape(name)} (n={len(several)})</text>"
+            f'<text x="{middle:.1f}" y="{_HEIGHT - 8}" text-anchor="middle"{fit}>{escape(below)}</text>'
         )
     return Markup("".join(parts) + "</svg>")  # all text in it was escaped
 
