@@ -4,6 +4,7 @@ end.
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -25,18 +26,18 @@ def remove_old() -> None:
 
 
 def remove(name: str) -> None:
+    """Where another process removes the same, what is gone is gone."""
     for controller in CONTROLLERS:
-        top = ROOT / controller / name
-        if not top.is_dir():
-            continue
-        folders = sorted(
-            (path for path in top.rglob("*") if path.is_dir()), key=lambda path: -len(path.parts)
-        )
-        for folder in [*folders, top]:
-            deadline = time.monotonic() + 5
-            while time.monotonic() < deadline:  # its last processes are still on their way out
-                try:
-                    folder.rmdir()
-                    break
-                except OSError:
-                    time.sleep(0.02)
+        for folder, _, _ in os.walk(ROOT / controller / name, topdown=False):
+            _remove(Path(folder))
+
+
+def _remove(folder: Path) -> None:
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:  # its last processes are still on their way out
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.02)
