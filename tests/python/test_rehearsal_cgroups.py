@@ -29,7 +29,8 @@ def test_what_a_killed_cluster_left_is_removed(left: Path) -> None:
 
 
 def test_another_process_may_remove_the_same(left: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scandir, removed = os.scandir, []
+    scandir = os.scandir
+    removed: list[str] = []
 
     def gone_before_it_is_read(path: str) -> Iterator[os.DirEntry[str]]:
         if str(path).endswith("cpu-1") and not removed:
