@@ -15,7 +15,7 @@ from steps import CORES, ROOT, VENV, environment, run, show_end, show_lines
 OUT = ROOT / "out" / "test"
 PYTHON = VENV / "bin" / "python"
 # Many times what they take: only what hangs meets them. In seconds.
-UNIT_LIMIT, PYTEST_LIMIT, LONG_LIMIT = 600, 1800, 6 * 3600
+UNIT_LIMIT, PYTEST_LIMIT, LONG_LIMIT = 600, 3600, 6 * 3600
 # Gives a compiler what the tests beside it leave idle: among its like, and as a session among the others.
 IDLE = ["sh", "-c", '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec chrt --idle 0 "$@"', "idle"]
 FUZZ_LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]
