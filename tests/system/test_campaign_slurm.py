@@ -102,8 +102,10 @@ def test_free_nodes_come_first_and_a_busy_one_is_waited_for(
 
     def let_go() -> None:
         wait_until(lambda: len(campaign.results()) == 1 and len(campaign.submitted()) == 2)
+        jobs = campaign.slurm / "jobs"
+        wait_until(lambda: any(job.read_text().count("\n") >= 3 for job in jobs.iterdir()))  # written whole
         fake_slurm.tell(campaign.slurm, dict.fromkeys(nodes, "idle"))
-        waiting = next((campaign.slurm / "jobs").iterdir())
+        waiting = next(jobs.iterdir())
         command = waiting.read_text().split("\n", 3)[3]
         subprocess.run(["sh", "-c", command], check=False)
         waiting.unlink(missing_ok=True)
