@@ -48,7 +48,9 @@ def sbatch(folder: Path, words: list[str]) -> None:
     nodes = [_nodes(folder)[name] for name in options["nodelist"].split(",")]
     state = "RUNNING" if {*nodes} <= {"idle", "mixed"} else "PENDING"
     job = folder / "jobs" / str(number)
-    job.write_text("\n".join([state, options["nodelist"], options["comment"], options["wrap"]]))
+    draft = folder / f"job.{number}"
+    draft.write_text("\n".join([state, options["nodelist"], options["comment"], options["wrap"]]))
+    draft.replace(job)  # whole, or not at all: others read it
     if state == "RUNNING":
         script = f"({options['wrap']}) >{options['output'].replace('%%', '%')} 2>&1; rm {job}"
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
