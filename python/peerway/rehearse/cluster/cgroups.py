@@ -37,6 +37,7 @@ def _remove(folder: Path) -> None:
     while time.monotonic() < deadline:  # its last processes are still on their way out
         try:
             folder.rmdir()
+            return
         except FileNotFoundError:
             return
         except OSError:
