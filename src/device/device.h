@@ -196,6 +196,13 @@ class Device {
   /// are keyed by.
   [[nodiscard]] virtual std::string link(const Export& exported) const = 0;
 
+  /// Whether 128 bytes that kernels of this device store there at once arrive as a whole
+  /// (peerway/device/line.cuh).
+  [[nodiscard]] virtual bool carries_lines(const Export& exported) const {
+    static_cast<void>(exported);
+    return false;
+  }
+
  protected:
   /// The part of an Export that every kind of handle has, for a region at `address` in the allocation.
   static Export describe(const Allocation& allocation, const void* address);

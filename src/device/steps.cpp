@@ -21,6 +21,14 @@ peerway::device::StepWords words_of(const GrowingWords& words, uint64_t address)
   return {reinterpret_cast<peerway::device::Word*>(address), words.base, words.by, words.lag};
 }
 
+// Words of each piece. Pieces do not share a line.
+unsigned share_of(const peerway::device::Step& step) {
+  const bool lines = step.kind == StepKind::send_lines || step.kind == StepKind::receive_lines;
+  const unsigned unit = lines ? peerway::device::kWordsOfLine : 1;
+  const unsigned units = (step.copy.words + unit - 1) / unit;
+  return (units + step.pieces - 1) / step.pieces * unit;
+}
+
 }  // namespace
 
 Divisor divisor(uint32_t count) {
@@ -85,7 +93,7 @@ std::vector<peerway::device::Step> make_steps(const Program& program,
                       reinterpret_cast<const std::byte*>(seen(from.from)), from.layout};
       step.unit = from.kind == StepKind::copy ? word_bytes(copy) : from.unit;
       step.copy = strided(copy, step.unit);
-      step.share = (step.copy.words + step.pieces - 1) / step.pieces;
+      step.share = share_of(step);
     }
     step.to_turn = from.to_turn;
     step.from_turn = from.from_turn;

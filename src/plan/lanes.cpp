@@ -4,11 +4,15 @@
 #include <bit>
 
 #include "base/format.h"
+#include "peerway/device/line.cuh"
 
 namespace pw {
 namespace {
 
+using peerway::device::kWordsOfLine;
+
 constexpr uint64_t kThreadsOfPiece = 256;
+constexpr uint64_t kLinesOfPiece = 16;  // two for each warp; with 32 messages of 4 to 64 KiB take longer
 constexpr uint64_t kBytesOfStraightPiece = 16384;
 
 void put(ByteWriter& to, const pw_block& block) {
@@ -68,6 +72,12 @@ uint32_t pieces(uint64_t bytes, uint64_t of_piece, uint32_t most) {
   return static_cast<uint32_t>(std::clamp<uint64_t>((bytes + of_piece - 1) / of_piece, 1, most));
 }
 
+// Of so many bytes' share in the workers that all `of_all` bytes have.
+uint32_t shared_pieces(uint64_t bytes, uint64_t of_all, uint64_t of_piece) {
+  const uint64_t most = kMostPieces * bytes / std::max<uint64_t>(of_all, 1);
+  return pieces(bytes, of_piece, static_cast<uint32_t>(std::max<uint64_t>(most, 1)));
+}
+
 Bytes taken(ByteReader& from) {
   const ByteView view = from.take_sized();
   return {view.begin(), view.end()};
@@ -77,6 +87,7 @@ Bytes taken(ByteReader& from) {
 
 const char* text_of(LaneKind kind, uint8_t device_kind) {
   if (kind == LaneKind::straight) return "straight";
+  if (kind == LaneKind::lines) return "by lines";
   if (kind == LaneKind::posted) return "by the proxy";
   return device_kind == PW_HOST ? "through slots" : "by packets";
 }
@@ -138,17 +149,23 @@ uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& st
 }
 
 uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit) {
-  const uint64_t of_data = device_kind == PW_HOST ? bytes : bytes / unit * (unit == 8 ? 16 : 8);
-  return (of_data + kLine - 1) / kLine * kLine;
+  if (device_kind == PW_HOST) return (bytes + kLine - 1) / kLine * kLine;
+  const uint64_t words = bytes / unit;
+  const uint64_t of_packets = (words * (unit == 8 ? 16 : 8) + kLine - 1) / kLine * kLine;
+  const uint64_t of_lines = (words + kWordsOfLine - 1) / kWordsOfLine * kLine;
+  return std::max(of_packets, of_lines);
 }
 
 uint32_t packet_pieces(uint64_t bytes, uint32_t unit) {
   return pieces(bytes, kThreadsOfPiece * unit, kMostPieces);
 }
 
+uint32_t line_pieces(uint64_t bytes, uint32_t unit, uint64_t of_all) {
+  return shared_pieces(bytes, of_all, kLinesOfPiece * kWordsOfLine * unit);
+}
+
 uint32_t straight_pieces(uint64_t bytes, uint64_t of_all) {
-  const uint64_t most = kMostPieces * bytes / std::max<uint64_t>(of_all, 1);
-  return pieces(bytes, kBytesOfStraightPiece, static_cast<uint32_t>(std::max<uint64_t>(most, 1)));
+  return shared_pieces(bytes, of_all, kBytesOfStraightPiece);
 }
 
 const LaneOffer& partner(const LaneOffer& mine, int self, std::span<const LaneOffer> theirs, bool sends) {

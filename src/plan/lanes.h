@@ -16,15 +16,18 @@ namespace pw {
 /// How the bytes of a lane move.
 enum class LaneKind : uint8_t {
   slots,     ///< into two slots of the receiver, used in turn, and from there to their place
+  lines,     ///< likewise on GPUs, by lines of 128 bytes instead of packets of 16
   straight,  ///< from the source to the target, once the receiver has started the same epoch
   posted,    ///< by the proxy and any path, once the receiver has started the same epoch
 };
+
+inline bool through_slots(LaneKind kind) { return kind == LaneKind::slots || kind == LaneKind::lines; }
 
 /// How describe() tells it.
 const char* text_of(LaneKind kind, uint8_t device_kind);
 
 inline constexpr uint64_t kLine = 128;  // bytes: what belongs to one lane shares no cache line with another's
-inline constexpr uint32_t kMostPieces = 128;  ///< workers that share a lane, or all that goes straight
+inline constexpr uint32_t kMostPieces = 128;  ///< workers that share a lane, or all lanes of some methods
 inline constexpr uint64_t kBytesOfWords = kMostPieces * sizeof(uint64_t);  ///< of a lane, in a mailbox
 
 /// One end of a lane, as its rank tells the others of it.
@@ -59,6 +62,7 @@ void check_inside(const char* what, uint64_t offset, uint64_t bytes, uint64_t ro
 struct LaneReach {
   bool mailbox = false;  ///< of the other end
   bool region = false;   ///< send: the target's region
+  bool lines = false;    ///< the link to the mailbox carries lines of 128 bytes whole
 };
 
 /// What an end reports of a lane in the second round: the method that the sender, which asks the route, has
@@ -75,15 +79,17 @@ LaneReport parse_lane_report(ByteView letter, size_t number);
 /// The largest word of at most 8 bytes in which one side of a layout can be moved.
 uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& strides);
 
-/// Bytes of a slot for `bytes` bytes in words of `unit` on a device of that kind: packets on a GPU carry
-/// flags, the host's slots only data.
+/// Bytes of a slot for `bytes` bytes in words of `unit` on a device of that kind: packets and lines on a GPU
+/// carry flags, the host's slots only data. A GPU's slot has room for both, since a kernel that uses the lane
+/// itself (pw_plan_get_lane) sends packets.
 uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit);
 
 /// How many workers of a GPU share a lane of packets.
 uint32_t packet_pieces(uint64_t bytes, uint32_t unit);
-/// And one that goes straight, of `of_all` bytes that go straight in a start. All together are not more than
-/// kMostPieces, or one each: a worker that has pieces of several lanes waits in each of them until all stores
-/// have arrived.
+/// And one that goes by lines, or straight, of `of_all` bytes that do so in a start. All together are not
+/// more than kMostPieces, or one each: a worker that has pieces of several lanes does them one after another,
+/// and of those that go straight waits in each until all stores have arrived.
+uint32_t line_pieces(uint64_t bytes, uint32_t unit, uint64_t of_all);
 uint32_t straight_pieces(uint64_t bytes, uint64_t of_all);
 
 /// The other end of `mine`, a lane of rank `self`, among those of its rank. Throws Error when there is none,

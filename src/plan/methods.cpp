@@ -8,6 +8,7 @@ namespace {
 
 constexpr const char* kBySlots = "plan/slots";
 constexpr const char* kByPackets = "plan/packets";
+constexpr const char* kByLines = "plan/lines";
 constexpr const char* kByStraight = "plan/straight";
 constexpr const char* kByProxy = "plan/posted";
 
@@ -22,6 +23,13 @@ std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach) {
   std::vector<PathInfo> methods;
   Offer slots =
       offer(reach.mailbox, "this rank does not map memory of the receiver; the proxy moves the bytes");
+  if (!host) {
+    Offer lines = slots;
+    if (lines.available)
+      lines = offer(reach.lines,
+                    "the link to the receiver's GPU is not known to carry 128 bytes whole, as NVLink does");
+    methods.push_back({kByLines, std::move(lines)});
+  }
   methods.push_back({host ? kBySlots : kByPackets, std::move(slots)});
   Offer straight =
       offer(reach.mailbox && reach.region,
@@ -34,6 +42,7 @@ std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach) {
 
 LaneKind kind_of_method(std::string_view name) {
   if (name == kBySlots || name == kByPackets) return LaneKind::slots;
+  if (name == kByLines) return LaneKind::lines;
   return name == kByStraight ? LaneKind::straight : LaneKind::posted;
 }
 
@@ -55,7 +64,9 @@ std::vector<PathInfo> methods_for(pw_context* context, const pw_remote* remote, 
   Context& of = *context->context;
   Device& device = region->region->device();
   const bool region_in_reach = reaches(of, device, *remote->remote);
-  const LaneReach reach{remote->remote->same_host() && of.resolver().uses_mappings(), region_in_reach};
+  const bool mapped = remote->remote->same_host() && of.resolver().uses_mappings();
+  const LaneReach reach{mapped, region_in_reach,
+                        mapped && device.carries_lines(remote->remote->key.exported)};
   return methods_of(static_cast<uint8_t>(device.id().kind), reach);
 }
 

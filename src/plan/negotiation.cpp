@@ -35,7 +35,7 @@ void Plan::open_mailbox() {
 void Plan::open_slots() {
   uint64_t bytes = 0;
   for (Lane& lane : receives_) {
-    if (lane.kind != LaneKind::slots) continue;
+    if (!through_slots(lane.kind)) continue;
     lane.slots_at = bytes;
     bytes += 2 * lane.slot_bytes;
   }
@@ -113,6 +113,7 @@ void Plan::find_partners(const Letters& told) {
     lane.mailbox = mailbox;
     check_inside("mailbox", found.words, kBytesOfWords, mailbox->bytes());
     lane.reach.mailbox = reaches(context_, device_, *mailbox);
+    lane.reach.lines = lane.reach.mailbox && device_.carries_lines(mailbox->key.exported);
     if (!sends) return;
     lane.target = import_of(lane.offer.rank, KeyType::region, theirs.regions.at(found.region));
     lane.reach.region = reaches(context_, device_, *lane.target);
@@ -129,16 +130,29 @@ LaneKind Plan::routed(const Lane& lane) const {
   return kind_of_method(route->query().available.at(route->lookup(lane.offer.bytes).path));
 }
 
+// How many workers of a GPU share a send that goes as `of_all` bytes of a start do.
+uint32_t Plan::pieces_of(const Lane& lane, uint64_t of_all) {
+  switch (lane.kind) {
+    case LaneKind::slots:
+      return packet_pieces(lane.offer.bytes, lane.unit());
+    case LaneKind::lines:
+      return line_pieces(lane.offer.bytes, lane.unit(), of_all);
+    case LaneKind::straight:
+      return straight_pieces(lane.offer.bytes, of_all);
+    case LaneKind::posted:
+      break;
+  }
+  return 1;
+}
+
 void Plan::choose_methods() {
-  uint64_t straight = 0;
+  std::map<LaneKind, uint64_t> bytes;
   for (Lane& lane : sends_) {
     lane.kind = routed(lane);
-    if (lane.kind == LaneKind::straight) straight += lane.offer.bytes;
+    bytes[lane.kind] += lane.offer.bytes;
   }
-  for (Lane& lane : sends_)
-    if (device_kind() != PW_HOST && lane.kind != LaneKind::posted)
-      lane.pieces = lane.kind == LaneKind::straight ? straight_pieces(lane.offer.bytes, straight)
-                                                    : packet_pieces(lane.offer.bytes, lane.unit());
+  if (device_kind() != PW_HOST)
+    for (Lane& lane : sends_) lane.pieces = pieces_of(lane, bytes[lane.kind]);
   for (Lane& lane : receives_) lane.kind = lane.reach.mailbox ? LaneKind::slots : LaneKind::posted;
 }
 
@@ -187,7 +201,7 @@ void Plan::meet_opened(const Letters& opened) {
   std::map<int, Remote*> slots;
   for (auto* lanes : {&sends_, &receives_})
     for (Lane& lane : *lanes) {
-      if (lane.kind == LaneKind::straight || (lane.kind == LaneKind::slots && lanes == &receives_)) continue;
+      if (lane.kind == LaneKind::straight || (through_slots(lane.kind) && lanes == &receives_)) continue;
       ByteReader from(letter_of(opened, lane.offer.rank), "what a rank has opened for a plan");
       const ByteView slots_key = from.take_sized();
       uint64_t slots_at = 0;

@@ -112,6 +112,7 @@ class Plan {
   [[nodiscard]] uint8_t device_kind() const;
   [[nodiscard]] bool is_own(const Lane& lane) const { return lane.offer.rank == context_.team().rank(); }
   [[nodiscard]] LaneKind routed(const Lane& lane) const;  ///< of a send
+  [[nodiscard]] static uint32_t pieces_of(const Lane& lane, uint64_t of_all);
   std::shared_ptr<Region> cleared(uint64_t bytes);
   void open_mailbox();
   void open_slots();

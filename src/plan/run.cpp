@@ -144,7 +144,7 @@ pw_status Plan::lane(bool sends, int rank, int tag, pw_lane_handle& handle) {
   if (found == lanes.end())
     return fail(PW_INVALID_ARGUMENT, format("peerway: this plan has no {} with rank {} and tag {}",
                                             sends ? "send" : "receive", rank, tag));
-  if (found->kind != LaneKind::slots || found->unit() < 4)
+  if (!through_slots(found->kind) || found->unit() < 4)
     return fail(PW_UNSUPPORTED, format("peerway: {} bytes with rank {} and tag {} do not go by packets",
                                        found->offer.bytes, rank, tag));
   std::byte* slots = (sends ? found->slots->address_on(device_) : slots_->address()) + found->slots_at;

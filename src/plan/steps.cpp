@@ -40,19 +40,19 @@ void Plan::add_send(const Lane& lane) {
   ProgramStep step;
   step.rank = lane.offer.rank;
   step.moves = PW_TRACE_PUT;
-  step.way = way_of(lane.kind == LaneKind::slots ? "plan slots" : "plan straight");
+  step.way = way_of(through_slots(lane.kind) ? "plan slots" : "plan straight");
   step.from = lane.region->address() + lane.block.offset;
   step.layout = lane.layout;
   step.pieces = lane.pieces;
   step.unit = lane.unit();
-  step.wait = {own_words(lane), 0, 1, lane.kind == LaneKind::slots ? uint64_t{2} : 0, lane.pieces};
+  step.wait = {own_words(lane), 0, 1, through_slots(lane.kind) ? uint64_t{2} : 0, lane.pieces};
   step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
-  if (lane.kind == LaneKind::slots) {
+  if (through_slots(lane.kind)) {
     step.to = lane.slots->address_on(device_) + lane.slots_at;
     step.to_turn = static_cast<int64_t>(lane.slot_bytes);
     if (in_step_with(lane.offer.rank)) step.wait = {};
     if (device_kind() != PW_HOST) {
-      step.kind = StepKind::send_packets;
+      step.kind = lane.kind == LaneKind::lines ? StepKind::send_lines : StepKind::send_packets;
       step.mark = {};
     }
   } else {
@@ -88,7 +88,7 @@ void Plan::add_receive(const Lane& lane) {
   if (device_kind() == PW_HOST)
     step.wait = {own_words(lane), 0, 1, 0, lane.pieces};
   else
-    step.kind = StepKind::receive_packets;
+    step.kind = lane.kind == LaneKind::lines ? StepKind::receive_lines : StepKind::receive_packets;
   program_.finish.push_back(step);
 }
 

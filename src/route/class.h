@@ -56,7 +56,7 @@ ShapeClass parse_shape_class(std::string_view text);
 PairClass parse_pair_class(std::string_view text);
 
 /// The methods by which a plan's send reaches its receive, named as paths are, in order of preference.
-inline constexpr std::array<std::string_view, 4> kPlanMethods = {"plan/packets", "plan/slots",
+inline constexpr std::array<std::string_view, 5> kPlanMethods = {"plan/lines", "plan/packets", "plan/slots",
                                                                  "plan/straight", "plan/posted"};
 
 /// "peer/copy", "staged", "nic:toy": letters, digits and _ . : / - , at most 64 of them.

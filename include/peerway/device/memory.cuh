@@ -70,6 +70,14 @@ PW_ON_DEVICE bool replace(Word* word, Word before, Word value) {
 PW_ON_DEVICE void set_bits(Word* word, Word bits) {
   asm volatile("red.relaxed.gpu.global.or.b64 [%0], %1;" ::"l"(word), "l"(bits) : "memory");
 }
+PW_ON_DEVICE Word load_volatile(const Word* word) {
+  Word value;
+  asm volatile("ld.volatile.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
+PW_ON_DEVICE void store_volatile(Word* word, Word value) {
+  asm volatile("st.volatile.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
 PW_ON_DEVICE void store_packet(Packet* to, const Packet& packet) {
   asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(packet.low),
                "r"(packet.low_flag), "r"(packet.high), "r"(packet.high_flag)

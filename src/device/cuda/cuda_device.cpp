@@ -289,4 +289,6 @@ std::string CudaDevice::link(const Export& exported) const {
   return atomics != 0 ? "nvlink" : "pcie";
 }
 
+bool CudaDevice::carries_lines(const Export& exported) const { return link(exported) == "nvlink"; }
+
 }  // namespace pw::cuda

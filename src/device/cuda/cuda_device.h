@@ -55,6 +55,7 @@ class CudaDevice final : public Device {
   void clear(void* address, uint64_t bytes) override;
   [[nodiscard]] bool reaches(const Export& exported, std::string& why_not) const override;
   [[nodiscard]] std::string link(const Export& exported) const override;
+  [[nodiscard]] bool carries_lines(const Export& exported) const override;
 
  private:
   /// The primary context; opened once and kept to the end of the process. Throws Error.

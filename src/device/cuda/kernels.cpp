@@ -17,7 +17,7 @@ Kernels::Kernels(const Driver& driver, const std::string& image) : driver_(drive
   for (unsigned i = 0; i < function_.size(); ++i) find(function_[i], format("pw_copy_{}", 1u << i));
   unsigned next = 0;
   for (const char* name :
-       {"few_steps", "some_steps", "many_steps", "few_pieces", "some_pieces", "many_pieces"})
+       {"few_steps", "some_steps", "many_steps", "few_packets", "some_packets", "few_lines", "some_lines"})
     find(plan_[next++], format("pw_plan_{}", name));
   find(clock_, "pw_plan_clock");
 }

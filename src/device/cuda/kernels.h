@@ -12,14 +12,23 @@
 namespace pw::cuda {
 
 /// The plan kernels, in the order of their names in kernels.cpp.
-enum class PlanKernel : uint8_t { few_steps, some_steps, many_steps, few_pieces, some_pieces, many_pieces };
+enum class PlanKernel : uint8_t {
+  few_steps,
+  some_steps,
+  many_steps,
+  few_packets,
+  some_packets,
+  few_lines,
+  some_lines
+};
 
 /// A launch of a plan's part. All kernels find the same head at the same place.
 struct PlanLaunch {
   union {
     PlanHead head;
     SomeSteps steps;
-    SomePieces pieces;
+    FewMessages few;
+    SomeMessages messages;
   };
   PlanKernel kernel;
   unsigned blocks;
@@ -40,7 +49,7 @@ class Kernels {
   const Driver& driver_;
   CUmodule module_ = nullptr;             ///< lives as long as the context
   std::array<CUfunction, 5> function_{};  ///< by the logarithm of the word's bytes
-  std::array<CUfunction, 6> plan_{};      ///< by PlanKernel
+  std::array<CUfunction, 7> plan_{};      ///< by PlanKernel
   CUfunction clock_ = nullptr;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "base/format.h"
 #include "base/status.h"
@@ -14,34 +15,73 @@ namespace {
 
 size_t index_of(PlanPart part) { return static_cast<size_t>(part); }
 
-// As many as the largest piece has words: fewer threads meet faster.
+bool by_lines(const peerway::device::Step& step) {
+  return step.kind == StepKind::send_lines || step.kind == StepKind::receive_lines;
+}
+
+// As many as the largest piece has words, and for each line a flag: fewer threads meet faster.
 unsigned threads_for(std::span<const peerway::device::Step> steps) {
   unsigned most = 1;
-  for (const peerway::device::Step& step : steps) most = std::max({most, step.share, step.words});
+  for (const peerway::device::Step& step : steps) {
+    const unsigned flags = by_lines(step) ? step.share / peerway::device::kWordsOfLine : 0;
+    most = std::max({most, step.share + flags, step.words});
+  }
   return std::min((most + 31) / 32 * 32, kPlanThreads);
+}
+
+// Whether there are no such words of the step, or one for each piece that counts the epochs from `lag` on.
+bool counts_epochs(const peerway::device::Step& step, const peerway::device::StepWords& words, uint64_t lag) {
+  return words.word == nullptr ||
+         (step.words == step.pieces && words.base == 0 && words.by == 1 && words.lag == lag);
+}
+
+// Whether the words lie in blocks at one stride of less than 2 GiB; `step` leads from word to word of the
+// innermost level.
+bool in_blocks(const peerway::device::StridedCopy& copy, int64_t step, int64_t stride) {
+  return std::in_range<int>(stride) &&
+         (copy.inner_levels == 0 || (copy.inner_levels == 1 && step == sizeof(peerway::device::Word)));
+}
+
+template <class Arguments>
+void put_messages(Arguments& arguments, std::span<const peerway::device::Step> steps,
+                  std::span<const Message> messages) {
+  std::ranges::copy(messages, arguments.entry);
+  for (size_t s = 0; s < steps.size(); ++s) arguments.ends[s] = steps[s].first + steps[s].pieces;
 }
 
 }  // namespace
 
-std::vector<PacketPiece> make_packet_pieces(std::span<const peerway::device::Step> steps) {
-  std::vector<PacketPiece> pieces;
+std::vector<Message> make_messages(std::span<const peerway::device::Step> steps) {
+  std::vector<Message> messages;
   for (const peerway::device::Step& step : steps) {
-    const bool sends = step.kind == StepKind::send_packets;
-    const bool packets = sends || step.kind == StepKind::receive_packets;
-    const bool waits = step.wait.word != nullptr || step.mark.word != nullptr;
-    if (!packets || step.unit != 8 || step.copy.inner_levels > 0 || waits) return {};
-    const int64_t stride = sends ? step.copy.outer_from : step.copy.outer_to;
-    auto* memory = sends ? const_cast<unsigned char*>(step.copy.from) : step.copy.to;
-    auto* slots = sends ? step.copy.to : const_cast<unsigned char*>(step.copy.from);
-    for (unsigned first = 0; first < step.copy.words; first += step.share)
-      pieces.push_back({memory + first * stride, slots + first * sizeof(peerway::device::Packet),
-                        sends ? step.to_turn : step.from_turn, stride,
-                        std::min(step.share, step.copy.words - first), sends ? 1u : 0u, step.rank});
-    // A piece may be left without words; it counts its epochs all the same.
-    while (pieces.size() < step.first - steps.front().first + step.pieces)
-      pieces.push_back({memory, slots, 0, 0, 0, sends ? 1u : 0u, step.rank});
+    const bool sends = step.kind == StepKind::send_packets || step.kind == StepKind::send_lines;
+    const bool receives = step.kind == StepKind::receive_packets || step.kind == StepKind::receive_lines;
+    const peerway::device::StridedCopy& copy = step.copy;
+    const int64_t stride = sends ? copy.outer_from : copy.outer_to;
+    if (!(sends || receives) || step.unit != 8 || by_lines(step) != by_lines(steps.front()) ||
+        !in_blocks(copy, sends ? copy.inner[0].from : copy.inner[0].to, stride) ||
+        !counts_epochs(step, step.wait, 2) || !counts_epochs(step, step.mark, 0))
+      return {};
+    const peerway::device::Divisor block = copy.inner_levels > 0 ? copy.inner[0].divisor : divisor(1);
+    Message message{};
+    message.memory = sends ? const_cast<unsigned char*>(copy.from) : copy.to;
+    message.slots = sends ? copy.to : const_cast<unsigned char*>(copy.from);
+    message.stride = static_cast<int>(stride);
+    message.credit = sends ? step.wait.word : step.mark.word;
+    message.turn =
+        static_cast<unsigned>((sends ? step.to_turn : step.from_turn) / sizeof(peerway::device::Line));
+    message.block = block.count;
+    message.magic = block.magic;
+    message.shift = static_cast<unsigned char>(block.shift);
+    const unsigned unit = by_lines(step) ? peerway::device::kWordsOfLine : 1;
+    message.count = (copy.words + unit - 1) / unit;
+    message.share = step.share / unit;
+    message.words = copy.words;
+    message.rank = step.rank;
+    message.sends = sends ? 1 : 0;
+    messages.push_back(message);
   }
-  return pieces;
+  return messages;
 }
 
 CudaRunner::CudaRunner(const Gpu& gpu, CUcontext context, Pins& pins, const Kernels& kernels,
@@ -96,17 +136,15 @@ void CudaRunner::upload() {
   const size_t table = steps_.size() * sizeof(peerway::device::Step);
   const size_t counters = steps_.size() * sizeof(peerway::device::Word);
   const size_t epochs = (start_pieces_ + finish_pieces_) * sizeof(peerway::device::Word);
-  pieces_ = make_packet_pieces(steps_);
-  const size_t pieces_at = (table + counters + epochs + 127) / 128 * 128;
-  const size_t times_at = (pieces_at + pieces_.size() * sizeof(PacketPiece) + 127) / 128 * 128;
-  const size_t bytes = times_ != nullptr ? times_at + sizeof(peerway::device::StepTimes)
-                                         : pieces_at + pieces_.size() * sizeof(PacketPiece);
+  messages_ = make_messages(steps_);
+  const size_t times_at = (table + counters + epochs + 127) / 128 * 128;
+  const size_t bytes =
+      times_ != nullptr ? times_at + sizeof(peerway::device::StepTimes) : table + counters + epochs;
   if (bytes == 0) return;  // a plan of a rank that has nothing to move
   driver.check(driver.cuMemAlloc(&memory_, bytes), "allocating the table of a plan");
   driver.check(driver.cuMemsetD8Async(memory_, 0, bytes, nullptr), "clearing it");
   driver.check(driver.cuStreamSynchronize(nullptr), "clearing the table of a plan");
   epochs_ = memory_ + table + counters;
-  pieces_in_memory_ = memory_ + pieces_at;
   if (times_ != nullptr) {
     times_in_memory_ = memory_ + times_at;
     const peerway::device::StepTimes times = times_->initial();
@@ -120,10 +158,18 @@ void CudaRunner::upload() {
   if (!steps_.empty())
     driver.check(driver.cuMemcpy(memory_, reinterpret_cast<CUdeviceptr>(steps_.data()), table),
                  "writing the table of a plan");
-  if (!pieces_.empty())
-    driver.check(driver.cuMemcpy(pieces_in_memory_, reinterpret_cast<CUdeviceptr>(pieces_.data()),
-                                 pieces_.size() * sizeof(PacketPiece)),
-                 "writing the pieces of a plan");
+}
+
+// Whether the kernels for messages do these steps.
+bool CudaRunner::as_messages(PlanLaunch& launch, std::span<const peerway::device::Step> steps) const {
+  if (messages_.empty() || steps.empty() || steps.size() > std::size(SomeMessages().entry)) return false;
+  const bool few = steps.size() <= std::size(FewMessages().entry);
+  launch.kernel = by_lines(steps.front()) ? (few ? PlanKernel::few_lines : PlanKernel::some_lines)
+                                          : (few ? PlanKernel::few_packets : PlanKernel::some_packets);
+  const size_t skipped = static_cast<size_t>(steps.data() - steps_.data());
+  const auto messages = std::span<const Message>(messages_).subspan(skipped, steps.size());
+  few ? put_messages(launch.few, steps, messages) : put_messages(launch.messages, steps, messages);
+  return true;
 }
 
 void CudaRunner::prepare(PlanPart part) {
@@ -134,21 +180,13 @@ void CudaRunner::prepare(PlanPart part) {
   const auto steps = part == PlanPart::start    ? all.first(start_steps_)
                      : part == PlanPart::finish ? all.subspan(start_steps_)
                                                 : all;
-  const void* in_memory = reinterpret_cast<const void*>(memory_);
-  if (!pieces_.empty()) {
-    const auto pieces = std::span<const PacketPiece>(pieces_).subspan(first, last - first);
-    in_memory = reinterpret_cast<const PacketPiece*>(pieces_in_memory_) + first;
-    launch.kernel = pieces.size() <= std::size(FewPieces().entry)    ? PlanKernel::few_pieces
-                    : pieces.size() <= std::size(SomePieces().entry) ? PlanKernel::some_pieces
-                                                                     : PlanKernel::many_pieces;
-    if (launch.kernel != PlanKernel::many_pieces) std::ranges::copy(pieces, launch.pieces.entry);
-  } else {
+  if (!as_messages(launch, steps)) {
     launch.kernel = steps.size() <= std::size(FewSteps().entry)    ? PlanKernel::few_steps
                     : steps.size() <= std::size(SomeSteps().entry) ? PlanKernel::some_steps
                                                                    : PlanKernel::many_steps;
     if (launch.kernel != PlanKernel::many_steps) std::ranges::copy(steps, launch.steps.entry);
   }
-  launch.head = {in_memory,
+  launch.head = {reinterpret_cast<const void*>(memory_),
                  first,
                  last,
                  reinterpret_cast<peerway::device::Word*>(epochs_),

@@ -16,9 +16,9 @@
 
 namespace pw::cuda {
 
-/// The steps as pieces, where all steps are packets of words of 8 bytes at one stride that wait for nothing;
-/// else nothing.
-std::vector<PacketPiece> make_packet_pieces(std::span<const peerway::device::Step> steps);
+/// The steps as messages, where all are sends and receives by packets, or all by lines, of words of 8 bytes
+/// in blocks at one stride; else nothing.
+std::vector<Message> make_messages(std::span<const peerway::device::Step> steps);
 
 class CudaRunner final : public Runner {
  public:
@@ -37,6 +37,7 @@ class CudaRunner final : public Runner {
   [[nodiscard]] pw_guard guard() const;
   void upload();
   void prepare(PlanPart part);
+  [[nodiscard]] bool as_messages(PlanLaunch& launch, std::span<const peerway::device::Step> steps) const;
   void release() noexcept;
 
   const Gpu gpu_;
@@ -47,10 +48,9 @@ class CudaRunner final : public Runner {
   std::vector<peerway::device::Step> steps_;
   size_t start_steps_;
   unsigned start_pieces_ = 0, finish_pieces_ = 0;
-  std::vector<PacketPiece> pieces_;
-  CUdeviceptr memory_ = 0;  ///< the steps, the counters of those that are done, the epochs, the pieces
+  std::vector<Message> messages_;  ///< of each step, or empty
+  CUdeviceptr memory_ = 0;         ///< the steps, the counters of those that are done, the epochs
   CUdeviceptr epochs_ = 0;
-  CUdeviceptr pieces_in_memory_ = 0;
   CUdeviceptr times_in_memory_ = 0;     ///< 0: the plan is not traced
   std::unique_ptr<TracedTimes> times_;  ///< null likewise
   PlanLaunch launch_[3] = {};           ///< by PlanPart

@@ -187,31 +187,41 @@ void run(const peerway::device::StridedCopy& copy, unsigned threads) {
 }
 
 // What cuModuleGetFunction gives for the plan kernels; for the copy kernels it is the word's bytes.
-enum : uintptr_t { kSteps = 100, kManySteps, kPieces, kManyPieces, kClock };
+enum : uintptr_t { kSteps = 100, kManySteps, kFewPackets, kSomePackets, kFewLines, kSomeLines, kClock };
 
 uintptr_t plan_kernel(const std::string& name) {
   if (name == "pw_plan_clock") return kClock;
-  const bool pieces = name.ends_with("_pieces"), many = name.starts_with("pw_plan_many");
-  return pieces ? (many ? kManyPieces : kPieces) : (many ? kManySteps : kSteps);
+  if (name == "pw_plan_many_steps") return kManySteps;
+  const bool few = name.starts_with("pw_plan_few");
+  if (name.ends_with("_packets")) return few ? kFewPackets : kSomePackets;
+  return name.ends_with("_lines") ? (few ? kFewLines : kSomeLines) : kSteps;
+}
+
+template <Form form, class Arguments>
+void run_messages(const void* arguments) {
+  const auto& plan = *static_cast<const Arguments*>(arguments);
+  const PlanHead& head = plan.head;
+  run_messages<form>(peerway::device::Thread{}, plan.entry, plan.ends, head.first, head.last, head.epoch,
+                     head.guard, 0, 1, [] {});
 }
 
 // One thread does all the pieces, in order. What they wait for comes from other threads, which need the lock.
+void run_pieces(uintptr_t function, const void* arguments) {
+  if (function == kFewPackets) return run_messages<Form::packets, FewMessages>(arguments);
+  if (function == kSomePackets) return run_messages<Form::packets, SomeMessages>(arguments);
+  if (function == kFewLines) return run_messages<Form::lines, FewMessages>(arguments);
+  if (function == kSomeLines) return run_messages<Form::lines, SomeMessages>(arguments);
+  const auto& head = *static_cast<const PlanHead*>(arguments);
+  const auto* steps = function == kSteps ? static_cast<const SomeSteps*>(arguments)->entry
+                                         : static_cast<const peerway::device::Step*>(head.steps);
+  peerway::device::detail::run_pieces(peerway::device::Thread{}, steps, head.first, head.last, head.epoch,
+                                      head.guard, 0, 1);
+}
+
 CUresult run_plan(uintptr_t function, const void* arguments) {
   const auto& head = *static_cast<const PlanHead*>(arguments);
-  const peerway::device::Thread alone;
-  peerway::device::detail::run_timed(alone, head.times, head.part, 1, [&] {
-    if (function == kPieces || function == kManyPieces)
-      run_packet_pieces(alone,
-                        function == kPieces ? static_cast<const SomePieces*>(arguments)->entry
-                                            : static_cast<const PacketPiece*>(head.in_memory),
-                        head.last - head.first, head.epoch + head.first, head.guard, 0, 1);
-    else
-      peerway::device::detail::run_pieces(alone,
-                                          function == kSteps
-                                              ? static_cast<const SomeSteps*>(arguments)->entry
-                                              : static_cast<const peerway::device::Step*>(head.in_memory),
-                                          head.first, head.last, head.epoch, head.guard, 0, 1);
-  });
+  peerway::device::detail::run_timed(peerway::device::Thread{}, head.times, head.part, 1,
+                                     [&] { run_pieces(function, arguments); });
   return CUDA_SUCCESS;
 }
 
@@ -745,7 +755,7 @@ std::map<CUfunction, Keep*> keeps;  // what copies the arguments of a kernel of 
 /// The parameters of a launch, as long as a graph may need them; they are never freed.
 void** kept(CUfunction function, void** parameters) {
   if (const auto found = keeps.find(function); found != keeps.end()) return found->second(parameters);
-  constexpr size_t kMost = std::max(sizeof(SomeSteps), sizeof(SomePieces));  // of those of a plan
+  constexpr size_t kMost = std::max(sizeof(SomeSteps), sizeof(SomeMessages));  // of those of a plan
   return new void*[1]{memcpy(malloc(kMost), parameters[0], kMost)};
 }
 

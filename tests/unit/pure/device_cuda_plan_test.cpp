@@ -192,41 +192,72 @@ peerway::device::Step packets(StepKind kind, unsigned first, unsigned words, uns
   return step;
 }
 
-TEST(CudaPlan, PacketsAloneBecomePieces) {
+TEST(CudaPlan, PacketsOrLinesAloneBecomeMessages) {
   std::vector<peerway::device::Step> steps{packets(StepKind::send_packets, 0, 300, 2),
                                            packets(StepKind::receive_packets, 2, 5, 4)};
   steps[0].copy.outer_from = 640;
   steps[0].to_turn = 4096;
-  const auto pieces = make_packet_pieces(steps);
-  ASSERT_EQ(pieces.size(), 6u) << "one for each piece of the plan, also those without words";
-  EXPECT_EQ(pieces[0].words, 150u);
-  EXPECT_EQ(pieces[1].memory, pieces[0].memory + 150 * 640);
-  EXPECT_EQ(pieces[1].slots, pieces[0].slots + 150 * 16);
-  EXPECT_EQ(pieces[1].turn, 4096);
-  EXPECT_EQ(pieces[1].sends, 1u);
-  unsigned received = 0;
-  for (size_t p = 2; p < pieces.size(); ++p) received += pieces[p].words;
-  EXPECT_EQ(received, 5u);
-  EXPECT_EQ(pieces[2].memory, steps[1].copy.to);
-  EXPECT_EQ(pieces[2].slots, steps[1].copy.from);
+  const auto messages = make_messages(steps);
+  ASSERT_EQ(messages.size(), 2u);
+  EXPECT_EQ(messages[0].memory, steps[0].copy.from);
+  EXPECT_EQ(messages[0].slots, steps[0].copy.to);
+  EXPECT_EQ(messages[0].stride, 640);
+  EXPECT_EQ(messages[0].block, 1u);
+  EXPECT_EQ(messages[0].turn, 32u) << "lines";
+  EXPECT_EQ(messages[0].sends, 1);
+  EXPECT_EQ(messages[0].credit, nullptr) << "it is in step with the receiver";
+  EXPECT_EQ(messages[1].memory, steps[1].copy.to);
+  EXPECT_EQ(messages[1].slots, steps[1].copy.from);
+  EXPECT_EQ(messages[1].sends, 0);
+  steps[1].kind = StepKind::receive_lines;
+  EXPECT_TRUE(make_messages(steps).empty()) << "a kernel has the code for one of them";
+}
+
+TEST(CudaPlan, BlocksOfWordsAndCreditsBelongToMessages) {
+  peerway::device::Word credits[2] = {};
+  auto step = packets(StepKind::send_lines, 0, 40, 2);
+  step.words = 2;
+  step.wait = {credits, 0, 1, 2};
+  step.copy.inner_levels = 1;
+  step.copy.inner[0] = {divisor(4), 8, 8};
+  step.copy.outer_from = 640;
+  const auto messages = make_messages(std::span(&step, 1));
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_EQ(messages[0].credit, credits);
+  EXPECT_EQ(messages[0].block, 4u);
+  EXPECT_EQ(messages[0].stride, 640);
+}
+
+TEST(CudaPlan, LinesAreCountedWhole) {
+  auto step = packets(StepKind::send_lines, 0, 7 * 15 + 1, 5);
+  step.share = 30;
+  const Message message = make_messages(std::span(&step, 1)).at(0);
+  EXPECT_EQ(message.count, 8u);
+  EXPECT_EQ(message.share, 2u);
+  EXPECT_EQ(message.words, 7 * 15 + 1u);
 }
 
 TEST(CudaPlan, OtherStepsKeepTheirTable) {
   peerway::device::Word word = 0;
-  const auto alone = [](peerway::device::Step step) {
-    return make_packet_pieces(std::span(&step, 1)).empty();
+  const auto kept = [](const peerway::device::Step& step) {
+    return make_messages(std::span(&step, 1)).empty();
   };
   auto step = packets(StepKind::send_packets, 0, 8, 1);
-  EXPECT_FALSE(alone(step));
-  step.wait.word = &word;
-  EXPECT_TRUE(alone(step)) << "it waits for credit";
+  EXPECT_FALSE(kept(step));
+  step.words = 1;
+  step.wait = {&word, 3, 1, 2};
+  EXPECT_TRUE(kept(step)) << "it waits for a signal, not for a credit";
   step = packets(StepKind::send_packets, 0, 8, 1);
   step.unit = 4;
-  EXPECT_TRUE(alone(step));
+  EXPECT_TRUE(kept(step));
   step = packets(StepKind::send_packets, 0, 8, 1);
   step.copy.inner_levels = 1;
-  EXPECT_TRUE(alone(step)) << "words at several strides";
-  EXPECT_TRUE(alone(packets(StepKind::copy, 0, 8, 1)));
+  step.copy.inner[0] = {divisor(4), 16, 16};
+  EXPECT_TRUE(kept(step)) << "words at two strides";
+  step = packets(StepKind::send_packets, 0, 8, 1);
+  step.copy.outer_from = int64_t{1} << 31;
+  EXPECT_TRUE(kept(step)) << "a stride that a message has no room for";
+  EXPECT_TRUE(kept(packets(StepKind::copy, 0, 8, 1)));
 }
 
 }  // namespace

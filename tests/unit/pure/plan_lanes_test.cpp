@@ -32,14 +32,20 @@ TEST_P(Ways, DependOnWhatTheSenderReaches) {
   EXPECT_EQ(found, way.methods);
 }
 
-constexpr LaneReach kAll{true, true}, kMailbox{true, false}, kRegionOnly{false, true};
+constexpr LaneReach kAll{true, true, true}, kNoLines{true, true, false}, kMailbox{true, false, false},
+    kRegionOnly{false, true, false};
 
 INSTANTIATE_TEST_SUITE_P(
     All, Ways,
-    ::testing::Values(Way{"on the host", PW_HOST, kAll, {"plan/slots", "plan/straight", "plan/posted"}},
-                      Way{"region not mapped", PW_HOST, kMailbox, {"plan/slots", "plan/posted"}},
-                      Way{"on GPUs", PW_CUDA, kAll, {"plan/packets", "plan/straight", "plan/posted"}},
-                      Way{"the sender reaches the region alone", PW_CUDA, kRegionOnly, {"plan/posted"}}),
+    ::testing::Values(
+        Way{"on the host", PW_HOST, kAll, {"plan/slots", "plan/straight", "plan/posted"}},
+        Way{"region not mapped", PW_HOST, kMailbox, {"plan/slots", "plan/posted"}},
+        Way{"on GPUs over NVLink",
+            PW_CUDA,
+            kAll,
+            {"plan/lines", "plan/packets", "plan/straight", "plan/posted"}},
+        Way{"on GPUs over PCIe", PW_CUDA, kNoLines, {"plan/packets", "plan/straight", "plan/posted"}},
+        Way{"the sender reaches the region alone", PW_CUDA, kRegionOnly, {"plan/posted"}}),
     [](const auto& info) { return "way" + std::to_string(info.index); });
 
 TEST(Ways, EveryMethodThatTablesMayNameIsOne) {
@@ -66,8 +72,8 @@ TEST(Lanes, UnitsAreTheLargestWordThatAllAllows) {
 TEST(Lanes, SlotsHoldDataAndFlags) {
   EXPECT_EQ(slot_bytes(PW_HOST, 100, 4), 128u);
   EXPECT_EQ(slot_bytes(PW_CUDA, 128, 8), 256u) << "a flag for each four bytes";
-  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 4), 256u);
-  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 1), 1024u) << "a packet for each byte";
+  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 4), 384u) << "three lines take more than 32 packets";
+  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 1), 1152u) << "a word of a line for each byte";
   EXPECT_EQ(slot_bytes(PW_CUDA, uint64_t{1} << 32, 8), uint64_t{1} << 33)
       << "the route decides, not the size";
 }
@@ -77,20 +83,25 @@ TEST(Lanes, PiecesGrowWithTheBytes) {
   EXPECT_EQ(packet_pieces(8, 8), 1u);
   EXPECT_EQ(packet_pieces(2049, 8), 2u);
   EXPECT_EQ(packet_pieces(uint64_t{1} << 30, 8), kMostPieces);
+  EXPECT_EQ(line_pieces(8, 8, 8), 1u);
+  EXPECT_EQ(line_pieces(1920, 8, 1920), 1u) << "16 lines";
+  EXPECT_EQ(line_pieces(1921, 8, 1921), 2u);
   EXPECT_EQ(straight_pieces(0, 0), 1u);
   EXPECT_EQ(straight_pieces(16385, 16385), 2u);
   EXPECT_EQ(straight_pieces(uint64_t{1} << 40, uint64_t{1} << 40), kMostPieces);
 }
 
-TEST(Lanes, WhatGoesStraightSharesTheWorkers) {
+TEST(Lanes, WhatGoesStraightOrByLinesSharesTheWorkers) {
   constexpr uint64_t kFace = 3 << 20;
+  EXPECT_EQ(line_pieces(kFace, 8, 4 * kFace), kMostPieces / 4);
   EXPECT_EQ(straight_pieces(kFace, 4 * kFace), kMostPieces / 4);
   EXPECT_EQ(straight_pieces(kFace, kFace + (kFace << 10)), 1u) << "one beside a much larger one";
   EXPECT_EQ(straight_pieces(32 << 10, 4 * kFace), 1u) << "and none has more than its bytes are worth";
 }
 
 TEST(Lanes, ReportsAreInTheOrderOfTheLanes) {
-  const std::vector<LaneReport> told{{LaneKind::straight, 7}, {LaneKind::posted, 1}, {LaneKind::slots, 128}};
+  const std::vector<LaneReport> told{
+      {LaneKind::straight, 7}, {LaneKind::posted, 1}, {LaneKind::slots, 128}, {LaneKind::lines, 3}};
   ByteWriter to;
   for (const LaneReport& report : told) put_report(to, report);
   const Bytes letter = to.take();
@@ -103,7 +114,7 @@ TEST(Lanes, ReportsAreInTheOrderOfTheLanes) {
 
 TEST(Lanes, ReportsOfNoMethodOrTooManyPiecesAreRefused) {
   for (const auto& [kind, pieces] :
-       std::vector<std::pair<int, uint32_t>>{{3, 1}, {0, 0}, {0, kMostPieces + 1}}) {
+       std::vector<std::pair<int, uint32_t>>{{4, 1}, {0, 0}, {0, kMostPieces + 1}}) {
     ByteWriter to;
     put_report(to, {static_cast<LaneKind>(kind), pieces});
     EXPECT_THROW(parse_lane_report(to.take(), 0), Error) << kind << ", " << pieces;

@@ -7,42 +7,61 @@ namespace pw::cuda {
 
 // A launch may be made ready while the work before it ends
 // (CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).
-__device__ inline void in_order() {
+struct InOrder {
+  __device__ void operator()() const {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;");
 #endif
+  }
+};
+
+template <class Run>
+__device__ inline void run_traced(const PlanHead& head, Run&& pieces) {
+  const peerway::device::Block block;
+  if (head.times != nullptr) InOrder()();
+  peerway::device::detail::run_timed(block, head.times, head.part, gridDim.x, [&] { pieces(block); });
 }
 
-__device__ inline void run(const PlanHead& head, const peerway::device::Step* steps) {
-  in_order();
-  const peerway::device::Block block;
-  peerway::device::detail::run_timed(block, head.times, head.part, gridDim.x, [&] {
+// Looks at each line of the step that a block does first: what comes as parameters is there before the work
+// that comes before has ended, and the first look at each line takes long. Ends the kernel where the table is
+// none.
+__device__ inline void look_at(const peerway::device::Step& step) {
+  using Address = unsigned long long;
+  const Address words = reinterpret_cast<Address>(step.wait.word) |
+                        reinterpret_cast<Address>(step.mark.word) | reinterpret_cast<Address>(step.finished);
+  if (step.pieces == 0 || step.copy.inner_levels > peerway::device::kInnerLevels ||
+      (step.copy.head | step.copy.tail) >= 16 || words % sizeof(peerway::device::Word) != 0)
+    __trap();
+}
+
+__device__ inline void run_steps(const PlanHead& head, const peerway::device::Step* steps) {
+  run_traced(head, [&](const peerway::device::Block& block) {
+    const peerway::device::Step* step = steps;
+    for (unsigned left = blockIdx.x; left >= step->pieces; ++step) left -= step->pieces;
+    look_at(*step);
+    InOrder()();
     peerway::device::detail::run_pieces(block, steps, head.first, head.last, head.epoch, head.guard,
                                         blockIdx.x, gridDim.x);
   });
 }
 
-__device__ inline void run(const PlanHead& head, const PacketPiece* pieces) {
-  in_order();
-  const peerway::device::Block block;
-  peerway::device::detail::run_timed(block, head.times, head.part, gridDim.x, [&] {
-    run_packet_pieces(block, pieces, head.last - head.first, head.epoch + head.first, head.guard, blockIdx.x,
-                      gridDim.x);
+template <Form form, class Arguments>
+__device__ inline void run_messages(const Arguments& plan) {
+  const PlanHead& head = plan.head;
+  run_traced(head, [&](const peerway::device::Block& block) {
+    run_messages<form>(block, plan.entry, plan.ends, head.first, head.last, head.epoch, head.guard,
+                       blockIdx.x, gridDim.x, InOrder());
   });
 }
 
 }  // namespace pw::cuda
 
-#define PW_PLAN_KERNEL(name, Arguments)                                   \
+#define PW_PLAN_KERNEL(name, Arguments, body)                             \
   extern "C" __global__ void __launch_bounds__(pw::cuda::kPlanThreads, 1) \
       name(const __grid_constant__ pw::cuda::Arguments plan) {            \
-    pw::cuda::run(plan.head, plan.entry);                                 \
-  }
-#define PW_LONG_PLAN_KERNEL(name, Entry)                                  \
-  extern "C" __global__ void __launch_bounds__(pw::cuda::kPlanThreads, 1) \
-      name(const __grid_constant__ pw::cuda::PlanHead head) {             \
-    pw::cuda::run(head, static_cast<const Entry*>(head.in_memory));       \
+    using namespace pw::cuda;                                             \
+    body;                                                                 \
   }
 
 // Answers `rounds` words of the host by the time, for a trace; each word has a line of its own.
@@ -50,9 +69,11 @@ extern "C" __global__ void pw_plan_clock(peerway::device::Word* words, unsigned 
   pw::cuda::answer_clock(words, rounds);
 }
 
-PW_PLAN_KERNEL(pw_plan_few_steps, FewSteps)
-PW_PLAN_KERNEL(pw_plan_some_steps, SomeSteps)
-PW_LONG_PLAN_KERNEL(pw_plan_many_steps, peerway::device::Step)
-PW_PLAN_KERNEL(pw_plan_few_pieces, FewPieces)
-PW_PLAN_KERNEL(pw_plan_some_pieces, SomePieces)
-PW_LONG_PLAN_KERNEL(pw_plan_many_pieces, pw::cuda::PacketPiece)
+PW_PLAN_KERNEL(pw_plan_few_steps, FewSteps, run_steps(plan.head, plan.entry))
+PW_PLAN_KERNEL(pw_plan_some_steps, SomeSteps, run_steps(plan.head, plan.entry))
+PW_PLAN_KERNEL(pw_plan_many_steps, PlanHead,
+               run_steps(plan, static_cast<const peerway::device::Step*>(plan.steps)))
+PW_PLAN_KERNEL(pw_plan_few_packets, FewMessages, run_messages<Form::packets>(plan))
+PW_PLAN_KERNEL(pw_plan_some_packets, SomeMessages, run_messages<Form::packets>(plan))
+PW_PLAN_KERNEL(pw_plan_few_lines, FewMessages, run_messages<Form::lines>(plan))
+PW_PLAN_KERNEL(pw_plan_some_lines, SomeMessages, run_messages<Form::lines>(plan))

@@ -1,7 +1,7 @@
 // The parameters of the plan kernels. Compiled by the host compiler and by NVRTC: plain types only.
 #pragma once
 
-#include "packet_pieces.h"
+#include "messages.h"
 
 namespace pw::cuda {
 
@@ -9,7 +9,7 @@ constexpr unsigned kPlanThreads = 256;  // of a block, at most
 
 // Pieces `first` to `last` of a plan.
 struct PlanHead {
-  const void* in_memory;  // the table, where it does not come as parameters
+  const void* steps;  // in memory: the table, where it does not come as parameters
   unsigned first;
   unsigned last;
   peerway::device::Word* epoch;
@@ -20,16 +20,23 @@ struct PlanHead {
 
 // A short table comes as parameters, which the first instruction finds in the constant cache. A launch costs
 // the host the more the more parameters there are, so there are two lengths of each.
-template <typename Entry, unsigned Entries>
-struct PlanArguments {
+template <unsigned Steps>
+struct StepArguments {
   PlanHead head;
-  Entry entry[Entries];
+  peerway::device::Step entry[Steps];
 };
-using FewSteps = PlanArguments<peerway::device::Step, 2>;
-using SomeSteps = PlanArguments<peerway::device::Step, 12>;
-using FewPieces = PlanArguments<PacketPiece, 2>;
-using SomePieces = PlanArguments<PacketPiece, 16>;
-static_assert(sizeof(SomeSteps) <= 4096 && sizeof(SomePieces) <= 4096, "the parameters of a kernel");
+using FewSteps = StepArguments<2>;
+using SomeSteps = StepArguments<12>;
+
+template <unsigned Messages>
+struct MessageArguments {
+  PlanHead head;
+  unsigned ends[Messages];  // the number after that of each one's last piece
+  Message entry[Messages];
+};
+using FewMessages = MessageArguments<2>;
+using SomeMessages = MessageArguments<16>;
+static_assert(sizeof(SomeSteps) <= 4096 && sizeof(SomeMessages) <= 4096, "the parameters of a kernel");
 
 // Ends by itself where the host does not go on.
 PW_ON_DEVICE void answer_clock(peerway::device::Word* words, unsigned rounds) {

@@ -1,0 +1,156 @@
+// Plans that consist of messages by packets or lines only, of words of 8 bytes in blocks at one stride: most
+// halos. Each block of the grid finds all that it needs in one cache line of the kernel's parameters. Reading
+// a step from the table in device memory would take half as long as the whole trip to the peer, and the code
+// for any step is so much longer that it takes a third of that time again.
+#pragma once
+
+#include "peerway/device/plan.cuh"
+
+namespace pw::cuda {
+
+// How the words travel. All messages of a kernel travel alike: code for both would take longer to run.
+enum class Form { packets, lines };
+
+// A send or receive of so many packets or lines, in pieces of `share`.
+struct alignas(64) Message {
+  unsigned char* memory;          // word 0
+  unsigned char* slots;           // its packet or line, in even epochs
+  peerway::device::Word* credit;  // a word for each piece, how far the receiver is; null: in step anyway
+  int stride;                     // bytes from block to block of words
+  unsigned turn;                  // lines of 128 bytes by which the slots lie further in odd epochs
+  unsigned block, magic;          // words in a block, and how to divide by that (Divisor)
+  unsigned count, share;          // packets or lines
+  unsigned words;
+  int rank;             // at the other end
+  unsigned char shift;  // of the Divisor
+  unsigned char sends;  // 1: from memory to slots; 0: the other way
+};
+static_assert(sizeof(Message) == 64, "one cache line of constants");
+
+PW_ON_DEVICE unsigned char* slots_of(const Message& message, peerway::device::Word epoch) {
+  constexpr long long kLine = sizeof(peerway::device::Line);
+  return message.slots + ((epoch & 1) != 0 ? message.turn * kLine : 0);
+}
+
+// The slots in which a piece sends. Loads of data do not wait for the epoch.
+class MessageSlots {
+ public:
+  PW_ON_DEVICE MessageSlots(const Message& message, unsigned piece,
+                            const peerway::device::detail::Epoch& epoch, const pw_guard& guard)
+      : message_(message), piece_(piece), epoch_(epoch), guard_(guard) {}
+
+  PW_ON_DEVICE bool open() {
+    if (address != nullptr) return true;
+    const peerway::device::Word epoch = epoch_.now();
+    if (epoch_.cancelled()) return false;
+    if (message_.credit != nullptr && epoch > 2) {
+      peerway::device::detail::Patience patience(guard_, message_.rank, epoch);
+      if (!peerway::device::detail::wait_at_least(message_.credit + piece_, epoch - 2, patience))
+        return false;
+    }
+    flag = static_cast<unsigned>(epoch);
+    address = slots_of(message_, epoch);
+    return true;
+  }
+
+  unsigned char* address = nullptr;
+  unsigned flag = 0;
+
+ private:
+  const Message& message_;
+  unsigned piece_;
+  const peerway::device::detail::Epoch& epoch_;
+  const pw_guard& guard_;
+};
+
+// The words of a message in memory.
+PW_ON_DEVICE peerway::device::StridedCopy copy_of(const Message& message) {
+  peerway::device::StridedCopy copy{};
+  copy.to = message.memory;
+  copy.from = message.memory;
+  copy.inner_levels = 1;
+  copy.inner[0] = {{message.block, message.magic, message.shift},
+                   sizeof(peerway::device::Word),
+                   sizeof(peerway::device::Word)};
+  copy.outer_to = message.stride;
+  copy.outer_from = message.stride;
+  return copy;
+}
+
+template <Form form, unsigned K, class Scope>
+PW_ON_DEVICE bool send_piece(const Scope& scope, const Message& message, unsigned first, unsigned last,
+                             MessageSlots& slots) {
+  namespace detail = peerway::device::detail;
+  if constexpr (form == Form::lines)
+    return detail::send_lines<K>(scope, detail::WordsOf8{}, copy_of(message), {first, last, message.words},
+                                 slots);
+  else
+    return detail::send_words<peerway::device::Word>(scope, copy_of(message), first, last, slots);
+}
+
+template <Form form, unsigned K, class Scope>
+PW_ON_DEVICE bool receive_piece(const Scope& scope, const Message& message, unsigned first, unsigned last,
+                                peerway::device::Word epoch, const pw_guard& guard) {
+  namespace detail = peerway::device::detail;
+  detail::Patience patience(guard, message.rank, epoch);
+  const unsigned char* slots = slots_of(message, epoch);
+  const auto flag = static_cast<unsigned>(epoch);
+  if constexpr (form == Form::lines)
+    return detail::receive_lines<K>(scope, detail::WordsOf8{}, copy_of(message), slots,
+                                    {first, last, message.words}, flag, patience);
+  else
+    return detail::receive_words<peerway::device::Word>(scope, copy_of(message), slots, first, last, flag,
+                                                        patience);
+}
+
+// A piece of the message in its next epoch, after what `in_order` waits for. The message is looked at before:
+// what comes as parameters of a kernel is there, but the first look at each line of it takes long.
+template <Form form, unsigned K, class Scope, class Order>
+PW_ON_DEVICE bool run_piece(const Scope& scope, const Message& given, unsigned piece,
+                            peerway::device::Word* count, const pw_guard& guard, const Order& in_order) {
+  namespace detail = peerway::device::detail;
+  const Message message = given;
+  const unsigned first = piece * message.share;
+  const unsigned last = first + message.share < message.count ? first + message.share : message.count;
+  if (message.sends != 0) {
+    in_order();
+    const detail::Epoch epoch{count, detail::load_relaxed(count), 1, 1};
+    MessageSlots slots(message, piece, epoch, guard);
+    const bool sent = send_piece<form, K>(scope, message, first, last, slots);
+    epoch.increment_in_step(scope);  // here, where nothing waits for it
+    return sent && !epoch.cancelled();
+  }
+  in_order();
+  const detail::Epoch epoch{count, detail::load_relaxed(count), 1, 1};
+  epoch.increment_in_step(scope);  // here, where the message is still on its way
+  if (epoch.cancelled()) return false;
+  const bool there = receive_piece<form, K>(scope, message, first, last, epoch.now(), guard);
+  if (message.credit == nullptr) return there;
+  // All has been read, so the slot may be filled again: no store of this rank has to come before.
+  if (!scope.all(there)) return false;
+  if (scope.index() == 0) detail::store_relaxed(message.credit + piece, epoch.now());
+  return true;
+}
+
+// Every `workers`-th piece from `first + worker` on. Message m has the pieces before number `ends[m]`, and
+// after those of the message before. Pieces of no more lines than the threads have pairs are done by shorter
+// code.
+template <Form form, class Scope, class Order>
+PW_ON_DEVICE void run_messages(const Scope& scope, const Message* messages, const unsigned* ends,
+                               unsigned first, unsigned last, peerway::device::Word* counts,
+                               const pw_guard& guard, unsigned worker, unsigned workers,
+                               const Order& in_order) {
+  constexpr unsigned kMany = peerway::device::detail::kInFlight;
+  unsigned m = 0, before = first;
+  for (unsigned p = first + worker; p < last; p += workers) {
+    for (; p >= ends[m]; ++m) before = ends[m];
+    const Message& message = messages[m];
+    const bool few =
+        form == Form::packets || message.share * peerway::device::kThreadsOfLine <= scope.count();
+    const bool whole = few ? run_piece<form, 1>(scope, message, p - before, counts + p, guard, in_order)
+                           : run_piece<form, kMany>(scope, message, p - before, counts + p, guard, in_order);
+    if (!whole) peerway::device::detail::set_bits(counts + p, peerway::device::kCancelled);
+  }
+}
+
+}  // namespace pw::cuda
