@@ -2,8 +2,8 @@
 
     python scripts/default_routes.py
 
-The sends are of `peerway bench send_latency --device host,cuda --sizes 8:16M --repeat 3` on two GPUs with
-NVLink, the puts of `peerway bench --quick --device cuda` by two ranks that take turns on one GPU.
+The sends are of `peerway bench send_latency --device host,cuda` on two GPUs with NVLink, of GPUs the later
+ones, the puts of `peerway bench --quick --device cuda` by two ranks that take turns on one GPU.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from peerway.records import Record
 from peerway.tune import draft
 from steps import ROOT, main
 
-RECORDS = [
-    ROOT / "results" / "h200-x2" / "sends.jsonl",
-    ROOT / "results" / "h200-x1" / "time-sliced.jsonl",
-]
+RECORDS = {  # and of what kind of memory they count
+    ROOT / "results" / "h200-x2" / "sends.jsonl": "host",
+    ROOT / "results" / "h100-x2" / "sends.jsonl": "cuda",
+    ROOT / "results" / "h200-x1" / "time-sliced.jsonl": "cuda",
+}
 DEFAULTS = ROOT / "src" / "route" / "defaults.json"
 CLASSES = {
     ("host", "host", "send"): "host->host",
@@ -40,8 +41,9 @@ def table_of(found: list[Record]) -> str:
 
 
 def read() -> list[Record]:
-    """All records, whatever made them."""
-    return [record for file in RECORDS for record in records.read(file)]
+    """All records that count, whatever made them."""
+    found = [(kind, record) for file, kind in RECORDS.items() for record in records.read(file)]
+    return [record for kind, record in found if record.source.startswith(kind)]
 
 
 def make() -> int:

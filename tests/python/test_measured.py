@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 
@@ -88,12 +89,17 @@ H100: dict[str, tuple[str, str, int, str]] = {
     "get of 256 MiB by `route`": ("get_bw", "contiguous", 256 * M, "route peer/copy"),
 }
 for size, text in {8: "8 B", 8 * K: "8 KiB", 64 * K: "64 KiB"}.items():
-    kernels = "packets/kernel sendrecv/kernel plan/kernel"
-    H100[f"kernel to kernel, {text}"] = ("kernel_latency", "contiguous", size, kernels)
-    H100[f"exchange of {text}"] = ("exchange", "contiguous", size, PUTS_TOO)
+    without = " nccl" if size == 8 * K else ""  # there was no time for it
+    H100[f"exchange of {text}"] = ("exchange", "contiguous", size, PUTS_TOO.removesuffix(without))
     if size != 8 * K:
         messages = "sendrecv/graph sendrecv/stream plan/stream nccl/graph"
         H100[f"message of {text}"] = ("plan_latency", "contiguous", size, messages)
+H100["kernel to kernel, 8 B"] = (
+    "kernel_latency",
+    "contiguous",
+    8,
+    "packets/kernel sendrecv/kernel plan/kernel",
+)
 H100["halo, 16⁴ of 192-byte"] = ("halo", "halo:2x1x1x1/8x16x16x16/192", 1536 * K, HALO)
 H100_X4 = {
     "16⁴ of 192-byte": ("halo", "halo:2x2x1x1/8x8x16x16/192", 1536 * K, "plan/graph plan/stream plan"),
@@ -130,6 +136,37 @@ def test_a_row_has_the_numbers_of_its_records(
         place = re.compile(rf" {re.escape(text)}[ ,]").search(row, at)
         assert place, f"{via}: {text} is not in its place in: {row}"
         at = place.end() - 1
+
+
+def _us(found: list[records.Record], test: str, size: int, via: str) -> float:
+    return median(r.p50_us for r in found if (r.test, r.bytes, r.via) == (test, size, via))
+
+
+def _listed(times: Iterable[float]) -> str:
+    """1.73, 2.12 and 2.52 µs."""
+    *first, last = [time_text(us) for us in times]
+    return f"{', '.join(text.removesuffix(' µs') for text in first)} and {last}"
+
+
+def test_what_lines_changed_on_two_gpus() -> None:
+    folder = ROOT / "results" / "h100-x2"
+    old = records.read(sorted((folder / "before-lines").glob("*.jsonl")))
+    new = records.read([folder / name for name in ("plans.jsonl", "halo.jsonl", "sends.jsonl")])
+    section = " ".join(PAGE.split("(`results/h100-x2`)")[1].split("\n## ")[0].split())
+    exchanges = _listed(_us(old, "exchange", size, "sendrecv/graph") for size in (8, 8 * K, 64 * K))
+    messages = _listed(_us(old, "plan_latency", size, "sendrecv/graph") for size in (8, 64 * K))
+    halo = _listed(_us(old, "halo", 1536 * K, via) for via in ("plan/graph", "plan/stream", "plan"))
+    assert f"exchanges in a graph {exchanges}, messages {messages}, the halo {halo}." in section
+    kernel = [time_text(_us(found, "kernel_latency", 8, "sendrecv/kernel")) for found in (new, old)]
+    assert f"slower, {kernel[0]} where packets took {kernel[1].removesuffix(' µs')}:" in section
+    each = (_us(new, "send_latency", 8 * M, "plan/lines") - _us(new, "send_latency", 4 * M, "plan/lines")) / 4
+    small = round(_us(new, "exchange", 8, "sendrecv/graph"), 2)
+    whole = _us(new, "halo", 1536 * K, "plan/graph")
+    assert (
+        f"takes {each:.2f} µs more for each MiB (`sends.jsonl`), so these need {1.5 * each:.2f} µs" in section
+    )
+    assert f"takes {small} µs: together {1.5 * each + small:.2f} µs" in section
+    assert f"It takes {time_text(whole)}." in section
 
 
 def test_no_run_of_the_halo_on_four_gpus_was_slow() -> None:
