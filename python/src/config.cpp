@@ -53,7 +53,13 @@ void bind_config(nb::module_& module) {
       .def_ro("help", &Setting::help)
       .def_ro("value", &Setting::value)
       .def_ro("origin", &Setting::origin)
-      .def_ro("problem", &Setting::problem);
+      .def_ro("problem", &Setting::problem)
+      .def("__repr__", [](const Setting& setting) {
+        return shown("Setting", {{"name", nb::cast(setting.name)},
+                                 {"value", nb::cast(setting.value)},
+                                 {"origin", nb::cast(setting.origin)},
+                                 {"problem", nb::cast(setting.problem)}});
+      });
   module.def("settings", &settings);
   module.def(
       "check_settings", [] { pw::check_config(); }, "Raises Error for the first setting that cannot be.");
