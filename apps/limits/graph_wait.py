@@ -1,5 +1,5 @@
 """What waiting for a graph on a stream costs the host: the CPU time of all threads of the process, by how
-long the graph takes and by who waits. A line of JSON for each. Needs one GPU and CuPy.
+long the graph takes and by who waits. A line of JSON for each. Needs one GPU and CuPy 14.
 
     python apps/limits/graph_wait.py > graph_wait.jsonl
 """
@@ -67,7 +67,7 @@ def main() -> None:
     print(json.dumps({"record": "env", "command": shlex.join(sys.argv), "gpu": gpu_name()}), flush=True)
     with peerway.Context() as ctx:
         mine = ctx.stream("cuda")
-        stream = cupy.cuda.ExternalStream(mine.__cuda_stream__()[1])
+        stream = cupy.cuda.Stream.from_external(mine)
         event = cupy.cuda.Event(block=True, disable_timing=True)
 
         def by_event() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -20,9 +19,12 @@ import click
 
 from peerway import _core, records
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from compiling import ROOT, WARNINGS, at_once, host_compiler, make
+
 HERE = Path(__file__).resolve().parent
-FOLDER = HERE.parents[1] / "build" / "scale"
-WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wno-sign-conversion")
+FOLDER = ROOT / "build" / "scale"
 NIC = {"hop-ns": 129, "message-ns": 850, "link-gbits": 75}
 
 
@@ -79,16 +81,12 @@ def build() -> Path:
     FOLDER.mkdir(parents=True, exist_ok=True)
     rings = HERE.parent / "hpl" / "broadcast.cpp"  # whom a panel goes to
     sources = [*sorted(HERE.glob("*.cpp")), rings]
-    newest = max(path.stat().st_mtime for path in [*sources, *HERE.glob("*.h"), rings.with_suffix(".h")])
     program = FOLDER / "simulate"
     with (FOLDER / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of several processes one builds
-        if not program.exists() or program.stat().st_mtime < newest:
-            whole, made = FOLDER / "simulate.cpp", FOLDER / "simulate.new"
-            whole.write_text("".join(f'#include "{source}"\n' for source in sources))
-            compiler = os.environ.get("CXX", "c++")
-            _must([compiler, "-std=c++20", "-O2", *WARNINGS, str(whole), "-lsimgrid", "-o", str(made)])
-            made.replace(program)  # whole, or not at all: it may be running
+        (whole,) = at_once(sources, FOLDER)
+        command = [host_compiler(), "-std=c++20", "-O2", *WARNINGS, str(whole), "-lsimgrid"]
+        make(program, command, [*sources, *HERE.glob("*.h"), rings.with_suffix(".h")])
     return program
 
 

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from build import Target, build, mpi_compiler
+from build import Target, build
+from compiling import mpi_compiler
 
 from peerway import _core, records
 from peerway.bench import machine

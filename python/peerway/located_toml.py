@@ -29,15 +29,10 @@ class LocatedToml:
     def read(cls, path: Path, error: type[ValueError]) -> LocatedToml:
         """Those of a file. Raises OSError, and `error` for what is no text or too long."""
         try:
-            data = whole_file.read(path, _MOST_BYTES)
-            return cls(data.decode(), str(path), error)
-        except UnicodeDecodeError as wrong:
-            line = data.count(b"\n", 0, wrong.start) + 1
-            raise error(f"{path}:{line}: the byte {data[wrong.start]:#04x} is not UTF-8") from None
-        except error:
-            raise
+            text = whole_file.text(path, _MOST_BYTES)
         except ValueError as wrong:
-            raise error(f"{path}: {wrong}") from None
+            raise error(str(wrong)) from None
+        return cls(text, str(path), error)
 
     def wrong(self, table: str, key: str, why: str, number: int = 0) -> NoReturn:
         """A mistake at a key; `table` is "" for keys above all tables, `number` counts tables of one name."""

@@ -20,6 +20,23 @@ def read(path: Path, most: int) -> bytes:
     return data
 
 
+def text(path: Path, most: int) -> str:
+    """The text that a person wrote to a file of at most `most` bytes. Raises OSError, and ValueError, which
+    names the file, for a longer one and for what is not UTF-8.
+    """
+    try:
+        data = read(path, most)
+    except ValueError as wrong:
+        raise ValueError(f"{path}: {wrong}") from None
+    try:
+        return data.decode()
+    except UnicodeDecodeError as wrong:
+        line = data.count(b"\n", 0, wrong.start) + 1
+        raise ValueError(
+            f"{path}:{line}: the byte {data[wrong.start]:#04x} is not UTF-8; save the file as text in UTF-8"
+        ) from None
+
+
 def replace(path: Path, text: str) -> None:
     """Write the text as a whole. Raises OSError."""
     with draft(path) as beside:

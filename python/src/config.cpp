@@ -43,6 +43,12 @@ std::vector<Setting> settings() {
   return all;
 }
 
+/// A variable may hold any bytes; Python's own os.environ gives them so, too.
+nb::object text_of(const std::string& text) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
+}
+
 }  // namespace
 
 void bind_config(nb::module_& module) {
@@ -51,9 +57,15 @@ void bind_config(nb::module_& module) {
       .def_ro("type", &Setting::type)
       .def_ro("default", &Setting::fallback)
       .def_ro("help", &Setting::help)
-      .def_ro("value", &Setting::value)
+      .def_prop_ro("value", [](const Setting& setting) { return text_of(setting.value); })
       .def_ro("origin", &Setting::origin)
-      .def_ro("problem", &Setting::problem);
+      .def_prop_ro("problem", [](const Setting& setting) { return text_of(setting.problem); })
+      .def("__repr__", [](const Setting& setting) {
+        return shown("Setting", {{"name", nb::cast(setting.name)},
+                                 {"value", text_of(setting.value)},
+                                 {"origin", nb::cast(setting.origin)},
+                                 {"problem", text_of(setting.problem)}});
+      });
   module.def("settings", &settings);
   module.def(
       "check_settings", [] { pw::check_config(); }, "Raises Error for the first setting that cannot be.");

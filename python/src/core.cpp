@@ -30,6 +30,13 @@ pw_device parse_device(const std::string& kind, int32_t index) {
                        "peerway: unknown device '" + kind + "'; there are " + known + ".");
 }
 
+std::string shown(const std::string& kind, std::initializer_list<std::pair<const char*, nb::object>> fields) {
+  std::string text;
+  for (const auto& [name, value] : fields)
+    text += (text.empty() ? "" : ", ") + (name + ("=" + std::string(nb::repr(value).c_str())));
+  return kind + "(" + text + ")";
+}
+
 std::string device_name(pw_device device) { return pw::to_string({device.kind, device.index}); }
 
 namespace {
@@ -122,6 +129,19 @@ nb::object memory_of(Region& region) {
   return held == nullptr ? nb::none() : nb::cast(Memory(std::move(held)));
 }
 
+/// A block as Python makes one.
+std::string block_text(const pw_block& block) {
+  nb::list counts, strides;
+  for (uint32_t d = 0; d < block.dims; ++d) {
+    counts.append(block.count[d]);
+    strides.append(block.stride[d]);
+  }
+  return shown("Block", {{"counts", nb::tuple(counts)},
+                         {"strides", nb::tuple(strides)},
+                         {"block_bytes", nb::int_(block.block_bytes)},
+                         {"offset", nb::int_(block.offset)}});
+}
+
 void bind_memory(nb::module_& module) {
   nb::class_<Memory>(module, "Memory");
   nb::class_<Region>(module, "Region")
@@ -176,7 +196,8 @@ void bind_memory(nb::module_& module) {
              uint64_t block_bytes, uint64_t offset) {
             new (block) pw_block(peerway::make_block(counts, strides, block_bytes, offset));
           },
-          nb::arg("counts"), nb::arg("strides"), nb::arg("block_bytes"), nb::arg("offset") = 0);
+          nb::arg("counts"), nb::arg("strides"), nb::arg("block_bytes"), nb::arg("offset") = 0)
+      .def("__repr__", &block_text);
 }
 
 /// A region, which errors name by its size and device.

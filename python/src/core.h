@@ -5,11 +5,13 @@
 #include <nanobind/nanobind.h>
 
 #include <chrono>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "calling.h"
 #include "interrupts.h"
@@ -146,6 +148,8 @@ void released(Body body) {
 pw_device parse_device(const std::string& kind, int32_t index);
 /// "host" or "cuda:1".
 std::string device_name(pw_device device);
+/// What repr() gives of a plain value: "Block(counts=(2, 3), ...)".
+std::string shown(const std::string& kind, std::initializer_list<std::pair<const char*, nb::object>> fields);
 
 void bind_core(nb::module_& module);
 void bind_bench(nb::module_& module);

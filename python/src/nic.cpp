@@ -55,7 +55,12 @@ std::vector<std::string> nic_texts(const std::string& text, const std::string& o
 
 void bind_nic(nb::module_& module) {
   using namespace pw::nic::check;
-  nb::class_<Nic>(module, "Nic").def_ro("file", &Nic::file).def_ro("options", &Nic::options);
+  nb::class_<Nic>(module, "Nic")
+      .def_ro("file", &Nic::file)
+      .def_ro("options", &Nic::options)
+      .def("__repr__", [](const Nic& nic) {
+        return shown("Nic", {{"file", nb::cast(nic.file)}, {"options", nb::cast(nic.options)}});
+      });
   module.def(
       "nic_spec",
       [](const std::string& text, const std::string& origin) {
@@ -73,7 +78,12 @@ void bind_nic(nb::module_& module) {
   nb::class_<Verdict>(module, "NicVerdict")
       .def_ro("test", &Verdict::test)
       .def_ro("outcome", &Verdict::outcome)
-      .def_ro("found", &Verdict::found);
+      .def_ro("found", &Verdict::found)
+      .def("__repr__", [](const Verdict& verdict) {
+        return shown("NicVerdict", {{"test", nb::cast(verdict.test)},
+                                    {"outcome", nb::cast(verdict.outcome)},
+                                    {"found", nb::cast(verdict.found)}});
+      });
   module.def("nic_usual_seconds", &usual_seconds);
   module.def("nic_tests", &test_names);
   module.def(

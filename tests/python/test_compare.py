@@ -16,7 +16,7 @@ from synthetic_records import record
 
 from peerway import records
 from peerway.cli import command as peerway
-from peerway.compare.changes import changes
+from peerway.compare.changes import changes, why_apart
 from peerway.compare.groups import Key, Pair, pair_up
 from peerway.compare.metric import metric_of, ranks_text
 from peerway.compare.statistics import Comparison, compare_all, runs_needed
@@ -326,6 +326,56 @@ def test_a_factor_that_the_shape_tells_does_not_keep_groups_apart(
     assert len(pair_up([one], [other])) == 2
     assert len(pair_up([one], [other], factors=[factor])) == 1
     assert len(pair_up([one], [other], factors=["kernel"])) == 2
+
+
+APART = {
+    "block, which the shape tells": (
+        [of_file("sequential 1 MiB direct", {"block": "1 MiB", "mode": "direct"})],
+        [of_file("sequential 16 MiB direct", {"block": "16 MiB", "mode": "direct"})],
+        "block is 1 MiB in the one and 16 MiB in the other; to compare across it, write --factor block",
+    ),
+    "size, which is shape and bytes": (
+        [of_file("random 4 KiB in 1 GiB", {"size": "1 GiB"}, bytes=1 << 30)],
+        [of_file("random 4 KiB in 4 GiB", {"size": "4 GiB"}, bytes=4 << 30)],
+        "write --factor size",
+    ),
+    "streams, which are ranks": (
+        [of_file("sequential", {"streams": "1"}, ranks=1)],
+        [of_file("sequential", {"streams": "4"}, ranks=4)],
+        "write --factor streams",
+    ),
+    "a campaign's own factor": (
+        [of_file("contiguous threads=4", {"threads": "4"})],
+        [of_file("contiguous threads=8", {"threads": "8"})],
+        "write --factor threads",
+    ),
+    "only one side tells its block": (
+        [of_file("sequential 1 MiB", {"block": "1 MiB"})],
+        [of_file("sequential", {})],
+        "shape is sequential 1 MiB in the one and sequential in the other; to compare across it, write "
+        "--factor shape",
+    ),
+    "a shape of no factor": (
+        [record(shape="contiguous", extra={"kernel": "6.1"})],
+        [record(shape="blocks", extra={"kernel": "6.8"})],
+        "write --factor shape",
+    ),
+    "several fields, and a factor that is none of them": (
+        [record(via="staged", host="a", op="put", extra={"block": "1 MiB"})],
+        [record(via="ucx", host="b", op="get", extra={"block": "2 MiB"})],
+        "must be the same, and more than one of them is not",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "told"), APART.values(), ids=list(APART))
+def test_the_advice_names_the_factor_that_keeps_two_sides_apart(
+    before: list[Record], after: list[Record], told: str
+) -> None:
+    advice = why_apart(pair_up(before, after))
+    assert told in advice
+    factor = advice.partition("--factor ")[2] if advice.endswith(told) else ""
+    assert not factor or len(pair_up(before, after, factors=[factor])) == 1
 
 
 def test_streams_are_the_ranks_of_a_test_of_files() -> None:

@@ -23,6 +23,7 @@ from peerway.printable import json_text, printable
 from peerway.report.figures import bars
 from peerway.report.pairs import heat_maps
 from peerway.report.styles import styles
+from peerway.trace.curve import of_records
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "peerway"
 EVIL = "\x1b]0;mine\x07[red]\u202e\ud800\x9b2J\nfake <b>"
@@ -229,3 +230,35 @@ def test_output_that_takes_no_more_ends_in_no_traceback(evil: tuple[Path, Path])
     done = subprocess.run(words, stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (1, b"")  # as click has it
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("jobs", "serve", "--data", "FOLDER", "--oidc", "FILE"),
+        ("jobs", "serve", "--data", "FOLDER", "--mail", "FILE"),
+        ("jobs", "notices", "--data", "FOLDER", "--mail", "FILE"),
+        ("jobs", "replay", "--data", "FOLDER", "--rules", "FILE"),
+        ("jobs", "agent", "--settings", "FILE"),
+        ("run", "-n", "1", "--hostfile", "FILE", "--", "true"),
+        ("campaign", "status", "FOLDER"),
+    ],
+    ids=" ".join,
+)
+def test_a_text_that_is_not_utf_8_is_refused_with_its_file_and_line(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    file = tmp_path / "campaign.toml"
+    file.write_bytes('a = "b"\nc = "Köln"\n'.encode("latin-1"))
+    places = {"FILE": file, "FOLDER": tmp_path}
+    told = invoke(*(places.get(word, word) for word in words))
+    assert told.exit_code in (1, 2)
+    assert isinstance(told.exception, SystemExit), told.exception
+    assert f"{file}:2: the byte 0xf6 is not UTF-8; save the file as text in UTF-8" in told.output
+
+
+def test_records_for_curves_that_are_not_utf_8_are_refused_with_their_file_and_line(tmp_path: Path) -> None:
+    file = tmp_path / "bench.jsonl"
+    file.write_bytes(line().encode() + b"\xff\n")
+    with pytest.raises(ValueError, match=f"{file}:2: the byte 0xff is not UTF-8"):
+        of_records(file)

@@ -472,7 +472,7 @@ def test_serve_refuses_what_would_be_unsafe(tmp_path: Path) -> None:
         (["--rules", "missing.toml"], "no file"),
         (["--portal-header", "X", "--portal-from", "here"], "--portal-from takes an address such as"),
         (["--tls-cert", SHIPPED, "--tls-key", SHIPPED], f"cannot use --tls-cert {SHIPPED} with --tls-key"),
-        (["--oidc", broken], f"{broken}: Invalid value"),
+        (["--oidc", broken], f"{broken}:1:10: Invalid value"),
         (["--oidc", unknown], "there is no clam; there are issuer,"),
         (["--raw-days", "400"], "means are kept for 365 days and samples for 400"),
         (["--samples", "http://127.0.0.1:1", "--raw-days", "9"], "the database there says how long"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import smtplib
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
@@ -170,6 +171,17 @@ def test_no_password_goes_out_unencrypted(scene: Scene, tmp_path: Path) -> None:
     scene.idle(1)
     (tmp_path / "password").write_text("secret\n")
     with pytest.raises(NotNow, match="no TLS"):
+        scene.send(user="jobs", password_file=str(tmp_path / "password"))
+
+
+def test_a_password_that_is_no_text_is_told_with_its_file(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smtplib.SMTP, "has_extn", lambda *_: True)
+    monkeypatch.setattr(smtplib.SMTP, "starttls", lambda *_, **__: None)
+    scene.idle(1)
+    (tmp_path / "password").write_bytes(b"p\xff\n")
+    with pytest.raises(NotNow, match=f"{tmp_path}/password:1: the byte 0xff is not UTF-8"):
         scene.send(user="jobs", password_file=str(tmp_path / "password"))
 
 

@@ -1,4 +1,4 @@
-"""The figures of several GPUs in docs/apps/lqcd.md and docs/xacc-runtime.md are those of their records."""
+"""The figures of docs/apps/lqcd.md and docs/xacc-runtime.md are those of their records."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "results"
 EDGES = {16: "16⁴", 32: "32⁴"}
 
 
@@ -56,6 +57,55 @@ def iteration(runs: list[dict[str, Any]]) -> float:
     return float(row(runs)[3])
 
 
+def test_one_gpu() -> None:
+    runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    found = [json.loads(line) for line in (RESULTS / "h200-x1" / "lqcd.jsonl").read_text().splitlines()]
+    for one in (each for each in found if each["record"] == "lqcd"):
+        runs.setdefault((f"{EDGES[one['lattice'][0]]}, {one['layout']}", one["program"]), []).append(one)
+
+    def of(key: tuple[str, str], value: str) -> float:
+        return median(run[value] for run in runs[key])
+
+    shown = table_behind("(`results/h200-x1/lqcd.jsonl`)")
+    assert set(shown) == {key for key in runs if key[1] != "openacc-mpi"}
+    for key, cells in shown.items():
+        small = key[0].startswith("16")
+        assert cells == [
+            f"`{key[1]}`",
+            f"{of(key, 'hop_us'):.{1 if small else 0}f}",
+            f"{of(key, 'hop_gbytes') / 1e3:.2f}",
+            f"{of(key, 'algebra_us'):.{1 if small else 0}f}",
+            f"{of(key, 'iteration_us'):.0f}",
+            f"{of(key, 'solver_gflop'):.0f}",
+        ]
+    page = page_text()
+    rows = ("32⁴, rows", "xacc"), ("32⁴, rows", "cuda-mpi")
+    copy = of(rows[1], "copy_gbytes")
+    assert f"{of(rows[0], 'hop_gbytes') / copy:.0%} of the bandwidth of a copy".replace("%", " %") in page
+    assert f"of a copy ({copy / 1e3:.2f} TB/s)" in page
+    cases = [f"{edge}, {layout}" for edge in EDGES.values() for layout in ("rows", "sites")]
+
+    def against_cuda(program: str, case: str) -> float:
+        return of((case, program), "hop_us") / of((case, "cuda-mpi"), "hop_us")
+
+    less = [100 - 100 * against_cuda("xacc", case) for case in cases if case.endswith("sites")]
+    words = f"{min(less):.0f} to {max(less):.0f} % faster"
+    assert f"*sites* it is {words} than CUDA" in page
+    assert f"{words} in the other" in " ".join((ROOT / "docs" / "xcalableacc.md").read_text().split())
+    longer = [against_cuda("openacc-mpi", case) for case in cases]
+    assert f"A hop takes {min(longer):.1f} to {max(longer):.0f} times as long as with CUDA" in page
+    algebra = [of((case, "openacc-mpi"), "algebra_us") / 1e3 for case in cases]
+    assert f"linear algebra takes {min(algebra):.0f} to {max(algebra):.0f} ms" in page
+    for one in (each for each in found if each["record"] == "sloc"):
+        assert f"| `{one['program']}` | {one['sloc']} | {one['delta']} |" in page
+
+
+def test_the_first_plan_of_a_rank() -> None:
+    (one,) = map(json.loads, (RESULTS / "h100-x2" / "prepare" / "prepare.jsonl").read_text().splitlines())
+    first, later = one["first_ms"], median(one["later_ms"])
+    assert f"took {first:.0f} ms to prepare and later ones {later:.1f} ms" in page_text()
+
+
 def test_two_gpus() -> None:
     runs = of_file("h100-x2.jsonl")
     assert table_behind("(`results/lqcd/h100-x2.jsonl`)") == {
@@ -93,6 +143,10 @@ def test_four_gpus() -> None:
     assert f"`xacc` is {large[0]} times as fast as `cuda-mpi`**, and {large[1]} times with `nowait`" in page
     assert f"{large[2]} and {large[3]} times on H200" in page
     assert f"it is {faster(h100, '16⁴')} times as fast** ({faster(h200, '16⁴')} times on H200)" in page
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    both = [f"{float(faster(h100, edge)):.1f} times as fast" for edge in EDGES.values()]
+    assert f"On four H100 it is then {both[0]} on a lattice of 16⁴ as a program" in readme
+    assert f"CUDA-aware MPI, and {both[1]} on 32⁴" in readme
     (mpi,) = [runs for key, runs in h100.items() if key == ("16⁴, 4", "cuda-mpi")]
     alone = iteration(mpi) - 2 * median(run["halo_us"] for run in mpi)
     assert f"would be {iteration(mpi) / alone:.1f} times as fast" in page

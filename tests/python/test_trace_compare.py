@@ -120,6 +120,26 @@ def test_the_command_shows_what_changed(tmp_path: Path) -> None:
     assert "2 operations at a call site show no difference" in done.output
 
 
+def test_sides_of_unlike_ranks_are_told_and_large_changes_are_readable(tmp_path: Path) -> None:
+    def many(ranks: int, length: int) -> Trace:
+        return trace_of(
+            *(
+                send(rank, 0, 1000 * i, length + i, name="MPI_Send")
+                for rank in range(ranks)
+                for i in range(60)
+            ),
+            ranks=ranks,
+        )
+
+    sides = [saved(many(*each), tmp_path / str(each)) for each in ((2, 40_000), (3, 100))]
+    done = CliRunner().invoke(command, ["compare", *map(str, sides)])
+    assert "2 ranks before and 3 ranks after: calls and total times" in " ".join(done.output.split())
+    assert "×3" in done.output
+    assert "e+" not in done.output
+    done = CliRunner().invoke(command, ["compare", str(sides[0]), str(sides[0])])
+    assert "ranks before" not in done.output
+
+
 def test_a_run_that_failed_and_single_runs_are_told(tmp_path: Path) -> None:
     good, failed = (
         str(saved(run_of(seed), tmp_path / f"run{seed}", status=status))

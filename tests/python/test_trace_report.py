@@ -330,8 +330,52 @@ def test_files_are_written_also_if_nobody_reads_what_is_printed(
 def test_a_heading_counts_one_thing_as_one_and_says_that_there_is_no_event() -> None:
     one = trace_of({"rank": 0, "begin": 0, "duration": 5, **PUT}, ranks=1)
     assert analyse(one, []).heading[-1].startswith("1 rank, 1 thread, 1 event in 5.00 ns; ")
+    assert analyse(one, []).heading[-1].endswith("; level unknown")
     nothing = trace_of(ranks=1)
     assert analyse(nothing, []).heading[-1].startswith("1 rank, 1 thread, no events; ")
+    short = trace_of({"rank": 0, "begin": 0, **PUT}, ranks=1)
+    assert analyse(short, []).heading[-1].startswith("1 rank, 1 thread, 1 event; ")
+
+
+@pytest.mark.parametrize(
+    ("level", "ranks", "why"),
+    [
+        ("full", 2, "its processes began to record, and called nothing that is recorded"),
+        ("full", 0, "no process of the command made a Peerway context, called MPI or named a region"),
+        ("profile", 2, "it was recorded with --level profile, which keeps sums alone"),
+    ],
+)
+def test_a_trace_without_events_says_why(level: str, ranks: int, why: str) -> None:
+    trace = trace_of(ranks=ranks)
+    trace.about["level"] = level
+    (finding,) = said(analyse(trace, []))
+    assert finding.startswith(f"The trace has no events: {why}.")
+
+
+@pytest.mark.parametrize(
+    ("peers", "told"),
+    [
+        ((1,), ""),
+        ((2,), "1 rank is not in the trace, though others communicate with it: 2."),
+        ((2, 1, 5, -1), "2 ranks are not in the trace, though others communicate with them: 2, 5."),
+    ],
+)
+def test_ranks_that_others_name_and_that_did_not_record_are_told(peers: tuple[int, ...], told: str) -> None:
+    puts = [{"rank": 0, "begin": 10 * i, "duration": 5, **PUT, "peer": peer} for i, peer in enumerate(peers)]
+    trace = trace_of(*puts)
+    found = [one for one in said(analyse(trace, [])) if "not in the trace, though" in one]
+    assert [one[: len(told)] for one in found] == ([told] if told else [])
+    trace.about["ranks"] = "0,1"  # it was left out on purpose
+    assert not [one for one in said(analyse(trace, [])) if "not in the trace, though" in one]
+
+
+def test_a_message_alone_makes_no_table_of_bursts() -> None:
+    def bursts(*begins: int) -> int:
+        puts = [{"rank": 0, "begin": begin, "duration": 5, **PUT} for begin in begins]
+        return sum("Bursts" in table.title for table in analyse(trace_of(*puts), []).tables)
+
+    assert bursts(0) == 0
+    assert bursts(0, 100) == 1
 
 
 def test_a_summary_counts_one_thing_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

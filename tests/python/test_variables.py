@@ -4,6 +4,7 @@ know, so it has to know them all."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -46,3 +47,20 @@ def test_config_refuses_a_variable_that_is_no_setting(monkeypatch: pytest.Monkey
     )
     assert done.returncode == 1
     assert "PEERWAY_WIAT in the environment is not a setting; did you mean PEERWAY_WAIT?" in done.stderr
+
+
+def test_a_variable_that_is_not_utf_8_is_told_as_it_is(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/K\xf6ln"
+    for variable, value, status in ((b"PEERWAY_WAIT", b"bl\xf6ck", 1), (b"PEERWAY_CACHE", folder, 0)):
+        done = subprocess.run(
+            [sys.executable, "-m", "peerway", "config", "--format", "json"],
+            capture_output=True, check=False, env={**os.environb, variable: value},
+        )  # fmt: skip
+        assert done.returncode == status, done.stderr
+        found = {one["name"]: one for one in json.loads(done.stdout)}
+        one = found[variable.removeprefix(b"PEERWAY_").decode().lower()]
+        if status:
+            assert os.fsencode(one["problem"]).startswith(b"peerway: PEERWAY_WAIT is 'bl\xf6ck'; it must be")
+            assert rb"PEERWAY_WAIT is 'bl\udcf6ck'; it must be" in done.stderr.replace(b"\n", b" ")
+        else:
+            assert os.fsencode(one["value"]) == folder

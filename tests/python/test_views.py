@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from peerway import InvalidArgument, OutOfRange, _core, views
-from peerway.views import View, view_of
+from peerway.views import Span, View, view_of
 
 MEMORY = np.arange(4096, dtype="u1")
 
@@ -130,3 +130,14 @@ def test_sides_that_differ_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="5 dimensions with gaps; one put or get moves at most 4"):
         views.blocks_of(five, five)
     views.blocks_of(over(4, "V8"), over(4))  # raw elements take any type of their size
+
+
+def test_blocks_and_other_plain_values_are_shown_by_what_they_hold() -> None:
+    block = _core.Block((3, 2), (256, -64), 16, 128)
+    assert repr(block) == "Block(counts=(3, 2), strides=(256, -64), block_bytes=16, offset=128)"
+    assert repr(Span("region", block)) == f"Span(of='region', block={block!r})"  # type: ignore[type-var]
+    assert repr(_core.Block((), (), 8)) == "Block(counts=(), strides=(), block_bytes=8, offset=0)"
+    nic = _core.nic_spec("/lib/libnic.so?path='a'", "a test")
+    assert repr(nic) == """Nic(file='/lib/libnic.so', options="path='a'")"""
+    for setting in _core.settings():
+        assert repr(setting).startswith(f"Setting(name={setting.name!r}, value={setting.value!r}, origin=")

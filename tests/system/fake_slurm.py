@@ -42,15 +42,16 @@ def _nodes(folder: Path) -> dict[str, str]:
 
 def sbatch(folder: Path, words: list[str]) -> None:
     options = dict(word[2:].split("=", 1) for word in words if "=" in word)
-    with (folder / "submitted").open("a") as log:
-        log.write(options["nodelist"] + "\n")
-        number = log.tell()  # grows with each
     nodes = [_nodes(folder)[name] for name in options["nodelist"].split(",")]
     state = "RUNNING" if {*nodes} <= {"idle", "mixed"} else "PENDING"
-    job = folder / "jobs" / str(number)
-    draft = folder / f"job.{number}"
-    draft.write_text("\n".join([state, options["nodelist"], options["comment"], options["wrap"]]))
-    draft.replace(job)  # whole, or not at all: others read it
+    with (folder / "submitted").open("a") as log:
+        number = log.tell() + 1  # grows with each
+        job = folder / "jobs" / str(number)
+        draft = folder / f"job.{number}"
+        draft.write_text("\n".join([state, options["nodelist"], options["comment"], options["wrap"]]))
+        draft.replace(job)  # whole, or not at all: others read it
+        # Only now: whoever waits for the job to be gone again must not find that it was never there.
+        log.write(options["nodelist"] + "\n")
     if state == "RUNNING":
         script = f"({options['wrap']}) >{options['output'].replace('%%', '%')} 2>&1; rm {job}"
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

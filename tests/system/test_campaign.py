@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -436,6 +438,31 @@ def test_a_result_that_was_cut_short_is_measured_again_once_it_is_deleted(tmp_pa
     assert file.read_text().count("\n") == whole.count("\n")
     assert sorted(campaign.starts().values()) == [1, 2]
     assert campaign.verb("report", "-o", str(tmp_path / "p.html")).returncode == 0
+
+
+def test_a_terminal_shows_how_far_it_is_and_a_log_does_not(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, repeats=3, body="sleep 0.5; [ $node != n2 ] || exit 1")
+    shown, logged = on_a_terminal(campaign), campaign.run().stderr
+    assert re.search(r"measuring \S+ 0/9 .*t\.n\d and 2 more", shown)
+    assert re.search(r"measuring \S+ [3-6]/9 \d:\d\d left .*t\.n\d", shown)
+    for told in (shown, logged):
+        assert "t.n2 failed" in told
+    assert "measuring" not in logged
+
+
+def on_a_terminal(campaign: Campaign) -> str:
+    """What a run shows there, without what moves the cursor or colours it."""
+    ours, theirs = pty.openpty()
+    command = [*PEERWAY, "campaign", "run", str(campaign.folder)]
+    told = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=told):
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # as a terminal ends that nobody writes to any more
+            while part := os.read(ours, 65536):
+                shown += part
+    os.close(ours)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
 
 
 def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:

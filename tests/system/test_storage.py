@@ -5,10 +5,14 @@ caches held.
 from __future__ import annotations
 
 import os
+import select
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -306,6 +310,44 @@ def test_the_server_drops_its_cache_once_for_all_nodes_and_while_none_reads(
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "drops").read_text() == "dropped\n"
     assert len(records.read(out)) == 2
+
+
+@pytest.mark.parametrize("ended", ["its time is over", "Ctrl-C"])
+def test_a_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path, ended: str) -> None:
+    place, child = tmp_path / "place", tmp_path / "child"
+    place.mkdir()
+    if not is_disk(place):
+        pytest.skip("the tests' folder is in memory, where no server's cache is dropped")
+    drop = f"sleep 1000 & echo $! > {child}.draft && mv {child}.draft {child}; wait"
+    limit = "5" if ended == "its time is over" else "900"
+    words = (
+        "read",
+        *SMALL,
+        "--streams",
+        "1",
+        "--drop-server",
+        drop,
+        "--limit",
+        limit,
+        "--states",
+        "after_drop",
+    )
+    command = [*PEERWAY, "storage", str(place), *map(str, words)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as measuring:
+        while not child.exists():
+            assert measuring.poll() is None, measuring.communicate()[1]
+            time.sleep(0.02)
+        lives_on = os.pidfd_open(int(child.read_text()))
+        if ended == "Ctrl-C":
+            measuring.send_signal(signal.SIGINT)
+        _, told = measuring.communicate()
+    assert ended == "Ctrl-C" or "--drop-server did not end within 5 s" in told
+    try:
+        assert select.select([lives_on], [], [], LIMIT)[0], told
+    finally:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(lives_on, signal.SIGKILL)
+        os.close(lives_on)
 
 
 def test_nodes_measure_together_and_read_each_others_files(tmp_path: Path, two_nodes: list[str]) -> None:

@@ -89,6 +89,19 @@ def test_a_trace_says_which_paths_are_complete_at_once(tmp_path: Path, run: Run)
     assert "staged" not in at_start
 
 
+def test_the_page_begins_with_what_a_trace_says(tmp_path: Path, run: Run) -> None:
+    page = (ROOT / "docs" / "trace.md").read_text()
+    shown = re.search(r"```\n\$ (peerway trace .*)\n((?:.+\n)+?)```", page)
+    assert shown is not None
+    verb, name, rest = re.split(r" -o (\S+) -- ", shown[1])
+    launch, program = rest.removeprefix("peerway ").split(" -- python ")
+    folder = tmp_path / name
+    words = [*peerway(*verb.split()[1:], "-o", str(folder), "--"), *peerway(*launch.split(), "--")]
+    done = run([*words, sys.executable, str(ROOT / program)])
+    said = [*done.stdout.splitlines(), *done.stderr.replace(str(folder), name).splitlines()]
+    assert sorted(said) == sorted(shown[2].splitlines())  # the ranks say theirs in either order
+
+
 def test_every_operation_of_two_ranks_is_there(tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "trace"
     program = [sys.executable, "-c", textwrap.dedent(PING_PONG), "50", "3"]

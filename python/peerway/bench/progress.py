@@ -17,15 +17,12 @@ if TYPE_CHECKING:
 
 
 class _Left(ProgressColumn):
-    """The time that is left: until an end that was asked for, else at the pace of the last cases."""
-
-    def __init__(self, ends: float) -> None:
-        super().__init__()
-        self._ends = ends
+    """The time that is left: until the end that the task knows, else at the pace of the last cases."""
 
     def render(self, task: Task) -> Text:
         """As the bar shows it."""
-        left = self._ends - time.time() if self._ends else task.time_remaining
+        ends = task.fields["ends"]
+        left = ends - time.time() if ends else task.time_remaining
         return Text("" if left is None else f"{time_left(left)} left")
 
 
@@ -34,6 +31,17 @@ def time_left(seconds: float) -> str:
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def bar(console: Terminal, *, thread: bool = True) -> Progress:
+    """A bar whose tasks have `what` is being measured and when it `ends` (0: not known). Without a thread it
+    is drawn by refresh() alone.
+    """
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), _Left(),
+        TextColumn("{task.fields[what]}", style="dim", markup=False),
+        console=console, transient=True, auto_refresh=thread,
+    )  # fmt: skip
 
 
 @contextmanager
@@ -45,12 +53,8 @@ def shown(title: str, ends: float = 0) -> Iterator[Step]:
     if not console.is_terminal:
         yield _lines(console, title)
         return
-    columns = (
-        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), _Left(ends),
-        TextColumn("{task.fields[what]}", style="dim", markup=False),
-    )  # fmt: skip
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(title, total=None, what="starting")
+    with bar(console) as progress:
+        task = progress.add_task(title, total=None, what="starting", ends=ends)
 
         def step(what: str, done: int, total: int) -> None:
             progress.update(task, completed=done, total=total or None, what=what)

@@ -12,10 +12,27 @@ from peerway.campaign.failures import Failures, away_lines
 from peerway.campaign.journal import Journal
 from peerway.campaign.plan import Plan, Task
 from peerway.campaign.starters import Starter
+from peerway.campaign.status import left_s
 from peerway.units import counted
 
 _WAIT_S = 20  # for a window, or for a cluster that is busy
 Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Now:
+    """How far a pass is: measurements of the plan, those that are done or given up, the names of those that
+    run, and when the rest will be done, in seconds since 1970 (0: not known yet).
+    """
+
+    total: int
+    done: int
+    lost: int
+    running: tuple[str, ...]
+    ends: float
+
+
+Show = Callable[[Now], None]
 
 
 @dataclass
@@ -29,8 +46,11 @@ class Left:
 class Runner:
     """One pass of a campaign."""
 
-    def __init__(self, plan: Plan, journal: Journal, starter: Starter, say: Say) -> None:
-        self._plan, self._journal, self._starter, self._say = plan, journal, starter, say
+    def __init__(
+        self, plan: Plan, journal: Journal, starter: Starter, say: Say, show: Show = lambda _: None
+    ) -> None:
+        """`say` is given what people must know, `show` how far it is, again and again."""
+        self._plan, self._journal, self._starter, self._say, self._show = plan, journal, starter, say, show
         self._tasks = {task.id: task for task in plan.tasks()}
         self._running: dict[str, Task] = {}
         self._lost: dict[str, Task] = {}
@@ -49,15 +69,26 @@ class Runner:
         self._running = {name: self._waiting.pop(name) for name in [*self._waiting] if name in kept}
         if self._running:
             self._say(f"waiting for {counted(len(self._running), 'measurement')} of an earlier run")
+        ends, known = 0.0, -1
         while self._waiting or self._running:
             self._take_back(self._ended() | self._returned())
             self._give_up_what_stays_away()
-            if not self._start():
+            left = [*self._waiting.values(), *self._running.values()]
+            if len(left) != known or not self._running:  # where nothing may run, the end is put off
+                ends, known = self._expected_end(left), len(left)
+            started = self._start()
+            done = len(self._tasks) - len(left) - len(self._lost)
+            self._show(Now(len(self._tasks), done, len(self._lost), tuple(self._running), ends))
+            if not started:
                 self._starter.wait()
         return Left(
             {name: self._failures.why_lost(task) for name, task in self._lost.items()},
             self._failures.lines(self._lost.values()),
         )
+
+    def _expected_end(self, left: Sequence[Task]) -> float:
+        seconds = left_s(self._plan, left, self._journal.past())
+        return 0.0 if seconds is None else time.time() + seconds
 
     def _take_back(self, failed: dict[str, Task]) -> None:
         """What failed is tried again a round later, so that what disturbed it has time to pass."""

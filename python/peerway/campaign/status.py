@@ -51,13 +51,15 @@ def status(plan: Plan, journal: Journal) -> Status:
         len(tasks) - len(waiting),
         running,
         by_test_and_type((task, past.why[task.id]) for task in waiting if task.id in past.why),
-        _left_s(plan, waiting, past),
+        left_s(plan, waiting, past),
         plan.repeats - len(lacking),
     )
 
 
-def _left_s(plan: Plan, waiting: Sequence[Task], past: Past) -> float | None:
-    """By the median of each test, or of all for one that never ended, and by the nodes that it takes."""
+def left_s(plan: Plan, waiting: Sequence[Task], past: Past) -> float | None:
+    """Until these are done: by the median of each test, or of all for one that never ended, and by the nodes
+    that it takes.
+    """
     if not past.seconds:
         return None
     known: dict[str, list[float]] = {}

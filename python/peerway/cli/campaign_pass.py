@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,11 +18,13 @@ from peerway import room
 from peerway.campaign.journal import Busy, Changed, Journal, NoLocks
 from peerway.cli.ending import Ended, ended_by_signals
 from peerway.cli.input import BadInput
-from peerway.terminal import say
+from peerway.terminal import Terminal, say
 
 if TYPE_CHECKING:
     from peerway.campaign.plan import Plan
-    from peerway.campaign.run import Left
+    from peerway.campaign.run import Left, Now, Show
+
+_REDRAWN_S = 0.25
 
 
 def run_of(folder: Path) -> str:
@@ -41,6 +44,44 @@ def leave_errors() -> None:
         sys.stderr.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+@contextmanager
+def _shown() -> Iterator[Show]:
+    """A bar on a terminal. What is no terminal, as the log of a service, gets only what tell() says."""
+    from peerway.bench.progress import bar
+
+    console = Terminal(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    # No thread draws it: keepers are forked from this process, which is safe only while it has none.
+    progress = bar(console, thread=False)
+    task = progress.add_task("measuring", total=None, what="starting", ends=0.0)
+    drawn = -_REDRAWN_S
+
+    def show(now: Now) -> None:
+        nonlocal drawn
+        if time.monotonic() - drawn < _REDRAWN_S:
+            return
+        drawn = time.monotonic()
+        progress.update(task, completed=now.done, total=now.total, what=_what(now), ends=now.ends)
+        with suppress(OSError):  # that a terminal goes ends no campaign of days, either
+            progress.refresh()
+
+    with suppress(OSError):
+        progress.start()
+    try:
+        yield show
+    finally:
+        with suppress(OSError):
+            progress.stop()
+
+
+def _what(now: Now) -> str:
+    first = now.running[0] if now.running else "waiting"
+    more = f" and {len(now.running) - 1} more" if len(now.running) > 1 else ""
+    return first + more + (f", {now.lost} given up" if now.lost else "")
 
 
 @contextmanager
@@ -67,7 +108,8 @@ def measure(plan: Plan, journal: Journal) -> Left:
     try:
         with _told(journal), ended_by_signals(), journal.held():
             journal.begin(plan.text)
-            return Runner(plan, journal, starter(plan, journal), tell).run()
+            with _shown() as show:
+                return Runner(plan, journal, starter(plan, journal), tell, show).run()
     except Unusable as error:
         raise click.ClickException(str(error)) from None
     except Ended as end:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from peerway import whole_file
 from peerway.launch import hosts
 from peerway.launch.places import Place, assign, read_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_MOST_BYTES = 1 << 20  # of a file of hosts
 
 
 @dataclass(frozen=True)
@@ -89,12 +92,20 @@ def hosts_options(body: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def _of_file(file: Path) -> list[hosts.Host]:
+    text = whole_file.text(file, _MOST_BYTES)
+    try:
+        return hosts.parse_file(text)
+    except hosts.BadHosts as error:
+        raise click.UsageError(f"{file}: {error}") from None
+
+
 def _asked(listed: str, file: Path | None, agent: str) -> Hosts:
     if listed and file:
         raise click.UsageError("--hosts and --hostfile say the same; give one of them")
     try:
         words = tuple(shlex.split(agent))
-        named = hosts.parse_file(file.read_text()) if file else hosts.parse(listed)
+        named = _of_file(file) if file else hosts.parse(listed)
         if not (listed or file) and (nodes := hosts.of_slurm(os.environ, hosts.slurm_names)):
             return Hosts(tuple(nodes), words or hosts.SRUN)
     except ValueError as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair, kept_apart
+from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair, factors_apart, kept_apart
 from peerway.compare.metric import name_of
 from peerway.records import FIXED, LOAD, NODE_TYPE, RUN
 
@@ -202,11 +202,13 @@ def why_apart(pairs: Sequence[Pair], rows: Sequence[str] = ()) -> str:
     """Why two sides have no group in common, and what to write to compare them all the same. `rows`: fields
     of which a table has a row for each value, whatever is written.
     """
-    for name, (old, new) in kept_apart(pairs).items():
+    # A factor says what differs more plainly than the shape, or the number of bytes, that is made of it.
+    for name, (old, new) in {**factors_apart(pairs), **kept_apart(pairs)}.items():
         differs = f"{name} is {listed(old)} in the one and {listed(new)} in the other"
         if name in rows:
             return differs
-        instead = f" in place of --by {name}" if name not in IDENTITY else ""
+        by = name in pairs[0].key.names and name not in IDENTITY
+        instead = f" in place of --by {name}" if by else ""
         return f"{differs}; to compare across it, write --factor {name}{instead}"
     names = list(pairs[0].key.names)
     return (

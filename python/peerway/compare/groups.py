@@ -61,15 +61,15 @@ def pair_up(
         for record in records:
             values = [getattr(record, name) for name in names]
             if factors and "shape" in names:
-                values[names.index("shape")] = _without(record, factors)
+                values[names.index("shape")] = _without(record.shape, record, factors)
             key = Key(names, tuple(values))
             getattr(pairs.setdefault(key, Pair(key)), side).append(record)
     return list(pairs.values())
 
 
-def _without(record: Record, factors: Iterable[str]) -> str:
-    """The shape without the values of factors: "sequential direct" of "sequential 1 MiB direct" for block."""
-    shape = f" {record.shape} "
+def _without(shape: str, record: Record, factors: Iterable[str]) -> str:
+    """A record's shape without its factors: "sequential direct" of "sequential 1 MiB direct" for block."""
+    shape = f" {shape} "
     for name in factors:
         value = record.extra.get(name)
         if not isinstance(value, str) or not value:
@@ -93,3 +93,28 @@ def kept_apart(pairs: Sequence[Pair]) -> dict[str, tuple[set[str], set[str]]]:
             old, new = ({str(key.values[i]) for key in keys} for keys in sides)
             found[name] = (old, new)
     return found
+
+
+def factors_apart(pairs: Sequence[Pair]) -> dict[str, tuple[set[str], set[str]]]:
+    """The same for factors that records tell in their shape, as block in "sequential 1 MiB direct". Those of
+    which no value is on both sides come first.
+    """
+    sides = [[(p.key, r) for p in pairs for r in getattr(p, side)] for side in ("before", "after")]
+    told = [
+        {name for _, r in side for name, value in r.extra.items() if isinstance(value, str)} for side in sides
+    ]
+    found = {}
+    for name in sorted(told[0] & told[1]):
+        before, after = ({_key_without(key, record, name) for key, record in side} for side in sides)
+        if before & after:
+            old, new = ({str(record.extra.get(name, "")) for _, record in side} for side in sides)
+            found[name] = (old, new)
+    return dict(sorted(found.items(), key=lambda item: len(item[1][0] & item[1][1])))
+
+
+def _key_without(key: Key, record: Record, factor: str) -> tuple[tuple[str, str | int], ...]:
+    known = key.as_dict()
+    known.pop(_IN_FIELD.get(factor, ""), None)
+    if "shape" in known:
+        known["shape"] = _without(str(known["shape"]), record, [factor])
+    return tuple(known.items())

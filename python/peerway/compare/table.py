@@ -151,14 +151,20 @@ def _speedup(c: Comparison) -> str:
         return "no ratio"  # a median is 0
     if c.verdict == "no difference":
         return "no difference"
-    return _signed(c.speedup) + (" %" if c.speedup < _TIMES else "")
+    return speedup_text(c.speedup)
 
 
 def _interval(c: Comparison) -> str:
-    return "none" if c.low is None or c.high is None else f"[{_signed(c.low)}, {_signed(c.high)}]"
+    return "none" if c.low is None or c.high is None else f"[{signed(c.low)}, {signed(c.high)}]"
 
 
-def _signed(ratio: float) -> str:
+def speedup_text(ratio: float) -> str:
+    """ "+12 %", "×40"."""
+    return signed(ratio) + (" %" if ratio < _TIMES else "")
+
+
+def signed(ratio: float) -> str:
+    """The same without the unit, as the ends of an interval are told."""
     if ratio >= _TIMES:
         return f"×{ratio:.0f}"
     percent = (ratio - 1) * 100

@@ -7,9 +7,11 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +79,16 @@ def operate(name: str, limit_s: float, together: Together | None = None, /, **wo
 
 
 def finished(
-    command: list[str], limit_s: float, name: str, together: Together | None = None
+    command: list[str],
+    limit_s: float,
+    name: str,
+    together: Together | None = None,
+    *,
+    starts_others: bool = False,
 ) -> tuple[int, str, str]:
     """The status, output and errors of a program that ends in time. With `together` it says "ready", and goes
-    on when that has returned. Raises GaveUp.
+    on when that has returned. One that `starts_others`, as a shell does, ends with all
+    of them. Raises GaveUp.
 
     One that hangs in the kernel survives its signal until the mount answers. It is not waited for.
     """
@@ -89,7 +97,16 @@ def finished(
         stdin=subprocess.PIPE if together else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # Of this session still, in which sudo may know the user already.
+        process_group=0 if starts_others else None,
     )
+
+    def end() -> None:
+        if starts_others:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+
     first = b""
     try:
         if together:
@@ -99,7 +116,7 @@ def finished(
                 together()
         out, err = process.communicate(b"go\n" if together else None, timeout=limit_s)
     except subprocess.TimeoutExpired:
-        process.kill()
+        end()
         try:
             process.wait(1)
         except subprocess.TimeoutExpired:
@@ -114,7 +131,7 @@ def finished(
             "--limit is too short"
         ) from None
     except BaseException:
-        process.kill()
+        end()
         raise
     out = out if first == _READY else first + out
     return process.returncode, out.decode(errors="replace"), err.decode(errors="replace")

@@ -111,7 +111,7 @@ class Reads:
             try:
                 # Of a shell: a pipe taken for words of `echo` would prove what was never done.
                 command = ["sh", "-c", self.request.drop_server]
-                status, _, err = finished(command, self.request.limit_s, "--drop-server")
+                status, _, err = finished(command, self.request.limit_s, "--drop-server", starts_others=True)
                 if status:
                     says = one_line("sh", err) or "it said nothing"
                     problem = f"--drop-server ended with status {status}: {says}"

@@ -4,7 +4,7 @@ findings, each a sentence with its evidence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -23,9 +23,14 @@ from peerway.trace.curve import Curve
 from peerway.trace.lanes import lanes
 from peerway.trace.messages import match, match_signals, messages
 from peerway.trace.regions import Regions
+from peerway.trace.rings import Kind
 from peerway.trace.store import Trace
 from peerway.trace.tables import MOST_ROWS, Analysis, Finding, Table, count_text, ns_text, percent
 from peerway.units import about_text
+
+_WITH_A_RANK = (
+    Kind.PUT, Kind.GET, Kind.RAISE, Kind.SEND, Kind.RECV, Kind.ISEND, Kind.IRECV, Kind.RMA_PUT, Kind.RMA_GET,
+)  # fmt: skip
 
 
 def analyse(trace: Trace, curves: Sequence[Curve]) -> Analysis:
@@ -71,7 +76,8 @@ def _heading(trace: Trace) -> list[str]:
     about = trace.about
     events = "no events"
     if len(trace):
-        events = f"{count_text(len(trace), 'event', 'events')} in {ns_text(trace.length)}"
+        length = f" in {ns_text(trace.length)}" if trace.length else ""
+        events = f"{count_text(len(trace), 'event', 'events')}{length}"
     processes = len({(thread.host, thread.pid) for thread in trace.threads})
     whole = (
         count_text(len(trace.ranks), "rank", "ranks")
@@ -79,9 +85,10 @@ def _heading(trace: Trace) -> list[str]:
         else count_text(processes, "process", "processes")
     )
     lines = [" ".join(about.get("command", []))] if about.get("command") else []
+    began = f", {about['began']}" if about.get("began") else ""
     lines.append(
         f"{whole}, {count_text(len(trace.threads), 'thread', 'threads')}, {events}; "
-        f"level {about.get('level') or 'unknown'}, {about.get('began', '')}"
+        f"level {about.get('level') or 'unknown'}{began}"
     )
     return lines
 
@@ -95,6 +102,7 @@ def _losses(trace: Trace, result: Analysis) -> None:
                 "The trace ends there: what its ranks would have done afterwards is missing.",
             )
         )
+    result.findings += [*_no_events(trace), *_absent(trace)]
     if trace.dropped:
         share = trace.dropped / (trace.dropped + len(trace))
         result.findings.append(
@@ -127,6 +135,45 @@ def _losses(trace: Trace, result: Analysis) -> None:
                 rank=thread.rank,
             )
         )
+
+
+def _no_events(trace: Trace) -> Iterator[Finding]:
+    """Why there is nothing to analyse: no finding would else look as if all were well."""
+    if len(trace):
+        return
+    level = trace.about.get("level") or "full"
+    if level != "full":
+        yield Finding(
+            f"The trace has no events: it was recorded with --level {level}, which keeps sums alone.",
+            todo="Record with --level full to see waits, messages and the timeline.",
+        )
+    elif trace.threads:
+        yield Finding(
+            "The trace has no events: its processes began to record, and called nothing that is recorded.",
+            todo="If recording was limited (--from, --for, --region, start and stop), check when that was.",
+        )
+    else:
+        yield Finding(
+            "The trace has no events: no process of the command made a Peerway context, called MPI or named "
+            "a region.",
+            todo="If it is an MPI program, name its compiler with --mpicc.",
+        )
+
+
+def _absent(trace: Trace) -> Iterator[Finding]:
+    """Ranks that others communicated with, and that did not record, though none was left out on purpose."""
+    if trace.about.get("ranks") or not trace.ranks:
+        return
+    named = np.unique(trace["peer"][np.isin(trace["kind"], _WITH_A_RANK)])
+    if not len(absent := np.setdiff1d(named[named >= 0], trace.ranks)):
+        return
+    first = ", ".join(map(str, absent[:MOST_ROWS])) + (", ..." if len(absent) > MOST_ROWS else "")
+    yield Finding(
+        f"{count_text(len(absent), 'rank is', 'ranks are')} not in the trace, though others communicate "
+        f"with {'it' if len(absent) == 1 else 'them'}: {first}.",
+        "Of these messages only one side is known: their times are those of its call.",
+        "See whether the rank ended before it recorded, or its host could not write the rings.",
+    )
 
 
 def _operations(trace: Trace) -> Table:

@@ -46,7 +46,8 @@ def tell(trace: Trace, sent: Messages, curves: Sequence[Curve], result: Analysis
         "gap below", "bursts", "of the messages", "messages", "bytes", "length", "rate", "of the curve",
     ]  # fmt: skip
     note = "A burst: messages of one rank with gaps below g between them; medians of the bursts."
-    result.tables.append(Table("Bursts, and how they depend on the gap", columns, rows, note))
+    if any(row[1] != "0" for row in rows):
+        result.tables.append(Table("Bursts, and how they depend on the gap", columns, rows, note))
     found = bursts.find(trace, sent, GAP_NS, expected)
     result.tables.append(_largest(found))
     if not len(found):

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from peerway import whole_file
+from peerway.records import MOST_BYTES
 from peerway.report.routes import read_table
 from peerway.trace.messages import Messages
 from peerway.trace.rings import Kind
@@ -62,7 +64,7 @@ def of_records(file: Path) -> list[Curve]:
     messages. Raises OSError, and ValueError with the line that is no record.
     """
     found: dict[tuple[str, str, str, bool], dict[float, float]] = {}
-    for number, line in enumerate(file.read_text().splitlines(), start=1):
+    for number, line in enumerate(whole_file.text(file, MOST_BYTES).splitlines(), start=1):
         try:
             record = json.loads(line)
             if not isinstance(record, dict):

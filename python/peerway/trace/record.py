@@ -88,6 +88,7 @@ def _record(
     about = {
         "command": request.command,
         "level": request.level,
+        "ranks": request.ranks,  # those that were to record; "": all
         "began": datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds"),
         "seconds": time.time() - began,
         "status": status,

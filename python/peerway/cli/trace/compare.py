@@ -13,7 +13,7 @@ from peerway.terminal import table_console
 from peerway.units import size_text, time_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -62,6 +62,8 @@ def command(
     for folder, trace in zip([*folders[0], *folders[1]], [*sides[0], *sides[1]], strict=True):
         if status := trace.about.get("status"):
             console.print(Text(f"{folder}: the command ended with status {status}."))
+    for line in _unlike(*sides):
+        console.print(Text(line))
     if any(len(side) == 1 for side in sides):
         console.print(
             Text(
@@ -75,6 +77,19 @@ def command(
     groups = ("group of messages", "groups of messages")
     _show(console, groups, ("path or communicator", "ranks"), compare_messages(*sides), everything)
     _tell(console, messages_alone(*sides), lambda path, pair: f"messages by {path} from rank {pair}")
+
+
+def _unlike(before: Sequence[Trace], after: Sequence[Trace]) -> Iterator[str]:
+    """What makes the sides hard to compare, whatever their calls took."""
+    from peerway.trace.tables import count_text
+
+    counts = [sorted({len(trace.ranks) for trace in side}) for side in (before, after)]
+    if counts[0] != counts[1]:
+        told = [" or ".join(count_text(count, "rank", "ranks") for count in side) for side in counts]
+        yield (
+            f"{told[0]} before and {told[1]} after: calls and total times are those of all ranks, and the "
+            "same work is shared by another number of them."
+        )
 
 
 def _events(folder: Path) -> Trace:
@@ -145,11 +160,13 @@ def _size(size_class: int) -> str:
 
 
 def _cells(one: Change) -> list[str]:
+    from peerway.compare.table import signed, speedup_text
+
     percent = interval = ""
     if one.speedup is not None:
-        percent = f"{(one.speedup - 1) * 100:+.3g} %" if one.verdict != "no difference" else "no difference"
+        percent = speedup_text(one.speedup) if one.verdict != "no difference" else "no difference"
     if one.low is not None and one.high is not None:
-        interval = f"[{(one.low - 1) * 100:+.3g}, {(one.high - 1) * 100:+.3g}]"
+        interval = f"[{signed(one.low)}, {signed(one.high)}]"
     difference = (one.total_ns[1] - one.total_ns[0]) / 1e3
     return [
         one.operation, one.place, _size(one.size_class), f"{one.calls[0]:,} / {one.calls[1]:,}",

@@ -6,12 +6,12 @@ import os
 import re
 import socket
 import stat
-import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from peerway.jobs.address import is_address, is_open
 from peerway.jobs.batch_check import is_node_name
+from peerway.located_toml import LocatedToml
 
 TEMPLATE = Path(__file__).parents[1] / "slurm" / "jobs-agent.toml"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -47,14 +47,14 @@ class Settings:
 def read(file: Path) -> Settings:
     """Read and check a file. Raises BadSettings."""
     try:
-        content = tomllib.loads(file.read_text())
+        content = LocatedToml.read(file, BadSettings).found
     except FileNotFoundError:
         raise BadSettings(
             f"there is no file {file}: name the agent's settings with --settings, or make it from the "
             f"template {TEMPLATE}"
         ) from None
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadSettings(f"cannot read {file}: {error}") from None
+    except OSError as error:
+        raise BadSettings(f"cannot read {file}: {error.strerror}") from None
     known = {each.name: each for each in fields(Settings)}
     for name, value in content.items():
         if name not in known:

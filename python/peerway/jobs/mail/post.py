@@ -8,9 +8,11 @@ import subprocess
 from email.message import EmailMessage
 from pathlib import Path
 
+from peerway import whole_file
 from peerway.jobs.mail.settings import Mail
 
 _TIMEOUT_S = 30
+_MOST_PASSWORD = 1 << 16  # bytes
 
 
 class NotNow(Exception):
@@ -57,8 +59,15 @@ def _by_smtp(mail: Mail, message: EmailMessage) -> None:
         if mail.user:
             if not encrypted:
                 raise NotNow(f"{mail.server} offers no TLS: the password is not sent; use smtps://")
-            connection.login(mail.user, Path(mail.password_file).read_text().strip())
+            connection.login(mail.user, _password(mail))
         connection.send_message(message)
+
+
+def _password(mail: Mail) -> str:
+    try:
+        return whole_file.text(Path(mail.password_file), _MOST_PASSWORD).strip()
+    except ValueError as error:
+        raise NotNow(str(error)) from None
 
 
 def _by_command(mail: Mail, message: EmailMessage) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from peerway.jobs.places import parse_since
+from peerway.located_toml import LocatedToml
 
 _ADDRESS = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+", re.ASCII)
 
@@ -46,10 +46,7 @@ class Mail:
 
 def read(file: Path) -> Mail:
     """Read and check a file. Raises BadMail, OSError."""
-    try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BadMail(f"{file}: {error}") from None
+    content = LocatedToml.read(file, BadMail).found
     known = {each.name: each for each in fields(Mail)}
     if unknown := sorted(set(content) - set(known)):
         raise BadMail(f"{file}: there is no {', '.join(unknown)}; there are {', '.join(known)}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from peerway import whole_file
 from peerway.jobs.measured import SETS
 from peerway.jobs.rules.expression import BadExpression, Expression
 from peerway.jobs.rules.functions import FUNCTIONS, TAKES_NONE
@@ -106,13 +107,12 @@ class RuleSet:
 
 def read_rules(path: Path = SHIPPED) -> RuleSet:
     """The rules in a file. Raises BadRules, OSError."""
-    data = path.read_bytes()
-    if len(data) > MOST_BYTES:
-        raise BadRules(f"{path}: longer than {MOST_BYTES:,} bytes")
     try:
-        return rules_of(data.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise BadRules(f"{path}: is not UTF-8 at byte {error.start}") from None
+        text = whole_file.text(path, MOST_BYTES)
+    except ValueError as error:
+        raise BadRules(str(error)) from None
+    try:
+        return rules_of(text)
     except BadRules as error:
         raise BadRules(f"{path}: {error}") from None
 

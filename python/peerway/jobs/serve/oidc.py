@@ -5,12 +5,12 @@ nonce.
 from __future__ import annotations
 
 import secrets
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from peerway.located_toml import LocatedToml
 from peerway.printable import shortened
 
 MOST_PENDING = 1000
@@ -38,10 +38,7 @@ class Provider:
     @classmethod
     def read(cls, path: Path) -> Provider:
         """The provider of a file. Raises OSError, ValueError."""
-        try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+        content = LocatedToml.read(path, ValueError).found
         wanted = ("issuer", "client_id", "client_secret", "redirect")
         if unknown := sorted(set(content) - {*wanted, "claim"}):
             raise ValueError(

@@ -1,0 +1,184 @@
+"""Figures that stand alone in pages without a test of their own are those of their records."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from peerway import records
+
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 1 << 20
+
+
+def page(name: str) -> str:
+    """Its text on one line."""
+    return " ".join((ROOT / name).read_text().split())
+
+
+def lines(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (ROOT / "results" / name).read_text().splitlines()]
+
+
+def row(cells: Sequence[object]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def test_architecture_a_late_peer() -> None:
+    def blocks(library: str) -> list[float]:
+        return [
+            one["blocks_us"]
+            for one in lines("late-peer/h200-x2.jsonl")
+            if (one["library"], one["rank"]) == (library, 1)
+        ]
+
+    old, new = blocks("every warp polls host memory"), blocks("one wait polls host memory for all")
+    times = f"{min(old):.0f} to {max(old):.0f} µs a round trip of 128 KiB when one rank began late"
+    assert f"{times}, {median(new):.0f} µs since" in page("docs/architecture.md")
+
+
+def test_gpu_host_ranks_that_share_a_gpu() -> None:
+    def of(file: str, test: str, via: str, size: int) -> float:
+        (found,) = (
+            one.p50_us
+            for one in records.read(ROOT / "results" / "h200-x1" / f"{file}.jsonl")
+            if (one.test, one.via, one.bytes) == (test, via, size)
+            and one.shape in ("contiguous", "cube:16/i")
+        )
+        return found
+
+    files, text = ("time-sliced", "mps"), page("docs/gpu-host.md")
+
+    def digits(us: float) -> str:
+        return f"{us:.1f}" if us < 20 else f"{float(f'{us:.3g}'):.0f}"
+
+    for name, test, pairs in (
+        ("put of 8 B, 1 MiB by the GPU (`peer/store`), µs", "put_latency",
+         [("peer/store", 8), ("peer/store", MIB)]),
+        ("put of 64 KiB, 1 MiB through the host (`staged`), µs", "put_latency",
+         [("staged", 65536), ("staged", MIB)]),
+        ("exchange of a face of 2 KiB by a plan on a stream, in a graph, µs", "cube",
+         [("plan/stream", 2048), ("plan/graph", 2048)]),
+    ):  # fmt: skip
+        cells = [", ".join(digits(of(file, test, *pair)) for pair in pairs) for file in files]
+        assert row([name, *cells]) in text
+
+
+def test_mpi_over_nics_two_kinds_of_windows() -> None:
+    runs = json.loads((ROOT / "results" / "mpi-suite" / "windows-latency.json").read_text())["runs"]
+
+    def of(osc: str, test: str, size: int) -> float:
+        return median(
+            one["p50_us"]
+            for one in runs
+            if one["osc"].startswith(osc) and (one["test"], one["bytes"]) == (test, size)
+        )
+
+    put = [of(osc, "mpi_put", 8) for osc in ("ucx", "rdma")]
+    get = [of(osc, "mpi_get", 65536) for osc in ("ucx", "rdma")]
+    text = page("docs/mpi-over-nics.md")
+    assert f"took {put[0]:.1f} µs with `osc/ucx` over the torus and {put[1]:.1f} µs with `osc/rdma`" in text
+    assert f"a get of 64 KiB {get[0]:.0f} µs and {get[1]:.0f} µs" in text
+
+
+def test_ranks() -> None:
+    text = page("docs/ranks.md")
+    before = {one["ranks"]: one["of_ranks"] for one in lines("scale-ranks/before.jsonl")}
+    now = {one["ranks"]: one["of_ranks"] for one in lines("scale-ranks/partners.jsonl")}
+    assert len(now) == 8
+
+    def cell(ranks: int, what: str, who: str, unit: float, digits: int) -> str:
+        old = f" ({before[ranks][what][who] / unit:.{digits}f})" if ranks in before else ""
+        return f"{now[ranks][what][who] / unit:.{digits}f}{old}"
+
+    for ranks, of in now.items():
+        sizes = [
+            cell(ranks, what, who, unit, digits)
+            for what, unit, digits in (("descriptors", 1, 0), ("added_private_kib", 1024, 1))
+            for who in ("median", "rank_0")
+        ]
+        assert row([ranks, *sizes]) in text
+        times = (
+            ("context_cpu_ms", "median", 0), ("plan_cpu_ms", "median", 1), ("prepare_cpu_ms", "median", 1),
+            ("prepare_cpu_ms", "rank_0", 1), ("context_ms", "median", 0), ("prepare_ms", "median", 0),
+        )  # fmt: skip
+        assert row([ranks, *(f"{of[what][who]:.{digits}f}" for what, who, digits in times)]) in text
+    (gpu,) = lines("scale-ranks/gpu-memory.jsonl")
+    private, shared = (median(gpu[name]) / 1024 for name in ("private_kib", "shared_kib"))
+    assert f"A rank adds {private:.1f} MiB of private memory, an eighth of the shared memory" in text
+    assert f"({shared:.1f} MiB), and {gpu['gpu_kib_a_rank'] / 1024:.0f} MiB on its GPU" in text
+
+
+def test_jobs_the_cost_of_an_agent() -> None:
+    text, found = page("docs/jobs/agent.md"), lines("jobs/agent.jsonl")
+    names = {"cgroups": "cgroups v2", "processes": "`/proc` alone"}
+    for one in (*found[2:4], *found[-2:]):
+        name = names[one["way"]] + (", two H100 through NVML" if "nvml" in one else "")
+        ms = one["cpu_ms_a_round"]
+        assert (
+            row(
+                [
+                    name,
+                    f"{ms:.0f} ms",
+                    f"{ms / 10_000:.2%}".replace("%", " %"),
+                    f"{one['resident_mib']:.0f} MiB",
+                ]
+            )
+            in text
+        )
+    assert f"up to {max(one['cpu_ms_a_round'] for one in found):.0f} ms" in text
+
+
+def test_jobs_the_load_of_a_server() -> None:
+    text = page("docs/jobs/server.md")
+    _, folder, _, database = lines("jobs/sustained.jsonl")
+
+    def memory(run: dict[str, Any]) -> str:
+        own = [minute["resident"]["own"] / 1e6 for minute in run["minutes"]]
+        return f"its own memory {min(own):.0f} to {max(own):.0f} MB"
+
+    assert (
+        f"samples in the folder, 16 minutes | {folder['of_one_core']:.2f} of a core, {memory(folder)} |"
+        in text
+    )
+    theirs = database["victoria_metrics"]["cpu_s"] / database["wall_s"]
+    assert (
+        f"samples in VictoriaMetrics | {database['of_one_core']:.2f} of a core, {memory(database)}; "
+        f"VictoriaMetrics {theirs:.2f} of a core" in text
+    )
+    *_, quiet, busy = (one for one in lines("jobs/load.jsonl") if one["test"] == "job page in a browser")
+    assert f"{quiet['median']['drawn_s']:.2f} s, the median of 25 rounds at a load of 2;" in text
+    assert f"{busy['median']['drawn_s']:.2f} s at a load of 6 to 8" in text
+    *_, many = (
+        one for one in lines("jobs/load.jsonl") if (one["test"], one.get("jobs")) == ("many jobs", 10**6)
+    )
+    mine, statistics = (many[what]["wall_s"] for what in ("my_jobs", "statistics_30_days"))
+    assert f"statistics of 30 days | {mine:.2f} s; {statistics:.2f} s |" in text
+
+
+def test_xcalableacc() -> None:
+    text = page("docs/xcalableacc.md")
+    for one in lines("xacc/laplace.jsonl"):
+        ratio = median(ours / theirs for ours, theirs in zip(one["xacc"], one["mpi"], strict=True))
+        assert row([f"{one['points']} × {one['points']}", f"{ratio:.2f}"]) in text
+    (compiled,) = lines("xacc/compile.jsonl")
+    assert f"takes {min(compiled['wall']):.1f} to {max(compiled['wall']):.1f} s to compile" in text
+    (started,) = lines("xacc/start.jsonl")
+    more = median(started["program_seconds"]) - median(started["empty_seconds"])
+    (most,) = re.findall(r"takes less than ([\d.]+) s more than an empty program", text)
+    assert -float(most) < more < float(most)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md"])
+def test_how_long_the_first_commands_take(name: str) -> None:
+    demo, test = lines("tests/demo.jsonl")[0], lines("tests/make-test.jsonl")[0]
+    text = page(name)
+    assert f"about {demo['wall_s'] / 60:.0f} minutes on 2" in text
+    for minutes in re.findall(r"in about (\d+) minutes on them", text):
+        assert minutes == f"{test['wall_s'] / 60:.0f}"
