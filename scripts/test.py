@@ -6,9 +6,9 @@ Side by side run the Python tests with those between processes, whose ranks slee
 virtual clusters, which mostly wait; the C++ unit tests under ASan+UBSan, which also feed the fuzzed parsers
 the stored inputs; and those with threads under TSan. Compilers get what the others leave idle, so that no
 rank misses its turn. Last come the few that need the machine for themselves. With --long, what takes long
-comes on top: each fuzzer for a minute, the unit tests as users get the code, and the whole matrices of the
-tests between processes, whose ranks then poll, as is the default. Logs, results and times are in out/test;
-the record of the last long run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
+comes on top: each fuzzer for a minute, the unit tests as users get the code, and the Python tests that are
+marked `long`; ranks then poll, as is the default. Logs, results and times are in out/test; the record of the
+last long run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -116,9 +116,8 @@ def marked(mark: str) -> list[object]:
 def pytest(totals: Totals, long: bool, name: str, workers: int, *options: object) -> None:
     """Run whole files, in the order that tests/conftest.py gives them: the long ones first."""
     whole = ["--long"] if long else []
-    matrix = {"PEERWAY_MPI_MATRIX": "1"} if long else {}
     by_file = ["-n", workers, "--dist=loadfile", "--no-loadscope-reorder"]
-    checks.pytest(totals, name, *options, *whole, *by_file, **matrix)
+    checks.pytest(totals, name, *options, *whole, *by_file)
 
 
 def all_tests(totals: Totals, long: bool) -> None:

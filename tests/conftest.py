@@ -30,7 +30,7 @@ LONGEST = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="also the whole matrices: make test-long")
+    parser.addoption("--long", action="store_true", help="also what is marked long: make test-long")
 
 
 def pytest_configure() -> None:
@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--long"):
         for item in items:
             if item.get_closest_marker("long") is not None:
-                item.add_marker(pytest.mark.skip(reason="of the whole matrix: make test-long"))
+                item.add_marker(pytest.mark.skip(reason="long: make test-long"))
 
 
 @pytest.fixture(autouse=True)

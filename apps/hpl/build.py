@@ -21,6 +21,7 @@ OUT = ROOT / "build" / "hpl"
 LIBRARY = Path(os.environ.get("PEERWAY_BUILD", ROOT / "build" / "editable")) / "src"
 WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wno-sign-conversion")
 COMMON = ("-std=c++20", "-O3", "-fno-math-errno", "-fopenmp-simd", f"-I{ROOT / 'include'}")
+MORE = os.environ.get("CXXFLAGS", "").split()  # come last, so that they count
 PROGRAM = (
     "blas", "broadcast", "column", "comm", "dat", "device_host", "factorize", "main", "options", "panel",
     "report", "solve", "staging", "swap", "system",
@@ -58,11 +59,11 @@ def build(part: Part) -> Path:
 def part(name: str, architecture: str = "sm_90") -> Part:
     """Throws CannotBuild where this machine lacks what the part needs."""
     host = os.environ.get("CXX", "c++")
-    shared = [*WARNINGS, *COMMON, "-fPIC"]
+    shared = [*WARNINGS, *COMMON, "-fPIC", *MORE]
     match name:
         case "program":
             sources = [HERE / f"{stem}.cpp" for stem in PROGRAM]
-            return Part(OUT / "hpl", sources, [host, *WARNINGS, *COMMON], ["-ldl", "-pthread"])
+            return Part(OUT / "hpl", sources, [host, *WARNINGS, *COMMON, *MORE], ["-ldl", "-pthread"])
         case "peerway":
             if not (LIBRARY / "libpeerway.so").exists():
                 raise CannotBuild(f"{LIBRARY} has no libpeerway.so; run `make build`, or set PEERWAY_BUILD")

@@ -93,7 +93,8 @@ def _compile(target: Target, source: Path) -> list[str]:
     if source.suffix == ".cu":
         nvcc = str(cuda_root() / "bin" / "nvcc")
         return [nvcc, f"-arch={target.architecture or gpus.present().architecture or 'sm_90'}", *common]
-    return [target.mpi or os.environ.get("CXX", "c++"), *WARNINGS, *common]
+    more = os.environ.get("CXXFLAGS", "").split()  # come last, so that they count
+    return [target.mpi or os.environ.get("CXX", "c++"), *WARNINGS, *common, *more]
 
 
 def _link(target: Target, objects: list[Path]) -> list[str]:

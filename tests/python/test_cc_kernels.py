@@ -55,22 +55,47 @@ def emitted(program: Path, *options: str) -> str:
         return written.getvalue().decode()
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
-def test_nvrtc_takes_every_kernel(tmp_path: Path, nvrtc: ctypes.CDLL, program: Path) -> None:  # noqa: F811
+# To PTX, which takes a fraction of the time, what has kernels of every kind; to machine code in long runs.
+ALWAYS = ("cg", "compute", "mapping", "xacc")
+
+
+@pytest.mark.parametrize(
+    ("program", "architecture"),
+    [
+        pytest.param(
+            program, architecture, id=f"{program.stem}-{architecture}",
+            marks=[] if program.stem in ALWAYS and architecture == "compute_75" else [pytest.mark.long],
+        )
+        for program in PROGRAMS
+        for architecture in ("compute_75", "sm_90")
+    ],
+)  # fmt: skip
+def test_nvrtc_takes_every_kernel(
+    tmp_path: Path,
+    nvrtc: ctypes.CDLL,  # noqa: F811
+    program: Path,
+    architecture: str,
+) -> None:
     found = kernels(emitted(program))
     assert found
     # In one source, each in a namespace: the prelude takes longer than most kernels.
     text = "".join(f"namespace {name}_alone {{\n{kernel}\n}}\n" for name, kernel in found.items())
     source = tmp_path / "kernels.cu"
     source.write_text(PRELUDE + text)
-    joined = [("sm_90", "--define-macro=PWX_JOINED")] if "PWX_ALIGNED" in text else []
-    for architecture, *options in [("compute_75",), ("sm_90",), *joined]:
+    joined = architecture == "sm_90" and "PWX_ALIGNED" in text
+    for options in [[], *([["--define-macro=PWX_JOINED"]] if joined else [])]:
         flags = ["-std=c++20", f"--gpu-architecture={architecture}", *options]
         result, log, _ = compile_with(nvrtc, source, *flags)
         assert result == 0, log
 
 
-@pytest.mark.parametrize(("layout", "joins"), [((), True), (("-DROWS",), False)], ids=["sites", "rows"])
+@pytest.mark.parametrize(
+    ("layout", "joins"),
+    [
+        pytest.param((), True, id="sites"),
+        pytest.param(("-DROWS",), False, id="rows", marks=pytest.mark.long),
+    ],
+)
 def test_accesses_are_joined_where_neighbours_are_read(
     tmp_path: Path,
     nvrtc: ctypes.CDLL,  # noqa: F811

@@ -610,7 +610,9 @@ def test_no_path_leaves_its_folder(client: httpx.Client, path: str) -> None:
 # -- the whole of it
 
 
-def test_the_api_keeps_what_its_document_says_whatever_is_sent(server: Server) -> None:
+def test_the_api_keeps_what_its_document_says_whatever_is_sent(
+    server: Server, pytestconfig: pytest.Config
+) -> None:
     import schemathesis
     from hypothesis import HealthCheck, given, settings
     from schemathesis.specs.openapi.checks import positive_data_acceptance
@@ -627,7 +629,7 @@ def test_the_api_keeps_what_its_document_says_whatever_is_sent(server: Server) -
         )
 
     bounded = settings(
-        max_examples=8,
+        max_examples=25 if pytestconfig.getoption("--long") else 3,
         deadline=None,
         derandomize=True,
         database=None,

@@ -157,7 +157,7 @@ def test_the_study_draws_what_it_measured(tmp_path: Path, program: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("mpicxx") is None, reason="no mpicxx (apt-get install libopenmpi-dev)")
-@pytest.mark.parametrize("border", BORDERS)
+@pytest.mark.parametrize("border", [pytest.param("periodic", marks=pytest.mark.long), "fixed"])
 def test_mpi(border: str) -> None:
     options = [
         "--grid",
