@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from cc_programs import PRELUDE, compiled, in_main
-from test_device_code import ROOT, compile_with, nvrtc  # noqa: F401 - a fixture
+from test_device_code import ROOT, UNOPTIMIZED, compile_with, nvrtc  # noqa: F401 - a fixture
 
 from peerway.cc import driver
 from peerway.cc.command_line import read
@@ -55,21 +55,8 @@ def emitted(program: Path, *options: str) -> str:
         return written.getvalue().decode()
 
 
-# To PTX, which takes a fraction of the time, what has kernels of every kind; to machine code in long runs.
-ALWAYS = ("cg", "compute", "mapping", "xacc")
-
-
-@pytest.mark.parametrize(
-    ("program", "architecture"),
-    [
-        pytest.param(
-            program, architecture, id=f"{program.stem}-{architecture}",
-            marks=[] if program.stem in ALWAYS and architecture == "compute_75" else [pytest.mark.long],
-        )
-        for program in PROGRAMS
-        for architecture in ("compute_75", "sm_90")
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("architecture", ["compute_75", pytest.param("sm_90", marks=pytest.mark.long)])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
 def test_nvrtc_takes_every_kernel(
     tmp_path: Path,
     nvrtc: ctypes.CDLL,  # noqa: F811
@@ -82,8 +69,10 @@ def test_nvrtc_takes_every_kernel(
     text = "".join(f"namespace {name}_alone {{\n{kernel}\n}}\n" for name, kernel in found.items())
     source = tmp_path / "kernels.cu"
     source.write_text(PRELUDE + text)
-    joined = architecture == "sm_90" and "PWX_ALIGNED" in text
-    for options in [[], *([["--define-macro=PWX_JOINED"]] if joined else [])]:
+    ways: list[list[str]] = [[UNOPTIMIZED]] if architecture == "compute_75" else [[]]
+    if architecture == "sm_90" and "PWX_ALIGNED" in text:
+        ways.append(["--define-macro=PWX_JOINED"])
+    for options in ways:
         flags = ["-std=c++20", f"--gpu-architecture={architecture}", *options]
         result, log, _ = compile_with(nvrtc, source, *flags)
         assert result == 0, log

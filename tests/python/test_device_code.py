@@ -24,6 +24,7 @@ ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 # These take up to 14 s for each architecture: they become machine code in long runs, and PTX always. Parts of
 # plan.cu ask for 9.0 or newer.
 LARGE = {"plan.cu": "compute_100", "kernels.cu": "compute_80"}
+UNOPTIMIZED = "--device-debug"  # takes a fifth of the time, and whatever is wrong is told
 
 
 def file_of_wheel(wheel: str, name: str) -> Path:
@@ -107,7 +108,13 @@ def assert_kernels_of(source: Path, code: bytes) -> None:
 @pytest.mark.parametrize("name", LARGE)
 def test_large_files_compile_to_ptx(nvrtc: ctypes.CDLL, name: str) -> None:
     (source,) = (path for path in device_sources() if path.name == name)
-    options = [f"-arch={LARGE[name]}", "--std=c++17", f"-I{source.parent}", f"-I{ROOT / 'include'}"]
+    options = [
+        UNOPTIMIZED,
+        f"-arch={LARGE[name]}",
+        "--std=c++17",
+        f"-I{source.parent}",
+        f"-I{ROOT / 'include'}",
+    ]
     result, log, ptx = compile_with(nvrtc, source, *options)
     assert result == 0, log
     assert_kernels_of(source, ptx)
@@ -162,17 +169,20 @@ def uses_of_the_prelude() -> str:
     return text
 
 
-# For the CPU tests/system/test_xacc_acc.py compiles and runs them all, and for GPUs test_cc_kernels.py what
-# programs use.
-@pytest.mark.long
-@pytest.mark.parametrize("architecture", ["compute_75", "compute_90", "sm_75", "sm_90"])
+@pytest.mark.parametrize(
+    ("architecture", "more"),
+    [
+        pytest.param("compute_75", [UNOPTIMIZED], id="compute_75"),
+        *(pytest.param(one, [], id=one, marks=pytest.mark.long) for one in ("compute_90", "sm_75", "sm_90")),
+    ],
+)
 def test_the_prelude_of_generated_kernels_compiles_for_all_types(
-    nvrtc: ctypes.CDLL, tmp_path: Path, architecture: str
+    nvrtc: ctypes.CDLL, tmp_path: Path, architecture: str, more: list[str]
 ) -> None:
     whole = tmp_path / "kernel.cu"
     whole.write_text(PRELUDE + uses_of_the_prelude())
     options = [f"-arch={architecture}", "--std=c++20", "--restrict", "--device-as-default-execution-space"]
-    result, log, _ = compile_with(nvrtc, whole, *options)
+    result, log, _ = compile_with(nvrtc, whole, *options, *more)
     assert (result, log.strip("\0\n")) == (0, "")
 
 
