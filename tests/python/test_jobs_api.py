@@ -610,9 +610,8 @@ def test_no_path_leaves_its_folder(client: httpx.Client, path: str) -> None:
 # -- the whole of it
 
 
-def test_the_api_keeps_what_its_document_says_whatever_is_sent(
-    server: Server, pytestconfig: pytest.Config
-) -> None:
+@pytest.mark.long
+def test_the_api_keeps_what_its_document_says_whatever_is_sent(server: Server) -> None:
     import schemathesis
     from hypothesis import HealthCheck, given, settings
     from schemathesis.specs.openapi.checks import positive_data_acceptance
@@ -629,7 +628,7 @@ def test_the_api_keeps_what_its_document_says_whatever_is_sent(
         )
 
     bounded = settings(
-        max_examples=25 if pytestconfig.getoption("--long") else 3,
+        max_examples=25,
         deadline=None,
         derandomize=True,
         database=None,

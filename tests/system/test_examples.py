@@ -90,9 +90,9 @@ def test_the_library_shows_the_c_interface_and_its_inside_to_its_python_module_o
 
 
 def test_find_package(prefix: Path, tmp_path: Path, run_program: Run) -> None:
-    python = f"-DPython_EXECUTABLE={sys.executable}"
+    settings = [f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_CXX_FLAGS=-O0"]
     done = run_program(
-        "cmake", "-S", ROOT / "examples", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", python
+        "cmake", "-S", ROOT / "examples", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", *settings
     )
     assert done.returncode == 0, done.stdout + done.stderr
     done = run_program("cmake", "--build", tmp_path)

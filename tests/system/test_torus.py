@@ -147,6 +147,7 @@ def test_seeds_of_mixed_faults(torus_ranks: Ranks, seeds: int) -> None:
     assert all(happened.values()), happened
 
 
+@pytest.mark.long
 def test_what_loss_costs_is_measured(spaces: list[str], tmp_path: Path) -> None:
     """apps/loss: all bytes come, and only with losses is anything sent again."""
     assert spaces  # it makes its own, which can be where these could
