@@ -19,12 +19,11 @@ ROOT = Path(__file__).resolve().parent.parent
 # first, so that none runs on when the rest has ended; the order changes nothing else.
 LONGEST = (
     "test_rehearse.py", "test_jobs_served.py", "test_campaign_slurm.py",
-    "test_bench.py", "test_lqcd.py", "test_xacc_acc.py", "test_xacc_programs.py",
-    "test_plan_proxy.py", "test_stencil2d.py", "test_transfers.py", "test_hpl.py", "test_trace_mpi.py",
-    "test_added.py", "test_fake_gpu.py", "test_torus.py", "test_run.py", "test_trace.py",
-    "test_jobs_store.py", "test_device_code.py", "test_report_browser.py", "test_jobs_api.py",
-    "test_docs_browser.py",
-    "test_jobs_browser.py",
+    "test_hpl.py", "test_trace.py", "test_hpl_device_code.py", "test_xacc_programs.py", "test_bench.py",
+    "test_lqcd.py", "test_added.py", "test_plan_proxy.py", "test_campaign.py", "test_xacc_acc.py",
+    "test_report_browser.py", "test_jobs_browser.py", "test_trace_mpi.py", "test_jobs_api.py",
+    "test_jobs_store.py", "test_docs_browser.py", "test_stencil2d.py", "test_cli.py", "test_transfers.py",
+    "test_run.py", "test_doctor_page.py", "test_bench_ends.py", "test_hostile_input.py",
     "test_nic_check.py",
 )  # fmt: skip
 

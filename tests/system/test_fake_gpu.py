@@ -84,7 +84,10 @@ def test_mapped_says_why_it_cannot_serve(moves: Moves) -> None:
     assert "peer/shm" in why["host", "host"]
 
 
-@pytest.mark.parametrize(("memory", "reason"), [("malloc", "pw_allocate"), ("cuda-async", "handleTypes")])
+@pytest.mark.parametrize(
+    ("memory", "reason"),
+    [("malloc", "pw_allocate"), pytest.param("cuda-async", "handleTypes", marks=pytest.mark.long)],
+)
 def test_memory_that_cannot_be_exported_goes_through_the_host(memory: str, reason: str, moves: Moves) -> None:
     refused = moves("peer/copy", "put", memory, "cuda")
     assert all(not one["available"] and reason in one["why"] for one in refused)
@@ -121,6 +124,7 @@ def test_plans_raise_and_await_signals_in_gpu_memory(
         assert one["handles"] == [24, 24, 56]
 
 
+@pytest.mark.long
 def test_nothing_that_has_ended_ends_the_process(
     doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:

@@ -144,6 +144,7 @@ def test_records(tmp_path: Path, program: str) -> None:
     assert stream.extra["global"] == [16, 48]
 
 
+@pytest.mark.long
 def test_the_study_draws_what_it_measured(tmp_path: Path, program: str) -> None:
     options = ["--device", "host", "--ranks", "2", "--edges", "8,16", "--variants", "stream,none"]
     command = [sys.executable, str(APP / "study.py"), *options, "--out", str(tmp_path)]

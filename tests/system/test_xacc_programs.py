@@ -191,6 +191,7 @@ def test_cg_of_class_w_has_the_zeta_that_nasa_publishes(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "zeta 10.3625950871, as published\n")
 
 
+@pytest.mark.long
 def test_laplace_on_a_gpu_takes_the_steps_that_it_takes_on_cpus(
     tmp_path: Path, fake_gpu: dict[str, str]
 ) -> None:
