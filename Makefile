@@ -22,7 +22,7 @@ test: ## Run every test that needs no GPU
 	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda cc jobs jobs-agent trace test docs
 	@$(RUN) scripts/test.py
 
-test-long: ## As test, with fuzzing by time and the whole matrices; before a release
+test-long: ## As test, with fuzzing by time and what takes long; before a release
 	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda cc jobs jobs-agent trace test docs
 	@$(RUN) scripts/test.py --long
 

@@ -27,6 +27,11 @@ def host_compiler() -> str:
     return os.environ.get("CXX", "c++")
 
 
+def more_flags() -> list[str]:
+    """Give the user's own flags (CXXFLAGS). They come last, so that they count."""
+    return os.environ.get("CXXFLAGS", "").split()
+
+
 def mpi_compiler() -> str:
     """Find mpicxx on PATH, then beside this Python."""
     found = places.tool("mpicxx")

@@ -3,12 +3,12 @@
     python scripts/test.py [--long]
 
 Side by side run the Python tests with those between processes, whose ranks sleep while they wait; those on
-virtual clusters, which mostly wait; the C++ unit tests under ASan+UBSan, which also feed the fuzzed parsers
-the stored inputs; and those with threads under TSan. Compilers get what the others leave idle, so that no
-rank misses its turn. Last come the few that need the machine for themselves. With --long, what takes long
-comes on top: each fuzzer for a minute, the unit tests as users get the code, and the whole matrices of the
-tests between processes, whose ranks then poll, as is the default. Logs, results and times are in out/test;
-the record of the last long run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
+virtual clusters, which mostly wait; and the C++ unit tests under ASan+UBSan, which also feed the fuzzed
+parsers the stored inputs. Compilers get what the others leave idle, so that no rank misses its turn. Last
+come the few that need the machine for themselves. With --long, what takes long comes on top: the unit tests
+with threads under TSan, each fuzzer for a minute, the unit tests as users get the code, and the Python tests
+that are marked `long`; ranks then poll, as is the default. Logs, results and times are in out/test; the
+record of the last long run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -48,10 +48,12 @@ def clang(runtime: str) -> list[str]:
     return []
 
 
-def address_sanitizer(totals: Totals) -> None:
+def address_sanitizer(totals: Totals, long: bool) -> None:
     """Run the unit tests under ASan and UBSan."""
     folder = ROOT / "build" / "asan"
-    settings = [*SLIM, "-DPEERWAY_SANITIZE=address,undefined", *clang("asan")]
+    # Checks of each access to an object, for which compilers take a third more time: ASan finds most of it.
+    without = "" if long else ";-fno-sanitize=alignment,null,vptr"
+    settings = [*SLIM, f"-DPEERWAY_SANITIZE=address,undefined{without}", *clang("asan")]
     if not checks.build(totals, "unit-asan", folder, ["unit", "unit_pure"], settings):
         return
     options = {"ASAN_OPTIONS": "detect_leaks=1:handle_abort=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
@@ -116,9 +118,8 @@ def marked(mark: str) -> list[object]:
 def pytest(totals: Totals, long: bool, name: str, workers: int, *options: object) -> None:
     """Run whole files, in the order that tests/conftest.py gives them: the long ones first."""
     whole = ["--long"] if long else []
-    matrix = {"PEERWAY_MPI_MATRIX": "1"} if long else {}
     by_file = ["-n", workers, "--dist=loadfile", "--no-loadscope-reorder"]
-    checks.pytest(totals, name, *options, *whole, *by_file, **matrix)
+    checks.pytest(totals, name, *options, *whole, *by_file)
 
 
 def all_tests(totals: Totals, long: bool) -> None:
@@ -128,7 +129,8 @@ def all_tests(totals: Totals, long: bool) -> None:
     def rest_of_cpp(part: Totals) -> None:
         for program in unsanitized:
             checks.unit_tests(part, program, BUILD, program=program)
-        thread_sanitizer(part)
+        if long:
+            thread_sanitizer(part)
 
     # Two more workers than there are cores, as browsers and ranks sleep.
     others = ("tests/python", "tests/system", "-m", "not alone and not cluster")
@@ -136,7 +138,7 @@ def all_tests(totals: Totals, long: bool) -> None:
         totals,
         lambda part: pytest(part, long, "python", CORES + 2, *others),
         lambda part: pytest(part, long, "system-clusters", 2, *marked("cluster")),
-        address_sanitizer,
+        lambda part: address_sanitizer(part, long),
         rest_of_cpp,
     )
     if long:

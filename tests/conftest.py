@@ -19,18 +19,17 @@ ROOT = Path(__file__).resolve().parent.parent
 # first, so that none runs on when the rest has ended; the order changes nothing else.
 LONGEST = (
     "test_rehearse.py", "test_jobs_served.py", "test_campaign_slurm.py",
-    "test_bench.py", "test_lqcd.py", "test_xacc_acc.py", "test_xacc_programs.py",
-    "test_plan_proxy.py", "test_stencil2d.py", "test_transfers.py", "test_hpl.py", "test_trace_mpi.py",
-    "test_added.py", "test_fake_gpu.py", "test_torus.py", "test_run.py", "test_trace.py",
-    "test_jobs_store.py", "test_device_code.py", "test_report_browser.py", "test_jobs_api.py",
-    "test_docs_browser.py",
-    "test_jobs_browser.py",
+    "test_hpl.py", "test_trace.py", "test_hpl_device_code.py", "test_xacc_programs.py", "test_bench.py",
+    "test_lqcd.py", "test_added.py", "test_plan_proxy.py", "test_campaign.py", "test_xacc_acc.py",
+    "test_report_browser.py", "test_jobs_browser.py", "test_trace_mpi.py", "test_jobs_api.py",
+    "test_jobs_store.py", "test_docs_browser.py", "test_stencil2d.py", "test_cli.py", "test_transfers.py",
+    "test_run.py", "test_doctor_page.py", "test_bench_ends.py", "test_hostile_input.py",
     "test_nic_check.py",
 )  # fmt: skip
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="also the whole matrices: make test-long")
+    parser.addoption("--long", action="store_true", help="also what is marked long: make test-long")
 
 
 def pytest_configure() -> None:
@@ -48,7 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--long"):
         for item in items:
             if item.get_closest_marker("long") is not None:
-                item.add_marker(pytest.mark.skip(reason="of the whole matrix: make test-long"))
+                item.add_marker(pytest.mark.skip(reason="long: make test-long"))
 
 
 @pytest.fixture(autouse=True)

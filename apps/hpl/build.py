@@ -51,11 +51,12 @@ def build(part: Part) -> Path:
 def part(name: str, architecture: str = "sm_90") -> Part:
     """Raises CannotBuild where this machine lacks what the part needs."""
     host = compiling.host_compiler()
-    shared = [*compiling.WARNINGS, *COMMON, "-fPIC"]
+    shared = [*compiling.WARNINGS, *COMMON, "-fPIC", *compiling.more_flags()]
     match name:
         case "program":
             sources = [HERE / f"{stem}.cpp" for stem in PROGRAM]
-            return Part(OUT / "hpl", sources, [host, *compiling.WARNINGS, *COMMON], ["-ldl", "-pthread"])
+            command = [host, *compiling.WARNINGS, *COMMON, *compiling.more_flags()]
+            return Part(OUT / "hpl", sources, command, ["-ldl", "-pthread"])
         case "peerway":
             link = ["-shared", "-pthread", *compiling.with_library()]
             return Part(OUT / "comm_peerway.so", [HERE / "comm_peerway.cpp"], [host, *shared], link)

@@ -62,7 +62,8 @@ def _compile(target: Target, source: Path) -> list[str]:
     if source.suffix == ".cu":
         nvcc = str(compiling.cuda_root() / "bin" / "nvcc")
         return [nvcc, f"-arch={target.architecture or gpus.present().architecture or 'sm_90'}", *common]
-    return [target.mpi or compiling.host_compiler(), *compiling.WARNINGS, *common]
+    host = target.mpi or compiling.host_compiler()
+    return [host, *compiling.WARNINGS, *common, *compiling.more_flags()]
 
 
 def _link(target: Target, objects: list[Path]) -> list[str]:

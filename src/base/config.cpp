@@ -79,15 +79,15 @@ constexpr ConfigEntry table[] = {
 /// Set by `peerway run` and `peerway mpirun` for their ranks, by the Python package for its children, and by
 /// users for the scripts that build and test Peerway and for `peerway jobs`; not settings.
 constexpr std::string_view other_variables[] = {
-    "PEERWAY_RANK",         "PEERWAY_SIZE",        "PEERWAY_LOCAL_RANK",
-    "PEERWAY_LOCAL_SIZE",   "PEERWAY_RENDEZVOUS",  "PEERWAY_SECRET",
-    "PEERWAY_PACKAGES",     "PEERWAY_WHEELS",      "PEERWAY_BUILD",
-    "PEERWAY_NIC_JOB",      "PEERWAY_NIC_SECRET",  "PEERWAY_MPI_BETWEEN_HOSTS",
-    "PEERWAY_UCT_LIBRARY",  "PEERWAY_MPI_MATRIX",  "PEERWAY_NIC_LIMITS",
-    "PEERWAY_OPENMPI",      "PEERWAY_MPICH",       "PEERWAY_NIC_CHECK_MINUTES",
-    "PEERWAY_HPCC_SOURCE",  "PEERWAY_JOBS_DATA",   "PEERWAY_JOBS_EVENTS",
-    "PEERWAY_JOBS_PROGRAM", "PEERWAY_JOBS_SERVER", "PEERWAY_JOBS_SETTINGS",
-    "PEERWAY_JOBS_TOKEN",   "PEERWAY_JOBS_WAIT"};
+    "PEERWAY_RANK",        "PEERWAY_SIZE",          "PEERWAY_LOCAL_RANK",
+    "PEERWAY_LOCAL_SIZE",  "PEERWAY_RENDEZVOUS",    "PEERWAY_SECRET",
+    "PEERWAY_PACKAGES",    "PEERWAY_WHEELS",        "PEERWAY_BUILD",
+    "PEERWAY_NIC_JOB",     "PEERWAY_NIC_SECRET",    "PEERWAY_MPI_BETWEEN_HOSTS",
+    "PEERWAY_UCT_LIBRARY", "PEERWAY_NIC_LIMITS",    "PEERWAY_OPENMPI",
+    "PEERWAY_MPICH",       "PEERWAY_HPCC_SOURCE",   "PEERWAY_NIC_CHECK_MINUTES",
+    "PEERWAY_JOBS_DATA",   "PEERWAY_JOBS_EVENTS",   "PEERWAY_JOBS_PROGRAM",
+    "PEERWAY_JOBS_SERVER", "PEERWAY_JOBS_SETTINGS", "PEERWAY_JOBS_TOKEN",
+    "PEERWAY_JOBS_WAIT"};
 
 struct Value {
   std::string text;

@@ -90,6 +90,7 @@ SMALL = Cluster(
 )
 
 
+@pytest.mark.long
 def test_one_after_the_other_takes_what_each_takes(program: Path) -> None:
     found = simulate(program, SMALL)  # 2 s to write, 1 s to read, 1 s here
     assert found["measurements"] == 12
@@ -98,12 +99,14 @@ def test_one_after_the_other_takes_what_each_takes(program: Path) -> None:
     assert found["disk_percent"] == pytest.approx(50, rel=0.01)
 
 
+@pytest.mark.long
 def test_nodes_at_once_share_a_disk(program: Path) -> None:
     found = simulate(program, replace(SMALL, at_once=4, local_s=0))
     assert found["hours"] * 3600 >= 12 * 2  # what the disk alone needs
     assert found["least_write_slower_percent"] == pytest.approx(75, abs=1)
 
 
+@pytest.mark.long
 def test_more_servers_disturb_less(program: Path) -> None:
     found = [simulate(program, replace(SMALL, at_once=4, servers=n)) for n in (1, 4)]
     assert found[0]["write_slower_percent"] > 10

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from cc_programs import PRELUDE, compiled, in_main
-from test_device_code import ROOT, compile_with, nvrtc  # noqa: F401 - a fixture
+from test_device_code import ROOT, UNOPTIMIZED, compile_with, nvrtc  # noqa: F401 - a fixture
 
 from peerway.cc import driver
 from peerway.cc.command_line import read
@@ -55,22 +55,36 @@ def emitted(program: Path, *options: str) -> str:
         return written.getvalue().decode()
 
 
+@pytest.mark.parametrize("architecture", ["compute_75", pytest.param("sm_90", marks=pytest.mark.long)])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
-def test_nvrtc_takes_every_kernel(tmp_path: Path, nvrtc: ctypes.CDLL, program: Path) -> None:  # noqa: F811
+def test_nvrtc_takes_every_kernel(
+    tmp_path: Path,
+    nvrtc: ctypes.CDLL,  # noqa: F811
+    program: Path,
+    architecture: str,
+) -> None:
     found = kernels(emitted(program))
     assert found
     # In one source, each in a namespace: the prelude takes longer than most kernels.
     text = "".join(f"namespace {name}_alone {{\n{kernel}\n}}\n" for name, kernel in found.items())
     source = tmp_path / "kernels.cu"
     source.write_text(PRELUDE + text)
-    joined = [("sm_90", "--define-macro=PWX_JOINED")] if "PWX_ALIGNED" in text else []
-    for architecture, *options in [("compute_75",), ("sm_90",), *joined]:
+    ways: list[list[str]] = [[UNOPTIMIZED]] if architecture == "compute_75" else [[]]
+    if architecture == "sm_90" and "PWX_ALIGNED" in text:
+        ways.append(["--define-macro=PWX_JOINED"])
+    for options in ways:
         flags = ["-std=c++20", f"--gpu-architecture={architecture}", *options]
         result, log, _ = compile_with(nvrtc, source, *flags)
         assert result == 0, log
 
 
-@pytest.mark.parametrize(("layout", "joins"), [((), True), (("-DROWS",), False)], ids=["sites", "rows"])
+@pytest.mark.parametrize(
+    ("layout", "joins"),
+    [
+        pytest.param((), True, id="sites"),
+        pytest.param(("-DROWS",), False, id="rows", marks=pytest.mark.long),
+    ],
+)
 def test_accesses_are_joined_where_neighbours_are_read(
     tmp_path: Path,
     nvrtc: ctypes.CDLL,  # noqa: F811

@@ -149,6 +149,7 @@ def called(rng: np.random.Generator, n: int, slower: dict[str, float]) -> set[st
     return {via for via, verdict in found.items() if verdict != "no difference"}
 
 
+@pytest.mark.long
 def test_modes_from_run_to_run_are_no_difference() -> None:
     """With no change all that is called different is false: in one comparison of twenty, and no more."""
     rng = np.random.default_rng(16)

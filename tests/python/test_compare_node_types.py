@@ -243,7 +243,7 @@ def test_values_of_a_factor_name_the_sides_everywhere(tmp_path: Path) -> None:
     assert json.loads(told("--format", "json"))["sides"] == {"before": "block=64K", "after": "block=1M"}
 
 
-@pytest.mark.parametrize("background", ["calm", "daily"])
+@pytest.mark.parametrize("background", [pytest.param("calm", marks=pytest.mark.long), "daily"])
 def test_changes_are_found_and_few_are_invented(background: str) -> None:
     found = shares(counted(25, background))
     assert found["found_30_percent"] == 1.0

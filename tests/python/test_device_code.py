@@ -21,9 +21,10 @@ ROOT = Path(__file__).resolve().parents[2]
 CUDA = ROOT / "src" / "device" / "cuda"
 KERNELS = CUDA / "kernels"
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
-# What is compiled to machine code always; the rest in long runs. The large files take up to 12 s each time:
-# plan.cu, which alone asks for 9.0 or newer, is compiled for the newest, the benchmark's to PTX only.
-ALWAYS = {"plan.cu": ("sm_100",), "kernels.cu": ()}
+# These take up to 14 s for each architecture: they become machine code in long runs, and PTX always. Parts of
+# plan.cu ask for 9.0 or newer.
+LARGE = {"plan.cu": "compute_100", "kernels.cu": "compute_80"}
+UNOPTIMIZED = "--device-debug"  # takes a fifth of the time, and whatever is wrong is told
 
 
 def file_of_wheel(wheel: str, name: str) -> Path:
@@ -89,7 +90,7 @@ def compilations() -> list[Any]:
     return [
         pytest.param(
             source, architecture, id=f"{source.name}-{architecture}",
-            marks=[] if architecture in ALWAYS.get(source.name, ARCHITECTURES) else [pytest.mark.long],
+            marks=[pytest.mark.long] if source.name in LARGE else [],
         )
         for source in device_sources()
         for architecture in ARCHITECTURES
@@ -104,9 +105,16 @@ def assert_kernels_of(source: Path, code: bytes) -> None:
         assert kernel.encode() in code
 
 
-def test_kernels_of_benchmarks_compile_to_ptx(nvrtc: ctypes.CDLL) -> None:
-    source = ROOT / "src" / "bench" / "kernels.cu"
-    options = ["-arch=compute_80", "--std=c++17", f"-I{source.parent}", f"-I{ROOT / 'include'}"]
+@pytest.mark.parametrize("name", LARGE)
+def test_large_files_compile_to_ptx(nvrtc: ctypes.CDLL, name: str) -> None:
+    (source,) = (path for path in device_sources() if path.name == name)
+    options = [
+        UNOPTIMIZED,
+        f"-arch={LARGE[name]}",
+        "--std=c++17",
+        f"-I{source.parent}",
+        f"-I{ROOT / 'include'}",
+    ]
     result, log, ptx = compile_with(nvrtc, source, *options)
     assert result == 0, log
     assert_kernels_of(source, ptx)
@@ -161,18 +169,20 @@ def uses_of_the_prelude() -> str:
     return text
 
 
-TO_PTX = [pytest.param("compute_75", marks=pytest.mark.long), "compute_90"]
-TO_MACHINE_CODE = [pytest.param(f"sm_{number}", marks=pytest.mark.long) for number in (75, 90)]  # slower
-
-
-@pytest.mark.parametrize("architecture", [*TO_PTX, *TO_MACHINE_CODE])
+@pytest.mark.parametrize(
+    ("architecture", "more"),
+    [
+        pytest.param("compute_75", [UNOPTIMIZED], id="compute_75"),
+        *(pytest.param(one, [], id=one, marks=pytest.mark.long) for one in ("compute_90", "sm_75", "sm_90")),
+    ],
+)
 def test_the_prelude_of_generated_kernels_compiles_for_all_types(
-    nvrtc: ctypes.CDLL, tmp_path: Path, architecture: str
+    nvrtc: ctypes.CDLL, tmp_path: Path, architecture: str, more: list[str]
 ) -> None:
     whole = tmp_path / "kernel.cu"
     whole.write_text(PRELUDE + uses_of_the_prelude())
     options = [f"-arch={architecture}", "--std=c++20", "--restrict", "--device-as-default-execution-space"]
-    result, log, _ = compile_with(nvrtc, whole, *options)
+    result, log, _ = compile_with(nvrtc, whole, *options, *more)
     assert (result, log.strip("\0\n")) == (0, "")
 
 
@@ -268,9 +278,9 @@ def test_driver_mirror_is_the_drivers_interface(cuda_include: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        ("X(CU_MEMORYTYPE_DEVICE, 2)", "X(CU_MEMORYTYPE_DEVICE, 3)"),
+        pytest.param("X(CU_MEMORYTYPE_DEVICE, 2)", "X(CU_MEMORYTYPE_DEVICE, 3)", marks=pytest.mark.long),
         ('"cuMemAlloc_v2", CUdeviceptr*, size_t', '"cuMemAlloc_v2", CUdeviceptr*, int'),
-        ('"cuMemFree_v2"', '"cuMemFree"'),
+        pytest.param('"cuMemFree_v2"', '"cuMemFree"', marks=pytest.mark.long),
         ("unsigned short usage;\n  unsigned char gpu", "unsigned usage;\n  unsigned char gpu"),
     ],
 )

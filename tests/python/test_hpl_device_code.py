@@ -17,7 +17,12 @@ __all__ = ["nvrtc"]  # the fixture
 APP = ROOT / "apps" / "hpl"
 
 
-@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    "architecture", [*(pytest.param(one, marks=LONG) for one in ("sm_80", "sm_100")), "sm_90"]
+)
 def test_the_panel_keeps_nothing_on_its_stack(nvrtc: ctypes.CDLL, tmp_path: Path, architecture: str) -> None:
     source = tmp_path / "kernel.cu"
     source.write_text('#include "panel_cuda.cuh"\n')
@@ -67,18 +72,18 @@ def factorize(program: Path, *words: object) -> int:
     ("ranks", "block", "panel", "rows", "columns", "leaf", "share"),
     [
         (1, 64, 0, 200, 32, 32, 64),  # one leaf
-        (1, 96, 0, 777, 96, 32, 256),
+        pytest.param(1, 96, 0, 777, 96, 32, 256, marks=LONG),
         (1, 100, 2, 300, 70, 32, 128),  # the last one is narrow, and the panel is not the first
         (1, 64, 0, 64, 64, 32, 64),  # all rows are at the top
         (1, 64, 0, 300, 64, 16, 40),  # many blocks
         (1, 1, 0, 1, 1, 32, 64),
         (2, 64, 0, 200, 32, 32, 64),  # the top is at the first rank, and the panel narrower than a block
-        (2, 96, 1, 777, 96, 32, 256),  # at the second
-        (3, 70, 5, 300, 70, 32, 128),
+        pytest.param(2, 96, 1, 777, 96, 32, 256, marks=LONG),  # at the second
+        pytest.param(3, 70, 5, 300, 70, 32, 128, marks=LONG),
         (3, 70, 1, 140, 70, 32, 128),  # the first rank has no rows
         (3, 64, 2, 64, 64, 32, 64),  # only the one with the top has some
-        (3, 16, 2, 500, 16, 16, 32),
-        (4, 50, 7, 333, 50, 10, 30),
+        pytest.param(3, 16, 2, 500, 16, 16, 32, marks=LONG),
+        pytest.param(4, 50, 7, 333, 50, 10, 30, marks=LONG),
     ],
 )
 def test_the_panel_is_that_of_a_plain_loop(
@@ -87,13 +92,15 @@ def test_the_panel_is_that_of_a_plain_loop(
     assert factorize(on_cpu, ranks, block, panel, rows, columns, leaf, share) == 0
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-@pytest.mark.parametrize("twice", [5, 40])
+@pytest.mark.parametrize(
+    ("twice", "ranks"),
+    [(5, 1), (40, 3), *(pytest.param(*one, marks=LONG) for one in ((5, 2), (5, 3), (40, 1), (40, 2)))],
+)
 def test_the_first_column_whose_pivot_is_zero_is_named(on_cpu: Path, ranks: int, twice: int) -> None:
     assert factorize(on_cpu, ranks, 64, 2, 300, 64, 32, 64, twice) == 2 * 64 + twice + 1
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [*(pytest.param(one, marks=LONG) for one in (1, 2)), 3])
 def test_of_pivots_that_are_as_good_all_choose_the_same(on_cpu: Path, ranks: int) -> None:
     assert factorize(on_cpu, ranks, 64, 2, 300, 4, 32, 64, "signs") == 0
     assert factorize(on_cpu, ranks, 64, 2, 300, 64, 32, 64, "constant") == 2 * 64 + 2
@@ -107,14 +114,17 @@ def test_what_is_no_number_keeps_its_place(on_cpu: Path) -> None:
 @pytest.mark.parametrize(
     ("ranks", "n", "nb", "units", "panels", "refused"),
     [
-        (1, 300, 64, 12, 99, 0),
+        pytest.param(1, 300, 64, 12, 99, 0, marks=LONG),
         (2, 300, 64, 12, 99, 0),  # at the end the ranks have no rows, one after the other
         (4, 203, 16, 12, 99, 0),  # no interchanges behind a leaf: it has all columns
-        (3, 517, 100, 12, 3, 0),
-        (2, 3000, 128, 4, 1, 0),  # two blocks of each rank
-        (3, 5000, 70, 1, 2, 0),  # leaves of 16 columns, for their rows to fit into one block
+        pytest.param(3, 517, 100, 12, 3, 0, marks=LONG),
+        pytest.param(2, 3000, 128, 4, 1, 0, marks=LONG),  # two blocks of each rank
+        (1, 1667, 70, 1, 1, 0),  # leaves of 16 columns, for its rows to fit into one block
+        pytest.param(
+            3, 5000, 70, 1, 2, 0, marks=LONG
+        ),  # leaves of 16 columns, for their rows to fit into one block
         (2, 13400, 32, 1, 5, 3),  # even leaves of 4 do not, for the first panels
-        (16, 1000, 50, 12, 1, 0),  # the most ranks
+        pytest.param(16, 1000, 50, 12, 1, 0, marks=LONG),  # the most ranks
     ],
 )
 def test_panels_of_a_column_are_those_of_a_plain_loop(

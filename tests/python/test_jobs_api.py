@@ -610,6 +610,7 @@ def test_no_path_leaves_its_folder(client: httpx.Client, path: str) -> None:
 # -- the whole of it
 
 
+@pytest.mark.long
 def test_the_api_keeps_what_its_document_says_whatever_is_sent(server: Server) -> None:
     import schemathesis
     from hypothesis import HealthCheck, given, settings
@@ -627,7 +628,7 @@ def test_the_api_keeps_what_its_document_says_whatever_is_sent(server: Server) -
         )
 
     bounded = settings(
-        max_examples=8,
+        max_examples=25,
         deadline=None,
         derandomize=True,
         database=None,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 from jobs_scene import START
@@ -157,23 +158,27 @@ class Node:
         )
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=(Phase.generate,),
-    suppress_health_check=list(HealthCheck),
-)
-@given(
-    history=histories(),
-    ends=some.frozensets(some.integers(1, LAST), max_size=3),
-    cuts=some.frozensets(some.integers(1, LAST + 1), max_size=8),
-    again=some.lists(some.integers(0, 100), max_size=3),
-    random=some.randoms(use_true_random=False),
-    slurm=some.integers(0, 12),
-)
-def test_each_run_gets_all_of_its_own_use_and_nothing_else(
+def test_each_run_gets_all_of_its_own_use_and_nothing_else(pytestconfig: pytest.Config) -> None:
+    bounded = settings(
+        max_examples=50 if pytestconfig.getoption("--long") else 8,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    stories = given(
+        history=histories(),
+        ends=some.frozensets(some.integers(1, LAST), max_size=3),
+        cuts=some.frozensets(some.integers(1, LAST + 1), max_size=8),
+        again=some.lists(some.integers(0, 100), max_size=3),
+        random=some.randoms(use_true_random=False),
+        slurm=some.integers(0, 12),
+    )
+    bounded(stories(check))()
+
+
+def check(
     history: tuple[list[Played], int], ends: frozenset[int], cuts: frozenset[int], again: list[int],
     random: object, slurm: int,
 ) -> None:  # fmt: skip

@@ -85,7 +85,7 @@ def compile_nic(source: Path, folder: Path) -> Path:
     """Build a NIC's plugin, which needs nic.h alone."""
     library = folder / f"lib{source.stem}.so"
     compiler = ["c++", "-std=c++20"] if source.suffix == ".cpp" else ["cc", "-std=c11", "-D_GNU_SOURCE"]
-    flags = ["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread", f"-I{ROOT / 'include'}"]
+    flags = ["-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread", f"-I{ROOT / 'include'}"]
     subprocess.run([*compiler, *flags, str(source), "-o", str(library)], check=True)
     return library
 

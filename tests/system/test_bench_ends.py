@@ -132,7 +132,15 @@ def test_a_full_standard_output_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.long),
+        signal.SIGKILL,
+    ],
+)
 def test_a_signal_keeps_the_records_and_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
     out = tmp_path / "my records.jsonl"
     with start((*LONG, "--out", out), tmp_path) as process:

@@ -625,6 +625,7 @@ def test_a_clock_that_jumps_changes_nothing(tmp_path: Path) -> None:
     assert all(0 <= event["seconds"] < 20 for event in events[1:])
 
 
+@pytest.mark.long
 def test_two_campaigns_are_a_study(tmp_path: Path) -> None:
     folders = []
     for name, rate in (("before", 1.0), ("after", 1.3)):

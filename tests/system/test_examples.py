@@ -90,9 +90,9 @@ def test_the_library_shows_the_c_interface_and_its_inside_to_its_python_module_o
 
 
 def test_find_package(prefix: Path, tmp_path: Path, run_program: Run) -> None:
-    python = f"-DPython_EXECUTABLE={sys.executable}"
+    settings = [f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_CXX_FLAGS=-O0"]
     done = run_program(
-        "cmake", "-S", ROOT / "examples", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", python
+        "cmake", "-S", ROOT / "examples", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", *settings
     )
     assert done.returncode == 0, done.stdout + done.stderr
     done = run_program("cmake", "--build", tmp_path)
@@ -128,12 +128,24 @@ def test_cmake_names_the_packages_that_are_missing(run_program: Run, tmp_path: P
         assert words in done.stderr, done.stderr
 
 
+LONG = pytest.mark.long
+
+
+# CMake builds all of them above, and with these flags.
 @pytest.mark.skipif(
     shutil.which("pkg-config") is None, reason="pkg-config is missing (apt-get install pkg-config)"
 )
 @pytest.mark.parametrize(
     ("compiler", "source"),
-    [(compiler, f"{suffix}/{example}.{suffix}") for example in EXPECTED for compiler, suffix in COMPILERS],
+    [
+        pytest.param(
+            compiler,
+            f"{suffix}/{example}.{suffix}",
+            marks=[] if (example, suffix) == ("put", "c") else [LONG],
+        )
+        for example in EXPECTED
+        for compiler, suffix in COMPILERS
+    ],
 )
 def test_pkg_config(prefix: Path, tmp_path: Path, run_program: Run, compiler: str, source: str) -> None:
     where = dict(os.environ, PKG_CONFIG_PATH=str(prefix / "lib" / "pkgconfig"))

@@ -19,6 +19,12 @@ PROGRAMS = ROOT / "tests" / "gpu" / "programs"
 SYSTEM_PROGRAMS = ROOT / "tests" / "system" / "programs"
 PATHS = ["peer/copy", "peer/store", "staged"]
 
+
+def mostly(always: str) -> list[Any]:
+    """All paths, of which long runs alone have the others: each test has one always, and each path a test."""
+    return [path if path == always else pytest.param(path, marks=pytest.mark.long) for path in PATHS]
+
+
 Moves = Callable[..., list[dict[str, Any]]]
 
 
@@ -46,7 +52,7 @@ def all_right(found: list[dict[str, Any]]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", mostly("staged"))
 def test_gpu_memory_of_a_peer(path: str, moves: Moves) -> None:
     assert all_right(moves(path, "put,get,signal", "cuda,cuda-malloc", "cuda,host"))
 
@@ -55,12 +61,12 @@ def test_gpu_memory_over_a_nic(moves: Moves) -> None:
     assert all_right(moves("nic:torus", "put,get,signal", "cuda,host", "cuda", PEERWAY_NIC="torus"))
 
 
-@pytest.mark.parametrize("path", [*PATHS, "mapped"])
+@pytest.mark.parametrize("path", [*mostly("peer/copy"), "mapped"])
 def test_gpu_memory_here_and_host_memory_of_a_peer(path: str, moves: Moves) -> None:
     assert all_right(moves(path, "put,get,signal", "host", "cuda"))
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", mostly("peer/store"))
 def test_two_ranks_on_one_gpu(path: str, moves: Moves) -> None:
     assert all_right(moves(path, "put", "cuda-pool,cuda", "cuda-malloc", "no"))
 
@@ -78,14 +84,17 @@ def test_mapped_says_why_it_cannot_serve(moves: Moves) -> None:
     assert "peer/shm" in why["host", "host"]
 
 
-@pytest.mark.parametrize(("memory", "reason"), [("malloc", "pw_allocate"), ("cuda-async", "handleTypes")])
+@pytest.mark.parametrize(
+    ("memory", "reason"),
+    [("malloc", "pw_allocate"), pytest.param("cuda-async", "handleTypes", marks=pytest.mark.long)],
+)
 def test_memory_that_cannot_be_exported_goes_through_the_host(memory: str, reason: str, moves: Moves) -> None:
     refused = moves("peer/copy", "put", memory, "cuda")
     assert all(not one["available"] and reason in one["why"] for one in refused)
     assert all_right(moves("staged", "put", memory, "cuda"))
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", mostly("peer/copy"))
 def test_a_rank_killed_in_the_middle_is_lost_to_the_other(
     path: str, doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
@@ -115,6 +124,7 @@ def test_plans_raise_and_await_signals_in_gpu_memory(
         assert one["handles"] == [24, 24, 56]
 
 
+@pytest.mark.long
 def test_nothing_that_has_ended_ends_the_process(
     doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:

@@ -53,9 +53,13 @@ HPL.out      output file name
 
 @pytest.mark.parametrize(
     ("p", "q", "n"),
-    [(1, 2, 300), (2, 2, 300), pytest.param(2, 4, 300, marks=pytest.mark.long),
-     pytest.param(2, 2, 1500, marks=pytest.mark.long)],
-)  # fmt: skip
+    [
+        (1, 2, 300),
+        pytest.param(2, 2, 300, marks=pytest.mark.long),
+        pytest.param(2, 4, 300, marks=pytest.mark.long),
+        pytest.param(2, 2, 1500, marks=pytest.mark.long),
+    ],
+)
 def test_its_residual_passes_over_the_torus(run: Run, tmp_path: Path, p: int, q: int, n: int) -> None:
     program = shutil.which("hpcc")
     if program is None:

@@ -99,13 +99,13 @@ LONG = pytest.mark.long
     ("grid", "n", "nb", "more"),
     [
         ("1x1", 203, 16, []),
-        ("1x2", 203, 16, []),
-        ("2x2", 203, 16, []),
+        pytest.param("1x2", 203, 16, [], marks=LONG),
+        pytest.param("2x2", 203, 16, [], marks=LONG),
         ("2x4", 203, 16, []),
         ("3x1", 192, 32, ["--nbmin", "3", "--pmap", "columns"]),
         ("2x2", 203, 300, []),
         ("1x1", 1, 8, []),
-        ("1x1", 203, 16, ["--pfact", "left", "--rfact", "crout", "--nbmin", "5"]),
+        pytest.param("1x1", 203, 16, ["--pfact", "left", "--rfact", "crout", "--nbmin", "5"], marks=LONG),
         ("2x2", 203, 48, ["--pfact", "crout", "--nbmin", "12"]),
         pytest.param("3x2", 203, 48, ["--pfact", "left", "--nbmin", "48"], marks=LONG),
         pytest.param("2x2", 203, 16, ["--depth", "0"], marks=LONG),
@@ -147,7 +147,7 @@ def test_through_host_memory_come_the_same_bits(
     assert (tmp_path / "yes").read_bytes() == (tmp_path / "no").read_bytes()
 
 
-@pytest.mark.parametrize("grid", ["1x2", "1x5"])
+@pytest.mark.parametrize("grid", [pytest.param("1x2", marks=LONG), "1x5"])
 def test_every_broadcast_brings_the_panels(run: Run, program: str, grid: str) -> None:
     variants = "1ring,1ringM,2ring,2ringM,long,longM,tree,star"
     done = run(hpl(program, grid, "--n", "150", "--nb", "8", "--bcast", variants, "--json"))
@@ -157,7 +157,9 @@ def test_every_broadcast_brings_the_panels(run: Run, program: str, grid: str) ->
     assert all(result["passed"] for result in results)
 
 
-@pytest.mark.parametrize(("grid", "nb"), [("1x3", 8), ("2x2", 16), pytest.param("1x5", 48, marks=LONG)])
+@pytest.mark.parametrize(
+    ("grid", "nb"), [("1x3", 8), *(pytest.param(*case, marks=LONG) for case in (("2x2", 16), ("1x5", 48)))]
+)
 def test_panels_that_a_stream_starts_give_the_same_bits(
     run: Run, program: str, tmp_path: Path, grid: str, nb: int
 ) -> None:
@@ -271,7 +273,7 @@ def test_the_legend_is_that_of_hpl(run: Run, program: str, tmp_path: Path) -> No
     assert own[0] == theirs[0]
 
 
-@pytest.mark.parametrize("grid", ["1x1", "2x2"])
+@pytest.mark.parametrize("grid", [pytest.param("1x1", marks=LONG), "2x2"])
 def test_blis_solves_it_too(run: Run, program: str, tmp_path: Path, grid: str) -> None:
     found = sorted(Path("/usr/lib").glob("*/blis-pthread/libblis.so.4"))
     if not found:
@@ -411,7 +413,7 @@ def test_too_little_memory_is_said_before_any_is_taken(run: Run, program: str) -
 
 
 @pytest.mark.parametrize("start", ["host", "stream"])
-@pytest.mark.parametrize("grid", ["1x1", "2x2"])
+@pytest.mark.parametrize("grid", [pytest.param("1x1", marks=LONG), "2x2"])
 def test_a_singular_matrix_is_named_and_ends(run: Run, program: str, grid: str, start: str) -> None:
     done = run(hpl(program, grid, "--n", "100", "--nb", "16", "--matrix", "constant", "--start", start))
     assert done.returncode == 1

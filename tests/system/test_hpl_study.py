@@ -64,6 +64,7 @@ def test_weak_scaling_keeps_the_matrix_of_a_rank(run: Run, with_mpi: str, tmp_pa
     assert [(one["p"] * one["q"], one["n"]) for one in kept(out)] == [(1, 320), (2, 448), (4, 640)]
 
 
+@pytest.mark.long
 def test_a_run_of_each_network_has_its_report(
     run: Run, with_mpi: str, shared_cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,6 +78,7 @@ def test_a_run_of_each_network_has_its_report(
         assert (tmp_path / "out" / f"{name}.html").stat().st_size > 10_000
 
 
+@pytest.mark.long
 def test_one_command_runs_the_whole_study(
     with_mpi: str, shared_cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,7 +34,7 @@ def carried(counters: Path) -> dict[int, int]:
     return {line["node"]: line["put_bytes"] for line in lines if "node" in line}
 
 
-@pytest.mark.parametrize("near", ["near.json", "islands.json"])
+@pytest.mark.parametrize("near", [pytest.param("near.json", marks=pytest.mark.long), "islands.json"])
 def test_each_nic_carries_the_sides_that_it_is_better_at(near: str, tmp_path: Path, run: Run) -> None:
     (tmp_path / "routes.json").write_text(table())
     nics = [

@@ -20,6 +20,7 @@ DEMO = Path(__file__).with_name("jobs_demo.py")
 pytestmark = pytest.mark.cluster
 
 
+@pytest.mark.long
 def test_the_demonstration_shows_its_page_and_ends() -> None:
     if why := why_not():
         pytest.skip(why)

@@ -200,7 +200,7 @@ def test_a_server_without_room_loses_nothing_and_says_so(both: Both, disk: Path)
     make_room(disk)
     if both.ended("server"):
         both.start_server()
-    wait("more batches", lambda: both.last() >= full_at + 30)
+    wait("more batches", lambda: both.last() >= full_at + 10)
     both.kill("agent")
     kept = both.kept()
     assert len(kept) == 1, kept  # from the first on, not one is missing
@@ -235,7 +235,7 @@ def test_an_agent_without_room_says_what_it_lost_and_goes_on(both: Both, disk: P
     assert not both.ended("agent")
     make_room(disk)
     lost_at = both.last()
-    wait("more batches", lambda: both.last() >= lost_at + 20)
+    wait("more batches", lambda: both.last() >= lost_at + 10)
     assert not both.ended("agent")
     both.kill("agent")
     both.kill("server")

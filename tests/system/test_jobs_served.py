@@ -332,6 +332,7 @@ def test_a_job_that_ended_while_the_server_was_away(site: ServedSite, jobs: Jobs
     assert said["signal"] == 15 or said["exit_code"] == 0
 
 
+@pytest.mark.long
 def test_jobs_are_judged_while_slurms_database_is_dead(site: ServedSite, jobs: Jobs) -> None:
     for program in ("slurmdbd", "mariadbd"):
         assert site.cluster.run("pkill", "-KILL", "-x", program).returncode == 0

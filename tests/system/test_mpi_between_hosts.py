@@ -19,8 +19,15 @@ from mpi_stacks import Carried, build, environment, over
 STILL_S = 2.5  # of a rank; the NIC takes it for dead after twice that
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
+@pytest.mark.parametrize(
+    ("stack", "ranks"),
+    [
+        ("openmpi-debian", 2),
+        ("mpich-debian", 4),
+        pytest.param("openmpi-debian", 4, marks=pytest.mark.long),
+        pytest.param("mpich-debian", 2, marks=pytest.mark.long),
+    ],
+)
 def test_every_byte_goes_by_datagrams(
     stack: str, ranks: int, mpi_folder: Path, hosts: Network, tmp_path: Path, run: Run
 ) -> None:

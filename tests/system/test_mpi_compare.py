@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.long
 def test_every_byte_is_right_and_every_size_has_a_record(run: Run, tmp_path: Path) -> None:
     done = run([sys.executable, str(TOOL), "--transport", "nic:torus", "--quick", "--out", str(tmp_path)])
     assert done.returncode == 0, done.stdout + done.stderr

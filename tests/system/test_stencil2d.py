@@ -144,6 +144,7 @@ def test_records(tmp_path: Path, program: str) -> None:
     assert stream.extra["global"] == [16, 48]
 
 
+@pytest.mark.long
 def test_the_study_draws_what_it_measured(tmp_path: Path, program: str) -> None:
     options = ["--device", "host", "--ranks", "2", "--edges", "8,16", "--variants", "stream,none"]
     command = [sys.executable, str(APP / "study.py"), *options, "--out", str(tmp_path)]
@@ -158,6 +159,7 @@ def test_the_study_draws_what_it_measured(tmp_path: Path, program: str) -> None:
 
 @pytest.mark.skipif(shutil.which("mpicxx") is None, reason="no mpicxx (apt-get install libopenmpi-dev)")
 @pytest.mark.parametrize("border", BORDERS)
+@pytest.mark.long
 def test_mpi(border: str) -> None:
     options = [
         "--grid",
@@ -178,6 +180,7 @@ def test_mpi(border: str) -> None:
     assert all(records.parse(line).validated for line in done.stdout.splitlines())
 
 
+@pytest.mark.long
 def test_the_persistent_kernel_on_threads_of_the_cpu(run: Run, tmp_path: Path) -> None:
     program = tmp_path / "in_kernel_test"
     sources = [str(APP / name) for name in ("in_kernel_test.cpp", "field.cpp", "lattice.cpp")]

@@ -146,7 +146,7 @@ def test_only_the_ranks_that_are_named_record(tmp_path: Path, run: Run) -> None:
     assert "0-3 is not a list of ranks; write them as 0,3,12" in done.stderr
 
 
-@pytest.mark.parametrize("optimize", ["-O0", "-O2"])
+@pytest.mark.parametrize("optimize", [pytest.param("-O0", marks=pytest.mark.long), "-O2"])
 def test_calls_of_a_program_in_cpp_have_their_lines(optimize: str, tmp_path: Path, run: Run) -> None:
     source, program = PROGRAMS / "call_sites.cpp", tmp_path / "program"
     library = Path(_core.__file__).parent / "lib"

@@ -85,7 +85,7 @@ def test_every_kind_of_memory_is_served_or_the_reason_given(path: str) -> None:
 OTHER_FORMS: list[tuple[str, str]] = [("put", "contiguous"), ("get", "contiguous"), ("put", "kinds")]
 
 
-@pytest.mark.parametrize("path", [path for path in nics.ALL_PATHS if path not in nics.PATHS])
+@pytest.mark.parametrize("path", nics.others())
 def test_every_layout_arrives_whatever_a_nic_guarantees_or_loses(path: str) -> None:
     asked = [*OTHER_FORMS, ("put", "signal")]
     transfer(path, *((op, "malloc", "allocated", group) for op, group in asked))

@@ -16,7 +16,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("xacc_acc"), "acc", "shapes")
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.long), 4])
 def test_data_kernels_reductions_queues_and_reflects(
     ranks: int, program: Path, fake_gpu: dict[str, str]
 ) -> None:
@@ -41,14 +41,14 @@ def checks_of(done: subprocess.CompletedProcess[str]) -> int:
     return checks
 
 
-# Two of them make the reflects where ranks do not map each other's memory.
-@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.long), 4])
+@pytest.mark.parametrize("ranks", [1, 2, pytest.param(4, marks=pytest.mark.long)])
 def test_each_data_kind_operator_type_and_reflect(
     ranks: int, scenarios: Path, fake_gpu: dict[str, str]
 ) -> None:
     assert checks_of(run(ranks, scenarios, "1", **fake_gpu)) > 90000 * (ranks + 1) // 2
 
 
+@pytest.mark.long
 def test_reflects_with_acc_where_ranks_do_not_map_each_others_memory(
     scenarios: Path, fake_gpu: dict[str, str]
 ) -> None:

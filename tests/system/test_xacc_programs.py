@@ -13,7 +13,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return of_all_directives(tmp_path_factory.mktemp("xacc"))
 
 
-@pytest.mark.parametrize(("nodes", "threads"), [(1, 2), (2, 1), (3, 1), (4, 1), (8, 1)])
+@pytest.mark.parametrize(
+    ("nodes", "threads"),
+    [(1, 2), (4, 1), *(pytest.param(nodes, 1, marks=pytest.mark.long) for nodes in (2, 3, 8))],
+)
 def test_every_directive_gives_what_a_sequential_program_has(program: Path, nodes: int, threads: int) -> None:
     done = run(
         PEERWAY, "run", "-n", nodes, "--", program,
@@ -22,6 +25,7 @@ def test_every_directive_gives_what_a_sequential_program_has(program: Path, node
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
 
 
+# One process compiles the kernels; four would do it at once.
 @pytest.mark.parametrize("nodes", [1, pytest.param(2, marks=pytest.mark.long), 4])
 def test_every_directive_gives_the_same_on_a_gpu(program: Path, fake_gpu: dict[str, str], nodes: int) -> None:
     settings = {**fake_gpu, "NODES": str(nodes)}
@@ -63,7 +67,7 @@ def test_what_comes_again_with_nothing_between_gives_the_same(
     tmp_path: Path, fake_gpu: dict[str, str]
 ) -> None:
     made = compiled(tmp_path, PROGRAMS / "xacc_sequences.c")
-    for nodes in (1, 2, 3):
+    for nodes in (1, 3):
         for settings in (fake_gpu, {"PEERWAY_ACC": "host"}):
             done = run(PEERWAY, "run", "-n", nodes, made, folder=tmp_path, **settings)
             assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
@@ -97,7 +101,7 @@ def test_coarrays_on_gpus(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
         {**fake_gpu, "PEERWAY_PATHS": "staged"},
         {"PEERWAY_ACC": "host"},
     )
-    for images in (1, 2, 3):
+    for images in (1, 3):
         for one in settings:
             done = run(PEERWAY, "run", "-n", images, "./made", folder=tmp_path, **one)
             assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
@@ -153,7 +157,10 @@ def test_a_template_that_is_used_before_it_is_fixed_is_told_with_the_line(tmp_pa
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("sample", SMALL)
+@pytest.mark.parametrize(
+    "sample",
+    [pytest.param(sample, marks=[] if sample == "himeno" else [pytest.mark.long]) for sample in SMALL],
+)
 def test_a_sample_gives_on_all_numbers_of_nodes_what_it_gives_without_directives(
     tmp_path: Path, sample: str, fake_gpu: dict[str, str]
 ) -> None:
@@ -176,6 +183,7 @@ def test_explain_says_what_this_host_sends_by_which_path(tmp_path: Path) -> None
     assert told.stdout.splitlines()[-1].startswith("note: paths are those between two ranks of this host (")
 
 
+@pytest.mark.long
 def test_cg_of_class_w_has_the_zeta_that_nasa_publishes(tmp_path: Path) -> None:
     made = run(PEERWAY, "cc", "-O2", "-DCLASS_W", SAMPLES / "cg.c", "-lm", "-o", "cg", folder=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
@@ -183,6 +191,7 @@ def test_cg_of_class_w_has_the_zeta_that_nasa_publishes(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "zeta 10.3625950871, as published\n")
 
 
+@pytest.mark.long
 def test_laplace_on_a_gpu_takes_the_steps_that_it_takes_on_cpus(
     tmp_path: Path, fake_gpu: dict[str, str]
 ) -> None:
