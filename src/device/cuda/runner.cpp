@@ -44,15 +44,15 @@ bool in_blocks(const peerway::device::StridedCopy& copy, int64_t step, int64_t s
 
 template <class Arguments>
 void put_messages(Arguments& arguments, std::span<const peerway::device::Step> steps,
-                  std::span<const Message> messages) {
+                  std::span<const PlanMessage> messages) {
   std::ranges::copy(messages, arguments.entry);
   for (size_t s = 0; s < steps.size(); ++s) arguments.ends[s] = steps[s].first + steps[s].pieces;
 }
 
 }  // namespace
 
-std::vector<Message> make_messages(std::span<const peerway::device::Step> steps) {
-  std::vector<Message> messages;
+std::vector<PlanMessage> make_messages(std::span<const peerway::device::Step> steps) {
+  std::vector<PlanMessage> messages;
   for (const peerway::device::Step& step : steps) {
     const bool sends = step.kind == StepKind::send_packets || step.kind == StepKind::send_lines;
     const bool receives = step.kind == StepKind::receive_packets || step.kind == StepKind::receive_lines;
@@ -63,7 +63,7 @@ std::vector<Message> make_messages(std::span<const peerway::device::Step> steps)
         !counts_epochs(step, step.wait, 2) || !counts_epochs(step, step.mark, 0))
       return {};
     const peerway::device::Divisor block = copy.inner_levels > 0 ? copy.inner[0].divisor : divisor(1);
-    Message message{};
+    PlanMessage message{};
     message.memory = sends ? const_cast<unsigned char*>(copy.from) : copy.to;
     message.slots = sends ? copy.to : const_cast<unsigned char*>(copy.from);
     message.stride = static_cast<int>(stride);
@@ -167,7 +167,7 @@ bool CudaRunner::as_messages(PlanLaunch& launch, std::span<const peerway::device
   launch.kernel = by_lines(steps.front()) ? (few ? PlanKernel::few_lines : PlanKernel::some_lines)
                                           : (few ? PlanKernel::few_packets : PlanKernel::some_packets);
   const size_t skipped = static_cast<size_t>(steps.data() - steps_.data());
-  const auto messages = std::span<const Message>(messages_).subspan(skipped, steps.size());
+  const auto messages = std::span<const PlanMessage>(messages_).subspan(skipped, steps.size());
   few ? put_messages(launch.few, steps, messages) : put_messages(launch.messages, steps, messages);
   return true;
 }

@@ -18,7 +18,7 @@ namespace pw::cuda {
 
 /// The steps as messages, where all are sends and receives by packets, or all by lines, of words of 8 bytes
 /// in blocks at one stride; else nothing.
-std::vector<Message> make_messages(std::span<const peerway::device::Step> steps);
+std::vector<PlanMessage> make_messages(std::span<const peerway::device::Step> steps);
 
 class CudaRunner final : public Runner {
  public:
@@ -48,8 +48,8 @@ class CudaRunner final : public Runner {
   std::vector<peerway::device::Step> steps_;
   size_t start_steps_;
   unsigned start_pieces_ = 0, finish_pieces_ = 0;
-  std::vector<Message> messages_;  ///< of each step, or empty
-  CUdeviceptr memory_ = 0;         ///< the steps, the counters of those that are done, the epochs
+  std::vector<PlanMessage> messages_;  ///< of each step, or empty
+  CUdeviceptr memory_ = 0;             ///< the steps, the counters of those that are done, the epochs
   CUdeviceptr epochs_ = 0;
   CUdeviceptr times_in_memory_ = 0;     ///< 0: the plan is not traced
   std::unique_ptr<TracedTimes> times_;  ///< null likewise

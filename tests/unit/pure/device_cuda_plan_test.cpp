@@ -231,7 +231,7 @@ TEST(CudaPlan, BlocksOfWordsAndCreditsBelongToMessages) {
 TEST(CudaPlan, LinesAreCountedWhole) {
   auto step = packets(StepKind::send_lines, 0, 7 * 15 + 1, 5);
   step.share = 30;
-  const Message message = make_messages(std::span(&step, 1)).at(0);
+  const PlanMessage message = make_messages(std::span(&step, 1)).at(0);
   EXPECT_EQ(message.count, 8u);
   EXPECT_EQ(message.share, 2u);
   EXPECT_EQ(message.words, 7 * 15 + 1u);

@@ -12,7 +12,7 @@ namespace pw::cuda {
 enum class Form { packets, lines };
 
 // A send or receive of so many packets or lines, in pieces of `share`.
-struct alignas(64) Message {
+struct alignas(64) PlanMessage {
   unsigned char* memory;          // word 0
   unsigned char* slots;           // its packet or line, in even epochs
   peerway::device::Word* credit;  // a word for each piece, how far the receiver is; null: in step anyway
@@ -25,9 +25,9 @@ struct alignas(64) Message {
   unsigned char shift;  // of the Divisor
   unsigned char sends;  // 1: from memory to slots; 0: the other way
 };
-static_assert(sizeof(Message) == 64, "one cache line of constants");
+static_assert(sizeof(PlanMessage) == 64, "one cache line of constants");
 
-PW_ON_DEVICE unsigned char* slots_of(const Message& message, peerway::device::Word epoch) {
+PW_ON_DEVICE unsigned char* slots_of(const PlanMessage& message, peerway::device::Word epoch) {
   constexpr long long kLine = sizeof(peerway::device::Line);
   return message.slots + ((epoch & 1) != 0 ? message.turn * kLine : 0);
 }
@@ -35,7 +35,7 @@ PW_ON_DEVICE unsigned char* slots_of(const Message& message, peerway::device::Wo
 // The slots in which a piece sends. Loads of data do not wait for the epoch.
 class MessageSlots {
  public:
-  PW_ON_DEVICE MessageSlots(const Message& message, unsigned piece,
+  PW_ON_DEVICE MessageSlots(const PlanMessage& message, unsigned piece,
                             const peerway::device::detail::Epoch& epoch, const pw_guard& guard)
       : message_(message), piece_(piece), epoch_(epoch), guard_(guard) {}
 
@@ -57,14 +57,14 @@ class MessageSlots {
   unsigned flag = 0;
 
  private:
-  const Message& message_;
+  const PlanMessage& message_;
   unsigned piece_;
   const peerway::device::detail::Epoch& epoch_;
   const pw_guard& guard_;
 };
 
 // The words of a message in memory.
-PW_ON_DEVICE peerway::device::StridedCopy copy_of(const Message& message) {
+PW_ON_DEVICE peerway::device::StridedCopy copy_of(const PlanMessage& message) {
   peerway::device::StridedCopy copy{};
   copy.to = message.memory;
   copy.from = message.memory;
@@ -78,7 +78,7 @@ PW_ON_DEVICE peerway::device::StridedCopy copy_of(const Message& message) {
 }
 
 template <Form form, unsigned K, class Scope>
-PW_ON_DEVICE bool send_piece(const Scope& scope, const Message& message, unsigned first, unsigned last,
+PW_ON_DEVICE bool send_piece(const Scope& scope, const PlanMessage& message, unsigned first, unsigned last,
                              MessageSlots& slots) {
   namespace detail = peerway::device::detail;
   if constexpr (form == Form::lines)
@@ -89,7 +89,7 @@ PW_ON_DEVICE bool send_piece(const Scope& scope, const Message& message, unsigne
 }
 
 template <Form form, unsigned K, class Scope>
-PW_ON_DEVICE bool receive_piece(const Scope& scope, const Message& message, unsigned first, unsigned last,
+PW_ON_DEVICE bool receive_piece(const Scope& scope, const PlanMessage& message, unsigned first, unsigned last,
                                 peerway::device::Word epoch, const pw_guard& guard) {
   namespace detail = peerway::device::detail;
   detail::Patience patience(guard, message.rank, epoch);
@@ -106,10 +106,10 @@ PW_ON_DEVICE bool receive_piece(const Scope& scope, const Message& message, unsi
 // A piece of the message in its next epoch, after what `in_order` waits for. The message is looked at before:
 // what comes as parameters of a kernel is there, but the first look at each line of it takes long.
 template <Form form, unsigned K, class Scope, class Order>
-PW_ON_DEVICE bool run_piece(const Scope& scope, const Message& given, unsigned piece,
+PW_ON_DEVICE bool run_piece(const Scope& scope, const PlanMessage& given, unsigned piece,
                             peerway::device::Word* count, const pw_guard& guard, const Order& in_order) {
   namespace detail = peerway::device::detail;
-  const Message message = given;
+  const PlanMessage message = given;
   const unsigned first = piece * message.share;
   const unsigned last = first + message.share < message.count ? first + message.share : message.count;
   if (message.sends != 0) {
@@ -132,11 +132,11 @@ PW_ON_DEVICE bool run_piece(const Scope& scope, const Message& given, unsigned p
   return true;
 }
 
-// Every `workers`-th piece from `first + worker` on. Message m has the pieces before number `ends[m]`, and
-// after those of the message before. Pieces of no more lines than the threads have pairs are done by shorter
-// code.
+// Every `workers`-th piece from `first + worker` on. PlanMessage m has the pieces before number `ends[m]`,
+// and after those of the message before. Pieces of no more lines than the threads have pairs are done by
+// shorter code.
 template <Form form, class Scope, class Order>
-PW_ON_DEVICE void run_messages(const Scope& scope, const Message* messages, const unsigned* ends,
+PW_ON_DEVICE void run_messages(const Scope& scope, const PlanMessage* messages, const unsigned* ends,
                                unsigned first, unsigned last, peerway::device::Word* counts,
                                const pw_guard& guard, unsigned worker, unsigned workers,
                                const Order& in_order) {
@@ -144,7 +144,7 @@ PW_ON_DEVICE void run_messages(const Scope& scope, const Message* messages, cons
   unsigned m = 0, before = first;
   for (unsigned p = first + worker; p < last; p += workers) {
     for (; p >= ends[m]; ++m) before = ends[m];
-    const Message& message = messages[m];
+    const PlanMessage& message = messages[m];
     const bool few =
         form == Form::packets || message.share * peerway::device::kThreadsOfLine <= scope.count();
     const bool whole = few ? run_piece<form, 1>(scope, message, p - before, counts + p, guard, in_order)

@@ -32,7 +32,7 @@ template <unsigned Messages>
 struct MessageArguments {
   PlanHead head;
   unsigned ends[Messages];  // the number after that of each one's last piece
-  Message entry[Messages];
+  PlanMessage entry[Messages];
 };
 using FewMessages = MessageArguments<2>;
 using SomeMessages = MessageArguments<16>;
