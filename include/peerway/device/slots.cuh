@@ -1,0 +1,101 @@
+// The steps of a plan that send and receive through slots: by packets or by lines.
+#ifndef PEERWAY_DEVICE_SLOTS_CUH
+#define PEERWAY_DEVICE_SLOTS_CUH
+
+#include "peerway/device/line.cuh"
+#include "peerway/device/packet.cuh"
+#include "peerway/device/step.cuh"
+
+namespace peerway::device::detail {
+
+/// Whether the words, of 8 bytes, lie at one or two strides, as most do.
+PW_ON_DEVICE bool in_blocks(const Step& step) {
+  return step.unit == sizeof(Word) && step.copy.inner_levels <= 1;
+}
+
+/// Such words, in a form of which the number of levels is known when the code is compiled: it takes half the
+/// time.
+PW_ON_DEVICE StridedCopy of_blocks(const StridedCopy& given) {
+  StridedCopy copy{};
+  copy.to = given.to;
+  copy.from = given.from;
+  copy.inner_levels = 1;
+  copy.inner[0] = given.inner_levels == 0 ? Level{{1, 1, 0}, 0, 0} : given.inner[0];
+  copy.outer_to = given.outer_to;
+  copy.outer_from = given.outer_from;
+  return copy;
+}
+
+/// A share of lines begins with one.
+PW_ON_DEVICE Lines lines_in(const Step& step, const Share& share) {
+  return {share.first / kWordsOfLine, lines_of(share.last), step.copy.words};
+}
+
+template <class Scope>
+PW_ON_DEVICE bool send_share(const Scope& scope, const Step& step, const Share& share, PieceTarget& to) {
+  const StridedCopy& copy = step.copy;
+  if (step.kind == StepKind::send_lines)
+    return in_blocks(step) ? send_lines<1>(scope, WordsOf8{}, of_blocks(copy), lines_in(step, share), to)
+                           : send_lines<1>(scope, SizedWords{step.unit}, copy, lines_in(step, share), to);
+  switch (step.unit) {
+    case 8:
+      return send_words<Word>(scope, copy, share.first, share.last, to);
+    case 4:
+      return send_words<unsigned>(scope, copy, share.first, share.last, to);
+    case 2:
+      return send_words<unsigned short>(scope, copy, share.first, share.last, to);
+    default:
+      return send_words<unsigned char>(scope, copy, share.first, share.last, to);
+  }
+}
+
+template <class Scope>
+PW_ON_DEVICE bool run_send(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
+                           const pw_guard& guard) {
+  PieceTarget to(step, piece, epoch, guard);
+  const bool sent = send_share(scope, step, share_of(step, piece), to);
+  epoch.increment_in_step(scope);  // here, where no packet waits for it
+  return sent;
+}
+
+template <class Scope>
+PW_ON_DEVICE bool receive_share(const Scope& scope, const Step& step, const Share& share,
+                                const unsigned char* slots, unsigned flag, Patience& patience) {
+  const StridedCopy& copy = step.copy;
+  if (step.kind == StepKind::receive_lines) {
+    const Lines lines = lines_in(step, share);
+    return in_blocks(step)
+               ? receive_lines<1>(scope, WordsOf8{}, of_blocks(copy), slots, lines, flag, patience)
+               : receive_lines<1>(scope, SizedWords{step.unit}, copy, slots, lines, flag, patience);
+  }
+  switch (step.unit) {
+    case 8:
+      return receive_words<Word>(scope, copy, slots, share.first, share.last, flag, patience);
+    case 4:
+      return receive_words<unsigned>(scope, copy, slots, share.first, share.last, flag, patience);
+    case 2:
+      return receive_words<unsigned short>(scope, copy, slots, share.first, share.last, flag, patience);
+    default:
+      return receive_words<unsigned char>(scope, copy, slots, share.first, share.last, flag, patience);
+  }
+}
+
+template <class Scope>
+PW_ON_DEVICE bool run_receive(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
+                              const pw_guard& guard) {
+  epoch.increment_in_step(scope);  // here, where the packets are still on their way
+  if (epoch.cancelled()) return false;
+  Patience patience(guard, step.rank, epoch.now());
+  const unsigned char* slots = step.copy.from + ((epoch.now() & 1) != 0 ? step.from_turn : 0);
+  const bool there =
+      receive_share(scope, step, share_of(step, piece), slots, static_cast<unsigned>(epoch.now()), patience);
+  if (step.mark.word == nullptr) return there;
+  // Every packet has been read, so the slot may be filled again: no store of this rank has to come before.
+  if (!scope.all(there)) return false;
+  if (scope.index() == 0) store_relaxed(step.mark.word + piece, value_in(step.mark, epoch.now()));
+  return true;
+}
+
+}  // namespace peerway::device::detail
+
+#endif

@@ -1,0 +1,133 @@
+// A step of a plan: what it moves and waits for, which share of it a piece has, how a piece counts its
+// epochs.
+#ifndef PEERWAY_DEVICE_STEP_CUH
+#define PEERWAY_DEVICE_STEP_CUH
+
+#include "peerway/device/copy.cuh"
+#include "peerway/device/guard.cuh"
+
+namespace peerway::device {
+
+enum class StepKind : unsigned {
+  raise,  ///< store the mark's words after all earlier stores
+  ready,  ///< ready to receive: store the mark's words; earlier steps only read what may now be written
+  wait,   ///< wait for the words of `wait`
+  copy,   ///< wait, copy, store the mark
+  send_packets,     ///< wait, send by packets
+  receive_packets,  ///< wait for packets, store the mark
+  send_lines,       ///< the same by lines, which pieces do not share
+  receive_lines,
+};
+
+/// Words whose value in epoch e is base + (e - lag) * by. Null if there are none.
+struct StepWords {
+  Word* word;
+  Word base;
+  Word by;
+  Word lag;
+};
+
+/// One step of a plan. The pieces share the words of `copy` evenly. For packets the other side of the copy is
+/// the slots.
+struct Step {
+  StepKind kind;
+  unsigned first;   ///< number of its first piece in the plan
+  unsigned pieces;  ///< number of pieces that share it
+  unsigned unit;    ///< bytes of a word of the copy
+  unsigned share;   ///< words of each piece; the last piece has the rest
+  unsigned words;   ///< of the wait or mark: all (raise, ready, wait), or one a piece, or one for all pieces
+  int rank;         ///< the rank that it depends on
+  unsigned early;   ///< copy: 1 if the source may be read before the wait is over and the epoch is known
+  StridedCopy copy;
+  long long to_turn;    ///< added to the target's address in odd epochs: two slots in turn
+  long long from_turn;  ///< the same for the source
+  StepWords wait;
+  StepWords mark;
+  Word* finished;  ///< counts finished pieces if they share one mark; null if each has its own
+};
+
+constexpr Word kCancelled = 1ull << 63;  ///< set in the epoch of a piece that must not run again
+
+namespace detail {
+
+PW_ON_DEVICE Word value_in(const StepWords& words, Word epoch) {
+  return epoch <= words.lag ? words.base : words.base + (epoch - words.lag) * words.by;
+}
+
+/// The words of a copy that belong to a piece.
+struct Share {
+  unsigned first, last;
+};
+PW_ON_DEVICE Share share_of(const Step& step, unsigned piece, unsigned share) {
+  const unsigned first = piece * share;
+  const unsigned last = first + share;
+  return {first, last < step.copy.words ? last : step.copy.words};
+}
+PW_ON_DEVICE Share share_of(const Step& step, unsigned piece) { return share_of(step, piece, step.share); }
+
+/// The pieces of one step that a worker does: `count` of them from number `first` on, `stride` apart.
+struct Pieces {
+  unsigned first, stride, count;
+};
+
+/// The count of epochs of a worker's pieces of one step. `before` is the count when the first of them was
+/// begun, and theirs, too; only the first use of it waits for the load.
+struct Epoch {
+  Word* word;
+  Word before;
+  unsigned stride, count;
+
+  PW_ON_DEVICE bool cancelled() const { return (before & kCancelled) != 0; }
+  PW_ON_DEVICE Word now() const { return before + 1; }
+
+  /// Increments the epoch, once all threads of the scope have read it.
+  template <class Scope>
+  PW_ON_DEVICE void increment(const Scope& scope) const {
+    if (cancelled()) return;
+    for (unsigned n = scope.index(); n < count; n += scope.count()) store_relaxed(word + n * stride, now());
+  }
+
+  /// Waits until they have, and increments it. Done early, while the scope waits for something else anyway: a
+  /// store at the end of a kernel would delay the kernel's end.
+  template <class Scope>
+  PW_ON_DEVICE void increment_in_step(const Scope& scope) const {
+    scope.sync();
+    increment(scope);
+  }
+};
+
+/// What a piece stores to: the slots or the target of its epoch. It looks at the epoch only when it is asked
+/// to open, so that loads of data do not wait for that of the epoch.
+class PieceTarget {
+ public:
+  PW_ON_DEVICE PieceTarget(const Step& step, unsigned piece, const Epoch& epoch, const pw_guard& guard)
+      : step_(step), piece_(piece), epoch_(epoch), guard_(guard) {}
+
+  PW_ON_DEVICE bool open() {
+    if (address != nullptr) return true;
+    if (epoch_.cancelled()) return false;
+    const Word epoch = epoch_.now();
+    if (step_.wait.word != nullptr) {
+      Patience patience(guard_, step_.rank, epoch);
+      const Word* word = step_.wait.word + (step_.words > 1 ? piece_ : 0);
+      if (!wait_at_least(word, value_in(step_.wait, epoch), patience)) return false;
+    }
+    flag = static_cast<unsigned>(epoch);
+    address = step_.copy.to + ((epoch & 1) != 0 ? step_.to_turn : 0);
+    return true;
+  }
+
+  unsigned char* address = nullptr;
+  unsigned flag = 0;
+
+ private:
+  const Step& step_;
+  unsigned piece_;
+  const Epoch& epoch_;
+  const pw_guard& guard_;
+};
+
+}  // namespace detail
+}  // namespace peerway::device
+
+#endif
