@@ -66,6 +66,7 @@ int main(int argc, char** argv) {
     pwx_barrier(NULL, AT(34));
   }
   CASE("freed") { /* at node 2 alone, after node 1 has read there */
+    pwx_barrier(NULL, AT(35));
     for (int time = 0; time < 2; ++time) {
       pwx_task task = pwx_task_begin(&first, 0, AT(35));
       if (task.inside) pwx_gmove(PWX_IN, &local, &last, AT(35 + time));
