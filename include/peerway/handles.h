@@ -38,7 +38,7 @@ typedef struct pw_signal_handle {
   pw_guard guard;
 } pw_signal_handle;
 
-/* One end of a plan's send or receive that goes by packets. The sender's handle has the receiver's slots, the
+/* One end of a plan's send or receive, for packets. The sender's handle has the receiver's slots, the
  * receiver's handle its own. */
 typedef struct pw_lane_handle {
   unsigned version;

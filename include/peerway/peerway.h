@@ -410,8 +410,8 @@ PW_API pw_status pw_plan_get_handle(pw_plan* plan, struct pw_plan_handle* handle
 
 /* Gives a kernel this rank's end of one send (`sends` = 1) or receive (0) of a prepared plan, so that the
  * kernel moves the packets itself and can send data as it computes it. PW_UNSUPPORTED if this send or
- * receive does not go by packets. Such a plan is used only through its lanes or only by start and finish,
- * never both. */
+ * receive goes by neither packets nor lines. Such a plan is used only through its lanes or only by start and
+ * finish, never both. */
 struct pw_lane_handle;
 PW_API pw_status pw_plan_get_lane(pw_plan* plan, int sends, int rank, int tag, struct pw_lane_handle* handle);
 

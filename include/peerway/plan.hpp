@@ -126,8 +126,8 @@ class Plan {
   }
 
   /// This rank's end of one send or receive, for a kernel that moves the packets itself. Throws Error if this
-  /// send or receive does not go by packets. Such a plan is used only through its lanes or only by start and
-  /// finish.
+  /// send or receive goes by neither packets nor lines. Such a plan is used only through its lanes or only by
+  /// start and finish.
   [[nodiscard]] pw_lane_handle send_lane(int rank, int tag) const { return lane(1, rank, tag); }
   [[nodiscard]] pw_lane_handle receive_lane(int rank, int tag) const { return lane(0, rank, tag); }
 

@@ -98,7 +98,7 @@ class Plan:
         """The pw_lane_handle, as bytes, of this rank's end of a send, for a kernel that moves the packets
         itself (peerway/device.cuh). Such a plan is used only through its lanes or only by start and finish.
 
-        Raises Unsupported if this send does not go by packets.
+        Raises Unsupported if this send goes by neither packets nor lines.
         """
         return self._core.lane(True, *_lane("send_lane", rank, tag))
 

@@ -23,13 +23,14 @@ peerway::device::StepWords words_of(const GrowingWords& words, uint64_t address)
 
 // Words of each piece. Pieces do not share a line.
 unsigned share_of(const peerway::device::Step& step) {
-  const bool lines = step.kind == StepKind::send_lines || step.kind == StepKind::receive_lines;
-  const unsigned unit = lines ? peerway::device::kWordsOfLine : 1;
+  const unsigned unit = by_lines(step.kind) ? peerway::device::kWordsOfLine : 1;
   const unsigned units = (step.copy.words + unit - 1) / unit;
   return (units + step.pieces - 1) / step.pieces * unit;
 }
 
 }  // namespace
+
+bool by_lines(StepKind kind) { return kind == StepKind::send_lines || kind == StepKind::receive_lines; }
 
 Divisor divisor(uint32_t count) {
   const unsigned shift = static_cast<unsigned>(std::bit_width(count - 1));  // smallest with 2^shift >= count

@@ -20,6 +20,9 @@ unsigned word_bytes(const Copy& copy);
 /// The copy in words of that many bytes, by which it must be possible.
 peerway::device::StridedCopy strided(const Copy& copy, unsigned word_bytes);
 
+/// Whether the step sends or receives by lines.
+bool by_lines(StepKind kind);
+
 /// The steps as the kernels want them, of the start and then of the finish; `seen` gives the address at which
 /// the GPU finds one of the process. Pure but for it.
 std::vector<peerway::device::Step> make_steps(const Program& program,

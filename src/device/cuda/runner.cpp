@@ -15,15 +15,11 @@ namespace {
 
 size_t index_of(PlanPart part) { return static_cast<size_t>(part); }
 
-bool by_lines(const peerway::device::Step& step) {
-  return step.kind == StepKind::send_lines || step.kind == StepKind::receive_lines;
-}
-
 // As many as the largest piece has words, and for each line a flag: fewer threads meet faster.
 unsigned threads_for(std::span<const peerway::device::Step> steps) {
   unsigned most = 1;
   for (const peerway::device::Step& step : steps) {
-    const unsigned flags = by_lines(step) ? step.share / peerway::device::kWordsOfLine : 0;
+    const unsigned flags = by_lines(step.kind) ? step.share / peerway::device::kWordsOfLine : 0;
     most = std::max({most, step.share + flags, step.words});
   }
   return std::min((most + 31) / 32 * 32, kPlanThreads);
@@ -58,7 +54,7 @@ std::vector<PlanMessage> make_messages(std::span<const peerway::device::Step> st
     const bool receives = step.kind == StepKind::receive_packets || step.kind == StepKind::receive_lines;
     const peerway::device::StridedCopy& copy = step.copy;
     const int64_t stride = sends ? copy.outer_from : copy.outer_to;
-    if (!(sends || receives) || step.unit != 8 || by_lines(step) != by_lines(steps.front()) ||
+    if (!(sends || receives) || step.unit != 8 || by_lines(step.kind) != by_lines(steps.front().kind) ||
         !in_blocks(copy, sends ? copy.inner[0].from : copy.inner[0].to, stride) ||
         !counts_epochs(step, step.wait, 2) || !counts_epochs(step, step.mark, 0))
       return {};
@@ -73,7 +69,7 @@ std::vector<PlanMessage> make_messages(std::span<const peerway::device::Step> st
     message.block = block.count;
     message.magic = block.magic;
     message.shift = static_cast<unsigned char>(block.shift);
-    const unsigned unit = by_lines(step) ? peerway::device::kWordsOfLine : 1;
+    const unsigned unit = by_lines(step.kind) ? peerway::device::kWordsOfLine : 1;
     message.count = (copy.words + unit - 1) / unit;
     message.share = step.share / unit;
     message.words = copy.words;
@@ -164,8 +160,8 @@ void CudaRunner::upload() {
 bool CudaRunner::as_messages(PlanLaunch& launch, std::span<const peerway::device::Step> steps) const {
   if (messages_.empty() || steps.empty() || steps.size() > std::size(SomeMessages().entry)) return false;
   const bool few = steps.size() <= std::size(FewMessages().entry);
-  launch.kernel = by_lines(steps.front()) ? (few ? PlanKernel::few_lines : PlanKernel::some_lines)
-                                          : (few ? PlanKernel::few_packets : PlanKernel::some_packets);
+  launch.kernel = by_lines(steps.front().kind) ? (few ? PlanKernel::few_lines : PlanKernel::some_lines)
+                                               : (few ? PlanKernel::few_packets : PlanKernel::some_packets);
   const size_t skipped = static_cast<size_t>(steps.data() - steps_.data());
   const auto messages = std::span<const PlanMessage>(messages_).subspan(skipped, steps.size());
   few ? put_messages(launch.few, steps, messages) : put_messages(launch.messages, steps, messages);
