@@ -195,6 +195,9 @@ def test_the_study_finds_that_rereads_gained(copy: Rehearsed, pytestconfig: pyte
         done = subprocess.run([*command, *more], capture_output=True, text=True, check=True)
         return {row["test"]: row for row in json.loads(done.stdout)}
 
+    journals = [Journal(place / side) for side in ("before", "after")]
+    notes = [note for journal in journals for each in journal.past().notes.values() for note in each]
+    assert not [note for note in notes if "was not measured" in note]
     found = rows("--factor", "state")
     assert {*found} == {"file_write_bw", *(f"file_read_{state}_bw" for state in STATES)}
     each = 4 * rounds  # each of two nodes takes the other along: none is lost
@@ -207,8 +210,8 @@ def test_the_study_finds_that_rereads_gained(copy: Rehearsed, pytestconfig: pyte
         )
         assert f"{2 * rounds} of {2 * rounds} measurements are done" in page.read_text()
         assert "storage, cpu: cold was not proved: " in page.read_text()  # FUSE counts no bytes
-    sides = [Journal(place / side).records() for side in ("before", "after")]
-    for made in sides:
+    for journal in journals:
+        made = journal.records()
         assert {(r.host, r.extra["nodes"]) for r in made} == {("cpu-1", 2), ("cpu-2", 2)}
         tests = Counter(r.test for r in made)  # of a state that the evidence contradicts it is another one
         assert tests["file_read_warm_elsewhere_bw"] == tests["file_read_after_drop_bw"] == each

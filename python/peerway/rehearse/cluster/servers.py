@@ -16,25 +16,26 @@ _DROP_PORT = 24107
 
 # On the server, which all clients may ask: it says what is still there.
 DROPPER = """#!/usr/bin/python3
-import os, socket, subprocess
+import os, socket, subprocess, time
 try:
     listener = socket.create_server(("", {drop_port}))
 except OSError:
     raise SystemExit  # one is at work
+def held(file):
+    try:
+        with open(file, "rb") as stream:
+            os.fsync(stream.fileno())
+            os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        return int(subprocess.check_output(["fincore", "-b", "-n", "-o", "RES", file]))
+    except (OSError, subprocess.CalledProcessError):
+        return int(os.path.exists(file))
 while True:
     connection, _ = listener.accept()
     with connection:
         files = [os.path.join(at, name) for at, _, names in os.walk("{brick}") for name in names]
-        left = 0
-        for file in files:
-            try:
-                with open(file, "rb") as stream:
-                    os.fsync(stream.fileno())
-                    os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-                left += int(subprocess.check_output(["fincore", "-b", "-n", "-o", "RES", file]))
-            except (OSError, subprocess.CalledProcessError):
-                if os.path.exists(file):
-                    left += 1
+        until = time.monotonic() + 10  # the kernel keeps a page that it is at work on
+        while (left := sum(map(held, files))) and time.monotonic() < until:
+            time.sleep(0.1)
         connection.sendall(str(left).encode())
 """
 
