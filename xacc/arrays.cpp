@@ -257,7 +257,7 @@ void pwx_array_free(pwx_array* a) {
   pwx::guarded(&nowhere, [&] {
     pwx::forget_halos_of(a->state->id);
     pwx::forget_present(a->state->memory.address());
-    pwx::withdraw(a->state->common_id);
+    pwx::withdraw(a->state->common_id.id);
     ++pwx::freed_count;
     auto& states = pwx::states();
     const auto [first, last] = states.equal_range(a->origin);

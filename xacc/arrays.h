@@ -7,6 +7,7 @@
 
 #include "peerway/peerway.hpp"
 #include "xacc/mapping.h"
+#include "xacc/reach.h"
 #include "xacc/sets.h"
 
 namespace pwx {
@@ -31,7 +32,7 @@ struct pwx_array_state {
   int watch = 0;   ///< the largest of pwx_array_watch
   uint64_t writes = 0;
   std::array<pwx::Reflected, 2> reflected{};  ///< of the host's memory, of a copy on the GPU
-  uint64_t common_id = 0;                     ///< of xacc/reach.h
+  pwx::CommonId common_id;                    ///< for gmove in and out
   const pwx::Set* executing = nullptr;        ///< the set that was last compared with the array's nodes
   bool alike = false;                         ///< it is these nodes
 };

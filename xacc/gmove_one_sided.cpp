@@ -48,9 +48,8 @@ class OneSided {
   OneSided(const Sides& sides, const Side& far, bool far_on_gpus)
       : sides_(sides), far_(far), far_is_left_(&far == &sides.left) {
     if (far.distributed()) {
-      const uint64_t id = far.section.array->state->common_id;
-      id_ = id == 0 || !far_on_gpus || gpu() == nullptr ? id : id_on_gpus(id);
-      on_gpus_ = id_ != id;
+      array_ = far.section.array->state->common_id;
+      on_gpus_ = far_on_gpus && gpu() != nullptr;
     }
     if (on_gpus_) wait_for_unqueued();
   }
@@ -122,7 +121,7 @@ class OneSided {
       move_with(others);
     } catch (const peerway::Error& error) {  // what was known of an array that exists no longer
       if (error.status() != peerway::Status::stale_key) throw;
-      for (const int rank : others) forget_published(rank, id_);
+      for (const int rank : others) forget_published(rank, id());
       move_with(others);
     }
   }
@@ -140,16 +139,18 @@ class OneSided {
     for (const int rank : others) check(program().context.flush(rank));
   }
 
+  [[nodiscard]] uint64_t id() const { return on_gpus_ ? array_.on_gpus() : array_.id; }
+
   [[nodiscard]] peerway::Remote& remote_of(int rank) const {
-    if (id_ == 0)
+    if (array_.id == 0)
       refuse(
           "gmove ", far_is_left_ ? "out to " : "in from ", far_.name(),
           ", which was allocated before this program was known to reach it; call pwx_gmove_one_sided first");
-    peerway::Remote* const found = published(rank, id_);
+    peerway::Remote* const found = on_gpus_ ? published(rank, id()) : published(rank, array_);
     if (found == nullptr)
-      refuse("gmove ", far_is_left_ ? "out to " : "in from ", far_.name(), ", which is not ",
-             on_gpus_ ? "present on the GPU" : "allocated", " at node ", rank + 1,
-             " now; let a barrier, or post and wait, stand between that and this");
+      refuse("gmove ", far_is_left_ ? "out to " : "in from ", far_.name(), ", which is ",
+             on_gpus_ ? "not present on the GPU" : "no longer allocated", " at node ", rank + 1,
+             "; let a barrier, or post and wait, stand between this and that");
     return *found;
   }
 
@@ -193,7 +194,7 @@ class OneSided {
   const Side& far_;
   const bool far_is_left_;
   const int me_ = program().rank();
-  uint64_t id_ = 0;
+  CommonId array_;
   bool on_gpus_ = false;
   peerway::Span<pw_region> span_{};
   std::vector<Transfer> transfers_;

@@ -121,7 +121,7 @@ Present& make_present(const pwx_data& data) {
     Present one{static_cast<std::byte*>(state.memory.address()), state.bytes, nullptr};
     one.region.emplace(program().context.allocate(peerway::cuda(gpu.ordinal), state.memory.bytes()));
     one.device = static_cast<std::byte*>(one.region->address());
-    if (state.common_id != 0) publish(one.published = id_on_gpus(state.common_id), *one.region);
+    if (state.common_id.id != 0) publish(one.published = state.common_id.on_gpus(), *one.region);
     return added(std::move(one));
   }
   if (data.bytes == 0) refuse("the size of ", data.name, " is not known here; give a section, as [0:n]");

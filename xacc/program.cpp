@@ -21,6 +21,7 @@ void end() {
   if (the_program == nullptr || has_ended) return;
   static const pwx_where at_exit{"exit", 0};
   guarded(&at_exit, [] {
+    close_key_table();
     the_program->team.barrier();
     has_ended = true;
     free_everything();

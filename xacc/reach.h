@@ -13,21 +13,33 @@ namespace pwx {
 /// Whether a source file of the program has a gmove in or out.
 bool arrays_are_reached();
 
+/// Of the ids of copies on GPUs.
+inline constexpr uint64_t kOnGpus = uint64_t{1} << 63;
+
+/// What all ranks that allocate an array together call it alike.
+struct CommonId {
+  uint64_t id = 0;      ///< 0: arrays are not reached
+  uint64_t nodes = 0;   ///< tells apart on which nodes it is, and which executed then
+  uint64_t number = 0;  ///< among all that these ever allocated, from 1
+  [[nodiscard]] uint64_t on_gpus() const { return id ^ kOnGpus; }
+};
+
 /// Collective over all ranks, before the first array is allocated; nothing unless arrays are reached.
 void make_key_table();
+/// This rank allocates no more arrays: none waits for them.
+void close_key_table();
 void free_key_table();
 
-/// Others find the memory of an array from now on, if this rank is one of its nodes. Gives a number that all
-/// ranks which allocate the array together compute alike; 0 unless arrays are reached.
-uint64_t publish_array(const pwx_array& a, const peerway::Region& memory);
-/// The number of its copies on GPUs.
-inline uint64_t id_on_gpus(uint64_t id) { return id ^ (uint64_t{1} << 63); }
+/// Others find the memory of an array from now on, if this rank is one of its nodes.
+CommonId publish_array(const pwx_array& a, const peerway::Region& memory);
 
-/// Others find the memory by its number from now on, or no longer. Nothing for 0.
+/// Others find the memory by its id from now on, or no longer. Nothing for 0.
 void publish(uint64_t id, const peerway::Region& memory);
 void withdraw(uint64_t id);
 
-/// The memory that a rank published by a number; null where there is none.
+/// The memory of an array at a rank, once that has allocated it; null where it is freed, or never will be.
+peerway::Remote* published(int rank, const CommonId& array);
+/// The memory that a rank has published by an id; null where there is none now.
 peerway::Remote* published(int rank, uint64_t id);
 /// What was published may have been withdrawn since: look again.
 void forget_published(int rank, uint64_t id);

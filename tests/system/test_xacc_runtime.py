@@ -131,8 +131,13 @@ WRONG = {
     ),
     "freed": (
         36,
-        "gmove in from a, which is not allocated at node 2 now; let a barrier, or post and wait, stand"
-        " between that and this",
+        "gmove in from a, which is no longer allocated at node 2; let a barrier, or post and wait, stand"
+        " between this and that",
+    ),
+    "ended": (
+        38,
+        "gmove in from a, which is no longer allocated at node 2; let a barrier, or post and wait, stand"
+        " between this and that",
     ),
     "operator": (
         27,

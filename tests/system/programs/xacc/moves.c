@@ -1,4 +1,6 @@
 /* gmove between distributions, coarrays, post and wait. */
+#include <threads.h>
+
 #include "check.h"
 
 static double value(long i) { return 1 + 3.0 * (double)i; }
@@ -132,9 +134,35 @@ static void transposed(void) {
   pwx_array_free(&v);
 }
 
+/* The last rank allocates an array only when the first, which is ahead, already writes to it. */
+static void to_one_that_is_behind(void) {
+  static pwx_nodes p;
+  static pwx_template t;
+  static pwx_array a;
+  line_of_all(&p);
+  cut(&t, &p, 0, 21, PWX_BLOCK, 0, NULL);
+  pwx_barrier(NULL, HERE);
+  if (size() > 1 && rank() == size() - 1) thrd_sleep(&(struct timespec){0, 200000000}, NULL);
+  line(&a, &t, 21, 0, 0, 0);
+  double ones[21];
+  for (int i = 0; i < 21; ++i) ones[i] = value(i);
+  const pwx_section from = {
+      .base = ones, .element_bytes = sizeof *ones, .ndims = 1, .extent = {21}, .dim = {{0, 21, 1, 0}}};
+  const pwx_section to = part(&a, 0, 21, 1);
+  const pwx_ref first = {.nodes = &p, .sub = {{PWX_RANGE, 1, 1, 1}}};
+  pwx_task task = pwx_task_begin(&first, 0, HERE);
+  if (task.inside) pwx_gmove(PWX_OUT, &to, &from, HERE);
+  pwx_task_end(&task);
+  pwx_barrier(NULL, HERE);
+  for (long i = 0; i < 21; ++i)
+    if (owns(&a, 0, i)) CHECK(*of_line(&a, i) == value(i), "%ld: %g", i, *of_line(&a, i));
+  pwx_array_free(&a);
+}
+
 void test_gmove(void) {
   between_distributions();
   transposed();
+  to_one_that_is_behind();
 }
 
 static void post_and_wait(void) {
