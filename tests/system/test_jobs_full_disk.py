@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import re
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -108,6 +109,13 @@ class Both:
         program = self._running.pop(name)
         program.kill()
         program.wait()
+
+    @contextlib.contextmanager
+    def stopped(self, name: str) -> Iterator[None]:
+        """Meanwhile the process stands still."""
+        self._running[name].send_signal(signal.SIGSTOP)
+        yield
+        self._running[name].send_signal(signal.SIGCONT)
 
     def ended(self, name: str) -> bool:
         return self._running[name].poll() is not None
@@ -219,10 +227,12 @@ def test_an_agent_without_room_says_what_it_lost_and_goes_on(both: Both, disk: P
     assert "No space left on device" in both.log("agent")
     settings = both.folder / "other.toml"
     settings.write_text(f'state = "{disk}/other"\npage = ""\n')
-    other = subprocess.run(
-        [sys.executable, "-m", "peerway", "jobs", "agent", "--settings", settings],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    with both.stopped("agent"):  # it frees a page when a batch is sent
+        fill(disk)
+        other = subprocess.run(
+            [sys.executable, "-m", "peerway", "jobs", "agent", "--settings", settings],
+            capture_output=True, text=True, check=False, timeout=LIMIT_S,
+        )  # fmt: skip
     assert other.returncode == 1
     assert re.search(
         rf"the agent cannot start: {disk}/other\S*: No space left on device; of its file system, {disk}, ",
