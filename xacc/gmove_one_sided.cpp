@@ -49,7 +49,7 @@ class OneSided {
       : sides_(sides), far_(far), far_is_left_(&far == &sides.left) {
     if (far.distributed()) {
       array_ = far.section.array->state->common_id;
-      on_gpus_ = far_on_gpus && gpu() != nullptr;
+      on_gpus_ = array_.id != 0 && far_on_gpus && gpu() != nullptr;
     }
     if (on_gpus_) wait_for_unqueued();
   }
