@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steps import CORES, ROOT, VENV, environment, run, show_end, show_lines
+from steps import CORES, ROOT, VENV, environment, run, say, show_lines
 
 OUT = ROOT / "out" / "test"
 PYTHON = VENV / "bin" / "python"
@@ -25,25 +25,38 @@ TRUSTED = {"fuzz_note", "fuzz_offer", "fuzz_rules"}
 
 @dataclass
 class Totals:
-    """Counts over all checks, and why something was skipped or failed."""
+    """Counts over all checks; for the end, why something was skipped, and what failed with what it said."""
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
-    remarks: list[str] = field(default_factory=list)
+    skips: list[str] = field(default_factory=list)
+    failures: list[tuple[str, list[str]]] = field(default_factory=list)
 
-    def add(self, passed: int = 0, failed: int = 0, skipped: int = 0, remark: str = "") -> None:
-        """Add counts, with a remark for the end when there is something to say."""
+    def add(self, passed: int = 0, skipped: int = 0) -> None:
+        """Add counts of what did not fail."""
         self.passed += passed
-        self.failed += failed
         self.skipped += skipped
-        if remark:
-            self.remarks.append(remark)
+
+    def fail(self, what: str, said: str | Path) -> None:
+        """Count one that failed, with what it said, or its log."""
+        text = said.read_text(errors="replace") if isinstance(said, Path) else said
+        self.failed += 1
+        self.failures.append((f"FAILED {what}", text.splitlines()))
 
     def include(self, other: Totals) -> None:
         """Add all that another one counted."""
-        self.add(other.passed, other.failed, other.skipped)
-        self.remarks += other.remarks
+        self.add(other.passed, other.skipped)
+        self.failed += other.failed
+        self.skips += other.skips
+        self.failures += other.failures
+
+    def show(self) -> None:
+        """Print what was skipped, then what failed: the end of a long output is what is read."""
+        for skip in self.skips:
+            say(f"  {skip}")
+        for what, said in self.failures:
+            show_lines(what, said)
 
     def line(self) -> str:
         """Give the summary line."""
@@ -53,7 +66,8 @@ class Totals:
 def build(totals: Totals, name: str, folder: Path, targets: list[str], settings: list[str]) -> bool:
     """Configure a build folder with CMake and build the targets in it. Returns whether that worked."""
     if not Path("/usr/include/gtest/gtest.h").exists():
-        totals.add(skipped=1, remark=f"{name}: skipped, GoogleTest is missing (apt-get install libgtest-dev)")
+        totals.add(skipped=1)
+        totals.skips.append(f"{name}: skipped, GoogleTest is missing (apt-get install libgtest-dev)")
         return False
     log = OUT / f"{name}-build.log"
     configure = ["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", f"-DPython_EXECUTABLE={PYTHON}"]
@@ -62,8 +76,7 @@ def build(totals: Totals, name: str, folder: Path, targets: list[str], settings:
         (f"build {name}", [*IDLE, "cmake", "--build", folder, "--target", *targets]),
     ):
         if run(title, command, log) != 0:
-            show_end(log)
-            totals.add(failed=1, remark=f"{name}: the build failed, see out/test/{log.name}")
+            totals.fail(f"{name}: the build, see out/test/{log.name}", log)
             return False
     return True
 
@@ -98,29 +111,24 @@ def count_gtest(totals: Totals, name: str, status: int) -> None:
     if not result.exists():
         begun = re.findall(r"^\[ RUN      \] (\S+)$", text, re.MULTILINE)
         at = f"in {begun[-1]}" if begun else "before its first test"
-        show_end(log)
-        totals.add(failed=1, remark=f"FAILED {name}: ended with status {status} {at}, {where}")
+        totals.fail(f"{name}: ended with status {status} {at}, {where}", text)
         return
     report = json.loads(result.read_text())
     tests = [(suite["name"], test) for suite in report["testsuites"] for test in suite["testsuite"]]
     failed = [f"{suite}.{test['name']}" for suite, test in tests if "failures" in test]
     skipped = sum(test["result"] == "SKIPPED" or test["status"] == "NOTRUN" for _, test in tests)
-    totals.add(len(tests) - len(failed) - skipped, len(failed), skipped)
+    totals.add(len(tests) - len(failed) - skipped, skipped)
     for test in failed:
-        show_lines(f"{name}: {test}", output_of(test, text))
-        totals.add(remark=f"FAILED {name}: {test}, {where}")
+        totals.fail(f"{name}: {test}, {where}", output_of(test, text))
     if status != 0 and not failed:
-        show_end(log)
-        totals.add(
-            failed=1, remark=f"FAILED {name}: all tests passed, but it ended with status {status}, {where}"
-        )
+        totals.fail(f"{name}: all tests passed, but it ended with status {status}, {where}", text)
 
 
-def output_of(test: str, log: str) -> list[str]:
+def output_of(test: str, log: str) -> str:
     """Give the lines of a GoogleTest log between the start of a test and its end."""
     _, _, after = log.partition(f"[ RUN      ] {test}\n")
     body, _, _ = after.partition(f"[  FAILED  ] {test}")
-    return body.splitlines()
+    return body
 
 
 def fuzz(totals: Totals, folder: Path, seconds: int) -> None:
@@ -134,10 +142,8 @@ def fuzz(totals: Totals, folder: Path, seconds: int) -> None:
         if status == 0:
             totals.add(passed=1)
         else:
-            show_end(OUT / "fuzz" / f"{fuzzer.name}.log")
-            totals.add(
-                failed=1, remark=f"{fuzzer.name}: found something, see out/test/fuzz/{fuzzer.name}.log"
-            )
+            log = OUT / "fuzz" / f"{fuzzer.name}.log"
+            totals.fail(f"{fuzzer.name}: found something, see out/test/fuzz/{log.name}", log)
 
 
 def fuzz_one(fuzzer: Path, seconds: int) -> int:
@@ -160,19 +166,17 @@ def pytest(totals: Totals, name: str, *options: object, **env: str) -> None:
     limit = LONG_LIMIT if "--long" in options else PYTEST_LIMIT
     status = run(f"pytest {name}", command, log, environment(**env), limit)
     if not result.exists():
-        show_end(log)
-        totals.add(
-            failed=1, remark=f"FAILED {name}: pytest ended with status {status}, see out/test/{log.name}"
-        )
+        totals.fail(f"{name}: pytest ended with status {status}, see out/test/{log.name}", log)
         return
     suite = ElementTree.parse(result).getroot()[0]
     tests_run, errors, failures, skipped = (
         int(suite.get(key, "0")) for key in ("tests", "errors", "failures", "skipped")
     )
-    totals.add(tests_run - errors - failures - skipped, errors + failures, skipped)
+    totals.add(tests_run - errors - failures - skipped, skipped)
+    if status != 0 and errors + failures == 0:
+        totals.fail(f"{name}: pytest ended with status {status}, see out/test/{log.name}", log)
     for case in suite.iter("testcase"):
         for found in [*case.findall("failure"), *case.findall("error")]:
-            show_lines(f"{case.get('classname')}::{case.get('name')}", (found.text or "").splitlines())
-    for line in log.read_text(errors="replace").splitlines():
-        if line.startswith(("SKIPPED", "FAILED", "ERROR ")):
-            totals.add(remark=line)
+            totals.fail(f"{case.get('classname')}::{case.get('name')}", found.text or "")
+    lines = log.read_text(errors="replace").splitlines()
+    totals.skips += [line for line in lines if line.startswith("SKIPPED")]

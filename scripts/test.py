@@ -65,9 +65,8 @@ def fuzzers(totals: Totals) -> None:
     """Run the fuzzers. Their build is one of its own: what leads them makes all code a quarter larger."""
     found = clang("fuzzer")
     if not found:
-        totals.add(
-            skipped=1, remark="fuzzers: skipped, clang is missing (apt-get install clang libclang-rt-dev)"
-        )
+        totals.add(skipped=1)
+        totals.skips.append("fuzzers: skipped, clang is missing (apt-get install clang libclang-rt-dev)")
         return
     folder = ROOT / "build" / "fuzz"
     settings = [*SLIM, "-DPEERWAY_FUZZ=ON", "-DPEERWAY_SANITIZE=address,undefined,fuzzer-no-link", *found]
@@ -155,7 +154,7 @@ def record(command: str, totals: Totals, started: float) -> str:
         "machine": f"{platform.machine()}, {CORES} cores",
         "summary": totals.line(),
         "wall_s": round(time.monotonic() - started, 1),
-        "skipped_or_failed": sorted(totals.remarks),
+        "skipped_or_failed": sorted([*totals.skips, *(what for what, _ in totals.failures)]),
     }
     return "".join(json.dumps(line) + "\n" for line in (head, *TIMES))
 
@@ -174,8 +173,7 @@ def test() -> int:
         del os.environ[name]  # the tests start from the defaults
     say("test:")
     all_tests(totals, long)
-    for remark in totals.remarks:
-        say(f"  {remark}")
+    totals.show()
     say(f"test: {time.monotonic() - started:.0f} s, logs in out/test")
     text = record("make test-long" if long else "make test", totals, started)
     (OUT / "times.jsonl").write_text(text)

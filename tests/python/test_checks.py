@@ -92,30 +92,50 @@ def run_tests(folder: Path, monkeypatch: pytest.MonkeyPatch, ends: bool, shards:
 
 @pytest.mark.parametrize("shards", [1, 2])
 def test_a_unit_test_that_fails_is_named(
-    shards: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    shards: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     totals = run_tests(tmp_path, monkeypatch, ends=False, shards=shards)
     assert totals.line() == "2 passed, 1 failed, 1 skipped"
-    (remark,) = totals.remarks
-    assert "All/Bad.Holds/0" in remark
-    assert "expected 1, found 2" in capfd.readouterr().out
+    ((what, said),) = totals.failures
+    assert "All/Bad.Holds/0" in what
+    assert said == ["expected 1, found 2"]
 
 
 def test_a_unit_test_that_ends_the_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     totals = run_tests(tmp_path, monkeypatch, ends=True, shards=2)
     assert totals.line() == "2 passed, 1 failed, 0 skipped"  # of the other shard
-    (remark,) = totals.remarks
-    assert "status -6 in All/Bad.Holds/0" in remark
+    ((what, said),) = totals.failures
+    assert "status -6 in All/Bad.Holds/0" in what
+    assert "expected 1, found 2" in said
 
 
 def test_a_python_test_that_fails_is_shown_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     wrong = tmp_path / "test_wrong.py"
-    wrong.write_text("def test_sums():\n    assert 1 + 1 == 3, 'sums are wrong'\n")
+    wrong.write_text(
+        "import pytest\n"
+        "def test_sums():\n    assert 1 + 1 == 3, 'sums are wrong'\n"
+        "def test_later():\n    pytest.skip('of no use here')\n"
+    )
     monkeypatch.setattr(checks, "OUT", tmp_path)
     totals = Totals()
-    checks.pytest(totals, "some", wrong, "-p", "no:cacheprovider")
+    checks.pytest(totals, "some", wrong, "-ra", "-p", "no:cacheprovider")
+    assert totals.line() == "0 passed, 1 failed, 1 skipped"
+    totals.show()
+    shown = capfd.readouterr().out
+    assert shown.index("SKIPPED [1]") < shown.index("FAILED test_wrong::test_sums")
+    assert "sums are wrong" in shown
+
+
+def test_a_run_of_python_tests_that_ends_otherwise_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none = tmp_path / "test_none.py"
+    none.write_text("")
+    monkeypatch.setattr(checks, "OUT", tmp_path)
+    totals = Totals()
+    checks.pytest(totals, "some", none, "-p", "no:cacheprovider")
+    ((what, _),) = totals.failures
+    assert what == "FAILED some: pytest ended with status 5, see out/test/some.log"
     assert totals.line() == "0 passed, 1 failed, 0 skipped"
-    assert any("test_sums" in remark for remark in totals.remarks)
-    assert "sums are wrong" in capfd.readouterr().out

@@ -54,7 +54,9 @@ def cuda_include() -> Path:
 
 
 def compile_with(nvrtc: ctypes.CDLL, source: Path, *options: str) -> tuple[int, str, bytes]:
-    """The result code, the log and the machine code of one source; for a virtual architecture its PTX."""
+    """The result code, the log and the machine code of one source; for a virtual architecture its PTX.
+    The log begins with the error, if there is one.
+    """
     program = ctypes.c_void_p()
     text, name = source.read_bytes(), source.name.encode()
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, name, 0, None, None) == 0
@@ -74,7 +76,18 @@ def compile_with(nvrtc: ctypes.CDLL, source: Path, *options: str) -> tuple[int, 
         assert ask(program, image) == 0
         cubin = image.raw
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-    return result, log.value.decode(), cubin
+    if result == 0:
+        return result, log.value.decode(), cubin
+    nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
+    return result, f"{nvrtc.nvrtcGetErrorString(result).decode()}: {log.value.decode()}", cubin
+
+
+def in_local_memory(log: str) -> list[str]:
+    """What ptxas says that it put into slow local memory, of all kernels: arrays that are indexed at run
+    time, and values for which there was no register.
+    """
+    assert "bytes stack frame" in log, f"ptxas was not asked with -v: {log}"
+    return re.findall(r"[1-9]\d* bytes (?:stack frame|spill stores|spill loads)", log)
 
 
 def device_sources() -> list[Path]:
@@ -130,10 +143,7 @@ def test_compiles(nvrtc: ctypes.CDLL, source: Path, architecture: str) -> None:
     assert_kernels_of(source, cubin)
     if source.parent != KERNELS:  # a benchmark's kernel that holds two whole plans may use the stack
         return
-    # A register array indexed at run time, or too many live values, would go to slow local memory.
-    assert re.findall(r"(\d+) bytes stack frame", log), log
-    assert set(re.findall(r"(\d+) bytes stack frame", log)) == {"0"}, log
-    assert set(re.findall(r"(\d+) bytes spill stores", log)) == {"0"}, log
+    assert in_local_memory(log) == []
 
 
 NUMBERS = [

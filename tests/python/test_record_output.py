@@ -85,8 +85,8 @@ def test_a_run_that_goes_on_makes_the_records_that_lack() -> None:
     gpus = record(bytes=8, via="staged", source="host", target="cuda:1", **here)
     other = [record(bytes=8, via="staged", source="host", target="cuda:1", **{**here, **change})
              for change in ({"host": "node02"}, {"version": "0.0.9"})]  # fmt: skip
-    have = resume.of_records([gpus, gpus, *other], here)
+    have = resume.of_records([gpus, gpus, *other], here, peers=())
     point = resume.of_case(case, "staged", 2)
     assert [resume.lacks(have, point) for _ in range(3)] == [False, False, True]
-    peer = resume.of_records([record(via="openmpi", version="4.1.6", host="node01")], here)
+    peer = resume.of_records([record(via="openmpi", version="4.1.6", host="node01")], here, ["openmpi"])
     assert sum(peer.values()) == 1

@@ -6,10 +6,8 @@ count by kind.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING
-
-from peerway.bench.peers import PEERS
 
 if TYPE_CHECKING:
     from peerway.bench.plan import Case
@@ -18,12 +16,14 @@ if TYPE_CHECKING:
 Have = Counter[str]
 
 
-def of_records(records: Iterable[Record], known: Mapping[str, str]) -> Have:
-    """The points of the records that were made on this host, those of Peerway by this version of it."""
+def of_records(records: Iterable[Record], known: Mapping[str, str], peers: Container[str]) -> Have:
+    """The points of the records that were made on this host, those of Peerway by this version of it. `peers`
+    are the names of all peers.
+    """
     return Counter(
         point(r.test, r.via, r.shape, r.bytes, r.ranks, r.source, r.target)
         for r in records
-        if r.host == known["host"] and (r.version == known["version"] or r.via.partition("/")[0] in PEERS)
+        if r.host == known["host"] and (r.version == known["version"] or r.via.partition("/")[0] in peers)
     )
 
 

@@ -180,6 +180,7 @@ def command(
     memcpy, a bare flag) are measured, too. MB = 10^6 bytes.
     """
     from peerway.bench import machine, resume
+    from peerway.bench.peers import PEERS
     from peerway.bench.request import Request
     from peerway.bench.results import Results
     from peerway.cli.bench_results import show, what_is_wrong
@@ -203,7 +204,7 @@ def command(
             tell_conditions(request.processes)
         results.outputs = outputs.all
         known = machine.known() | ({"host": hosts.names()} if hosts.named else {})
-        have = resume.of_records(outputs.before, known)
+        have = resume.of_records(outputs.before, known, PEERS)
         try:
             plan = replace(plan, known=known, have=dict(have))
             problem = _measured(request, plan, peers or [], table_environment(routes), results)
