@@ -60,8 +60,10 @@ def compile_with(nvrtc: ctypes.CDLL, source: Path, *options: str) -> tuple[int, 
     program = ctypes.c_void_p()
     text, name = source.read_bytes(), source.name.encode()
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, name, 0, None, None) == 0
-    flags = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-    result = int(nvrtc.nvrtcCompileProgram(program, len(options), flags))
+    # Where there is a driver, NVRTC takes code from its cache, and ptxas says nothing.
+    words = [option.encode() for option in (*options, "--no-cache")]
+    flags = (ctypes.c_char_p * len(words))(*words)
+    result = int(nvrtc.nvrtcCompileProgram(program, len(words), flags))
     size = ctypes.c_size_t()
     nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     log = ctypes.create_string_buffer(max(1, size.value))
