@@ -60,7 +60,7 @@ def test_a_rank_may_stand_still_for_a_while(
     nodes = {str(host): address(host) for host in range(4)}
     carried = Carried(tmp_path, extents=[2, 2], nodes=nodes)
     there = mpi_words(openmpi=False, there=hosts.names[:2], agent=hosts.agent(tmp_path))
-    command = over("mpich-debian", carried.nic, 2, program, "1", "8192", carried.reports, more=there)
+    command = over("mpich-debian", carried.nic, 2, program, "5", "8192", carried.reports, more=there)
     ended = Event()
     with ThreadPoolExecutor() as pool:
         stopped = pool.submit(stop_a_while, ended, str(program), str(carried.reports))

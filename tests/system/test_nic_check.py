@@ -122,7 +122,7 @@ def test_a_flaw_is_found_by_its_test(
     test, said = FLAWS[flaw]
     future, index = checks[flaw]
     outcome, text = future.result()[index][test]
-    assert outcome == "BROKEN"
+    assert outcome == "BROKEN", text
     assert said in text
 
 

@@ -69,7 +69,7 @@ class End {
 
   /// A done for an operation; it stays until the process ends.
   Done& fresh();
-  /// One whose operation was not started, as the NIC was busy.
+  /// One whose operation was not started.
   void give_back(Done& done) { idle_.push_back(&done); }
   /// Start an operation with its done, or without; PW_NIC_BUSY is handed on.
   pw_nic_status try_put(const Move& what, Done* done);

@@ -44,6 +44,11 @@ void NearEnd::tell(uint32_t rank, const Command& request) const {
     throw Broken{format("the process of far end {} has ended; did the plugin crash or exit there?", rank)};
 }
 
+bool NearEnd::has_answered(uint32_t rank) const {
+  pollfd answer{stand_.far[rank].get(), POLLIN, 0};
+  return poll(&answer, 1, 0) != 0;
+}
+
 Reply NearEnd::hear(uint32_t rank) const {
   pollfd answer{stand_.far[rank].get(), POLLIN, 0};
   if (poll(&answer, 1, kAnswer_ms) == 0)

@@ -80,6 +80,7 @@ class NearEnd {
   /// Throw Broken when the far end is gone, or does not answer.
   Reply ask(uint32_t rank, const Command& request) const;
   void tell(uint32_t rank, const Command& request) const;
+  [[nodiscard]] bool has_answered(uint32_t rank) const;
   Reply hear(uint32_t rank) const;
 
   /// As End, from or to this end's memory.
