@@ -28,7 +28,6 @@ class Totals:
     """Counts over all checks; for the end, why something was skipped, and what failed with what it said."""
 
     passed: int = 0
-    failed: int = 0
     skipped: int = 0
     skips: list[str] = field(default_factory=list)
     failures: list[tuple[str, list[str]]] = field(default_factory=list)
@@ -38,16 +37,24 @@ class Totals:
         self.passed += passed
         self.skipped += skipped
 
+    @property
+    def failed(self) -> int:
+        """How many failed."""
+        return len(self.failures)
+
+    def skip(self, why: str) -> None:
+        """Count one that was skipped."""
+        self.skipped += 1
+        self.skips.append(why)
+
     def fail(self, what: str, said: str | Path) -> None:
         """Count one that failed, with what it said, or its log."""
         text = said.read_text(errors="replace") if isinstance(said, Path) else said
-        self.failed += 1
         self.failures.append((f"FAILED {what}", text.splitlines()))
 
     def include(self, other: Totals) -> None:
         """Add all that another one counted."""
         self.add(other.passed, other.skipped)
-        self.failed += other.failed
         self.skips += other.skips
         self.failures += other.failures
 
@@ -66,8 +73,7 @@ class Totals:
 def build(totals: Totals, name: str, folder: Path, targets: list[str], settings: list[str]) -> bool:
     """Configure a build folder with CMake and build the targets in it. Returns whether that worked."""
     if not Path("/usr/include/gtest/gtest.h").exists():
-        totals.add(skipped=1)
-        totals.skips.append(f"{name}: skipped, GoogleTest is missing (apt-get install libgtest-dev)")
+        totals.skip(f"{name}: skipped, GoogleTest is missing (apt-get install libgtest-dev)")
         return False
     log = OUT / f"{name}-build.log"
     configure = ["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", f"-DPython_EXECUTABLE={PYTHON}"]
@@ -162,11 +168,14 @@ def pytest(totals: Totals, name: str, *options: object, **env: str) -> None:
     """Run Python tests and count from the JUnit report, with the end of what each failed test said."""
     result, log = OUT / f"{name}.xml", OUT / f"{name}.log"
     result.unlink(missing_ok=True)
-    command = [PYTHON, "-m", "pytest", "--durations=60", f"--junitxml={result}", *options]
+    # A report of this family has the file of each test, by which pytest runs it again.
+    report = ["-o", "junit_family=xunit1", f"--junitxml={result}"]
+    command = [PYTHON, "-m", "pytest", "--durations=60", *report, *options]
     limit = LONG_LIMIT if "--long" in options else PYTEST_LIMIT
     status = run(f"pytest {name}", command, log, environment(**env), limit)
+    ended = f"{name}: pytest ended with status {status}, see out/test/{log.name}"
     if not result.exists():
-        totals.fail(f"{name}: pytest ended with status {status}, see out/test/{log.name}", log)
+        totals.fail(ended, log)
         return
     suite = ElementTree.parse(result).getroot()[0]
     tests_run, errors, failures, skipped = (
@@ -174,9 +183,9 @@ def pytest(totals: Totals, name: str, *options: object, **env: str) -> None:
     )
     totals.add(tests_run - errors - failures - skipped, skipped)
     if status != 0 and errors + failures == 0:
-        totals.fail(f"{name}: pytest ended with status {status}, see out/test/{log.name}", log)
+        totals.fail(ended, log)
     for case in suite.iter("testcase"):
         for found in [*case.findall("failure"), *case.findall("error")]:
-            totals.fail(f"{case.get('classname')}::{case.get('name')}", found.text or "")
+            totals.fail(f"{case.get('file')}::{case.get('name')}", found.text or "")
     lines = log.read_text(errors="replace").splitlines()
     totals.skips += [line for line in lines if line.startswith("SKIPPED")]

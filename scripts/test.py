@@ -65,8 +65,7 @@ def fuzzers(totals: Totals) -> None:
     """Run the fuzzers. Their build is one of its own: what leads them makes all code a quarter larger."""
     found = clang("fuzzer")
     if not found:
-        totals.add(skipped=1)
-        totals.skips.append("fuzzers: skipped, clang is missing (apt-get install clang libclang-rt-dev)")
+        totals.skip("fuzzers: skipped, clang is missing (apt-get install clang libclang-rt-dev)")
         return
     folder = ROOT / "build" / "fuzz"
     settings = [*SLIM, "-DPEERWAY_FUZZ=ON", "-DPEERWAY_SANITIZE=address,undefined,fuzzer-no-link", *found]

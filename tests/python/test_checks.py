@@ -124,7 +124,7 @@ def test_a_python_test_that_fails_is_shown_and_named(
     assert totals.line() == "0 passed, 1 failed, 1 skipped"
     totals.show()
     shown = capfd.readouterr().out
-    assert shown.index("SKIPPED [1]") < shown.index("FAILED test_wrong::test_sums")
+    assert shown.index("SKIPPED [1]") < shown.index("FAILED test_wrong.py::test_sums")
     assert "sums are wrong" in shown
 
 

@@ -88,7 +88,7 @@ def in_local_memory(log: str) -> list[str]:
     """What ptxas says that it put into slow local memory, of all kernels: arrays that are indexed at run
     time, and values for which there was no register.
     """
-    assert "bytes stack frame" in log, f"ptxas was not asked with -v: {log}"
+    assert "bytes stack frame" in log, f"ptxas says of no stack frame, as with -v: {log}"
     return re.findall(r"[1-9]\d* bytes (?:stack frame|spill stores|spill loads)", log)
 
 

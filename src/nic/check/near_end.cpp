@@ -44,14 +44,13 @@ void NearEnd::tell(uint32_t rank, const Command& request) const {
     throw Broken{format("the process of far end {} has ended; did the plugin crash or exit there?", rank)};
 }
 
-bool NearEnd::has_answered(uint32_t rank) const {
+bool NearEnd::answers_within(uint32_t rank, int ms) const {
   pollfd answer{stand_.far[rank].get(), POLLIN, 0};
-  return poll(&answer, 1, 0) != 0;
+  return poll(&answer, 1, ms) != 0;
 }
 
 Reply NearEnd::hear(uint32_t rank) const {
-  pollfd answer{stand_.far[rank].get(), POLLIN, 0};
-  if (poll(&answer, 1, kAnswer_ms) == 0)
+  if (!answers_within(rank, kAnswer_ms))
     throw Broken{format("far end {} did not answer within {} s: a call of the plugin hangs there", rank,
                         kAnswer_ms / 1000)};
   Reply reply;

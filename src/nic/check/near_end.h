@@ -80,8 +80,9 @@ class NearEnd {
   /// Throw Broken when the far end is gone, or does not answer.
   Reply ask(uint32_t rank, const Command& request) const;
   void tell(uint32_t rank, const Command& request) const;
-  [[nodiscard]] bool has_answered(uint32_t rank) const;
   Reply hear(uint32_t rank) const;
+  /// Whether hear() would give what it says, or that it is gone, at once.
+  [[nodiscard]] bool has_answered(uint32_t rank) const { return answers_within(rank, 0); }
 
   /// As End, from or to this end's memory.
   pw_nic_status put(uint32_t rank, uint64_t offset, const void* data, uint64_t bytes, Done* done);
@@ -111,6 +112,8 @@ class NearEnd {
     pw_nic_remote* remote = nullptr;
     bool dead = false;
   };
+
+  bool answers_within(uint32_t rank, int ms) const;
 
   Stand& stand_;
   std::vector<std::byte> room_;
