@@ -72,11 +72,44 @@ constexpr unsigned kInFlight = 4;  ///< words that a thread loads before it stor
 template <typename Unit>
 struct WordsOf {
   using Value = Unit;
-  PW_ON_DEVICE void load(Value& value, const unsigned char* from) const {
-    value = *reinterpret_cast<const Unit*>(from);
-  }
+
+  PW_ON_DEVICE Value load(const unsigned char* from) const { return *reinterpret_cast<const Unit*>(from); }
   PW_ON_DEVICE void store(unsigned char* to, const Value& value) const {
     *reinterpret_cast<Unit*>(to) = value;
+  }
+};
+
+/// Words of 8, 4, 2 or 1 bytes.
+struct WordsUpTo8 {
+  using Value = Word;
+  unsigned bytes;
+
+  PW_ON_DEVICE Value load(const unsigned char* from) const {
+    switch (bytes) {
+      case 8:
+        return *reinterpret_cast<const Word*>(from);
+      case 4:
+        return *reinterpret_cast<const unsigned*>(from);
+      case 2:
+        return *reinterpret_cast<const unsigned short*>(from);
+      default:
+        return *from;
+    }
+  }
+  PW_ON_DEVICE void store(unsigned char* to, Value value) const {
+    switch (bytes) {
+      case 8:
+        *reinterpret_cast<Word*>(to) = value;
+        return;
+      case 4:
+        *reinterpret_cast<unsigned*>(to) = static_cast<unsigned>(value);
+        return;
+      case 2:
+        *reinterpret_cast<unsigned short*>(to) = static_cast<unsigned short>(value);
+        return;
+      default:
+        *to = static_cast<unsigned char>(value);
+    }
   }
 };
 
@@ -86,41 +119,17 @@ struct AnyWords {
   using Value = Word16;
   unsigned bytes;
 
-  PW_ON_DEVICE void load(Value& value, const unsigned char* from) const {
-    switch (bytes) {
-      case 16:
-        value = *reinterpret_cast<const Word16*>(from);
-        return;
-      case 8:
-        value.half[0] = *reinterpret_cast<const Word*>(from);
-        return;
-      case 4:
-        value.half[0] = *reinterpret_cast<const unsigned*>(from);
-        return;
-      case 2:
-        value.half[0] = *reinterpret_cast<const unsigned short*>(from);
-        return;
-      default:
-        value.half[0] = *from;
-    }
+  PW_ON_DEVICE Value load(const unsigned char* from) const {
+    if (bytes == 16) return *reinterpret_cast<const Word16*>(from);
+    Value value;
+    value.half[0] = WordsUpTo8{bytes}.load(from);
+    return value;
   }
   PW_ON_DEVICE void store(unsigned char* to, const Value& value) const {
-    switch (bytes) {
-      case 16:
-        *reinterpret_cast<Word16*>(to) = value;
-        return;
-      case 8:
-        *reinterpret_cast<Word*>(to) = value.half[0];
-        return;
-      case 4:
-        *reinterpret_cast<unsigned*>(to) = static_cast<unsigned>(value.half[0]);
-        return;
-      case 2:
-        *reinterpret_cast<unsigned short*>(to) = static_cast<unsigned short>(value.half[0]);
-        return;
-      default:
-        *to = static_cast<unsigned char>(value.half[0]);
-    }
+    if (bytes == 16)
+      *reinterpret_cast<Word16*>(to) = value;
+    else
+      WordsUpTo8{bytes}.store(to, value.half[0]);
   }
 };
 
@@ -145,7 +154,7 @@ PW_ON_DEVICE bool copy_words(const Words& words, const StridedCopy& copy, To& to
       if (n + k * threads >= last) continue;
       long long source;
       place(copy, n + k * threads, at[k], source);
-      words.load(value[k], from + source);
+      value[k] = words.load(from + source);
     }
     if (!to.open()) return false;
     PW_UNROLL

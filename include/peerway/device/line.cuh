@@ -25,31 +25,6 @@ namespace detail {
 /// How many lines carry so many words.
 PW_ON_DEVICE constexpr unsigned lines_of(unsigned words) { return (words + kWordsOfLine - 1) / kWordsOfLine; }
 
-/// Words of 8 bytes, or of any size up to that, as a line holds them.
-struct WordsOf8 {
-  PW_ON_DEVICE Word load(const unsigned char* from) const { return *reinterpret_cast<const Word*>(from); }
-  PW_ON_DEVICE void store(unsigned char* to, Word word) const { *reinterpret_cast<Word*>(to) = word; }
-};
-struct SizedWords {
-  unsigned bytes;
-
-  PW_ON_DEVICE Word load(const unsigned char* from) const {
-    if (bytes == 8) return *reinterpret_cast<const Word*>(from);
-    if (bytes == 4) return *reinterpret_cast<const unsigned*>(from);
-    return bytes == 2 ? *reinterpret_cast<const unsigned short*>(from) : *from;
-  }
-  PW_ON_DEVICE void store(unsigned char* to, Word word) const {
-    if (bytes == 8)
-      *reinterpret_cast<Word*>(to) = word;
-    else if (bytes == 4)
-      *reinterpret_cast<unsigned*>(to) = static_cast<unsigned>(word);
-    else if (bytes == 2)
-      *reinterpret_cast<unsigned short*>(to) = static_cast<unsigned short>(word);
-    else
-      *to = static_cast<unsigned char>(word);
-  }
-};
-
 /// Where word `n` of a copy lies, on both sides.
 PW_ON_DEVICE const unsigned char* source_of(const StridedCopy& copy, unsigned n) {
   long long target, source;

@@ -69,7 +69,7 @@ PW_ON_DEVICE bool is_flat(const Step& step) {
 template <class Scope>
 PW_ON_DEVICE bool run_copy(const Scope& scope, const Step& step, const Step& here, const Pieces& pieces,
                            const Epoch& epoch, const pw_guard& guard) {
-  PieceTarget to(here, pieces.first, epoch, guard);
+  PieceTarget to = target_of_piece(here, pieces.first, epoch, guard);
   bool there;
   if (is_flat(here)) {
     const Share share = share_of(here, pieces);

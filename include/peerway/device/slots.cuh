@@ -35,8 +35,8 @@ template <class Scope>
 PW_ON_DEVICE bool send_share(const Scope& scope, const Step& step, const Share& share, PieceTarget& to) {
   const StridedCopy& copy = step.copy;
   if (step.kind == StepKind::send_lines)
-    return in_blocks(step) ? send_lines<1>(scope, WordsOf8{}, of_blocks(copy), lines_in(step, share), to)
-                           : send_lines<1>(scope, SizedWords{step.unit}, copy, lines_in(step, share), to);
+    return in_blocks(step) ? send_lines<1>(scope, WordsOf<Word>{}, of_blocks(copy), lines_in(step, share), to)
+                           : send_lines<1>(scope, WordsUpTo8{step.unit}, copy, lines_in(step, share), to);
   switch (step.unit) {
     case 8:
       return send_words<Word>(scope, copy, share.first, share.last, to);
@@ -52,7 +52,7 @@ PW_ON_DEVICE bool send_share(const Scope& scope, const Step& step, const Share& 
 template <class Scope>
 PW_ON_DEVICE bool run_send(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
                            const pw_guard& guard) {
-  PieceTarget to(step, piece, epoch, guard);
+  PieceTarget to = target_of_piece(step, piece, epoch, guard);
   const bool sent = send_share(scope, step, share_of(step, piece), to);
   epoch.increment_in_step(scope);  // here, where no packet waits for it
   return sent;
@@ -65,8 +65,8 @@ PW_ON_DEVICE bool receive_share(const Scope& scope, const Step& step, const Shar
   if (step.kind == StepKind::receive_lines) {
     const Lines lines = lines_in(step, share);
     return in_blocks(step)
-               ? receive_lines<1>(scope, WordsOf8{}, of_blocks(copy), slots, lines, flag, patience)
-               : receive_lines<1>(scope, SizedWords{step.unit}, copy, slots, lines, flag, patience);
+               ? receive_lines<1>(scope, WordsOf<Word>{}, of_blocks(copy), slots, lines, flag, patience)
+               : receive_lines<1>(scope, WordsUpTo8{step.unit}, copy, slots, lines, flag, patience);
   }
   switch (step.unit) {
     case 8:

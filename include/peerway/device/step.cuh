@@ -100,20 +100,22 @@ struct Epoch {
 /// to open, so that loads of data do not wait for that of the epoch.
 class PieceTarget {
  public:
-  PW_ON_DEVICE PieceTarget(const Step& step, unsigned piece, const Epoch& epoch, const pw_guard& guard)
-      : step_(step), piece_(piece), epoch_(epoch), guard_(guard) {}
+  /// `wait` has the word that this piece waits for, or null if it need not; `rank` will store it. The target
+  /// of odd epochs lies `to_turn` bytes after `to`.
+  PW_ON_DEVICE PieceTarget(const StepWords& wait, int rank, unsigned char* to, long long to_turn,
+                           const Epoch& epoch, const pw_guard& guard)
+      : wait_(wait), rank_(rank), to_(to), to_turn_(to_turn), epoch_(epoch), guard_(guard) {}
 
   PW_ON_DEVICE bool open() {
     if (address != nullptr) return true;
     if (epoch_.cancelled()) return false;
     const Word epoch = epoch_.now();
-    if (step_.wait.word != nullptr) {
-      Patience patience(guard_, step_.rank, epoch);
-      const Word* word = step_.wait.word + (step_.words > 1 ? piece_ : 0);
-      if (!wait_at_least(word, value_in(step_.wait, epoch), patience)) return false;
+    if (wait_.word != nullptr) {
+      Patience patience(guard_, rank_, epoch);
+      if (!wait_at_least(wait_.word, value_in(wait_, epoch), patience)) return false;
     }
     flag = static_cast<unsigned>(epoch);
-    address = step_.copy.to + ((epoch & 1) != 0 ? step_.to_turn : 0);
+    address = to_ + ((epoch & 1) != 0 ? to_turn_ : 0);
     return true;
   }
 
@@ -121,11 +123,20 @@ class PieceTarget {
   unsigned flag = 0;
 
  private:
-  const Step& step_;
-  unsigned piece_;
+  StepWords wait_;
+  int rank_;
+  unsigned char* to_;
+  long long to_turn_;
   const Epoch& epoch_;
   const pw_guard& guard_;
 };
+
+PW_ON_DEVICE PieceTarget target_of_piece(const Step& step, unsigned piece, const Epoch& epoch,
+                                         const pw_guard& guard) {
+  StepWords wait = step.wait;
+  if (wait.word != nullptr && step.words > 1) wait.word += piece;
+  return {wait, step.rank, step.copy.to, step.to_turn, epoch, guard};
+}
 
 }  // namespace detail
 }  // namespace peerway::device

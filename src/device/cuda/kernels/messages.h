@@ -27,41 +27,19 @@ struct alignas(64) PlanMessage {
 };
 static_assert(sizeof(PlanMessage) == 64, "one cache line of constants");
 
-PW_ON_DEVICE unsigned char* slots_of(const PlanMessage& message, peerway::device::Word epoch) {
-  constexpr long long kLine = sizeof(peerway::device::Line);
-  return message.slots + ((epoch & 1) != 0 ? message.turn * kLine : 0);
+// How many bytes further the slots lie in odd epochs.
+PW_ON_DEVICE long long turn_of(const PlanMessage& message) {
+  return static_cast<long long>(message.turn) * static_cast<long long>(sizeof(peerway::device::Line));
 }
 
-// The slots in which a piece sends. Loads of data do not wait for the epoch.
-class MessageSlots {
- public:
-  PW_ON_DEVICE MessageSlots(const PlanMessage& message, unsigned piece,
-                            const peerway::device::detail::Epoch& epoch, const pw_guard& guard)
-      : message_(message), piece_(piece), epoch_(epoch), guard_(guard) {}
-
-  PW_ON_DEVICE bool open() {
-    if (address != nullptr) return true;
-    const peerway::device::Word epoch = epoch_.now();
-    if (epoch_.cancelled()) return false;
-    if (message_.credit != nullptr && epoch > 2) {
-      peerway::device::detail::Patience patience(guard_, message_.rank, epoch);
-      if (!peerway::device::detail::wait_at_least(message_.credit + piece_, epoch - 2, patience))
-        return false;
-    }
-    flag = static_cast<unsigned>(epoch);
-    address = slots_of(message_, epoch);
-    return true;
-  }
-
-  unsigned char* address = nullptr;
-  unsigned flag = 0;
-
- private:
-  const PlanMessage& message_;
-  unsigned piece_;
-  const peerway::device::detail::Epoch& epoch_;
-  const pw_guard& guard_;
-};
+// The slots in which a piece sends: those of the epoch before the last must have been read.
+PW_ON_DEVICE peerway::device::detail::PieceTarget slots_of(const PlanMessage& message, unsigned piece,
+                                                           const peerway::device::detail::Epoch& epoch,
+                                                           const pw_guard& guard) {
+  peerway::device::StepWords credit{message.credit, 0, 1, 2};
+  if (credit.word != nullptr) credit.word += piece;
+  return {credit, message.rank, message.slots, turn_of(message), epoch, guard};
+}
 
 // The words of a message in memory.
 PW_ON_DEVICE peerway::device::StridedCopy copy_of(const PlanMessage& message) {
@@ -79,11 +57,11 @@ PW_ON_DEVICE peerway::device::StridedCopy copy_of(const PlanMessage& message) {
 
 template <Form form, unsigned K, class Scope>
 PW_ON_DEVICE bool send_piece(const Scope& scope, const PlanMessage& message, unsigned first, unsigned last,
-                             MessageSlots& slots) {
+                             peerway::device::detail::PieceTarget& slots) {
   namespace detail = peerway::device::detail;
   if constexpr (form == Form::lines)
-    return detail::send_lines<K>(scope, detail::WordsOf8{}, copy_of(message), {first, last, message.words},
-                                 slots);
+    return detail::send_lines<K>(scope, detail::WordsOf<peerway::device::Word>{}, copy_of(message),
+                                 {first, last, message.words}, slots);
   else
     return detail::send_words<peerway::device::Word>(scope, copy_of(message), first, last, slots);
 }
@@ -93,10 +71,10 @@ PW_ON_DEVICE bool receive_piece(const Scope& scope, const PlanMessage& message, 
                                 peerway::device::Word epoch, const pw_guard& guard) {
   namespace detail = peerway::device::detail;
   detail::Patience patience(guard, message.rank, epoch);
-  const unsigned char* slots = slots_of(message, epoch);
+  const unsigned char* slots = message.slots + ((epoch & 1) != 0 ? turn_of(message) : 0);
   const auto flag = static_cast<unsigned>(epoch);
   if constexpr (form == Form::lines)
-    return detail::receive_lines<K>(scope, detail::WordsOf8{}, copy_of(message), slots,
+    return detail::receive_lines<K>(scope, detail::WordsOf<peerway::device::Word>{}, copy_of(message), slots,
                                     {first, last, message.words}, flag, patience);
   else
     return detail::receive_words<peerway::device::Word>(scope, copy_of(message), slots, first, last, flag,
@@ -115,7 +93,7 @@ PW_ON_DEVICE bool run_piece(const Scope& scope, const PlanMessage& given, unsign
   if (message.sends != 0) {
     in_order();
     const detail::Epoch epoch{count, detail::load_relaxed(count), 1, 1};
-    MessageSlots slots(message, piece, epoch, guard);
+    detail::PieceTarget slots = slots_of(message, piece, epoch, guard);
     const bool sent = send_piece<form, K>(scope, message, first, last, slots);
     epoch.increment_in_step(scope);  // here, where nothing waits for it
     return sent && !epoch.cancelled();
