@@ -99,20 +99,20 @@ PW_ON_DEVICE bool run_wait(const Scope& scope, const Step& step, Word epoch, Pat
 template <class Scope>
 PW_ON_DEVICE bool run_step(const Scope& scope, const Step& step, const Step& here, const Pieces& pieces,
                            const Epoch& epoch, const pw_guard& guard) {
-  if (step.kind == StepKind::send_packets || step.kind == StepKind::send_lines)
-    return run_send(scope, step, pieces.first, epoch, guard);
-  if (step.kind == StepKind::receive_packets || step.kind == StepKind::receive_lines)
-    return run_receive(scope, step, pieces.first, epoch, guard);
-  if (step.kind == StepKind::copy) return run_copy(scope, step, here, pieces, epoch, guard);
+  if (here.kind == StepKind::send_packets || here.kind == StepKind::send_lines)
+    return run_send(scope, step, here, pieces.first, epoch, guard);
+  if (here.kind == StepKind::receive_packets || here.kind == StepKind::receive_lines)
+    return run_receive(scope, step, here, pieces.first, epoch, guard);
+  if (here.kind == StepKind::copy) return run_copy(scope, step, here, pieces, epoch, guard);
   epoch.increment_in_step(scope);
   if (epoch.cancelled()) return false;
   const Word now = epoch.now();
-  Patience patience(guard, step.rank, now);
-  if (step.kind == StepKind::wait) return run_wait(scope, step, now, patience);
-  const bool ready = step.kind == StepKind::ready;
-  for (unsigned w = scope.index(); w < step.words; w += scope.count())
-    ready ? store_relaxed(step.mark.word + w, value_in(step.mark, now))
-          : store_release(step.mark.word + w, value_in(step.mark, now));
+  Patience patience(guard, here.rank, now);
+  if (here.kind == StepKind::wait) return run_wait(scope, here, now, patience);
+  const bool ready = here.kind == StepKind::ready;
+  for (unsigned w = scope.index(); w < here.words; w += scope.count())
+    ready ? store_relaxed(here.mark.word + w, value_in(here.mark, now))
+          : store_release(here.mark.word + w, value_in(here.mark, now));
   return true;
 }
 

@@ -32,12 +32,14 @@ PW_ON_DEVICE Lines lines_in(const Step& step, const Share& share) {
 }
 
 template <class Scope>
-PW_ON_DEVICE bool send_share(const Scope& scope, const Step& step, const Share& share, PieceTarget& to) {
+PW_ON_DEVICE bool send_share(const Scope& scope, const Step& step, const Step& here, const Share& share,
+                             PieceTarget& to) {
   const StridedCopy& copy = step.copy;
-  if (step.kind == StepKind::send_lines)
-    return in_blocks(step) ? send_lines<1>(scope, WordsOf<Word>{}, of_blocks(copy), lines_in(step, share), to)
-                           : send_lines<1>(scope, WordsUpTo8{step.unit}, copy, lines_in(step, share), to);
-  switch (step.unit) {
+  if (here.kind == StepKind::send_lines)
+    return in_blocks(here)
+               ? send_lines<1>(scope, WordsOf<Word>{}, of_blocks(here.copy), lines_in(here, share), to)
+               : send_lines<1>(scope, WordsUpTo8{here.unit}, copy, lines_in(here, share), to);
+  switch (here.unit) {
     case 8:
       return send_words<Word>(scope, copy, share.first, share.last, to);
     case 4:
@@ -50,25 +52,25 @@ PW_ON_DEVICE bool send_share(const Scope& scope, const Step& step, const Share& 
 }
 
 template <class Scope>
-PW_ON_DEVICE bool run_send(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
-                           const pw_guard& guard) {
-  PieceTarget to = target_of_piece(step, piece, epoch, guard);
-  const bool sent = send_share(scope, step, share_of(step, piece), to);
+PW_ON_DEVICE bool run_send(const Scope& scope, const Step& step, const Step& here, unsigned piece,
+                           const Epoch& epoch, const pw_guard& guard) {
+  PieceTarget to = target_of_piece(here, piece, epoch, guard);
+  const bool sent = send_share(scope, step, here, share_of(here, piece), to);
   epoch.increment_in_step(scope);  // here, where no packet waits for it
   return sent;
 }
 
 template <class Scope>
-PW_ON_DEVICE bool receive_share(const Scope& scope, const Step& step, const Share& share,
+PW_ON_DEVICE bool receive_share(const Scope& scope, const Step& step, const Step& here, const Share& share,
                                 const unsigned char* slots, unsigned flag, Patience& patience) {
   const StridedCopy& copy = step.copy;
-  if (step.kind == StepKind::receive_lines) {
-    const Lines lines = lines_in(step, share);
-    return in_blocks(step)
-               ? receive_lines<1>(scope, WordsOf<Word>{}, of_blocks(copy), slots, lines, flag, patience)
-               : receive_lines<1>(scope, WordsUpTo8{step.unit}, copy, slots, lines, flag, patience);
+  if (here.kind == StepKind::receive_lines) {
+    const Lines lines = lines_in(here, share);
+    return in_blocks(here)
+               ? receive_lines<1>(scope, WordsOf<Word>{}, of_blocks(here.copy), slots, lines, flag, patience)
+               : receive_lines<1>(scope, WordsUpTo8{here.unit}, copy, slots, lines, flag, patience);
   }
-  switch (step.unit) {
+  switch (here.unit) {
     case 8:
       return receive_words<Word>(scope, copy, slots, share.first, share.last, flag, patience);
     case 4:
@@ -81,18 +83,18 @@ PW_ON_DEVICE bool receive_share(const Scope& scope, const Step& step, const Shar
 }
 
 template <class Scope>
-PW_ON_DEVICE bool run_receive(const Scope& scope, const Step& step, unsigned piece, const Epoch& epoch,
-                              const pw_guard& guard) {
+PW_ON_DEVICE bool run_receive(const Scope& scope, const Step& step, const Step& here, unsigned piece,
+                              const Epoch& epoch, const pw_guard& guard) {
   epoch.increment_in_step(scope);  // here, where the packets are still on their way
   if (epoch.cancelled()) return false;
-  Patience patience(guard, step.rank, epoch.now());
-  const unsigned char* slots = step.copy.from + ((epoch.now() & 1) != 0 ? step.from_turn : 0);
-  const bool there =
-      receive_share(scope, step, share_of(step, piece), slots, static_cast<unsigned>(epoch.now()), patience);
-  if (step.mark.word == nullptr) return there;
+  Patience patience(guard, here.rank, epoch.now());
+  const unsigned char* slots = here.copy.from + ((epoch.now() & 1) != 0 ? here.from_turn : 0);
+  const bool there = receive_share(scope, step, here, share_of(here, piece), slots,
+                                   static_cast<unsigned>(epoch.now()), patience);
+  if (here.mark.word == nullptr) return there;
   // Every packet has been read, so the slot may be filled again: no store of this rank has to come before.
   if (!scope.all(there)) return false;
-  if (scope.index() == 0) store_relaxed(step.mark.word + piece, value_in(step.mark, epoch.now()));
+  if (scope.index() == 0) store_relaxed(here.mark.word + piece, value_in(here.mark, epoch.now()));
   return true;
 }
 
