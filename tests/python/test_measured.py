@@ -89,8 +89,7 @@ H100: dict[str, tuple[str, str, int, str]] = {
     "get of 256 MiB by `route`": ("get_bw", "contiguous", 256 * M, "route peer/copy"),
 }
 for size, text in {8: "8 B", 8 * K: "8 KiB", 64 * K: "64 KiB"}.items():
-    without = " nccl" if size == 8 * K else ""  # there was no time for it
-    H100[f"exchange of {text}"] = ("exchange", "contiguous", size, PUTS_TOO.removesuffix(without))
+    H100[f"exchange of {text}"] = ("exchange", "contiguous", size, PUTS_TOO)
     if size != 8 * K:
         messages = "sendrecv/graph sendrecv/stream plan/stream nccl/graph"
         H100[f"message of {text}"] = ("plan_latency", "contiguous", size, messages)
@@ -102,6 +101,7 @@ H100["kernel to kernel, 8 B"] = (
 )
 H100["halo, 16⁴ of 192-byte"] = ("halo", "halo:2x1x1x1/8x16x16x16/192", 1536 * K, HALO)
 H100_X4 = {
+    **H200_X4,
     "16⁴ of 192-byte": ("halo", "halo:2x2x1x1/8x8x16x16/192", 1536 * K, "plan/graph plan/stream plan"),
 }
 FOLDERS = {
@@ -159,6 +159,12 @@ def test_what_lines_changed_on_two_gpus() -> None:
     assert f"exchanges in a graph {exchanges}, messages {messages}, the halo {halo}." in section
     kernel = [time_text(_us(found, "kernel_latency", 8, "sendrecv/kernel")) for found in (new, old)]
     assert f"slower, {kernel[0]} where packets took {kernel[1].removesuffix(' µs')}:" in section
+    read = [records.read([folder / "kernels" / f"{name}.jsonl"]) for name in ("before", "after")]
+    less = [
+        _us(read[0], "kernel_latency", 8, via) - _us(read[1], "kernel_latency", 8, via)
+        for via in ("sendrecv/kernel", "plan/kernel")
+    ]
+    assert f"cost {less[0]:.2f} µs of a message and {less[1]:.2f} µs of a put (`kernels/`" in section
     each = (_us(new, "send_latency", 8 * M, "plan/lines") - _us(new, "send_latency", 4 * M, "plan/lines")) / 4
     small = round(_us(new, "exchange", 8, "sendrecv/graph"), 2)
     whole = _us(new, "halo", 1536 * K, "plan/graph")
@@ -169,9 +175,20 @@ def test_what_lines_changed_on_two_gpus() -> None:
     assert f"It takes {time_text(whole)}." in section
 
 
+def test_large_halos_on_four_gpus() -> None:
+    found = records.read([ROOT / "results" / "h100-x4" / "halo_sizes.jsonl"])
+    section = " ".join(PAGE.split("(`results/h100-x4`)")[1].split("\n## ")[0].split())
+    lines, straight = (time_text(_us(found, "halo", 4 * mib * M, "plan/graph")) for mib in (3, 6))
+    assert f"Four faces of 3 MiB take {lines} in a graph, by lines; four of 6 MiB" in section
+    assert f"which go straight, take {straight} for twice as many bytes" in section
+
+
 def test_no_run_of_the_halo_on_four_gpus_was_slow() -> None:
     found = records.read([ROOT / "results" / "h100-x4" / "halo.jsonl"])
+    older = records.read([ROOT / "results" / "h100-x4" / "before-lines" / "halo.jsonl"])
     section = PAGE.split("(`results/h100-x4`)")[1].split("\n## ")[0]
+    took = _listed(_us(older, "halo", 1536 * K, via) for via in ("plan/graph", "plan/stream", "plan"))
+    assert f"the halo took {took}." in section
     row = "| the slowest p99 of a run |"
     differ = {}
     for via in ("plan/graph", "plan/stream", "plan"):
