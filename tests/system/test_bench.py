@@ -182,6 +182,18 @@ def test_osu_and_json_lines_go_to_standard_output_alone(tmp_path: Path) -> None:
     assert len(set(runs)) == 2
 
 
+def test_the_route_keeps_to_the_paths_that_the_user_allows(tmp_path: Path) -> None:
+    allowed = {"PEERWAY_PATHS": "staged,plan/posted"}
+    asked = ("bench", "put_latency", "send_exchange", "--quick", "--sizes", 4096, "--device", "host")
+    done = peerway(*asked, "--paths", "route", "--format", "jsonl", home=tmp_path, **allowed)
+    found = [records.parse(line) for line in done.stdout.splitlines()]
+    chosen = {(record.test, record.extra["chosen"]) for record in found if record.via == "route"}
+    assert chosen == {("put_latency", "staged"), ("send_exchange", "plan/posted")}, done.stderr
+    assert {record.extra.get("allowed") for record in found if record.via == "route"} == {
+        "staged,plan/posted"
+    }
+
+
 def test_what_cannot_be_is_refused_with_what_there_is(tmp_path: Path) -> None:
     unknown = peerway("bench", "put_latency", "--sizes", "8", "--paths", "pear", home=tmp_path)
     assert unknown.returncode == 2

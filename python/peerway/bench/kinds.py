@@ -131,6 +131,10 @@ KINDS = {
             "latency", ways=2, strided=False,
         ),
         Kind(
+            "send_exchange", "a send and a receive, as a plan, on both sides at once, by each method", SEND,
+            "exchange", strided=False,
+        ),
+        Kind(
             "kernel_latency", "put with signal from inside a kernel, there and back, halved", "put",
             "latency", ways=2, strided=False, by_paths=False,
             gpu_plans=("plan/kernel", "sendrecv/kernel", "packets/kernel"),

@@ -17,7 +17,7 @@ from peerway import _core
 from peerway.bench import limits, machine
 from peerway.bench.allowance import Allowance, spread
 from peerway.bench.jobs import Job, jobs_of
-from peerway.bench.kinds import FLAG, MEMCPY
+from peerway.bench.kinds import FLAG, MEMCPY, ROUTE
 from peerway.bench.links import EXCHANGE_S, CaseFailed, Links
 from peerway.bench.plan import Plan
 from peerway.bench.plan_probes import plan_probe
@@ -27,6 +27,9 @@ from peerway.context import Context
 from peerway.errors import Error, InvalidArgument, PeerLost
 from peerway.records import FIXED, Record
 from peerway.team import Team
+
+ALLOWED = os.environ.get("PEERWAY_PATHS", "")
+"""The paths that the route may choose among. Each path is measured alone, one of them or not."""
 
 
 def main() -> None:
@@ -122,7 +125,7 @@ def _outcome(job: Job, plan: Plan, context: Context, links: Links, sampler: Samp
         outcome = limits.run_memcpy(job.case, sampler.budget_s) if context.rank == 0 else None
         context.team.barrier(plan.timeout_s + 60)
         return outcome
-    context.use(job.paths)
+    context.use(ALLOWED if job.paths == ROUTE and ALLOWED else job.paths)
     if job.chunk:
         _core.set_staging_chunk_bytes(context._core, job.chunk)
     return _sample(job, plan, context, links, sampler)
@@ -162,6 +165,8 @@ def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
         extra["pairs"] = len(case.pairs)
     if outcome.target_at is not None:
         extra["target_at"] = outcome.target_at
+    if job.paths == ROUTE and ALLOWED:
+        extra["allowed"] = ALLOWED
     if outcome.chosen:
         extra["chosen"] = outcome.chosen
     return Record.from_samples(

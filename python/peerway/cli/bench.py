@@ -172,6 +172,7 @@ def command(
     exchange        a plan: put with signal and wait for the partner's
     plan_latency    put and wait as two plans, there and back, halved
     send_latency    as plan_latency, of a send and its receive
+    send_exchange   as exchange, of sends and receives
     kernel_latency  put with signal from inside a kernel, halved
     halo            the halo of a distributed array (--grid ...)
     async_pingpong  receive, compute, send, and who does it
