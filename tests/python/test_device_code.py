@@ -8,9 +8,11 @@ from __future__ import annotations
 import ctypes
 import importlib.metadata
 import itertools
+import multiprocessing
 import re
 import shutil
 import subprocess
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +41,17 @@ def file_of_wheel(wheel: str, name: str) -> Path:
     pytest.fail(f"the wheel {wheel} has no {name}; reinstall it")
 
 
-@pytest.fixture(scope="session")
-def nvrtc() -> ctypes.CDLL:
+def load_nvrtc() -> ctypes.CDLL:
     library = file_of_wheel("nvidia-cuda-nvrtc", "libnvrtc.so.")
     # NVRTC 13.0 does not find its built-ins beside itself.
     for builtins in library.parent.glob("libnvrtc-builtins.so.*"):
         ctypes.CDLL(str(builtins), mode=ctypes.RTLD_GLOBAL)
     return ctypes.CDLL(str(library))
+
+
+@pytest.fixture(scope="session")
+def nvrtc() -> ctypes.CDLL:
+    return load_nvrtc()
 
 
 @pytest.fixture(scope="session")
@@ -82,6 +88,18 @@ def compile_with(nvrtc: ctypes.CDLL, source: Path, *options: str) -> tuple[int, 
         return result, log.value.decode(), cubin
     nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
     return result, f"{nvrtc.nvrtcGetErrorString(result).decode()}: {log.value.decode()}", cubin
+
+
+def compile_alone(source: Path, *options: str) -> tuple[int, str, bytes]:
+    """The same in a process of its own, as nvcc does it. What NVRTC compiled before in a process can change
+    how ptxas uses registers: a kernel that needs all of them then spills some.
+    """
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
+        return alone.submit(_compile_first, source, *options).result()
+
+
+def _compile_first(source: Path, *options: str) -> tuple[int, str, bytes]:
+    return compile_with(load_nvrtc(), source, *options)
 
 
 def in_local_memory(log: str) -> list[str]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import subprocess
 from pathlib import Path
 
 import pytest
-from test_device_code import ARCHITECTURES, ROOT, compile_with, in_local_memory, nvrtc
+from test_device_code import ARCHITECTURES, ROOT, compile_alone, in_local_memory
 
 from peerway.bench.peers import places
-
-__all__ = ["nvrtc"]  # the fixture
 
 APP = ROOT / "apps" / "stencil2d"
 
@@ -36,12 +33,12 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel(const __grid_consta
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_the_persistent_kernel_compiles(nvrtc: ctypes.CDLL, tmp_path: Path, architecture: str) -> None:
+def test_the_persistent_kernel_compiles(tmp_path: Path, architecture: str) -> None:
     source = tmp_path / "kernel.cu"
     source.write_text(KERNEL)
     folders = [f"-I{APP}", f"-I{ROOT / 'include'}"]
     options = [f"-arch={architecture}", "--std=c++17", *folders, "-Xptxas=-v"]
-    result, log, cubin = compile_with(nvrtc, source, *options)
+    result, log, cubin = compile_alone(source, *options)
     assert result == 0, log
     assert b"kernel" in cubin
     assert in_local_memory(log) == []
