@@ -42,10 +42,17 @@ std::string at_the_target(NearEnd& near) {
     struct Tally {
       uint64_t refused = 0;
     } tally;
-    near.tell(1, {Ask::forget, static_cast<uint64_t>(kGone), {}});  // at any moment from here on
-    const uint64_t until = deadline_after(near.random.between(200'000, 1'500'000));
+    // Puts are under way when the far end is asked: it may have deregistered before the next one is begun.
+    const uint64_t ask = deadline_after(near.random.between(50'000, 500'000));
+    const uint64_t until = ask + near.random.between(200'000, 1'500'000);
+    bool asked = false;
     // On a busy machine the far end has its turn late: puts must still come then.
-    for (const Patience late(kLate); now_ns() < until || !(near.has_answered(1) || late.over()); ++count) {
+    for (const Patience late(kLate); !asked || now_ns() < until || !(near.has_answered(1) || late.over());
+         ++count) {
+      if (!asked && now_ns() >= ask) {
+        near.tell(1, {Ask::forget, static_cast<uint64_t>(kGone), {}});
+        asked = true;
+      }
       Done& done = near.end.fresh();
       done.context = &tally;
       done.then = [](Done& ended) {
