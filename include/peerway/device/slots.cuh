@@ -31,6 +31,8 @@ PW_ON_DEVICE Lines lines_in(const Step& step, const Share& share) {
   return {share.first / kWordsOfLine, lines_of(share.last), step.copy.words};
 }
 
+/// `here` has the fields of `step`: `step` itself is read only where levels of a copy are indexed at run
+/// time.
 template <class Scope>
 PW_ON_DEVICE bool send_share(const Scope& scope, const Step& step, const Step& here, const Share& share,
                              PieceTarget& to) {

@@ -28,9 +28,6 @@ from peerway.errors import Error, InvalidArgument, PeerLost
 from peerway.records import FIXED, Record
 from peerway.team import Team
 
-ALLOWED = os.environ.get("PEERWAY_PATHS", "")
-"""The paths that the route may choose among. Each path is measured alone, one of them or not."""
-
 
 def main() -> None:
     """Runs the plan."""
@@ -125,7 +122,7 @@ def _outcome(job: Job, plan: Plan, context: Context, links: Links, sampler: Samp
         outcome = limits.run_memcpy(job.case, sampler.budget_s) if context.rank == 0 else None
         context.team.barrier(plan.timeout_s + 60)
         return outcome
-    context.use(ALLOWED if job.paths == ROUTE and ALLOWED else job.paths)
+    context.use(_allowed(job) or job.paths)
     if job.chunk:
         _core.set_staging_chunk_bytes(context._core, job.chunk)
     return _sample(job, plan, context, links, sampler)
@@ -140,6 +137,11 @@ def _sample(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampl
     finally:
         probe.close()
         links.drop()  # plans raised the signals that others count
+
+
+def _allowed(job: Job) -> str:
+    """The paths that the user leaves to the route; "" for all, and for a path that is measured alone."""
+    return os.environ.get("PEERWAY_PATHS", "") if job.paths == ROUTE else ""
 
 
 def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
@@ -165,8 +167,8 @@ def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
         extra["pairs"] = len(case.pairs)
     if outcome.target_at is not None:
         extra["target_at"] = outcome.target_at
-    if job.paths == ROUTE and ALLOWED:
-        extra["allowed"] = ALLOWED
+    if allowed := _allowed(job):
+        extra["allowed"] = allowed
     if outcome.chosen:
         extra["chosen"] = outcome.chosen
     return Record.from_samples(

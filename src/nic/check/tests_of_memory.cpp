@@ -39,9 +39,6 @@ std::string at_the_target(NearEnd& near) {
   for (Rounds rounds(near.share_s, 12); rounds.next();) {
     near.renew(1);
     std::memset(near.at(0), static_cast<int>(rounds.done()) | 0x80, NearEnd::kRoom / 2);
-    struct Tally {
-      uint64_t refused = 0;
-    } tally;
     // Puts are under way when the far end is asked: it may have deregistered before the next one is begun.
     const uint64_t ask = deadline_after(near.random.between(50'000, 500'000));
     const uint64_t until = ask + near.random.between(200'000, 1'500'000);
@@ -54,15 +51,15 @@ std::string at_the_target(NearEnd& near) {
         asked = true;
       }
       Done& done = near.end.fresh();
-      done.context = &tally;
+      done.context = &refused;
       done.then = [](Done& ended) {
-        if (ended.status != PW_NIC_OK) ++static_cast<Tally*>(ended.context)->refused;
+        if (ended.status != PW_NIC_OK) ++*static_cast<uint64_t*>(ended.context);
       };
       const uint64_t bytes = near.random.one_in(8) ? near.largest(65536) : near.random.between(1, 4096);
       const Move what{near.remote(1), near.random.below(NearEnd::kRoom - 65536), near.at(0), near.memory(),
                       bytes};
       const pw_nic_status status = near.end.try_put(what, &done);
-      if (status != PW_NIC_OK && status != PW_NIC_BUSY) ++tally.refused;
+      if (status != PW_NIC_OK && status != PW_NIC_BUSY) ++refused;
       if (status == PW_NIC_OK) continue;
       near.end.give_back(done);
       near.end.progress();
@@ -71,7 +68,6 @@ std::string at_the_target(NearEnd& near) {
     if (reply.status != PW_NIC_OK) throw Broken{reply.why};
     const Arena& arena = near.arena(1);
     stays(near, arena.base(), arena.bytes(), "the target's memory");
-    refused += tally.refused;
     near.end.drain("to memory that was deregistered");
   }
   // A get is not answered from there.
