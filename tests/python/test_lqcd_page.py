@@ -162,7 +162,7 @@ def test_four_gpus() -> None:
     assert f"{less[0]:.0f} % shorter on H100 and {less[1]:.0f} % on H200" in page
     straight = of_file("h100-x4-straight.jsonl")
     before = [faster(straight, "32⁴", program) for program in ("xacc", "xacc-nowait")]
-    assert f"straight to their places, it was {before[0]} and {before[1]} times." in page
+    assert f"`h100-x4-straight.jsonl`), it was {before[0]} and {before[1]} times." in page
 
 
 def test_reductions_and_graphs() -> None:

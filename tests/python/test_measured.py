@@ -165,6 +165,8 @@ def test_what_lines_changed_on_two_gpus() -> None:
         for via in ("sendrecv/kernel", "plan/kernel")
     ]
     assert f"cost {less[0]:.2f} µs of a message and {less[1]:.2f} µs of a put (`kernels/`" in section
+    puts = _listed(_us(read[1], "kernel_latency", size, "plan/kernel") for size in (8, 8 * K, 64 * K))
+    assert f"takes {puts} for 8 B, 8 KiB and 64 KiB (`kernels/`)" in section
     each = (_us(new, "send_latency", 8 * M, "plan/lines") - _us(new, "send_latency", 4 * M, "plan/lines")) / 4
     small = round(_us(new, "exchange", 8, "sendrecv/graph"), 2)
     whole = _us(new, "halo", 1536 * K, "plan/graph")

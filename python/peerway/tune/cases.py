@@ -9,8 +9,8 @@ from peerway.bench.kinds import KINDS
 from peerway.bench.plan import Case, alike
 from peerway.bench.shapes import Shape
 
-# Time to completion at the target. Of sends both ranks send and receive at once, as in a halo: what a
-# receiver copies out of its slots takes time from its own sends.
+# Time to completion at the target. Of sends both ranks send and receive at once, as in a halo, where a method
+# can cost more than for messages in one direction.
 TESTS = ("put_latency", "get_latency", "send_exchange")
 SIZES = tuple(shapes.parse_sizes("8:256M", factor=4))
 QUICK_SIZES = tuple(shapes.parse_sizes("8,512,4K,32K,256K,2M,16M"))
