@@ -194,6 +194,28 @@ def test_the_route_keeps_to_the_paths_that_the_user_allows(tmp_path: Path) -> No
     }
 
 
+def test_a_file_is_continued_by_other_paths_that_the_user_allows(tmp_path: Path) -> None:
+    out = tmp_path / "halo.jsonl"
+    asked = (
+        "bench",
+        "halo",
+        "--quick",
+        "--device",
+        "host",
+        "--grid",
+        "2x1",
+        "--local",
+        "8x8",
+        "--element",
+        8,
+    )
+    for paths in ("plan/slots", "plan/straight", "plan/slots"):
+        peerway(*asked, "--paths", "plan", "--out", out, "--append", home=tmp_path, PEERWAY_PATHS=paths)
+    made = {(record.via, record.extra["allowed"]) for record in records.read(out)}
+    assert {allowed for _, allowed in made} == {"plan/slots", "plan/straight"}
+    assert len(list(records.read(out))) == len(made), "none twice"
+
+
 def test_what_cannot_be_is_refused_with_what_there_is(tmp_path: Path) -> None:
     unknown = peerway("bench", "put_latency", "--sizes", "8", "--paths", "pear", home=tmp_path)
     assert unknown.returncode == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,9 +29,14 @@ class Job:
     chunk: int = 0  # of `staged`, in bytes; 0: its own
     plans: str = ""  # one of the kind's ways over plans
 
+    @property
+    def allowed(self) -> str:
+        """The paths that the user leaves to the route; "" for all, and for a path that is measured alone."""
+        return os.environ.get("PEERWAY_PATHS", "") if self.paths == ROUTE else ""
+
     def point(self, ranks: int) -> str:
         """How `resume` names what it measures."""
-        return resume.of_case(self.case, self.via, ranks, self.via in LIMITS)
+        return resume.of_case(self.case, self.via, ranks, self.via in LIMITS, self.allowed)
 
 
 def jobs_of(plan: Plan, links: Links, reporter: Reporter, ranks: int) -> list[Job]:

@@ -21,16 +21,18 @@ def of_records(records: Iterable[Record], known: Mapping[str, str], peers: Conta
     are the names of all peers.
     """
     return Counter(
-        point(r.test, r.via, r.shape, r.bytes, r.ranks, r.source, r.target)
+        point(r.test, r.via, r.shape, r.bytes, r.ranks, r.source, r.target, r.extra.get("allowed", ""))
         for r in records
         if r.host == known["host"] and (r.version == known["version"] or r.via.partition("/")[0] in peers)
     )
 
 
-def of_case(case: Case, via: str, ranks: int, limit: bool = False) -> str:
-    """The point of a case over one way; a limit's is of host memory."""
+def of_case(case: Case, via: str, ranks: int, limit: bool = False, allowed: str = "") -> str:
+    """The point of a case over one way; a limit's is of host memory. `allowed`: all that the route may choose
+    from, if the user named it.
+    """
     ends = ("host", "host") if limit else (case.source, case.target)
-    return point(case.test, via, case.shape.label, case.shape.bytes, ranks, *ends)
+    return point(case.test, via, case.shape.label, case.shape.bytes, ranks, *ends, allowed)
 
 
 def lacks(have: Have, point: str) -> bool:
@@ -41,9 +43,11 @@ def lacks(have: Have, point: str) -> bool:
     return True
 
 
-def point(test: str, via: str, shape: str, size: int, ranks: int, source: str, target: str) -> str:
+def point(
+    test: str, via: str, shape: str, size: int, ranks: int, source: str, target: str, allowed: str = ""
+) -> str:
     """How a point is named."""
-    return f"{test} {via} {shape} {size} {ranks} {_kind(source)} {_kind(target)}"
+    return f"{test} {via} {shape} {size} {ranks} {_kind(source)} {_kind(target)} {allowed}"
 
 
 def _kind(memory: str) -> str:

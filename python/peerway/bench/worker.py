@@ -17,7 +17,7 @@ from peerway import _core
 from peerway.bench import limits, machine
 from peerway.bench.allowance import Allowance, spread
 from peerway.bench.jobs import Job, jobs_of
-from peerway.bench.kinds import FLAG, MEMCPY, ROUTE
+from peerway.bench.kinds import FLAG, MEMCPY
 from peerway.bench.links import EXCHANGE_S, CaseFailed, Links
 from peerway.bench.plan import Plan
 from peerway.bench.plan_probes import plan_probe
@@ -122,7 +122,7 @@ def _outcome(job: Job, plan: Plan, context: Context, links: Links, sampler: Samp
         outcome = limits.run_memcpy(job.case, sampler.budget_s) if context.rank == 0 else None
         context.team.barrier(plan.timeout_s + 60)
         return outcome
-    context.use(_allowed(job) or job.paths)
+    context.use(job.allowed or job.paths)
     if job.chunk:
         _core.set_staging_chunk_bytes(context._core, job.chunk)
     return _sample(job, plan, context, links, sampler)
@@ -137,11 +137,6 @@ def _sample(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampl
     finally:
         probe.close()
         links.drop()  # plans raised the signals that others count
-
-
-def _allowed(job: Job) -> str:
-    """The paths that the user leaves to the route; "" for all, and for a path that is measured alone."""
-    return os.environ.get("PEERWAY_PATHS", "") if job.paths == ROUTE else ""
 
 
 def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
@@ -167,8 +162,8 @@ def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
         extra["pairs"] = len(case.pairs)
     if outcome.target_at is not None:
         extra["target_at"] = outcome.target_at
-    if allowed := _allowed(job):
-        extra["allowed"] = allowed
+    if job.allowed:
+        extra["allowed"] = job.allowed
     if outcome.chosen:
         extra["chosen"] = outcome.chosen
     return Record.from_samples(
