@@ -91,7 +91,7 @@ std::string pair_pattern(const Reader& reader) {
 }
 
 Rule read_rule(const Reader& reader, const std::string& origin, const KnownPaths& known) {
-  static const std::vector<std::string> ops = {"put", "get"};
+  static const std::vector<std::string> ops = {to_string(Op::put), to_string(Op::get), to_string(Op::send)};
   static const std::vector<std::string> shapes = [] {
     std::vector<std::string> names;
     for (ShapeClass shape : kShapeClasses) names.push_back(to_string(shape));
