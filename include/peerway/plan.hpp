@@ -118,6 +118,13 @@ class Plan {
   /// ok, or why the plan was cancelled: peer_lost, timeout, closed or device.
   [[nodiscard]] Status status() const { return static_cast<Status>(pw_plan_status(get())); }
 
+  /// What the plan moves and by which method: a line for each put, get, send and receive.
+  [[nodiscard]] std::string describe() const {
+    const char* text = nullptr;
+    check(pw_plan_describe(get(), &text));
+    return text;
+  }
+
   /// What a kernel needs to start and finish the plan; pass it by value.
   [[nodiscard]] pw_plan_handle handle() const {
     pw_plan_handle handle{};

@@ -88,6 +88,12 @@ class Plan:
         """Raises the error that cancelled the plan, if it was cancelled."""
         self._core.check()
 
+    def describe(self) -> str:
+        """What the plan moves and by which method, each put, get, send and receive in a line, such as "send
+        393216 bytes to rank 1, tag 7: by lines, shared by 64 blocks".
+        """
+        return self._core.describe()
+
     def handle(self) -> bytes:
         """The pw_plan_handle, as bytes, with which a kernel starts and finishes the plan
         (peerway/device.cuh).

@@ -200,6 +200,7 @@ void bind_prepared(nb::module_& module) {
           nb::arg("timeout").none())
       .def("status", &status_of)
       .def("check", [](Plan& plan) { released([&] { return plan->status(); }); })
+      .def("describe", [](Plan& plan) { return plan->describe(); })
       .def("handle", [](Plan& plan) { return bytes_of(plan->handle()); })
       .def(
           "lane",

@@ -171,6 +171,13 @@ pw_status pw_plan_status(pw_plan* plan) {
   return pw::guard(__func__, given(plan), [&] { return plan->plan->status(); });
 }
 
+pw_status pw_plan_describe(pw_plan* plan, const char** text) {
+  return pw::guard(__func__, given(plan, text), [&] {
+    *text = plan->plan->describe().c_str();
+    return PW_OK;
+  });
+}
+
 pw_status pw_plan_get_handle(pw_plan* plan, pw_plan_handle* handle) {
   return pw::guard(__func__, given(plan, handle), [&] { return plan->plan->handle(*handle); });
 }

@@ -144,10 +144,4 @@ void Plan::set_timeout(uint64_t timeout_ns) {
     std::atomic_ref(program_.guard->timeout_ns).store(timeout_ns, std::memory_order_relaxed);
 }
 
-std::string Plan::describe() const {
-  std::string text;
-  for (const std::string& line : description_) text += line + "\n";
-  return text;
-}
-
 }  // namespace pw

@@ -190,9 +190,9 @@ void Plan::add_moves() {
       add_move(move, wait, straight);
     else
       post({rank, transfer, move.raise ? std::optional(posted(*move.raise)) : std::nullopt, wait});
-    description_.push_back(format("{} {} bytes, rank {}: {}", transfer.op == Op::put ? "put" : "get",
-                                  transfer.layout.shape.bytes(), rank,
-                                  text_of(mapped ? LaneKind::straight : LaneKind::posted, device_kind())));
+    description_ += format("{} {} bytes, rank {}: {}\n", transfer.op == Op::put ? "put" : "get",
+                           transfer.layout.shape.bytes(), rank,
+                           text_of(mapped ? LaneKind::straight : LaneKind::posted, device_kind()));
   }
   for (size_t a = 0; a < afters_.size(); ++a)
     if (!used[a])
