@@ -122,12 +122,22 @@ void Plan::find_partners(const Letters& told) {
   for (Lane& lane : receives_) meet(lane, false);
 }
 
+// How many bytes a message must have that takes as long as this lane's with all that is sent beside it. The
+// blocks of a GPU share all messages of a start; a CPU sends one after another.
+uint64_t Plan::bytes_at_once(const Lane& lane) const {
+  if (device_kind() == PW_HOST || !lane.reach.mailbox) return lane.offer.bytes;
+  uint64_t bytes = 0;
+  for (const Lane& other : sends_)
+    if (other.reach.mailbox && !is_own(other)) bytes += other.offer.bytes;
+  return bytes;
+}
+
 // A rank's own lane needs no partner that is ready.
 LaneKind Plan::routed(const Lane& lane) const {
   if (is_own(lane) && lane.reach.mailbox) return LaneKind::straight;
   const auto methods = methods_of(device_kind(), lane.reach);
   const auto route = context_.resolver().route_send(*lane.region, *lane.target, methods);
-  return kind_of_method(route->query().available.at(route->lookup(lane.offer.bytes).path));
+  return kind_of_method(route->query().available.at(route->lookup(bytes_at_once(lane)).path));
 }
 
 // How many workers of a GPU share a send that goes as `of_all` bytes of a start do.
@@ -223,10 +233,10 @@ void Plan::meet_opened(const Letters& opened) {
 }
 
 void Plan::describe_lane(const Lane& lane, bool sends) {
-  description_.push_back(format("{} {} bytes {} rank {}, tag {}: {}{}", sends ? "send" : "receive",
-                                lane.offer.bytes, sends ? "to" : "from", lane.offer.rank, lane.offer.tag,
-                                text_of(lane.kind, device_kind()),
-                                lane.pieces > 1 ? format(", shared by {} blocks", lane.pieces) : ""));
+  description_ +=
+      format("{} {} bytes {} rank {}, tag {}: {}{}\n", sends ? "send" : "receive", lane.offer.bytes,
+             sends ? "to" : "from", lane.offer.rank, lane.offer.tag, text_of(lane.kind, device_kind()),
+             lane.pieces > 1 ? format(", shared by {} blocks", lane.pieces) : "");
 }
 
 // With the partners, to each what `write` gives for it.

@@ -64,7 +64,7 @@ class Plan {
   pw_status lane(bool sends, int rank, int tag, pw_lane_handle& handle);
 
   /// One line a lane or operation: what it moves and which way it goes.
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] const std::string& describe() const { return description_; }
 
  private:
   struct Move {  ///< a put or get
@@ -111,6 +111,7 @@ class Plan {
                  const std::vector<Lane>& others, const char* what);
   [[nodiscard]] uint8_t device_kind() const;
   [[nodiscard]] bool is_own(const Lane& lane) const { return lane.offer.rank == context_.team().rank(); }
+  [[nodiscard]] uint64_t bytes_at_once(const Lane& lane) const;
   [[nodiscard]] LaneKind routed(const Lane& lane) const;  ///< of a send
   [[nodiscard]] static uint32_t pieces_of(const Lane& lane, uint64_t of_all);
   std::shared_ptr<Region> cleared(uint64_t bytes);
@@ -181,7 +182,7 @@ class Plan {
   std::shared_ptr<Proxy> proxy_;
   std::shared_ptr<PostedPlan> served_;  ///< by the proxy; null where nothing is posted
   std::unique_ptr<Runner> runner_;
-  std::vector<std::string> description_;
+  std::string description_;
   std::shared_ptr<void> on_loss_, on_close_;
   std::unique_ptr<Meeting> meeting_;  ///< that prepared it; null where it was prepared alone
   std::mutex mutex_;                  ///< what follows

@@ -132,6 +132,27 @@ def test_plans_of_the_device(more: Library) -> None:
         ranks.end()
 
 
+@pytest.mark.parametrize(
+    ("device", "path", "slots", "two"),
+    [
+        ("mock", "plan/packets", "by packets", "straight"),
+        ("host", "plan/slots", "through slots", "through slots"),
+    ],
+)
+def test_all_sends_of_a_plan_on_a_device_decide_the_method(
+    device: str, path: str, slots: str, two: str, tmp_path: Path, more: Library
+) -> None:
+    """Its blocks share them, while the host sends one after the other."""
+    rules = tmp_path / "rules.json"
+    below = {"op": "send", "bytes": "0:6000", "use": path}
+    above = {"op": "send", "bytes": "6000:", "use": "plan/straight"}
+    rules.write_text(json.dumps({"rules": [below, above]}))
+    asked = ["methods,4000,1", "methods,4000,2", "methods,8000,1"]
+    with Ranks("other_device.py", 2, device, *asked, **more, PEERWAY_RULES=str(rules)) as ranks:
+        assert [ranks.read_all() for _ in asked] == [[[slots]] * 2, [[two] * 2] * 2, [["straight"]] * 2]
+        ranks.end()
+
+
 def test_halos_on_the_device(more: Library) -> None:
     with Ranks("other_device.py", 3, "mock", "halo,host", "halo,stream", **more) as ranks:
         for _ in range(2):

@@ -3,6 +3,7 @@
 other_device.py DEVICE SCENARIO...
 
 transfers,PATH,OP,TARGET,SOURCE: by that path, target and source on DEVICE or "host".
+methods,BYTES,SENDS: how a plan of so many sends to the right describes them.
 ring,BYTES,START  puts,BYTES,START: a plan, started from the "host" or "ahead" on a stream of the device.
 halo,START: of an array on the device.  lost: says "running", and what the wait for a rank that ends raises.
 """
@@ -103,6 +104,19 @@ class Job:
         plan.check()
         self.ctx.team.barrier(SECONDS)
         return wrong
+
+    def methods(self, size: str, sends: str) -> list[str]:
+        """The method of each send of that size."""
+        bytes_, count = int(size), int(sends)
+        memory = self.ctx.allocate(self.device, 2 * bytes_ * count)
+        builder = self.ctx.plan(self.device)
+        for tag in range(count):
+            builder.send(self.right, tag, memory[tag * bytes_ : (tag + 1) * bytes_])
+            at = (count + tag) * bytes_
+            builder.receive(self.left, tag, memory[at : at + bytes_])
+        plan = builder.prepare()
+        told = [line.partition(": ") for line in plan.describe().splitlines()]
+        return [how.partition(",")[0] for what, _, how in told if what.startswith(f"send {size} bytes")]
 
     def ring(self, size: str, start: str) -> list[str]:
         """Sends to the right, receives from the left."""
