@@ -44,8 +44,8 @@ template <class Scope>
 PW_ON_DEVICE bool copy_any(const Scope& scope, const Step& step, const Pieces& pieces, const Epoch& epoch,
                            PieceTarget& to) {
   if (step.early == 0 && !to.open()) return false;
-  const unsigned char* from = step.copy.from;
-  if (step.early == 0 && (epoch.now() & 1) != 0) from += step.from_turn;
+  const unsigned char* const from =
+      step.early == 0 ? in_turn(step.copy.from, step.from_turn, epoch.now()) : step.copy.from;
   const Share share = share_of(step, pieces);
   if (!copy_words(AnyWords{step.unit}, step.copy, to, from, share.first, share.last, scope.index(),
                   scope.count()))

@@ -90,7 +90,7 @@ PW_ON_DEVICE bool run_receive(const Scope& scope, const Step& step, const Step& 
   epoch.increment_in_step(scope);  // here, where the packets are still on their way
   if (epoch.cancelled()) return false;
   Patience patience(guard, here.rank, epoch.now());
-  const unsigned char* slots = here.copy.from + ((epoch.now() & 1) != 0 ? here.from_turn : 0);
+  const unsigned char* slots = in_turn(here.copy.from, here.from_turn, epoch.now());
   const bool there = receive_share(scope, step, here, share_of(here, piece), slots,
                                    static_cast<unsigned>(epoch.now()), patience);
   if (here.mark.word == nullptr) return there;

@@ -54,6 +54,12 @@ PW_ON_DEVICE Word value_in(const StepWords& words, Word epoch) {
   return epoch <= words.lag ? words.base : words.base + (epoch - words.lag) * words.by;
 }
 
+/// The slot of an epoch, of two in turn: that of odd epochs lies `turn` bytes after the first.
+template <class Byte>
+PW_ON_DEVICE Byte* in_turn(Byte* first, long long turn, Word epoch) {
+  return first + ((epoch & 1) != 0 ? turn : 0);
+}
+
 /// The words of a copy that belong to a piece.
 struct Share {
   unsigned first, last;
@@ -115,7 +121,7 @@ class PieceTarget {
       if (!wait_at_least(wait_.word, value_in(wait_, epoch), patience)) return false;
     }
     flag = static_cast<unsigned>(epoch);
-    address = to_ + ((epoch & 1) != 0 ? to_turn_ : 0);
+    address = in_turn(to_, to_turn_, epoch);
     return true;
   }
 

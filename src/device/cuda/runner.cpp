@@ -16,13 +16,14 @@ namespace {
 size_t index_of(PlanPart part) { return static_cast<size_t>(part); }
 
 // As many as the largest piece has words, and for each line a flag: fewer threads meet faster.
-unsigned threads_for(std::span<const peerway::device::Step> steps) {
+unsigned threads_for(PlanKernel kernel, std::span<const peerway::device::Step> steps) {
   unsigned most = 1;
   for (const peerway::device::Step& step : steps) {
     const unsigned flags = by_lines(step.kind) ? step.share / peerway::device::kWordsOfLine : 0;
     most = std::max({most, step.share + flags, step.words});
   }
-  return std::min((most + 31) / 32 * 32, kPlanThreads);
+  const bool lines = kernel == PlanKernel::few_lines || kernel == PlanKernel::some_lines;
+  return std::min((most + 31) / 32 * 32, lines ? kLineThreads : kPlanThreads);
 }
 
 // Whether there are no such words of the step, or one for each piece that counts the epochs from `lag` on.
@@ -189,7 +190,7 @@ void CudaRunner::prepare(PlanPart part) {
                  guard(),
                  reinterpret_cast<peerway::device::StepTimes*>(times_in_memory_),
                  static_cast<unsigned>(part)};
-  launch.threads = threads_for(steps);
+  launch.threads = threads_for(launch.kernel, steps);
   // Blocks of a launch wait for peers, so all of them must find room at once.
   launch.blocks = std::min(last - first, gpu_.sms);
 }

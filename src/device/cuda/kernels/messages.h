@@ -71,7 +71,7 @@ PW_ON_DEVICE bool receive_piece(const Scope& scope, const PlanMessage& message, 
                                 peerway::device::Word epoch, const pw_guard& guard) {
   namespace detail = peerway::device::detail;
   detail::Patience patience(guard, message.rank, epoch);
-  const unsigned char* slots = message.slots + ((epoch & 1) != 0 ? turn_of(message) : 0);
+  const unsigned char* slots = detail::in_turn(message.slots, turn_of(message), epoch);
   const auto flag = static_cast<unsigned>(epoch);
   if constexpr (form == Form::lines)
     return detail::receive_lines<K>(scope, detail::WordsOf<peerway::device::Word>{}, copy_of(message), slots,

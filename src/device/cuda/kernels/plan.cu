@@ -57,11 +57,11 @@ __device__ inline void run_messages(const Arguments& plan) {
 
 }  // namespace pw::cuda
 
-#define PW_PLAN_KERNEL(name, Arguments, body)                             \
-  extern "C" __global__ void __launch_bounds__(pw::cuda::kPlanThreads, 1) \
-      name(const __grid_constant__ pw::cuda::Arguments plan) {            \
-    using namespace pw::cuda;                                             \
-    body;                                                                 \
+#define PW_PLAN_KERNEL(name, threads, Arguments, body)               \
+  extern "C" __global__ void __launch_bounds__(pw::cuda::threads, 1) \
+      name(const __grid_constant__ pw::cuda::Arguments plan) {       \
+    using namespace pw::cuda;                                        \
+    body;                                                            \
   }
 
 // Answers `rounds` words of the host by the time, for a trace; each word has a line of its own.
@@ -69,11 +69,11 @@ extern "C" __global__ void pw_plan_clock(peerway::device::Word* words, unsigned 
   pw::cuda::answer_clock(words, rounds);
 }
 
-PW_PLAN_KERNEL(pw_plan_few_steps, FewSteps, run_steps(plan.head, plan.entry))
-PW_PLAN_KERNEL(pw_plan_some_steps, SomeSteps, run_steps(plan.head, plan.entry))
-PW_PLAN_KERNEL(pw_plan_many_steps, PlanHead,
+PW_PLAN_KERNEL(pw_plan_few_steps, kPlanThreads, FewSteps, run_steps(plan.head, plan.entry))
+PW_PLAN_KERNEL(pw_plan_some_steps, kPlanThreads, SomeSteps, run_steps(plan.head, plan.entry))
+PW_PLAN_KERNEL(pw_plan_many_steps, kPlanThreads, PlanHead,
                run_steps(plan, static_cast<const peerway::device::Step*>(plan.steps)))
-PW_PLAN_KERNEL(pw_plan_few_packets, FewMessages, run_messages<Form::packets>(plan))
-PW_PLAN_KERNEL(pw_plan_some_packets, SomeMessages, run_messages<Form::packets>(plan))
-PW_PLAN_KERNEL(pw_plan_few_lines, FewMessages, run_messages<Form::lines>(plan))
-PW_PLAN_KERNEL(pw_plan_some_lines, SomeMessages, run_messages<Form::lines>(plan))
+PW_PLAN_KERNEL(pw_plan_few_packets, kPlanThreads, FewMessages, run_messages<Form::packets>(plan))
+PW_PLAN_KERNEL(pw_plan_some_packets, kPlanThreads, SomeMessages, run_messages<Form::packets>(plan))
+PW_PLAN_KERNEL(pw_plan_few_lines, kLineThreads, FewMessages, run_messages<Form::lines>(plan))
+PW_PLAN_KERNEL(pw_plan_some_lines, kLineThreads, SomeMessages, run_messages<Form::lines>(plan))

@@ -5,7 +5,9 @@
 
 namespace pw::cuda {
 
-constexpr unsigned kPlanThreads = 256;  // of a block, at most
+// Of a block, at most. With more of them lines of large messages go faster, steps of other kinds do not.
+constexpr unsigned kPlanThreads = 256;
+constexpr unsigned kLineThreads = 512;
 
 // Pieces `first` to `last` of a plan.
 struct PlanHead {
