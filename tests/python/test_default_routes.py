@@ -9,8 +9,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import default_routes
+from peerway import records
 
 
 def test_the_defaults_are_those_of_the_records() -> None:
-    made = default_routes.table_of(default_routes.read())
+    made = default_routes.table_of(records.read(default_routes.RECORDS))
     assert json.loads(made) == json.loads(default_routes.DEFAULTS.read_text())

@@ -136,7 +136,10 @@ def test_four_gpus() -> None:
     }
 
     def faster(runs: dict[tuple[str, str], list[dict[str, Any]]], edge: str, program: str = "xacc") -> str:
-        mpi, ours = iteration(runs[f"{edge}, 4", "cuda-mpi"]), iteration(runs[f"{edge}, 4", program])
+        """Of the faster round of each."""
+        mpi, ours = (
+            min(iteration([one]) for one in runs[f"{edge}, 4", name]) for name in ("cuda-mpi", program)
+        )
         return f"{mpi / ours:.2f}"
 
     large = [faster(runs, "32⁴", program) for runs in (h100, h200) for program in ("xacc", "xacc-nowait")]
@@ -150,6 +153,8 @@ def test_four_gpus() -> None:
     (mpi,) = [runs for key, runs in h100.items() if key == ("16⁴, 4", "cuda-mpi")]
     alone = iteration(mpi) - 2 * median(run["halo_us"] for run in mpi)
     assert f"would be {iteration(mpi) / alone:.1f} times as fast" in page
+    rounds = sorted(iteration([one]) for one in mpi)
+    assert f"At 16⁴ its two rounds took {rounds[0]:.0f} and {rounds[1]:.0f} µs" in page
     slower = [
         f"{h200[case, 'openacc-mpi'][0]['iteration_us'] / iteration(h200[case, 'xacc']):.0f}"
         for case in ("16⁴, 4", "32⁴, 4")
@@ -160,9 +165,6 @@ def test_four_gpus() -> None:
         for runs in (h100, h200)
     ]
     assert f"{less[0]:.0f} % shorter on H100 and {less[1]:.0f} % on H200" in page
-    straight = of_file("h100-x4-straight.jsonl")
-    before = [faster(straight, "32⁴", program) for program in ("xacc", "xacc-nowait")]
-    assert f"`h100-x4-straight.jsonl`), it was {before[0]} and {before[1]} times." in page
 
 
 def test_reductions_and_graphs() -> None:

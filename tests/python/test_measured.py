@@ -167,7 +167,9 @@ def test_what_lines_changed_on_two_gpus() -> None:
     assert f"cost {less[0]:.2f} µs of a message and {less[1]:.2f} µs of a put (`kernels/`" in section
     puts = _listed(_us(read[1], "kernel_latency", size, "plan/kernel") for size in (8, 8 * K, 64 * K))
     assert f"takes {puts} for 8 B, 8 KiB and 64 KiB (`kernels/`)" in section
-    each = (_us(new, "send_latency", 8 * M, "plan/lines") - _us(new, "send_latency", 4 * M, "plan/lines")) / 4
+    on_gpus = [record for record in new if record.source.startswith("cuda")]
+    sends = [_us(on_gpus, "send_exchange", size * M, "plan/straight") for size in (8, 16)]
+    each = (sends[1] - sends[0]) / 8
     small = round(_us(new, "exchange", 8, "sendrecv/graph"), 2)
     whole = _us(new, "halo", 1536 * K, "plan/graph")
     assert (
@@ -175,14 +177,28 @@ def test_what_lines_changed_on_two_gpus() -> None:
     )
     assert f"takes {small} µs: together {1.5 * each + small:.2f} µs" in section
     assert f"It takes {time_text(whole)}." in section
+    threads = [records.read([folder / "line-threads" / f"{count}.jsonl"]) for count in (256, 512)]
+    small, large = ([_us(found, "halo", mib * M // 2, "plan/graph") for found in threads] for mib in (3, 12))
+    for before, after in (small, large):
+        assert f"{time_text(before)}, where it took {after:.3g}" in section
 
 
-def test_large_halos_on_four_gpus() -> None:
-    found = records.read([ROOT / "results" / "h100-x4" / "halo_sizes.jsonl"])
-    section = " ".join(PAGE.split("(`results/h100-x4`)")[1].split("\n## ")[0].split())
-    lines, straight = (time_text(_us(found, "halo", 4 * mib * M, "plan/graph")) for mib in (3, 6))
-    assert f"Four faces of 3 MiB take {lines} in a graph, by lines; four of 6 MiB" in section
-    assert f"which go straight, take {straight} for twice as many bytes" in section
+def test_halos_by_each_method() -> None:
+    """And that the table leads to the better one."""
+    tables = PAGE.split("(`methods/`)")[1:]
+    for ranks, table in zip((2, 4), tables, strict=True):
+        found = records.read([ROOT / "results" / f"h100-x{ranks}" / "methods" / "halo_sizes.jsonl"])
+        assert len({record.bytes for record in found}) >= 5
+        for size in {record.bytes for record in found}:
+            us = {
+                record.extra.get("allowed", ""): record.p50_us
+                for record in found
+                if (record.bytes, record.via) == (size, "plan/graph")
+            }
+            best = min(us["plan/lines"], us["plan/straight"])
+            assert us.get("", best) < 1.02 * best
+            row = f"| {size / M:g} MiB | " + " | ".join(time_text(one) for one in us.values()) + " |"
+            assert row in table.split("\n\n")[1]
 
 
 def test_no_run_of_the_halo_on_four_gpus_was_slow() -> None:
