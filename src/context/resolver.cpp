@@ -214,12 +214,10 @@ route::Query Resolver::query_send(Region& local, Remote& remote, std::span<const
 
 // Of the costs that come with Peerway, those over another link are nearer than none.
 const route::Router& Resolver::router_of_sends(route::Query& query) const {
-  route::PairClass& pair = query.where.pair;
+  const route::PairClass& pair = query.where.pair;
   if (automatic_->measured(Op::send, pair) || pair.remote) return *automatic_;
-  const auto nearest = defaults_->nearest_measured(Op::send, pair);
-  if (!nearest) return *automatic_;
-  pair = *nearest;
-  return *defaults_;
+  query.costs_of = defaults_->nearest_measured(Op::send, pair);
+  return query.costs_of ? *defaults_ : *automatic_;
 }
 
 std::shared_ptr<const route::Route> Resolver::route_send(Region& local, Remote& remote,
@@ -233,10 +231,8 @@ std::shared_ptr<const route::Route> Resolver::route_send(Region& local, Remote& 
 std::string Resolver::explain_send(Region& local, Remote& remote, std::span<const PathInfo> methods) {
   std::lock_guard lock(mutex_);
   route::Query query = query_send(local, remote, methods);
-  const route::PairClass pair = query.where.pair;
   const route::Router& router = router_of_sends(query);
   route::Explanation explained = route::explain(router, query);
-  explained.where.pair = pair;
   explained.builtin = &router == defaults_.get();
   return route::to_json(explained);
 }

@@ -13,7 +13,7 @@ namespace {
 
 /// All that a decision depends on, as text: the key of the cache. No name contains a line break.
 std::string cache_key(const Query& query) {
-  std::string key = to_string(query.where);
+  std::string key = to_string(query.where) + "\n" + to_string(query.measured_pair());
   for (const std::string& path : query.available) key += "\n+" + path;
   for (const Unavailable& entry : query.unavailable) key += "\n-" + entry.path + " " + entry.why;
   return key;
@@ -53,7 +53,7 @@ std::optional<ShapeClass> measured_class(const Table& table, const Query& query)
   std::optional<ShapeClass> best;
   int least = kUnlike;
   const auto consider = [&](const Case& where, bool offered) {
-    if (where.op != query.where.op || !(where.pair == query.where.pair) || !offered) return;
+    if (where.op != query.where.op || !(where.pair == query.measured_pair()) || !offered) return;
     const int apart = distance(query.where.shape, where.shape);
     if (apart < least) least = apart, best = where.shape;
   };
@@ -155,7 +155,7 @@ void Router::add_options(Route& route) const {
     route.notes_.push_back(format("{} was not measured: the costs are those of {}; run `peerway tune`",
                                   to_string(query.where), to_string(*shape)));
   if (!of_table_.empty()) route.notes_.push_back(of_table_);
-  const Case measured{query.where.op, *shape, query.where.pair};
+  const Case measured{query.where.op, *shape, query.measured_pair()};
   for (const Cost& cost : table_->costs) {
     const size_t index = index_of(query.available, cost.path);
     if (cost.where == measured && index < query.available.size())

@@ -24,6 +24,9 @@ struct Query {
   Case where;
   std::vector<std::string> available;  ///< names of the paths whose probe succeeded, in order of preference
   std::vector<Unavailable> unavailable;
+  std::optional<PairClass> costs_of = {};  ///< the pair whose costs stand in for those of `where`
+
+  [[nodiscard]] const PairClass& measured_pair() const { return costs_of ? *costs_of : where.pair; }
 };
 
 /// Sizes up to and including `max_bytes` (and above the entry before) go by this.

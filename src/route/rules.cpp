@@ -131,7 +131,18 @@ Allowance decide(SizeRange sizes, std::span<const Rule* const> rules, const Case
 
 bool Rule::applies(const Case& where) const {
   return matches(op, to_string(where.op)) && matches(shape, to_string(where.shape)) &&
-         matches(pair, to_string(where.pair));
+         matches(pair, to_string(where.pair)) && can_be_followed(where.op);
+}
+
+// Methods of plans are for sends, paths for puts and gets. What a rule without "op" asks for the ones says
+// nothing about the others.
+bool Rule::can_be_followed(Op by) const {
+  if (forbid || op != "*") return true;
+  return std::ranges::any_of(paths, [&](const std::string& pattern) {
+    if (by != Op::send) return !pattern.starts_with("plan");
+    return std::ranges::any_of(kPlanMethods,
+                               [&](std::string_view method) { return route::names(pattern, method); });
+  });
 }
 
 bool Rule::names(std::string_view path) const {

@@ -33,6 +33,8 @@ struct Rule {
   std::string origin;              ///< "rules.json: rules[2]", for messages
 
   [[nodiscard]] bool applies(const Case& where) const;
+  /// Whether it may ask for something by which such operations go.
+  [[nodiscard]] bool can_be_followed(Op by) const;
   /// Whether one of the patterns names the path.
   [[nodiscard]] bool names(std::string_view path) const;
 };

@@ -200,6 +200,22 @@ TEST(RouteRouter, TheNearestMeasuredPairDiffersByItsLinkAlone) {
   EXPECT_FALSE(Router(std::nullopt, {}, false).nearest_measured(Op::put, kPut.pair));
 }
 
+TEST(RouteRouter, CostsOfAnotherPairStandInAndRulesStayThoseOfThePair) {
+  Query query = kQuery;
+  query.where.pair = parse_pair_class("cuda->cuda/pcie");
+  query.costs_of = kPut.pair;
+  const auto best = [&](const char* pair) {
+    Rule rule;
+    rule.pair = pair;
+    rule.paths = {"staged"};
+    Rules rules;
+    rules.add(rule);
+    return via(*Router(sample(), rules, false).route(query), 8);
+  };
+  EXPECT_EQ(best("cuda->cuda/pcie"), "staged");
+  EXPECT_EQ(best("cuda->cuda/nvlink"), via(*Router(sample(), {}, false).route(kQuery), 8));
+}
+
 TEST(RouteRouter, APathThatWasNotMeasuredIsNamed) {
   Query query = kQuery;
   query.available.insert(query.available.begin(), "peer/packets");

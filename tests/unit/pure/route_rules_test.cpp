@@ -11,8 +11,9 @@
 namespace pw::route {
 namespace {
 
-const KnownPaths kKnownPaths = {{"peer/copy", "peer/store", "mapped", "staged", "ucx"},
-                                {{"nic:", "NIC", "PEERWAY_NIC", "a plugin's file"}}};
+const KnownPaths kKnownPaths = {
+    {"peer/copy", "peer/store", "mapped", "staged", "ucx", "plan/lines", "plan/straight"},
+    {{"nic:", "NIC", "PEERWAY_NIC", "a plugin's file"}}};
 const Case kGpuPut{Op::put, ShapeClass::contiguous, {"cuda", "cuda", "nvlink", false}};
 
 std::vector<Choosable> candidates(std::initializer_list<const char*> names) {
@@ -91,6 +92,26 @@ TEST(RouteRules, WhatTheyAllow) {
         << e.rules << " at " << e.bytes;
 }
 
+TEST(RouteRules, AUseOfMethodsIsForSendsAndOneOfPathsForPutsAndGets) {
+  const Case send{Op::send, ShapeClass::contiguous, kGpuPut.pair};
+  const auto sends = {"plan/lines", "plan/straight"}, puts = {"peer/copy", "staged"};
+  const std::tuple<const char*, const char*, const char*> table[] = {
+      {R"({"use":"plan/straight"})", "plan/straight", "peer/copy staged"},
+      {R"({"use":"plan/straight","op":"send"})", "plan/straight", "peer/copy staged"},
+      {R"({"use":"staged"})", "plan/lines plan/straight", "staged"},
+      {R"({"use":"staged,plan/lines"})", "plan/lines", "staged"},
+      {R"({"use":"p*"})", "plan/lines plan/straight", "peer/copy"},
+      {R"({"forbid":"plan/lines"})", "plan/straight", "peer/copy staged"},
+  };
+  for (const auto& [rule, of_sends, of_puts] : table) {
+    std::vector<std::string> notes;
+    const std::string rules = std::string(R"({"rules":[)") + rule + "]}";
+    EXPECT_EQ(allowed_at(rules.c_str(), 8, sends, &notes, send), of_sends) << rule;
+    EXPECT_EQ(allowed_at(rules.c_str(), 8, puts, &notes), of_puts) << rule;
+    EXPECT_TRUE(notes.empty()) << rule << ": " << notes.front();
+  }
+}
+
 TEST(RouteRules, NotesSayWhatWasNotFollowed) {
   std::vector<std::string> notes;
   allowed_at(R"({"rules":[{"use":"mapped"}]})", 8, {"peer/copy"}, &notes);
@@ -152,6 +173,7 @@ TEST(RouteRules, RefusesWithTheValueAndWhatIsAllowed) {
       {R"({"rules":[{"use":["staged"]}]})", "must be a text, not a list of 1"},
       {R"({"rules":[{"uses":"staged"}]})", "did you mean \"use\"?"},
       {R"({"rules":[{"use":"staged","op":"putt"}]})", "did you mean \"put\"?"},
+      {R"({"rules":[{"use":"plan/lines","op":"sends"}]})", "did you mean \"send\"?"},
       {R"({"rules":[{"use":"staged","shape":"strided"}]})", "\"strided\" matches nothing"},
       {R"({"rules":[{"use":"staged","pair":"cuda"}]})", "\"cuda\" is not a pair"},
       {R"({"rules":[{"use":"staged","pair":"CUDA*"}]})", "which is in no pair"},
