@@ -118,7 +118,8 @@ class Plan {
   /// ok, or why the plan was cancelled: peer_lost, timeout, closed or device.
   [[nodiscard]] Status status() const { return static_cast<Status>(pw_plan_status(get())); }
 
-  /// What the plan moves and by which method: a line for each put, get, send and receive.
+  /// What the plan moves and by which method: a line for each put and get, then for each send, then for each
+  /// receive. Each line ends with a line break.
   [[nodiscard]] std::string describe() const {
     const char* text = nullptr;
     check(pw_plan_describe(get(), &text));

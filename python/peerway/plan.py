@@ -89,10 +89,10 @@ class Plan:
         self._core.check()
 
     def describe(self) -> str:
-        """What the plan moves and by which method, each put, get, send and receive in a line, such as "send
-        393216 bytes to rank 1, tag 7: by lines, shared by 64 blocks".
+        """What the plan moves and by which method: a line for each put and get, then for each send, then for
+        each receive, such as "send 393216 bytes to rank 1, tag 7: plan/lines, in 64 pieces".
         """
-        return self._core.describe()
+        return self._core.describe().rstrip("\n")
 
     def handle(self) -> bytes:
         """The pw_plan_handle, as bytes, with which a kernel starts and finishes the plan

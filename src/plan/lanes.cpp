@@ -85,13 +85,6 @@ Bytes taken(ByteReader& from) {
 
 }  // namespace
 
-const char* text_of(LaneKind kind, uint8_t device_kind) {
-  if (kind == LaneKind::straight) return "straight";
-  if (kind == LaneKind::lines) return "by lines";
-  if (kind == LaneKind::posted) return "by the proxy";
-  return device_kind == PW_HOST ? "through slots" : "by packets";
-}
-
 Bytes pack(const PlanOffer& offer) {
   ByteWriter to;
   to.put(offer.device_kind);

@@ -23,9 +23,6 @@ enum class LaneKind : uint8_t {
 
 inline bool through_slots(LaneKind kind) { return kind == LaneKind::slots || kind == LaneKind::lines; }
 
-/// How describe() tells it.
-const char* text_of(LaneKind kind, uint8_t device_kind);
-
 inline constexpr uint64_t kLine = 128;  // bytes: what belongs to one lane shares no cache line with another's
 inline constexpr uint32_t kMostPieces = 128;  ///< workers that share a lane, or all lanes of some methods
 inline constexpr uint64_t kBytesOfWords = kMostPieces * sizeof(uint64_t);  ///< of a lane, in a mailbox

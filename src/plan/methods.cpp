@@ -46,6 +46,12 @@ LaneKind kind_of_method(std::string_view name) {
   return name == kByStraight ? LaneKind::straight : LaneKind::posted;
 }
 
+const char* name_of_method(LaneKind kind, uint8_t device_kind) {
+  if (kind == LaneKind::slots) return device_kind == PW_HOST ? kBySlots : kByPackets;
+  if (kind == LaneKind::lines) return kByLines;
+  return kind == LaneKind::straight ? kByStraight : kByProxy;
+}
+
 // Where the program restricts the paths to others, memory of other ranks counts as out of reach.
 bool reaches(Context& context, Device& device, Remote& remote) {
   std::string why_not;

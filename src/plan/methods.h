@@ -16,8 +16,9 @@ namespace pw {
 /// the sender.
 std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach);
 
-/// The reverse: what route::kPlanMethods names.
+/// What route::kPlanMethods names, and the reverse.
 LaneKind kind_of_method(std::string_view name);
+const char* name_of_method(LaneKind kind, uint8_t device_kind);
 
 /// Whether the device reaches what the remote names, which this maps for it.
 bool reaches(Context& context, Device& device, Remote& remote);

@@ -122,8 +122,9 @@ void Plan::find_partners(const Letters& told) {
   for (Lane& lane : receives_) meet(lane, false);
 }
 
-// How many bytes a message must have that takes as long as this lane's with all that is sent beside it. The
-// blocks of a GPU share all messages of a start; a CPU sends one after another.
+// The bytes by which the route is asked for a lane. A CPU sends one message after another, so each counts
+// alone. On a GPU all sends that leave this rank without the proxy count together, since its blocks share
+// them; what it sends to itself crosses no link.
 uint64_t Plan::bytes_at_once(const Lane& lane) const {
   if (device_kind() == PW_HOST || !lane.reach.mailbox) return lane.offer.bytes;
   uint64_t bytes = 0;
@@ -235,8 +236,8 @@ void Plan::meet_opened(const Letters& opened) {
 void Plan::describe_lane(const Lane& lane, bool sends) {
   description_ +=
       format("{} {} bytes {} rank {}, tag {}: {}{}\n", sends ? "send" : "receive", lane.offer.bytes,
-             sends ? "to" : "from", lane.offer.rank, lane.offer.tag, text_of(lane.kind, device_kind()),
-             lane.pieces > 1 ? format(", shared by {} blocks", lane.pieces) : "");
+             sends ? "to" : "from", lane.offer.rank, lane.offer.tag, name_of_method(lane.kind, device_kind()),
+             lane.pieces > 1 ? format(", in {} pieces", lane.pieces) : "");
 }
 
 // With the partners, to each what `write` gives for it.

@@ -63,7 +63,7 @@ class Plan {
   pw_status handle(pw_plan_handle& handle);
   pw_status lane(bool sends, int rank, int tag, pw_lane_handle& handle);
 
-  /// One line a lane or operation: what it moves and which way it goes.
+  /// A line for each put and get, then for each send, then for each receive: what it moves, by which method.
   [[nodiscard]] const std::string& describe() const { return description_; }
 
  private:

@@ -82,6 +82,10 @@ void Plan::begin_program() {
   change();
   if (context_.closed())
     throw Error(PW_CLOSED, "peerway: the context of this plan was closed before the plan was prepared");
+  if (program_.guard != nullptr)
+    throw Error(PW_INVALID_ARGUMENT,
+                "peerway: an earlier prepare of this plan failed; create another builder and add its "
+                "operations again");
   program_.guard = make_guard(device_, context_.words(device_), timeout_ns_);
   program_.waiting = context_.waiting();
   open_mailbox();

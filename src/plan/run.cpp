@@ -145,8 +145,12 @@ pw_status Plan::lane(bool sends, int rank, int tag, pw_lane_handle& handle) {
     return fail(PW_INVALID_ARGUMENT, format("peerway: this plan has no {} with rank {} and tag {}",
                                             sends ? "send" : "receive", rank, tag));
   if (!through_slots(found->kind) || found->unit() < 4)
-    return fail(PW_UNSUPPORTED, format("peerway: {} bytes with rank {} and tag {} do not go by packets",
-                                       found->offer.bytes, rank, tag));
+    return fail(
+        PW_UNSUPPORTED,
+        format("peerway: {} bytes with rank {} and tag {} go by neither packets nor lines, as a kernel needs "
+               "it, but by {}, in words of {} bytes; before the sender prepares its plan, use only "
+               "plan/packets and plan/lines there (pw_context_use or PEERWAY_PATHS), for words of at least 4",
+               found->offer.bytes, rank, tag, name_of_method(found->kind, device_kind()), found->unit()));
   std::byte* slots = (sends ? found->slots->address_on(device_) : slots_->address()) + found->slots_at;
   handle = {PW_HANDLE_VERSION, found->unit(), reinterpret_cast<unsigned char*>(slots),
             found->slot_bytes, rank,          whole.guard};

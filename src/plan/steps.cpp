@@ -190,9 +190,10 @@ void Plan::add_moves() {
       add_move(move, wait, straight);
     else
       post({rank, transfer, move.raise ? std::optional(posted(*move.raise)) : std::nullopt, wait});
-    description_ += format("{} {} bytes, rank {}: {}\n", transfer.op == Op::put ? "put" : "get",
-                           transfer.layout.shape.bytes(), rank,
-                           text_of(mapped ? LaneKind::straight : LaneKind::posted, device_kind()));
+    const bool puts = transfer.op == Op::put;
+    description_ += format("{} {} bytes {} rank {}: {}\n", puts ? "put" : "get",
+                           transfer.layout.shape.bytes(), puts ? "to" : "from", rank,
+                           name_of_method(mapped ? LaneKind::straight : LaneKind::posted, device_kind()));
   }
   for (size_t a = 0; a < afters_.size(); ++a)
     if (!used[a])

@@ -133,23 +133,27 @@ def test_plans_of_the_device(more: Library) -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "path", "slots", "two"),
-    [
-        ("mock", "plan/packets", "by packets", "straight"),
-        ("host", "plan/slots", "through slots", "through slots"),
-    ],
+    ("device", "small", "two"),
+    [("mock", "plan/packets", "plan/straight"), ("host", "plan/slots", "plan/slots")],
 )
 def test_all_sends_of_a_plan_on_a_device_decide_the_method(
-    device: str, path: str, slots: str, two: str, tmp_path: Path, more: Library
+    device: str, small: str, two: str, tmp_path: Path, more: Library
 ) -> None:
     """Its blocks share them, while the host sends one after the other."""
     rules = tmp_path / "rules.json"
-    below = {"op": "send", "bytes": "0:6000", "use": path}
+    below = {"op": "send", "bytes": "0:6000", "use": small}
     above = {"op": "send", "bytes": "6000:", "use": "plan/straight"}
     rules.write_text(json.dumps({"rules": [below, above]}))
-    asked = ["methods,4000,1", "methods,4000,2", "methods,8000,1"]
-    with Ranks("other_device.py", 2, device, *asked, **more, PEERWAY_RULES=str(rules)) as ranks:
-        assert [ranks.read_all() for _ in asked] == [[[slots]] * 2, [[two] * 2] * 2, [["straight"]] * 2]
+    expected = {
+        "methods,4000,right": [small],
+        "methods,4000,right,right": [two, two],
+        "methods,8000,right": ["plan/straight"],
+        "methods,4000,right,self": [small, "plan/straight"],  # what stays on the device crosses no link
+        "methods,4000,right,put": [small],
+    }
+    with Ranks("other_device.py", 2, device, *expected, **more, PEERWAY_RULES=str(rules)) as ranks:
+        for asked, methods in expected.items():
+            assert ranks.read_all() == [methods] * 2, asked
         ranks.end()
 
 

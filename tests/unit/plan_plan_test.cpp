@@ -35,17 +35,15 @@ INSTANTIATE_TEST_SUITE_P(Sizes, PlanSizes,
 
 TEST(Plan, MemoryThatPeersCannotMapGoesThroughSlots) {
   Ring ring({.bytes = 100000, .mappable = false});
-  EXPECT_NE(ring.plan(0).describe().find("through slots"), std::string::npos) << ring.plan(0).describe();
+  EXPECT_NE(ring.plan(0).describe().find("plan/slots"), std::string::npos) << ring.plan(0).describe();
   ring.turn(5);
 }
 
 TEST(Plan, GoesByTheMethodThatItMayTake) {
-  const std::pair<const char*, const char*> methods[] = {
-      {"plan/slots", "through slots"}, {"plan/straight", "straight"}, {"plan/posted", "by the proxy"}};
-  for (const auto& [method, said] : methods)
+  for (const char* method : {"plan/slots", "plan/straight", "plan/posted"})
     for (const uint64_t bytes : {8, 100'000}) {
       Ring ring({.bytes = bytes, .paths = method});
-      EXPECT_NE(ring.plan(0).describe().find(said), std::string::npos) << ring.plan(0).describe();
+      EXPECT_NE(ring.plan(0).describe().find(method), std::string::npos) << ring.plan(0).describe();
       ring.turn(20);
     }
 }
@@ -81,12 +79,30 @@ TEST(Plan, TheSenderChooses) {
   Ring ring({.bytes = 4096, .paths = "plan/straight", .paths_of_rank_1 = "plan/slots"});
   for (const int rank : {0, 1}) {
     const std::string said = ring.plan(rank).describe();
-    EXPECT_NE(said.find(rank == 0 ? "to rank 1, tag 7: straight" : "to rank 0, tag 7: through"),
+    EXPECT_NE(said.find(rank == 0 ? "to rank 1, tag 7: plan/straight" : "to rank 0, tag 7: plan/slots"),
               std::string::npos);
-    EXPECT_NE(said.find(rank == 1 ? "from rank 0, tag 7: straight" : "from rank 1, tag 7: through"),
+    EXPECT_NE(said.find(rank == 1 ? "from rank 0, tag 7: plan/straight" : "from rank 1, tag 7: plan/slots"),
               std::string::npos);
   }
   ring.turn(20);
+}
+
+TEST(Plan, APrepareThatFailedIsNotRepeated) {
+  Ranks ranks(2);
+  ranks.each([&](int rank) {
+    const auto region = ranks[rank].allocate({PW_HOST, 0}, 64);
+    Plan plan(ranks[rank], host_device());
+    if (rank == 0)
+      plan.send(1, 7, region, range(0, 64));
+    else
+      plan.receive(0, 7, region, range(0, 32));
+    for (const char* why : {"give both the same size", "an earlier prepare of this plan failed"}) try {
+        plan.prepare(false);
+        ADD_FAILURE() << "it was prepared";
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+      }
+  });
 }
 
 TEST(Plan, AMethodThatCannotBeIsRefusedWithTheReason) {

@@ -32,7 +32,7 @@ class PostedSizes : public ::testing::TestWithParam<std::tuple<int, uint64_t>> {
 TEST_P(PostedSizes, EveryEpochBringsItsOwnData) {
   const auto [size, bytes] = GetParam();
   Ring ring({size, bytes, "staged"});
-  EXPECT_NE(ring.plan(0).describe().find("by the proxy"), std::string::npos) << ring.plan(0).describe();
+  EXPECT_NE(ring.plan(0).describe().find("plan/posted"), std::string::npos) << ring.plan(0).describe();
   ring.turn(20);
 }
 
@@ -48,7 +48,7 @@ TEST(PlanProxy, OneEndThatRestrictsItsPathsIsEnough) {
     if (rank == 0) plan.send(1, 1, region, range(0, 64));
     if (rank == 1) plan.receive(0, 1, region, range(0, 64));
     plan.prepare(false);
-    EXPECT_NE(plan.describe().find("by the proxy"), std::string::npos) << plan.describe();
+    EXPECT_NE(plan.describe().find("plan/posted"), std::string::npos) << plan.describe();
     for (uint64_t epoch = 1; epoch <= 10; ++epoch) {
       if (rank == 0) fill(region->address(), 64, 0, epoch);
       ASSERT_EQ(plan.start(), PW_OK);

@@ -156,6 +156,7 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
     },
     peerway.Plan: {
         "check": lambda it, _: it.check(),
+        "describe": lambda it, _: it.describe(),
         "finish": lambda it, _: it.finish(timeout=0),
         "handle": lambda it, _: it.handle(),
         "receive_lane": lambda it, _: it.receive_lane(0, 1),

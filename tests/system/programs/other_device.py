@@ -3,7 +3,7 @@
 other_device.py DEVICE SCENARIO...
 
 transfers,PATH,OP,TARGET,SOURCE: by that path, target and source on DEVICE or "host".
-methods,BYTES,SENDS: how a plan of so many sends to the right describes them.
+methods,BYTES,TO...: of the sends of a plan, of so many bytes each, to the "right" or "self"; a "put" is none.
 ring,BYTES,START  puts,BYTES,START: a plan, started from the "host" or "ahead" on a stream of the device.
 halo,START: of an array on the device.  lost: says "running", and what the wait for a rank that ends raises.
 """
@@ -105,18 +105,20 @@ class Job:
         self.ctx.team.barrier(SECONDS)
         return wrong
 
-    def methods(self, size: str, sends: str) -> list[str]:
-        """The method of each send of that size."""
-        bytes_, count = int(size), int(sends)
-        memory = self.ctx.allocate(self.device, 2 * bytes_ * count)
-        builder = self.ctx.plan(self.device)
-        for tag in range(count):
-            builder.send(self.right, tag, memory[tag * bytes_ : (tag + 1) * bytes_])
-            at = (count + tag) * bytes_
-            builder.receive(self.left, tag, memory[at : at + bytes_])
-        plan = builder.prepare()
-        told = [line.partition(": ") for line in plan.describe().splitlines()]
-        return [how.partition(",")[0] for what, _, how in told if what.startswith(f"send {size} bytes")]
+    def methods(self, size: str, *to: str) -> list[str]:
+        """The methods of a plan's sends, of so many bytes each."""
+        ctx, bytes_ = self.ctx, int(size)
+        memory = ctx.allocate(self.device, 2 * bytes_ * len(to))
+        builder = ctx.plan(self.device)
+        for n, target in enumerate(to):
+            mine, theirs = (memory[at : at + bytes_] for at in (2 * n * bytes_, (2 * n + 1) * bytes_))
+            if target == "put":
+                builder.put(self.key_of(memory, self.right)[bytes_ : 2 * bytes_], mine)
+            else:
+                there, back = (self.right, self.left) if target == "right" else (ctx.rank, ctx.rank)
+                builder.send(there, n, mine).receive(back, n, theirs)
+        told = [line.split(": ")[1] for line in builder.prepare().describe().splitlines() if "send" in line]
+        return [how.partition(",")[0] for how in told]
 
     def ring(self, size: str, start: str) -> list[str]:
         """Sends to the right, receives from the left."""
