@@ -248,10 +248,13 @@ GRID = """\
 #pragma xmp distribute g[block][block] onto q
 static double u[64][64][4];
 static float w[64][64];
+static double v[64][64];
 #pragma xmp align u[i][j][*] with g[i][j]
 #pragma xmp align w[i][j] with g[i][j]
+#pragma xmp align v[i][j] with g[i][j]
 #pragma xmp shadow u[1:2][1][0]
 #pragma xmp shadow w[1][1]
+#pragma xmp shadow v[2][2]
 int main(void) {
   int n = 1;
   double sum = 0, list[64][64];
@@ -289,7 +292,7 @@ int main(void) {
         (["#pragma xmp reduction (+:sum)"], "reduction of sum: messages of 8 B by host/small"),
         (["#pragma xmp reduction (+:sum) acc"], "reduction of sum: messages of 8 B by cuda/small"),
         (["#pragma xmp post (q[1][0], 3)"], "post to q[1][0]: 1 message of 8 B by host/small"),
-        (["#pragma xmp wait (q[1][0])"], "prog.c:14: wait: for a post, sends nothing"),
+        (["#pragma xmp wait (q[1][0])"], "prog.c:17: wait: for a post, sends nothing"),
         (
             ["#pragma xmp barrier"],
             "barrier of the executing nodes: signals without data, in log2 of the nodes",
@@ -304,6 +307,39 @@ int main(void) {
 def test_explain_says_what_is_sent_and_by_which_path(tmp_path: Path, lines: list[str], said: str) -> None:
     source = GRID + "\n".join(lines) + "\n  return n;\n}\n"
     assert said in generated(tmp_path, source, "--explain")
+
+
+FACES_OF_TWO = ["#pragma xmp reflect (v) width(2, 0) acc", "#pragma xmp reflect (w) width(1, 0) acc"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["#pragma xmp reflect (v) width(2, 0)"], "2 faces of 512 B in blocks of 256 B by host/small"),
+        (["#pragma xmp reflect (v) width(2, 0) acc"], "2 faces of 512 B in blocks of 256 B by cuda/large"),
+        (FACES_OF_TWO, "2 faces of 512 B in blocks of 256 B by cuda/large, 2 faces of 128 B by cuda/large"),
+        (["#pragma xmp reflect (v, w) width(1, 0) acc"], "2 faces of 256 B by cuda/small, 2 faces of 128 B"),
+        (
+            ["#pragma xmp reflect (v) width(n, 0) acc", "#pragma xmp reflect (w) width(1, 0) acc"],
+            "2 faces of 128 B by cuda/small below 1 KiB or cuda/large",
+        ),
+    ],
+)
+def test_on_a_gpu_all_faces_of_a_plan_together_decide_the_method(
+    tmp_path: Path, lines: list[str], said: str
+) -> None:
+    """On a CPU each of them alone does."""
+    source = GRID + "\n".join(lines) + "\n  return n;\n}\n"
+    assert said in generated(tmp_path, source, "--explain")
+
+
+def test_without_a_gpu_each_face_alone_decides_the_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_both = paths.decided
+    monkeypatch.setattr(paths, "decided", lambda ops, shapes, _: on_both(ops, shapes, False))
+    said = generated(tmp_path, GRID + "\n".join(FACES_OF_TWO) + "\n  return n;\n}\n", "--explain")
+    assert "2 faces of 512 B in blocks of 256 B by host/small, 2 faces of 128 B by host/small" in said
 
 
 def test_explain_goes_on_where_no_ranks_can_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

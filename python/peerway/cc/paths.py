@@ -18,13 +18,22 @@ _BLOCKS = (16, 128, 1024, 8192)  # bytes: the classes of shapes that route table
 
 @dataclass(frozen=True)
 class Transfer:
-    """What one rank sends to another: `bytes` None where only the run knows, `block` 0: it is contiguous."""
+    """What one rank sends to another: `bytes` None where only the run knows, `block` 0: it is contiguous.
+    `together`: the bytes of all sends of its plan, None where only the run knows.
+    """
 
     what: str
     op: str  # as `peerway explain` has it: put, get, or send of a plan
     bytes: int | None = None
     block: int = 0
     on_gpu: bool = False
+    count: int = 1
+    together: int | None = None
+
+    @property
+    def bytes_at_once(self) -> int | None:
+        """The bytes that decide its path: on a GPU those of all sends of the plan, else its own."""
+        return self.together if self.on_gpu and self.op == "send" else self.bytes
 
     @property
     def shape(self) -> str:
@@ -87,8 +96,8 @@ class Paths:
         if made is None:
             return "the path that `peerway explain` shows there"
         rows = made["rows"]
-        if one.bytes is not None:
-            size = max(one.bytes, 1)
+        if one.bytes_at_once is not None:
+            size = max(one.bytes_at_once, 1)
             rows = [row for row in rows if row["from"] <= size and (row["to"] is None or size < row["to"])]
         if len({row["via"] for row in rows}) <= 1:
             return str(rows[0]["via"]) if rows else "no path"
@@ -123,9 +132,16 @@ def faces(array: DistributedArray, widths: list[Width] | None, corners: bool, on
         size, block = _box([(length, held) for _, length, held in chosen], array.variable.element_bytes)
         count["face" if sides == 1 else "corner", size, block] += 1
     return [
-        Transfer(f"{many} {kind}{'s' if many > 1 else ''}", "send", size, block, on_gpu)
+        Transfer(f"{many} {kind}{'s' if many > 1 else ''}", "send", size, block, on_gpu, many)
         for (kind, size, block), many in count.items()
     ]
+
+
+def of_one_plan(sends: list[Transfer]) -> list[Transfer]:
+    """The sends of one plan, each with the bytes of all."""
+    known = [one.count * one.bytes for one in sends if one.bytes is not None]
+    together = sum(known) if len(known) == len(sends) else None
+    return [replace(one, together=together) for one in sends]
 
 
 def _sides(

@@ -8,7 +8,7 @@ from peerway.cc.communicate import through_host
 from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.generated import where
 from peerway.cc.mapping import DistributedArray
-from peerway.cc.paths import Transfer, faces
+from peerway.cc.paths import Transfer, faces, of_one_plan
 from peerway.cc.tokens import scan
 from peerway.cc.types import run_time_type
 from peerway.cc.unit import Unit
@@ -69,7 +69,8 @@ def _sent(unit: Unit, made: d.Reflect, run: list[d.Reflect]) -> None:
         for face in faces(array, one.widths, not made.orthogonal, made.accelerator)
     ]
     if found:
-        unit.communicates(made, f"{made.kind} {names}: halo plan {unit.halo_plans}", *dict.fromkeys(found))
+        head = f"{made.kind} {names}: halo plan {unit.halo_plans}"
+        unit.communicates(made, head, *dict.fromkeys(of_one_plan(found)))
 
 
 def _together(unit: Unit, run: list[d.Reflect]) -> None:
