@@ -44,6 +44,7 @@ ROUND = "round"  # of a campaign: in which of its passes over all nodes
 NODE_TYPE = "node_type"  # what kind of node made it
 LOAD = "load"  # how many CPUs other work kept busy
 STATE_WANTED = "state_wanted"  # of the caches, where a read found another one: see storage/states.py
+ALLOWED = "allowed"  # the paths that the user left the route to choose from; absent: all
 FIXED = "iterations_fixed"  # true where the iterations were given, not as many as fit the time
 _NAMES = ("test", "via", "op", "shape", "source", "target", "host", "version")
 _TEXTS = (*_NAMES, "device", "driver", "command")
@@ -159,6 +160,12 @@ class Record:
             time=time or now(),
             **known,
         )
+
+    @property
+    def way(self) -> str:
+        """`via`, with the paths that it could choose from if the user named them: "route (staged)"."""
+        allowed = self.extra.get(ALLOWED, "")
+        return f"{self.via} ({allowed})" if allowed and isinstance(allowed, str) else self.via
 
     @property
     def run(self) -> str:

@@ -18,7 +18,7 @@ from peerway import records
 from peerway.cli import command as peerway
 from peerway.compare.changes import changes, why_apart
 from peerway.compare.groups import Key, Pair, pair_up
-from peerway.compare.metric import metric_of, ranks_text
+from peerway.compare.metric import metric_of, name_of, ranks_text
 from peerway.compare.statistics import Comparison, compare_all, runs_needed
 
 if TYPE_CHECKING:
@@ -237,6 +237,39 @@ def test_a_field_that_was_meant_to_change_does_not_split_groups() -> None:
     assert len(pair_up([record(via="staged")], [record(via="ucx")], factors=["via"])) == 1
 
 
+def by_methods(*allowed: str, **fields: Any) -> list[Record]:
+    """A record of a plan for each of what the user left it to choose from; all for ""."""
+    return [record(via="plan", extra={"allowed": one} if one else {}, **fields) for one in allowed]
+
+
+def test_a_route_with_other_paths_to_choose_from_is_a_group_of_its_own() -> None:
+    """Once two methods of a halo were samples of one group."""
+    ways = ("", "plan/slots", "plan/straight")
+    pairs = pair_up(by_methods(*ways), by_methods("plan/straight"))
+    assert [pair.key.get("via") for pair in pairs] == ["plan", "plan (plan/slots)", "plan (plan/straight)"]
+    assert [(len(pair.before), len(pair.after)) for pair in pairs] == [(1, 0), (1, 0), (1, 1)]
+    assert len({name_of(one) for one in by_methods(*ways)}) == 3
+
+
+def test_what_a_route_may_choose_from_can_be_the_factor(run: Run) -> None:
+    (before,), (after,) = by_methods("plan/slots"), by_methods("plan/straight")
+    (pair,) = pair_up([before], [after], factors=["allowed"])
+    assert pair.key.get("via") == "plan"
+    assert warned(before, after, "allowed") == []
+    both = by_methods("plan/slots", "plan/straight")
+    result = run(both, both, "--factor", "allowed=plan/slots:plan/straight")
+    assert result.exit_code == 0, result.output
+    assert "allowed: plan/slots -> plan/straight" in result.output
+    rows = run(both, both, "--by", "via")
+    assert "plan (plan/slots)" in rows.output
+    assert "plan (plan/straight)" in rows.output
+
+
+def test_ways_that_are_mixed_by_a_factor_are_warned_of() -> None:
+    pairs = pair_up(by_methods("plan/slots", "plan/straight"), [record(via="openmpi")], factors=["via"])
+    assert "several values of via (plan (plan/slots), plan (plan/straight))" in changes(pairs, ["via"])[-1]
+
+
 def warned(before: Record, after: Record, *factors: str) -> list[str]:
     return changes([*pair_up([before], [after], factors=factors)], factors)
 
@@ -355,6 +388,17 @@ APART = {
         [of_file("sequential", {})],
         "shape is sequential 1 MiB in the one and sequential in the other; to compare across it, write "
         "--factor shape",
+    ),
+    "what a route may choose from": (
+        by_methods("plan/slots"),
+        by_methods("plan/straight"),
+        "write --factor allowed",
+    ),
+    "only one side names what a route may choose from": (
+        by_methods("plan/slots"),
+        by_methods(""),
+        "allowed is plan/slots in the one and none in the other; to compare across it, write --factor "
+        "allowed",
     ),
     "a shape of no factor": (
         [record(shape="contiguous", extra={"kernel": "6.1"})],

@@ -21,6 +21,7 @@ from synthetic_records import LINES, cube, curves, record
 from peerway import records
 from peerway.cli import command as peerway
 from peerway.report.axes import size_axis, tick_text, value_axis
+from peerway.report.choices import choices
 from peerway.report.page import render, together
 from peerway.report.routes import (
     Line,
@@ -107,6 +108,45 @@ def test_repeated_records_become_one_point_of_their_median() -> None:
     (trace,) = data(render(several))["plots"]["section-0-time"]["data"]
     assert trace["y"] == [2, 2]
     assert "n=3" in trace["customdata"][0]
+
+
+def allowing(paths: str, time: float, **fields: Any) -> records.Record:
+    """A record of a route that the user left these paths to choose from; all for ""."""
+    extra = {**fields.pop("extra", {}), **({"allowed": paths} if paths else {})}
+    return record(**dict.fromkeys(("p50_us", "p99_us", "min_us", "mean_us"), time), extra=extra, **fields)
+
+
+def test_a_route_with_other_paths_to_choose_from_is_a_curve_of_its_own() -> None:
+    """Once a halo by two methods was one row with the median of both."""
+    ways = {"": 0.3, "plan/slots": 0.771, "plan/straight": 0.401}
+    several = [allowing(paths, time, via="plan", test="halo") for paths, time in ways.items()]
+    names = ["plan", "plan (plan/slots)", "plan (plan/straight)"]
+    assert list(styles(several)) == names
+    assert [(row.curve, row.small, row.points) for row in summary(several, styles(several))] == [
+        (name, time_text(time), 1) for name, time in zip(names, ways.values(), strict=True)
+    ]
+    assert [trace["meta"]["curve"] for trace in data(render(several))["plots"]["section-0-bars"]["data"]] == [
+        *reversed(names)
+    ]
+    files = styles(together({Path("old"): several, Path("new"): several}))
+    assert files["plan (plan/slots) · old"].color == files["plan (plan/slots) · new"].color
+
+
+def test_the_automatic_choice_is_the_one_among_all_paths() -> None:
+    """A route with fewer paths to choose from is neither judged nor marked in its place."""
+    free, few = (
+        [allowing(paths, time, via="route", bytes=b, extra={"chosen": chosen}) for b in (8, 16)]
+        for paths, time, chosen in (("", 1.0, "peer/shm"), ("staged", 4.0, "staged"))
+    )
+    path = [allowing("", 1.0, via="peer/shm", bytes=b) for b in (8, 16)]
+    assert verdict([*free, *few, *path])[0] == (
+        "The automatic choice (route) is within 10 % of the fastest path at 2 of 2 points."
+    )
+    assert choices([*free, *few]) == [("put_latency, host to host", "peer/shm")]
+    assert list(styles([*few, *path, *free])) == ["route", "route (staged)", "peer/shm"]
+    pairs = [dataclasses.replace(r, target=target) for r in (*few, *free) for target in ("host", "cuda:0")]
+    (found,) = data(render(pairs))["maps"]
+    assert found["sizes"][0]["time"]["via"] == [["route", "route"]]
 
 
 def test_the_three_faces_of_a_cube_have_one_scale() -> None:

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from peerway.records import ALLOWED
+
 if TYPE_CHECKING:
     from peerway.bench.plan import Case
     from peerway.records import Record
@@ -21,7 +23,7 @@ def of_records(records: Iterable[Record], known: Mapping[str, str], peers: Conta
     are the names of all peers.
     """
     return Counter(
-        point(r.test, r.via, r.shape, r.bytes, r.ranks, r.source, r.target, r.extra.get("allowed", ""))
+        point(r.test, r.via, r.shape, r.bytes, r.ranks, r.source, r.target, r.extra.get(ALLOWED, ""))
         for r in records
         if r.host == known["host"] and (r.version == known["version"] or r.via.partition("/")[0] in peers)
     )

@@ -25,7 +25,7 @@ from peerway.bench.reporter import Reporter
 from peerway.bench.sampling import LinkProbe, Outcome, Sampler
 from peerway.context import Context
 from peerway.errors import Error, InvalidArgument, PeerLost
-from peerway.records import FIXED, Record
+from peerway.records import ALLOWED, FIXED, Record
 from peerway.team import Team
 
 
@@ -163,7 +163,7 @@ def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
     if outcome.target_at is not None:
         extra["target_at"] = outcome.target_at
     if job.allowed:
-        extra["allowed"] = job.allowed
+        extra[ALLOWED] = job.allowed
     if outcome.chosen:
         extra["chosen"] = outcome.chosen
     return Record.from_samples(

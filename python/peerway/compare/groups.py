@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from peerway.records import factor_text
+from peerway.records import ALLOWED, factor_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,14 +52,16 @@ def pair_up(
     factors: Sequence[str] = (),
 ) -> list[Pair]:
     """All groups of both sides in the order of their first record. `by` tells groups apart by more fields;
-    the `factors`, what was meant to change, do not tell them apart.
+    the `factors`, what was meant to change, do not tell them apart. The "via" of a group is the `way` of its
+    records, unless what a route may choose from was meant to change.
     """
     left_out = {*factors, *(_IN_FIELD[name] for name in factors if name in _IN_FIELD)}
     names = tuple(dict.fromkeys(name for name in (*IDENTITY, *by) if name not in left_out))
+    told = ["way" if name == "via" and ALLOWED not in factors else name for name in names]
     pairs: dict[Key, Pair] = {}
     for side, records in (("before", before), ("after", after)):
         for record in records:
-            values = [getattr(record, name) for name in names]
+            values = [getattr(record, name) for name in told]
             if factors and "shape" in names:
                 values[names.index("shape")] = _without(record.shape, record, factors)
             key = Key(names, tuple(values))
@@ -96,15 +98,15 @@ def kept_apart(pairs: Sequence[Pair]) -> dict[str, tuple[set[str], set[str]]]:
 
 
 def factors_apart(pairs: Sequence[Pair]) -> dict[str, tuple[set[str], set[str]]]:
-    """The same for factors that records tell in their shape, as block in "sequential 1 MiB direct". Those of
-    which no value is on both sides come first.
+    """The same for factors that records tell in their shape, as block in "sequential 1 MiB direct", and for
+    what a route may choose from. Those of which no value is on both sides come first.
     """
     sides = [[(p.key, r) for p in pairs for r in getattr(p, side)] for side in ("before", "after")]
     told = [
         {name for _, r in side for name, value in r.extra.items() if isinstance(value, str)} for side in sides
     ]
     found = {}
-    for name in sorted(told[0] & told[1]):
+    for name in sorted((told[0] & told[1]) | ((told[0] | told[1]) & {ALLOWED})):
         before, after = ({_key_without(key, record, name) for key, record in side} for side in sides)
         if before & after:
             old, new = ({str(record.extra.get(name, "")) for _, record in side} for side in sides)
@@ -117,4 +119,6 @@ def _key_without(key: Key, record: Record, factor: str) -> tuple[tuple[str, str 
     known.pop(_IN_FIELD.get(factor, ""), None)
     if "shape" in known:
         known["shape"] = _without(str(known["shape"]), record, [factor])
+    if factor == ALLOWED and "via" in known:
+        known["via"] = record.via
     return tuple(known.items())

@@ -47,7 +47,7 @@ METRICS = {
 
 def name_of(record: Record) -> str:
     """A test with all that tells it apart: "file_write_bw · posix · sequential 1 MiB · 1 GiB · 4 streams"."""
-    return named({name: getattr(record, name) for name in _NAMING})
+    return named({name: getattr(record, name) for name in _NAMING} | {"via": record.way})
 
 
 def named(fields: Mapping[str, str | int]) -> str:

@@ -36,7 +36,7 @@ _EARLIER = (("dot", "-open"), ("longdash", "-dot"), ("longdashdot", "-open-dot")
 @dataclass(frozen=True, slots=True)
 class Style:
     """How a curve is drawn: index of its colour, plotly's names of its dash and marker, width in pixels.
-    `via` is its path or peer, `file` the name of its file where there are several.
+    `via` is its path or peer (the `way` of its records), `file` the name of its file where there are several.
     """
 
     via: str
@@ -56,7 +56,7 @@ class Style:
 def curve(record: Record) -> str:
     """The name of the curve that a record is a point of."""
     file = record.extra.get(FILE)
-    return f"{record.via} · {file}" if file else record.via
+    return f"{record.way} · {file}" if file else record.way
 
 
 def of_file(records: Iterable[Record], name: str) -> list[Record]:
@@ -73,7 +73,7 @@ def styles(records: Iterable[Record]) -> dict[str, Style]:
     """A style for each curve, in the order of a legend: route, paths, peers, limits of the hardware; of each
     the files in their order.
     """
-    curves = {(r.via, str(r.extra.get(FILE, ""))): curve(r) for r in records}
+    curves = {(r.way, str(r.extra.get(FILE, ""))): curve(r) for r in records}
     files = list(dict.fromkeys(file for _, file in curves))
     of_via = _of_vias({via for via, _ in curves})
     ordered = sorted(curves, key=lambda key: (_rank(key[0]), files.index(key[1])))
@@ -120,4 +120,4 @@ def is_peer(via: str) -> bool:
 
 
 def _rank(via: str) -> tuple[int, str]:
-    return (0 if via == ROUTE else 1 if is_path(via) else 3 if via in LIMITS else 2, via)
+    return (0 if via.split(" (")[0] == ROUTE else 1 if is_path(via) else 3 if via in LIMITS else 2, via)
