@@ -49,7 +49,8 @@ def _device(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     "--op",
     type=click.Choice(OPS),
     multiple=True,
-    help="The operation, send being a plan's; may be repeated  [default: all]",
+    help="The operation; may be repeated. send is a plan's; on a GPU its sizes are of all sends of the plan  "
+    "[default: all]",
 )
 @click.option(
     "--shape",
