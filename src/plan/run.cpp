@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "plan/guard.h"
+#include "plan/methods.h"
 #include "plan/plan.h"
 #include "team/wait.h"
 
