@@ -111,7 +111,7 @@ def pieces(text: bytes, size: int) -> list[bytes]:
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_notes_are_taken_out_of_what_a_rank_writes(size: int) -> None:
     mark = b"\x1etoken "
-    text = b"begin" + wire.note("token", "started", process=7) + b"half a line" + wire.note("token", "more")
+    text = b"begin" + wire.note("token", "here") + b"half a line" + wire.note("token", "more")
     text += mark[:-2] + b"no mark\n" + wire.note("other", "ended") + b"end" + mark[:3]
     notes, shown, found = wire.Notes("token"), b"", list[Any]()
     for chunk in pieces(text, size):
@@ -121,7 +121,7 @@ def test_notes_are_taken_out_of_what_a_rank_writes(size: int) -> None:
             else:
                 found.append(piece)
     shown += notes.finish()
-    assert found == [{"kind": "started", "process": 7}, {"kind": "more"}]
+    assert found == [{"kind": "here"}, {"kind": "more"}]
     assert (
         shown
         == b"beginhalf a line" + mark[:-2] + b"no mark\n" + wire.note("other", "ended") + b"end" + mark[:3]

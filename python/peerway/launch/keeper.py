@@ -47,13 +47,13 @@ class Keeper:
 
     def run(self) -> None:
         """From the start of the rank to its end."""
+        self._say("here")  # before it: a rank may already have written when this process is ended
         try:
             process = self._start()
         except OSError as error:
             self._say("failed", why=_why(self._job, error))
             self._guardian.dismiss()
             return
-        self._say("started", process=process.pid)
         rank = ranks.Rank(0, process)
         try:
             while not rank.look() and self._turn(rank):

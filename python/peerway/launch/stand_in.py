@@ -94,8 +94,8 @@ class StandIn:
         self._far = far
         self._token = secrets.token_hex(16)
         self._notes = wire.Notes(self._token)
-        self._chatter = b""  # of the agent, before the rank has started
-        self._started = False
+        self._chatter = b""  # of the agent, before the keeper is there
+        self._there = False
         self._ending: tuple[int, bool] | None = None
         self._feeding = not os.path.samestat(os.fstat(0), Path(os.devnull).stat())
         self._job = asdict(far) | {
@@ -136,14 +136,14 @@ class StandIn:
 
     def _turn(self, errors: int, woken: socket.socket) -> bool:
         poll = select.poll()
-        for source in (errors, woken.fileno(), *((0,) if self._feeding and self._started else ())):
+        for source in (errors, woken.fileno(), *((0,) if self._feeding and self._there else ())):
             poll.register(source, select.POLLIN)
         ready = dict(poll.poll(wire.ALIVE_S * 1e3))
         if not ready:
             self._tell(wire.command("alive"))
         if woken.fileno() in ready:
             for number in woken.recv(4096):
-                if not self._started and number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                if not self._there and number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                     _die_by(number)  # nobody is there yet to be told
                 self._tell(wire.command("signal", number))
         if 0 in ready:
@@ -165,7 +165,7 @@ class StandIn:
         self._feeding = False
 
     def _show(self, text: bytes) -> None:
-        if self._started:
+        if self._there:
             with contextlib.suppress(OSError):
                 wire.write_all(2, text)
         else:
@@ -173,8 +173,8 @@ class StandIn:
 
     def _take(self, note: dict[str, Any]) -> None:
         match note["kind"]:
-            case "started":
-                self._started = True
+            case "here":
+                self._there = True
             case "more":
                 self._feeding = True
             case "failed":
@@ -184,7 +184,7 @@ class StandIn:
 
     def _lost(self, status: int) -> Lost:
         agent, host = self._far.agent[0], self._far.host
-        if self._started:
+        if self._there:
             return Lost(
                 f"the connection to host {host} has ended ({agent}, status {status}), and the rank with it"
             )

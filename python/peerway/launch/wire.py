@@ -50,7 +50,7 @@ class Commands:
 
 
 def note(token: str, kind: str, **values: Any) -> bytes:
-    """One note of the keeper: started, failed, ended, more (input)."""
+    """One note of the keeper: here, failed, ended, more (input)."""
     return f"\x1e{token} {json.dumps({'kind': kind, **values})}\n".encode()
 
 
