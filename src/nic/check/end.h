@@ -69,7 +69,7 @@ class End {
 
   /// A done for an operation; it stays until the process ends.
   Done& fresh();
-  /// One whose operation was not started.
+  /// One whose operation was not tried again while the NIC was busy; that of a refused one is back already.
   void give_back(Done& done) { idle_.push_back(&done); }
   /// Start an operation with its done, or without; PW_NIC_BUSY is handed on.
   pw_nic_status try_put(const Move& what, Done* done);

@@ -59,9 +59,11 @@ std::string at_the_target(NearEnd& near) {
       const Move what{near.remote(1), near.random.below(NearEnd::kRoom - 65536), near.at(0), near.memory(),
                       bytes};
       const pw_nic_status status = near.end.try_put(what, &done);
-      if (status != PW_NIC_OK && status != PW_NIC_BUSY) ++refused;
       if (status == PW_NIC_OK) continue;
-      near.end.give_back(done);
+      if (status == PW_NIC_BUSY)
+        near.end.give_back(done);
+      else
+        ++refused;
       near.end.progress();
     }
     const Reply reply = near.hear(1);
