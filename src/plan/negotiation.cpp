@@ -122,23 +122,12 @@ void Plan::find_partners(const Letters& told) {
   for (Lane& lane : receives_) meet(lane, false);
 }
 
-// The bytes by which the route is asked for a lane. A CPU sends one message after another, so each counts
-// alone. On a GPU all sends that leave this rank without the proxy count together, since its blocks share
-// them; what it sends to itself crosses no link.
-uint64_t Plan::bytes_at_once(const Lane& lane) const {
-  if (device_kind() == PW_HOST || !lane.reach.mailbox) return lane.offer.bytes;
-  uint64_t bytes = 0;
-  for (const Lane& other : sends_)
-    if (other.reach.mailbox && !is_own(other)) bytes += other.offer.bytes;
-  return bytes;
-}
-
-// A rank's own lane needs no partner that is ready.
-LaneKind Plan::routed(const Lane& lane) const {
+// A rank's own lane needs no partner that is ready. The route is asked for a message of so many bytes.
+LaneKind Plan::routed(const Lane& lane, uint64_t bytes) const {
   if (is_own(lane) && lane.reach.mailbox) return LaneKind::straight;
   const auto methods = methods_of(device_kind(), lane.reach);
   const auto route = context_.resolver().route_send(*lane.region, *lane.target, methods);
-  return kind_of_method(route->query().available.at(route->lookup(bytes_at_once(lane)).path));
+  return kind_of_method(route->query().available.at(route->lookup(bytes).path));
 }
 
 // How many workers of a GPU share a send that goes as `of_all` bytes of a start do.
@@ -156,13 +145,19 @@ uint32_t Plan::pieces_of(const Lane& lane, uint64_t of_all) {
   return 1;
 }
 
+// A CPU sends one message after another, so each counts alone. On a GPU all sends that leave this rank
+// without the proxy count together, since its blocks share them; what it sends to itself crosses no link.
 void Plan::choose_methods() {
+  const bool on_host = device_kind() == PW_HOST;
+  uint64_t together = 0;
+  for (const Lane& lane : sends_)
+    if (lane.reach.mailbox && !is_own(lane)) together += lane.offer.bytes;
   std::map<LaneKind, uint64_t> bytes;
   for (Lane& lane : sends_) {
-    lane.kind = routed(lane);
+    lane.kind = routed(lane, on_host || !lane.reach.mailbox ? lane.offer.bytes : together);
     bytes[lane.kind] += lane.offer.bytes;
   }
-  if (device_kind() != PW_HOST)
+  if (!on_host)
     for (Lane& lane : sends_) lane.pieces = pieces_of(lane, bytes[lane.kind]);
   for (Lane& lane : receives_) lane.kind = lane.reach.mailbox ? LaneKind::slots : LaneKind::posted;
 }

@@ -111,8 +111,7 @@ class Plan {
                  const std::vector<Lane>& others, const char* what);
   [[nodiscard]] uint8_t device_kind() const;
   [[nodiscard]] bool is_own(const Lane& lane) const { return lane.offer.rank == context_.team().rank(); }
-  [[nodiscard]] uint64_t bytes_at_once(const Lane& lane) const;
-  [[nodiscard]] LaneKind routed(const Lane& lane) const;  ///< of a send
+  [[nodiscard]] LaneKind routed(const Lane& lane, uint64_t bytes) const;  ///< of a send
   [[nodiscard]] static uint32_t pieces_of(const Lane& lane, uint64_t of_all);
   std::shared_ptr<Region> cleared(uint64_t bytes);
   void open_mailbox();

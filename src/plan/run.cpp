@@ -145,13 +145,19 @@ pw_status Plan::lane(bool sends, int rank, int tag, pw_lane_handle& handle) {
   if (found == lanes.end())
     return fail(PW_INVALID_ARGUMENT, format("peerway: this plan has no {} with rank {} and tag {}",
                                             sends ? "send" : "receive", rank, tag));
-  if (!through_slots(found->kind) || found->unit() < 4)
+  const std::string what = format("{} bytes with rank {} and tag {}", found->offer.bytes, rank, tag);
+  if (!through_slots(found->kind))
     return fail(
         PW_UNSUPPORTED,
-        format("peerway: {} bytes with rank {} and tag {} go by neither packets nor lines, as a kernel needs "
-               "it, but by {}, in words of {} bytes; before the sender prepares its plan, use only "
-               "plan/packets and plan/lines there (pw_context_use or PEERWAY_PATHS), for words of at least 4",
-               found->offer.bytes, rank, tag, name_of_method(found->kind, device_kind()), found->unit()));
+        format("peerway: {} go by {}; a kernel needs plan/packets or plan/lines: let the sender use only "
+               "those before it prepares its plan (pw_context_use or PEERWAY_PATHS)",
+               what, name_of_method(found->kind, device_kind())));
+  if (found->unit() < 4)
+    return fail(
+        PW_UNSUPPORTED,
+        format("peerway: {} go in words of {} bytes; a kernel needs words of 4 or 8: align the memory, "
+               "sizes and strides of both ends to that",
+               what, found->unit()));
   std::byte* slots = (sends ? found->slots->address_on(device_) : slots_->address()) + found->slots_at;
   handle = {PW_HANDLE_VERSION, found->unit(), reinterpret_cast<unsigned char*>(slots),
             found->slot_bytes, rank,          whole.guard};

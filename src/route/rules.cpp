@@ -138,11 +138,8 @@ bool Rule::applies(const Case& where) const {
 // nothing about the others.
 bool Rule::can_be_followed(Op by) const {
   if (forbid || op != "*") return true;
-  return std::ranges::any_of(paths, [&](const std::string& pattern) {
-    if (by != Op::send) return !pattern.starts_with("plan");
-    return std::ranges::any_of(kPlanMethods,
-                               [&](std::string_view method) { return route::names(pattern, method); });
-  });
+  if (by == Op::send) return std::ranges::any_of(kPlanMethods, [&](auto method) { return names(method); });
+  return !std::ranges::all_of(paths, [](const auto& pattern) { return pattern.starts_with("plan"); });
 }
 
 bool Rule::names(std::string_view path) const {

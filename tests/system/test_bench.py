@@ -196,21 +196,10 @@ def test_the_route_keeps_to_the_paths_that_the_user_allows(tmp_path: Path) -> No
 
 def test_a_file_is_continued_by_other_paths_that_the_user_allows(tmp_path: Path) -> None:
     out = tmp_path / "halo.jsonl"
-    asked = (
-        "bench",
-        "halo",
-        "--quick",
-        "--device",
-        "host",
-        "--grid",
-        "2x1",
-        "--local",
-        "8x8",
-        "--element",
-        8,
-    )
+    asked = ("bench", "halo", "--quick", "--device", "host")
+    array = ("--grid", "2x1", "--local", "8x8", "--element", 8)
     for paths in ("plan/slots", "plan/straight", "plan/slots"):
-        peerway(*asked, "--paths", "plan", "--out", out, "--append", home=tmp_path, PEERWAY_PATHS=paths)
+        peerway(*asked, *array, "--out", out, "--append", home=tmp_path, PEERWAY_PATHS=paths)
     made = {(record.via, record.extra["allowed"]) for record in records.read(out)}
     assert {allowed for _, allowed in made} == {"plan/slots", "plan/straight"}
     assert len(list(records.read(out))) == len(made), "none twice"

@@ -136,7 +136,10 @@ def _row_name(c: Comparison, by: Sequence[str]) -> str:
         size = size_text(int(c.pair.key.get("bytes") or 0))
         return f"N={face.n} {size}" if face else size
     first = c.pair.before[0]
-    values = [size_text(first.bytes) if name == "bytes" else str(c.pair.key.get(name)) for name in by]
+    values = [
+        size_text(first.bytes) if name == "bytes" else str(c.pair.key.get(name) or getattr(first, name))
+        for name in by
+    ]
     if list(by) == ["host"] and first.device:
         values.append(f"({first.device})")
     return " ".join(value or "none" for value in values)
