@@ -120,7 +120,8 @@ def test_a_python_test_that_fails_is_shown_and_named(
     )
     monkeypatch.setattr(checks, "OUT", tmp_path)
     totals = Totals()
-    checks.pytest(totals, "some", wrong, "-ra", "-p", "no:cacheprovider")
+    # Without a root folder pytest names tests from the parent that the clone and the temporary folder share.
+    checks.pytest(totals, "some", wrong, f"--rootdir={tmp_path}", "-ra", "-p", "no:cacheprovider")
     assert totals.line() == "0 passed, 1 failed, 1 skipped"
     totals.show()
     shown = capfd.readouterr().out
