@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Set
 from pathlib import Path
@@ -327,9 +328,8 @@ def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:
     assert CliRunner().invoke(peerway, ["campaign", "init", str(folder), "--nodes", "n1"]).exit_code == 0
     result = CliRunner().invoke(peerway, ["campaign", "report", str(folder), "-o", str(page)])
     assert result.exit_code == 0
-    assert f"no measurement is finished yet, so the page has no results; `peerway campaign run {folder}`" in (
-        result.output
-    )
+    again = f"`peerway campaign run {shlex.quote(str(folder))}`"
+    assert f"no measurement is finished yet, so the page has no results; {again}" in result.output
     assert "No measurement is finished yet" in page.read_text()
 
 

@@ -5,6 +5,7 @@ named, with the end of its output.
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import textwrap
 from pathlib import Path
@@ -82,7 +83,10 @@ sys.exit(any("Bad" in test for test in tests))
 def run_tests(folder: Path, monkeypatch: pytest.MonkeyPatch, ends: bool, shards: int) -> Totals:
     program = folder / "tests" / "unit" / "unit"
     program.parent.mkdir(parents=True)
-    program.write_text(f"#!{sys.executable}\nENDS = {ends}\n{textwrap.dedent(PROGRAM)}")
+    script = folder / "program.py"
+    script.write_text(f"ENDS = {ends}\n{textwrap.dedent(PROGRAM)}")
+    # Started by a shell, as a `#!` line cannot name an interpreter in a folder with a space.
+    program.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(script)])} "$@"\n')
     program.chmod(0o755)
     monkeypatch.setattr(checks, "OUT", folder)
     totals = Totals()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -70,7 +71,7 @@ def test_errors_go_to_standard_error_and_say_who_speaks() -> None:
     ("words", "code"), [("run --help", 0), ("config", 0), ("compare no-such-file none", 2)]
 )
 def test_a_closed_output_goes_nowhere(closed: str, words: str, code: int) -> None:
-    line = f"exec {sys.executable} -m peerway {words} {closed}"
+    line = f"exec {shlex.quote(sys.executable)} -m peerway {words} {closed}"
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr

@@ -224,7 +224,7 @@ def of(*kinds: str) -> list[str]:
 
 def parts(line: str) -> tuple[dict[str, str], list[str]]:
     """The settings before a command, and its words."""
-    words = shlex.split(line.removeprefix("sudo ").replace("$PWD", str(Path.cwd())))
+    words = shlex.split(line.removeprefix("sudo ").replace("$PWD", shlex.quote(str(Path.cwd()))))
     settings = {}
     while re.match(r"[A-Z_]+=", words[0]):
         name, _, settings[name] = words.pop(0).partition("=")

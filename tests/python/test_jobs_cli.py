@@ -357,7 +357,7 @@ def test_the_summary_outlives_the_end_of_the_epilog(tmp_path: Path) -> None:
     """Slurm ends the process group of an epilog as soon as that has let go of its output."""
     script = Path(summary.__file__).parents[2] / "jobs" / "slurm" / "summary.sh"
     stub = tmp_path / "peerway"
-    stub.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked-$3\n")
+    stub.write_text('#!/bin/sh\ntouch "$(dirname "$0")/asked-$3"\n')
     stub.chmod(0o755)
     left, held = os.pipe()  # held by all that is left of the epilogs
     for job in range(20):

@@ -188,7 +188,7 @@ def test_a_password_that_is_no_text_is_told_with_its_file(
 def test_through_a_sendmail_command(scene: Scene, tmp_path: Path) -> None:
     scene.idle(1)
     command = tmp_path / "sendmail"
-    command.write_text(f'#!/bin/sh\necho "$@" >{tmp_path}/words\ncat >{tmp_path}/mail\n')
+    command.write_text('#!/bin/sh\ncd "$(dirname "$0")"\necho "$@" >words\ncat >mail\n')
     command.chmod(0o755)
     scene.send(server=f"sendmail:{command}", language="ru")
     assert (tmp_path / "words").read_text() == "-i -f jobs@example.org -- alice@example.org\n"

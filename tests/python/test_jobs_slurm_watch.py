@@ -36,8 +36,8 @@ class Slurm:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         for name in ("squeue", "sinfo", "sacct", "scontrol"):
-            hang = f"while [ -e {folder}/{name}.hangs ]; do sleep 0.05; done"
-            (folder / name).write_text(f"#!/bin/sh\n{hang}\ncat {folder}/{name}.says\n")
+            hang = 'while [ -e "$0.hangs" ]; do sleep 0.05; done'
+            (folder / name).write_text(f'#!/bin/sh\n{hang}\ncat "$0.says"\n')
             (folder / name).chmod(0o755)
             self.says(name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -266,7 +267,7 @@ def test_scripts_wait_for_a_controller_that_gives_no_answer(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     scontrol, log = tmp_path / "scontrol", tmp_path / "asked"
     why = "job script retrieval failed: Socket timed out on send/recv operation"
-    scontrol.write_text(f"#!/bin/sh\necho $3 >> {log}\necho '{why}' >&2\n")
+    scontrol.write_text(f"#!/bin/sh\necho $3 >> {shlex.quote(str(log))}\necho '{why}' >&2\n")
     scontrol.chmod(0o755)
     scripts = Scripts()
     runs = sync.take(store, [job(7), job(8)], NODES, 1100)
@@ -274,7 +275,7 @@ def test_scripts_wait_for_a_controller_that_gives_no_answer(
         with pytest.raises(SlurmFailed, match="Socket timed out"):
             scripts.fetch(store, runs, now)
     assert log.read_text().split() == ["7"] * 10
-    scontrol.write_text(f"#!/bin/sh\necho $3 >> {log}\necho '#!/bin/sh'\n")
+    scontrol.write_text(f"#!/bin/sh\necho $3 >> {shlex.quote(str(log))}\necho '#!/bin/sh'\n")
     scripts.fetch(store, runs, 1110)
     assert [run.script for each in "78" if (run := store.run(each))] == ["#!/bin/sh\n"] * 2
 
@@ -284,8 +285,8 @@ def test_a_script_that_could_not_be_had_is_asked_for_again_and_not_for_ever(
 ) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     scontrol, log = tmp_path / "scontrol", tmp_path / "asked"
-    answer = f"[ $3 = 7 ] && [ -e {tmp_path}/up ] && echo '#!/bin/sh'"
-    scontrol.write_text(f"#!/bin/sh\necho $3 >> {log}\n{answer}\n")
+    answer = f"[ $3 = 7 ] && [ -e {shlex.quote(str(tmp_path))}/up ] && echo '#!/bin/sh'"
+    scontrol.write_text(f"#!/bin/sh\necho $3 >> {shlex.quote(str(log))}\n{answer}\n")
     scontrol.chmod(0o755)
     scripts = Scripts()
     for now in (1100, 1104, 1106):
@@ -377,8 +378,8 @@ def sacct(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
 
     def says(*entries: dict[str, Any], fails: str = "") -> list[str]:
         (tmp_path / "says").write_text(json.dumps({"jobs": entries}))
-        end = f"echo '{fails}' >&2; exit 1" if fails else f"cat {tmp_path}/says"
-        script.write_text(f'#!/bin/sh\necho "$4" >> {log}\n{end}\n')
+        end = f"echo '{fails}' >&2; exit 1" if fails else f"cat {shlex.quote(str(tmp_path))}/says"
+        script.write_text(f'#!/bin/sh\necho "$4" >> {shlex.quote(str(log))}\n{end}\n')
         script.chmod(0o755)
         return log.read_text().split() if log.exists() else []
 

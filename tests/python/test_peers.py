@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import stat
 import subprocess
@@ -394,7 +395,8 @@ def compiler(folder: Path, body: str) -> str:
 def test_a_program_is_compiled_once_for_each_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEERWAY_CACHE", str(tmp_path / "cache"))
     cc = compiler(
-        tmp_path, f'echo x >> {tmp_path}/calls; while [ "$1" != -o ]; do shift; done; echo x > "$2"'
+        tmp_path,
+        f'echo x >> {shlex.quote(str(tmp_path))}/calls; while [ "$1" != -o ]; do shift; done; echo x > "$2"',
     )
     first = build.build("ucx.c", [cc], ["-lx"], "1.0")
     assert first == build.build("ucx.c", [cc], ["-lx"], "1.0")

@@ -9,6 +9,7 @@ any state. `install` puts them into a folder for PATH; they keep their state in 
 
 from __future__ import annotations
 
+import shlex
 import stat
 import subprocess
 import sys
@@ -23,7 +24,9 @@ def install(folder: Path, nodes: dict[str, str]) -> Path:
     (folder / "jobs").mkdir(parents=True)
     for name in PROGRAMS:
         script = folder / name
-        script.write_text(f'#!/bin/sh\nexec {sys.executable} {__file__} {name} {folder} "$@"\n')
+        script.write_text(
+            f'#!/bin/sh\nexec {shlex.join([sys.executable, __file__, name, str(folder)])} "$@"\n'
+        )
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
     tell(folder, nodes)
     return folder

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import sqlite3
 import ssl
 import sys
@@ -86,7 +87,7 @@ class ServedSite(Site):
     def _program(self) -> Path:
         """A `peerway` as an installation has it."""
         program = self.folder / "peerway"
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m peerway "$@"\n')
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m peerway "$@"\n')
         program.chmod(0o755)
         return program
 

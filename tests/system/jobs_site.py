@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shlex
 import subprocess
 import sys
 import time
@@ -37,7 +38,9 @@ class Site:
         for event in ("prolog", "epilog"):
             hook = self.folder / f"{event}.sh"
             events = f"{self.folder}/state/$SLURMD_NODENAME/events"
-            hook.write_text(f'#!/bin/sh\nPEERWAY_JOBS_EVENTS="{events}" exec {SLURM}/{event}.sh\n')
+            hook.write_text(
+                f'#!/bin/sh\nPEERWAY_JOBS_EVENTS="{events}" exec {shlex.quote(f"{SLURM}/{event}.sh")}\n'
+            )
             hook.chmod(0o755)
         self.cluster.hooks = {event.title(): self.folder / f"{event}.sh" for event in ("prolog", "epilog")}
         self.nodes = list(description.types())

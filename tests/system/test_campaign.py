@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -51,13 +52,15 @@ class Campaign:
         self.folder.mkdir()
         (folder / "record").write_text(record())
         self.agent = folder / "agent"
-        self.agent.write_text(f'#!/bin/sh\nnode=$1; shift\necho "$node" >> {self.log}\n{body}\neval "$*"\n')
+        self.agent.write_text(
+            f'#!/bin/sh\nnode=$1; shift\necho "$node" >> {shlex.quote(str(self.log))}\n{body}\neval "$*"\n'
+        )
         self.agent.chmod(0o755)
         self.toml = self.folder / "campaign.toml"
         self.toml.write_text(
             f"repeats = {repeats}\n[nodes]\nkind = [{nodes}]\n[launch]\n"
             f'agent = "{self.agent}"\n[limits]\n{limits}\n'
-            f'[[tests]]\nname = "t"\ncommand = "cat {folder}/record"\n'
+            f'[[tests]]\nname = "t"\ncommand = "cat {shlex.quote(str(folder))}/record"\n'
         )
 
     def start(self, *words: str) -> subprocess.Popen[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -200,11 +201,13 @@ def test_a_file_that_somebody_changes_meanwhile_makes_the_command_fail(tmp_path:
     if not is_disk(place):
         pytest.skip("the tests' folder is in memory, where no server's cache is dropped")
     other = tmp_path / "other"
-    other.write_text(
-        f"#!{sys.executable}\nimport pathlib\n"
+    script = tmp_path / "other.py"
+    script.write_text(
+        "import pathlib\n"
         f"(file,) = pathlib.Path({str(place)!r}).glob('*/*.w1r0.0')\n"
         "with file.open('r+b') as f:\n    f.seek(300 * 512 + 100)\n    f.write(b'x')\n"
     )
+    other.write_text(f"#!/bin/sh\nexec {shlex.join([sys.executable, str(script)])}\n")
     other.chmod(0o755)
     words = ("write", "read", *SMALL, "--streams", "1", "--drop-server", other, "--out", out)
     done = storage(*words, folder=place)
