@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from peerway.errors import Unsupported
 from peerway.launch.lines import LONGEST, Lines
 from peerway.launch.output import names
 from peerway.launch.places import Host, assign, parse_list, read_host, visible_gpus
+from peerway.launch.preload import preload
 from peerway.launch.tracebacks import Traceback, lost_ranks
 from peerway.launch.verdict import End, asked_for, first_failure
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def cores(ranks: int, host: Host) -> list[list[int]]:
@@ -225,3 +224,28 @@ def test_the_last_lines_of_a_rank_say_whose_loss_ended_it() -> None:
         [b"rank 5 ended 0.2 s ago (process 7 on here); whether it left, because rank 0 had left"]
     ) == {5}
     assert lost_ranks([b"rank 3 was lost", b"but", b"we", b"went on"]) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("folder", "inherited", "variables"),
+    [
+        ("/opt/lib", {}, {"LD_PRELOAD": "/opt/lib/libx.so"}),
+        ("/opt/lib", {"LD_PRELOAD": "liby.so"}, {"LD_PRELOAD": "/opt/lib/libx.so:liby.so"}),
+        ("/my home/lib", {}, {"LD_PRELOAD": "libx.so", "LD_LIBRARY_PATH": "/my home/lib"}),
+        (
+            "/my home/lib",
+            {"LD_PRELOAD": "liby.so", "LD_LIBRARY_PATH": "/usr/lib"},
+            {"LD_PRELOAD": "libx.so:liby.so", "LD_LIBRARY_PATH": "/my home/lib:/usr/lib"},
+        ),
+    ],
+)
+def test_a_library_is_loaded_first_from_any_folder(
+    folder: str, inherited: dict[str, str], variables: dict[str, str]
+) -> None:
+    assert preload(Path(folder) / "libx.so", inherited) == variables
+
+
+@pytest.mark.parametrize("folder", ["/a:b", "/a;b"])
+def test_a_folder_that_no_variable_can_name_is_refused(folder: str) -> None:
+    with pytest.raises(Unsupported, match="install Peerway in a folder without them"):
+        preload(Path(folder) / "libx.so", {})

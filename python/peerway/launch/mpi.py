@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peerway import _core
+from peerway.launch.preload import preload
 
 LIBRARY = "libpeerway_uct.so"
 SECRET = "PEERWAY_NIC_SECRET"
@@ -131,9 +132,7 @@ def rank_environment(launcher: Launcher, nic: str) -> dict[str, str]:
         "UCX_ADDRESS_VERSION": "v2",  # the older form has room for 63 bytes of address only
     }
     variables |= {name: os.environ[name] for name in TRACE if name in os.environ}
-    inherited = os.environ.get("LD_PRELOAD")
-    library = str(transport_library())
-    variables["LD_PRELOAD"] = f"{library}:{inherited}" if inherited else library
+    variables |= preload(transport_library(), os.environ)
     if launcher.kind == "openmpi":
         variables |= {
             "OMPI_MCA_pml": "ucx",

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from peerway import _core
 from peerway.launch.mpi import MpiError, find_launcher
+from peerway.launch.preload import preload
 from peerway.trace import cuda, left, memory, pressure
 from peerway.trace.collect import collect
 from peerway.trace.control import Window, kept
@@ -65,8 +66,7 @@ def _variables(request: Request, ring_folder: Path) -> dict[str, str]:
         variables["PEERWAY_TRACE_REGION"] = request.region
     variables |= cuda.variables(os.environ)
     if request.preload is not None:
-        inherited = os.environ.get("LD_PRELOAD")
-        variables["LD_PRELOAD"] = f"{request.preload}:{inherited}" if inherited else str(request.preload)
+        variables |= preload(request.preload, os.environ)
     return variables
 
 

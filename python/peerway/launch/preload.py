@@ -1,0 +1,32 @@
+"""How a library of Peerway comes into a program before all others: the loader's variables that name it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from peerway.errors import Unsupported
+
+
+def preload(library: Path, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Give the variables that load `library` first, before what `inherited` loads already.
+
+    LD_PRELOAD ends a name at a space, so a library in such a folder goes by its name alone, which the loader
+    finds by LD_LIBRARY_PATH. Raises peerway.Unsupported for a folder that no variable can name.
+    """
+    folder = str(library.parent)
+    if ":" in folder or ";" in folder:
+        raise Unsupported(
+            f"{library} cannot be loaded into a program: the loader ends a folder's name at ':' and ';'; "
+            "install Peerway in a folder without them"
+        )
+    variables = {}
+    name = str(library)
+    if any(character.isspace() for character in name):
+        name = library.name
+        variables["LD_LIBRARY_PATH"] = _first(folder, inherited.get("LD_LIBRARY_PATH"))
+    return {"LD_PRELOAD": _first(name, inherited.get("LD_PRELOAD")), **variables}
+
+
+def _first(item: str, others: str | None) -> str:
+    return f"{item}:{others}" if others else item
