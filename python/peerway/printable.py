@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import Any
 
 # What may have to be escaped; str.isprintable decides.
@@ -45,3 +46,8 @@ def json_text(value: Any, indent: int | None = None) -> str:
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def shell_word(path: object) -> str:
+    """Write a path as one word of a command in a message, so that a shell takes the command as it is."""
+    return shlex.quote(str(path))

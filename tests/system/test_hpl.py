@@ -37,7 +37,7 @@ def build(*parts: str) -> str:
     env = {**os.environ, "PEERWAY_BUILD": str(BUILD), "PATH": f"/usr/bin:{os.environ['PATH']}"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     assert done.returncode == 0, done.stderr
-    return done.stdout.split()[0]
+    return done.stdout.splitlines()[0]
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import socket
 import struct
@@ -222,11 +223,12 @@ def test_exit_code(run: Run, script: str, code: int) -> None:
 
 
 def test_a_failure_ends_the_others_and_their_children(run: Run, tmp_path: Path) -> None:
+    folder = shlex.quote(str(tmp_path))
     script = (
         "if [ $PEERWAY_RANK = 1 ]; then sleep 0.5; exit 5; fi; trap '' TERM; "
-        f"sleep 600 & echo $! > {tmp_path}/child; "
-        f"setsid sh -c 'trap \"\" TERM; echo $$ > {tmp_path}/daemon; sleep 601' & "
-        f"echo $$ > {tmp_path}/rank; wait; sleep 602"
+        f"sleep 600 & echo $! > {folder}/child; "
+        f"setsid sh -c 'trap \"\" TERM; echo $$ > {folder}/daemon; sleep 601' & "
+        f"echo $$ > {folder}/rank; wait; sleep 602"
     )
     done = run(peerway("run", "-n", "2", "--grace", "0.2", "--", "sh", "-c", script))
     assert done.returncode == 5
@@ -240,15 +242,18 @@ def test_a_failure_ends_the_others_and_their_children(run: Run, tmp_path: Path) 
 
 
 def test_what_an_orderly_rank_leaves_behind_is_ended(run: Run, tmp_path: Path) -> None:
-    done = run(peerway("run", "-n", "1", "--", "sh", "-c", f"sleep 600 & echo $! > {tmp_path}/child"))
+    done = run(
+        peerway(
+            "run", "-n", "1", "--", "sh", "-c", f"sleep 600 & echo $! > {shlex.quote(str(tmp_path))}/child"
+        )
+    )
     assert done.returncode == 0
     assert not alive(int((tmp_path / "child").read_text()))
 
 
 def test_the_launchers_own_death_is_that_of_the_ranks(tmp_path: Path) -> None:
-    script = (
-        f"sleep 600 & echo $! > {tmp_path}/child$PEERWAY_RANK; echo $$ > {tmp_path}/rank$PEERWAY_RANK; wait"
-    )
+    folder = shlex.quote(str(tmp_path))
+    script = f"sleep 600 & echo $! > {folder}/child$PEERWAY_RANK; echo $$ > {folder}/rank$PEERWAY_RANK; wait"
     job = subprocess.Popen(peerway("run", "-n", "2", "--", "sh", "-c", script), env=clean_environment())
     files = [tmp_path / f"{name}{rank}" for name in ("child", "rank") for rank in (0, 1)]
     wait_until(lambda: all(file.exists() and file.read_text().strip() for file in files), "the ranks' start")
@@ -590,7 +595,7 @@ def test_a_terminals_input_reaches_rank_0() -> None:
 
 
 def test_a_reader_that_goes_away_hangs_nothing(run: Run) -> None:
-    command = " ".join(peerway("run", "-n", "2", "--prefix", "--", "yes"))
+    command = shlex.join(peerway("run", "-n", "2", "--prefix", "--", "yes"))
     done = run(["sh", "-c", f"{command} | head -n 2"])
     assert len(done.stdout.splitlines()) == 2
 

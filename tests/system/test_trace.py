@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -373,7 +374,7 @@ def test_a_killed_command_leaves_rings_that_are_told_and_collected(
     if memory.why_not(memory.MEMORY, 64):
         pytest.skip(memory.why_not(memory.MEMORY, 64))
     for name in ("kept", "gone"):
-        killed = f"{regions} loop 99; kill -9 $PPID"
+        killed = f"{shlex.quote(str(regions))} loop 99; kill -9 $PPID"
         done = run(peerway("trace", "-o", str(tmp_path / name), "--", "sh", "-c", killed))
         assert done.returncode != 0
         assert len(in_memory(tmp_path / name)) == 1
@@ -381,7 +382,10 @@ def test_a_killed_command_leaves_rings_that_are_told_and_collected(
     done = run(peerway("trace", "-o", str(tmp_path / "next"), "--", str(regions), "loop", "1"))
     (left,) = in_memory(tmp_path / "kept")
     assert f"{left} holds " in done.stderr
-    assert f"`peerway trace collect {tmp_path / 'kept'}` makes the trace and frees them" in done.stderr
+    assert (
+        f"`peerway trace collect {shlex.quote(str(tmp_path / 'kept'))}` makes the trace and frees them"
+        in done.stderr
+    )
     # Those of a folder that is gone are removed by whichever trace of this host comes first, and it says so.
     assert in_memory(tmp_path / "gone") == in_memory(tmp_path / "next") == []
     assert run(peerway("trace", "collect", str(tmp_path / "kept"))).returncode == 0
@@ -421,7 +425,8 @@ def test_rings_in_memory_come_to_the_folder_where_no_trace_can_be_made(
 
 def test_a_trace_under_way_is_not_collected(regions: Path, tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "trace"
-    collect = f"{sys.executable} -m peerway trace collect {folder}; test $? -eq 1 && {regions} loop 9"
+    collect = shlex.join(peerway("trace", "collect", str(folder)))
+    collect += f"; test $? -eq 1 && {shlex.quote(str(regions))} loop 9"
     done = run(peerway("trace", "-o", str(folder), "--rings", str(tmp_path), "--", "sh", "-c", collect))
     assert done.returncode == 0, done.stderr
     assert "still runs, and makes the trace when its command ends" in done.stderr

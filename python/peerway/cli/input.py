@@ -9,6 +9,7 @@ import click
 
 from peerway import records
 from peerway.file_kinds import is_route_table
+from peerway.printable import shell_word
 from peerway.terminal import say
 
 if TYPE_CHECKING:
@@ -50,6 +51,6 @@ def read_records(paths: Sequence[Path], skip_truncated: bool) -> list[records.Re
             say(f"peerway: {warning.message}", err=True)
         if not part:
             file = path if path.is_file() else "FILE"
-            raise BadInput(f"{path} has no records; `peerway bench --out {file}` writes some")
+            raise BadInput(f"{path} has no records; `peerway bench --out {shell_word(file)}` writes some")
         found += [record.as_printable() for record in part]
     return found

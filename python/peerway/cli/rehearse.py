@@ -13,6 +13,7 @@ from click.exceptions import Exit
 
 from peerway.cli.input import BadInput
 from peerway.cli.verbs import VerbGroup
+from peerway.printable import shell_word
 from peerway.terminal import say
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def start(folder: Path) -> None:
     except RuntimeError as error:
         raise click.ClickException(str(error)) from None
     _asked(folder, verb="status")
-    say(f"`peerway rehearse shell {folder}` opens a shell of {description.users[0]} on the head")
+    say(f"`peerway rehearse shell {shell_word(folder)}` opens a shell of {description.users[0]} on the head")
 
 
 @command.command()
@@ -174,8 +175,8 @@ def _asked(folder: Path, **request: Any) -> None:
         raise BadInput(str(error)) from None
     except KeyboardInterrupt:
         say(
-            f"the copy goes on with it; `peerway rehearse status {folder}` shows the copy, and {folder}/log "
-            "what happened",
+            f"the copy goes on with it; `peerway rehearse status {shell_word(folder)}` shows the copy, and "
+            f"{folder}/log what happened",
             err=True,
         )
         raise Exit(130) from None

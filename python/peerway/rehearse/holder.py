@@ -22,6 +22,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from peerway.printable import shell_word
 from peerway.rehearse.copy import Copy
 from peerway.rehearse.disk import DiskError
 from peerway.rehearse.scenario import BadScenario, read
@@ -127,7 +128,7 @@ def _do(copy: Copy, asked: dict[str, Any], tell: Any) -> int:
             if half := copy.disk.unfinished():
                 say(
                     "an upgrade neither ended nor was rolled back: what it had done is in the copy; "
-                    f"`peerway rehearse rollback {copy.folder} {half}` goes back to before it"
+                    f"`peerway rehearse rollback {shell_word(copy.folder)} {half}` goes back to before it"
                 )
         case "enter":
             if copy.cluster is None or asked["host"] not in copy.cluster.spaces:
@@ -179,7 +180,9 @@ def ask(folder: Path, **request: Any) -> Any:
         connection.connect(SOCKET)
     except OSError:
         connection.close()
-        raise Gone(f"no copy is up in {folder}; `peerway rehearse start {folder}` starts it") from None
+        raise Gone(
+            f"no copy is up in {folder}; `peerway rehearse start {shell_word(folder)}` starts it"
+        ) from None
     finally:
         os.chdir(before)
     with connection, connection.makefile("rw") as stream:

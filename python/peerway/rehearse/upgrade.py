@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from peerway import records
+from peerway.printable import shell_word
 from peerway.rehearse import user_files
 from peerway.rehearse.copy import Copy
 from peerway.rehearse.scenario import Scenario, Step, Study
@@ -60,7 +61,7 @@ def upgrade(copy: Copy, scenario: Scenario, say: Say, place: Path) -> bool:
     log.note({"event": "done", "files": many})
     say(
         f"the users' files ({many}) are unchanged; "
-        f"`peerway rehearse rollback {copy.folder} {snapshot}` undoes the upgrade"
+        f"`peerway rehearse rollback {shell_word(copy.folder)} {snapshot}` undoes the upgrade"
     )
     if scenario.study is not None:
         _measure(copy, scenario.study, "after", place, say)

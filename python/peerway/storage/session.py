@@ -13,6 +13,7 @@ from typing import Any
 from peerway.bench import machine, progress, surroundings
 from peerway.bench import session as sessions
 from peerway.bench.results import Results
+from peerway.printable import shell_word
 from peerway.records import RUN
 from peerway.storage import facts
 from peerway.storage.folder import RunFolder, clean
@@ -74,7 +75,7 @@ def _remove(folder: RunFolder, results: Results) -> None:
     except OperationFailed as error:
         results.note(
             f"{folder.place} could not be cleaned ({error}); "
-            f"`peerway storage clean {folder.place}` does it later"
+            f"`peerway storage clean {shell_word(folder.place)}` does it later"
         )
         return
     if foreign:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from peerway import whole_file
+from peerway.printable import shell_word
 from peerway.trace.rings import EVENT, HEADER
 from peerway.units import about_text
 
@@ -107,7 +108,7 @@ def left_behind(memory: Path = MEMORY) -> list[str]:
             if target(trace / "rings") == folder:
                 found.append(
                     f"{folder} holds {size} of a trace whose command was killed; `peerway trace collect "
-                    f"{trace}` makes the trace and frees them"
+                    f"{shell_word(trace)}` makes the trace and frees them"
                 )
             else:
                 shutil.rmtree(folder)

@@ -16,6 +16,7 @@ from pathlib import Path
 from peerway import _core
 from peerway.launch.mpi import MpiError, find_launcher
 from peerway.launch.preload import preload
+from peerway.printable import shell_word
 from peerway.trace import cuda, left, memory, pressure
 from peerway.trace.collect import collect
 from peerway.trace.control import Window, kept
@@ -103,12 +104,12 @@ def _record(
         raise RecordError(
             f"the events are in {_settled(ring_folder)}, but {error.name}, which makes the trace, is not "
             f"installed: `pip install 'peerway[trace]'` here, or where you copy {folder} to, then "
-            f"`peerway trace collect {folder}`"
+            f"`peerway trace collect {shell_word(folder)}`"
         ) from error
     except OSError as error:
         raise RecordError(
             f"the trace cannot be written: {error.strerror or error}; the events are in "
-            f"{_settled(ring_folder)}. Make room, then run `peerway trace collect {folder}`"
+            f"{_settled(ring_folder)}. Make room, then run `peerway trace collect {shell_word(folder)}`"
         ) from error
     left.remove(ring_folder)
     return status, trace

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peerway import whole_file
+from peerway.printable import shell_word
 
 EVENTS, SUMS, ABOUT = "events.parquet", "sums.parquet", "trace.json"
 VERSION = 1
@@ -177,7 +178,9 @@ def load(folder: Path) -> Trace:
         raise BadTrace(f"there is no folder {folder}; `peerway trace` names the one that it has written")
     if missing:
         rings = folder / "rings"
-        todo = f"; `peerway trace collect {folder}` makes one of its rings" if rings.is_dir() else ""
+        todo = (
+            f"; `peerway trace collect {shell_word(folder)}` makes one of its rings" if rings.is_dir() else ""
+        )
         raise BadTrace(f"{folder} holds no trace: there is no {missing[0]}{todo}")
     file = folder / ABOUT
     try:

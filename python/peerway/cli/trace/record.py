@@ -13,6 +13,7 @@ import click
 from peerway.cli.numbers import Number, Whole
 from peerway.cli.options import parsed
 from peerway.cli.run import find
+from peerway.printable import shell_word
 from peerway.terminal import say
 from peerway.trace import memory
 from peerway.trace.control import Window
@@ -148,7 +149,8 @@ def _say_what_is_missing(folder: Path) -> None:
     if importlib.util.find_spec("pyarrow") is None:
         say(
             f"peerway: trace: pyarrow, which makes the trace, is not installed: the events will stay in "
-            f"{folder / 'rings'}. `pip install 'peerway[trace]'`, then `peerway trace collect {folder}`",
+            f"{folder / 'rings'}. `pip install 'peerway[trace]'`, then "
+            f"`peerway trace collect {shell_word(folder)}`",
             err=True,
         )
 
@@ -170,7 +172,7 @@ def summarize(trace: Trace, folder: Path) -> None:
         say(
             f"peerway: trace: {who}{count_text(len(trace.threads), 'thread', 'threads')}, "
             f"{count_text(count, 'event', 'events')}; "
-            f"`peerway trace report {folder}` reads them",
+            f"`peerway trace report {shell_word(folder)}` reads them",
             err=True,
         )
     else:
