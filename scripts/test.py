@@ -19,6 +19,7 @@ import os
 import platform
 import shutil
 import signal
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -170,6 +171,10 @@ def test() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for name in [name for name in os.environ if name.startswith("PEERWAY_")]:
         del os.environ[name]  # the tests start from the defaults
+    if any(character.isspace() for character in tempfile.gettempdir()):
+        # Slurm's and the file servers' own files cannot name such a folder, and the tests start both.
+        say(f"test: the temporary folder {tempfile.gettempdir()!r} has a space in its name; /tmp is used")
+        os.environ["TMPDIR"] = "/tmp"
     say("test:")
     all_tests(totals, long)
     totals.show()

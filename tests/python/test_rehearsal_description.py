@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from peerway.rehearse.cluster import description, servers
+from peerway.rehearse.cluster import VirtualCluster, description, servers
 from peerway.rehearse.cluster.description import BadDescription, FileSystem
 
 TEXT = """
@@ -86,3 +86,9 @@ def test_a_mistake_is_told_with_its_place(old: str, new: str, says: str, tmp_pat
     (tmp_path / "cluster.toml").write_text(text)
     with pytest.raises(BadDescription, match=rf"cluster\.toml{says}"):
         description.read(tmp_path / "cluster.toml")
+
+
+def test_a_folder_that_slurms_files_cannot_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cluster.toml").write_text(TEXT.replace("KIND", "nfs"))
+    with pytest.raises(BadDescription, match=r"cannot lie in '/a home/copy'.*name a folder without one"):
+        VirtualCluster(description.read(tmp_path / "cluster.toml"), Path("/a home/copy"))

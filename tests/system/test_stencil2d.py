@@ -38,7 +38,7 @@ def build(*options: str) -> list[str]:
         command, capture_output=True, text=True, check=False, env={**os.environ, "PEERWAY_BUILD": str(BUILD)}
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    return done.stdout.splitlines()
 
 
 @pytest.fixture(scope="module")

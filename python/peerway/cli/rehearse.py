@@ -34,9 +34,14 @@ def command() -> None:
 def start(folder: Path) -> None:
     """Start the copy that FOLDER/cluster.toml describes, or start it again as it was when it stopped."""
     from peerway.rehearse import holder
-    from peerway.rehearse.cluster import why_not
+    from peerway.rehearse.cluster import check_folder, why_not
+    from peerway.rehearse.cluster.description import BadDescription
 
     description = _description(folder)
+    try:
+        check_folder(folder)
+    except BadDescription as error:
+        raise BadInput(str(error)) from None
     if why := why_not(description):
         raise click.ClickException(why)
     if (folder / holder.SOCKET).exists():

@@ -19,7 +19,7 @@ Needs root, Linux namespaces, and Debian's munge, slurmctld, slurmd, slurm-clien
 from __future__ import annotations
 
 from peerway.rehearse.cluster.description import Description, read
-from peerway.rehearse.cluster.needs import why_not
+from peerway.rehearse.cluster.needs import check_folder, why_not
 from peerway.rehearse.cluster.virtual import VirtualCluster
 
-__all__ = ["Description", "VirtualCluster", "read", "why_not"]
+__all__ = ["Description", "VirtualCluster", "check_folder", "read", "why_not"]

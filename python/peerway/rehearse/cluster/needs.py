@@ -5,13 +5,23 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 from peerway.rehearse.cluster import accounting, servers
-from peerway.rehearse.cluster.description import Description
+from peerway.rehearse.cluster.description import BadDescription, Description
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "sinfo", "squeue", "scancel")
 PACKAGES = "munge slurmctld slurmd slurm-client"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def check_folder(folder: Path) -> None:
+    """Raise BadDescription for a folder that the files of Slurm, munge and the file servers cannot name."""
+    if any(character.isspace() for character in str(folder)):
+        raise BadDescription(
+            f"a virtual cluster cannot lie in {str(folder)!r}: Slurm's files end a name at a space; name "
+            "a folder without one (TMPDIR, where none was named)"
+        )
 
 
 def why_not(description: Description | None = None) -> str:

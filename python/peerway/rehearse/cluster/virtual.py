@@ -16,7 +16,7 @@ from typing import Any
 
 from peerway.rehearse.cluster import accounting, cgroups, configuration, files
 from peerway.rehearse.cluster.description import Description
-from peerway.rehearse.cluster.needs import PATH
+from peerway.rehearse.cluster.needs import PATH, check_folder
 from peerway.rehearse.cluster.spaces import Space, connect, die_with_parent, join, limit
 
 HERE = Path(__file__).parent
@@ -33,6 +33,7 @@ class VirtualCluster:
     def __init__(
         self, description: Description, folder: Path | None = None, root: Path | None = None
     ) -> None:
+        check_folder(folder or Path(tempfile.gettempdir()))
         self.description = description
         self.cgroups = cgroups.has_all()
         self.users = {name: FIRST_UID + place for place, name in enumerate(description.users)}
