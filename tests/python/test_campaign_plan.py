@@ -138,6 +138,11 @@ def test_a_test_of_two_nodes_takes_another_of_the_type_along() -> None:
             'by = "hosts"\noptions = ["-p x"]',
             r':11:1: options is for by = "slurm", and by is',
         ),
+        (
+            'by = "hosts"',
+            'by = "hosts"\nagent = "\'x"',
+            r":11:1: ''x' is not a command line: No closing quotation",
+        ),
         ('by = "hosts"', 'by = "slurm"\nagent = "x"', r':11:1: agent is for by = "hosts", and by is "slurm"'),
         ("repeats = 3", "repeats = 0", r":2:1: repeats is 0, but must be from 1 to 10000"),
         ("repeats = 3", "repeats = true", r":2:1: repeats is True, but must be a number"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from peerway.launch.lines import LONGEST, Lines
 from peerway.launch.output import names
 from peerway.launch.places import Host, assign, parse_list, read_host, visible_gpus
 from peerway.launch.preload import preload
+from peerway.launch.stand_in import Far, keeper_command
 from peerway.launch.tracebacks import Traceback, lost_ranks
 from peerway.launch.verdict import End, asked_for, first_failure
 
@@ -249,3 +251,12 @@ def test_a_library_is_loaded_first_from_any_folder(
 def test_a_folder_that_no_variable_can_name_is_refused(folder: str) -> None:
     with pytest.raises(Unsupported, match="install Peerway in a folder without them"):
         preload(Path(folder) / "libx.so", {})
+
+
+def test_the_words_behind_a_host_outlive_the_shell_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent joins them with spaces, as ssh does."""
+    monkeypatch.setattr(sys, "executable", "/my home/bin/python")
+    far = Far("node2", ("ssh",), local_rank=0, local_ranks=1, bind="none")
+    assert keeper_command(far, "--addresses") == [
+        "ssh", "node2", "'/my home/bin/python'", "-m", "peerway.launch.keeper", "--addresses"
+    ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -78,7 +79,7 @@ def precompiled_for_kernels(headers: Path, folder: Path) -> str:
     header = headers / "device_on_cpu.h"
     compiled = folder / f"{header.name}.gch"
     subprocess.run(["cc", *options, "-x", "c++-header", str(header), "-o", str(compiled)], check=True)
-    return " ".join([*options, f"-I{folder}", f"-I{headers}", f"-I{ROOT / 'include'}"])
+    return shlex.join([*options, f"-I{folder}", f"-I{headers}", f"-I{ROOT / 'include'}"])
 
 
 def compile_nic(source: Path, folder: Path) -> Path:

@@ -157,7 +157,10 @@ def become(command: list[str], environment: dict[str, str], folder: str, descrip
     os.environ.update(environment)
     os.chdir(folder)
     if library := os.environ.pop("RANK_LIBRARY", ""):  # in the place of Peerway's own, which this process has
-        os.execve(sys.executable, [sys.executable, *command], {**os.environ, "LD_PRELOAD": library})
+        from peerway.launch.preload import preload
+
+        first = preload(Path(library), os.environ)
+        os.execve(sys.executable, [sys.executable, *command], {**os.environ, **first})
     program, sys.argv = command[0], command
     # No rank may have its memory where another has: a wrong address must not work by chance.
     sys.rank_server_padding = mmap.mmap(-1, mmap.PAGESIZE * (1 + secrets.randbelow(1 << 16)))  # type: ignore[attr-defined]

@@ -59,7 +59,7 @@ class Campaign:
         self.toml = self.folder / "campaign.toml"
         self.toml.write_text(
             f"repeats = {repeats}\n[nodes]\nkind = [{nodes}]\n[launch]\n"
-            f'agent = "{self.agent}"\n[limits]\n{limits}\n'
+            f'agent = "{shlex.quote(str(self.agent))}"\n[limits]\n{limits}\n'
             f'[[tests]]\nname = "t"\ncommand = "cat {shlex.quote(str(folder))}/record"\n'
         )
 
@@ -548,17 +548,18 @@ def test_a_disk_that_is_full_loses_nothing_that_was_measured(tmp_path: Path) -> 
     (tmp_path / "record").write_text(json.dumps({**made, "extra": {"ballast": large}}) + "\n")
     disk = tmp_path / "disk"
     disk.mkdir()
-    run = f"{sys.executable} -m peerway campaign run {disk}"
+    run = shlex.join([*PEERWAY, "campaign", "run", str(disk)])
     script = f"""
-    mount -t tmpfs -o size=1m tmpfs {disk} && cp {campaign.toml} {disk}/
-    {run} >{tmp_path}/first 2>&1; echo $?
-    ls {disk}/results | wc -l
-    ls -A {disk}/results | grep -c '^[.]'
-    mount -o remount,size=9m {disk}
-    {run} >{tmp_path}/second 2>&1; echo $?
-    ls {disk}/results | wc -l
+    mount -t tmpfs -o size=1m tmpfs disk && cp {shlex.quote(str(campaign.toml))} disk/
+    {run} >first 2>&1; echo $?
+    ls disk/results | wc -l
+    ls -A disk/results | grep -c '^[.]'
+    mount -o remount,size=9m disk
+    {run} >second 2>&1; echo $?
+    ls disk/results | wc -l
     """
-    done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=True)
+    command = ["unshare", "-m", "sh", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     first, held, drafts, second, all_ = map(int, done.stdout.split())
     told = (tmp_path / "first").read_text()
     assert (first, second, drafts, all_) == (1, 0, 0, 12), told + (tmp_path / "second").read_text()

@@ -12,6 +12,7 @@ from launching import ROOT, Run, clean_environment, peerway
 from mpi_stacks import STACKS, Carried, build, check_lanes, environment, over, over_nic_alone
 
 from peerway import _core
+from peerway.launch.preload import preload
 
 # In every run of the tests: each MPI, each of the two versions of UCX, and each number of ranks.
 ALWAYS = [("openmpi-debian", 2), ("mpich-wheel", 2)]
@@ -173,8 +174,8 @@ def test_an_unknown_ucx_gets_nothing_and_is_told_why(tmp_path: Path, run: Run) -
     ucp_options = ["-Wl,-soname,libucp.so.0", *link]
     subprocess.run([*shared, *ucp_options, tmp_path / "ucp.c", uct, "-o", ucp], check=True)
     subprocess.run(["cc", tmp_path / "main.c", ucp, *link, "-o", tmp_path / "main"], check=True)
-    preload = Path(_core.__file__).parent / "lib" / "libpeerway_uct.so"
-    done = run([str(tmp_path / "main")], env=clean_environment(LD_PRELOAD=str(preload), PEERWAY_NIC="torus"))
+    transport = Path(_core.__file__).parent / "lib" / "libpeerway_uct.so"
+    done = run([str(tmp_path / "main")], env=clean_environment(**preload(transport, {}), PEERWAY_NIC="torus"))
     assert done.returncode == 0, done.stderr
     assert "this is UCX 1.99.0, and Peerway's transport has builds for 1.13, 1.20, 1.22 only" in done.stderr
 

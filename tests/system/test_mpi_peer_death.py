@@ -14,8 +14,9 @@ from launching import PROGRAMS, Run
 from mpi_stacks import build, environment, over
 
 from peerway import _core
+from peerway.launch.preload import preload
 
-PRELOAD = Path(_core.__file__).parent / "lib" / "libpeerway_uct.so"
+TRANSPORT = Path(_core.__file__).parent / "lib" / "libpeerway_uct.so"
 SIZES = ["1000", "200000"]  # copied at once, and fetched by the receiver
 
 
@@ -33,7 +34,7 @@ def ucp_death(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def told(program: Path, mode: str, run: Run, nic: str, *spaces: str) -> dict[str, object]:
     """What UCX's error handler was called with, and how the request under way ended."""
-    settings = {"UCX_TLS": "peerway", "UCX_ADDRESS_VERSION": "v2", "LD_PRELOAD": str(PRELOAD)}
+    settings = {"UCX_TLS": "peerway", "UCX_ADDRESS_VERSION": "v2", **preload(TRANSPORT, {})}
     job, secret = str(os.getpid()), secrets.token_hex(16)
     done = run(
         [str(program), mode, *spaces],

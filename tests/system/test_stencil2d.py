@@ -122,7 +122,7 @@ def test_what_cannot_be_is_refused(
 
 def test_a_lost_rank_ends_the_others(run: Run, program: str) -> None:
     long = ["--local", "64x64", "--iterations", "1000000000", "--batch", "1000000000", "--warmup", "0"]
-    script = f'if [ "$PEERWAY_RANK" = 1 ]; then (sleep 1; kill -9 $$) & fi; exec {program} "$@"'
+    script = f'if [ "$PEERWAY_RANK" = 1 ]; then (sleep 1; kill -9 $$) & fi; exec {shlex.quote(program)} "$@"'
     command = [*peerway("run", "-n", "2", "--"), "/bin/sh", "-c", script, "sh", "--grid", "1x2", *long]
     done = run([*command, "--variant", "host-driven"])
     assert done.returncode == 128 + 9

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -113,7 +114,7 @@ class _Reader:
             repeats=self._number("", self._found, "repeats", 1, 10_000, 1),
             seed=self._number("", self._found, "seed", 0, (1 << 63) - 1, 0),
             by=by,
-            agent=tuple(self._of("launch", launch, "agent", str, "").split()),
+            agent=self._agent(launch),
             options=tuple(self._strings("launch", "options", launch.get("options", []))),
             nodes_at_once=self._number("limits", limits, "nodes_at_once", 1, 100_000, 1),
             time_s=self._time(limits),
@@ -235,6 +236,14 @@ class _Reader:
                     number,
                 )
         return count
+
+    def _agent(self, launch: dict[str, Any]) -> tuple[str, ...]:
+        """Give the words of a command line, in which a path may be quoted."""
+        text = self._of("launch", launch, "agent", str, "")
+        try:
+            return tuple(shlex.split(text))
+        except ValueError as error:
+            self._wrong("launch", "agent", f"'{printable(text)}' is not a command line: {error}")
 
     def _time(self, limits: dict[str, Any]) -> float:
         text = self._of("limits", limits, "time", str, "15m")

@@ -14,6 +14,7 @@ import os
 import resource
 import secrets
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -61,8 +62,12 @@ class Far:
 
 
 def keeper_command(far: Far, *arguments: str) -> list[str]:
-    """The agent's command line. Everybody can read it: it has nothing of the job."""
-    return [*far.agent, far.host, sys.executable, "-m", KEEPER, *arguments]
+    """The agent's command line. Everybody can read it: it has nothing of the job.
+
+    The agent joins the words behind the host into one line for a shell there, as ssh does.
+    """
+    words = [sys.executable, "-m", KEEPER, *arguments]
+    return [*far.agent, far.host, *map(shlex.quote, words)]
 
 
 def agent_environment() -> dict[str, str]:

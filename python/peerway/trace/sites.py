@@ -11,6 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 
 PLACE = re.compile(r"(0x[0-9a-f]+) in (.+)")
+LINE = re.compile(r"(?P<path>.*):(?P<number>\d+|\?)( \(discriminator \d+\))?")  # as addr2line says it
 # Inline functions between the program and what is recorded.
 OURS = re.compile(r"(^|/)peerway/([a-z_]+/)*[a-z_]+\.hpp$")
 
@@ -50,10 +51,12 @@ def _ask(file: str, addresses: list[str]) -> list[str | None]:
 
 def _text(calls: list[tuple[str, str]]) -> str | None:
     for function, line in calls:
-        path, _, number = line.partition(" ")[0].rpartition(":")
-        if OURS.search(path):
+        place = LINE.fullmatch(line)
+        if place and OURS.search(place["path"]):
             continue
-        if not number.isdigit() or function == "??":
-            return function if function != "??" else None
-        return f"{function} at {Path(path).name}:{number}"
+        if function == "??":
+            return None
+        if not place or not place["number"].isdigit():
+            return function
+        return f"{function} at {Path(place['path']).name}:{place['number']}"
     return "" if calls else None

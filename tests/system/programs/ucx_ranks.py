@@ -67,7 +67,9 @@ def paths(ctx: peerway.Context, size: int) -> None:
     pair = Pair(ctx, size)
     answers = {info.name: info.why_not for info in ctx.paths(pair.far, pair.near) if not info.available}
     libraries = {
-        line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libuc" in line
+        line.split(maxsplit=5)[-1]
+        for line in Path("/proc/self/maps").read_text().splitlines()
+        if "libuc" in line
     }
     say(unavailable=answers, libraries=sorted(libraries))
     ctx.team.barrier(timeout=PATIENCE)
