@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 from launching import LIMIT, PROGRAMS, Run, peerway
-from mpi_stacks import STACKS, build, environment
+from mpi_stacks import STACKS, Carried, build, environment, over
 
 from peerway.trace import waits
-from peerway.trace.messages import match, match_signals
+from peerway.trace.messages import match, match_signals, of_kind
 from peerway.trace.mpi_functions import TABLE, functions, table
 from peerway.trace.mpi_wrappers import source
 from peerway.trace.rings import MADE_OR_FREED, Kind
@@ -286,18 +286,46 @@ def test_programs_in_fortran_are_recorded(
     assert set(trace["bytes"][pairs.second]) == {4, 12}
 
 
-def test_the_trace_goes_over_a_nic_with_the_program(programs: Path, tmp_path: Path, run: Run) -> None:
-    stack = "mpich-debian"
-    program = build(stack, "mpi_calls", programs)
-    words = ["mpirun", "--nic", "torus", "-n", "2", "--mpirun", str(STACKS[stack][0]), "--", str(program)]
+@pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
+def test_trace_program_and_nic_count_the_same_messages(
+    stack: str, programs: Path, tmp_path: Path, run: Run
+) -> None:
+    program, carried = build(stack, "mpi_requests", programs), Carried(tmp_path)
+    words = over(stack, carried.nic, 2, program, carried.reports)
+    command = [*peerway_command(), *words[words.index("mpirun") :]]
     done = run(
-        peerway("trace", "-o", str(tmp_path / "trace"), "--", *peerway_command(), *words),
+        peerway("trace", "-o", str(tmp_path / "trace"), "--", *command),
         env=environment(PEERWAY_CACHE=str(programs / "cache")),
     )
     assert done.returncode == 0, done.stderr
     trace = load(tmp_path / "trace")
     assert trace.ranks == [0, 1]
-    assert kinds(trace, 0)[Kind.ISEND] == 15
+    for rank in (0, 1):
+        own = trace.rank == rank
+        lines = [line.split() for line in Path(f"{carried.reports}.{rank}").read_text().splitlines()]
+        said = Counter((what, int(tag), int(size)) for what, tag, size in lines if what != "shared")
+        named = ((Kind.ISEND, "sent"), (Kind.SENT, "complete"), (Kind.RECEIVED, "received"))
+        recorded = Counter(
+            (what, int(trace["tag"][event]), int(trace["bytes"][event]))
+            for kind, what in named
+            for event in np.flatnonzero(own & (trace["kind"] == kind))
+        )
+        assert recorded == said
+        assert int(lines[-1][1]) > 0  # requests did share handles
+        # What was waited for after the receive was complete after it.
+        ends = trace["begin"] + trace["duration"]
+        last = own & (trace["tag"] == 1000)
+        received, complete = (ends[last & (trace["kind"] == kind)] for kind in (Kind.RECV, Kind.SENT))
+        assert received < complete
+    pairs = match(trace)
+    assert len(pairs.alone_first) == len(pairs.alone_second) == 0
+    carried.check_links()
+    sent = of_kind(trace, (Kind.ISEND,))
+    for rank in (0, 1):
+        own = sent[trace.rank[sent] == rank]
+        assert trace["bytes"][own].sum() == carried.payload()[rank, 1 - rank]
+        puts = sum(int(str(line["puts"])) for line in carried.lines() if line.get("node") == rank)
+        assert puts >= len(own)
 
 
 def peerway_command() -> list[str]:

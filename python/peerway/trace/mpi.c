@@ -17,12 +17,13 @@ typedef struct pw_call {
 } pw_call;
 
 typedef struct pw_request { /* one that was started, or may be started again; or a message that was probed */
-  uint64_t handle;
-  uint64_t begin;
+  struct pw_request* next;
+  uint64_t handle, order, begin;
   pw_group* group;
   uint64_t bytes;
   int kind, peer, tag; /* kind: PW_TRACE_SENT, PW_TRACE_RECEIVED or PW_TRACE_COLLECTIVE_DONE */
   int persistent, active;
+  int silent;                /* nothing is recorded of it */
   int both;                  /* of MPI_Isendrecv: a receive, with the peer, tag and bytes of the send; ... */
   int from, from_tag;        /* ... whom and what it receives from, as the program gave it, ... */
   uint64_t room;             /* ... and how many bytes at most */
@@ -233,6 +234,7 @@ static void pw_arrived(pw_call* call, MPI_Comm comm, const MPI_Status* status) {
 }
 
 #include "mpi_requests.c"
+#include "mpi_table.c"
 
 /* ---- beginning and end */
 

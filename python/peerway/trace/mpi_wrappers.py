@@ -34,6 +34,18 @@ EVENTS = {
     "RMA_PUT": "RMA_PUT", "RMA_GET": "RMA_GET", "RMA_SYNC": "RMA_SYNC",
 }  # fmt: skip
 WITH_STATUS = ("RECV", "SENDRECV", "MRECV", "WAIT", "WAITANY", "TEST", "TESTANY")
+# These take requests, or say themselves what they give.
+WITHOUT_NEW_REQUEST = (
+    *WITH_STATUS,
+    "WAITALL",
+    "TESTALL",
+    "WAITSOME",
+    "START",
+    "STARTALL",
+    "FREE",
+    "IMRECV",
+    "IBIRTH",
+)
 OF_MANY = ("WAITALL", "TESTALL", "WAITSOME", "WAITANY", "TESTANY")
 
 
@@ -116,9 +128,10 @@ def _received(kind: str, of: dict[str, str], comm: str | None) -> Notes:
 
 def _started(function: Function, kind: str, of: dict[str, str], comm: str | None) -> Notes:
     """The requests that the call makes, starts again or frees."""
-    if request := _request(function.name, kind, of):
-        handle = of.get("request") or function.of_type("MPI_Request *") or function.of_type("MPI_Request*")
-        made = f"(pw_request){{.group = pw_group_of({comm}), {request}}}"
+    handle = of.get("request") or function.of_type("MPI_Request *") or function.of_type("MPI_Request*")
+    if handle and function.name != "Cancel" and (request := _request(function.name, kind, of)):
+        group = f".group = pw_group_of({comm}), " if comm else ""
+        made = f"(pw_request){{{group}{request}}}"
         return [], [
             f"if (result == MPI_SUCCESS && call.writer != NULL) pw_started(&call, *{handle}, {made});"
         ]
@@ -138,8 +151,8 @@ def _completed(kind: str, of: dict[str, str]) -> Notes:
         return [], []
     flag = f"if (*{of['flag']}) " if kind == "TEST" else ""
     return (
-        [f"const pw_request known = pw_look(&call, *{of['request']});"],
-        [f"{flag}pw_completed(&call, known, status);"],
+        [f"pw_request* const known = pw_look(*{of['request']});"],
+        [f"{flag}pw_completed(&call, known, status);", *(["else pw_put_back(known);"] if flag else [])],
     )
 
 
@@ -150,7 +163,7 @@ def _probed(kind: str, of: dict[str, str], comm: str | None) -> Notes:
         return [], [f"if (result == MPI_SUCCESS && {found}) pw_probed(&call, {comm}, *{of['message']});"]
     if kind not in ("MRECV", "IMRECV"):
         return [], []
-    before = [f"const pw_request known = pw_look_at_message(&call, *{of['message']});"]
+    before = [f"pw_request* const known = pw_look_at_message(*{of['message']});"]
     if kind == "MRECV":
         return before, ["pw_completed(&call, known, status);"]
     return before, [f"if (result == MPI_SUCCESS) pw_message_started(&call, known, *{of['request']});"]
@@ -184,11 +197,12 @@ def _found(kind: str, of: dict[str, str]) -> str:
 def _request(name: str, kind: str, of: dict[str, str]) -> str:
     """What the request that a call gives is told by, as fields of pw_request; empty where it gives none."""
     persistent = f".persistent = {int(kind.endswith('_INIT'))}"
+    silent = f".silent = {of['peer']} == MPI_PROC_NULL" if "peer" in of else ".silent = 0"
     if kind in ("ISEND", "SEND_INIT"):
         names = '.start = "start of a send", .whole = "send, until complete"'
-        return f"{persistent}, .kind = PW_TRACE_SENT, {names}"
+        return f"{persistent}, {silent}, .kind = PW_TRACE_SENT, {names}"
     if kind in ("IRECV", "RECV_INIT"):
-        return f'{persistent}, .kind = PW_TRACE_RECEIVED, .start = "start of a receive"'
+        return f'{persistent}, {silent}, .kind = PW_TRACE_RECEIVED, .start = "start of a receive"'
     if kind == "ISENDRECV":
         count, datatype = of.get("rcount", of["count"]), of.get("rtype", of["type"])
         return (
@@ -199,7 +213,8 @@ def _request(name: str, kind: str, of: dict[str, str]) -> str:
         base = name.removesuffix("_c").removesuffix("_init")
         start, whole = f'"start of MPI_{base}"', f'"MPI_{base}, until complete"'
         return f"{persistent}, .kind = PW_TRACE_COLLECTIVE_DONE, .start = {start}, .whole = {whole}"
-    return ""
+    # Of other requests, such as those of files and windows, nothing is recorded.
+    return "" if kind in WITHOUT_NEW_REQUEST else ".silent = 1"
 
 
 def _birth(function: Function, kind: str, of: dict[str, str]) -> str:
@@ -247,24 +262,12 @@ def _several(kind: str, of: dict[str, str]) -> Notes:
     if kind not in OF_MANY:
         return [], []
     statuses = of.get("statuses", "MPI_STATUSES_IGNORE")
-    before = [f"pw_many kept = pw_keep(&call, {of['count']}, {of['requests']}, {statuses});"]
+    before = [f"pw_many kept = pw_keep({of['count']}, {of['requests']}, {statuses});"]
+    flag = f"if (*{of['flag']}) " if "flag" in of else ""
     if kind in ("WAITANY", "TESTANY"):
-        flag = f"*{of['flag']} && " if kind == "TESTANY" else ""
-        index = f"*{of['index']}"
-        body = (
-            f"if ({flag}kept.known != NULL && {index} != MPI_UNDEFINED) "
-            f"pw_completed(&call, kept.known[{index}], status);"
-        )
+        ends = f"{flag}pw_one_completed(&call, &kept, *{of['index']}, status);"
     elif kind == "WAITSOME":
-        count = f"*{of['found']}"
-        body = (
-            f"for (int i = 0; kept.known != NULL && {count} != MPI_UNDEFINED && i < {count}; ++i) "
-            f"pw_completed(&call, kept.known[{of['indices']}[i]], &kept.statuses[i]);"
-        )
+        ends = f"pw_some_completed(&call, &kept, *{of['found']}, {of['indices']});"
     else:
-        flag = f"*{of['flag']} && " if kind == "TESTALL" else ""
-        body = (
-            f"for (int i = 0; {flag}kept.known != NULL && i < {of['count']}; ++i) "
-            f"pw_completed(&call, kept.known[i], &kept.statuses[i]);"
-        )
-    return before, [body, "free(kept.memory);"]
+        ends = f"{flag}pw_all_completed(&call, &kept, result);"
+    return before, [ends, "pw_end_many(&kept);"]
