@@ -23,6 +23,7 @@ from peerway.storage.measure import streams_of
 from peerway.storage.request import MODES, TESTS, BadRequest, Request
 from peerway.storage.states import STATES
 from peerway.terminal import say
+from peerway.units import counted
 
 if TYPE_CHECKING:
     pass
@@ -240,24 +241,32 @@ def measure(
 @_APPEND
 def import_(files: tuple[Path, ...], node_type: str, out: Path | None, append: bool) -> None:
     """Convert results of IOR, mdtest, elbencho, fio and gdsio into records. The contents of each FILE show
-    which tool wrote it.
+    which tool wrote it. A row that cannot be a record is left out: it is named on standard error with its
+    line, the others are kept, and the exit code is 1. It is 2 if a file has no result at all.
     """
     from peerway.storage.imports import BadResult, read
 
+    made = left_out = 0
     with closing(Outputs(out, append, "jsonl" if out in (None, STANDARD) else "table")) as outputs:
-        made = 0
         for file in files:
             try:
-                found = read(file, node_type)
+                rows = read(file, node_type)
             except BadResult as error:
                 raise BadInput(f"{file}: {error}") from None
             except OSError as error:
                 raise BadInput(f"cannot read {file}: {error.strerror or error}") from None
-            for record in found:
+            for record in rows.records:
                 for output in outputs.all:
                     output.add(record)
-            made += len(found)
+            for row in rows.left_out:
+                say(f"{file}: left out {row}", err=True)
+            made += len(rows.records)
+            left_out += len(rows.left_out)
         outputs.tell(made)
+    if left_out:
+        raise click.ClickException(
+            f"{counted(left_out, 'row')} left out of {made + left_out}; the notes above name them"
+        )
 
 
 @command.command()

@@ -9,6 +9,7 @@ import io
 from typing import Any
 
 from peerway.records import Record
+from peerway.storage.imports.rows import Rows, above_zero, number, whole
 from peerway.storage.imports.source import MIB, Source, moved
 from peerway.units import size_text
 
@@ -21,59 +22,51 @@ _SMALL = {
 _ENDED = "time ms [last]"
 
 
-def records_of(source: Source) -> list[Record] | None:
+def records_of(source: Source) -> Rows | None:
     """One for each phase; None for a file of something else."""
-    rows = source.data if isinstance(source.data, list) else [source.data]
-    if not (rows and all(isinstance(row, dict) and _ENDED in row for row in rows)):
-        first = source.text.partition("\n")[0]
-        if "operation" not in first or _ENDED not in first:
-            return None
-        rows = list(csv.DictReader(io.StringIO(source.text)))
-    return [record for row in rows if (record := _record(source, row))]
+    found = source.data if isinstance(source.data, list) else [source.data]
+    rows = Rows()
+    if found and all(isinstance(row, dict) and _ENDED in row for row in found):
+        for row in found:
+            rows.add(source.line(row), _record, source, row)
+        return rows
+    first = source.text.partition("\n")[0]
+    if "operation" not in first or _ENDED not in first:
+        return None
+    reader = csv.DictReader(io.StringIO(source.text))
+    for row in reader:
+        rows.add(reader.line_num, _record, source, row)
+    return rows
 
 
 def _record(source: Source, row: dict[str, Any]) -> Record | None:
     operation = str(row["operation"])
-    seconds = float(row[_ENDED]) / 1e3
-    streams = int(row["threads"]) * max(1, int(row.get("hosts") or 1))
-    extra = {
-        "tool_version": str(row.get("version", "")),
-        "label": str(row.get("label", "")),
-        "nodes": max(1, int(row.get("hosts") or 1)),
+    if operation not in ("WRITE", "READ", *_SMALL):
+        return None
+    hosts = max(1, whole(row.get("hosts") or 1, "hosts"))
+    streams = whole(row["threads"], "threads") * hosts
+    common: dict[str, Any] = {
+        "streams": streams,
+        "extra": {
+            "tool_version": str(row.get("version", "")),
+            "label": str(row.get("label", "")),
+            "nodes": hosts,
+        },
     }
     if row.get("time ms [first]"):
-        extra["first_done_s"] = float(row["time ms [first]"]) / 1e3
-    if seconds <= 0:
-        return None
-    if operation in ("WRITE", "READ"):
-        op = operation.lower()
-        words = ["random" if _yes(row.get("random")) else "sequential", size_text(int(row["block size"]))]
-        words += ["direct"] if _yes(row.get("direct IO")) else []
-        size = round(float(row["MiB [last]"]) * MIB / streams)
-        return source.record(
-            "elbencho",
-            moved(op),
-            op,
-            " ".join(words),
-            size=size,
-            streams=streams,
-            seconds=seconds,
-            extra=extra,
-        )
-    if operation in _SMALL and float(row["entries [last]"] or 0) > 0:
+        common["extra"]["first_done_s"] = number(row["time ms [first]"], "time ms [first]") / 1e3
+    seconds = above_zero(row[_ENDED], _ENDED) / 1e3
+    if operation in _SMALL:
         test, op = _SMALL[operation]
-        each = float(row["entries [last]"]) / streams
-        return source.record(
-            "elbencho",
-            test,
-            op,
-            "a folder for each stream",
-            size=0,
-            streams=streams,
-            seconds=seconds / each,
-            extra=extra,
-        )
-    return None
+        each = above_zero(row["entries [last]"], "entries [last]") / streams
+        shape = "a folder for each stream"
+        return source.record("elbencho", test, op, shape, size=0, seconds=seconds / each, **common)
+    op = operation.lower()
+    block = whole(row["block size"], "block size")
+    words = ["random" if _yes(row.get("random")) else "sequential", size_text(block)]
+    words += ["direct"] if _yes(row.get("direct IO")) else []
+    size = round(above_zero(row["MiB [last]"], "MiB [last]") * MIB / streams)
+    return source.record("elbencho", moved(op), op, " ".join(words), size=size, seconds=seconds, **common)
 
 
 def _yes(value: object) -> bool:

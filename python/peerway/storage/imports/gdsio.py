@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 
 from peerway.records import Record
+from peerway.storage.imports.rows import BadRow, Rows, above_zero, number, whole
 from peerway.storage.imports.source import Source, moved
 from peerway.units import size_text
 
 _LINE = re.compile(
-    r"IoType: (?P<op>READ|WRITE|RANDREAD|RANDWRITE) XferType: (?P<way>\S+) Threads: (?P<threads>\d+) "
-    r"DataSetSize: (?P<moved>\d+)/\d+\(KiB\) IOSize: (?P<io>[\d-]+)\(KiB\) "
-    r"Throughput: (?P<rate>[\d.]+) GiB/sec,? "
-    r"Avg_Latency: (?P<latency>[\d.]+) usecs ops: (?P<ops>\d+) total_time (?P<time>[\d.]+) secs"
+    r"IoType: (?P<op>READ|WRITE|RANDREAD|RANDWRITE) XferType: (?P<way>\S+) Threads: (?P<threads>\S+) "
+    r"DataSetSize: (?P<moved>\S+)/\S+?\(KiB\) IOSize: (?P<io>\S+?)\(KiB\) "
+    r"Throughput: (?P<rate>\S+) GiB/sec,? "
+    r"Avg_Latency: (?P<latency>\S+) usecs ops: (?P<ops>\S+) total_time (?P<time>\S+) secs"
 )
 _WAYS = {
     "GPUD": "gds/direct",
@@ -24,28 +25,34 @@ _WAYS = {
 }
 
 
-def records_of(source: Source) -> list[Record] | None:
+def records_of(source: Source) -> Rows | None:
     """One for each line; None for a file of something else."""
-    found = [_record(source, match) for match in _LINE.finditer(source.text)]
-    return found or None
+    rows = Rows()
+    for at, line in enumerate(source.text.splitlines(), 1):
+        if "IoType: " in line and "XferType: " in line:
+            rows.add(at, _record, source, line)
+    return rows if rows.records or rows.left_out else None
 
 
-def _record(source: Source, match: re.Match[str]) -> Record:
+def _record(source: Source, line: str) -> Record:
+    match = _LINE.search(line)
+    if match is None:
+        raise BadRow("it does not have the fields of a gdsio result in their order")
     random, op = match["op"].startswith("RAND"), match["op"].removeprefix("RAND").lower()
-    threads = int(match["threads"])
-    block = int(match["io"].partition("-")[0]) * 1024
+    threads = whole(match["threads"], "Threads")
+    block = whole(match["io"].partition("-")[0], "IOSize") * 1024
     shape = f"{'random' if random else 'sequential'} {size_text(block)}"
     memory = "host" if match["way"] == "CPUONLY" else "cuda"
     # Whether GPUDirect Storage was really used is in cuFile's log, not in this line.
-    extra = {"xfer_type": match["way"], "average_latency_us": float(match["latency"])}
+    extra = {"xfer_type": match["way"], "average_latency_us": number(match["latency"], "Avg_Latency")}
     return source.record(
         _WAYS.get(match["way"], f"gds/{match['way'].lower()}"),
         moved(op),
         op,
         shape,
-        size=int(match["moved"]) * 1024 // threads,
+        size=whole(match["moved"], "DataSetSize") * 1024 // threads,
         streams=threads,
-        seconds=float(match["time"]),
+        seconds=above_zero(match["time"], "total_time"),
         source=memory,
         extra=extra,
     )

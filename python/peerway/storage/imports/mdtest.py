@@ -5,48 +5,53 @@ of all.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from peerway.records import Record
+from peerway.storage.imports.rows import Rows, above_zero, number
 from peerway.storage.imports.source import Source
 
 _ROW = re.compile(
-    r"^\s*(File|Directory) (creation|stat|read|removal|rename)\s*:?\s+"
-    r"([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s*$"
+    r"^\s*(?P<kind>File|Directory) (?P<operation>creation|stat|read|removal|rename)\s*:?\s+"
+    r"(?P<max>\S+)\s+(?P<min>\S+)\s+(?P<mean>\S+)\s+(?P<deviation>\S+)\s*$"
 )
 _NAMES = {"creation": "create", "stat": "stat", "read": "read", "removal": "remove", "rename": "rename"}
 
 
-def records_of(source: Source) -> list[Record] | None:
+def records_of(source: Source) -> Rows | None:
     """One for each operation; None for a file of something else."""
     launched = re.search(
         r"mdtest-(\S+) was launched with (\d+) total task\(s\) on (\d+) node\(s\)", source.text
     )
     if not launched:
         return None
-    tasks = int(launched[2])
     repeated = re.search(r"SUMMARY rate.*\(of (\d+) iterations\)", source.text)
-    shape = (
-        "a folder for each stream"
-        if re.search(r"Command line used:.*[\s'\"]-[a-zA-Z]*u[\s'\"]", source.text)
-        else "one folder"
+    alone = re.search(r"Command line used:.*[\s'\"]-[a-zA-Z]*u[\s'\"]", source.text)
+    common: dict[str, Any] = {
+        "shape": "a folder for each stream" if alone else "one folder",
+        "streams": int(launched[2]),
+        "iterations": int(repeated[1]) if repeated else 1,
+        "extra": {"tool_version": launched[1], "nodes": int(launched[3])},
+    }
+    rows = Rows()
+    for at, line in enumerate(source.text.splitlines(), 1):
+        if match := _ROW.match(line):
+            rows.add(at, _record, source, match, common)
+    return rows
+
+
+def _record(source: Source, row: re.Match[str], common: dict[str, Any]) -> Record | None:
+    mean, best = number(row["mean"], "the mean"), number(row["max"], "the maximum")
+    if mean == best == 0:  # so mdtest says that it did not do this
+        return None
+    name, kind = _NAMES[row["operation"]], "file" if row["kind"] == "File" else "folder"
+    tasks = common["streams"]
+    return source.record(
+        "mdtest",
+        f"{kind}_{name}_mr",
+        name,
+        size=0,
+        seconds=tasks / above_zero(row["mean"], "the mean"),
+        min_s=tasks / above_zero(row["max"], "the maximum"),
+        **common,
     )
-    found = []
-    for line in source.text.splitlines():
-        if (row := _ROW.match(line)) and float(row[5]) > 0:
-            kind = "file" if row[1] == "File" else "folder"
-            name, mean, best = _NAMES[row[2]], float(row[5]), float(row[3])
-            found.append(
-                source.record(
-                    "mdtest",
-                    f"{kind}_{name}_mr",
-                    name,
-                    shape,
-                    size=0,
-                    streams=tasks,
-                    seconds=tasks / mean,
-                    min_s=tasks / best,
-                    iterations=int(repeated[1]) if repeated else 1,
-                    extra={"tool_version": launched[1], "nodes": int(launched[3])},
-                )
-            )
-    return found

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from peerway import _core
 from peerway.records import Record
+from peerway.storage.imports.rows import above_zero, line_of, read_json
 
 UNKNOWN = "unknown"
 MIB = 1 << 20
@@ -33,7 +33,11 @@ class Source:
     def of(cls, path: Path, text: str, node_type: str) -> Source:
         """As it is on the disk."""
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-        return cls(text, _json(text), _spelled(changed), node_type)
+        return cls(text, read_json(text), _spelled(changed), node_type)
+
+    def line(self, row: object) -> Callable[[], int]:
+        """Finds the line of an object of the JSON, where it is asked for."""
+        return lambda: line_of(self.text, self.data, row)
 
     def record(
         self,
@@ -55,10 +59,10 @@ class Source:
         extra: Mapping[str, Any] | None = None,
     ) -> Record:
         """One result: `streams` streams moved `size` bytes each, or did `messages` operations each, in
-        `seconds`.
+        `seconds`. Raises BadRow, and RecordError.
         """
-        each_us = seconds * 1e6 / messages
-        rate = streams * 1e6 / each_us if each_us > 0 else 0.0
+        each_us = above_zero(seconds, "its time") * 1e6 / messages
+        rate = streams * 1e6 / each_us
         memory = source or "host"
         ends = ("file", memory) if op in ("read", "stat") else (memory, "file")
         kept = (
@@ -96,23 +100,6 @@ class Source:
 def moved(op: str) -> str:
     """The name of a test that moves whole files; of a read the caches are not known."""
     return "file_write_bw" if op == "write" else f"file_read_{UNKNOWN}_bw"
-
-
-def _json(text: str) -> Any:
-    """The JSON of a file, or of each of its lines; None where it is none. Lines of text before it are
-    skipped, as fio prints some.
-    """
-    start = text.find("{")
-    if start < 0 or text[:start].strip().count("\n") > 20:
-        return None
-    try:
-        return json.loads(text[start:])
-    except ValueError:
-        pass
-    try:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-    except ValueError:
-        return None
 
 
 def _spelled(when: datetime) -> str:
