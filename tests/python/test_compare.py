@@ -123,6 +123,7 @@ class Sample(NamedTuple):
     p50_us: float
     test: str = "put_latency"
     host: str = "busy"
+    time: str = ""
 
 
 def runs(rng: np.random.Generator, n: int, slower: dict[str, float]) -> dict[str, list[Sample]]:

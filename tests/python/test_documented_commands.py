@@ -90,7 +90,10 @@ CLASSES = {
     "peerway compare before.jsonl after.jsonl": RUNS,
     "peerway compare before.jsonl after.jsonl --by host": RUNS,
     "peerway compare before.jsonl after.jsonl --factor driver --factor version": RUNS,
-    "peerway bench put_latency put_bw --repeat 10 --out before.jsonl": BENCH,
+    "peerway compare before.jsonl again.jsonl": RUNS,
+    "peerway bench put_latency put_bw --repeat 1 --append --out before.jsonl": BENCH,
+    "peerway bench put_latency put_bw --repeat 1 --append --out after.jsonl": BENCH,
+    "peerway bench put_latency put_bw --repeat 2 --append --out before.jsonl": BENCH,
     "peerway report before.jsonl after.jsonl -o page.html": RUNS,
     "peerway bench --peers all --repeat 10 --out before.jsonl": BENCH,
     "peerway bench --quick": BENCH,
@@ -256,7 +259,7 @@ def test_the_makefile_has_the_target(line: str) -> None:
 @pytest.mark.parametrize("line", of(RUNS))
 def test_it_runs_to_its_end(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("before.jsonl", "after.jsonl"):
+    for name in ("before.jsonl", "again.jsonl", "after.jsonl"):
         records.write(name, [record(host=host, bytes=size) for host in ("a", "b") for size in (8, 16)])
     result = CliRunner().invoke(peerway, parts(line)[1][1:])
     assert result.exit_code == 0, result.output

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_MAY_BE_SLOWER = ("slower", "unknown", "confounded with time")
 _FIELDS = (*IDENTITY, *SURROUNDINGS)
 
 
@@ -89,7 +90,8 @@ def command(
     ranks: `peerway bench --repeat 7` makes seven. For each group: the number of runs, the median of both
     sides and half the distance of their quartiles, the speed-up (positive is better) with its 95 % interval,
     and the p-value of Mann and Whitney, corrected for the number of groups. A group whose corrected p-value
-    is above 0.05 shows "no difference".
+    is above 0.05 shows "no difference". A difference between sides that were measured one after the other is
+    "confounded with time", marked (time): measure both sides in turn, run by run.
     """
     values = parse(factors)
     factors = tuple(values)
@@ -121,8 +123,11 @@ def command(
     else:
         _print(pairs, found, warned, by, factors, called)
     if slow:
+        confounded = sum(c.verdict == "confounded with time" for c in slow)
+        time = f", {confounded} of them confounded with time" if confounded else ""
         say(
-            f"peerway: {len(slow)} of {len(found)} groups got slower by more than {fail_on_slowdown:g} %",
+            f"peerway: {len(slow)} of {len(found)} groups got slower by more than {fail_on_slowdown:g} %"
+            f"{time}",
             err=True,
         )
         ctx.exit(1)
@@ -157,14 +162,12 @@ def _print(
 
 def _slowdowns(found: Sequence[Comparison], percent: float | None) -> list[Comparison]:
     """Groups slower by more than asked, beyond noise; with too few runs to know the noise the value alone
-    counts.
+    counts. What is confounded with time has become slower all the same.
     """
     if percent is None:
         return []
     worst = 1 - percent / 100
-    return [
-        c for c in found if c.speedup is not None and c.speedup < worst and c.verdict in ("slower", "unknown")
-    ]
+    return [c for c in found if c.speedup is not None and c.speedup < worst and c.verdict in _MAY_BE_SLOWER]
 
 
 def _nothing_in_common(before: Path, after: Path, pairs: Sequence[Pair], metric: str | None) -> str:
@@ -184,7 +187,7 @@ def _as_json(
         return c.pair.key.as_dict() | {
             "metric": c.metric.field, "before": asdict(c.before), "after": asdict(c.after),
             "speedup_percent": percent, "interval_percent": interval, "p": c.p, "p_adjusted": c.p_adjusted,
-            "verdict": c.verdict,
+            "verdict": c.verdict, "in_turn": c.in_turn, "samples": c.samples,
         }  # fmt: skip
 
     return {

@@ -6,6 +6,7 @@ live, so records of one run are no independent samples. They become one value, t
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +28,22 @@ def runs_of(records: Iterable[Record]) -> list[list[Record]]:
     for number, record in enumerate(records):
         runs.setdefault((record.host, record.run) if record.run else number, []).append(record)
     return list(runs.values())
+
+
+def started(records: Iterable[Record], metric: Metric) -> NDArray[np.float64]:
+    """When each of the runs that measured the metric began to do so, in the order of `by_run`: seconds, and
+    no number where a record does not say it.
+    """
+    measured = [[r.time for r in run if metric.of(r) is not None] for run in runs_of(records)]
+    return np.array([seconds(min(times)) for times in measured if times])
+
+
+def seconds(time: str) -> float:
+    """Since 1970; no number where the text is not a time."""
+    try:
+        return datetime.fromisoformat(time).timestamp()
+    except ValueError:
+        return np.nan
 
 
 def by_run(records: Iterable[Record], metric: Metric) -> NDArray[np.float64]:

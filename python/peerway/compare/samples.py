@@ -6,9 +6,7 @@ that is smallest: a slow node, or one that is missing for a while, then changes 
 many nodes it is surer than their median. Nodes that only one side has are left out, and named.
 
 A load that goes with the day makes neighbouring rounds alike, too. Where a side covers a day, its daily cycle
-is fitted and taken out. What correlation is left widens the test: the variance of a mean of such rounds is
-estimated from their autocovariances with Bartlett's window (Newey and West, 1987), and counts with the
-degrees of freedom that this estimate has.
+is fitted and taken out. What correlation is left widens the test (dependence.py).
 """
 
 from __future__ import annotations
@@ -21,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from peerway.compare.dependence import LEAST, Dependence, dependence
 from peerway.compare.runs import by_run
-from peerway.compare.statistics import Dependence
 from peerway.records import ROUND
 
 if TYPE_CHECKING:
@@ -34,10 +32,6 @@ if TYPE_CHECKING:
 
 _DAY_S = 86400
 _CUT = 0.2  # of the nodes of a round, at each end
-_LEAST_ROUNDS = 10  # below these, no correlation can be told
-# Rounds over which correlation is summed up: a longer window misses less of it, and knows it less well.
-# Of 4 to 8, 6 is the first that keeps its promise where a type is large (results/storage).
-_WINDOW = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +60,7 @@ def samples_of(pair: Pair, metric: Metric) -> Samples:
     level = float(np.median(list(levels.values())))
     sides = [_rounds(side, metric, levels, level) for side in (pair.before, pair.after)]
     before, after = (_without_day(values, times) for values, times in sides)
-    alike = _dependence(before, after)
+    alike = dependence(before, after)
     return Samples(before, after, alike, True, tuple(sorted(old.keys() ^ new.keys())))
 
 
@@ -99,7 +93,7 @@ def _middle(values: NDArray[Any]) -> float:
 
 
 def _without_day(values: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:
-    if values.size < _LEAST_ROUNDS or times.max() - times.min() < _DAY_S:
+    if values.size < LEAST or times.max() - times.min() < _DAY_S:
         return values
     angle = 2 * pi * (times % _DAY_S) / _DAY_S
     waves = np.stack([np.ones_like(angle), np.sin(angle), np.cos(angle)], axis=1)
@@ -108,24 +102,6 @@ def _without_day(values: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:
         np.log(values) - waves @ fitted
     )  # which is narrower than the truth, by the freedom that the fit took
     return np.asarray(np.exp(fitted[0] + rest * sqrt(values.size / (values.size - 3))))
-
-
-def _dependence(before: NDArray[Any], after: NDArray[Any]) -> Dependence | None:
-    """From the correlations of both sides, each made up for what taking out its mean took from it."""
-    if min(before.size, after.size) < _LEAST_ROUNDS:
-        return None
-    total, factor = before.size + after.size, 1.0
-    for lag in range(1, _WINDOW):
-        found = (_correlation(before, lag) + _correlation(after, lag)) / 2 + 2 / total
-        factor += 2 * (1 - lag / _WINDOW) * found
-    return Dependence(max(1.0, factor), 1.5 * total / _WINDOW)
-
-
-def _correlation(values: NDArray[Any], lag: int) -> float:
-    """How much values are alike that are so many rounds apart."""
-    rest = np.log(values) - np.log(values).mean()
-    total = float(rest @ rest)
-    return float(rest[lag:] @ rest[:-lag]) / total if total else 0.0
 
 
 def _round(record: Record) -> int | None:

@@ -3,7 +3,8 @@
 The p-value is Mann and Whitney's, on the runs of both sides. The 95 % interval holds every ratio that this
 test does not refuse, and the speed-up is the median of the ratios of all pairs of runs (Hodges and Lehmann,
 1963), so that the three agree. Of many groups some differ by chance: Benjamini and Hochberg's correction
-bounds the share of those among all that are called different.
+bounds the share of those among all that are called different. Of sides in turn a sample is a turn (order.py);
+between sides one after the other a difference is confounded with time, whatever its p.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count
-from math import comb, floor, sqrt
-from typing import TYPE_CHECKING, Any, Literal
+from math import comb, floor, inf, sqrt
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from peerway.compare.dependence import Dependence, dependence
 from peerway.compare.metric import Metric, metric_of
-from peerway.compare.runs import by_run
+from peerway.compare.order import by_turn, order_of
+from peerway.compare.runs import by_run, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from peerway.compare.groups import Pair
 
 Verdict = Literal["faster", "slower", "no difference", "unknown"]
+Finding = Verdict | Literal["confounded with time"]
 
 CONFIDENCE = 0.95
 _RISK = 1 - CONFIDENCE
@@ -49,7 +53,8 @@ class Side:
 class Comparison:
     """One group compared. `speedup` is above 1 when the second side is better; `low` and `high` bound it with
     95 % confidence. `p` is of this group alone, `p_adjusted` counts in how many groups there are. None where
-    a number cannot be had: with too few runs no order of them is rare enough.
+    a number cannot be had: with too few runs no order of them is rare enough. `samples` are the runs, or the
+    turns of sides that were measured `in_turn`, which is None where the records do not tell.
     """
 
     pair: Pair
@@ -61,41 +66,67 @@ class Comparison:
     high: float | None
     p: float | None = None
     p_adjusted: float | None = None
+    samples: tuple[int, int] = (0, 0)
+    in_turn: bool | None = None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Finding:
         """What the numbers say; "unknown" without an interval."""
-        return _verdict(self.low, self.high, self.p_adjusted)
+        found = _verdict(self.low, self.high, self.p_adjusted)
+        return "confounded with time" if self.in_turn is False and found in ("faster", "slower") else found
+
+
+class _Samples(NamedTuple):
+    """Those of both sides, and how much they depend on those before them, where that can be told."""
+
+    before: NDArray[Any]
+    after: NDArray[Any]
+    alike: Dependence | None = None
+    in_turn: bool | None = None
 
 
 def compare_all(pairs: Iterable[Pair], asked: str | None = None) -> list[Comparison]:
     """Compares the groups that both sides have and measured the metric of."""
     found: list[Comparison] = []
-    sides: list[tuple[Any, Any]] = []
+    several: list[_Samples] = []
     for pair in pairs:
         if not (pair.before and pair.after):
             continue
         metric = metric_of(pair.before[0].test, asked)
         before, after = by_run(pair.before, metric), by_run(pair.after, metric)
         if before.size and after.size:
-            found.append(_compared(pair, metric, before, after))
-            sides.append((before, after))
+            samples = _samples(pair, metric, before, after)
+            found.append(_compared(pair, metric, (_side(before), _side(after)), samples))
+            several.append(samples)
     told = [i for i, c in enumerate(found) if c.low is not None]
-    p = _p_values([sides[i] for i in told])
+    p = _p_values([several[i][:2] for i in told])
+    for at, i in enumerate(told):
+        if (alike := several[i].alike) is not None:
+            p[at] = _p_of_dependent(*several[i][:2], alike)
     adjusted = _together(p)
     for i, alone, together in zip(told, p, adjusted, strict=True):
         found[i] = replace(found[i], p=float(alone), p_adjusted=float(together))
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Dependence:
-    """How samples that follow each other in time depend on each other: the variance of their mean is `factor`
-    times that of as many independent ones, a figure known with so many degrees of `freedom`.
+def _samples(pair: Pair, metric: Metric, before: NDArray[Any], after: NDArray[Any]) -> _Samples:
+    """Turns of sides in turn. Of others the runs, and how much they depend on those before them: they are
+    many, or few and then the order alone decides.
     """
-
-    factor: float
-    freedom: float
+    times = started(pair.before, metric), started(pair.after, metric)
+    order = order_of(*times)
+    if order is None:
+        return _Samples(before, after)
+    if order.in_turn:
+        return _Samples(by_turn(before, order.before), by_turn(after, order.after), in_turn=True)
+    if min(before.min(), after.min()) <= 0:
+        return _Samples(before, after, in_turn=False)
+    alike = dependence(
+        *(side[np.argsort(t, kind="stable")] for side, t in zip((before, after), times, strict=True))
+    )
+    if alike is None or alike.factor == 1:
+        return _Samples(before, after, in_turn=False)
+    return _Samples(before, after, replace(alike, freedom=inf), in_turn=False)
 
 
 def judged(
@@ -128,12 +159,15 @@ def runs_needed(groups: int) -> int:
     return next(n for n in count(2) if 2 / comb(2 * n, n) * groups <= _RISK)
 
 
-def _compared(pair: Pair, metric: Metric, before: NDArray[Any], after: NDArray[Any]) -> Comparison:
+def _compared(pair: Pair, metric: Metric, sides: tuple[Side, Side], samples: _Samples) -> Comparison:
+    before, after = samples[:2]
     slow, fast = (before, after) if metric.more_is_better else (after, before)
-    sides = _side(before), _side(after)
-    if min(s.median for s in sides) <= 0 or slow.min() <= 0:
-        return Comparison(pair, metric, *sides, None, None, None)
-    return Comparison(pair, metric, *sides, *_ratios(slow, fast))
+    numbers: tuple[float | None, float | None, float | None] = (None, None, None)
+    if min(s.median for s in sides) > 0 and slow.min() > 0:
+        numbers = _ratios(slow, fast, samples.alike)
+    return Comparison(
+        pair, metric, *sides, *numbers, samples=(before.size, after.size), in_turn=samples.in_turn
+    )
 
 
 def _ratios(

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from peerway.compare.metric import ranks_text
+from peerway.compare.order import TURNS
 from peerway.compare.sides import BEFORE_AFTER, Sides
 from peerway.compare.statistics import Comparison, Side, runs_needed
 from peerway.cube import cube_face, shape_class
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
     from peerway.compare.groups import Key, Pair
 
-_STYLES = {"faster": "green", "slower": "red", "no difference": "dim", "unknown": ""}
+_STYLES = {
+    "faster": "green", "slower": "red", "no difference": "dim", "unknown": "",
+    "confounded with time": "yellow",
+}  # fmt: skip
 _ONE_SIDED_SHOWN = 8
 _ROOMY = 96  # columns
 _RIGHT = (1, 2, 3, 6)  # runs, both sides and p: these columns end at one place
@@ -57,7 +61,7 @@ def show_one_sided(console: Console, pairs: Iterable[Pair], sides: Sides = BEFOR
 
 def notes(comparisons: Sequence[Comparison]) -> list[str]:
     """What to know before trusting the numbers."""
-    fewest = [min(c.before.runs, c.after.runs) for c in comparisons]
+    fewest = [min(c.samples) for c in comparisons]
     unnamed = sum(not record.run for c in comparisons for record in (*c.pair.before, *c.pair.after))
     alone, needed = runs_needed(1), runs_needed(len(comparisons))
     lines = []
@@ -75,6 +79,19 @@ def notes(comparisons: Sequence[Comparison]) -> list[str]:
         lines.append(
             f"{unnamed} records do not name their run, and each counts as one. If they came from the same "
             "ranks, the differences shown here may be chance."
+        )
+    if confounded := sum(c.verdict == "confounded with time" for c in comparisons):
+        are = "is" if confounded == 1 else "are"
+        lines.append(
+            f"(time): {confounded} of {len(comparisons)} groups {are} confounded with time. One side was "
+            "measured after the other, and what changed meanwhile (clocks, temperature, other work) looks "
+            f"like a difference. Measure both sides in turn, {TURNS} times or more; where that cannot be, "
+            "measure the first side twice and compare these two (A/A), which shows what time alone does."
+        )
+    if turns := sum(c.samples != (c.before.runs, c.after.runs) for c in comparisons):
+        lines.append(
+            f"in {turns} of {len(comparisons)} groups several runs of one side follow each other, and count "
+            "as one sample: what lasts longer than a run is in all of them. Change sides after each run."
         )
     if len(fewest) > 1:
         lines.append(
@@ -154,7 +171,7 @@ def _speedup(c: Comparison) -> str:
         return "no ratio"  # a median is 0
     if c.verdict == "no difference":
         return "no difference"
-    return speedup_text(c.speedup)
+    return speedup_text(c.speedup) + (" (time)" if c.verdict == "confounded with time" else "")
 
 
 def _interval(c: Comparison) -> str:

@@ -3,7 +3,8 @@ pair of ranks and size, on both sides, by the statistics of `peerway compare`.
 
 Calls of one run are no independent samples: they come in phases, and a sample is therefore the median of one
 rank's calls in one of equal stretches of them. Those of one run still have more in common than those of
-several: where a side has several traces, how much runs differ widens the test by as much.
+several: where a side has several traces, how much runs differ widens the test by as much. One trace of a side
+says nothing of that, and sides that were traced one after the other nothing of what time did.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from peerway.compare.statistics import Dependence, Verdict, judged
+from peerway.compare.dependence import Dependence
+from peerway.compare.order import order_of
+from peerway.compare.runs import seconds
+from peerway.compare.statistics import Finding, judged
 from peerway.trace.lanes import SPANS
 from peerway.trace.messages import match, match_signals, messages, size_classes
 from peerway.trace.regions import places
@@ -24,6 +28,7 @@ from peerway.trace.rings import Kind
 from peerway.trace.store import Trace
 
 STRETCHES = 10  # of a rank's calls: a sample each
+FEWEST_TURNS = 2  # of a side, in which its runs were traced: how runs differ is counted beside
 FEWEST = 40  # calls of a group on each side
 Group = tuple[str, str, int]  # operation or path, place or pair of ranks, size class
 Calls = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # ranks, beginnings, durations
@@ -47,17 +52,27 @@ class Change:
     low: float | None
     high: float | None
     p: float | None
-    verdict: Verdict
+    verdict: Finding
+    apart: bool  # the samples differ by more than chance, whatever the verdict says of the reason
 
 
 def compare(before: Side, after: Side) -> list[Change]:
     """The operations at places that both have, those whose total time changed most first."""
-    return _changes(_runs(before, _calls), _runs(after, _calls))
+    return _changes(_runs(before, _calls), _runs(after, _calls), confounded(before, after))
 
 
 def compare_messages(before: Side, after: Side) -> list[Change]:
     """The time of moving messages by path, pair of ranks and size, those whose total changed most first."""
-    return _changes(_runs(before, _messages), _runs(after, _messages))
+    return _changes(_runs(before, _messages), _runs(after, _messages), confounded(before, after))
+
+
+def confounded(before: Side, after: Side) -> bool:
+    """Whether the sides were traced one after the other, as far as the traces say when they began."""
+    times = [
+        np.array([seconds(str(trace.about.get("began", ""))) for trace in side]) for side in (before, after)
+    ]
+    order = order_of(*times)
+    return order is not None and order.turns < FEWEST_TURNS
 
 
 def alone(before: Side, after: Side) -> tuple[list[Group], list[Group]]:
@@ -85,7 +100,9 @@ def _runs(
     return found
 
 
-def _changes(before: dict[Group, list[Calls]], after: dict[Group, list[Calls]]) -> list[Change]:
+def _changes(
+    before: dict[Group, list[Calls]], after: dict[Group, list[Calls]], after_each_other: bool
+) -> list[Change]:
     common = [group for group in before if group in after]
     several = [
         ([_samples(*one) for one in before[group]], [_samples(*one) for one in after[group]])
@@ -98,12 +115,14 @@ def _changes(before: dict[Group, list[Calls]], after: dict[Group, list[Calls]]) 
         durations = [[calls[2] for calls in side[group]] for side in (before, after)]
         first, second = (np.concatenate(several) for several in durations)
         counts = [len(several) for several in durations]  # what is told in all is that of a run
+        apart = verdict in ("faster", "slower")
+        finding: Finding = "confounded with time" if apart and after_each_other else verdict
         changes.append(
             Change(
                 *group, (len(first) // counts[0], len(second) // counts[1]),
                 (float(np.median(first)), float(np.median(second))),
                 (int(first.sum()) // counts[0], int(second.sum()) // counts[1]),
-                speedup, low, high, p, verdict,
+                speedup, low, high, p, "unknown" if min(counts) < 2 else finding, apart,
             )
         )  # fmt: skip
     return sorted(changes, key=lambda one: -abs(one.total_ns[1] - one.total_ns[0]))
@@ -111,7 +130,7 @@ def _changes(before: dict[Group, list[Calls]], after: dict[Group, list[Calls]]) 
 
 def _dependence(before: list[NDArray[Any]], after: list[NDArray[Any]]) -> Dependence | None:
     """How much samples of one run have in common: how far the means of runs of a side lie apart, of ranks
-    among all samples, beside what as many independent samples would give. None where a side is of one run.
+    among all samples, beside what as many independent samples would give. None where both sides have one run.
     """
     freedom = len(before) + len(after) - 2
     if freedom == 0:

@@ -48,9 +48,10 @@ def command(
     traces BEFORE and AFTER. Messages are grouped by path or communicator, pair of ranks and size.
 
     A sample is the median over a tenth of one rank's calls. The statistics are those of `peerway compare`:
-    Mann and Whitney's test, corrected for the number of groups. Samples of one run are less independent than
-    samples of several runs: if a difference matters, add traces to both sides (--before, --after). The test
-    then also counts how much the runs of a side differ. Calls and total times are means over the runs.
+    Mann and Whitney's test, corrected for the number of groups. Runs of one program differ, too, so there is
+    a verdict only where each side has several traces (--before, --after); the test then counts how much the
+    runs of a side differ. Trace both sides in turn: what changes with time would else look like the
+    difference. Calls and total times are means over the runs.
     """
     from rich.text import Text
 
@@ -64,19 +65,32 @@ def command(
             console.print(Text(f"{folder}: the command ended with status {status}."))
     for line in _unlike(*sides):
         console.print(Text(line))
-    if any(len(side) == 1 for side in sides):
-        console.print(
-            Text(
-                "The calls of one run have much in common, and runs differ. Give more traces of both sides "
-                "(--before, --after) if a difference matters."
-            )
-        )
+    for line in _no_verdict(*sides):
+        console.print(Text(line))
     calls = ("operation at a call site", "operations at a call site")
     _show(console, calls, ("operation", "call site"), compare(*sides), everything)
     _tell(console, alone(*sides), _at)
     groups = ("group of messages", "groups of messages")
     _show(console, groups, ("path or communicator", "ranks"), compare_messages(*sides), everything)
     _tell(console, messages_alone(*sides), lambda path, pair: f"messages by {path} from rank {pair}")
+
+
+def _no_verdict(before: Sequence[Trace], after: Sequence[Trace]) -> Iterator[str]:
+    """Why a difference is not called one, and how to get a verdict."""
+    from peerway.trace.comparison import confounded
+
+    if min(len(before), len(after)) == 1:
+        yield (
+            "no verdict: a side has one trace, and runs of one program differ. What differs by more than "
+            "calls within a run do is marked ?. Trace both sides several times, in turn, and give the other "
+            "traces with --before and --after."
+        )
+    elif confounded(before, after):
+        yield (
+            "confounded with time, marked (time): one side was traced after the other, and what changed "
+            "meanwhile (clocks, temperature, other work) looks like a difference. Trace both sides in turn, "
+            "or compare traces of one side with each other (A/A): they show what time alone does."
+        )
 
 
 def _unlike(before: Sequence[Trace], after: Sequence[Trace]) -> Iterator[str]:
@@ -115,7 +129,7 @@ def _show(
     from peerway.trace.comparison import FEWEST
     from peerway.trace.tables import count_text
 
-    shown = [one for one in changes if everything or one.verdict in ("faster", "slower")]
+    shown = [one for one in changes if everything or one.apart]
     if shown:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for name in titles:
@@ -125,17 +139,18 @@ def _show(
         for one in shown:
             table.add_row(*_cells(one))
         console.print(table)
-    unknown = sum(one.verdict == "unknown" for one in changes)
+    unknown = sum(one.low is None for one in changes if not one.apart)
     if unknown and not everything:
         differ = "differs" if unknown == 1 else "differ"
         told = f"{count_text(unknown, *what)} {differ} too much between the runs of a side for a verdict"
         console.print(Text(f"{told}; give more traces."))
     hidden = len(changes) - len(shown) - (0 if everything else unknown)
     if hidden:
-        them = (
-            "shows no difference; --all lists it" if hidden == 1 else "show no difference; --all lists them"
-        )
-        console.print(Text(f"{count_text(hidden, *what)} {them}."))
+        verb, them = ("differs", "it") if hidden == 1 else ("differ", "them")
+        no_difference = f"{verb} by no more than calls within a run do"
+        if any(one.verdict == "no difference" for one in changes):
+            no_difference = "shows no difference" if hidden == 1 else "show no difference"
+        console.print(Text(f"{count_text(hidden, *what)} {no_difference}; --all lists {them}."))
     if not changes:
         console.print(Text(f"no {what[0]} occurs {FEWEST} times on both sides; fewer are not compared."))
 
@@ -164,7 +179,8 @@ def _cells(one: Change) -> list[str]:
 
     percent = interval = ""
     if one.speedup is not None:
-        percent = speedup_text(one.speedup) if one.verdict != "no difference" else "no difference"
+        mark = {"confounded with time": " (time)", "unknown": " ?"}.get(one.verdict, "")
+        percent = speedup_text(one.speedup) + mark if one.apart else "no difference" * (not mark)
     if one.low is not None and one.high is not None:
         interval = f"[{signed(one.low)}, {signed(one.high)}]"
     difference = (one.total_ns[1] - one.total_ns[0]) / 1e3
