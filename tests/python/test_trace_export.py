@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,47 @@ def test_times_that_rounding_put_outside_are_drawn_inside(tmp_path: Path) -> Non
     )
     ((_, first, _), (_, second, _)) = next(iter(slices(tmp_path / "trace").values()))
     assert first <= second == 10
+
+
+def test_a_thousand_processes_and_requests_under_way_have_tracks_of_their_own(tmp_path: Path) -> None:
+    """Of two hosts, whose processes have the same numbers; and requests that are all under way at once."""
+    ranks, requests = 1200, 1500
+    threads = [
+        Thread(rank, "ab"[rank % 2], 100 + rank // 2, 100 + rank // 2, "openmpi", "", 0, 0, 0, 0, 0, 0)
+        for rank in range(ranks)
+    ]
+    calls = [send(rank, 0, rank, 5, name="MPI_Send") for rank in range(ranks)]
+    under_way = [
+        receive(0, 1, 10_000 + i, 100_000, i, kind=Kind.RECEIVED, name="receive, until complete")
+        for i in range(requests)
+    ]
+    trace = replace(trace_of(*calls, *under_way, ranks=ranks), threads=threads)
+    perfetto.export(trace, tmp_path / "trace")
+    tracks = [p.track_descriptor for p in packets(tmp_path / "trace") if p.HasField("track_descriptor")]
+    assert len({track.uuid for track in tracks}) == len(tracks)
+    processes = {
+        track.process.pid: track.process.process_name for track in tracks if track.HasField("process")
+    }
+    assert sorted(processes.values()) == sorted(f"rank {rank}" for rank in range(ranks))
+    assert {track.thread.tid for track in tracks if track.HasField("thread")} == set(processes)
+    assert sum(track.name == "requests" for track in tracks) == requests
+    assert sum(map(len, slices(tmp_path / "trace").values())) == ranks + requests
+
+
+@pytest.mark.parametrize(("form", "module"), [("perfetto", perfetto), ("otf2", otf2_archive)])
+def test_an_export_that_fails_leaves_nothing_that_blocks_the_next(
+    form: str, module: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, out = saved(job(), tmp_path / "job"), tmp_path / "out"
+    words = ["export", str(folder), "--to", form, "-o", str(out)]
+    monkeypatch.setattr(module, "steps", lambda *_: iter([object()]))  # a fault amid the events
+    failed = CliRunner().invoke(command, words)
+    assert isinstance(failed.exception, AttributeError)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["job"]
+    monkeypatch.undo()
+    done = CliRunner().invoke(command, words)
+    assert done.exit_code == 0, done.output
+    assert out.exists()
 
 
 def test_otf2_says_when_the_trace_began_and_counts_bytes_in_flight(tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -37,11 +40,26 @@ def command(folder: Path, form: str, out: Path) -> None:
             from peerway.trace.export.perfetto import export
         else:
             from peerway.trace.export.otf2_archive import export
-        export(trace, out)
+        with _draft(out) as beside:
+            export(trace, beside)
     except BadTrace as error:
         raise BadInput(f"{folder}: {error}") from error
     except OSError as error:
-        # What is half written would be refused as something that exists.
-        shutil.rmtree(out) if out.is_dir() else out.unlink(missing_ok=True)
         raise cannot_write(out, error) from error
     say(f"{out}: {len(trace):,} events", err=True)
+
+
+@contextmanager
+def _draft(out: Path) -> Iterator[Path]:
+    """Give a name beside `out`, for a file or a folder that becomes it once it is complete: half of one would
+    be refused the next time as something that exists.
+    """
+    beside = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        yield beside
+        beside.rename(out)
+    finally:
+        if beside.is_dir():
+            shutil.rmtree(beside, ignore_errors=True)
+        else:
+            beside.unlink(missing_ok=True)

@@ -4,6 +4,8 @@ a track for requests under way and a counter of bytes in flight for each rank.
 
 from __future__ import annotations
 
+import heapq
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,6 +18,9 @@ from peerway.trace.store import Trace
 
 SEQUENCE = 1
 CLEARED, NEEDED = 1, 2  # of SequenceFlags: begins, and needs, the interned names
+FIRST_FREE = 1 << 22  # above all process and thread numbers of Linux
+
+Lanes = list[tuple[int, int]]  # a heap: when the last request of a track ended, and the track
 
 
 class _Writer:
@@ -25,6 +30,10 @@ class _Writer:
         from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackEvent
 
         self._file, self._packet, self.kinds = file, TracePacket, TrackEvent
+        self._tracks = count(1)
+        self._numbers: dict[tuple[str, int, int], int] = {}  # of a host's process and its thread
+        self._taken: set[int] = set()
+        self._free = count(FIRST_FREE)
         first = self.packet(0)
         first.sequence_flags = CLEARED
         for number, name in enumerate(names):
@@ -32,6 +41,23 @@ class _Writer:
         for number, name in enumerate(("peer", "bytes", "tag", "where", "site"), 1):
             first.interned_data.debug_annotation_names.add(iid=number, name=name)
         self.write(first)
+
+    def track(self) -> tuple[int, Any]:
+        """A track of its own, and the packet to describe it in."""
+        number, packet = next(self._tracks), self.packet(0)
+        packet.track_descriptor.uuid = number
+        return number, packet
+
+    def number(self, host: str, pid: int, tid: int) -> int:
+        """A number of 31 bits for a thread, or for the process of a first thread: its own, unless another
+        host has that as well.
+        """
+        key = (host, pid, tid)
+        if key not in self._numbers:
+            own = tid < FIRST_FREE and tid not in self._taken
+            self._numbers[key] = tid if own else next(self._free)
+            self._taken.add(self._numbers[key])
+        return self._numbers[key]
 
     def packet(self, time: int) -> Any:
         """A packet of the one sequence."""
@@ -65,34 +91,31 @@ def export(trace: Trace, target: Path) -> None:
         flow_to[pairs.second] = pairs.first + 1
     with target.open("wb") as file:
         writer = _Writer(file, trace.names)
-        processes: dict[tuple[str, int], int] = {}
-        for number, thread in enumerate(threads(trace)):
-            process = processes.setdefault((thread.first.host, thread.first.pid), len(processes))
-            _thread(writer, trace, thread, number, process, (flow_from, flow_to))
+        processes: set[int] = set()
+        for thread in threads(trace):
+            _thread(writer, trace, thread, processes, (flow_from, flow_to))
         for rank in trace.ranks:
             _in_flight(writer, trace, sent, rank)
 
 
 def _thread(
-    writer: _Writer, trace: Trace, thread: SystemThread, number: int, process: int, flows: tuple[Any, Any]
+    writer: _Writer, trace: Trace, thread: SystemThread, processes: set[int], flows: tuple[Any, Any]
 ) -> None:
-    """The tracks of a thread, and its slices."""
+    """The tracks of a thread, and its slices. `processes` have a track already."""
     one = thread.first
-    # Processes of several hosts may have one number; this makes them different to the reader.
-    pid = one.pid + (process << 22)
-    described = writer.packet(0)
-    described.track_descriptor.uuid = 1_000_000 + process
-    described.track_descriptor.process.pid = pid
-    described.track_descriptor.process.process_name = f"rank {one.rank}" if one.rank >= 0 else one.host
-    writer.write(described)
-    track = 2_000_000 + number
-    described = writer.packet(0)
-    described.track_descriptor.uuid = track
+    pid = writer.number(one.host, one.pid, one.pid)
+    if pid not in processes:
+        processes.add(pid)
+        _, described = writer.track()
+        described.track_descriptor.process.pid = pid
+        described.track_descriptor.process.process_name = f"rank {one.rank}" if one.rank >= 0 else one.host
+        writer.write(described)
+    track, described = writer.track()
     described.track_descriptor.thread.pid = pid
-    described.track_descriptor.thread.tid = one.tid + (process << 22)
+    described.track_descriptor.thread.tid = writer.number(one.host, one.pid, one.tid)
     described.track_descriptor.thread.thread_name = one.thread
     writer.write(described)
-    lanes: list[tuple[int, int]] = []
+    lanes: Lanes = []
     for step in steps(trace, thread.events):
         if step.what == "point":
             lane = _lane(writer, lanes, int(trace["begin"][step.event]), step.time, track)
@@ -104,20 +127,17 @@ def _thread(
             _end(writer, step.time, track)
 
 
-def _lane(writer: _Writer, lanes: list[tuple[int, int]], begin: int, end: int, thread: int) -> int:
+def _lane(writer: _Writer, lanes: Lanes, begin: int, end: int, thread: int) -> int:
     """A track where a request overlaps no other; requests come in the order of their ends."""
-    free = next((i for i, (until, _) in enumerate(lanes) if until <= begin), None)
-    if free is not None:
-        track = lanes[free][1]
-        lanes[free] = (end, track)
+    if lanes and lanes[0][0] <= begin:
+        track = lanes[0][1]
+        heapq.heapreplace(lanes, (end, track))
         return track
-    track = 3_000_000_000 + thread * 1000 + len(lanes)
-    described = writer.packet(0)
-    described.track_descriptor.uuid = track
+    track, described = writer.track()
     described.track_descriptor.parent_uuid = thread
     described.track_descriptor.name = "requests"
     writer.write(described)
-    lanes.append((end, track))
+    heapq.heappush(lanes, (end, track))
     return track
 
 
@@ -152,9 +172,7 @@ def _in_flight(writer: _Writer, trace: Trace, sent: Messages, rank: int) -> None
     times, level = in_flight(trace, sent, rank)
     if not times:
         return
-    track = 4_000_000_000_000 + max(rank, -1)
-    described = writer.packet(0)
-    described.track_descriptor.uuid = track
+    track, described = writer.track()
     described.track_descriptor.name = f"bytes in flight from rank {rank}"
     described.track_descriptor.counter.unit_name = "bytes"
     writer.write(described)
