@@ -234,7 +234,6 @@ static void pw_arrived(pw_call* call, MPI_Comm comm, const MPI_Status* status) {
 }
 
 #include "mpi_requests.c"
-#include "mpi_table.c"
 
 /* ---- beginning and end */
 

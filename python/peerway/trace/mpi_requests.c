@@ -1,4 +1,5 @@
 /* Requests of MPI from the call that starts one to the call that finds it complete; a part of mpi.c. */
+#include "mpi_table.c"
 
 static uint64_t pw_handle(MPI_Request request) {
   uint64_t handle = 0;
