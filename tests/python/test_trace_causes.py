@@ -173,6 +173,27 @@ def test_a_request_overlaps_the_time_between_calls() -> None:
     assert (ranks[0].under_way, ranks[0].computing, ranks[0].kernels) == (1000, 490, 200)
 
 
+def test_the_time_under_way_of_requests_that_overlap_counts_once() -> None:
+    """A hundred at once from 0 to 1000, of which the last 900 are in the call that waits for all."""
+    events = [
+        event
+        for i in range(100)
+        for event in (
+            send(0, 1, i, 1, tag=i, kind=Kind.ISEND, name="MPI_Isend"),
+            send(0, 1, i, 1000 - i, tag=i, kind=Kind.SENT, name="send, until complete"),
+            receive(1, 0, 10 * i, 10, tag=i, name="MPI_Recv"),
+        )
+    ]
+    events.append({"rank": 0, "kind": Kind.WAIT, "name": "MPI_Waitall", "begin": 100, "duration": 900})
+    analysis = analyse(trace_of(*events), [])
+    (finding,) = [one for one in analysis.findings if "Non-blocking" in one.text]
+    assert "were under way in 50 % of the ranks' time" in finding.text
+    assert "only 0 % of that was hidden" in finding.text
+    assert "in 90 % of it a call waited" in finding.text
+    (table,) = [one for one in analysis.tables if one.title == "Overlap by call site"]
+    assert table.rows[0][2:] == ["100", "1.00 µs", "0 %", "90 %"]
+
+
 def test_requests_that_nothing_hides_are_a_finding() -> None:
     events = [
         event

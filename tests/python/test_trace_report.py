@@ -4,6 +4,7 @@ well.
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 from test_trace_analysis import receive, send, trace_of
 
 from peerway.cli.trace import command
@@ -23,11 +25,11 @@ from peerway.trace import pressure
 from peerway.trace.analysis import analyse
 from peerway.trace.curve import Curve, of_records, of_table
 from peerway.trace.lanes import Cover
-from peerway.trace.page import render
+from peerway.trace.page import render, show
 from peerway.trace.regions import enclosing
 from peerway.trace.rings import Kind
 from peerway.trace.store import SUM_COLUMNS, Thread, Trace, Writer, load
-from peerway.trace.tables import Analysis
+from peerway.trace.tables import Analysis, Finding
 
 PUT = {"kind": Kind.PUT, "peer": 1, "bytes": 1000, "where": "peer/shm", "name": "put"}
 
@@ -84,7 +86,7 @@ def test_a_rank_that_may_have_waited_for_a_cpu_is_not_told_to_do_less() -> None:
     assert first.text == "a ran 2 ranks on 1 CPU, so the ranks took turns."
     assert "Start at most 1 rank there" in first.todo
     late = next(one for one in others if one.text.startswith("MPI_Recv"))
-    assert late.todo == "Rank 0 may have waited for a CPU: a ran 2 ranks on 1 CPU."
+    assert late.todo == "The rank may have waited for a CPU, as its host was busy: see above."
     path = next(one for one in others if one.text.startswith("To end earlier"))
     assert "may have waited for a CPU" in path.todo
 
@@ -97,7 +99,28 @@ def test_a_host_that_was_busy_with_other_work_is_told_as_well() -> None:
     first, *others = analyse(replace(trace, about={**about, "cpu_waits": {"a": 0.94}}), []).findings
     assert first.text == "In 94 % of the time, programs on a waited for a CPU."
     late = next(one for one in others if one.text.startswith("MPI_Recv"))
-    assert late.todo == "Rank 0 may have waited for a CPU: programs on a did so in 94 % of the time."
+    assert late.todo == "The rank may have waited for a CPU, as its host was busy: see above."
+
+
+def test_findings_of_one_advice_stand_together_and_the_page_shows_the_first_ones() -> None:
+    analysis = analyse(late_trace(), [])
+    advice = [*["Do less."] * 6, "Do it earlier.", "Do it later.", "", ""]
+    analysis.findings = [
+        Finding(f"Call {i} lost time.", f"Evidence {i}.", todo) for i, todo in enumerate(advice)
+    ]
+    printed = io.StringIO()
+    show(Console(file=printed, width=200), analysis)
+    html = render(late_trace(), analysis)
+    for text in (printed.getvalue(), html):
+        assert [text.count(todo) for todo in ("Do less.", "Do it earlier.", "Do it later.")] == [1, 1, 1]
+        assert all(text.count(f"Call {i} lost time.") == 1 for i in range(len(advice)))
+    findings = html[html.index('<section id="findings">') :].partition("</section>")[0]
+    first, folded = findings.split('<details class="rest">')
+    assert re.findall(r"Call \d", re.sub(r"<details>.*?</details>", "", first, flags=re.DOTALL)) == [
+        "Call 0", "Call 6", "Call 7",
+    ]  # fmt: skip
+    assert "and 5 more with this advice" in first
+    assert "2 more findings" in folded
 
 
 def test_waits_for_a_cpu_are_those_of_the_cgroup_else_of_the_host(tmp_path: Path) -> None:

@@ -43,7 +43,9 @@ def command(
 ) -> int:
     """Start PROGRAM, built with Open MPI or MPICH, as N ranks over a NIC's plugin.
 
-    All traffic of the ranks goes over the NIC: peerway mpirun --nic torus -n 8 -- ./program its arguments.
+    Messages and collectives go over the NIC: peerway mpirun --nic torus -n 8 -- ./program its arguments.
+    The windows of MPICH do, too. Those of Open MPI mostly use shared memory or TCP, because its component for
+    windows over NICs has faults; OMPI_MCA_osc=ucx,sm takes them over the NIC.
     Nothing is rebuilt. Peerway finds out which MPI the mpirun belongs to, and sets environment variables
     for the ranks only.
     """

@@ -196,5 +196,6 @@ def _operations(trace: Trace) -> Table:
     ]
     return Table(
         "Operations", ["operation", "calls", "bytes", "time", "mean"], rows[: 2 * MOST_ROWS],
-        "Time is summed over all threads; a call inside a region counts for both.",
+        "Time is summed over all threads; a call inside a region counts for both. Requests overlap each "
+        "other, so their sums until complete may be longer than the program.",
     )  # fmt: skip

@@ -22,11 +22,6 @@ class BusyHost:
     cpus: int | None  # that its ranks could use, if they were more
     waited: float  # of the time
 
-    def __str__(self) -> str:
-        if self.cpus is not None:
-            return f"{self.host} ran {len(self.ranks)} ranks on {count_text(self.cpus, 'CPU', 'CPUs')}"
-        return f"programs on {self.host} did so in {percent(self.waited)} of the time"
-
 
 def find(trace: Trace) -> list[BusyHost]:
     """Those of a trace, among the hosts whose CPUs it knows."""
@@ -47,7 +42,8 @@ def tell(found: Sequence[BusyHost], result: Analysis) -> None:
     """A finding for each host."""
     for one in found:
         if one.cpus is not None:
-            text = f"{one}, so the ranks took turns."
+            cpus = count_text(one.cpus, "CPU", "CPUs")
+            text = f"{one.host} ran {len(one.ranks)} ranks on {cpus}, so the ranks took turns."
             todo = f"Start at most {count_text(one.cpus, 'rank', 'ranks')} there, then look for other causes."
         else:
             text = f"In {percent(one.waited)} of the time, programs on {one.host} waited for a CPU."
@@ -57,6 +53,8 @@ def tell(found: Sequence[BusyHost], result: Analysis) -> None:
 
 
 def caution(found: Sequence[BusyHost], rank: int) -> str:
-    """What to do about a rank that is blamed, if its host was busy; else an empty text."""
-    host = next((one for one in found if rank in one.ranks), None)
-    return f"Rank {rank} may have waited for a CPU: {host}." if host else ""
+    """What to think of a rank that is blamed, if its host was busy; else an empty text. It is the same for
+    all ranks, and refers to the finding of the host.
+    """
+    busy = any(rank in one.ranks for one in found)
+    return "The rank may have waited for a CPU, as its host was busy: see above." if busy else ""

@@ -100,38 +100,79 @@ def tell(trace: Trace, sent: Messages, outer: Lanes, result: Analysis, regions: 
     if with_gpu:
         columns += ["kernels meanwhile", "share"]
     result.tables.append(Table("Overlap by rank", columns, rows, note))
-    _by_place(trace, spans, result, regions, with_gpu)
+    _by_place(trace, spans, result, regions, with_gpu, outer)
 
 
-def _by_place(trace: Trace, spans: Spans, result: Analysis, regions: Regions, with_gpu: bool) -> None:
+@dataclass(frozen=True)
+class OfPlace:
+    """The messages of one name and place, summed over ranks: ns in which at least one was under way, and what
+    happened then.
+    """
+
+    under_way: int
+    computing: int  # the thread with most of them was in no call
+    waiting: int  # a call waited for one of them
+    kernels: int
+
+
+def of_place(trace: Trace, spans: Spans, which: NDArray[Any], outer: Lanes) -> OfPlace:
+    """Of some spans. A time counts once, however many messages were under way: their sum would be longer than
+    the program.
+    """
+    event = spans.event[which]
+    rank, lane = trace.rank[event], system_threads(trace)[trace["thread"][event]]
+    begin, end = spans.begin[which], spans.end[which]
+    call = waiting_call(trace, event)
+    call = np.where((call < 0) & (spans.waiting[which] > 0), event, call)  # of a put its own
+    sums = [0, 0, 0, 0]
+    for one in np.unique(rank).tolist():
+        own = rank == one
+        under_way = Cover(begin[own], end[own])
+        main = int(np.bincount(lane[own]).argmax())
+        steps = slice(int(outer.first[main]), int(outer.first[main + 1]))
+        calls = Cover(outer.begin[steps], outer.begin[steps] + outer.duration[steps])
+        waited = own & (call >= 0)
+        starts = np.maximum(begin[waited], trace["begin"][call[waited]])
+        ends = np.minimum(end[waited], (trace["begin"] + trace["duration"])[call[waited]])
+        real = ends > starts
+        running = np.flatnonzero((trace["kind"] == Kind.KERNEL) & (trace.rank == one))
+        gpu = Cover(trace["begin"][running], trace["begin"][running] + trace["duration"][running])
+        for at, ns in enumerate(
+            (under_way.total, under_way.total - under_way.shared(calls),
+             Cover(starts[real], ends[real]).total, under_way.shared(gpu))
+        ):  # fmt: skip
+            sums[at] += ns
+    return OfPlace(*sums)
+
+
+def _by_place(
+    trace: Trace, spans: Spans, result: Analysis, regions: Regions, with_gpu: bool, outer: Lanes
+) -> None:
     many = len(trace.names)
     site = places(trace, spans.event, regions)
     keys, groups = np.unique(trace["name"][spans.event].astype(np.int64) * many + site, return_inverse=True)
-    whole, computing, waiting, kernels = (
-        np.bincount(groups, values)
-        for values in (spans.end - spans.begin, spans.computing, spans.waiting, spans.kernels)
-    )
-    count = np.bincount(groups)
+    whole, count = np.bincount(groups, spans.end - spans.begin), np.bincount(groups)
     all_time = trace.length * max(1, len(trace.ranks))
     rows = []
     for i in np.argsort(-whole, kind="stable")[:MOST_ROWS]:
         name, place = int(keys[i] // many), int(keys[i] % many)
-        total = max(1.0, float(whole[i]))
-        rows.append(
-            [trace.names[name], trace.names[place], f"{count[i]:,}", ns_text(float(whole[i])),
-             percent(computing[i] / total), percent(waiting[i] / total),
-             *([percent(kernels[i] / total)] if with_gpu else [])]
-        )  # fmt: skip
         own = np.flatnonzero(groups == i)
+        of = of_place(trace, spans, own, outer)
+        total = max(1, of.under_way)
+        rows.append(
+            [trace.names[name], trace.names[place], f"{count[i]:,}", ns_text(of.under_way),
+             percent(of.computing / total), percent(of.waiting / total),
+             *([percent(of.kernels / total)] if with_gpu else [])]
+        )  # fmt: skip
         requests = np.isin(trace["kind"][spans.event[own[0]]], (Kind.SENT, Kind.RECEIVED))
-        if requests and waiting[i] > LITTLE * all_time and computing[i] < 0.25 * total:
+        if requests and of.waiting > LITTLE * all_time and of.computing < 0.25 * total:
             longest = own[spans.waiting[own].argmax()]
             result.findings.append(
                 Finding(
-                    f"Non-blocking messages ({call_text(trace, name, place)}) were under way for "
-                    f"{ns_text(total)} in all, and only {percent(computing[i] / total)} of that was hidden "
-                    f"behind computing; {percent(waiting[i] / total)} was spent in the call that waited for "
-                    "them.",
+                    f"Non-blocking messages ({call_text(trace, name, place)}) were under way in "
+                    f"{percent(total / all_time)} of the ranks' time, and only "
+                    f"{percent(of.computing / total)} of that was hidden behind computing; in "
+                    f"{percent(of.waiting / total)} of it a call waited for them.",
                     f"The longest wait of the {count[i]:,} was {ns_text(float(spans.waiting[longest]))}.",
                     "Start them earlier, or compute between their start and the wait for them.",
                     (int(spans.begin[longest]), int(spans.end[longest])),
@@ -139,7 +180,10 @@ def _by_place(trace: Trace, spans: Spans, result: Analysis, regions: Regions, wi
                 )
             )
     columns = ["messages", "call site", "count", "under way", "computing", "in the call that waited"]
-    note = "Sums over single messages, which overlap each other. The rest of the time was in other calls."
+    note = (
+        "Time in which at least one of these messages was under way, summed over ranks. The rest of the time "
+        "was in other calls."
+    )
     if with_gpu:
         columns.append("kernels")
     result.tables.append(Table("Overlap by call site", columns, rows, note, texts=2))

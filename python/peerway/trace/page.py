@@ -14,7 +14,17 @@ from peerway.printable import printable
 from peerway.report.axes import tick_text, value_axis
 from peerway.report.node_types import page
 from peerway.report.page import scripts_of
-from peerway.trace.tables import Analysis, Bars, Distribution, Finding, Matrix, Scatter, Table, ns_text
+from peerway.trace.tables import (
+    Analysis,
+    Bars,
+    Distribution,
+    Finding,
+    Matrix,
+    Scatter,
+    Table,
+    by_advice,
+    ns_text,
+)
 from peerway.trace.timeline import CLASSES, MOST_EVENTS, Timeline, build
 from peerway.units import about_text, bandwidth_text, size_text
 
@@ -24,6 +34,7 @@ if TYPE_CHECKING:
     from peerway.trace.store import Trace
 
 MOST_RANKS, MOST_POINTS = 64, 400
+FINDINGS_SHOWN = 3  # so that the timeline begins on the first screen; the others unfold
 # How values of a unit are written, and the base of the ticks of their axis.
 UNITS: dict[str, tuple[Callable[[float], str], int]] = {
     "time": (ns_text, 10), "size": (lambda value: size_text(int(value)), 2), "rate": (bandwidth_text, 10),
@@ -40,8 +51,14 @@ def show(console: Console, analysis: Analysis) -> None:
     for line in analysis.heading:
         console.print(Text(line, style="bold"))
     console.print()
-    for number, one in enumerate(analysis.findings, 1):
-        console.print(Text(f"{number}. {one}"))
+    for number, (first, *others) in enumerate(by_advice(analysis.findings), 1):
+        if not others:
+            console.print(Text(f"{number}. {first}"))
+            continue
+        console.print(Text(f"{number}. {first.text} {first.evidence}".rstrip()))
+        for one in others:
+            console.print(Text(f"   - {one.text}"))
+        console.print(Text(f"   {first.todo}"))
     if not analysis.findings:
         console.print(Text("Nothing stands out."))
     for table in analysis.tables:
@@ -76,7 +93,8 @@ def render(trace: Trace, analysis: Analysis, most: int = MOST_EVENTS) -> str:
         "trace.html.j2",
         "trace.css",
         heading=[printable(line) for line in analysis.heading],
-        findings=[_printable_finding(one) for one in analysis.findings],
+        findings=[[_printable_finding(one) for one in group] for group in by_advice(analysis.findings)],
+        findings_shown=FINDINGS_SHOWN,
         tables=[_printable(table) for table in analysis.tables],
         timeline=drawn,
         timeline_note=_said(drawn) if drawn else "",

@@ -50,6 +50,14 @@ class Finding:
         return f"#t={max(0, begin - margin)},{end + margin}{rank}"
 
 
+def by_advice(findings: list[Finding]) -> list[list[Finding]]:
+    """In their order, those of one advice together, so that it is read once."""
+    groups: dict[str, list[Finding]] = {}
+    for number, one in enumerate(findings):
+        groups.setdefault(one.todo or f"none {number}", []).append(one)
+    return list(groups.values())
+
+
 @dataclass
 class Scatter:
     """Messages of one path by size (bytes) and time (ns), and the curve that they are judged by."""

@@ -64,12 +64,13 @@ def command(
     # Files come first: whoever reads what is printed may close the pipe early, as `head` does.
     if out is not None:
         from peerway.report.page import write
+        from peerway.trace.tables import by_advice
 
         try:
             write(out, render(trace, analysis))
         except OSError as error:
             raise cannot_write(out, error) from None
-        found = len(analysis.findings)
+        found = len(by_advice(analysis.findings))
         say(f"{out}: {found} finding{'' if found == 1 else 's'}", err=True)
     if bursts is not None:
         from peerway.trace.burst_tables import export
