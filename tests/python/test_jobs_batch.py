@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from peerway.jobs.batch import VERSION, Batch, Facts, Gpu, Interval, Note, Samples, encode
-from peerway.jobs.batch_check import NOTES, BadBatch, decode, is_device_name, is_node_name
+from peerway.jobs.batch_check import MOST_REASONS, NOTES, BadBatch, decode, is_device_name, is_node_name
 from peerway.jobs.clock import Sent, correction_ms
 from peerway.jobs.frames import (
     MOST_BODY,
@@ -32,7 +32,7 @@ def full_batch() -> Batch:
     for kind in KINDS:
         columns = batch.samples[kind] = Samples()
         for device in range(3):
-            columns.add(f"d{device}", {metric.name: device * 1.5 for metric in of_kind(kind)[device:]})
+            columns.add(f"d{device}", {metric.name: device * 0.5 for metric in of_kind(kind)[device:]})
     batch.intervals = [
         Interval(
             "4711.1", 4711, 5, end_ms=9, restart=1, uid=1000, user="ann", cpus=2, cores=[0, 1], gpus=["GPU-1"]
@@ -94,12 +94,6 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "a device with a quote": {"samples__core__devices": ['0"}', "1", "2"]},
     "a device with a path": {"samples__core__devices": ["../x", "1", "2"]},
     "a column too short": {"samples__core__values": {"core_busy_seconds_total": [1, 2]}},
-    "a negative value": {"samples__core__values": {"core_busy_seconds_total": [1, 2, -3]}},
-    "a value as a text": {"samples__core__values": {"core_busy_seconds_total": [1, 2, "3"]}},
-    "a value true": {"samples__core__values": {"core_busy_seconds_total": [1, 2, True]}},
-    "a value too large": {"samples__core__values": {"core_busy_seconds_total": [1, 2, 1e300]}},
-    "not a number": {"samples__core__values": {"core_busy_seconds_total": [1, 2, float("nan")]}},
-    "infinity": {"samples__core__values": {"core_busy_seconds_total": [1, 2, float("inf")]}},
     "a metric of another kind": {"samples__core__values": {"gpu_power_watts": [1, 2, 3]}},
     "intervals as an object": {"intervals": {"id": 1}},
     "job 0": {"intervals__job": 0},
@@ -131,6 +125,63 @@ def test_what_is_wrong_refuses_the_batch(change: dict[str, Any]) -> None:
         decode(content(**change))
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 300
+
+
+# A figure of a driver that cannot be true, and the word of the reason by which it is known.
+NONSENSE: dict[str, tuple[str, Any, str]] = {
+    "a counter below 0": ("core_busy_seconds_total", -3, "not from 0"),
+    "a text": ("core_busy_seconds_total", "N/A", "not a number"),
+    "a truth": ("core_busy_seconds_total", True, "not a number"),
+    "a list": ("core_busy_seconds_total", [1], "not a number"),
+    "a huge value": ("core_busy_seconds_total", 1e300, "not from 0"),
+    "not a number": ("core_busy_seconds_total", float("nan"), "finite"),
+    "infinity": ("core_busy_seconds_total", float("inf"), "finite"),
+    "memory of all ones": ("gpu_memory_used_bytes", (1 << 64) - 1, "not from 0"),
+    "more memory than there is": ("gpu_memory_used_bytes", 90 << 30, "more than gpu_memory_total_bytes"),
+    "utilization of all ones": ("gpu_utilization_ratio", 42_949_672.95, "not from 0 to 1"),
+    "a utilization of 105 %": ("gpu_utilization_ratio", 1.05, "not from 0 to 1"),
+    "power of all ones": ("gpu_power_watts", 4_294_967.295, "not from 0 to 10,000"),
+    "a temperature of -1": ("gpu_temperature_celsius", -1, "not from 0 to 150"),
+    "a negative sum of Lustre": ("filesystem_read_bytes_total", -45, "not from 0"),
+    "a port's counter of all ones": ("nic_sent_bytes_total", ((1 << 64) - 1) * 4, "not from 0"),
+}
+
+
+@pytest.mark.parametrize(("metric", "value", "reason"), NONSENSE.values(), ids=list(NONSENSE))
+def test_a_figure_that_cannot_be_true_is_left_out_with_its_reason(
+    metric: str, value: Any, reason: str
+) -> None:
+    batch = full_batch()
+    kind = METRICS[metric].kind
+    batch.samples[kind].values[metric][1] = 0.25
+    if metric == "gpu_memory_used_bytes":
+        batch.samples[kind].values["gpu_memory_total_bytes"][1] = 80 << 30
+    fields = json.loads(zlib.decompress(encode(batch)))
+    fields["samples"][kind]["values"][metric][1] = value
+    decoded = decode(zlib.compress(json.dumps(fields).encode()))
+    batch.samples[kind].values[metric][1] = None
+    assert decoded.samples == batch.samples  # all the others are kept
+    *others, added = decoded.notes
+    assert others == batch.notes
+    assert added.kind == "unreadable"
+    assert added.text.startswith(f"{kind} d1: {metric} is ")
+    assert reason in added.text
+
+
+def test_rounding_of_a_share_is_no_nonsense() -> None:
+    batch = full_batch()
+    batch.samples["gpu"].values["gpu_sm_activity_ratio"][1] = 1.004
+    decoded = decode(encode(batch))
+    assert decoded.samples["gpu"].values["gpu_sm_activity_ratio"][1] == 1
+    assert decoded.notes == batch.notes
+
+
+def test_reasons_of_many_figures_are_counted() -> None:
+    batch = full_batch()
+    batch.samples["core"] = Samples([str(n) for n in range(99)], {"core_busy_seconds_total": [-1] * 99})
+    texts = [note.text for note in decode(encode(batch)).notes[1:]]
+    assert len(texts) == MOST_REASONS + 1
+    assert texts[-1] == "83 more figures were left out"
 
 
 def test_what_is_new_is_left_out_and_named() -> None:

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from node_tree import make_node
 
 from peerway.jobs.agent.gpus import Gpus
 from peerway.jobs.agent.ledger import Ledger, Now
+from peerway.jobs.agent.loop import Agent
 from peerway.jobs.agent.processes import Processes
 from peerway.jobs.agent.records import Record
+from peerway.jobs.agent.settings import Settings
 from peerway.jobs.agent.steps import Step
 from peerway.jobs.agent.strangers import Strangers
+from peerway.jobs.batch import Batch, encode
+from peerway.jobs.batch_check import decode
 from peerway.rehearse.cluster import fake_nvml
 from peerway.rehearse.cluster.fake_nvml import RESERVED
 
 GIB = 1 << 30
+HANDLE = fake_nvml.nvmlDeviceGetHandleByIndex
 
 
 @pytest.fixture
@@ -124,6 +132,115 @@ def test_sm_activity_comes_back_after_an_error_of_the_driver(
         assert sm_activity() is None
     assert [sm_activity() for _ in range(2)] == ([None, 0.5] if back else [None, None])
     assert len(held) <= len(gpus.devices)  # none is forgotten
+
+
+def raises(error: Exception) -> Callable[..., Any]:
+    def function(*_: object) -> None:
+        raise error
+
+    return function
+
+
+def of_gpu_b(function: str, answer: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """The function of NVML with another answer for one GPU."""
+    real = getattr(fake_nvml, function)
+    return {function: lambda device, *more: (answer if device["uuid"] == "GPU-b" else real)(device, *more)}
+
+
+def not_a_number(asked: fake_nvml.c_nvmlGpmMetricsGet_t) -> None:
+    for metric in asked.metrics:
+        metric.value = float("nan")
+
+
+LOST = fake_nvml.NVMLError(15)
+BROKEN = OSError("driver mismatch")
+NO_UTF8 = UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad")
+REFUSES = {  # what one GPU of the driver answers, the figure that it costs, words of the reason
+    "utilization of all ones": (
+        of_gpu_b("nvmlDeviceGetUtilizationRates", lambda _: fake_nvml._Struct(gpu=4294967295, memory=1)),
+        "gpu_utilization_ratio", "not from 0 to 1.01",
+    ),
+    "a utilization that raises": (
+        of_gpu_b("nvmlDeviceGetUtilizationRates", raises(BROKEN)), "gpu_utilization_ratio", "driver mismatch",
+    ),
+    "memory that is N/A": (
+        of_gpu_b("nvmlDeviceGetMemoryInfo", lambda *_: fake_nvml._Struct(total=80 * GIB, used=(1 << 64) - 1)),
+        "gpu_memory_used_bytes", "18446744073709551615",
+    ),
+    "memory that is a word": (
+        of_gpu_b("nvmlDeviceGetMemoryInfo", lambda *_: fake_nvml._Struct(total=80 * GIB, used="N/A")),  # type: ignore[arg-type]
+        "gpu_memory_used_bytes", "'N/A'",
+    ),
+    "power of all ones": (
+        of_gpu_b("nvmlDeviceGetPowerUsage", lambda _: 4294967295), "gpu_power_watts", "not from 0 to 10,000",
+    ),
+    "a power that is a word": (
+        of_gpu_b("nvmlDeviceGetPowerUsage", lambda _: "N/A"), "gpu_power_watts", "'N/A'",
+    ),
+    "a temperature of -1": (
+        of_gpu_b("nvmlDeviceGetTemperature", lambda *_: -1), "gpu_temperature_celsius", "not from 0 to 150",
+    ),
+    "NaN from GPM": ({"nvmlGpmMetricsGet": not_a_number}, "gpu_sm_activity_ratio", "not a finite number"),
+    "GPM that raises": ({"nvmlGpmMetricsGet": raises(BROKEN)}, "gpu_sm_activity_ratio", "driver mismatch"),
+    "a GPU that is lost": (
+        {name: answer for function in ("UUID", "UtilizationRates", "PowerUsage", "MemoryInfo", "Temperature")
+         for name, answer in of_gpu_b(f"nvmlDeviceGet{function}", raises(LOST)).items()},
+        "gpu_power_watts", "NVML error 15",
+    ),
+    "a GPU whose handle is lost": (
+        {"nvmlDeviceGetHandleByIndex": lambda index: raises(LOST)() if index == 1 else HANDLE(index),
+         **of_gpu_b("nvmlDeviceGetPowerUsage", raises(LOST))}, "gpu_power_watts", "NVML error 15",
+    ),
+    "a name that is no UTF-8": (of_gpu_b("nvmlDeviceGetName", raises(NO_UTF8)), "", "UnicodeDecodeError"),
+}  # fmt: skip
+
+
+GPM = ("gpu_utilization_ratio", "gpu_sm_activity_ratio")  # MIG instances tell their utilization so
+
+
+def figures(batch: Batch, metric: str) -> list[float | int | None]:
+    part = batch.samples["gpu"]
+    return part.values.get(metric, [None] * len(part.devices))
+
+
+@pytest.mark.parametrize(("functions", "metric", "reason"), REFUSES.values(), ids=list(REFUSES))
+def test_what_one_gpu_cannot_tell_costs_only_that(
+    gpus: Gpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, functions: dict[str, Any], metric: str,
+    reason: str,
+) -> None:  # fmt: skip
+    make_node(tmp_path / "root")
+    settings = Settings(node="n1", state=str(tmp_path / "state"), root=str(tmp_path / "root"), page="",
+                        nvml="peerway.rehearse.cluster.fake_nvml")  # fmt: skip
+    told: list[str] = []
+    agent = Agent(settings, told.append)
+    sane = [agent.round() for _ in range(2)][-1].samples["gpu"]
+    for name, answer in functions.items():
+        monkeypatch.setattr(fake_nvml, name, answer)
+    agent._gpus.refresh()
+    agent.round()
+    batch = decode(encode(agent.round()))
+    agent.close()
+    assert batch.samples["gpu"].devices == sane.devices
+    everywhere = "nvmlGpmMetricsGet" in functions
+    for name, column in sane.values.items():
+        for device, before, now in zip(sane.devices, column, figures(batch, name), strict=True):
+            if name == metric and (device == "GPU-b" or everywhere):
+                assert now is None
+            elif device != "GPU-b" and not (everywhere and name in GPM):
+                assert now == before, (device, name)
+    assert len([text for text in told if reason in text]) >= 1, told
+    assert all(len(text) <= 128 and text.isprintable() for text in told)
+
+
+@pytest.mark.parametrize("error", [BROKEN, NO_UTF8, AttributeError("no such symbol")], ids=repr)
+def test_a_library_that_breaks_when_it_is_started_leaves_the_node_its_other_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(fake_nvml, "nvmlInit", raises(error))
+    found = Gpus("peerway.rehearse.cluster.fake_nvml")
+    assert found.devices == []
+    assert str(error) in found.why_none
+    assert Gpus("no_such_module").why_none.startswith("ModuleNotFoundError")
 
 
 @pytest.fixture

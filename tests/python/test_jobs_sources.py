@@ -15,6 +15,7 @@ from peerway.jobs.agent.processes import Processes, cpu_list, parse_stat
 from peerway.jobs.agent.slurm import Answer, expand_hosts, expand_numbers, parse
 from peerway.jobs.agent.steps import Step, Steps
 from peerway.jobs.agent.system import System
+from peerway.jobs.batch import Samples
 
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -54,6 +55,49 @@ def test_infiniband_and_lustre(tmp_path: Path) -> None:
         "filesystem_data_operations_total": 14, "filesystem_metadata_operations_total": 113,
         "filesystem_opens_total": 7,
     }  # fmt: skip
+
+
+LUSTRE = "proc/fs/lustre/llite/scratch-ffff0000/stats"
+PORT = "sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "metric", "reason"),
+    [
+        (LUSTRE, "read_bytes 5 samples [bytes] 1 9 -45", "filesystem_read_bytes_total", "-45"),
+        (
+            LUSTRE,
+            f"read_bytes 5 samples [bytes] 1 9 {2**64 - 45}",
+            "filesystem_read_bytes_total",
+            "from 0 to",
+        ),
+        (LUSTRE, "read_bytes 5 samples [bytes] 1 9 nan", "filesystem_read_bytes_total", "'nan'"),
+        (LUSTRE, "open -5 samples [usec] 1 9 7", "filesystem_opens_total", "-5"),
+        (PORT, str(2**64 - 1), "nic_received_bytes_total", "all bits"),
+        (PORT, str(2**32 - 1), "nic_received_bytes_total", "all bits"),
+        (PORT, "-1", "nic_received_bytes_total", "-4"),
+    ],
+)
+def test_a_counter_that_cannot_be_true_is_absent_with_its_reason(
+    tmp_path: Path, file: str, text: str, metric: str, reason: str
+) -> None:
+    make_node(tmp_path)
+    write(tmp_path, file, f"{text}\nwrite_bytes 3 samples [bytes] 1 9 12\n" if file == LUSTRE else text)
+    if file == LUSTRE:
+        (tmp_path / "proc/fs/lustre/llite/scratch-ffff8881/stats").unlink()
+        # mounted twice: a sane part must not hide the other
+        other = LUSTRE.replace("ffff0000", "ffff0001")
+        write(tmp_path, other, "read_bytes 5 samples [bytes] 1 9 4500\nopen 70 samples [usec] 1 9 7\n")
+    fabric, nics = Fabric(str(tmp_path)), Samples()
+    fabric.add_ports(nics)
+    lustre = fabric.filesystems()
+    assert metric not in {**nics.values, **lustre.values}
+    assert nics.values["nic_sent_bytes_total"]
+    if file == LUSTRE:
+        assert lustre.values["filesystem_written_bytes_total"] == [12]
+    (why,) = fabric.reasons.values()
+    assert why.startswith(metric)
+    assert reason in why
 
 
 def test_a_node_with_nothing_of_all_this(tmp_path: Path) -> None:

@@ -1,19 +1,20 @@
 """Bytes of an agent, or of who claims to be one, made a Batch: every name, number and length is checked.
 
 Fields, metrics and kinds of device that this version does not know are left out and named in `Batch.unknown`,
-so that agents may be newer than the server. All else that is wrong refuses the whole batch.
+so that agents may be newer than the server. A figure that cannot be true (plausible.py) is left out, and a
+note of the batch gives the reason. All else that is wrong refuses the whole batch.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 import zlib
 from collections.abc import Iterable
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
-from peerway.jobs.batch import VERSION, Batch, Facts, Gpu, Interval, Note, Samples, Values
+from peerway.jobs import plausible
+from peerway.jobs.batch import VERSION, Batch, Facts, Gpu, Interval, Note, Samples
 from peerway.jobs.frames import MOST_PAYLOAD
 from peerway.jobs.metrics import KINDS, METRICS
 from peerway.jobs.untrusted import DEVICE, MOST_NUMBER, MOST_UNKNOWN, BadBatch, Part
@@ -24,6 +25,8 @@ MOST_DEVICES = 4096  # of one kind on a node
 MOST_INTERVALS = 4096
 MOST_GPUS = 512
 MOST_NOTES = 1024
+MOST_MINOR = 1 << 20  # of a device, in Linux
+MOST_REASONS = 16  # notes that the server adds to a batch, why figures were left out
 
 NOTES = {
     "agent_started": "the agent began, or began anew",
@@ -70,7 +73,8 @@ def decode(payload: bytes) -> Batch:
         mono_ms=content.whole("mono_ms", 0, _MOST_MS),
     )
     unknown: list[str] = []
-    batch.samples = _samples(content, unknown)
+    reasons: list[str] = []
+    batch.samples = _samples(content, unknown, reasons)
     batch.intervals = [_interval(part) for part in content.parts("intervals", MOST_INTERVALS, unknown)]
     batch.notes = [
         _note(part)
@@ -78,7 +82,8 @@ def decode(payload: bytes) -> Batch:
         if _known(part.peek("kind"), NOTES, unknown, "notes")
     ]
     facts = content.take("facts")
-    batch.facts = None if facts is None else _facts(Part(facts, "facts", unknown))
+    batch.facts = None if facts is None else _facts(Part(facts, "facts", unknown), reasons)
+    batch.notes += [Note("unreadable", batch.wall_ms, text=why) for why in _counted(reasons)]
     content.rest(unknown)
     batch.unknown = tuple(dict.fromkeys(unknown))[:MOST_UNKNOWN]
     return batch
@@ -98,13 +103,8 @@ def _inflate(payload: bytes) -> bytes:
 
 
 def _parse(text: bytes) -> Any:
-    def refuse(word: str) -> NoReturn:
-        raise BadBatch(f"{word} is not a number")
-
     try:
-        return json.loads(text, parse_constant=refuse)
-    except BadBatch:
-        raise
+        return json.loads(text)  # NaN and Infinity too: among the figures they cost only themselves
     except (ValueError, RecursionError):
         raise BadBatch("the text is not JSON, or nested too deeply") from None
 
@@ -116,18 +116,18 @@ def _known(word: Any, known: Iterable[str], unknown: list[str], where: str) -> b
     return False
 
 
-def _samples(content: Part, unknown: list[str]) -> dict[str, Samples]:
+def _samples(content: Part, unknown: list[str], reasons: list[str]) -> dict[str, Samples]:
     found = content.take("samples") or {}
     if not isinstance(found, dict):
         content.refuse("samples", "is no object")
     return {
-        kind: _columns(Part(part, f"samples of {kind}"), kind, unknown)
+        kind: _columns(Part(part, f"samples of {kind}"), kind, unknown, reasons)
         for kind, part in found.items()
         if _known(kind, KINDS, unknown, "samples of")
     }
 
 
-def _columns(part: Part, kind: str, unknown: list[str]) -> Samples:
+def _columns(part: Part, kind: str, unknown: list[str], reasons: list[str]) -> Samples:
     devices = part.names("devices")
     if len(set(devices)) != len(devices):
         part.refuse("devices", "names one twice")
@@ -143,17 +143,16 @@ def _columns(part: Part, kind: str, unknown: list[str]) -> Samples:
             part.refuse(name, f"is a metric of kind {METRICS[name].kind}")
         if not isinstance(column, list) or len(column) != len(devices):
             part.refuse(name, f"has no {len(devices)} values")
-        if not _all_numbers(column):
-            part.refuse(name, "has a value that is not a finite number of at least 0")
         kept[name] = column
+    reasons += [f"{kind} {device}: {why}" for device, _, why in plausible.sift(devices, kept)]
     return Samples(devices, kept)
 
 
-def _all_numbers(column: Values) -> bool:
-    """No metric is ever negative; infinity and NaN fail the comparison."""
-    return all(
-        item is None or (type(item) in (int, float) and 0 <= item < MOST_NUMBER and math.isfinite(item))
-        for item in column
+def _counted(reasons: list[str]) -> list[str]:
+    """The first of the reasons, and how many there are more."""
+    more = len(reasons) - MOST_REASONS
+    return [shortened(why, 128) for why in reasons[:MOST_REASONS]] + (
+        [f"{more:,} more figures were left out"] if more > 0 else []
     )
 
 
@@ -200,7 +199,7 @@ def _note(part: Part) -> Note:
     )
 
 
-def _facts(part: Part) -> Facts:
+def _facts(part: Part, reasons: list[str]) -> Facts:
     return _whole(
         part,
         Facts(
@@ -210,22 +209,25 @@ def _facts(part: Part) -> Facts:
             cgroup=part.text("cgroup", 8),
             agent=part.text("agent", 64),
             kernel=part.text("kernel"),
-            gpus=[_gpu(each) for each in part.parts("gpus", MOST_GPUS, part.unknown)],
+            gpus=[_gpu(each, reasons) for each in part.parts("gpus", MOST_GPUS, part.unknown)],
             nics=part.names("nics"),
             filesystems=part.names("filesystems"),
         ),
     )
 
 
-def _gpu(part: Part) -> Gpu:
+def _gpu(part: Part, reasons: list[str]) -> Gpu:
+    memory = plausible.judged("gpu_memory_total_bytes", part.take("memory_bytes"))
+    if memory.reason:
+        reasons.append(f"facts of a GPU: {memory.reason}")
     return _whole(
         part,
         Gpu(
             uuid=part.name("uuid", DEVICE),
             name=part.text("name"),
-            memory_bytes=part.maybe("memory_bytes"),
+            memory_bytes=None if memory.value is None else int(memory.value),
             index=part.maybe("index", 0, 1 << 16),
-            minor=part.maybe("minor", 0, 1 << 20),
+            minor=part.maybe("minor", 0, MOST_MINOR - 1),
             parent=part.maybe_name("parent", DEVICE),
         ),
     )

@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from peerway.jobs.metrics import KINDS, METRICS, Metric
+from peerway.jobs.plausible import can_be_true
 from peerway.jobs.series import Series
 from peerway.jobs.store.chunk import Points
 from peerway.jobs.store.jobs import JobStore
@@ -238,6 +239,8 @@ def _series(metric: Metric, points: Points | None, start: float, end: float) -> 
     if points is None:
         return Series(start, end, 10.0, np.empty(0), np.empty(0))
     times, values = points.times / 1000, points.values
+    good = can_be_true(metric, values)  # older servers stored what their agents sent
+    times, values = times[good], values[good]
     if metric.type == "counter":
         times, values = _rates(times, values)
     whole = Series(start, end, points.period / 1000, times, values)

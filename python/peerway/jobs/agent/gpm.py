@@ -40,11 +40,13 @@ class Gpm:
                 self._cannot.add(uuid)
                 return {}
             return self._since_last(uuid, handle, parent)
-        except self._nvml.NVMLError as error:
-            if getattr(error, "value", None) in _NEVER:
-                self._cannot.add(uuid)
+        except Exception as error:
             if uuid in self._last:
                 self._nvml.nvmlGpmSampleFree(self._last.pop(uuid))
+            if not isinstance(error, self._nvml.NVMLError):
+                raise
+            if getattr(error, "value", None) in _NEVER:
+                self._cannot.add(uuid)
             return {}
 
     def _supported(self, handle: Any) -> bool:
@@ -58,7 +60,7 @@ class Gpm:
                 nvml.nvmlGpmSampleGet(handle, sample)
             else:
                 nvml.nvmlGpmMigSampleGet(parent, nvml.nvmlDeviceGetGpuInstanceId(handle), sample)
-        except nvml.NVMLError:
+        except Exception:
             nvml.nvmlGpmSampleFree(sample)
             raise
         last = self._last.get(uuid)
@@ -76,7 +78,12 @@ class Gpm:
         finally:
             nvml.nvmlGpmSampleFree(last)
         return {
-            name: min(1.0, max(0.0, asked.metrics[place].value / 100))
+            name: scaled(asked.metrics[place].value, 0.01)
             for place, (number, name) in enumerate(_METRICS.items())
             if asked.metrics[place].nvmlReturn == 0 and (parent is not None or number != _UTILIZATION)
         }
+
+
+def scaled(value: Any, unit: float) -> Any:
+    """The number in another unit; what is no number stays as it is, and is judged to be none."""
+    return round(value * unit, 6) if isinstance(value, (int, float)) else value

@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TypeVar
 
+from peerway.jobs import plausible
 from peerway.jobs.agent import files
 from peerway.jobs.agent.cgroups import Cgroups
 from peerway.jobs.agent.fabric import Fabric
@@ -157,7 +158,18 @@ class Agent:
         left, notes = self._strangers.left_over(steps, now)
         self._notes += notes
         self._add_own(found["node"], left)
+        self._leave_out_nonsense(found)
         return {kind: part for kind, part in found.items() if part.devices}
+
+    def _leave_out_nonsense(self, samples: dict[str, Samples]) -> None:
+        """What no driver can mean is not sent; the reason is noted once for each device and metric."""
+        for kind, part in samples.items():
+            for device, metric, why in plausible.sift(part.devices, part.values):
+                self._unreadable(f"{kind} {device}", why, of=metric)
+        for reasons in (self._fabric.reasons, self._gpus.reasons):
+            for (device, of), why in reasons.items():
+                self._unreadable(device, why, of)
+            reasons.clear()
 
     def _add_own(self, node: Samples, left: int) -> None:
         if not node.devices:
@@ -183,9 +195,10 @@ class Agent:
             self._ledger.sent()
             self._ledger.save(now)
             self._records.taken()
-        except OSError as error:
+        except (OSError, ValueError, TypeError) as error:
             self._failures += 1
-            self._unreadable("spool", f"a batch is lost: {error.strerror or error}")
+            why = getattr(error, "strerror", None) or error
+            self._unreadable("spool", f"a batch is lost: {why}")
         if self._sender is not None:
             self._sender.wake()
 
@@ -248,11 +261,13 @@ class Agent:
             self._unreadable(what, f"{error.__class__.__name__}: {error}")
             return otherwise
 
-    def _unreadable(self, what: str, why: str) -> None:
+    def _unreadable(self, what: str, why: str, of: str = "") -> None:
+        """Tell it once: `of` is what it is about where the reason has figures that change."""
         text = shortened(f"{what}: {why}", 128)
-        if text in self._told or len(self._told) > 1000:
+        key = f"{what}: {of}" if of else text
+        if key in self._told or len(self._told) > 1000:
             return
-        self._told.add(text)
+        self._told.add(key)
         self._tell(text)
         self._note("unreadable", self._now(), text=text)
 
