@@ -16,6 +16,8 @@ from peerway.jobs.rules.expression import BadExpression, Expression
 from peerway.jobs.rules.functions import FUNCTIONS, TAKES_NONE
 from peerway.jobs.rules.load import BadRules, read_rules, rules_of
 from peerway.jobs.rules.template import duration, filled, hours, size, wrong
+from peerway.jobs.store.verdicts import keep, verdict_of
+from peerway.jobs.summary import summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,6 +204,65 @@ def test_a_rule_speaks_where_it_should_and_nowhere_else(
             assert finding.rule_hash
 
 
+@pytest.mark.parametrize(
+    ("gpus", "figures", "cores", "state"),
+    [
+        (
+            0,
+            {CPU: 0.23, "step_running_processes": 1},
+            1,
+            "unremarkable",
+        ),  # one core that idles 77 % of its time
+        (0, {CPU: 0.6, "step_running_processes": 1}, 1, "efficient"),
+        (1, {GPU: 0.3}, 8, "unremarkable"),
+        (1, {GPU: 0.6, CPU: 0.1}, 8, "efficient"),  # its cores only feed the GPU
+    ],
+)
+def test_a_job_is_called_efficient_only_where_its_figures_show_it(
+    tmp_path: Path, gpus: int, figures: dict[str, Any], cores: int, state: str
+) -> None:
+    monitor = Monitor(tmp_path)
+    put(monitor, good(1, gpus, figures=figures, cores=cores))
+    run = monitor.jobs.run("1")
+    assert run is not None
+    keep(monitor.jobs, run, monitor.judge(run), START + 9000)
+    run = monitor.jobs.run("1")
+    assert run is not None
+    assert run.verdict == state
+    for language in ("en", "ru"):
+        text = summary(run, verdict_of(monitor.jobs, run), START + 9000, language)
+        said = {"en": "No rule found anything to improve.", "ru": "По правилам улучшать нечего."}[language]
+        assert (said in text) == (state == "efficient")
+    monitor.close()
+
+
+def test_a_rule_needs_its_texts_in_english_alone(tmp_path: Path) -> None:
+    rule = """[[rule]]
+name = "any"
+applies = "True"
+parameters = {{ share = 0.125 }}
+condition = "True"
+{}"""
+    monitor = Monitor(tmp_path)
+    put(monitor, good(1))
+    run = monitor.jobs.run("1")
+    assert run is not None
+    texts = 'tag.en = "any"\nconclusion.en = "It is {share:percent}."\nadvice.en = "Do."\n'
+    (finding,) = monitor.judge(run, rules_of(rule.format(texts))).findings
+    assert finding.conclusion == {"en": "It is 12\u00a0%.", "ru": "It is 12\u00a0%."}
+    assert (finding.tag["ru"], finding.advice["ru"]) == ("any", "Do.")
+    (finding,) = monitor.judge(run, rules_of(rule.format(texts + 'advice.ru = "Да."\n'))).findings
+    assert (finding.tag["ru"], finding.advice["ru"]) == ("any", "Да.")
+    for bad, why in (
+        (texts.replace("tag.en", "tag.ru"), "tag has no text in en"),
+        (f"{texts}advice.ru = 1", "advice.ru must be a string"),
+        (f'{texts}advice.de = "Tu."', "not de"),
+    ):
+        with pytest.raises(BadRules, match=why):
+            rules_of(rule.format(bad))
+    monitor.close()
+
+
 def test_a_good_job_is_efficient_and_one_without_data_never_is(monitor: Monitor) -> None:
     run, dark = monitor.jobs.run("48"), monitor.jobs.run("55")
     assert run is not None
@@ -283,6 +344,67 @@ def test_cores_that_slurm_did_not_bind_a_job_to_say_nothing_of_it(
     run = monitor.jobs.run("68")
     assert run is not None
     assert ("io-wait" in {each.rule for each in monitor.judge(run).findings}) == (blocked > 0)
+
+
+def suspended(worked: float, stopped: float) -> Any:
+    """A counter of a job of two hours that is suspended from minute 40 to 80."""
+    return lambda _, now: (
+        60 * (worked * (min(now, 40) + max(0, now - 80)) + stopped * (min(max(now - 40, 0), 40)))
+    )
+
+
+@pytest.mark.parametrize("by_slurm", [True, False], ids=["by Slurm", "by its user"])
+def test_time_in_which_slurm_suspended_a_job_is_not_charged(monitor: Monitor, by_slurm: bool) -> None:
+    figures = {
+        CPU: suspended(7.6, 0.0),
+        GPU: lambda _, now: 0.0 if 40 < now <= 80 else 0.93,
+        "step_suspended_ratio": lambda _, now: float(40 < now < 80),
+        "core_iowait_seconds_total": suspended(0.0, 0.9),  # another job has the cores meanwhile
+    }
+    number = 170 + by_slurm
+    put(monitor, good(number, 1, figures=figures, slurm={"suspended": 2400.0 * by_slurm}))
+    run = monitor.jobs.run(str(number))
+    assert run is not None
+    verdict = monitor.judge(run)
+    spent = verdict.hours
+    if by_slurm:
+        assert verdict.state == "efficient", verdict.findings
+        assert run.elapsed(0) == 80 * 60
+        assert spent.core_hours == pytest.approx(8 * 80 / 60)
+        assert spent.gpu_hours == pytest.approx(80 / 60)
+        assert spent.idle_gpu_hours == 0
+        assert spent.cpu_efficiency == pytest.approx(0.95, abs=0.01)
+        assert spent.gpu_efficiency == pytest.approx(0.93, abs=0.01)
+        assert spent.cpu_coverage > 0.9
+    else:  # it holds what it does not use
+        assert verdict.state == "inefficient"
+        assert spent.idle_gpu_hours == pytest.approx(40 / 60, abs=0.05)
+        assert spent.cpu_efficiency == pytest.approx(0.95 * 2 / 3, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("figures", "slurm", "share"),
+    [
+        ({MEM: 0.4 * GIB, "step_memory_peak_bytes": 63 * GIB}, {}, 1.0),  # the limit was reached
+        ({MEM: 0.4 * GIB, "step_memory_limit_bytes": 16 * GIB}, {}, 0.25),  # that of its step
+        ({MEM: None}, {}, 1.0),
+        ({MEM: 0.4 * GIB}, {"state": "COMPLETED", "max_rss": 32.0 * GIB}, 0.5),
+        ({MEM: 0.4 * GIB}, {"state": "COMPLETED"}, 0.00625),
+    ],
+)
+def test_a_job_that_was_killed_for_its_memory_had_much_of_it(
+    tmp_path: Path, figures: dict[str, Any], slurm: dict[str, Any], share: float
+) -> None:
+    monitor = Monitor(tmp_path)
+    slurm = {"state": "OUT_OF_MEMORY", **slurm}
+    job = good(1, slurm=slurm, figures={name: value for name, value in figures.items() if value})
+    if figures[MEM] is None:
+        job.figures = {name: value for name, value in job.figures.items() if name != MEM}
+    put(monitor, job)
+    run = monitor.jobs.run("1")
+    assert run is not None
+    assert monitor.judge(run).hours.memory_efficiency == pytest.approx(share)
+    monitor.close()
 
 
 def test_a_node_is_as_large_as_slurm_says(tmp_path: Path) -> None:

@@ -210,6 +210,60 @@ def test_the_tasks_of_an_array_wait_each(told: str | None, tasks: int) -> None:
     assert dict(found["reasons"]) == {"Priority": tasks, "Resources": 1}
 
 
+SUSPENDED_AT = {"suspend_time": 1040, "pre_sus_time": 40}
+
+
+@pytest.mark.parametrize(
+    ("told", "suspended"),
+    [
+        ({}, 0),
+        ({"suspend_time": 0, "pre_sus_time": 0}, 0),
+        ({"job_state": "SUSPENDED", **SUSPENDED_AT}, 60),  # it ran for 40 s
+        ({"job_state": "SUSPENDED", "suspend_time": {"set": True, "number": 1040}, "pre_sus_time": 40}, 60),
+        ({"suspend_time": 1070, "pre_sus_time": 40}, 30),  # it was resumed at 1070
+        ({"job_state": "COMPLETED", "suspend_time": 1070, "pre_sus_time": 40, "end_time": 1090}, 30),
+        ({"job_state": "CANCELLED", **SUSPENDED_AT, "end_time": 1040}, 0),  # Slurm ends it at its suspension
+        ({"job_state": "PENDING", **SUSPENDED_AT}, 0),
+    ],
+)
+def test_how_long_slurm_has_suspended_a_job(told: dict[str, Any], suspended: float) -> None:
+    run = sync.run_of(job(1) | told, 1100)
+    assert run is not None
+    assert run.suspended == (0 if run.started is None else suspended)
+
+
+def test_components_of_a_heterogeneous_job_know_each_other(store: JobStore) -> None:
+    parts = [job(40 + n, het_job_id=40, het_job_offset=n) for n in range(11)]
+    others = [job(60, het_job_id=400, het_job_offset=0), job(61), job(4, het_job_id=4, het_job_offset=0)]
+    asked_all(store, parts + others, 1100)
+    second = store.run("41")
+    assert second is not None
+    assert second.component == "40+1"
+    assert [each.job for each in store.siblings(second)] == ["40", *(str(n) for n in range(42, 51))]
+    alone = store.run("61")
+    assert alone is not None
+    assert store.siblings(alone) == []
+
+
+NO_VAL, INFINITE = (1 << 32) - 2, (1 << 32) - 1
+
+
+@pytest.mark.parametrize("value", [
+    NO_VAL, INFINITE, (1 << 64) - 2, (1 << 64) - 1, -1, float("nan"), float("inf"), 1 << 63, True, "7", None,
+    {"set": False, "number": 7}, {"set": True, "infinite": True, "number": 7}, {"number": NO_VAL},
+])  # fmt: skip
+def test_what_slurm_tells_for_no_number_is_none(value: Any) -> None:
+    assert slurm_json.number(value) is None
+    run = sync.run_of(job(1, time_limit=value, start_time=value), 1100)
+    assert run is not None
+    assert (run.time_limit, run.started) == (None, None)
+
+
+@pytest.mark.parametrize("flag", ["INVALID_REG", "REBOOT_ISSUED", "DRAIN", "NOT_RESPONDING"])
+def test_a_node_that_gets_no_jobs_is_not_free(flag: str) -> None:
+    assert sync.node_of({"name": "n", "state": ["IDLE", flag], "cpus": 8})["state"] in ("off", "blocked")
+
+
 def test_a_suspended_job_waits_for_nothing_and_keeps_its_start(store: JobStore) -> None:
     sync.take(store, [job(7, "SUSPENDED")], NODES, 1100)
     assert state_of(store, 7) == ("SUSPENDED", None)
@@ -400,6 +454,25 @@ def test_a_job_that_ended_while_nobody_looked_has_its_real_end(
     assert run.name == ""  # as squeue had told it
     assert state_of(store, 9) == ("RUNNING", None)
     assert sacct() == ["7"]
+
+
+def test_the_accounts_tell_the_memory_of_a_job_that_was_killed_for_it(
+    store: JobStore, sacct: Callable[..., list[str]]
+) -> None:
+    steps = [
+        {"tres": {"requested": {"max": [{"type": "cpu", "count": 9 << 40}, {"type": "mem", "count": count}]}}}
+        for count in (1 << 20, 3 << 30)
+    ]
+    killed = entry(7, 1000, 1003, "OUT_OF_MEMORY", steps=[*steps, {}, {"tres": None}])
+    killed["time"] |= {"suspended": 2}
+    sacct(killed)
+    sync.take(store, [job(7)], NODES, 1100)
+    asked_all(store, [job(7, "OUT_OF_MEMORY", end_time=1003)], 1101, Accounts())  # squeue knows it yet
+    asked_all(store, [], 1102, Accounts())
+    asked_all(store, [job(7, "OUT_OF_MEMORY", end_time=1003)], 1103)  # and does not take it away
+    run = store.run("7")
+    assert run is not None
+    assert run.max_rss == 3 << 30
 
 
 def test_a_job_that_began_and_ended_while_the_server_was_away_has_all_that_slurm_knows(

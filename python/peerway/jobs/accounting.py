@@ -1,6 +1,7 @@
 """What became of runs whose end nobody saw: `sacct`, which slurmdbd answers also long after squeue has
 forgotten a job. It is asked only for such runs: those that are to go on and that squeue does not list, and
-those of which agents alone told the end, which know neither state nor exit code.
+those of which agents alone told the end, which know neither state nor exit code. Of a job that was killed for
+want of memory it is asked how much that was: it may have been too short for a sample.
 
 Slurm writes its accounts with a delay, or keeps none. So each run is asked for a few times, ever more seldom.
 That slurmdbd gives no answer counts as none of them.
@@ -70,7 +71,8 @@ class Accounts:
 def _candidates(store: JobStore, now: float) -> list[Run]:
     rows = store.reader.execute(
         "SELECT * FROM jobs WHERE started IS NOT NULL AND ended IS NULL "
-        "UNION ALL SELECT * FROM jobs WHERE ended > ? AND state = 'ENDED'",
+        "UNION ALL SELECT * FROM jobs WHERE ended > ? "
+        "AND (state = 'ENDED' OR state = 'OUT_OF_MEMORY' AND max_rss = 0)",
         (now - _OLDEST_S,),
     )
     return [of_row(row) for row in rows]
@@ -107,6 +109,8 @@ def ended_by(run: Run, entries: Sequence[Entry], starts: Sequence[float]) -> Run
         out_of_memory=state == "OUT_OF_MEMORY",
         started=_at(entry, "start"),
         ended=_at(entry, "end"),
+        suspended=number(_part(entry, "time").get("suspended")) or run.suspended,
+        max_rss=max(_max_rss(entry), run.max_rss),
     )
 
 
@@ -143,6 +147,19 @@ def _described(run: Run, entry: Entry) -> Run:
         array=f"{int(array)}_{int(task)}" if array and task is not None else "",
         project=text_of(_part(entry, "wckey").get("wckey")).lstrip("*"),
     )
+
+
+def _max_rss(entry: Entry) -> float:
+    """The most bytes that a task of one of its steps had in memory."""
+    steps = entry.get("steps")
+    found = [0.0]
+    for step in steps if isinstance(steps, list) else []:
+        requested = _part(_part(step, "tres"), "requested") if isinstance(step, dict) else {}
+        most = requested.get("max")
+        for each in most if isinstance(most, list) else []:
+            if isinstance(each, dict) and text_of(each.get("type")) == "mem":
+                found.append(number(each.get("count")) or 0.0)
+    return max(found)
 
 
 def _part(entry: Entry, name: str) -> dict[str, Any]:

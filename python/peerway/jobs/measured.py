@@ -43,6 +43,7 @@ _OF_ALL_STEPS = frozenset(  # what every agent tells of a step: without one it i
     ("cpu_user_seconds_total", "cpu_system_seconds_total", "memory_bytes", "processes", "threads",
      "running_processes", "blocked_processes")
 )  # fmt: skip
+_SUSPENDED = "step_suspended_ratio"
 _ALIVE = "node_memory_total_bytes"  # what it tells of the node in each batch
 _LEAD_MS = 120_000  # read before a start: a counter's rate needs the value before
 
@@ -165,7 +166,9 @@ class Measured(Mapping[str, Devices | None]):
             self._kinds[of_kind] = self._load(of_kind)
         held = self.held(kind)
         series = [
-            _series(metric, self._kinds[of_kind].get((node, device), {}).get(metric.name), start, end)
+            _series(
+                metric, self._kinds[of_kind].get((node, device), {}).get(metric.name), start, end
+            ).without(self._pauses.get(node, ()))
             for node, device, start, end in held
         ]
         if kind != "step":
@@ -203,7 +206,33 @@ class Measured(Mapping[str, Devices | None]):
                 times = times[(times < first) | (times > last)]
             if times.size:
                 empty = Series(start, end, points.period / 1000, times, np.zeros(times.size))
-                found[node] = empty.within(start, end)
+                found[node] = empty.within(start, end).without(self._pauses.get(node, ()))
+        return found
+
+    @cached_property
+    def _pauses(self) -> dict[str, tuple[tuple[float, float], ...]]:
+        """When the run was suspended, by node. Slurm says whether it was, and agents when: a user may stop
+        his own processes, and then holds what they do not use. Samples that begin or end within a pause
+        belong to it: what was used in the rest of their time is not known.
+        """
+        if not self.run.suspended and self.run.state != "SUSPENDED":
+            return {}
+        steps: defaultdict[str, list[Held]] = defaultdict(list)
+        for each in self.held("step"):
+            steps[each[0]].append(each)
+        found = {}
+        for node, several in steps.items():
+            start, end = self._span(node)
+            slots = {slot for _, slot, *_ in several}
+            ms = int(start * 1000) - _LEAD_MS, int(end * 1000) + 1000
+            read = self._samples.read(node, "step", *ms, slots, [_SUSPENDED])
+            parts = []
+            for _, slot, first, last in several:
+                points = read.get((slot, _SUSPENDED))
+                if points is not None:
+                    inside = (points.times / 1000 > first) & (points.times / 1000 <= last)
+                    parts.append((points.times[inside] / 1000, points.values[inside]))
+            found[node] = _pauses_of(parts, start, end)
         return found
 
     def _span(self, node: str) -> tuple[float, float]:
@@ -247,6 +276,28 @@ def _series(metric: Metric, points: Points | None, start: float, end: float) -> 
     return whole.within(start, end)
 
 
+def _pauses_of(
+    steps: list[tuple[np.ndarray, np.ndarray]], start: float, end: float
+) -> tuple[tuple[float, float], ...]:
+    """The times in which all steps of a node that were measured together were suspended, from the last
+    sample before to the first after.
+    """
+    if not steps:
+        return ()
+    times, place = np.unique(np.concatenate([each for each, _ in steps]), return_inverse=True)
+    share = np.ones(times.size)
+    np.minimum.at(share, place, np.concatenate([values for _, values in steps]))
+    pauses = []
+    begin = None
+    for at, (time, suspended) in enumerate(zip(times, share >= 0.5, strict=True)):
+        if suspended and begin is None:
+            begin = float(times[at - 1]) if at else start
+        elif not suspended and begin is not None:
+            pauses.append((begin, float(time)))
+            begin = None
+    return (*pauses, *(((begin, end),) if begin is not None else ()))
+
+
 def _rates(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Increase a second since the sample before; after a fall the counter began from zero."""
     steps, seconds = np.diff(values), np.diff(times)
@@ -280,4 +331,4 @@ def added(several: list[Series], start: float, end: float) -> Series:
     times, place = np.unique(np.concatenate([each.times for each in several]), return_inverse=True)
     values = np.zeros(times.size)
     np.add.at(values, place, np.concatenate([each.values for each in several]))
-    return Series(start, end, max(each.period for each in several), times, values)
+    return Series(start, end, max(each.period for each in several), times, values, several[0].pauses)

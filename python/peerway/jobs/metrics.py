@@ -120,7 +120,7 @@ _TABLE = [
         ("step_cpu_pressure_seconds_total", "seconds", "time with a thread waiting for a CPU (cgroup v2)"),
         ("step_memory_bytes", "bytes", "private and shared memory with /dev/shm, without file cache"),
         ("step_memory_cache_bytes", "bytes", "file cache charged to the step"),
-        ("step_memory_peak_bytes", "bytes", "the most of step_memory_bytes that the agent saw"),
+        ("step_memory_peak_bytes", "bytes", "the most of it; of a killed step the cgroup's own peak"),
         ("step_memory_limit_bytes", "bytes", "limit of the step's or its job's cgroup"),
         ("step_oom_kills_total", "processes", "processes killed for want of memory within the limit"),
         ("step_read_bytes_total", "bytes", "bytes read from files and sockets, since the agent saw it"),
@@ -130,6 +130,7 @@ _TABLE = [
         ("step_threads", "threads", "threads"),
         ("step_running_processes", "processes", "processes that run or wait for a CPU"),
         ("step_blocked_processes", "processes", "processes that wait for I/O (uninterruptible sleep)"),
+        ("step_suspended_ratio", "ratio", "1 while it is frozen or all its processes are stopped, else 0"),
     ),
 ]  # fmt: skip
 

@@ -7,6 +7,7 @@ the share of the time that had data is known of every figure.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,6 +28,7 @@ class Series:
     period: float
     times: Floats
     values: Floats
+    pauses: tuple[tuple[float, float], ...] = ()  # when its job was suspended: it has no values there
 
     @cached_property
     def weights(self) -> Floats:
@@ -39,8 +41,9 @@ class Series:
 
     @property
     def seconds(self) -> float:
-        """How long the device was held."""
-        return max(0.0, self.end - self.start)
+        """How long the device could be used: the time it was held, without that of a suspended job."""
+        paused = sum(max(0.0, min(to, self.end) - max(begin, self.start)) for begin, to in self.pauses)
+        return max(0.0, self.end - self.start - paused)
 
     @property
     def covered(self) -> float:
@@ -51,7 +54,16 @@ class Series:
         """The part between two times."""
         start, end = max(start, self.start), min(end, self.end)
         inside = (self.times > start) & (self.times <= end)
-        return Series(start, max(start, end), self.period, self.times[inside], self.values[inside])
+        end = max(start, end)
+        return Series(start, end, self.period, self.times[inside], self.values[inside], self.pauses)
+
+    def without(self, pauses: Iterable[tuple[float, float]]) -> Series:
+        """The series without what is in the pauses, which do not overlap: (from, to] each."""
+        pauses = tuple(pauses)
+        kept = np.ones(self.times.size, bool)
+        for begin, to in pauses:
+            kept &= (self.times <= begin) | (self.times > to)
+        return Series(self.start, self.end, self.period, self.times[kept], self.values[kept], pauses)
 
     def mean(self) -> float:
         """Weighted by time; NaN without data."""

@@ -17,6 +17,10 @@ from typing import Any
 from peerway.printable import one_line, shortened
 
 TIMEOUT_S = 60.0
+_NO_NUMBER = frozenset(  # NO_VAL and INFINITE, of 32 and of 64 bits
+    (1 << bits) - less for bits in (32, 64) for less in (1, 2)
+)
+_MOST = 1 << 63  # the database holds no larger ones
 _NOTHING_FOUND = 9003  # ESLURM_REST_EMPTY_RESULT
 
 
@@ -87,10 +91,14 @@ def _error_of(found: dict[str, Any]) -> str:
 
 
 def number(value: Any) -> float | None:
-    """A number as any version tells it; None where it is none, not set, infinite or below 0."""
+    """A number as any version tells it; None where it is none, not set, infinite or below 0. Until 22.05
+    Slurm writes its own NO_VAL and INFINITE as the plain integers that they are.
+    """
     if isinstance(value, dict):
         value = value.get("number") if value.get("set", True) and not value.get("infinite") else None
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0 else None
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or value in _NO_NUMBER:
+        return None
+    return value if 0 <= value < _MOST else None  # NaN and infinity fail this
 
 
 def time_of(value: Any) -> float | None:

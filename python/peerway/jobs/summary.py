@@ -33,7 +33,9 @@ _WORDS = {
         "verdict": "Verdict",
         "rules": "rules",
         "covered": "of its time has data",
-        "nothing": "Nothing was found that could be better.",
+        "nothing": "No rule found anything to improve.",
+        "little": "No rule speaks of this job, but it used less than half of what it had.",
+        "unremarkable": "no finding",
     },
     "ru": {
         "job": "Задание",
@@ -56,7 +58,9 @@ _WORDS = {
         "verdict": "Оценка",
         "rules": "правила",
         "covered": "времени с данными",
-        "nothing": "Недостатков не обнаружено.",
+        "nothing": "По правилам улучшать нечего.",
+        "little": "Ни одно правило не сработало, но задание использовало меньше половины выделенного.",
+        "unremarkable": "без замечаний",
     },
 }
 
@@ -69,8 +73,9 @@ def summary(run: Run, verdict: dict[str, Any] | None, now: float, language: str 
     held = f", {gpus(run.gpus, language)}{kind}" if run.gpus else ""
     memory = f", {size(run.memory, language)} {words['memory']}" if run.memory else ""
     begun = datetime.fromtimestamp(run.started, UTC).strftime("%Y-%m-%d %H:%M UTC") if run.started else "-"
+    number = f" ({run.array or run.component})" if run.array or run.component else ""
     rows = [
-        (words["job"], f"{run.job}{f' ({run.array})' if run.array else ''} {printable(run.name)}"),
+        (words["job"], f"{run.job}{number} {printable(run.name)}"),
         (words["user"], f"{printable(run.user)} {printable(run.account)}".rstrip()),
         (words["state"], f"{run.state}" + (f" (exit {run.exit_code})" if run.exit_code else "")),
         (words["had"], f"{nodes(run.nodes, language)}, {cores(run.cores, language)}{held}{memory}"),
@@ -115,7 +120,8 @@ def _findings(verdict: dict[str, Any] | None, words: dict[str, str], language: s
     if verdict is None:
         return []
     if not verdict["findings"]:
-        return [words["nothing"]] if verdict["state"] == "efficient" else []
+        found = {"efficient": "nothing", "unremarkable": "little"}.get(verdict["state"])
+        return [words[found]] if found else []
     lines: list[str] = []
     for each in verdict["findings"]:
         lines += _wrapped(f"* {printable(each['tag'][language])}: {each['conclusion'][language]}", "  ")

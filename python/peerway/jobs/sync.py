@@ -32,6 +32,8 @@ _STATES = {  # of a node; the first flag or word that is here decides
     "NOT_RESPONDING": "off",
     "FUTURE": "off",
     "UNKNOWN": "off",
+    "REBOOT_ISSUED": "off",
+    "INVALID_REG": "blocked",  # it registered with less than slurm.conf says, and gets no jobs
     "DRAIN": "blocked",
     "DRAINED": "blocked",
     "DRAINING": "blocked",
@@ -110,6 +112,8 @@ def run_of(job: dict[str, Any], now: float) -> Run | None:
         text_of(job.get("nodes")),
         array=_array(job),
         project=text_of(job.get("wckey")).lstrip("*"),  # Slurm marks one that is its user's default
+        component=_component(job),
+        suspended=_suspended(job, state, started, ended if state in FINISHED else now),
     )
 
 
@@ -201,6 +205,24 @@ def _array(job: dict[str, Any]) -> str:
     """How the owner of an array knows this job of it."""
     array, task = number(job.get("array_job_id")), number(job.get("array_task_id"))
     return f"{int(array)}_{int(task)}" if array and task is not None else ""
+
+
+def _component(job: dict[str, Any]) -> str:
+    """Which part of a heterogeneous job this is."""
+    leader, offset = number(job.get("het_job_id")), number(job.get("het_job_offset"))
+    return f"{int(leader)}+{int(offset or 0)}" if leader else ""
+
+
+def _suspended(job: dict[str, Any], state: str, started: float | None, until: float | None) -> float:
+    """The seconds in which it was suspended. `pre_sus_time` is how long it ran before it was last suspended,
+    `suspend_time` when it was last suspended or resumed.
+    """
+    changed, ran = time_of(job.get("suspend_time")), number(job.get("pre_sus_time")) or 0.0
+    if changed is None or started is None or until is None:
+        return 0.0
+    if state != "SUSPENDED":
+        ran += max(0.0, until - changed)
+    return max(0.0, until - started - ran)
 
 
 def _types(found: Iterable[str]) -> str:

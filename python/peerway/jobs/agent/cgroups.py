@@ -17,6 +17,7 @@ from peerway.jobs.agent.system import TICK, Figures, pressure_seconds
 _TOP = "sys/fs/cgroup"
 _CONTROLLERS = ("memory", "cpuacct", "cpu,cpuacct", "freezer")
 _STEP = re.compile(r"^(/.*?/step_[A-Za-z0-9+]+)(?:/.*)?$", re.ASCII)
+_FROZEN = ("FROZEN", "FREEZING")
 _NO_LIMIT = 1 << 60  # version 1 says 2^63 less a page for none
 
 
@@ -31,6 +32,22 @@ class Cgroup:
         """All processes in it and below. Empty when it has gone."""
         folder = self.folders.get("all") or self.folders.get("freezer") or self.folders.get("cpuacct")
         return _pids_below(folder) if folder else []
+
+    def frozen(self) -> bool:
+        """Whether its processes are frozen, as Slurm does with a job that it suspends."""
+        if self.version == 1:
+            folder = self.folders.get("freezer")
+            return folder is not None and (files.text(f"{folder}/freezer.state") or "").strip() in _FROZEN
+        folder = self.folders["all"]
+        events = (files.keyed(f"{each}/cgroup.events") for each in (folder, f"{folder}/user"))
+        return any(each.get("frozen") == 1 for each in events)
+
+    def peak(self) -> int | None:
+        """The most memory that it ever had, file cache included."""
+        if self.version == 1:
+            folder = self.folders.get("memory")
+            return None if folder is None else files.number(f"{folder}/memory.max_usage_in_bytes")
+        return files.number(f"{self.folders['all']}/memory.peak")
 
     def figures(self) -> Figures:
         """CPU time, memory, limit, kills, as far as the kernel keeps them."""

@@ -9,6 +9,7 @@ from peerway.jobs.agent.cgroups import Cgroup, Cgroups
 from peerway.jobs.agent.processes import Process, Processes
 from peerway.jobs.agent.system import Figures
 
+_STOPPED = frozenset("TtZX")
 _CPU = ("step_cpu_user_seconds_total", "step_cpu_system_seconds_total")
 
 
@@ -87,14 +88,29 @@ class Steps:
             figures |= self._cpu_of_tree(step, inside)
         if "step_memory_bytes" not in figures:
             figures["step_memory_bytes"] = self._memory_of(inside)
-        step._peak = max(step._peak, int(figures["step_memory_bytes"]))
+        step._peak = max(step._peak, int(figures["step_memory_bytes"]), self._killed_at(step, figures))
         figures["step_memory_peak_bytes"] = step._peak
         figures |= self._io_of(step, inside)
         figures["step_processes"] = len(inside)
         figures["step_threads"] = sum(process.threads for process in inside)
         figures["step_running_processes"] = sum(process.state == "R" for process in inside)
-        figures["step_blocked_processes"] = sum(process.state == "D" for process in inside)
+        frozen = step.cgroup is not None and step.cgroup.frozen()
+        suspended = frozen or (bool(inside) and all(process.state in _STOPPED for process in inside))
+        figures["step_suspended_ratio"] = int(suspended)
+        # What version 1 has frozen sleeps as one does that waits for a disk.
+        figures["step_blocked_processes"] = 0 if frozen else sum(each.state == "D" for each in inside)
         step.figures = figures
+
+    @staticmethod
+    def _killed_at(step: Step, figures: Figures) -> int:
+        """The memory at which the kernel killed for want of it: by then it had taken the file cache back, so
+        the cgroup's own peak is the programs'. A step that is killed within a round shows little else.
+        """
+        if not figures.get("step_oom_kills_total") or step.cgroup is None:
+            return 0
+        limit = figures.get("step_memory_limit_bytes")
+        peak = step.cgroup.peak() or limit or 0
+        return int(min(peak, limit or peak))
 
     def _cpu_of_tree(self, step: Step, inside: list[Process]) -> Figures:
         """Time of all, and of their children that have ended; the daemon has that of tasks that have."""

@@ -11,7 +11,7 @@ from peerway.jobs.rules.expression import BadExpression
 from peerway.jobs.rules.functions import FUNCTIONS
 from peerway.jobs.rules.hours import Hours, hours
 from peerway.jobs.rules.load import SEVERITIES, Rule, RuleSet
-from peerway.jobs.rules.template import LANGUAGES, filled
+from peerway.jobs.rules.template import FALLBACK, LANGUAGES, filled, in_language
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`state` is inefficient, efficient, no data, or short: too young to be judged."""
+    """`state` is inefficient, efficient, no data, short (too young to be judged), or unremarkable: no rule
+    spoke, and the figures do not show an efficient job either.
+    """
 
     state: str
     rules_hash: str
@@ -117,7 +119,9 @@ def _verdict(
     elif blind or (judged and spent.cpu_coverage < 0.5):
         state = "no data"
     else:
-        state = "efficient" if judged else "short"
+        state = (
+            "short" if not judged else "efficient" if _well_used(spent, rules.efficient) else "unremarkable"
+        )
     return Verdict(
         state,
         rules.hash,
@@ -129,6 +133,21 @@ def _verdict(
         min(spent.gpu_hours, max((each.frees_gpu_hours for each in findings), default=0)),
         min(spent.core_hours, max((each.frees_core_hours for each in findings), default=0)),
     )
+
+
+def _well_used(spent: Hours, least: float) -> bool:
+    """Whether the figures show that the job used what it had: its GPUs, or without GPUs its cores."""
+    share = spent.gpu_efficiency if spent.gpu_hours else spent.cpu_efficiency
+    return share is not None and share >= least
+
+
+def _spoken(texts: Mapping[str, str], figures: Mapping[str, Any]) -> dict[str, str]:
+    """A rule's text with its figures in each language, in English where the rule has no other."""
+    return {
+        wanted: filled(texts[lang], figures, lang)
+        for wanted in LANGUAGES
+        for lang in (wanted if wanted in texts else FALLBACK,)
+    }
 
 
 def _one(rule: Rule, measured: Measured, fields: Mapping[str, Any]) -> tuple[str | None, Finding | None]:
@@ -153,9 +172,9 @@ def _one(rule: Rule, measured: Measured, fields: Mapping[str, Any]) -> tuple[str
         rule.name,
         rule.hash,
         rule.severity,
-        dict(rule.tag),
-        {lang: filled(rule.conclusion[lang], texts, lang) for lang in LANGUAGES},
-        {lang: filled(rule.advice[lang], texts, lang) for lang in LANGUAGES},
+        {lang: in_language(rule.tag, lang) for lang in LANGUAGES},
+        _spoken(rule.conclusion, texts),
+        _spoken(rule.advice, texts),
         figures,
         dict(names.parameters),
         coverage,

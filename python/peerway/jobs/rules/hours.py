@@ -31,9 +31,9 @@ def hours(measured: Measured, idle: float, window: float) -> Hours:
     """The hours and efficiencies of a run; a GPU is idle at or below `idle` for at least `window`."""
     run = measured.run
     elapsed = run.elapsed(measured.now)
-    cpu, gpu, memory = measured["step.cpu"], measured["gpu.utilization"], measured["step.memory"]
+    cpu, gpu = measured["step.cpu"], measured["gpu.utilization"]
     used = _sum(cpu, Series.mean)
-    peak = _sum(memory, Series.peak)
+    peak = memory_peak(measured)
     cpu_coverage = _coverage(cpu, elapsed * max(run.nodes, 1))
     cpu_efficiency = used / run.cores if used is not None and run.cores else None
     core_hours = run.cores * elapsed / HOUR
@@ -57,6 +57,25 @@ def idle_seconds(gpus: tuple[Series, ...], idle: float, window: float) -> float:
     """The sum over the GPUs of the unbroken times of at least `window` at or below `idle`."""
     runs = (run for series in gpus for run in series.runs_at_most(idle))
     return sum(to - start for start, to in runs if to - start >= window)
+
+
+def memory_peak(measured: Measured) -> float | None:
+    """The sum over the nodes of the most memory in use there; None where nobody knows it. Samples may miss
+    the peak of a short job: Slurm's accounts have that of its tasks, and one that was killed for want of
+    memory had what it was allowed.
+    """
+    run = measured.run
+    peaks = [series.peak() for series in measured["step.memory"] or () if series.times.size]
+    least = [run.max_rss] if run.max_rss else []
+    if run.out_of_memory or run.state == "OUT_OF_MEMORY":
+        limits = [series.low() for series in measured["step.memory_limit"] or () if series.times.size]
+        seen = [series.peak() for series in measured["step.memory_peak"] or () if series.times.size]
+        allowed = min([*limits, *([run.memory / max(run.nodes, 1)] if run.memory else [])], default=0.0)
+        least += [allowed, *seen]
+    if not peaks and not least:
+        return None
+    highest = max(peaks, default=0.0)
+    return float(sum(peaks) - highest + max([highest, *least]))
 
 
 def _sum(of: tuple[Series, ...] | None, figure: object) -> float | None:

@@ -16,7 +16,7 @@ from peerway.jobs.rules.expression import BadExpression, Expression
 from peerway.jobs.rules.functions import FUNCTIONS, TAKES_NONE
 from peerway.jobs.rules.job_fields import FIELDS
 from peerway.jobs.rules.quantity import quantity
-from peerway.jobs.rules.template import LANGUAGES, wrong
+from peerway.jobs.rules.template import FALLBACK, LANGUAGES, wrong
 from peerway.nearest import meant
 
 SHIPPED = Path(__file__).with_name("rules.toml")
@@ -40,7 +40,8 @@ _KEYS = {
     ),
     *("advice", "for", "script"),
 }
-IDLE = {"idle": 0.01, "idle_window": 600.0}  # where a file does not say
+# What of all jobs is idle, and efficient, where a file does not say.
+EVERY_JOB = {"idle": 0.01, "idle_window": 600.0, "efficient": 0.5}
 _CHOOSERS = ("partition", "node_type", "gpu_type")
 
 
@@ -96,13 +97,16 @@ class Rule:
 
 @dataclass(frozen=True)
 class RuleSet:
-    """All rules of a file; `hash` names this version of it. `idle` and `idle_window` define idle hours."""
+    """All rules of a file; `hash` names this version of it. `idle` and `idle_window` define idle hours,
+    `efficient` the share of its GPUs or cores that an efficient job uses.
+    """
 
     hash: str
     text: str
     rules: tuple[Rule, ...]
     idle: float
     idle_window: float
+    efficient: float
 
 
 def read_rules(path: Path = SHIPPED) -> RuleSet:
@@ -124,7 +128,7 @@ def rules_of(text: str) -> RuleSet:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadRules(str(error)) from None
     reader = _Reader(text, content)
-    return RuleSet(_hash(text), text, tuple(reader.rules()), *reader.idle())
+    return RuleSet(_hash(text), text, tuple(reader.rules()), *reader.of_every_job())
 
 
 def _hash(text: str) -> str:
@@ -138,16 +142,20 @@ class _Reader:
         self._text, self._content = text, content
         self._rule = ""
 
-    def idle(self) -> tuple[float, float]:
-        """The utilization at or below which a GPU is idle, and the seconds from which on that counts."""
-        defaults = IDLE | self._parameters(self._table(self._content, "defaults"), "defaults")
+    def of_every_job(self) -> tuple[float, float, float]:
+        """The utilization at or below which a GPU is idle, the seconds from which on that counts, and the
+        share that an efficient job uses.
+        """
+        defaults = EVERY_JOB | self._parameters(self._table(self._content, "defaults"), "defaults")
         self._rule = ""
-        for name in IDLE:
+        for name in EVERY_JOB:
             if isinstance(defaults[name], bool) or not isinstance(defaults[name], (int, float)):
                 self._refuse(f"{name} of the defaults is a number or a duration", f"{name} =")
         if not 0 <= defaults["idle"] < 1:
             self._refuse("idle of the defaults is a utilization, from 0 to below 1", "idle =")
-        return float(defaults["idle"]), float(defaults["idle_window"])
+        if not 0 <= defaults["efficient"] <= 1:
+            self._refuse("efficient of the defaults is a share, from 0 to 1", "efficient =")
+        return float(defaults["idle"]), float(defaults["idle_window"]), float(defaults["efficient"])
 
     def rules(self) -> Iterator[Rule]:
         unknown = set(self._content) - {"defaults", "for", "rule"}
@@ -266,11 +274,13 @@ class _Reader:
 
     def _texts(self, table: dict[str, Any], key: str, names: set[str]) -> dict[str, str]:
         texts = self._table(table, key)
-        for language in LANGUAGES:
-            if not isinstance(texts.get(language), str):
-                self._refuse(f"{key} has no text in {language}")
-            if why := wrong(texts[language], names):
-                self._refuse(f"{key}.{language}: {why}", texts[language])
+        if FALLBACK not in texts:
+            self._refuse(f"{key} has no text in {FALLBACK}, which a rule needs; others may be left out")
+        for language, text in texts.items():
+            if not isinstance(text, str) or not text:
+                self._refuse(f"{key}.{language} must be a string that is not empty")
+            if why := wrong(text, names):
+                self._refuse(f"{key}.{language}: {why}", text)
         if extra := set(texts) - set(LANGUAGES):
             self._refuse(f"{key}: texts are in {', '.join(LANGUAGES)}, not {', '.join(sorted(extra))}")
         return texts

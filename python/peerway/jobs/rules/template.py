@@ -9,6 +9,7 @@ from typing import Any
 from peerway.printable import printable
 
 LANGUAGES = ("en", "ru")
+FALLBACK = "en"  # where a rule has no text in a language
 
 _PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)(?::([a-z]+))?\}")
 _BYTES = {
@@ -17,6 +18,11 @@ _BYTES = {
 }
 _TIME = {"en": ("d", "h", "min", "s"), "ru": ("сут", "ч", "мин", "с")}
 _NO_DATA = {"en": "no data", "ru": "нет данных"}
+
+
+def in_language(texts: Mapping[str, str], language: str) -> str:
+    """The text in a language, or in English where there is none."""
+    return texts.get(language) or texts[FALLBACK]
 
 
 def decimal(value: float, digits: int, language: str) -> str:

@@ -107,7 +107,7 @@ def router(state: State) -> APIRouter:
         state: Literal["", "running", "finished"] = "",
         tag: Short = "",
         text: Short = "",
-        verdict: Literal["", "inefficient", "efficient", "no data", "short", "waiting"] = "",
+        verdict: Literal["", "inefficient", "efficient", "unremarkable", "no data", "short", "waiting"] = "",
         since: Annotated[float, Query(ge=0, le=1e11, description="Jobs that began since.")] = 0,
         ran_since: Annotated[float, Query(ge=0, le=1e11, description="Jobs that ended since, or go on.")] = 0,
         before: Before = "",

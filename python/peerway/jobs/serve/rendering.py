@@ -59,6 +59,7 @@ class Pages:
             percent=form("percent"),
             gpus=form("gpus"),
             cores=form("cores"),
+            nodes=form("nodes"),
             size=form("bytes"),
             duration=form("duration"),
             hours=form("hours"),
@@ -74,5 +75,5 @@ class Pages:
         return HTMLResponse(page, status)
 
     def _tag(self, lang: str) -> Any:
-        tags = {rule.name: rule.tag[lang] for rule in self._state.monitor.rules.rules}
+        tags = {rule.name: texts.in_language(rule.tag, lang) for rule in self._state.monitor.rules.rules}
         return lambda name: tags.get(name, name)

@@ -65,7 +65,24 @@ WORDS: dict[str, tuple[str, str]] = {
     "judged": ("Judged", "Оценено"),
     "undecided": ("Rules that lack data", "Правила, которым не хватило данных"),
     "broken": ("Rules that could not be computed", "Правила, которые не удалось вычислить"),
-    "nothing_found": ("Nothing was found that could be better.", "Недостатков не обнаружено."),
+    "nothing_found": (
+        "No rule found anything to improve. CPU efficiency {cpu}, GPU efficiency {gpu}.",
+        "По правилам улучшать нечего. Эффективность CPU: {cpu}, GPU: {gpu}.",
+    ),
+    "nothing_found_cpu": (
+        "No rule found anything to improve. CPU efficiency {cpu}.",
+        "По правилам улучшать нечего. Эффективность CPU: {cpu}.",
+    ),
+    "little_used": (
+        "No rule speaks of this job, but it used only {share} of what it had.",
+        "Ни одно правило не сработало, но задание использовало лишь {share} выделенного.",
+    ),
+    "suspended": ("Suspended", "Приостановлено на"),
+    "siblings": (
+        "Other components of the heterogeneous job {job}",
+        "Другие части гетерогенного задания {job}",
+    ),
+    "component_has": ("{nodes}, {cores}, {gpus}", "{nodes}, {cores}, {gpus}"),
     "not_judged": ("Not judged yet.", "Ещё не оценено."),
     "all": ("all", "все"),
     "all_jobs": ("All jobs", "Все задания"),
@@ -73,6 +90,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "finished": ("finished", "завершены"),
     "inefficient": ("inefficient", "неэффективно"),
     "efficient": ("efficient", "эффективно"),
+    "unremarkable": ("no finding", "без замечаний"),
     "no data": ("no data", "нет данных"),
     "short": ("too short to judge", "слишком коротко"),
     "waiting": ("not judged yet", "ещё не оценено"),

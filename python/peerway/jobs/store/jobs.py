@@ -139,6 +139,19 @@ class JobStore:
         ).fetchone()
         return of_row(row) if row else None
 
+    def siblings(self, run: Run) -> list[Run]:
+        """The other components of a heterogeneous job, in their order, the last run of each."""
+        if not run.component:
+            return []
+        job = run.component.partition("+")[0]
+        rows = self.reader.execute(
+            "SELECT *, max(restart) FROM jobs WHERE component >= ? AND component < ? AND component != '' "
+            "AND component != ? GROUP BY job",
+            (f"{job}+", f"{job},", run.component),
+        )
+        found = [of_row(row) for row in rows]
+        return sorted(found, key=lambda each: int(each.component.partition("+")[2]))
+
     def restarts(self, job: str) -> list[int]:
         """The numbers of the runs of a job; below 0 are those of older jobs with its number (numbers.py)."""
         rows = self.reader.execute("SELECT restart FROM jobs WHERE job = ? ORDER BY restart", (job,))

@@ -56,6 +56,9 @@ class Run:
     node_type: str = ""
     array: str = ""  # "123_4", the fourth of array 123
     project: str = ""  # Slurm's WCKey
+    component: str = ""  # "123+1", the second of the heterogeneous job 123
+    suspended: float = 0  # seconds since its start in which Slurm had suspended it
+    max_rss: float = 0  # bytes: the most that one of its tasks had, by Slurm's accounts
     script: str = ""
     steps: list[dict[str, Any]] = field(default_factory=list)
     # what its verdict came to
@@ -72,8 +75,8 @@ class Run:
     judged: float = 0  # when; 0 or less: not since something changed
 
     def elapsed(self, now: float) -> float:
-        """The seconds that it has run."""
-        return max(0.0, (self.ended or now) - self.started) if self.started else 0.0
+        """The seconds that it has run, as Slurm counts them: without those in which it was suspended."""
+        return max(0.0, (self.ended or now) - self.started - self.suspended) if self.started else 0.0
 
 
 # What `judged` becomes of a run that is to be judged anew. Each cause takes one off, so that a verdict that
@@ -104,14 +107,23 @@ def row_of(run: Run) -> dict[str, Any]:
 def put_run(base: sqlite3.Connection, run: Run) -> None:
     """Write a run as Slurm or its intervals say it; what a verdict said of it stays."""
     names = ("job", "restart", *FROM_SLURM)
-    kept = ("array", "project", "script", "steps", "node_type", "gpu_type")  # an empty one says nothing
+    kept = (
+        "array",
+        "project",
+        "component",
+        "script",
+        "steps",
+        "node_type",
+        "gpu_type",
+    )  # an empty one says nothing
     sets = ", ".join(
         f"{n} = CASE WHEN excluded.{n} IN ('', '[]') THEN {n} ELSE excluded.{n} END"
         if n in kept
         else f"{n} = excluded.{n}"
         for n in FROM_SLURM
-        if n not in _HELD
+        if n not in (*_HELD, "max_rss")
     )
+    sets += ", max_rss = max(max_rss, excluded.max_rss)"  # squeue knows none
     # While epilogs run Slurm names only the nodes where one still does.
     fewer = "(excluded.ended IS NOT NULL OR excluded.state = 'COMPLETING') AND nodes > excluded.nodes"
     for n in _HELD:
@@ -119,7 +131,7 @@ def put_run(base: sqlite3.Connection, run: Run) -> None:
     # A verdict on a run that went on is none on how it ended, also when that is told long after.
     sets += (
         ", judged = CASE WHEN ended IS excluded.ended AND state IS excluded.state "
-        f"AND nodes >= excluded.nodes THEN judged ELSE {ANEW} END"
+        f"AND nodes >= excluded.nodes AND max_rss >= excluded.max_rss THEN judged ELSE {ANEW} END"
     )
     values = row_of(run)
     base.execute(

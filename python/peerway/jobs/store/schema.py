@@ -109,6 +109,13 @@ VERSIONS = [
       idle_core_hours, idle_gpu_hours, freed_core_hours, freed_gpu_hours
     );
     """,
+    # parts of heterogeneous jobs, suspended time, the accounts' memory
+    """
+    ALTER TABLE jobs ADD COLUMN component TEXT NOT NULL DEFAULT '';
+    ALTER TABLE jobs ADD COLUMN suspended REAL NOT NULL DEFAULT 0;
+    ALTER TABLE jobs ADD COLUMN max_rss REAL NOT NULL DEFAULT 0;
+    CREATE INDEX jobs_of_component ON jobs (component) WHERE component != '';
+    """,
 ]
 
 
