@@ -34,13 +34,18 @@ class Compiled:
     """How a run of the compiler ended, what it wrote to standard output and to standard error."""
 
     status: int
-    text: str
+    data: bytes
     errors: str
 
+    @property
+    def text(self) -> str:
+        """The same, as UTF-8."""
+        return self.data.decode()
 
-def compiled(folder: Path, source: str, *options: str) -> Compiled:
-    """Run the compiler on a file prog.c in a folder; without options it shows what it generates."""
-    (folder / "prog.c").write_text(source)
+
+def compiled(folder: Path, source: str | bytes, *options: str, name: str = "prog.c") -> Compiled:
+    """Run the compiler on a file of this name in a folder; without options it shows what it generates."""
+    (folder / name).write_bytes(source.encode() if isinstance(source, str) else source)
     written, errors = io.BytesIO(), io.StringIO()
     output = io.TextIOWrapper(written, write_through=True)
     with (
@@ -48,8 +53,8 @@ def compiled(folder: Path, source: str, *options: str) -> Compiled:
         contextlib.redirect_stderr(errors),
         contextlib.redirect_stdout(output),
     ):
-        status = driver.run(read(["prog.c", *(options or ("--emit",))], dict(os.environ)))
-    return Compiled(status, written.getvalue().decode(), errors.getvalue())
+        status = driver.run(read([name, *(options or ("--emit",))], dict(os.environ)))
+    return Compiled(status, written.getvalue(), errors.getvalue())
 
 
 def in_main(*lines: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,50 @@ def test_one_directive_in_many_spellings(tmp_path: Path, lines: list[str]) -> No
     text = generated(tmp_path, in_main(*lines, LOOP))
     assert "const pwx_span i__s = pwx_owned(&t__x, 1, 0);" in text
     assert "for (int i = pwx_first(i__s, 0, 1); i < pwx_below(i__s, N); i++) a[i][0] = 0;" in text
+
+
+MACROS = """\
+#define DO(x) _Pragma(#x)
+#define ROWS _Pragma("xmp loop (i) on t[i][*]")
+#define BOTH ROWS DO(acc loop)
+#define LOOP(i) ROWS for (int i = 0; i < N; i++)
+"""
+
+
+def _statements(text: str) -> str:
+    """A generated text without what says where in the source it is from, and without these macros."""
+    lines = [line for line in text.split("\n") if not line.startswith(("#line", *MACROS.split("\n")[:-1]))]
+    return re.sub(r"PWX_HERE\(\d+\)|main_\d+|#line \d+|\s+|\\\\n|\"", "", "".join(lines))
+
+
+@pytest.mark.parametrize(
+    "operators",
+    [
+        '_Pragma("xmp loop (i) on t[i][*]") _Pragma("acc loop")',
+        '_Pragma /* of C99 */ (\n "xmp loop (i) on t[i][*]")\n_Pragma("acc loop")',
+        "DO(xmp loop (i) on t[i][*]) DO(acc loop)",
+        "ROWS\n#pragma acc loop",
+        "BOTH",
+    ],
+)
+def test_a_directive_may_be_an_operator(tmp_path: Path, operators: str) -> None:
+    pragmas = "#pragma xmp loop (i) on t[i][*]\n#pragma acc loop\n"
+    around = ['  _Pragma("GCC unroll 4") for (int k = 0; k < 2; k++) ;', "{", "WRITTEN", LOOP, "}"]
+    source = MACROS + in_main(*around)
+    plain = generated(tmp_path, source.replace("WRITTEN", pragmas))
+    assert _statements(generated(tmp_path, source.replace("WRITTEN", operators))) == _statements(plain)
+
+
+def test_the_lines_behind_an_operator_keep_their_numbers(tmp_path: Path) -> None:
+    text = generated(tmp_path, in_main('  int s; _Pragma("xmp barrier") s = 1;', "  s = 2;"))
+    assert '\n#line 10 "prog.c"\n s = 1;\n  s = 2;\n' in text
+
+
+def test_a_macro_of_a_directive_and_other_text_is_refused(tmp_path: Path) -> None:
+    result = compiled(tmp_path, MACROS + in_main("  LOOP(i) a[i][0] = 0;"))
+    assert result.errors.startswith(
+        "prog.c:14:3: error: the macro 'LOOP' expands to a directive beside other"
+    )
 
 
 def test_macros_count_as_they_are_where_the_directive_stands(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import re
 from peerway.cc.diagnostics import Place
 from peerway.cc.edits import Edits
 from peerway.cc.source import Function, Range, Variable
-from peerway.cc.tokens import scan
+from peerway.cc.tokens import quoted, scan
 from peerway.cc.unit import Unit
 
 # What the prelude or CUDA C++ has in the place of a macro of C's headers.
@@ -135,7 +135,7 @@ def _text_of(unit: Unit, function: Function) -> str:
     brace = function.body.start - function.whole.start
     head = re.sub(r"\b(static|extern|inline|__inline__|__inline)\b", "", whole[:brace])
     line = text.place(function.whole.start).line
-    return f'#line {line} "{function.file}"\nstatic __device__ {head.strip()} {whole[brace:]}'
+    return f"#line {line} {quoted(function.file)}\nstatic __device__ {head.strip()} {whole[brace:]}"
 
 
 def _prototype(text: str) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from peerway.cc.characters import columns, of_source, readable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -86,14 +88,15 @@ class Diagnostics:
 
 def shown(place: Place, kind: str, message: str) -> str:
     """One message with the line it is about."""
-    head = f"{place.file}:{place.line}:{place.column}: {kind}: {message}\n"
+    head = readable(f"{place.file}:{place.line}:{place.column}: {kind}: {message}\n")
     line = _line(place.file, place.line)
     if line is None:
         return head
-    before = line[: place.column - 1]
-    margin = "".join(letter if letter == "\t" else " " for letter in _readable(before))
-    marks = "^" + "~" * (min(place.length, max(1, len(line) - len(before))) - 1)
-    return f"{head}{place.line:5} | {_readable(line)}\n      | {margin}{marks}\n"
+    start = place.column - 1
+    before, marked = _shown(line[:start]), _shown(line[start : start + place.length])
+    margin = "".join(letter if letter == "\t" else " " * columns(letter) for letter in before)
+    marks = "^" + "~" * (columns(marked) - 1)
+    return f"{head}{place.line:5} | {_shown(line)}\n      | {margin}{marks}\n"
 
 
 def _word(place: Place) -> str:
@@ -103,13 +106,12 @@ def _word(place: Place) -> str:
 
 def _line(file: str, number: int) -> str | None:
     try:
-        lines = Path(file).read_bytes().decode("latin-1").split("\n")
+        lines = of_source(Path(file).read_bytes()).split("\n")
     except OSError:
         return None
     return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else None
 
 
-def _readable(line: str) -> str:
-    """The text of bytes that were read one a character; what a terminal would obey is shown as `?`."""
-    text = line.encode("latin-1").decode("utf-8", errors="replace")
-    return "".join(letter if letter == "\t" or letter.isprintable() else "?" for letter in text)
+def _shown(line: str) -> str:
+    """A text for a terminal; what that would obey is shown as `?`."""
+    return "".join(letter if letter == "\t" or letter.isprintable() else "?" for letter in readable(line))

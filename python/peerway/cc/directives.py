@@ -254,3 +254,5 @@ class Acc(Directive):
 @dataclass
 class Omp(Directive):
     """A directive of OpenMP, which is left as it is; it belongs to the same statement as others around it."""
+
+    text: str = ""

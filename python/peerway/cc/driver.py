@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 from peerway import whole_file
+from peerway.cc.characters import readable, to_bytes
 from peerway.cc.command_line import Command
 from peerway.cc.diagnostics import Diagnostics
 from peerway.cc.paths import Paths
@@ -63,7 +64,7 @@ def _explain(translated: dict[str, Translated]) -> None:
     for source, result in translated.items():
         sent = [(line, paths.text(one)) for line, one in result.communications]
         for line, text in sorted([*result.explained, *sent], key=lambda one: one[0]):
-            print(f"{source}:{line}: {text}")
+            print(readable(f"{source}:{line}: {text}"))
     if paths.note:
         print(f"note: {paths.note}")
 
@@ -110,12 +111,12 @@ def _system_folders(command: Command) -> list[str]:
 def _emit(command: Command, translated: dict[str, Translated]) -> int:
     text = "".join(result.text for result in translated.values())
     if command.emit == "-":
-        sys.stdout.buffer.write(text.encode("latin-1"))
+        sys.stdout.buffer.write(to_bytes(text))
         return 0
     assert command.emit is not None
     try:
         with whole_file.draft(Path(command.emit)) as file:
-            file.write_bytes(text.encode("latin-1"))
+            file.write_bytes(to_bytes(text))
     except OSError as error:
         sys.stderr.write(f"peerway: cannot write {command.emit}: {error.strerror}\n")
         return 1
@@ -127,7 +128,7 @@ def _build(command: Command, translated: dict[str, Translated], folder: Path) ->
     for number, (source, result) in enumerate(translated.items()):
         generated = folder / f"{number}" / Path(source).name
         generated.parent.mkdir()
-        generated.write_bytes(result.text.encode("latin-1"))
+        generated.write_bytes(to_bytes(result.text))
         compile_one = [
             *command.compiler, *command.parallel, "-Wno-unknown-pragmas", *MACROS,
             "-iquote", str(Path(source).parent),

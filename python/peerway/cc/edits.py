@@ -43,18 +43,24 @@ class Edits:
         self._edits.append(_Edit(offset, offset, 0, text))
 
     def directive(self, start: int, end: int, lines: list[str]) -> None:
-        """Put lines in the place of a directive; what follows keeps its line number."""
+        """Put lines in the place of a directive; what follows keeps its line number. In that of a _Pragma
+        they begin and end a line.
+        """
         source = self._source
         newlines = source.text.count("\n", start, end)
+        line = source.place(start).line
+        if lines and (start > source.line_start(line) or source.text[end : end + 1] not in ("\n", "")):
+            line = source.place(end).line
+            self.replace(start, end, "\n".join(["", *lines, f"#line {line} {quoted(source.file)}", ""]))
+            return
         if not lines:
             self.replace(start, end, "\n" * newlines)
             return
-        first = source.place(start).line
         body = "\n".join(lines)
         if newlines == len(lines) - 1:
             self.replace(start, end, body)
         else:
-            self.replace(start, end, f"{body}\n#line {first + newlines + 1} {quoted(source.file)}")
+            self.replace(start, end, f"{body}\n#line {line + newlines + 1} {quoted(source.file)}")
 
     def text(self) -> str:
         """The changed text."""

@@ -181,7 +181,8 @@ def _raw(unit: Unit, made: d.Acc) -> str:
     """The directive as it is written, but that a name in private and in a data clause is private alone."""
     own = {name.text for name in made.named_variables("private", "firstprivate")}
     twice = own & {name.text for kind in data.KINDS for name in made.named_variables(kind)}
-    return _without(made, sorted(twice)) if twice else unit.text.text[made.start : made.end].strip()
+    written = unit.text.text[made.start : made.end].strip()
+    return written if written.startswith("#") and not twice else _without(made, sorted(twice))
 
 
 def _without(made: d.Acc, names: list[str]) -> str:

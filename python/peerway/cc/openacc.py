@@ -7,6 +7,7 @@ from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
 from peerway.cc.nest import For
 from peerway.cc.source import Range, Statement, Variable, used_in
+from peerway.cc.tokens import quoted
 from peerway.cc.unit import Stack, Unit
 
 STATEMENT = ("parallel", "kernels", "serial", "parallel loop", "kernels loop", "serial loop", "loop", "data",
@@ -198,7 +199,7 @@ def _simd(unit: Unit, loop: For, reductions: list[str]) -> None:
     line_start = unit.text.line_start(unit.text.place(start).line)
     clauses = "".join(f" {one}" for one in reductions)
     before = unit.text.text[line_start:start]
-    line = f'#line {unit.text.place(start).line} "{unit.file}"\n'
+    line = f"#line {unit.text.place(start).line} {quoted(unit.file)}\n"
     if before.strip():  # something else begins on this line
         unit.edits.before(start, f"\n#pragma omp simd{clauses}\n{line}{' ' * len(before)}")
     else:

@@ -13,10 +13,13 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from peerway.cc.characters import of_bytes, of_source, to_bytes
 from peerway.cc.diagnostics import Place, Refused
+from peerway.cc.operators import operators
 from peerway.cc.tokens import Text, Token, scan
 
 _MARKER = re.compile(r'# (\d+) "((?:\\.|[^"\\])*)"')
+_ESCAPED = re.compile(r"\\(.)")
 _RESERVED = re.compile("__|_[A-Z]")  # names that C keeps for compilers and their headers
 _RENUMBERS = re.compile(r"^[ \t]*(#[ \t]*(?:line\b|\d))", re.MULTILINE)
 _MODELS = ("xmp", "acc", "omp")
@@ -53,14 +56,32 @@ class Texts:
 
     def __init__(self) -> None:
         self._texts: dict[str, Text] = {}
+        self._operators: dict[tuple[str, int], int] = {}  # _Pragma so far, by file and line
         self.defines: dict[str, str] = {}  # the last #define of each macro
         self.own_macros: set[str] = set()  # those that no header of the system and no compiler defines
 
     def of(self, file: str) -> Text:
         """The text of a file."""
         if file not in self._texts:
-            self._texts[file] = Text(file, Path(file).read_bytes().decode("latin-1"))
+            self._texts[file] = Text(file, of_source(Path(file).read_bytes()))
         return self._texts[file]
+
+    def pass_operator(self, file: str, line: int) -> int:
+        """Count a _Pragma of a line, from 0."""
+        number = self._operators.get((file, line), 0)
+        self._operators[file, line] = number + 1
+        return number
+
+    def operator(self, file: str, line: int, pragma: str) -> tuple[int, int, list[Token]]:
+        """Where the next _Pragma of a line begins and ends, and its tokens, of which this is the pragma."""
+        text = self.of(file)
+        ranges = operators(text, line, self.defines)
+        if not ranges:
+            message = "this directive is not in its line as '#pragma' or _Pragma(\"...\"); write it so"
+            raise Refused(Place(file, line), message)
+        inside = ranges[self.pass_operator(file, line) % len(ranges)]  # a header may come again
+        place = text.place(inside.start, inside.end)
+        return inside.start, inside.end, [Token(one.kind, one.text, place) for one in scan(pragma)[2:]]
 
 
 def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
@@ -79,17 +100,13 @@ def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
                 defines.append(text)
                 order.append(text)
         elif match := _PRAGMA.match(text):
-            written = texts.of(source).pragma(line)
-            if written is None:
-                place = Place(source, line)
-                raise Refused(
-                    place, f"a directive of {match[1]} in _Pragma(...) is not supported; write #pragma"
-                )
-            start, end, tokens = written
+            start, end, tokens = texts.of(source).pragma(line) or texts.operator(source, line, text)
             order.append(len(found))
             found.append((match[1], source, start, end, tokens))
         elif match := _OTHER_PRAGMA.match(text):
             _refuse_misspelt(match[1], source, line, texts)
+            if not source.startswith(_SYSTEM) and not texts.of(source).pragma(line):
+                texts.pass_operator(source, line)
     expanded = _expanded(compiler, order, [tokens for *_, tokens in found])
     return [
         Pragma(model, source, start, end, tokens[0].place, tuple(expanded[number]))
@@ -118,14 +135,14 @@ def _refuse_renumbered(text: Text) -> None:
 
 
 def _remember(texts: Texts, source: str, line: str) -> None:
-    match = re.match(r"#(define|undef)\s+(\w+)", line)
-    if match and match[1] == "define":
-        texts.defines[match[2]] = line
-        if not source.startswith(_SYSTEM) and not _RESERVED.match(match[2]):
-            texts.own_macros.add(match[2])
-    elif match:
-        texts.defines.pop(match[2], None)
-        texts.own_macros.discard(match[2])
+    head, name = (span.text for span in scan(line, 1)[:2])
+    if head == "define":
+        texts.defines[name] = line
+        if not source.startswith(_SYSTEM) and not _RESERVED.match(name):
+            texts.own_macros.add(name)
+    else:
+        texts.defines.pop(name, None)
+        texts.own_macros.discard(name)
 
 
 def _expanded(compiler: list[str], order: list[int | str], written: list[list[Token]]) -> list[list[Token]]:
@@ -156,7 +173,7 @@ def _lines(output: str) -> list[tuple[str, int, str]]:
     found = []
     for text in output.split("\n"):
         if match := _MARKER.match(text):
-            source = match[2].replace('\\"', '"').replace("\\\\", "\\")
+            source = _file(match[2])
             number = int(match[1])
             continue
         if text:
@@ -165,11 +182,16 @@ def _lines(output: str) -> list[tuple[str, int, str]]:
     return found
 
 
+def _file(written: str) -> str:
+    """The name of a file as a marker has it, as Python has it."""
+    return os.fsdecode(to_bytes(_ESCAPED.sub(lambda found: found[1], written)))
+
+
 def _run(command: list[str], text: str | None = None) -> str:
-    done = started(command, (text or "").encode("latin-1"))
+    done = started(command, to_bytes(text or ""))
     if done.returncode:
         raise CompilerFailed(done.stderr.decode(errors="replace"), done.returncode)
-    return done.stdout.decode("latin-1")
+    return of_bytes(done.stdout)
 
 
 def started(command: list[str], text: bytes = b"", **settings: str) -> subprocess.CompletedProcess[bytes]:

@@ -7,9 +7,10 @@ from typing import Any
 
 from clang import cindex
 
+from peerway.cc.libclang import range_of, spelling
 from peerway.cc.source import Function, Range, Use, Variable
 from peerway.cc.tokens import scan
-from peerway.cc.uses import context, range_of
+from peerway.cc.uses import context
 
 _Kind = cindex.CursorKind
 
@@ -36,7 +37,7 @@ class Structs:
         key = id(variable), name
         if key not in self._members:
             record = self._cursors[id(variable)][1].type.get_canonical().get_declaration()
-            field = next((one for one in record.get_children() if one.spelling == name), None)
+            field = next((one for one in record.get_children() if spelling(one) == name), None)
             if field is None or field.kind != _Kind.FIELD_DECL:
                 return None
             made = self._declare(field, variable.file_scope, variable.visible_until)
@@ -53,23 +54,24 @@ class Structs:
             record = cursor.type.get_canonical()
             if cursor.kind == _Kind.FIELD_DECL or record.kind != cindex.TypeKind.RECORD:
                 continue
-            if name in (record.get_declaration().spelling, cursor.type.spelling):
+            if name in (spelling(record.get_declaration()), spelling(cursor.type)):
                 found.append(variable)
         return found
 
     def used(self, whole: Use, parents: list[Any], text: str) -> None:
         """Keep a use of `s.a`, which may be a distributed array: a directive says it later."""
         reference = parents[-1]
-        member = self.member(whole.variable, reference.spelling)
+        name = spelling(reference)
+        member = self.member(whole.variable, name)
         if member is None:
             return
         start = whole.range.start  # where it is written, if that is in an argument of a macro, too
         spans = scan(text, start, min(len(text), start + 200))[:3]
-        written = [span.text for span in spans] == [whole.variable.name, ".", reference.spelling]
+        written = [span.text for span in spans] == [whole.variable.name, ".", name]
         extent = Range(start, spans[2].end) if written else whole.range
         use = Use(member, whole.function, extent, whole.macro or not written)
         context(reference, use, parents[:-1])
-        self._named.setdefault((id(whole.variable), reference.spelling), []).append((use, whole))
+        self._named.setdefault((id(whole.variable), name), []).append((use, whole))
 
     def reached(self, reference: Any, function: Function) -> None:
         """Keep a use of a member of something else than a variable, as `p->a`."""

@@ -8,12 +8,13 @@ from typing import Any
 
 from clang import cindex
 
-from peerway.cc.diagnostics import Diagnostics, Place
+from peerway.cc.diagnostics import Diagnostics
+from peerway.cc.libclang import errors, file_of, parsed, range_of, spelling
 from peerway.cc.preprocess import Texts
 from peerway.cc.source import Function, Mark, Range, Statement, TypeText, Use, Variable
 from peerway.cc.structs import Structs
 from peerway.cc.tokens import scan
-from peerway.cc.uses import context, dimensions, of_system, range_of, spelled
+from peerway.cc.uses import context, dimensions, of_system, spelled
 
 _Kind = cindex.CursorKind
 _TYPES = (_Kind.TYPEDEF_DECL, _Kind.STRUCT_DECL, _Kind.UNION_DECL, _Kind.ENUM_DECL)
@@ -29,9 +30,8 @@ class Syntax:
     """What libclang says of a file. Errors of the program are the C compiler's to report, not ours."""
 
     def __init__(self, file: str, text: str, arguments: list[str], texts: Texts) -> None:
-        index = cindex.Index.create()
         self.file = file
-        self._unit = index.parse(file, args=arguments, unsaved_files=[(file, text)])
+        self._unit = parsed(file, text, arguments)
         self._text = text
         self.functions: list[Function] = []
         self.globals: dict[str, list[Variable]] = {}
@@ -44,8 +44,8 @@ class Syntax:
         self._variables: dict[int, list[tuple[Any, Variable]]] = {}
         self._first: dict[str, int] = {}
         for cursor in self._unit.cursor.get_children():
-            if not cursor.location.is_in_system_header and cursor.location.file:
-                source = str(cursor.location.file)
+            source = file_of(cursor)
+            if source and not cursor.location.is_in_system_header:
                 self._first.setdefault(source, range_of(cursor).start)
                 self._text = text if source == file else texts.of(source).text
                 self._top(cursor)
@@ -57,15 +57,9 @@ class Syntax:
         it stands what is no C without that directive.
         """
         until = found.first_in(self.file)
-        for diagnostic in self._unit.diagnostics:
-            if diagnostic.severity >= cindex.Diagnostic.Error:
-                at = diagnostic.location
-                if at.file and at.is_in_system_header:
-                    continue
-                file = str(at.file) if at.file else self.file
-                place = Place(file, at.line, at.column)
-                if until is None or place < until or file != self.file:
-                    found.error(place, diagnostic.spelling)
+        for place, message in errors(self._unit, self.file):
+            if until is None or place < until or place.file != self.file:
+                found.error(place, message)
 
     def statement_after(self, file: str, offset: int, function: Function) -> Statement | None:
         """The statement that begins next behind an offset of a function's body; the outermost of those."""
@@ -156,7 +150,7 @@ class Syntax:
             self._type(cursor)
         if cursor.kind == _Kind.ENUM_DECL:
             for constant in cursor.get_children():
-                self.constants[constant.spelling] = constant.enum_value
+                self.constants[spelling(constant)] = constant.enum_value
         elif cursor.kind == _Kind.VAR_DECL:
             variable = self._declared(cursor, True, len(self._text) + 1)
             self.globals.setdefault(variable.name, []).append(variable)
@@ -164,10 +158,10 @@ class Syntax:
             self._function(cursor)
 
     def _type(self, cursor: Any) -> None:
-        names = {cursor.spelling, *(child.spelling for child in cursor.get_children())}
+        names = {spelling(cursor), *(spelling(child) for child in cursor.get_children())}
         if cursor.kind in (_Kind.STRUCT_DECL, _Kind.UNION_DECL):
-            names = {cursor.spelling}
-        made = TypeText(frozenset(names), str(cursor.location.file), range_of(cursor))
+            names = {spelling(cursor)}
+        made = TypeText(frozenset(names), file_of(cursor), range_of(cursor))
         if self.types:  # `typedef struct S { … } T;` is told twice: of the struct, then of the whole
             last = self.types[-1]
             if last.file == made.file and made.range.start <= last.range.start < made.range.end:
@@ -179,10 +173,10 @@ class Syntax:
         body = next((child for child in cursor.get_children() if child.kind == _Kind.COMPOUND_STMT), None)
         parameters = [child for child in cursor.get_children() if child.kind == _Kind.PARM_DECL]
         if body is None:
-            self.functions_known.setdefault(cursor.spelling, [])
+            self.functions_known.setdefault(spelling(cursor), [])
             return
         whole, inner = range_of(cursor), range_of(body)
-        function = Function(cursor.spelling, str(body.location.file), whole, inner, [])
+        function = Function(spelling(cursor), file_of(body), whole, inner, [])
         for parameter in parameters:
             if parameter.spelling:
                 variable = self._declared(parameter, False, inner.end)
@@ -203,10 +197,10 @@ class Syntax:
         canonical = kind.get_canonical()
         initialised = cursor.kind == _Kind.VAR_DECL and self._has_initialiser(start, extent.end)
         variable = Variable(
-            name=cursor.spelling,
-            file=str(cursor.location.file),
+            name=spelling(cursor),
+            file=file_of(cursor),
             declarator=Range(start, extent.end),
-            element=canonical.spelling.replace("const ", "").strip(),
+            element=spelling(canonical).replace("const ", "").strip(),
             sizes=sizes,
             parameter=cursor.kind == _Kind.PARM_DECL,
             file_scope=file_scope,
@@ -216,7 +210,7 @@ class Syntax:
             constant=kind.is_const_qualified(),
             visible_until=until,
             scalar=scalar,
-            spelling=" ".join(word for word in kind.spelling.split() if word not in ("const", "volatile")),
+            spelling=" ".join(word for word in spelling(kind).split() if word not in ("const", "volatile")),
             pointee=pointee,
             bytes=max(-1, cursor.type.get_size()),
             element_bytes=max(0, kind.get_size()),
@@ -266,7 +260,7 @@ class Syntax:
         if kind == _Kind.MEMBER_REF_EXPR:
             self.structs.reached(cursor, function)
         if kind in _MARKS and not of_system(cursor):
-            function.marks.append(Mark(_MARKS[kind], cursor.spelling, range_of(cursor).start))
+            function.marks.append(Mark(_MARKS[kind], spelling(cursor), range_of(cursor).start))
         if kind.is_statement():
             extent = range_of(cursor)
             self._note(kind, extent, function, depth)

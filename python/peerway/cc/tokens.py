@@ -6,16 +6,19 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
+from peerway.cc.characters import of_name
 from peerway.cc.diagnostics import Place
 
 _TOKEN = re.compile(
-    r"""(?P<blank>[ \t\r\f\v\n]+|\\\r?\n|//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
-      | (?P<name>[A-Za-z_$\x80-\xff][\w$\x80-\xff]*)
+    r"""(?P<blank>[ \t\r\f\v\n]+|\\[ \t]*\r?\n|//(?:\\[ \t]*\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
+      | (?P<name>(?:[A-Za-z_$\udc80-\udcff]|\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8})
+          (?:[\w$\udc80-\udcff]|\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8})*)
       | (?P<number>\.?[0-9](?:[eEpP][+-]|[\w.])*)
       | (?P<text>(?:"(?:\\.|[^"\\\n])*(?:"|(?=\n)|\Z))|(?:'(?:\\.|[^'\\\n])*(?:'|(?=\n)|\Z)))
-      | (?P<mark>\.\.\.|<<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|.)""",
+      | (?P<mark>%:|\.\.\.|<<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|.)""",
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
+_UNIVERSAL = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))")  # as gcc -E writes other letters
 
 
 def quoted(text: str) -> str:
@@ -42,6 +45,13 @@ class Span:
     end: int
 
 
+def _name(written: str) -> str:
+    """A name with its letters themselves, where it has numbers of letters as `gr\\u00fc`."""
+    if "\\" not in written:
+        return written
+    return _UNIVERSAL.sub(lambda found: of_name(chr(int(found[1] or found[2], 16) % 0x110000)), written)
+
+
 def scan(text: str, start: int = 0, end: int | None = None) -> list[Span]:
     """The tokens of text[start:end], without blanks and comments."""
     end = len(text) if end is None else end
@@ -51,13 +61,14 @@ def scan(text: str, start: int = 0, end: int | None = None) -> list[Span]:
         assert match is not None, "the last alternative takes any character"
         assert match.lastgroup is not None
         if match.lastgroup != "blank":
-            found.append(Span(match.lastgroup, match[0], start, match.end()))
+            word = _name(match[0]) if match.lastgroup == "name" else match[0]
+            found.append(Span(match.lastgroup, word, start, match.end()))
         start = match.end()
     return found
 
 
 class Text:
-    """A file's text, one character a byte as libclang counts, with its lines."""
+    """A file's text (of characters.py), with its lines."""
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file
@@ -93,7 +104,7 @@ class Text:
         start = self.line_start(line)
         end = self.logical_end(start)
         spans = scan(self.text, start, end)
-        if [span.text for span in spans[:2]] != ["#", "pragma"]:
+        if [span.text for span in spans[:2]] not in (["#", "pragma"], ["%:", "pragma"]):
             return None
         tokens = [Token(span.kind, span.text, self.place(span.start, span.end)) for span in spans[2:]]
         return start, end, tokens

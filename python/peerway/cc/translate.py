@@ -234,7 +234,7 @@ def _emit(unit: Unit, stack: Stack) -> None:
     own = []
     for directive in stack.directives:
         if isinstance(directive, d.Omp):
-            own.append(unit.text.text[directive.start : directive.end].strip())
+            own.append(directive.text)
             newlines = unit.text.text.count("\n", directive.start, directive.end)
             if directive is not stack.directives[-1]:
                 unit.edits.replace(directive.start, directive.end, "\n" * newlines)

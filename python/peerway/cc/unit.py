@@ -15,7 +15,7 @@ from peerway.cc.paths import Communication, Transfer
 from peerway.cc.preprocess import Pragma, Texts
 from peerway.cc.source import Function, Range, Statement, Variable
 from peerway.cc.syntax import Syntax
-from peerway.cc.tokens import quoted, scan
+from peerway.cc.tokens import joined, quoted, scan
 
 _Kind = TypeVar("_Kind", bound=Declared)
 
@@ -112,7 +112,8 @@ class Unit:
         for pragma in pragmas:
             try:
                 if pragma.model == "omp":
-                    self.directives.append(d.Omp(pragma.place, pragma.start, pragma.end, pragma.file))
+                    text = f"#pragma omp {joined([token.text for token in pragma.tokens])}"
+                    self.directives.append(d.Omp(pragma.place, pragma.start, pragma.end, pragma.file, text))
                 else:
                     self.directives.append((xmp if pragma.model == "xmp" else acc).parse(pragma))
             except Refused as refused:

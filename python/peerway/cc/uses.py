@@ -7,6 +7,7 @@ from typing import Any
 
 from clang import cindex
 
+from peerway.cc.libclang import range_of, spelling
 from peerway.cc.source import Handed, Range, Use
 
 _Kind = cindex.CursorKind
@@ -14,12 +15,6 @@ _TRANSPARENT = (_Kind.UNEXPOSED_EXPR, _Kind.PAREN_EXPR)
 # libclang's numbers of operators, whose names its Python package does not have.
 _INCREMENTS, _ADDRESS_OF, _ASSIGN = (1, 2, 3, 4), 5, 22
 ARRAYS = (cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.VARIABLEARRAY, cindex.TypeKind.INCOMPLETEARRAY)
-
-
-def range_of(cursor: Any) -> Range:
-    """Where something is in its file."""
-    extent = cursor.extent
-    return Range(extent.start.offset, extent.end.offset)
 
 
 def dimensions(kind: Any) -> tuple[tuple[int | None, ...], Any]:
@@ -89,7 +84,7 @@ def _argument(use: Use, call: Any, inner: Any) -> None:
     arguments = [range_of(argument) for argument in call.get_arguments()]
     if range_of(inner) in arguments:  # cursors of one thing differ by how one came to them
         use.argument = range_of(inner)
-        use.callee = call.spelling
+        use.callee = spelling(call)
         use.position = arguments.index(range_of(inner))
 
 
@@ -104,7 +99,7 @@ def _handed(use: Use, parents: list[Any], address: Any) -> None:
     position = arguments.index(range_of(address))
     types = list(call.referenced.type.argument_types()) if _is_function(call.referenced) else []
     reads = position < len(types) and _constant_behind(types[position])
-    use.handed = Handed(call.spelling, position, reads)
+    use.handed = Handed(spelling(call), position, reads)
 
 
 def of_system(cursor: Any) -> bool:
