@@ -26,10 +26,8 @@ _FORMS = {
 
 def statements(unit: Unit, edits: Edits, inside: Range) -> None:
     """Change the atomic statements in a range of a kernel."""
-    for made in unit.directives:
+    for made in unit.directives_in(inside):
         if not isinstance(made, d.Acc) or made.construct != "atomic":
-            continue
-        if made.file != unit.file or not inside.start <= made.start < inside.end:
             continue
         function = unit.function_of(made)
         statement = function and unit.syntax.statement_after(made.file, made.end, function)

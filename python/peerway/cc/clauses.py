@@ -109,9 +109,9 @@ def check_default(unit: Unit, stack: Stack, made: d.Acc) -> None:
     if default(around[::-1]) != "none":
         return
     named = {name.text for one in around for clause in one.clauses for name in clause.variables}
+    inner = unit.directives_in(region)
     for other in unit.directives:
-        inner = region.start <= other.start < region.end
-        if isinstance(other, d.Acc) and (inner or other.construct == "declare"):
+        if isinstance(other, d.Acc) and (other in inner or other.construct == "declare"):
             named |= {name.text for clause in other.clauses for name in clause.variables}
     named |= indices_in(unit, stack.statement)
     for use in used_in(stack.function.uses, region):

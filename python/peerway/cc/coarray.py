@@ -195,17 +195,17 @@ def _generate(unit: Unit, transfer: Transfer) -> None:
     )
     memory = {"0": ""}.get(places, ", of the GPUs' memory")
     what = "put to" if transfer.put else "get from"
-    unit.explained.append((place.line, f"coarray {what} image {image}{memory}"))
+    unit.explained.append((place, f"coarray {what} image {image}{memory}"))
     far = paths.Transfer("elements", "put" if transfer.put else "get", on_gpu=bool(memory))
-    unit.communications.append((place.line, paths.Communication(f"coarray {what} {found.name}", (far,))))
+    unit.communications.append((place, paths.Communication(f"coarray {what} {found.name}", (far,))))
 
 
 def _places(unit: Unit, transfer: Transfer, variable: Variable, descriptor: str) -> str:
     """Which sides of a transfer are on GPUs: those that host_data around it names."""
     there, here = "0", "0"
     place = unit.text.place(transfer.remote[0].start, transfer.image[-1].end + 1)
-    for made in unit.directives:
-        if not isinstance(made, d.Acc) or made.construct != "host_data" or made.file != unit.file:
+    for made in unit.directives_in():
+        if not isinstance(made, d.Acc) or made.construct != "host_data":
             continue
         function = unit.function_of(made)
         statement = function and unit.syntax.statement_after(made.file, made.end, function)

@@ -144,11 +144,11 @@ def _prototype(text: str) -> str:
 
 
 def blank_directives(unit: Unit, edits: Edits, inside: Range) -> None:
-    """Leave the directives of a range out; lines stay where they are."""
-    for directive in unit.directives:
-        if inside.start <= directive.start < inside.end:
-            newlines = unit.text.text.count("\n", directive.start, directive.end)
-            edits.replace(directive.start, directive.end, "\n" * newlines)
+    """Leave the directives of a range of the edited file out; lines stay where they are."""
+    source = edits.source
+    for directive in unit.directives_in(inside, source.file):
+        newlines = source.text.count("\n", directive.start, directive.end)
+        edits.replace(directive.start, directive.end, "\n" * newlines)
 
 
 def _expansions(unit: Unit, names: set[str]) -> set[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from peerway import whole_file
 from peerway.cc.characters import readable, to_bytes
 from peerway.cc.command_line import Command
-from peerway.cc.diagnostics import Diagnostics
+from peerway.cc.diagnostics import Diagnostics, Place
 from peerway.cc.paths import Paths
 from peerway.cc.preprocess import CompilerFailed, started
 from peerway.cc.translate import HasErrors, Translated, translate
@@ -62,11 +62,16 @@ def _explain(translated: dict[str, Translated]) -> None:
     """What was generated for each directive, and by which path its bytes go."""
     paths = Paths([one for result in translated.values() for _, one in result.communications])
     for source, result in translated.items():
-        sent = [(line, paths.text(one)) for line, one in result.communications]
-        for line, text in sorted([*result.explained, *sent], key=lambda one: one[0]):
-            print(readable(f"{source}:{line}: {text}"))
+        sent = [(place, paths.text(one)) for place, one in result.communications]
+        for place, text in sorted([*result.explained, *sent], key=lambda one: _order(source, one[0])):
+            print(readable(f"{place.file}:{place.line}: {text}"))
     if paths.note:
         print(f"note: {paths.note}")
+
+
+def _order(source: str, place: Place) -> tuple[bool, str, int]:
+    """Headers first, then the lines of the source file."""
+    return place.file == source, place.file, place.line
 
 
 def prefix() -> Path:

@@ -19,7 +19,7 @@ class Edits:
     """The changes of one text."""
 
     def __init__(self, source: Text) -> None:
-        self._source = source
+        self.source = source
         self._edits: list[_Edit] = []
         self._replaced: dict[tuple[int, int], str] = {}
 
@@ -46,7 +46,7 @@ class Edits:
         """Put lines in the place of a directive; what follows keeps its line number. In that of a _Pragma
         they begin and end a line.
         """
-        source = self._source
+        source = self.source
         newlines = source.text.count("\n", start, end)
         line = source.place(start).line
         if lines and (start > source.line_start(line) or source.text[end : end + 1] not in ("\n", "")):
@@ -64,7 +64,7 @@ class Edits:
 
     def text(self) -> str:
         """The changed text."""
-        return self.part(0, len(self._source.text))
+        return self.part(0, len(self.source.text))
 
     def part(self, start: int, end: int) -> str:
         """The changed text of a range."""
@@ -74,7 +74,7 @@ class Edits:
             if edit.start < start or edit.end > end:
                 continue
             assert edit.start >= at, "two edits of one place"
-            out += [self._source.text[at : edit.start], edit.text]
+            out += [self.source.text[at : edit.start], edit.text]
             at = edit.end
-        out.append(self._source.text[at:end])
+        out.append(self.source.text[at:end])
         return "".join(out)

@@ -27,8 +27,8 @@ class Flow:
         if switch or self._jumps(block, function):
             return False
         return any(
-            isinstance(made, _GLOBAL) and made.file == self.unit.file and self._directly(made.start, block)
-            for made in self.unit.directives
+            isinstance(made, _GLOBAL) and self._directly(made.start, block)
+            for made in self.unit.directives_in()
         )
 
     def _directly(self, offset: int, block: Statement) -> bool:
@@ -61,10 +61,8 @@ class Flow:
         """May a statement reflect anything, so that a mark before it is forgotten before it writes?"""
         inside = Range(statement.start, statement.end)
         return self.calls(inside, function) or any(
-            isinstance(made, _REFLECTING) and made.file == self.unit.file
-            and inside.start <= made.start < inside.end
-            for made in self.unit.directives
-        )  # fmt: skip
+            isinstance(made, _REFLECTING) for made in self.unit.directives_in(inside)
+        )
 
     def calls(self, inside: Range, function: Function) -> bool:
         """Does a range call functions that may reflect or write?"""
@@ -82,10 +80,8 @@ class Flow:
             return False
         if name in seen:
             return True
-        body = called.body
         return not any(
-            made.file == self.unit.file and body.start < made.start < body.end and not isinstance(made, d.Omp)
-            for made in self.unit.directives
+            not isinstance(made, d.Omp) for made in self.unit.directives_in(called.body)
         ) and not any(
             mark.kind == "call" and not self._quiet(mark.name, seen | {name}) for mark in called.marks
         ) and not any(self.unit.scopes.of_variable(use.variable) for use in called.uses)  # fmt: skip
@@ -94,6 +90,5 @@ class Flow:
         """Is there a directive in a range whose call at run time writes an array?"""
         return any(
             (isinstance(made, _WRITING) or (isinstance(made, d.Reflect) and made.kind == "reduce_shadow"))
-            and made.file == self.unit.file and inside.start <= made.start < inside.end
-            for made in self.unit.directives
+            for made in self.unit.directives_in(inside)
         )  # fmt: skip

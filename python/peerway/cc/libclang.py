@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from clang import cindex
@@ -34,12 +35,14 @@ def range_of(cursor: Any) -> Range:
     return Range(extent.start.offset, extent.end.offset)
 
 
-def errors(unit: Any, file: str) -> list[tuple[Place, str]]:
-    """The errors of a translation unit outside the system's headers; those of no place are the file's."""
+def errors(unit: Any, file: str, name: Callable[[str], str]) -> list[tuple[Place, str]]:
+    """The errors of a translation unit outside the system's headers; those of no place are the file's. `name`
+    gives the name of a file for that which libclang has.
+    """
     found = []
     for diagnostic in unit.diagnostics:
         at = diagnostic.location
         if diagnostic.severity >= cindex.Diagnostic.Error and not (at.file and at.is_in_system_header):
-            place = Place(str(at.file) if at.file else file, at.line, at.column)
+            place = Place(name(str(at.file)) if at.file else file, at.line, at.column)
             found.append((place, diagnostic.spelling))
     return found

@@ -57,9 +57,9 @@ def compute(unit: Unit, stack: Stack, made: d.Acc) -> None:
 def device_statements(unit: Unit) -> list[Statement]:
     """The statements that a GPU executes, in whole."""
     found = []
-    for made in unit.directives:
+    for made in unit.directives_in():
         function = unit.function_of(made)
-        if isinstance(made, d.Acc) and function and made.file == unit.file:
+        if isinstance(made, d.Acc) and function:
             statement = unit.syntax.statement_after(made.file, made.end, function)
             if statement and made.construct.split()[0] in clauses.COMPUTE:
                 found.append(statement)

@@ -56,6 +56,8 @@ class Texts:
 
     def __init__(self) -> None:
         self._texts: dict[str, Text] = {}
+        self._names: dict[str, str] = {}
+        self._files: dict[str, str] = {}
         self._operators: dict[tuple[str, int], int] = {}  # _Pragma so far, by file and line
         self.defines: dict[str, str] = {}  # the last #define of each macro
         self.own_macros: set[str] = set()  # those that no header of the system and no compiler defines
@@ -65,6 +67,12 @@ class Texts:
         if file not in self._texts:
             self._texts[file] = Text(file, of_source(Path(file).read_bytes()))
         return self._texts[file]
+
+    def file(self, name: str) -> str:
+        """The first name that came of a file, which the C compiler and libclang may name differently."""
+        if name not in self._names:
+            self._names[name] = self._files.setdefault(os.path.realpath(name), name)
+        return self._names[name]
 
     def pass_operator(self, file: str, line: int) -> int:
         """Count a _Pragma of a line, from 0."""
@@ -86,6 +94,7 @@ class Texts:
 
 def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
     """The directives of a file and of what it includes, in the order of the translation unit."""
+    texts.file(file)
     output = _run([*compiler, "-E", "-dD", file])
     defines: list[str] = []
     found: list[tuple[str, str, int, int, list[Token]]] = []
@@ -93,7 +102,8 @@ def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
     lines = _lines(output)
     if any(_PRAGMA.match(text) for *_, text in lines):
         _refuse_renumbered(texts.of(file))
-    for source, line, text in lines:
+    for written, line, text in lines:
+        source = texts.file(written)
         if text.startswith(("#define ", "#undef ")):
             _remember(texts, source, text)
             if source != "<built-in>":

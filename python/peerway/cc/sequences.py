@@ -51,11 +51,13 @@ def _around(unit: Unit, run: list[_Part]) -> None:
     unit.edits.before(run[0].start, f"pwx_sequence_begin();{line}")
     end = f"pwx_sequence_end(&{name}, {at(first)});"
     if run[-1].directive is not None and run[-1].end == run[-1].directive.end:
-        unit.edits.next_to(run[-1].end, f"\n{end}\n#line {last.line + 1} {file}")
+        rest = unit.text.text[run[-1].end : run[-1].end + 1] not in ("\n", "")  # of a _Pragma's line
+        following = f"{last.line} {file}\n" if rest else f"{last.line + 1} {file}"
+        unit.edits.next_to(run[-1].end, f"\n{end}\n#line {following}")
     else:
         unit.edits.behind(run[-1].end, f" {end}")
     graph = "one launch of a CUDA graph where they come again with the same arguments"
-    unit.explained.append((first.line, f"a sequence of {len(run)} parts up to line {last.line}: {graph}"))
+    unit.explained.append((first, f"a sequence of {len(run)} parts up to line {last.line}: {graph}"))
 
 
 class _Finder:
@@ -95,9 +97,8 @@ class _Finder:
         statements = unit.syntax.children(unit.file, inside)
         within = [Range(one.start, one.end) for one in statements]
         own: list[d.Directive] = [
-            made for made in unit.directives
-            if made.file == unit.file and inside.start <= made.start < inside.end
-            and not any(one.start <= made.start < one.end for one in within)
+            made for made in unit.directives_in(inside)
+            if not any(one.start <= made.start < one.end for one in within)
         ]  # fmt: skip
         found: list[tuple[int, _Part | None]] = []
         stacked: dict[int, list[d.Directive]] = {}

@@ -31,8 +31,10 @@ class Syntax:
 
     def __init__(self, file: str, text: str, arguments: list[str], texts: Texts) -> None:
         self.file = file
+        self._texts = texts
         self._unit = parsed(file, text, arguments)
         self._text = text
+        self._included: list[tuple[str, Range]] = []  # by the body that is read
         self.functions: list[Function] = []
         self.globals: dict[str, list[Variable]] = {}
         self.locals: list[tuple[Variable, Function]] = []
@@ -44,8 +46,8 @@ class Syntax:
         self._variables: dict[int, list[tuple[Any, Variable]]] = {}
         self._first: dict[str, int] = {}
         for cursor in self._unit.cursor.get_children():
-            source = file_of(cursor)
-            if source and not cursor.location.is_in_system_header:
+            if file_of(cursor) and not cursor.location.is_in_system_header:
+                source = self._file(cursor)
                 self._first.setdefault(source, range_of(cursor).start)
                 self._text = text if source == file else texts.of(source).text
                 self._top(cursor)
@@ -57,7 +59,7 @@ class Syntax:
         it stands what is no C without that directive.
         """
         until = found.first_in(self.file)
-        for place, message in errors(self._unit, self.file):
+        for place, message in errors(self._unit, self.file, self._texts.file):
             if until is None or place < until or place.file != self.file:
                 found.error(place, message)
 
@@ -145,6 +147,9 @@ class Syntax:
 
     # ---- reading
 
+    def _file(self, cursor: Any) -> str:
+        return self._texts.file(file_of(cursor))
+
     def _top(self, cursor: Any) -> None:
         if cursor.kind in _TYPES:
             self._type(cursor)
@@ -161,7 +166,7 @@ class Syntax:
         names = {spelling(cursor), *(spelling(child) for child in cursor.get_children())}
         if cursor.kind in (_Kind.STRUCT_DECL, _Kind.UNION_DECL):
             names = {spelling(cursor)}
-        made = TypeText(frozenset(names), file_of(cursor), range_of(cursor))
+        made = TypeText(frozenset(names), self._file(cursor), range_of(cursor))
         if self.types:  # `typedef struct S { … } T;` is told twice: of the struct, then of the whole
             last = self.types[-1]
             if last.file == made.file and made.range.start <= last.range.start < made.range.end:
@@ -176,15 +181,34 @@ class Syntax:
             self.functions_known.setdefault(spelling(cursor), [])
             return
         whole, inner = range_of(cursor), range_of(body)
-        function = Function(spelling(cursor), file_of(body), whole, inner, [])
+        function = Function(spelling(cursor), self._file(body), whole, inner, [])
         for parameter in parameters:
             if parameter.spelling:
                 variable = self._declared(parameter, False, inner.end)
                 function.parameters.append(variable)
                 self.locals.append((variable, function))
+        self._included = self._included_in(function)
         self.functions_known[function.name] = [variable.name for variable in function.parameters]
         self.functions.append(function)
         self._walk(body, function, [cursor], inner.end)
+
+    def _included_in(self, function: Function) -> list[tuple[str, Range]]:
+        """The files that a function's body includes, and where it does."""
+        found = []
+        for one in self._unit.get_includes():
+            inside = function.body.start < one.location.offset < function.body.end
+            if inside and self._texts.file(str(one.location.file)) == function.file:
+                at = one.location.offset
+                found.append((self._texts.file(str(one.include)), Range(at, at)))
+        return found
+
+    def _place(self, cursor: Any, function: Function) -> Range | None:
+        """Where a function's body includes the file that something is in; nothing if that is its own file."""
+        if not self._included:
+            return None
+        file = self._texts.file(str(cursor.extent.start.file))
+        at = next((place for name, place in self._included if name == file), self._included[0][1])
+        return None if file == function.file else at
 
     def _declared(self, cursor: Any, file_scope: bool, until: int) -> Variable:
         sizes, kind = dimensions(cursor.type)
@@ -198,7 +222,7 @@ class Syntax:
         initialised = cursor.kind == _Kind.VAR_DECL and self._has_initialiser(start, extent.end)
         variable = Variable(
             name=spelling(cursor),
-            file=file_of(cursor),
+            file=self._file(cursor),
             declarator=Range(start, extent.end),
             element=spelling(canonical).replace("const ", "").strip(),
             sizes=sizes,
@@ -245,8 +269,8 @@ class Syntax:
                 parents.pop()
                 continue
             depth = len(levels)
-            if block and child.kind.is_expression():  # an expression as a statement, or in a header
-                self._note(child.kind, range_of(child), function, depth)
+            if block and child.kind.is_expression() and not self._place(child, function):
+                self._note(child.kind, range_of(child), function, depth)  # as a statement, or in a header
             if child.kind == _Kind.DECL_REF_EXPR:
                 self._use(child, function, parents)
             else:
@@ -260,14 +284,17 @@ class Syntax:
         if kind == _Kind.MEMBER_REF_EXPR:
             self.structs.reached(cursor, function)
         if kind in _MARKS and not of_system(cursor):
-            function.marks.append(Mark(_MARKS[kind], spelling(cursor), range_of(cursor).start))
-        if kind.is_statement():
+            at = self._place(cursor, function) or range_of(cursor)
+            function.marks.append(Mark(_MARKS[kind], spelling(cursor), at.start))
+        if kind.is_statement() and not self._place(cursor, function):
             extent = range_of(cursor)
             self._note(kind, extent, function, depth)
             if kind in (_Kind.COMPOUND_STMT, _Kind.FOR_STMT):
                 until = extent.end
         elif kind == _Kind.VAR_DECL:
-            self.locals.append((self._declared(cursor, False, until), function))
+            variable = self._declared(cursor, False, until)
+            variable.declarator = self._place(cursor, function) or variable.declarator
+            self.locals.append((variable, function))
         elif kind == _Kind.ENUM_DECL:
             self._top(cursor)
         parents.append(cursor)
@@ -288,9 +315,10 @@ class Syntax:
         variable = self._known(target) if target is not None else None
         if variable is None:
             return
-        extent = range_of(cursor)
+        place = self._place(cursor, function)
+        extent = place or range_of(cursor)
         macro = self._text[extent.start : extent.start + len(variable.name)] != variable.name
-        if macro:
+        if macro and not place:
             extent = spelled(cursor, len(variable.name))
         use = Use(variable, function, extent, macro)
         context(cursor, use, parents)

@@ -26,7 +26,7 @@ from peerway.cc import (
     written,
 )
 from peerway.cc import directives as d
-from peerway.cc.diagnostics import Diagnostics, Refused
+from peerway.cc.diagnostics import Diagnostics, Place, Refused
 from peerway.cc.paths import Communication
 from peerway.cc.preprocess import Texts, active
 from peerway.cc.sections import hidden
@@ -71,8 +71,8 @@ class Translated:
     """The generated text, and for --explain what was generated for each line of the source."""
 
     text: str
-    explained: list[tuple[int, str]]
-    communications: list[tuple[int, Communication]]
+    explained: list[tuple[Place, str]]
+    communications: list[tuple[Place, Communication]]
     has_main: bool
 
 
@@ -218,7 +218,7 @@ def _add(unit: Unit, stacks: dict[int, Stack], directive: d.Directive) -> None:
 
 def _mark(unit: Unit, stacks: dict[int, Stack]) -> None:
     """Before statements that write distributed arrays beside all constructs; directives stay with theirs."""
-    directives = {directive.start for directive in unit.directives}
+    directives = {directive.start for directive in unit.directives_in()}
     for start, arrays_ in unit.written.statements.items():
         text = " ".join(f"pwx_written({array.address});" for array in arrays_)
         at = stacks[start].directives[0].start if start in stacks else start

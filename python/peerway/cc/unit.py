@@ -81,9 +81,9 @@ class Unit:
         self.reached: set[str] = set()  # coarrays whose copies on GPUs others reach
         self.asked: dict[int, str] = {}  # what a host_data or a compute construct asked, by its start
         self.ending = ""
-        self.explained: list[tuple[int, str]] = []
+        self.explained: list[tuple[Place, str]] = []
         self.halo_plans = 0
-        self.communications: list[tuple[int, Communication]] = []
+        self.communications: list[tuple[Place, Communication]] = []
         self.acc_regions: list[tuple[Range, d.Acc]] = []
         self.acc_atomics: list[Range] = []
         self.acc_loops: dict[int, d.Acc] = {}  # by where their `for` begins
@@ -131,6 +131,14 @@ class Unit:
                     self.found.leave_unfinished(name.text for name in d.told(directive))
 
     # ---- where things are
+
+    def directives_in(self, inside: Range | None = None, file: str = "") -> list[d.Directive]:
+        """The directives of a file, this one if none is given; those that begin in a range of it."""
+        file = file or self.file
+        return [
+            one for one in self.directives
+            if one.file == file and (inside is None or inside.start <= one.start < inside.end)
+        ]  # fmt: skip
 
     def function_of(self, made: d.Directive) -> Function | None:
         """The function that a directive is in."""
@@ -211,11 +219,11 @@ class Unit:
 
     def explain(self, made: d.Directive, text: str) -> None:
         """Say what was generated for a directive."""
-        self.explained.append((made.place.line, text))
+        self.explained.append((made.place, text))
 
     def communicates(self, made: d.Directive, head: str, *transfers: Transfer) -> None:
         """Say what a directive sends, so that --explain can say by which path."""
-        self.communications.append((made.place.line, Communication(head, transfers)))
+        self.communications.append((made.place, Communication(head, transfers)))
 
     def finish(self) -> str:
         """The text of the unit with all edits."""

@@ -45,12 +45,12 @@ class _Finder:
         self.constructs: list[tuple[d.Directive, Statement, Function]] = []
         self.functions = {one.name: one for one in unit.syntax.functions if one.file == unit.file}
         self.parallel: set[int] = set()  # starts of statements that other threads or a device may do
-        for made in unit.directives:
+        for made in unit.directives_in():
             function = unit.function_of(made)
             if isinstance(made, d.Omp) or (isinstance(made, d.Acc) and made.construct.startswith(_COMPUTE)):
                 statement = function and unit.syntax.statement_after(made.file, made.end, function)
                 self.parallel |= {statement.start} if statement else set()
-            if isinstance(made, d.Loop | d.Task) and function and made.file == unit.file:
+            if isinstance(made, d.Loop | d.Task) and function:
                 statement = unit.syntax.statement_after(made.file, made.end, function)
                 if statement:
                     self.constructs.append((made, statement, function))
@@ -67,10 +67,10 @@ class _Finder:
                 used = self.unit.scopes.of_variable(use.variable)
                 if used:
                     self._use(used, use)
-        for made in self.unit.directives:
-            if isinstance(made, d.Acc) and made.file == self.unit.file:
+        for made in self.unit.directives_in():
+            if isinstance(made, d.Acc):
                 self._data(made)
-            if isinstance(made, d.Gmove) and made.mode == "out" and made.file == self.unit.file:
+            if isinstance(made, d.Gmove) and made.mode == "out":
                 self._put(made)
         for event in self.events:
             self._place(event)
