@@ -56,7 +56,8 @@ def test_directives_of_headers_mark_no_statement_of_the_file(tmp_path: Path) -> 
     main = 'int main(void) {\n  a[0][0] = 1;\n#pragma xmp reflect (a)\n  return 0;\n}\n#include "h.h"\n'
     expected = compiled(tmp_path, MAPPED + main.replace('#include "h.h"', "")).text
     start = len(MAPPED) + main.index("a[0]")
-    (tmp_path / "h.h").write_text("/*" + "x" * (start - 4) + "*/\n" + DIRECTIVES["omp"])
+    before = len("/**/\n") + DIRECTIVES["omp"].index("#")
+    (tmp_path / "h.h").write_text("/*" + "x" * (start - before) + "*/\n" + DIRECTIVES["omp"])
     assert compiled(tmp_path, MAPPED + main).text.replace('#include "h.h"', "") == expected
 
 
