@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from peerway.cc import fixing
+from peerway.cc.declarators import become_pointer
 from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at
+from peerway.cc.host_data import is_on_device
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.sections import statement_behind
 from peerway.cc.shapes import access, check_extents, description, element, shape
@@ -66,8 +68,8 @@ def _of_file(unit: Unit, array: DistributedArray) -> None:
         unit.edits.behind(end, f" {pointer}")
     else:
         for declared in here_declared:
-            start, end = declared.declarator.start, declared.declarator.end
-            unit.edits.replace(start, end, f"*{array.memory}")
+            is_extern = declared.external and not variable.static
+            become_pointer(unit, declared, array.memory, "extern " if is_extern else storage)
     if defined:
         here = at(array.place)
         lines = [
@@ -138,7 +140,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
         kind = f"__typeof__({variable.name}{'[0]' * len(variable.sizes)})"
         pointers = [f"{storage}{kind} *{array.memory};"]
     else:
-        unit.edits.replace(variable.declarator.start, variable.declarator.end, f"*{array.memory}")
+        become_pointer(unit, variable, array.memory, "static " if variable.static else "")
     memory = [made, *check_extents(array, here), f"{array.memory} = {array.descriptor}.origin;"]
     if variable.static:
         declared = [*pointers, f"static pwx_array {array.descriptor};"]
@@ -252,6 +254,8 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
     """A use of an array without subscripts: only as an argument of a function that knows its mapping."""
     if array.variable and array.variable.pointee is not None and use.argument is None:
         return  # the pointer itself
+    if not use.in_sizeof and is_on_device(unit, use):
+        return  # a pointer to this node's part on the GPU
     if use.argument is None or use.in_sizeof:
         what = "measured by sizeof" if use.in_sizeof else "used here"
         message = (

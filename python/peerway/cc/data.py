@@ -9,6 +9,7 @@ from peerway.cc import directives as d
 from peerway.cc import memory
 from peerway.cc.diagnostics import Refused
 from peerway.cc.generated import where
+from peerway.cc.source import Variable
 from peerway.cc.tokens import quoted
 from peerway.cc.unit import Stack, Unit
 
@@ -79,6 +80,21 @@ def clauses_of(unit: Unit, made: d.Acc) -> list[str]:
         if clause.name in KINDS
         for section in clause.sections
     ]
+
+
+def around(unit: Unit, variable: Variable, regions: list[d.Acc]) -> str:
+    """The pwx_data that the innermost data construct around has of a variable, as C text: its section at the
+    bounds that it began with. Nothing where none names the variable, or all of it.
+    """
+    for made in reversed(regions):
+        named = [section for clause in made.clauses if clause.name in KINDS for section in clause.sections]
+        for number, section in enumerate(named):
+            if unit.syntax.variable(section.name.text, made.file, made.start) is variable:
+                known = (
+                    made.start in unit.data_lists and section.parts and not unit.scopes.of_variable(variable)
+                )
+                return f"{unit.data_lists[made.start]}[{number}]" if known else ""
+    return ""
 
 
 def executable(unit: Unit, made: d.Acc) -> None:
@@ -156,6 +172,7 @@ def region(unit: Unit, stack: Stack, made: d.Acc) -> None:
     name, asked = unit.new_name("data"), unit.new_name("asked")
     call = f"(&{name}, {len(parts)}, {name}__list, {queue_of(made)}, {where(made)});"
     when = condition(made) or "1"
+    unit.data_lists[made.start] = f"{name}__list"
     stack.before.append(
         f"{{ static pwx_data_region {name}; const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
         f"const int {asked} = ({when}) != 0; {' '.join(waits(made))} if ({asked}) pwx_data_begin{call}"
@@ -175,6 +192,11 @@ def _host_data(unit: Unit, stack: Stack, made: d.Acc) -> None:
     """Within the statement the names stand for the addresses on the GPU."""
     opened = []
     asked = on_gpu(unit, made)
+    inside = stack.statement
+    regions = [
+        other for region, other in unit.acc_regions
+        if region.start <= inside.start and inside.end <= region.end and other is not made
+    ]  # fmt: skip
     for section in made.named("use_device"):
         name = section.name.text
         variable = unit.syntax.variable(name, made.file, made.start)
@@ -189,6 +211,9 @@ def _host_data(unit: Unit, stack: Stack, made: d.Acc) -> None:
             found = f"pwx_device_or_host({at}, {quoted(name)}, {where(made)})"
         elif array:
             found = f"pwx_device_array(&{known}, {array.address}, {where(made)})"
+        elif part := around(unit, variable, regions):  # what lies before the section need not be present
+            found = f"pwx_device(&{known}, {part}.address, {quoted(name)}, {where(made)})"
+            found = f"((char *){found} - ((char *){part}.address - (char *){name}))"
         else:
             found = f"pwx_device(&{known}, (const void *){name}, {quoted(name)}, {where(made)})"
         kind = f"__typeof__(&{name}[0])"

@@ -83,13 +83,14 @@ def prefix() -> Path:
 
 
 def _includes(command: Command) -> list[str]:
-    """The folders of xmp.h, and of Peerway's openacc.h unless the compiler is to use its own.
+    """The folders of xmp.h, of an mpi.h, and of Peerway's openacc.h unless the compiler is to use its own.
 
     By -I: CPATH, where a site may have the compiler's own openacc.h, counts before -isystem.
     """
     include = prefix() / "include"
     headers = include / "peerway" / ("xmp" if command.openacc else "xacc")
-    return ["-I", str(headers), "-I", str(include)]
+    own_mpi = include / "peerway" / "xacc" / "mpi"  # behind all others: only for who has no mpi.h
+    return ["-I", str(headers), "-I", str(include), "-idirafter", str(own_mpi)]
 
 
 def _translate(command: Command, source: str, folders: list[str], found: Diagnostics) -> Translated:

@@ -93,11 +93,13 @@ def _launch(
     named = _named_scalars([*directives, *regions])
     pointers = kernel_arguments.device_pointers(unit, stack.function, [*directives, *regions])
     present = default([*directives, *regions[::-1]]) == "present"
-    clauses, data_names = _data(unit, stack, directives, own | copied, pointers, present)
+    clauses, data_names = _data(unit, stack, directives, own | copied, pointers, present, regions)
     name = unit.new_name(f"{stack.function.name}_{made.place.line}")
     on_device = named - own - copied - {v.name for _, v in reductions}
-    sections = memory.sections_of([*directives, *regions[::-1]], data.KINDS)
-    said = kernel_arguments.Clauses(own, copied, on_device, pointers, sections)
+    sections = memory.sections_of(directives, data.KINDS)
+    said = kernel_arguments.Clauses(
+        own, copied, on_device, pointers, sections, lambda variable: data.around(unit, variable, regions)
+    )
     built = kernel.build(unit, stack, made, name, loops, reductions, said)
     _declare(unit, built)
     _explain(unit, made, built, data_names)
@@ -194,8 +196,11 @@ def _data(
     own: set[str],
     pointers: list[Variable],
     present: bool,
+    regions: list[d.Acc],
 ) -> tuple[list[str], list[str]]:
-    """The data clauses of a construct, and arrays that it uses without one, as present or copied."""
+    """The data clauses of a construct, and arrays that it uses without one, as present or copied: the section
+    that a data construct around has, or all.
+    """
     clauses: list[str] = []
     named: set[str] = set(own)
     for made in directives:
@@ -219,7 +224,12 @@ def _data(
         names.append(variable.name)
         section = phrases.Section(phrases.Name(variable.name, directives[0].place))
         kind = "PRESENT" if present else "COPYIN" if variable.constant else "COPY"
-        clauses.append(memory.described(unit, directives[0], section, kind))
+        part = data.around(unit, variable, regions)
+        clauses.append(
+            memory.again(variable.name, part, kind)
+            if part
+            else memory.described(unit, directives[0], section, kind)
+        )
     return clauses, names
 
 

@@ -34,17 +34,19 @@ def check(unit: Unit) -> None:
 
 
 def _initialisers(unit: Unit) -> Iterator[tuple[str, Span]]:
-    """The tokens between '=' and ';' outside of functions, each with the text of the one before."""
+    """The tokens behind '=' of each declarator outside of functions, each with the text of the one before."""
     text = _PREPROCESSOR.sub(lambda line: " " * len(line[0]), unit.text.text)
     bodies = sorted(
         (one.whole.start, one.whole.end) for one in unit.syntax.functions if one.file == unit.file
     )
     start = 0
     for begin, end in [*bodies, (len(text), len(text))]:
-        within, before = False, ""
+        within, before, depth = False, "", 0
         for span in scan(text, start, max(start, begin)):
             if within and span.kind == "name":
                 yield before, span
-            within = (within or span.text == "=") and span.text != ";"
+            depth += (span.text in "([{") - (span.text in ")]}")
+            ends = span.text == ";" or (span.text == "," and depth == 0)
+            within = (within or span.text == "=") and not ends
             before = span.text
         start = max(start, end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from peerway.cc import directives as d
@@ -31,7 +32,8 @@ class Clauses:
     copied: set[str]  # firstprivate
     on_device: set[str]  # scalars that lie on the GPU
     device_pointers: list[Variable]
-    sections: dict[str, phrases.Section]  # what data clauses name
+    sections: dict[str, phrases.Section]  # what data clauses of the construct name
+    around: Callable[[Variable], str]  # the pwx_data of a data construct around, of less than all of it
 
 
 def device_pointers(unit: Unit, function: Function, directives: list[d.Acc]) -> list[Variable]:
@@ -86,7 +88,9 @@ def arguments_of(
             arguments.append(_copied(variable))
         elif variable.sizes or variable.pointee is not None:
             is_device = any(one is variable for one in clauses.device_pointers)
-            arguments.append(_plain(variable, changed, is_device, clauses.sections.get(name)))
+            section = clauses.sections.get(name)
+            part = "" if section else clauses.around(variable)
+            arguments.append(_plain(variable, changed, is_device, section, part))
         elif name in clauses.on_device:
             arguments.append(_present(variable))
         else:
@@ -173,7 +177,10 @@ def _copied(variable: Variable) -> Argument:
     return Argument(f"const pwx_value<{whole}> {name}__v", f"&{name}", [], opened)
 
 
-def _plain(variable: Variable, changed: bool, on_device: bool, section: phrases.Section | None) -> Argument:
+def _plain(
+    variable: Variable, changed: bool, on_device: bool, section: phrases.Section | None, part: str
+) -> Argument:
+    """A pointer to plain memory. What lies before a section, or a `part` of it, need not be present."""
     name = variable.name
     kind = f"{'' if changed else 'const '}{_type(variable)}"
     extents = list(variable.pointee if variable.pointee is not None else variable.sizes[1:])
@@ -181,8 +188,10 @@ def _plain(variable: Variable, changed: bool, on_device: bool, section: phrases.
         f"static pwx_known {name}__k;",
         f"void *{name}__d = pwx_device(&{name}__k, (const void *){name}, {quoted(name)}, PWX_THERE);",
     ]
+    begin = f"{part}.address" if part else ""
     if section and any(one.first is not None and one.first.value != 0 for one in section.parts):
-        begin = memory.address_of(section)  # what lies before it need not be present
+        begin = memory.address_of(section)
+    if begin:
         found[1] = (
             f"void *{name}__d = (char *)pwx_device(&{name}__k, {begin}, {quoted(name)}, PWX_THERE) - "
             f"((const char *){begin} - (const char *){name});"

@@ -42,6 +42,11 @@ def described(unit: Unit, made: d.Acc, section: phrases.Section, kind: str) -> s
     return f"{{PWX_DATA_{kind}, {quoted(name)}, 0, (void *)&{name}{subscripts}, {bytes_}}}"
 
 
+def again(name: str, part: str, kind: str) -> str:
+    """The initialiser of a pwx_data of the section that another one has."""
+    return f"{{PWX_DATA_{kind}, {quoted(name)}, 0, {part}.address, {part}.bytes}}"
+
+
 def part(unit: Unit, made: d.Acc, section: phrases.Section) -> str:
     """The pwx_section of what an update is about; nothing where that is all of a variable."""
     variable, array = _meant(unit, made, section)

@@ -37,6 +37,7 @@ class Variable:
     scalar: bool
     spelling: str = ""  # of its elements' type, as written
     pointee: tuple[int | None, ...] | None = None
+    dimensions_of_type: int = 0  # of `sizes` those that its type by name has
     bytes: int = -1  # -1: not known when it is compiled
     element_bytes: int = 0
     uses: list[Use] = field(default_factory=list)
@@ -46,6 +47,11 @@ class Variable:
     def symbol(self) -> str:
         """The name as an identifier of C: that of a member has no dot."""
         return self.name.replace(".", "__")
+
+    @property
+    def of_array_type(self) -> bool:
+        """Has its type, by name, dimensions?"""
+        return self.dimensions_of_type > 0
 
     @property
     def pointer(self) -> bool:

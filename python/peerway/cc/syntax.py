@@ -14,7 +14,7 @@ from peerway.cc.preprocess import Texts
 from peerway.cc.source import Function, Mark, Range, Statement, TypeText, Use, Variable
 from peerway.cc.structs import Structs
 from peerway.cc.tokens import scan
-from peerway.cc.uses import context, dimensions, of_system, spelled
+from peerway.cc.uses import context, dimensions, of_system, spelled, written_dimensions
 
 _Kind = cindex.CursorKind
 _TYPES = (_Kind.TYPEDEF_DECL, _Kind.STRUCT_DECL, _Kind.UNION_DECL, _Kind.ENUM_DECL)
@@ -51,6 +51,8 @@ class Syntax:
                 self._first.setdefault(source, range_of(cursor).start)
                 self._text = text if source == file else texts.of(source).text
                 self._top(cursor)
+        for declared in self.globals.values():
+            self._unite(declared)
         for statements in self._statements.values():
             statements.sort(key=lambda statement: (statement.start, -statement.end, statement.depth))
 
@@ -138,14 +140,28 @@ class Syntax:
             if seen:
                 return max(seen, key=lambda variable: variable.declarator.start)
         found = self.globals.get(name, [])
-        defined = [variable for variable in found if not variable.external] or found
-        return defined[0] if defined else None
+        return self._defined(found) if found else None
+
+    @staticmethod
+    def _defined(declared: list[Variable]) -> Variable:
+        """Of all declarations of a variable of the file its definition, if there is one."""
+        return next((variable for variable in declared if not variable.external), declared[0])
 
     def is_type(self, name: str) -> bool:
         """Is there a type with this tag or name?"""
         return any(name in one.names for one in self.types)
 
     # ---- reading
+
+    def _unite(self, declared: list[Variable]) -> None:
+        """Uses are of the definition, whichever declaration libclang takes them for."""
+        defined = self._defined(declared)
+        for other in declared:
+            if other is not defined:
+                for use in other.uses:
+                    use.variable = use.function.used[defined.name] = defined
+                defined.uses += other.uses
+                other.uses = []
 
     def _file(self, cursor: Any) -> str:
         return self._texts.file(file_of(cursor))
@@ -219,6 +235,7 @@ class Syntax:
         extent = range_of(cursor)
         start = cursor.location.offset
         canonical = kind.get_canonical()
+        of_type = cursor.type.get_canonical()  # an array's has the const of its elements
         initialised = cursor.kind == _Kind.VAR_DECL and self._has_initialiser(start, extent.end)
         variable = Variable(
             name=spelling(cursor),
@@ -231,13 +248,14 @@ class Syntax:
             static=cursor.storage_class == cindex.StorageClass.STATIC,
             external=cursor.storage_class == cindex.StorageClass.EXTERN,
             initialised=initialised,
-            constant=kind.is_const_qualified(),
+            constant=kind.is_const_qualified() or bool(sizes and of_type.is_const_qualified()),
             visible_until=until,
             scalar=scalar,
             spelling=" ".join(word for word in spelling(kind).split() if word not in ("const", "volatile")),
             pointee=pointee,
             bytes=max(-1, cursor.type.get_size()),
             element_bytes=max(0, kind.get_size()),
+            dimensions_of_type=len(sizes) - written_dimensions(cursor.type) if sizes else 0,
         )
         self._variables.setdefault(cursor.hash, []).append((cursor, variable))
         self.structs.declared(variable, cursor)

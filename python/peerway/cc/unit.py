@@ -85,6 +85,7 @@ class Unit:
         self.halo_plans = 0
         self.communications: list[tuple[Place, Communication]] = []
         self.acc_regions: list[tuple[Range, d.Acc]] = []
+        self.data_lists: dict[int, str] = {}  # the pwx_data of a data construct, by where it begins
         self.acc_atomics: list[Range] = []
         self.acc_loops: dict[int, d.Acc] = {}  # by where their `for` begins
         self.own_in_bodies: list[tuple[Range, Variable]] = []  # private to a loop within a thread's work

@@ -20,10 +20,25 @@ ARRAYS = (cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.VARIABLEARRAY, cindex.T
 def dimensions(kind: Any) -> tuple[tuple[int | None, ...], Any]:
     """The sizes of an array's type, and its elements' type."""
     sizes: list[int | None] = []
-    while kind.kind in ARRAYS:
+    while (kind := _opened(kind)).kind in ARRAYS:
         sizes.append(kind.element_count if kind.kind == cindex.TypeKind.CONSTANTARRAY else None)
         kind = kind.element_type
     return tuple(sizes), kind
+
+
+def written_dimensions(kind: Any) -> int:
+    """How many dimensions of an array are in its declarator, not in a type by name."""
+    count = 0
+    while kind.kind in ARRAYS:
+        kind, count = kind.element_type, count + 1
+    return count
+
+
+def _opened(kind: Any) -> Any:
+    """A type of arrays or pointers that has a name, as what it is; other types keep their names."""
+    opened = (*ARRAYS, cindex.TypeKind.POINTER)
+    canonical = kind.get_canonical()
+    return canonical if kind.kind not in opened and canonical.kind in opened else kind
 
 
 def spelled(cursor: Any, length: int) -> Range:
