@@ -345,6 +345,10 @@ PWX_API void pwx_gmove(pwx_gmove_mode mode, const pwx_section* left, const pwx_s
 /* Before pwx_begin, in programs that do one with in or out: arrays are to be reached by others. */
 PWX_API void pwx_gmove_one_sided(void);
 
+/* xmp_matmul and xmp_sort_up or xmp_sort_down, with the type of the elements. */
+PWX_API void pwx_matmul(pwx_type type, void* product, void* left, void* right);
+PWX_API void pwx_sort(pwx_type type, void* from, void* to, int up);
+
 /* ---- coarrays, post and wait ---- */
 
 typedef struct pwx_coarray {

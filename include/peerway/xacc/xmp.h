@@ -20,6 +20,12 @@ enum { XMP_STAT_SUCCESS = 0, XMP_STAT_LOCKED = 1, XMP_STAT_UNLOCKED = 2, XMP_STA
 
 #ifdef _XCALABLEMP
 
+#if !defined(__cplusplus) && defined(__has_include)
+#if __has_include(<mpi.h>)
+#include <mpi.h> /* other compilers' xmp.h bring it, and programs rely on that */
+#endif
+#endif
+
 #define PWX_FUNCTION(declaration, sequential) declaration;
 
 #else
@@ -99,6 +105,18 @@ int xmp_dist_axis(xmp_desc_t t, int dim, int* axis);
 int xmp_nodes_ndims(xmp_desc_t nodes, int* ndims);
 int xmp_nodes_index(xmp_desc_t nodes, int dim, int* index);
 int xmp_nodes_size(xmp_desc_t nodes, int dim, int* size);
+
+/* The transformational intrinsics, of distributed arrays of any mapping. All executing nodes call them, and
+ * each needs memory for all of the operands. A mask is true where an element is not 0; NULL is all. An index
+ * array of int names elements from 0 on; there is one for each dimension of what is indexed. */
+void xmp_transpose(xmp_desc_t to, xmp_desc_t from, int may_change_from);
+void xmp_matmul(xmp_desc_t product, xmp_desc_t left, xmp_desc_t right); /* only with xmp_desc_of(name) */
+void xmp_pack(xmp_desc_t vector, xmp_desc_t from, xmp_desc_t mask);
+void xmp_unpack(xmp_desc_t to, xmp_desc_t vector, xmp_desc_t mask);
+void xmp_gather(xmp_desc_t to, xmp_desc_t from, ...);  /* to[i] = from[index[i]] */
+void xmp_scatter(xmp_desc_t to, xmp_desc_t from, ...); /* to[index[i]] = from[i] */
+void xmp_sort_up(xmp_desc_t from, xmp_desc_t to);      /* only with xmp_desc_of(name) */
+void xmp_sort_down(xmp_desc_t from, xmp_desc_t to);
 
 #define XMP_NOT_DISTRIBUTED 2100
 #define XMP_BLOCK 2101

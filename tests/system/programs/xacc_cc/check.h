@@ -22,6 +22,8 @@ void clauses(void);
 void data(void);
 void operators(void);
 void between(void);
+void declarators(void);
+void intrinsics(void);
 __attribute__((weak)) void newer(void); /* which not every compiler can make */
 
 #endif

@@ -13,6 +13,8 @@ int main(void) {
   data();
   operators();
   between();
+  declarators();
+  intrinsics();
   if (newer) newer();
 #pragma xmp reduction(+ : wrong)
 #pragma xmp task on p(1)

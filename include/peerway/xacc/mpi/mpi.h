@@ -1,0 +1,95 @@
+/* What programs of XcalableMP use of MPI beside its directives: the time, and who this process is. `peerway
+ * cc` takes this file only where it finds no other mpi.h; a call that it does not have is an error of the
+ * compiler. With CC=mpicc the program has all of an MPI, which it must start by MPI_Init itself. */
+#ifndef PEERWAY_XACC_MPI_H
+#define PEERWAY_XACC_MPI_H
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MPI_VERSION 3
+#define MPI_SUBVERSION 1
+#define MPI_SUCCESS 0
+#define MPI_MAX_PROCESSOR_NAME 256
+#define MPI_MAX_ERROR_STRING 256
+
+typedef int MPI_Comm;
+typedef int MPI_Datatype;
+typedef int MPI_Op;
+typedef int MPI_Request;
+typedef struct MPI_Status {
+  int MPI_SOURCE, MPI_TAG, MPI_ERROR;
+} MPI_Status;
+#define MPI_COMM_WORLD ((MPI_Comm)1)
+
+int xmp_all_node_num(void);
+int xmp_all_num_nodes(void);
+double xmp_wtime(void);
+double xmp_wtick(void);
+
+static inline int MPI_Init(int* argc, char*** argv) {
+  (void)argc;
+  (void)argv;
+  return MPI_SUCCESS; /* the program has its processes before main */
+}
+static inline int MPI_Initialized(int* flag) {
+  *flag = 1;
+  return MPI_SUCCESS;
+}
+static inline int MPI_Finalize(void) { return MPI_SUCCESS; }
+static inline int MPI_Abort(MPI_Comm comm, int status) {
+  (void)comm;
+  exit(status);
+}
+static inline double MPI_Wtime(void) { return xmp_wtime(); }
+static inline double MPI_Wtick(void) { return xmp_wtick(); }
+static inline int MPI_Comm_rank(MPI_Comm comm, int* rank) {
+  (void)comm;
+  *rank = xmp_all_node_num() - 1;
+  return MPI_SUCCESS;
+}
+static inline int MPI_Comm_size(MPI_Comm comm, int* size) {
+  (void)comm;
+  *size = xmp_all_num_nodes();
+  return MPI_SUCCESS;
+}
+static inline int MPI_Get_processor_name(char* name, int* length) {
+  if (gethostname(name, MPI_MAX_PROCESSOR_NAME) != 0) strcpy(name, "unknown");
+  name[MPI_MAX_PROCESSOR_NAME - 1] = 0;
+  *length = (int)strlen(name);
+  return MPI_SUCCESS;
+}
+
+#define PWX_NO_MPI(name)                                                                                     \
+  int name() __attribute__((error(#name " is of a whole MPI, and Peerway's mpi.h has only the time and the " \
+                                        "process; compile with CC=mpicc, or communicate by directives")));
+#ifndef __clang__
+PWX_NO_MPI(MPI_Send)
+PWX_NO_MPI(MPI_Recv)
+PWX_NO_MPI(MPI_Isend)
+PWX_NO_MPI(MPI_Irecv)
+PWX_NO_MPI(MPI_Sendrecv)
+PWX_NO_MPI(MPI_Wait)
+PWX_NO_MPI(MPI_Waitall)
+PWX_NO_MPI(MPI_Barrier)
+PWX_NO_MPI(MPI_Bcast)
+PWX_NO_MPI(MPI_Reduce)
+PWX_NO_MPI(MPI_Allreduce)
+PWX_NO_MPI(MPI_Gather)
+PWX_NO_MPI(MPI_Allgather)
+PWX_NO_MPI(MPI_Scatter)
+PWX_NO_MPI(MPI_Alltoall)
+PWX_NO_MPI(MPI_Comm_split)
+PWX_NO_MPI(MPI_Comm_dup)
+#endif
+#undef PWX_NO_MPI
+
+#ifdef __cplusplus
+}
+#endif
+#endif
