@@ -12,8 +12,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "system" / "programs"
 SAMPLES = ROOT / "examples" / "xacc"
 PEERWAY = Path(sys.executable).with_name("peerway")
-PARTS = ("mapping", "communication", "compute", "clauses", "data", "operators", "between", "declarators", "intrinsics",
-         "newer", "main")  # fmt: skip
+PARTS = (
+    "mapping", "communication", "compute", "clauses", "data", "operators", "between", "declarators",
+    "intrinsics", "newer", "main",
+)  # fmt: skip
 SMALL: dict[str, list[str]] = {"laplace": [], "himeno": [], "cg": [], "stream": ["-DN=100000"]}
 LIMIT = 600  # seconds, after which a program hangs
 

@@ -377,6 +377,19 @@ PWX_API void pwx_coarray_put(const pwx_coarray* to, long image, const pwx_triple
 PWX_API void pwx_coarray_get(const pwx_section* other, const pwx_coarray* from, long image,
                              const pwx_triplet* section, int places, const pwx_where* where);
 
+/* The number of an image with `count` subscripts, of which the first counts fastest. */
+static inline long pwx_image(int count, const long* sizes, const long* subscripts, const char* name,
+                             const pwx_where* where) {
+  long image = subscripts[count - 1];
+  for (int d = count - 2; d >= 0; --d) {
+    if (subscripts[d] < 0 || subscripts[d] >= sizes[d])
+      pwx_error(where, "image %ld in dimension %d of coarray %s, which has 0 to %ld", subscripts[d], d, name,
+                sizes[d] - 1);
+    image = image * sizes[d] + subscripts[d];
+  }
+  return image;
+}
+
 /* The locks that are a coarray of xmp_lock_t: `count` at each image. Collective over all images. */
 typedef struct pwx_locks {
   const char* name;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peerway.cc import data, paths
+from peerway.cc import data, images, paths
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at, numbers
@@ -17,21 +17,26 @@ from peerway.cc.unit import Unit
 
 @dataclass(frozen=True)
 class Declared:
-    """A `:[*]` behind a declarator: the range of what is no C, and the offset at which the name begins."""
+    """A `:[*]` behind a declarator: the range of what is no C, and the offset at which the name begins.
+    `images` are the sizes of their dimensions but the last.
+    """
 
     name: str
     start: int
     mark: Range
+    images: list[str]
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """`local = remote:[image];` or the other way round, as spans of the text."""
+    """`local = remote:[image];` or the other way round, as spans of the text; an image has as many
+    subscripts as there are dimensions.
+    """
 
     statement: Range
     local: list[Span]
     remote: list[Span]
-    image: list[Span]
+    images: list[list[Span]]
     put: bool
 
 
@@ -44,12 +49,13 @@ def find(text: Text) -> tuple[list[Declared], list[Transfer]]:
         if spans[number].text != ":" or spans[number + 1].text != "[":
             continue
         first = _begin(text, spans, number - 1)
-        end = _end(text, spans, number + 1)
-        if [span.text for span in spans[number + 2 : end]] == ["*"]:
+        end, groups = images.groups(text, spans, number + 1)
+        if [span.text for span in groups[-1]] == ["*"]:
             mark = Range(spans[number].start, spans[end].end)
-            declared.append(Declared(spans[first].text, spans[first].start, mark))
+            sizes = [images.written(text, group) for group in groups[:-1]]
+            declared.append(Declared(spans[first].text, spans[first].start, mark, sizes))
         else:
-            transfers.append(_transfer(text, spans, first, number, end))
+            transfers.append(_transfer(text, spans, first, number, end, groups))
     return declared, transfers
 
 
@@ -84,33 +90,22 @@ def _begin(text: Text, spans: list[Span], last: int) -> int:
     return at_
 
 
-def _end(text: Text, spans: list[Span], opening: int) -> int:
-    depth = 0
-    for number in range(opening, len(spans)):
-        depth += (spans[number].text == "[") - (spans[number].text == "]")
-        if depth == 0:
-            if number + 1 < len(spans) and spans[number + 1].text == "[":
-                raise Refused(
-                    text.place(spans[number + 1].start), "images in several dimensions are not supported yet"
-                )
-            return number
-    raise Refused(text.place(spans[opening].start), "this bracket is not closed")
-
-
-def _transfer(text: Text, spans: list[Span], first: int, colon: int, end: int) -> Transfer:
-    remote, image = spans[first:colon], spans[colon + 2 : end]
+def _transfer(
+    text: Text, spans: list[Span], first: int, colon: int, end: int, there: list[list[Span]]
+) -> Transfer:
+    remote = spans[first:colon]
     wanted = "expected 'local = coarray:[image];' or 'coarray:[image] = local;'"
     stop = next((number for number in range(end, len(spans)) if spans[number].text == ";"), None)
     if stop is None:
         raise Refused(text.place(spans[first].start, spans[end].end), wanted)
     if end + 1 < stop and spans[end + 1].text == "=":
         statement = Range(spans[first].start, spans[stop].end)
-        return Transfer(statement, spans[end + 2 : stop], remote, image, True)
+        return Transfer(statement, spans[end + 2 : stop], remote, there, True)
     if stop != end + 1 or first < 2 or spans[first - 1].text != "=":
         raise Refused(text.place(spans[first].start, spans[end].end), wanted)
     begin = _begin(text, spans, first - 2)
     return Transfer(
-        Range(spans[begin].start, spans[stop].end), spans[begin : first - 1], remote, image, False
+        Range(spans[begin].start, spans[stop].end), spans[begin : first - 1], remote, there, False
     )
 
 
@@ -131,16 +126,16 @@ def generate(unit: Unit, declared: list[Declared], transfers: list[Transfer]) ->
 def directive(unit: Unit, made: d.Coarray) -> None:
     """Coarrays that `#pragma xmp coarray` declares."""
     for name in made.names:
-        _make(unit, name.text, name.place, made.start)
+        _make(unit, name.text, name.place, made.start, [size.text for size in made.images])
 
 
 def _declare(unit: Unit, one: Declared) -> None:
     unit.edits.replace(one.mark.start, one.mark.end, "")
     place = unit.text.place(one.start, one.start + len(one.name))
-    _make(unit, one.name, place, one.mark.end)
+    _make(unit, one.name, place, one.mark.end, one.images)
 
 
-def _make(unit: Unit, name: str, place: Place, offset: int) -> None:
+def _make(unit: Unit, name: str, place: Place, offset: int, sizes_of_images: list[str]) -> None:
     variable = unit.syntax.variable(name, unit.file, offset)
     if variable is None:
         raise Refused(place, f"'{name}' is not declared")
@@ -154,6 +149,7 @@ def _make(unit: Unit, name: str, place: Place, offset: int) -> None:
     if id(variable) in unit.coarrays:
         raise Refused(place, f"'{name}' is already a coarray")
     unit.coarrays[id(variable)] = f"{name}__c"
+    unit.image_sizes[id(variable)] = sizes_of_images
     rank = len(variable.sizes)
     if variable.element.split()[-1] == "xmp_lock_t":
         count = " * ".join(f"({size})" for size in sizes_of(unit, variable)) if rank else "1"
@@ -182,7 +178,7 @@ def _generate(unit: Unit, transfer: Transfer) -> None:
     if variable.element.split()[-1] == "xmp_lock_t":
         raise Refused(place, f"'{found.name}' is a lock; only the directives lock and unlock change it")
     places = _places(unit, transfer, variable, descriptor)
-    image = text.text[transfer.image[0].start : transfer.image[-1].end]
+    image = images.number_of(text, found.name, unit.image_sizes[id(variable)], transfer.images, place)
     triplets = _triplets(unit, found, variable)
     local, opened = _local(unit, transfer, variable)
     if transfer.put:
@@ -195,7 +191,8 @@ def _generate(unit: Unit, transfer: Transfer) -> None:
     )
     memory = {"0": ""}.get(places, ", of the GPUs' memory")
     what = "put to" if transfer.put else "get from"
-    unit.explained.append((place, f"coarray {what} image {image}{memory}"))
+    there = "][".join(images.written(text, group) for group in transfer.images)
+    unit.explained.append((place, f"coarray {what} image {there}{memory}"))
     far = paths.Transfer("elements", "put" if transfer.put else "get", on_gpu=bool(memory))
     unit.communications.append((place, paths.Communication(f"coarray {what} {found.name}", (far,))))
 
@@ -203,7 +200,7 @@ def _generate(unit: Unit, transfer: Transfer) -> None:
 def _places(unit: Unit, transfer: Transfer, variable: Variable, descriptor: str) -> str:
     """Which sides of a transfer are on GPUs: those that host_data around it names."""
     there, here = "0", "0"
-    place = unit.text.place(transfer.remote[0].start, transfer.image[-1].end + 1)
+    place = unit.text.place(transfer.remote[0].start, transfer.images[-1][-1].end + 1)
     for made in unit.directives_in():
         if not isinstance(made, d.Acc) or made.construct != "host_data":
             continue

@@ -205,9 +205,10 @@ class Lock(Directive):
 
 @dataclass
 class Coarray(Directive):
-    """`coarray x, y:[*]`."""
+    """`coarray x, y:[2][*]`: `images` are the sizes of their dimensions but the last."""
 
     names: list[Name] = field(default_factory=list)
+    images: list[Expr] = field(default_factory=list)
 
 
 @dataclass

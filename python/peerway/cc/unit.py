@@ -78,6 +78,9 @@ class Unit:
         self.setup: list[str] = []
         self.setup_last: list[str] = []
         self.coarrays: dict[int, str] = {}
+        self.image_sizes: dict[
+            int, list[str]
+        ] = {}  # of coarrays: the dimensions of their images but the last
         self.reached: set[str] = set()  # coarrays whose copies on GPUs others reach
         self.asked: dict[int, str] = {}  # what a host_data or a compute construct asked, by its start
         self.ending = ""

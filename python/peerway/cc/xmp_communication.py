@@ -186,8 +186,14 @@ def _wait(parser: Parser, base: d.Directive) -> d.Directive:
 def _coarray(parser: Parser, base: d.Directive) -> d.Directive:
     made = d.Coarray(base.place, base.start, base.end, base.file)
     made.names = parser.names("the name of a variable")
-    for text in (":", "[", "*", "]"):
-        parser.expect(text, "of ':[*]' behind the names")
+    behind = "of ':[*]' behind the names"
+    parser.expect(":", behind)
+    parser.expect("[", behind)
+    while not parser.accept("*"):
+        made.images.append(parser.at_least(1, "the size of a dimension of images"))
+        parser.expect("]", behind)
+        parser.expect("[", behind)
+    parser.expect("]", behind)
     return made
 
 

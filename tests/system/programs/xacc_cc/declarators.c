@@ -161,7 +161,27 @@ static void host_data_of_a_node(void) {
   CHECK(device != 0 && device == again && device != other);
 }
 
-/* Pointers to pointers: what a section of one names is what it leads to. */
+/* Images in two dimensions, of which the first counts fastest. */
+static int across = 1;
+static int far[3] : [across][*], value_there;
+#pragma xmp coarray value_there : [across][*]
+
+static void images(void) {
+  const int all = xmp_num_images(), me = xmpc_this_image();
+  across = all % 2 == 0 ? 2 : 1;
+  const int x = me % across, y = me / across, next = (y + 1) % (all / across);
+  for (int i = 0; i < 3; i++) far[i] = 10 * me + i;
+  xmp_sync_all(NULL);
+  int got[3];
+  got [0:3] = far [0:3] : [x][next];
+  CHECK(got[2] == 10 * (x + across * next) + 2);
+  value_there = me;
+  xmp_sync_all(NULL);
+  got[1] = value_there : [across - 1 - x][next];
+  CHECK(got[1] == across - 1 - x + across * next);
+}
+
+/* A pointer that a pointer to pointers has. */
 static void pointers(void) {
   int *rows_of[4], memory[4][6], **handle = rows_of;
   for (int i = 0; i < 4; i++) {
@@ -180,5 +200,6 @@ void declarators(void) {
   named_types();
   sections_of_data();
   host_data_of_a_node();
+  images();
   pointers();
 }
