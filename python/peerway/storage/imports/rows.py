@@ -28,11 +28,13 @@ class Rows:
 
     records: list[Record] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    _seen: int = 0
 
     def add(
         self, line: int | Callable[[], int], record_of: Callable[..., Record | None], *row: object
     ) -> None:
         """Keep what `record_of` makes of the row at a line. None is a row that is no measurement."""
+        self._seen += 1
         try:
             kept = record_of(*row)
         except (BadRow, RecordError) as error:
@@ -44,7 +46,9 @@ class Rows:
         else:
             self.records += [kept] if kept is not None else []
             return
-        self.left_out.append(f"line {line if isinstance(line, int) else line()}: {why}")
+        # All of a JSON file may be one line.
+        place = f"line {line}" if isinstance(line, int) else f"line {line()}, row {self._seen}"
+        self.left_out.append(f"{place}: {why}")
 
 
 def number(value: object, name: str) -> float:
