@@ -196,6 +196,32 @@ def test_the_cluster_page_says_why_jobs_wait(server: Server, client: httpx.Clien
     assert "Why jobs wait: Priority 9, Resources 3" in page
 
 
+def test_a_component_of_a_heterogeneous_job_is_shown_with_its_siblings(
+    server: Server, client: httpx.Client
+) -> None:
+    server.monitor.jobs.update(
+        Run(
+            str(800 + n),
+            user="mixed",
+            started=NOW - 60,
+            component=f"800+{n}",
+            nodes=n + 1,
+            cores=8,
+            suspended=90,
+        )
+        for n in range(3)
+    )
+    head = bearer(server.token("mixed"))
+    page = client.get("/jobs/801", headers=head).text
+    assert "(800+1)" in page
+    assert "Other components of the heterogeneous job 800" in page
+    assert re.findall(r'href="/jobs/(80\d)">(800\+\d)', page) == [("800", "800+0"), ("802", "800+2")]
+    assert "3\u00a0nodes, 8\u00a0cores, 0\u00a0GPUs, RUNNING" in page
+    russian = client.get("/jobs/801", headers=head | {"accept-language": "ru"}).text
+    assert "Другие части гетерогенного задания 800" in russian
+    assert client.get("/api/v1/jobs/802", headers=head).json()["component"] == "800+2"
+
+
 def test_the_pages_of_jobs_show_each_once(server: Server, client: httpx.Client) -> None:
     server.monitor.jobs.update(Run(str(700 + n), user="paged", started=NOW - 60) for n in range(120))
     head, found, address = bearer(server.token("paged")), [], "/jobs"

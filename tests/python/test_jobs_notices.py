@@ -193,7 +193,7 @@ def test_through_a_sendmail_command(scene: Scene, tmp_path: Path) -> None:
     scene.send(server=f"sendmail:{command}", language="ru")
     assert (tmp_path / "words").read_text() == "-i -f jobs@example.org -- alice@example.org\n"
     mail = email.message_from_bytes((tmp_path / "mail").read_bytes(), policy=default)
-    assert "ничего не считается" in mail.get_content()
+    assert "вычислений нет" in mail.get_content()
     command.write_text("#!/bin/sh\necho full >&2\nexit 75\n")
     scene.idle(2, "bob")
     with pytest.raises(NotNow, match="75: full"):

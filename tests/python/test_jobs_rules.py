@@ -15,7 +15,7 @@ from peerway.jobs.monitor import Monitor
 from peerway.jobs.rules.expression import BadExpression, Expression
 from peerway.jobs.rules.functions import FUNCTIONS, TAKES_NONE
 from peerway.jobs.rules.load import BadRules, read_rules, rules_of
-from peerway.jobs.rules.template import duration, filled, hours, size, wrong
+from peerway.jobs.rules.template import duration, filled, hours, last_days, size, wrong
 from peerway.jobs.store.verdicts import keep, verdict_of
 from peerway.jobs.summary import summary
 
@@ -591,6 +591,41 @@ condition = "CONDITION"
 conclusion = { en = "TEXT", ru = "х" }
 advice = { en = "x", ru = "х" }
 """
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("low", "min_over_time"),
+        ("amount", "integral"),
+        ("smaller", "min"),
+        ("larger", "max"),
+        ("size", "abs"),
+    ],
+)
+def test_a_function_that_was_renamed_is_named_as_it_is_called_now(old: str, new: str) -> None:
+    text = f"""[[rule]]
+name = "any"
+tag.en = "x"
+conclusion.en = "x"
+advice.en = "x"
+applies = "True"
+condition = "{old}(job.cores) > 1"
+"""
+    with pytest.raises(BadRules, match=f"there is no function {old}; its name is now {new}"):
+        rules_of(text)
+    rules_of(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("count", "english", "russian"),
+    [
+        (1, "last day", "последний день"), (2, "last 2\u00a0days", "последние 2\u00a0дня"),
+        (7, "last 7\u00a0days", "последние 7\u00a0дней"), (11, "last 11\u00a0days", "последние 11\u00a0дней"),
+    ],
+)  # fmt: skip
+def test_the_last_days_are_counted_as_the_language_does(count: int, english: str, russian: str) -> None:
+    assert (last_days(count, "en"), last_days(count, "ru")) == (english, russian)
 
 
 @pytest.mark.parametrize(

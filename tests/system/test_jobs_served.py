@@ -177,6 +177,8 @@ def test_what_slurm_and_the_agents_know_is_joined(site: ServedSite, jobs: Jobs) 
         8,
     )
     assert (said["node_list"], said["node_type"], said["state"]) == ("cpu-1", "milan", "CANCELLED")
+    if site.cluster.cgroups:  # it lived for a second or two
+        assert site.job(jobs["killed"])["memory_efficiency"] > 0.9
     gpu = site.job(jobs["one_of_two"])
     assert (gpu["gpus"], gpu["gpu_type"], gpu["node_type"]) == (2, "h100", "h100")
     series = site.get("root", f"jobs/{jobs['one_of_two']}/series")
@@ -292,6 +294,56 @@ def test_runs_of_a_requeued_job_are_told_apart(site: ServedSite, jobs: Jobs) -> 
     first, second = site.job(job, restart=0), site.job(job, restart=1)
     # Slurm tells whole seconds, the agent of the first run when it saw the end.
     assert first["started"] < first["ended"] < second["started"] + 1
+
+
+READS_AND_HOLDS = """truncate -s 600M $HOME/zeros; cat $HOME/zeros > /dev/null
+exec python3 -c "import time; data = b'x' * (300 << 20); time.sleep(300)"
+"""
+
+
+def test_a_job_is_charged_for_what_it_could_use(site: ServedSite) -> None:
+    """Suspended for some time; in two components; with more file cache than memory; with an idle node."""
+    suspended = site.cluster.sbatch("ann", "-w", "cpu-1", "-c1", "--mem=100", script=LOOP)
+    parts = ("-w", "cpu-1", "-c1", "--mem=100", ":", "-w", "cpu-2", "-c1", "--mem=100")
+    component = site.cluster.sbatch("ann", *parts, script=SLEEP)
+    cached = site.cluster.sbatch("ben", "-w", "cpu-2", "-c1", "--mem=2000", script=READS_AND_HOLDS)
+    half = site.cluster.sbatch("ben", "-N2", "-w", "cpu-1,cpu-2", "-n2", "--mem=100", script=SLEEP)
+    everyone = [suspended, component, component + 1, cached, half]
+    for job in everyone:
+        site.wait(f"the start of {job}", lambda job=job: site.job(job).get("state") == "RUNNING")  # type: ignore[misc]
+    time.sleep(4 * INTERVAL_S)
+    assert site.cluster.run("scontrol", "suspend", str(suspended)).returncode == 0
+    site.wait("that it is suspended", lambda: site.job(suspended).get("state") == "SUSPENDED")
+    time.sleep(20 * MINUTE_S)  # longer than the rules need to speak of idle cores
+    assert site.cluster.run("scontrol", "resume", str(suspended)).returncode == 0
+    time.sleep(20 * MINUTE_S)
+    site.cluster.run("scancel", *map(str, everyone))
+    for job in everyone:
+        site.wait(f"the verdict on {job}", lambda job=job: site.finally_judged(job))  # type: ignore[misc]
+
+    said, hours = site.job(suspended), site.job(suspended)["verdict"]["hours"]
+    told = site.cluster.run("sacct", "-n", "-X", "-P", "-j", str(suspended), "-o", "ElapsedRaw,Suspended")
+    elapsed, paused = told.stdout.strip().split("|")
+    assert said["suspended"] == pytest.approx(clock_seconds(paused), abs=2)
+    assert hours["core_hours"] * 3600 == pytest.approx(said["cores"] * int(elapsed), abs=2 * said["cores"])
+    assert hours["cpu_coverage"] > 0.5
+    assert not {"io-wait", "nothing-computes"} & site.found(suspended)
+    busy = hours["cpu_efficiency"]
+    assert busy > 0.1  # on this machine others compute, too; it had a whole core or was kept from it
+
+    assert [site.job(job)["component"] for job in everyone[:3]] == [
+        "", f"{component}+0", f"{component}+1",
+    ]  # fmt: skip
+    memory = site.job(cached)["memory_efficiency"] * site.job(cached)["memory"]
+    assert 300 << 20 < memory < 400 << 20
+    assert "spread" in site.found(half)
+
+
+def clock_seconds(text: str) -> int:
+    """Of [D-]HH:MM:SS, as sacct writes it."""
+    days, _, clock = text.rpartition("-")
+    hours, minutes, rest = clock.split(":")
+    return int(days or 0) * 86400 + int(hours) * 3600 + int(minutes) * 60 + int(rest)
 
 
 @contextlib.contextmanager

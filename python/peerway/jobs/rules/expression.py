@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -50,9 +51,15 @@ class Expression:
     """A text that was parsed and found allowed; `names` are those that it reads, `job.cores` as one name."""
 
     def __init__(
-        self, text: str, functions: Mapping[str, Callable[..., Any]], takes_none: frozenset[str] = frozenset()
+        self,
+        text: str,
+        functions: Mapping[str, Callable[..., Any]],
+        takes_none: frozenset[str] = frozenset(),
+        renamed: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`takes_none` are functions that are called even with no data. Raises BadExpression."""
+        """`takes_none` are functions that are called even with no data, `renamed` the new names of functions
+        by their old ones. Raises BadExpression.
+        """
         if len(text) > MOST_LETTERS:
             raise BadExpression(f"longer than {MOST_LETTERS} letters: give a part of it a name in `values`")
         self.text = text
@@ -62,7 +69,7 @@ class Expression:
             raise BadExpression(error.msg, error.lineno or 1, error.offset or 1) from None
         except (ValueError, RecursionError, MemoryError) as error:
             raise BadExpression(f"cannot be read: {error}") from None
-        self._functions, self._takes_none = functions, takes_none
+        self._functions, self._takes_none, self._renamed = functions, takes_none, renamed
         self.names: dict[str, tuple[int, int]] = {}
         self._check(self._tree, 0)
 
@@ -94,6 +101,10 @@ class Expression:
     def _check_call(self, node: ast.Call) -> None:
         if not isinstance(node.func, ast.Name) or node.func.id not in self._functions:
             asked = ast.unparse(node.func)
+            if asked in self._renamed:
+                raise self._refused(
+                    node, f"there is no function {asked}; its name is now {self._renamed[asked]}"
+                )
             raise self._refused(node, f"there is no function {asked}; there are {', '.join(self._functions)}")
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self._refused(node, "arguments are given by their place, as in mean(gpu.utilization)")

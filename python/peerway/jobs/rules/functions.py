@@ -72,8 +72,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     # over the time of each device
     "mean": _over_time(Series.mean),
     "peak": _over_time(Series.peak),
-    "low": _over_time(Series.low),
-    "amount": _over_time(Series.amount),
+    "min_over_time": _over_time(Series.low),
+    "integral": _over_time(Series.amount),
     "swing": _over_time(Series.swing),
     "quantile": _over_time_with(Series.quantile),
     "share_above": _over_time_with(lambda series, limit: series.share(series.values > limit)),
@@ -98,9 +98,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "devices": lambda of: sum(series.times.size > 0 for series in _devices(of)),
     "coverage": _coverage,
     # of plain numbers
-    "smaller": min,
-    "larger": max,
-    "size": abs,
+    "min": min,
+    "max": max,
+    "abs": abs,
     "rounded": round,
     "ceiling": math.ceil,
     "floor": math.floor,
@@ -108,3 +108,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 TAKES_NONE = frozenset(("known",))
+# What these functions were called before: an error suggests the name of today.
+RENAMED = {"low": "min_over_time", "amount": "integral", "smaller": "min", "larger": "max", "size": "abs"}

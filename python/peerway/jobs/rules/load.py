@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from peerway import whole_file
 from peerway.jobs.measured import SETS
 from peerway.jobs.rules.expression import BadExpression, Expression
-from peerway.jobs.rules.functions import FUNCTIONS, TAKES_NONE
+from peerway.jobs.rules.functions import FUNCTIONS, RENAMED, TAKES_NONE
 from peerway.jobs.rules.job_fields import FIELDS
 from peerway.jobs.rules.quantity import quantity
 from peerway.jobs.rules.template import FALLBACK, LANGUAGES, wrong
@@ -290,7 +290,7 @@ class _Reader:
         if not isinstance(text, str):
             self._refuse(f"{key} is an expression in quotes")
         try:
-            found = Expression(text, FUNCTIONS, TAKES_NONE)
+            found = Expression(text, FUNCTIONS, TAKES_NONE, RENAMED)
             for name, place in found.names.items():
                 if name not in known:
                     raise BadExpression(f"there is no {name}{meant(name, known)}", *place)

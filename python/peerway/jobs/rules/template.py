@@ -98,6 +98,14 @@ def nodes(value: float, language: str) -> str:
     return _counted(value, language, {"en": ("node", "nodes", "nodes"), "ru": ("узел", "узла", "узлов")})
 
 
+def last_days(count: int, language: str) -> str:
+    """The days until now: "last day", "last 7 days", "последний день", "последние 3 дня"."""
+    if count == 1:
+        return {"en": "last day", "ru": "последний день"}[language]
+    words = {"en": ("day", "days", "days"), "ru": ("день", "дня", "дней")}
+    return f"{'last' if language == 'en' else 'последние'} {_counted(count, language, words)}"
+
+
 def _counted(value: float, language: str, words: dict[str, tuple[str, str, str]]) -> str:
     """A whole number with its noun: the forms for 1, 2 to 4 and more, as the language counts."""
     count = round(value)

@@ -86,7 +86,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
             script=printable(run.script, lines=True) if viewer.may_read_script(run) else "",
             plot_titles=titles,
             restarts=[each for each in monitor.jobs.restarts(run.job) if min(each, run.restart) >= 0],
-            siblings=monitor.jobs.siblings(run),
+            siblings=[each for each in monitor.jobs.siblings(run) if viewer.may_see(each)],
         )
 
     @html.get("/cluster")

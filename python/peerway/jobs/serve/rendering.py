@@ -60,6 +60,7 @@ class Pages:
             gpus=form("gpus"),
             cores=form("cores"),
             nodes=form("nodes"),
+            last_days=lambda count: texts.last_days(count, lang),
             size=form("bytes"),
             duration=form("duration"),
             hours=form("hours"),

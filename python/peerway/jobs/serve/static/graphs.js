@@ -17,6 +17,14 @@ document.addEventListener("DOMContentLoaded", () => {
   const UNITS = {percent: " %", watts: russian ? " Вт" : " W", cores: "", per_second: russian ? "/с" : "/s"};
   // All times are UTC, as in the page's tables; Plotly draws numbers and Dates in the browser's zone, texts as they are.
   const moment = (ms) => `${new Date(ms).toLocaleString(place.dataset.language, {timeZone: "UTC"})} UTC`;
+  // Plotly's own words for months are English: Russian axes have numbers, as 28.11.
+  const DATES = russian ? {
+    hoverformat: "%d.%m.%Y %H:%M:%S",
+    tickformatstops: [
+      {dtickrange: [null, 60000], value: "%H:%M:%S\n%d.%m"}, {dtickrange: [60000, 86400000], value: "%H:%M\n%d.%m"},
+      {dtickrange: [86400000, null], value: "%d.%m.%Y"},
+    ],
+  } : {};
   let known = "";
 
   const figure = (title, whole) => {
@@ -44,9 +52,9 @@ document.addEventListener("DOMContentLoaded", () => {
     margin: {l: 68, r: 20, t: 8, b: 42}, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: {color: style("--soft"), size: 12}, hovermode: "x unified", hoverlabel: {bgcolor: style("--card"), font: {color: style("--text")}},
     // "allow": else Plotly has the browser lay out the page again for each label, a fifth of all drawing.
-    xaxis: {type: "date", ticklabeloverflow: "allow", tickangle: 0, nticks: narrow ? 3 : 6, gridcolor: style("--line"), linecolor: style("--line")},
+    xaxis: {type: "date", ticklabeloverflow: "allow", tickangle: 0, nticks: narrow ? 3 : 6, ...DATES, gridcolor: style("--line"), linecolor: style("--line")},
     yaxis: {gridcolor: style("--line"), zerolinecolor: style("--line"), rangemode: "tozero", ticksuffix: suffix, hoverformat: ",.2~f", ...(range ? {range} : {})},
-    showlegend: false, autosize: true,
+    showlegend: false, autosize: true, separators: russian ? ",\u00a0" : ".,",
   });
 
   const lines = (plot) => {
