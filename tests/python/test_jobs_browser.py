@@ -243,6 +243,12 @@ def test_on_a_phone_in_russian_and_in_the_dark_it_fits(shown: Callable[..., Chro
     browser = shown("alice", path, 390, "dark", "ru")
     if path == "/jobs/102":
         graphs_drawn(browser)
+        ticks = browser.execute_script(
+            "return [...document.querySelectorAll('.xtick text')].map((tick) => tick.textContent).join(' ')"
+        )
+        assert re.search(r"\d\d:\d\d\d\d\.\d\d ", ticks)  # the date below the time, without an English month
+        drawn = "return [...document.querySelectorAll('.plot')].map((p) => p._fullLayout.separators)"
+        assert set(browser.execute_script(drawn)) == {",\u00a0"}
     assert browser.execute_script("return document.documentElement.lang") == "ru"
     wide = browser.execute_script("return document.documentElement.scrollWidth")
     picture(browser, f"phone{path.replace('/', '-')}")

@@ -12,6 +12,7 @@ from node_tree import add_process, add_step, end, make_node, write
 from peerway.jobs.agent.cgroups import Cgroups
 from peerway.jobs.agent.fabric import Fabric
 from peerway.jobs.agent.processes import Processes, cpu_list, parse_stat
+from peerway.jobs.agent.records import parse as parse_record
 from peerway.jobs.agent.slurm import Answer, expand_hosts, expand_numbers, parse
 from peerway.jobs.agent.steps import Step, Steps
 from peerway.jobs.agent.system import System
@@ -332,6 +333,17 @@ def test_a_jobs_name_cannot_speak_for_slurm(name: str) -> None:
         assert found.uid in (7001, None)
         assert found.running
         assert found.restart in (2, None)
+
+
+def test_numbers_beyond_32_bits_are_none() -> None:
+    """The server would refuse them, and all else that their batch tells."""
+    text = "JobId=7 UserId=ann(9999999999) JobState=RUNNING Restarts=4294967296 Partition=p"
+    found = parse(7, "n1", text)
+    assert (found.known, found.uid, found.restart, found.partition) == (True, None, None, "p")
+    record = "job=7\nwall_ms=1000\nmono_ms=5\nuid=4294967296\nrestart=99999999999\nuser=ann\n"
+    read = parse_record("7.1000.prolog", record)
+    assert read is not None
+    assert (read.uid, read.restart, read.user) == (None, None, "ann")
 
 
 def test_a_jobs_name_cannot_claim_gpus() -> None:

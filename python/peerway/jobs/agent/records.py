@@ -15,6 +15,8 @@ from peerway.jobs.agent import files
 
 _NAME = re.compile(r"\d{1,10}\.\d{1,15}\.(prolog|epilog)", re.ASCII)
 _MOST_RECORDS = 1000  # a round; the rest is for the next
+_U32 = (1 << 32) - 1
+_MOST_MS = (1 << 48) - 1
 _OUT_OF_MEMORY = "0:125"  # Slurm's exit code of a job that was killed for it
 
 
@@ -45,8 +47,8 @@ def parse(file: str, content: str) -> Record | None:
     if found is None or job is None or not 0 < job < 1 << 32 or wall is None or mono is None:
         return None
     return Record(
-        file, found[1], job, wall, mono, fields.get("boot", ""), _whole(fields.get("uid")),
-        _word(fields.get("user")), _word(fields.get("partition")), _whole(fields.get("restart")),
+        file, found[1], job, wall, mono, fields.get("boot", ""), _whole(fields.get("uid"), _U32),
+        _word(fields.get("user")), _word(fields.get("partition")), _whole(fields.get("restart"), _U32),
         fields.get("gpus", ""), fields.get("cuda", ""), fields.get("exit", "") == _OUT_OF_MEMORY,
     )  # fmt: skip
 
@@ -84,8 +86,10 @@ class Records:
         self._taken.clear()
 
 
-def _whole(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 15 else None
+def _whole(text: str | None, most: int = _MOST_MS) -> int | None:
+    """A whole number up to `most`; a larger one would be refused with the whole batch."""
+    whole = int(text) if text and text.isascii() and text.isdigit() and len(text) <= 15 else None
+    return whole if whole is not None and whole <= most else None
 
 
 def _word(text: str | None) -> str | None:

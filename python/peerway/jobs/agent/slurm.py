@@ -102,16 +102,16 @@ def parse(job: int, node: str, text: str) -> Answer:
         return Answer(job, known=False)
     found = Answer(job, known=True)
     user = re.fullmatch(r"[^ ]*\((\d{1,10})\)", _once(text, "UserId") or "")
-    found.uid = int(user[1]) if user else None
+    found.uid = _whole(user[1]) if user else None
     found.partition = _once(text, "Partition")
     state = _once(text, "JobState")
     # Ambiguous counts as running: what is not understood ends no interval.
     found.running = state is None or state in ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING")
     restarts = _once(text, "Restarts")
-    found.restart = int(restarts) if restarts and restarts.isdigit() else None
+    found.restart = _whole(restarts)
     here = [
         part
-        for part in re.finditer(r" Nodes=(\S+) CPU_IDs=(\S+) Mem=(\d+) GRES=(\S*)", text)
+        for part in re.finditer(r" Nodes=(\S+) CPU_IDs=(\S+) Mem=(\d{1,12}) GRES=(\S*)", text)
         if node in expand_hosts(part[1])
     ]
     if len(here) == 1:
@@ -151,6 +151,11 @@ def expand_hosts(text: str) -> set[str]:
                     for number in range(int(first), int(last or first) + 1)
                 )
     return found
+
+
+def _whole(text: str | None) -> int | None:
+    """A number of 32 bits; None for anything else, which the server would refuse with the whole batch."""
+    return int(text) if text and re.fullmatch(r"[0-9]{1,10}", text) and int(text) < 1 << 32 else None
 
 
 def _once(text: str, name: str) -> str | None:
