@@ -191,6 +191,10 @@ REFUSES = {  # what one GPU of the driver answers, the figure that it costs, wor
         {"nvmlDeviceGetHandleByIndex": lambda index: raises(LOST)() if index == 1 else HANDLE(index),
          **of_gpu_b("nvmlDeviceGetPowerUsage", raises(LOST))}, "gpu_power_watts", "NVML error 15",
     ),
+    "a count that raises": (
+        {"nvmlDeviceGetCount": raises(BROKEN), **of_gpu_b("nvmlDeviceGetPowerUsage", raises(BROKEN))},
+        "gpu_power_watts", "GPUs: OSError: driver mismatch",
+    ),
     "a name that is no UTF-8": (of_gpu_b("nvmlDeviceGetName", raises(NO_UTF8)), "", "UnicodeDecodeError"),
 }  # fmt: skip
 

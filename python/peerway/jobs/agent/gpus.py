@@ -23,6 +23,7 @@ _POWER = 0x4  # nvmlClocksEventReasonSwPowerCap
 _THERMAL = 0x20 | 0x40  # software's and the hardware's thermal slowdown
 _HARDWARE = 0x8 | 0x80  # the hardware's slowdown, the power brake
 _UNSUPPORTED = 3
+_NO_DRIVER = (9, 12)  # not loaded; no library of it
 _OF_THE_DRIVER = (2, 6, 13)  # an argument it does not know, not found, a function it does not have: its age
 
 
@@ -61,7 +62,10 @@ class Gpus:
             self.devices = self._all()
         except Exception as error:  # whatever the library raises, the node has other figures
             self.why_none = _words(error)
-            self.devices = []
+            if getattr(error, "value", None) in _NO_DRIVER:
+                self.devices = []
+            else:  # those that are known may still answer
+                self.reasons["GPUs", ""] = self.why_none
         for device in self.devices:
             if device.facts.uuid in before:
                 device.cannot = before[device.facts.uuid].cannot
