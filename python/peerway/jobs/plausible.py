@@ -110,11 +110,9 @@ def sift(devices: list[str], values: dict[str, list[Value]]) -> list[tuple[str, 
     """Replace each figure that cannot be true by None; gives (device, metric, reason) of each."""
     wrong: list[tuple[str, str, str]] = []
     for metric, column in values.items():
-        most = largest(METRICS[metric])
-        if METRICS[metric].unit == "ratio":
-            most = 1.0
+        limit = 1.0 if METRICS[metric].unit == "ratio" else largest(METRICS[metric])
         for place, value in enumerate(column):
-            if type(value) in (int, float) and 0 <= value <= most:  # type: ignore[operator]
+            if type(value) in (int, float) and 0 <= value <= limit:  # type: ignore[operator]
                 continue  # nearly all are so
             figure = judged(metric, value)
             column[place] = figure.value
