@@ -407,6 +407,27 @@ def test_a_job_that_was_killed_for_its_memory_had_much_of_it(
     monitor.close()
 
 
+def jumps(rate: float) -> Any:
+    """A counter that jumps by a garbage value at minute 60."""
+    return lambda _, now: rate * 60 * now + (1e12 if now >= 60 else 0)
+
+
+def test_no_figure_is_larger_than_its_node(monitor: Monitor) -> None:
+    figures = {
+        CPU: jumps(7.6),
+        MEM: lambda _, now: 50 * GIB if now != 60 else 3000 * GIB,
+        "core_iowait_seconds_total": jumps(0.1),
+    }
+    put(monitor, good(180, figures=figures))
+    run = monitor.jobs.run("180")
+    assert run is not None
+    verdict = monitor.judge(run)
+    assert verdict.state == "efficient", verdict.findings
+    assert verdict.hours.cpu_efficiency == pytest.approx(0.95, abs=0.01)
+    assert verdict.hours.memory_efficiency == pytest.approx(50 / 64)
+    assert verdict.hours.cpu_coverage > 0.9
+
+
 def test_a_node_is_as_large_as_slurm_says(tmp_path: Path) -> None:
     """The kernel counts its own threads, Slurm what it allocates: here 32 cores, of which the job has one."""
     monitor = Monitor(tmp_path)

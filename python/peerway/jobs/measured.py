@@ -15,11 +15,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from peerway.jobs.metrics import KINDS, METRICS, Metric
-from peerway.jobs.plausible import can_be_true
+from peerway.jobs.plausible import can_be_true, within_node
 from peerway.jobs.series import Series
 from peerway.jobs.store.chunk import Points
 from peerway.jobs.store.jobs import JobStore
@@ -80,6 +81,7 @@ class Measured(Mapping[str, Devices | None]):
         self._jobs, self._samples = jobs, samples
         self._kinds: dict[str, dict[tuple[str, str], dict[str, Points]]] = {}
         self._sets: dict[str, Devices | None] = {}
+        self._facts: dict[str, dict[str, Any]] = {}
 
     def __getitem__(self, name: str) -> Devices | None:
         """The set of this name. Raises KeyError for one that no metric makes."""
@@ -166,8 +168,10 @@ class Measured(Mapping[str, Devices | None]):
             self._kinds[of_kind] = self._load(of_kind)
         held = self.held(kind)
         series = [
-            _series(
-                metric, self._kinds[of_kind].get((node, device), {}).get(metric.name), start, end
+            self._bounded(
+                node,
+                metric,
+                _series(metric, self._kinds[of_kind].get((node, device), {}).get(metric.name), start, end),
             ).without(self._pauses.get(node, ()))
             for node, device, start, end in held
         ]
@@ -180,6 +184,17 @@ class Measured(Mapping[str, Devices | None]):
             for node, empty in self._without_steps.items():
                 nodes[node].append(empty)
         return [added(several, *self._span(node)) for node, several in sorted(nodes.items())]
+
+    def _bounded(self, node: str, metric: Metric, series: Series) -> Series:
+        """Without what the node cannot have: a counter that jumped is no use."""
+        if metric.kind not in ("step", "core"):
+            return series
+        if node not in self._facts:
+            self._facts[node] = self._jobs.facts(node)
+        facts = self._facts[node]
+        values = within_node(metric, series.values, facts.get("cpus"), facts.get("memory_bytes"))
+        known = ~np.isnan(values)
+        return replace(series, times=series.times[known], values=values[known])
 
     @cached_property
     def _without_steps(self) -> dict[str, Series]:
