@@ -77,7 +77,9 @@ std::vector<std::unique_ptr<pwx_data_region_state>>& regions() {
 
 /// Whether all that a construct names is where it was at its last call.
 bool as_before(const pwx_data_region& region, int count, const pwx_data* data) {
-  if (region.state == nullptr || region.generation != pwx_generation) return false;
+  if (region.state == nullptr || region.generation != pwx_generation ||
+      region.state->named.size() != static_cast<size_t>(count))  // of rows there may be more or less
+    return false;
   for (int i = 0; i < count; ++i) {
     const Named& before = region.state->named[static_cast<size_t>(i)];
     if (data[i].array != nullptr

@@ -278,11 +278,19 @@ prog.c:11:31: error: this section of 'rows' is not contiguous, which a data clau
       |                               ^~~~
 """,
     ),
-    "a section of pointers": (
-        in_main("  double **q = 0;", "#pragma acc enter data copyin(q[0:2][0:3])"),
+    "a section of pointers to pointers": (
+        in_main("  double ***q = 0;", "#pragma acc enter data copyin(q[0:2][0:3][0:4])"),
         """\
-prog.c:11:31: error: 'q' has 1 dimension, and 2 subscripts here
-   11 | #pragma acc enter data copyin(q[0:2][0:3])
+prog.c:11:31: error: 'q' has 1 dimension, and 3 subscripts here
+   11 | #pragma acc enter data copyin(q[0:2][0:3][0:4])
+      |                               ^
+""",
+    ),
+    "rows of no length": (
+        in_main("  double **q = 0;", "#pragma acc enter data copyin(q[0:2][0:])"),
+        """\
+prog.c:11:31: error: the length of the rows of 'q' is not known; write [0:length]
+   11 | #pragma acc enter data copyin(q[0:2][0:])
       |                               ^
 """,
     ),

@@ -191,6 +191,14 @@ ON_HOST = [
             ON_HOST,
         ),
         (
+            "void f(int **a) {\n#pragma acc parallel loop copyin(a[0:9])\n"
+            "  for (int i = 0; i < 9; i++) a[i][0] = 1;\n}\n",
+            "prog.c:3:31: warning: no kernel for GPUs: the pointers that a has lead to memory of the host; use "
+            "one block of memory, or name the rows, as in a[0:n][0:m]; it runs only on CPUs\n"
+            "    3 |   for (int i = 0; i < 9; i++) a[i][0] = 1;\n      |                               ^\n",
+            ["const int host__1 = pwx_gpu(); if (host__1) pwx_acc_wait("],
+        ),
+        (
             "double f(long double s) {\n#pragma acc parallel loop reduction(* : s)\n"
             "  for (int i = 1; i < 9; i++) s *= i;\n  return s;\n}\n",
             "prog.c:2:41: warning: no kernel for GPUs: the reduction of s is of a long double; it runs "

@@ -90,6 +90,13 @@ static inline size_t pwx_whole(long first, long length, long size, const char* n
   return 1;
 }
 
+/* The rows that `count` pointers at `table` lead to, as a list for the calls above: `bytes` of each from
+ * `offset` on. Attached, the copies of the pointers lead to the copies of the rows. */
+PWX_API void pwx_rows(pwx_data* data, long count, pwx_data_kind kind, const char* name, void* table,
+                      size_t offset, size_t bytes);
+PWX_API void pwx_rows_attach(const char* name, void* table, long count, size_t offset,
+                             const pwx_where* where);
+
 /* Counts what was made present or removed. */
 PWX_API extern uint64_t pwx_generation;
 

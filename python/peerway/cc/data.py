@@ -6,7 +6,7 @@ Where a process computes on its CPUs host and device memory are one, and the cal
 from __future__ import annotations
 
 from peerway.cc import directives as d
-from peerway.cc import memory
+from peerway.cc import memory, rows
 from peerway.cc.diagnostics import Refused
 from peerway.cc.generated import where
 from peerway.cc.source import Variable
@@ -107,13 +107,23 @@ def executable(unit: Unit, made: d.Acc) -> None:
         call = "pwx_enter_data" if made.construct == "enter data" else "pwx_exit_data"
         finalize = f"{int(bool(made.all('finalize')))}, " if made.construct == "exit data" else ""
         if parts:
-            lines.append(f"{call}({list_of(parts)}, {finalize}{tail}")
+            of_rows = rows.of(unit, made, KINDS)
+            calls = [one.call(call, finalize + tail) for one in of_rows]
+            tables = f"{call}({list_of(parts)}, {finalize}{tail}"
+            lines += [one.filled for one in of_rows]
+            lines += [*calls, tables] if finalize else [tables, *calls, *(one.attached for one in of_rows)]
     elif made.construct == "update":
         optional = int(bool(made.all("if_present")))
         for clause in made.clauses:
             if clause.name in _UPDATES:
                 to = _UPDATES[clause.name]
-                some = {section: memory.part(unit, made, section) for section in clause.sections}
+                for each in rows.of(unit, made, {clause.name: "PRESENT"}):
+                    lines += [each.filled, each.call(f"pwx_update_{to}", f"{optional}, {tail}")]
+                some = {
+                    section: memory.part(unit, made, section)
+                    for section in clause.sections
+                    if memory.row_parts(unit, made, section) is None
+                }
                 whole = [memory.described(unit, made, one, "PRESENT") for one in some if not some[one]]
                 if whole:
                     lines.append(f"pwx_update_{to}({list_of(whole)}, {optional}, {tail}")
@@ -170,14 +180,18 @@ def region(unit: Unit, stack: Stack, made: d.Acc) -> None:
     if not parts:
         return
     name, asked = unit.new_name("data"), unit.new_name("asked")
-    call = f"(&{name}, {len(parts)}, {name}__list, {queue_of(made)}, {where(made)});"
+    tail = f"{queue_of(made)}, {where(made)});"
+    call = f"(&{name}, {len(parts)}, {name}__list, {tail}"
+    of_rows = rows.of(unit, made, KINDS)
     when = condition(made) or "1"
     unit.data_lists[made.start] = f"{name}__list"
     stack.before.append(
         f"{{ static pwx_data_region {name}; const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
-        f"const int {asked} = ({when}) != 0; {' '.join(waits(made))} if ({asked}) pwx_data_begin{call}"
+        f"const int {asked} = ({when}) != 0; {' '.join([*waits(made), *(one.filled for one in of_rows)])} "
+        + " ".join([f"if ({asked}) {{ pwx_data_begin{call}", *(one.begin(tail) for one in of_rows), "}"])
     )
-    unit.edits.behind(stack.statement.end, f" if ({asked}) pwx_data_end{call} }}")
+    ends = " ".join([*(one.end(tail) for one in of_rows), f"pwx_data_end{call}"])
+    unit.edits.behind(stack.statement.end, f" if ({asked}) {{ {ends} }} }}")
     unit.explain(made, f"acc data: {', '.join(_names(made))}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peerway.cc import beside, data, kernel, kernel_arguments, memory, nest, on_host, phrases
+from peerway.cc import beside, data, kernel, kernel_arguments, memory, nest, on_host, phrases, rows
 from peerway.cc import directives as d
 from peerway.cc.clauses import default
 from peerway.cc.device_code import Unsupported
@@ -98,8 +98,9 @@ def _launch(
     on_device = named - own - copied - {v.name for _, v in reductions}
     sections = memory.sections_of(directives, data.KINDS)
     said = kernel_arguments.Clauses(
-        own, copied, on_device, pointers, sections, lambda variable: data.around(unit, variable, regions)
-    )
+        own, copied, on_device, pointers, sections, lambda variable: data.around(unit, variable, regions),
+        rows.named(unit, [*directives, *regions], data.KINDS),
+    )  # fmt: skip
     built = kernel.build(unit, stack, made, name, loops, reductions, said)
     _declare(unit, built)
     _explain(unit, made, built, data_names)
@@ -124,10 +125,15 @@ def _launch(
     if clauses:
         parts = f"{len(clauses)}, {name}__data"
         tail = f"{parts}, {queue}, {there});"
+        of_rows = [one for each in directives for one in rows.of(unit, each, data.KINDS, own | copied)]
+        filled = " ".join(one.filled for one in of_rows)
+        begins = " ".join(one.begin(f"{queue}, {there});") for one in of_rows)
+        ends = " ".join(one.end(f"{queue}, {there});") for one in of_rows)
         body = (
             f"static pwx_data_region {name}__region; "
             f"const pwx_data {name}__data[] = {{{', '.join(clauses)}}}; "
-            f"pwx_data_begin(&{name}__region, {tail} {{ {body} }} pwx_data_end(&{name}__region, {tail}"
+            f"{filled} pwx_data_begin(&{name}__region, {tail} {begins} {{ {body} }} "
+            f"{ends} pwx_data_end(&{name}__region, {tail}"
         )
     test = data.asked(unit, *((made, region) if region else (made,)))
     asked = f" && {test}" if test else ""

@@ -34,6 +34,7 @@ class Clauses:
     device_pointers: list[Variable]
     sections: dict[str, phrases.Section]  # what data clauses of the construct name
     around: Callable[[Variable], str]  # the pwx_data of a data construct around, of less than all of it
+    rows: set[str]  # pointers to pointers of which clauses name the rows, too
 
 
 def device_pointers(unit: Unit, function: Function, directives: list[d.Acc]) -> list[Variable]:
@@ -72,6 +73,17 @@ def arguments_of(
         outside = variable.file_scope or not inside.start <= variable.declarator.start < inside.end
         if not outside or variable.name in skipped or own_in_body(unit, use):
             continue
+        if (
+            _leads_to_host(use)
+            and variable.name not in clauses.rows
+            and not any(one is variable for one in clauses.device_pointers)
+        ):
+            place = unit.text.place(use.range.start, use.range.end)
+            raise Unsupported(
+                f"the pointers that {variable.name} has lead to memory of the host; use one block of memory, "
+                f"or name the rows, as in {variable.name}[0:n][0:m]",
+                place,
+            )
         changed = use.written or use.argument is not None
         seen[variable.name] = (variable, changed or seen.get(variable.name, (variable, False))[1])
     for name, (variable, changed) in seen.items():
@@ -96,6 +108,13 @@ def arguments_of(
         else:
             arguments.append(Argument(f"{_type(variable)} {name}", f"&{name}"))
     return arguments, locals_
+
+
+def _leads_to_host(use: Use) -> bool:
+    """Does a use go on through a pointer that an array or a pointer has? Its copy leads to the host."""
+    variable = use.variable
+    rank = len(variable.sizes) if variable.pointee is None else 1 + len(variable.pointee)
+    return variable.element.endswith("*") and len(use.subscripts) > rank > 0
 
 
 def _type(variable: Variable) -> str:
@@ -188,6 +207,8 @@ def _plain(
         f"static pwx_known {name}__k;",
         f"void *{name}__d = pwx_device(&{name}__k, (const void *){name}, {quoted(name)}, PWX_THERE);",
     ]
+    if section:
+        section = memory.table_of(section, variable)
     begin = f"{part}.address" if part else ""
     if section and any(one.first is not None and one.first.value != 0 for one in section.parts):
         begin = memory.address_of(section)

@@ -7,6 +7,7 @@ distributed array to what lies in this node's memory.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from peerway.cc import directives as d
 from peerway.cc import phrases
@@ -17,6 +18,8 @@ from peerway.cc.source import Variable
 from peerway.cc.tokens import quoted
 from peerway.cc.unit import Unit
 
+_TABLES = {"COPY": "CREATE", "COPYIN": "CREATE", "COPYOUT": "CREATE"}  # pointers of the GPU stay there
+
 
 def described(unit: Unit, made: d.Acc, section: phrases.Section, kind: str) -> str:
     """The initialiser of a pwx_data."""
@@ -24,6 +27,9 @@ def described(unit: Unit, made: d.Acc, section: phrases.Section, kind: str) -> s
     variable, array = _meant(unit, made, section)
     if array:
         return f"{{PWX_DATA_{kind}, {quoted(name)}, {array.address}, 0, 0}}"
+    if rows := row_parts(unit, made, section):
+        table = "DELETE" if made.construct == "exit data" else _TABLES.get(kind, kind)
+        return f"{{PWX_DATA_{table}, {quoted(name)}, 0, {rows[0]}, {rows[1]} * sizeof({name}[0])}}"
     if not section.parts:
         address = name if variable.sizes or variable.pointee is not None else f"&{name}"
         return f"{{PWX_DATA_{kind}, {quoted(name)}, 0, (void *){address}, {_bytes_of(variable, name)}}}"
@@ -40,6 +46,35 @@ def described(unit: Unit, made: d.Acc, section: phrases.Section, kind: str) -> s
     count = _length(section, variable, len(parts) - 1, parts[-1])
     bytes_ = f"{count} * {element}{checks}"
     return f"{{PWX_DATA_{kind}, {quoted(name)}, 0, (void *)&{name}{subscripts}, {bytes_}}}"
+
+
+def row_parts(unit: Unit, made: d.Acc, section: phrases.Section) -> tuple[str, str, str, str] | None:
+    """Of a section through pointers to pointers, as C text: the pointers, their number, and which part of
+    each row, by its offset and its bytes.
+    """
+    variable, array = _meant(unit, made, section)
+    name, rank = section.name.text, _rank(variable, array)
+    if len(section.parts) <= rank:
+        return None
+    first, row = section.parts
+    count = _length(section, variable, 0, first)
+    if row.length is None and not row.index:
+        raise Refused(
+            section.name.place, f"the length of the rows of '{name}' is not known; write [0:length]"
+        )
+    element = f"sizeof({name}[0][0])"
+    length = "1" if row.length is None else f"({row.length.text})"
+    return f"(void *)&{name}[{_first(first)}]", count, f"({_first(row)}) * {element}", f"{length} * {element}"
+
+
+def has_rows(section: phrases.Section, variable: Variable) -> bool:
+    """Is it a section through pointers to pointers?"""
+    return len(section.parts) > _rank(variable, None)
+
+
+def table_of(section: phrases.Section, variable: Variable) -> phrases.Section:
+    """The section without what it says of rows that pointers lead to."""
+    return replace(section, parts=section.parts[: _rank(variable, None)])
 
 
 def again(name: str, part: str, kind: str) -> str:
@@ -99,7 +134,8 @@ def _meant(unit: Unit, made: d.Acc, section: phrases.Section) -> tuple[Variable,
             name.place, f"a member of '{whole}' in a data clause is not supported yet; name a variable"
         )
     rank = _rank(variable, array)
-    if len(section.parts) > rank:
+    is_rows = rank == 1 and len(section.parts) == 2 and variable.element.endswith("*") and array is None
+    if len(section.parts) > rank and not is_rows:
         raise Refused(
             name.place,
             f"'{name.text}' has {counted(rank, 'dimension')}, "

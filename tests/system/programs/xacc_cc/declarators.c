@@ -181,25 +181,10 @@ static void images(void) {
   CHECK(got[1] == across - 1 - x + across * next);
 }
 
-/* A pointer that a pointer to pointers has. */
-static void pointers(void) {
-  int *rows_of[4], memory[4][6], **handle = rows_of;
-  for (int i = 0; i < 4; i++) {
-    rows_of[i] = memory[i];
-    for (int j = 0; j < 6; j++) memory[i][j] = -1;
-  }
-  int* one = handle[2];
-#pragma acc data copyout(one[0 : 6])
-#pragma acc parallel loop
-  for (int j = 0; j < 6; j++) one[j] = j;
-  for (int j = 0; j < 6; j++) CHECK(memory[2][j] == j);
-}
-
 void declarators(void) {
   ways();
   named_types();
   sections_of_data();
   host_data_of_a_node();
   images();
-  pointers();
 }

@@ -202,7 +202,45 @@ static void pointers(void) {
   free(shared.rows);
 }
 
+/* Pointers to pointers: a section names the rows, each a piece of memory of its own. */
+static void rows_are(int** rows, int n, int m, int factor) {
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < m; j++) CHECK(rows[i][j] == factor * (10 * i + j));
+}
+
+static void pointers_to_pointers(void) {
+  int n = 4, m = 6, *array[4], **rows = malloc((size_t)n * sizeof *rows);
+  for (int i = 0; i < n; i++) {
+    rows[i] = malloc((size_t)m * sizeof **rows);
+    array[i] = rows[i];
+    for (int j = 0; j < m; j++) rows[i][j] = 10 * i + j;
+  }
+#pragma acc parallel loop copy(rows[0 : n][0 : m])
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < m; j++) rows[i][j] *= 2;
+  rows_are(rows, n, m, 2);
+#pragma acc data copy(rows[0 : n][0 : m])
+  {
+#pragma acc parallel loop collapse(2)
+    for (int i = 0; i < n; i++)
+      for (int j = 0; j < m; j++) rows[i][j] *= 2;
+    if (on_gpu()) rows_are(rows, n, m, 2);
+#pragma acc update host(rows[1 : 2][1 : m - 1])
+    CHECK(rows[2][1] == 4 * 21 && rows[1][5] == 4 * 15);
+    CHECK(rows[3][1] == (on_gpu() ? 2 : 4) * 31 && rows[2][0] == (on_gpu() ? 2 : 4) * 20);
+  }
+  rows_are(rows, n, m, 4);
+#pragma acc enter data copyin(array[1 : 3][2 : 4])
+#pragma acc parallel loop present(array[1 : 3][2 : 4])
+  for (int i = 1; i < 4; i++) array[i][2] = -i;
+#pragma acc exit data copyout(array[1 : 3][2 : 4])
+  for (int i = 1; i < 4; i++) CHECK(rows[i][2] == -i && rows[i][1] == 4 * (10 * i + 1));
+  for (int i = 0; i < n; i++) free(rows[i]);
+  free(rows);
+}
+
 void newer(void) {
+  pointers_to_pointers();
   sections(N, grid, M, grid);
   distributed();
   copies();
