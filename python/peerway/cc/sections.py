@@ -137,7 +137,8 @@ def _dimension(text: Text, bracket: Span, inside: list[Span]) -> Dimension:
 def run_time_section(unit: Unit, found: Section, variable: Variable, array: DistributedArray | None) -> str:
     """The pwx_section of a section, as C text."""
     place = unit.text.place(found.range.start, found.range.end)
-    rank = len(variable.sizes)
+    leads = array is None and variable.pointee is not None and bool(found.dimensions)
+    rank = len(variable.sizes) + (1 + len(variable.pointee or ()) if leads else 0)
     dimensions = found.dimensions
     if not dimensions and rank:
         dimensions = tuple(Dimension(None) for _ in range(rank))
@@ -147,7 +148,7 @@ def run_time_section(unit: Unit, found: Section, variable: Variable, array: Dist
             f"'{found.name}' has {counted(rank, 'dimension')}, "
             f"and {counted(len(dimensions), 'subscript')} here",
         )
-    sizes = sizes_for(unit, variable, array)
+    sizes = _extents(unit, found, variable) if leads else sizes_for(unit, variable, array)
     parts = []
     for dimension, size in zip(dimensions, sizes, strict=True):
         if dimension.index is not None:
@@ -166,6 +167,24 @@ def run_time_section(unit: Unit, found: Section, variable: Variable, array: Dist
         f"&(const pwx_section){{.base = (void *){base}, .element_bytes = {size}, .ndims = {rank}, "
         f".extent = {extents}, .dim = {dims}}}"
     )
+
+
+def _extents(unit: Unit, found: Section, variable: Variable) -> list[str]:
+    """The sizes of what a pointer leads to: of the first dimension as much as the section needs."""
+    first, *others = found.dimensions
+    if first.index is None and first.length is None:
+        place = unit.text.place(found.range.start, found.range.end)
+        raise Refused(
+            place, f"the length of this section of '{found.name}' is not known; write [first:length]"
+        )
+    element = f"{found.name}[0]"
+    sizes = [f"({first.index}) + 1"]
+    if first.index is None:
+        sizes = [f"({first.first or '0'}) + ({first.length}) * ({first.step})"]
+    for _ in others:
+        sizes.append(f"(long)(sizeof({element}) / sizeof({element}[0]))")
+        element += "[0]"
+    return sizes
 
 
 def sizes_for(unit: Unit, variable: Variable, array: DistributedArray | None) -> list[str]:

@@ -23,6 +23,7 @@ _MARKS = {
     _Kind.RETURN_STMT: "return", _Kind.GOTO_STMT: "goto", _Kind.INDIRECT_GOTO_STMT: "goto",
 }  # fmt: skip
 
+_SIZE_OF_RUN_TIME = "variable length array declaration not allowed at file scope"
 _BLOCKS = (_Kind.COMPOUND_STMT, _Kind.FOR_STMT, _Kind.IF_STMT, _Kind.WHILE_STMT, _Kind.DO_STMT)
 
 
@@ -56,12 +57,15 @@ class Syntax:
         for statements in self._statements.values():
             statements.sort(key=lambda statement: (statement.start, -statement.end, statement.depth))
 
-    def errors(self, found: Diagnostics) -> None:
+    def errors(self, found: Diagnostics, aligned: set[str]) -> None:
         """Keep what libclang found wrong with the program, up to the first directive that was refused: behind
-        it stands what is no C without that directive.
+        it stands what is no C without that directive. An array of the file may have sizes of run time if it
+        is one of `aligned`, since it becomes a pointer.
         """
         until = found.first_in(self.file)
         for place, message in errors(self._unit, self.file, self._texts.file):
+            if message == _SIZE_OF_RUN_TIME and self._texts.of(place.file).word(place) in aligned:
+                continue
             if until is None or place < until or place.file != self.file:
                 found.error(place, message)
 

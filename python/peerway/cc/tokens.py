@@ -81,6 +81,11 @@ class Text:
         length = 1 if end is None else max(1, end - start)
         return Place(self.file, line, start - self._starts[line - 1] + 1, length)
 
+    def word(self, place: Place) -> str:
+        """The token that begins at a place."""
+        start = self.line_start(place.line) + place.column - 1
+        return next((span.text for span in scan(self.text, start, min(len(self.text), start + 200))), "")
+
     def line_start(self, line: int) -> int:
         """The offset at which a line begins; that of the end for a line behind the last."""
         return self._starts[line - 1] if line <= len(self._starts) else len(self.text)

@@ -110,7 +110,8 @@ def translate(
     unit = Unit(file, texts, syntax, found)
     unit.acc_left = acc_left
     unit.parse(pragmas)
-    syntax.errors(found)
+    aligned = {name.text for made in unit.directives if isinstance(made, d.Align) for name in made.arrays}
+    syntax.errors(found, aligned)
     if found:
         raise HasErrors
     unit.each(_MAPPING)

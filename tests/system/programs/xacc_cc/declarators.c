@@ -29,6 +29,13 @@ extern int seen[N];
 #pragma xmp align seen[i] with t(i)
 #pragma xmp shadow behind[1 : 1]
 
+/* Outside functions a size may be a variable, as other compilers allow it, with the value of before main. */
+static int size = N;
+static int sized[size][size];
+#pragma xmp template t_sized(0 : size - 1)
+#pragma xmp distribute t_sized(block) onto p
+#pragma xmp align sized[i][*] with t_sized(i)
+
 static void ways(void) {
   row local, own = {3};
   int(also)[N];
@@ -46,8 +53,22 @@ static void ways(void) {
     sum += behind[i] + last[i] + of_type[i] + hidden[i] + rows[2][i] + (int)planes[1][i];
     sum += brackets[i] + twice[i] + seen[i] + local[i] + also[i];
   }
+  int sizes = 0;
+#pragma xmp loop on t_sized(i) reduction(+ : sizes)
+  for (int i = 0; i < size; i++) {
+    sized[i][size - 1] = i;
+    sizes += sized[i][size - 1] + sized[i][0];
+  }
+  CHECK(sizes == N * (N - 1) / 2);
+  int *pointer_to = own, (*planes_of)[2] = (int (*)[2])own;
+#pragma xmp gmove
+  pointer_to [1:10] = last [5:10];
+  CHECK(own[1] == 5 && own[10] == 14 && own[0] == 3);
+#pragma xmp gmove
+  planes_of [2:3][1] = last [5:3];
+  CHECK(own[5] == 5 && own[7] == 6 && own[9] == 7);
   CHECK(sum == 11 * N * (N - 1) / 2);
-  CHECK(own[0] == 3 && own[1] == 0 && *pointer == 3 && others[1] == 2 && more == 0);
+  CHECK(own[0] == 3 && own[N - 1] == 0 && *pointer == 3 && others[1] == 2 && more == 0);
 }
 
 /* Arrays and pointers whose types have names are no scalars in a kernel. */
