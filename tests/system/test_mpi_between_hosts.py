@@ -14,7 +14,7 @@ from threading import Event
 import pytest
 from hosts import Network, address, mpi_words
 from launching import Run
-from mpi_stacks import Carried, build, environment, over
+from mpi_stacks import Carried, build, environment, needs_daemons, over
 
 STILL_S = 2.5  # of a rank; the NIC takes it for dead after twice that
 
@@ -31,6 +31,7 @@ STILL_S = 2.5  # of a rank; the NIC takes it for dead after twice that
 def test_every_byte_goes_by_datagrams(
     stack: str, ranks: int, mpi_folder: Path, hosts: Network, tmp_path: Path, run: Run
 ) -> None:
+    needs_daemons(stack)
     program = build(stack, "mpi_verify", mpi_folder)
     nodes = {str(host): address(host) for host in range(4)}
     carried = Carried(tmp_path, extents=[2, 2], nodes=nodes)
@@ -92,6 +93,7 @@ def stop_a_while(ended: Event, *words: str) -> bool:
 def test_windows_are_right_between_hosts(
     stack: str, mpi_folder: Path, hosts: Network, tmp_path: Path, run: Run
 ) -> None:
+    needs_daemons(stack)
     program = build(stack, "mpi_windows", mpi_folder)
     nodes = {str(host): address(host) for host in range(4)}
     carried = Carried(tmp_path, extents=[2, 2], nodes=nodes)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hosts import Network, mpi_words
 from launching import LIMIT
-from mpi_stacks import STACKS, environment, over
+from mpi_stacks import STACKS, environment, needs_daemons, over
 
 # Says what it was given where only its user reads it, and waits to be looked at.
 RANK = """#!/bin/sh
@@ -86,6 +86,7 @@ def test_no_command_line_has_the_secret(stack: str, tmp_path: Path) -> None:
 def test_no_command_line_has_the_secret_between_hosts(stack: str, hosts: Network, tmp_path: Path) -> None:
     if not STACKS[stack][0].exists():
         pytest.skip(f"{STACKS[stack][0]} is not here: make setup as root")
+    needs_daemons(stack)
     there = mpi_words(stack.startswith("openmpi"), hosts.names[:2], hosts.agent(tmp_path))
     command = over(stack, "torus", 2, program(tmp_path), more=there)
     check(*looked_at(hosts.from_head(command), tmp_path))
