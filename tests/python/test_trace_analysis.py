@@ -53,6 +53,18 @@ def receive(
     return {**send(rank, peer, begin, duration, tag), "kind": Kind.RECV, **more}
 
 
+def test_a_send_that_was_cancelled_has_no_receive() -> None:
+    request: dict[str, Any] = {"kind": Kind.ISEND, "name": "MPI_Isend"}
+    trace = trace_of(
+        send(0, 1, 0, **request), send(0, 1, 20, **request),
+        send(0, 1, 0, 15, kind=Kind.CANCELLED, name="send, until cancelled"),
+        send(0, 1, 20, 30, kind=Kind.SENT, name="send, until complete"), receive(1, 0, 5, 40),
+    )  # fmt: skip
+    pairs = match(trace)
+    assert [int(trace["begin"][i]) for i in pairs.first] == [20]
+    assert len(pairs.alone_first) == len(pairs.alone_second) == 0
+
+
 def test_messages_match_in_order_for_each_pair_tag_and_communicator() -> None:
     trace = trace_of(
         send(0, 1, 0, tag=1), send(0, 1, 10, tag=2), send(0, 1, 20, tag=1),

@@ -476,3 +476,15 @@ def test_the_command_writes_and_does_not_overwrite(form: str, tmp_path: Path) ->
     assert out.exists()
     done = CliRunner().invoke(command, words, standalone_mode=False)
     assert "exists; name another with -o" in str(done.exception)
+
+
+def test_otf2_says_that_a_send_was_cancelled(tmp_path: Path) -> None:
+    request: dict[str, Any] = {"kind": Kind.ISEND, "name": "MPI_Isend", "where": "world"}
+    cancelled: dict[str, Any] = {"kind": Kind.CANCELLED, "name": "send, until cancelled", "where": "world"}
+    otf2_archive.export(
+        trace_of(send(0, 1, 0, **request), send(0, 1, 0, 15, **cancelled)), tmp_path / "trace"
+    )
+    done = subprocess.run(
+        ["otf2-print", str(tmp_path / "trace" / "traces.otf2")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.count("MPI_REQUEST_CANCELLED") == 1

@@ -53,7 +53,8 @@ enum pw_trace_kind {
   PW_TRACE_COMM_MADE = 35, /* a moment; where: the communicator or the window of MPI */
   PW_TRACE_COMM_FREED = 36,
   PW_TRACE_WINDOW_MADE = 37,
-  PW_TRACE_WINDOW_FREED = 38
+  PW_TRACE_WINDOW_FREED = 38,
+  PW_TRACE_CANCELLED = 39 /* a send that was cancelled: as PW_TRACE_SENT, which it has in its place */
 };
 
 /* Which clock the times of a ring are of. */

@@ -16,8 +16,8 @@ from peerway.trace.store import Trace
 
 # What lies around calls, or goes on beside them.
 SPANS = (
-    Kind.REGION, Kind.SENT, Kind.RECEIVED, Kind.COLLECTIVE_DONE, Kind.PROXY, Kind.NIC, Kind.MARK, Kind.RANGE,
-    *MADE_OR_FREED,
+    Kind.REGION, Kind.SENT, Kind.CANCELLED, Kind.RECEIVED, Kind.COLLECTIVE_DONE, Kind.PROXY, Kind.NIC,
+    Kind.MARK, Kind.RANGE,    *MADE_OR_FREED,
 )  # fmt: skip
 OF_GPU = (
     Kind.KERNEL, Kind.COPY, Kind.FILL, Kind.STEPS_START, Kind.STEPS_FINISH, Kind.STEPS_BOTH,

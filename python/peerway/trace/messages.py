@@ -60,10 +60,26 @@ def of_kind(trace: Trace, kinds: tuple[Kind, ...]) -> NDArray[Any]:
     return np.flatnonzero(wanted[trace["kind"]])
 
 
+def _not_cancelled(trace: Trace, sends: NDArray[Any]) -> NDArray[Any]:
+    """Without those that were cancelled, which nobody receives: both events of a request begin at one time in
+    one process.
+    """
+    cancelled = of_kind(trace, (Kind.CANCELLED,))
+    if not len(cancelled):
+        return sends
+
+    def key(event: int) -> tuple[str, int, int]:
+        thread = trace.threads[trace["thread"][event]]
+        return thread.host, thread.pid, int(trace["begin"][event])
+
+    gone = {key(event) for event in cancelled.tolist()}
+    return np.array([event for event in sends.tolist() if key(event) not in gone], sends.dtype)
+
+
 def match(trace: Trace) -> Pairs:
     """Join sends and receives of MPI."""
     rank = trace.rank
-    sends, receives = of_kind(trace, SENDS), of_kind(trace, RECEIVES)
+    sends, receives = _not_cancelled(trace, of_kind(trace, SENDS)), of_kind(trace, RECEIVES)
     sends, receives = sends[trace["peer"][sends] >= 0], receives[trace["peer"][receives] >= 0]
     size = int(max(rank.max(initial=0), trace["peer"].max(initial=0))) + 1
     tags = trace["tag"]

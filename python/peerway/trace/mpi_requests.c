@@ -147,7 +147,10 @@ static void pw_completed(const pw_call* call, pw_request* known, const MPI_Statu
   if (call->writer == NULL || found.silent) return;
   if (found.both && found.peer >= 0) pw_whole(call, &found, PW_TRACE_SENT, "send, until complete");
   if (found.kind != PW_TRACE_RECEIVED) {
-    if (found.kind != PW_TRACE_SENT || !pw_cancelled(status)) pw_whole(call, &found, found.kind, found.whole);
+    if (found.kind == PW_TRACE_SENT && pw_cancelled(status))
+      pw_whole(call, &found, PW_TRACE_CANCELLED, "send, until cancelled");
+    else
+      pw_whole(call, &found, found.kind, found.whole);
     return;
   }
   if (found.both)

@@ -37,7 +37,7 @@ CLASS_OF = {
     3: (Kind.SIGNAL, Kind.RECV, Kind.IRECV, Kind.WAIT, Kind.REQUESTS, Kind.FLUSH, Kind.PLAN_FINISH),
     4: (Kind.COLLECTIVE, Kind.RMA_SYNC),
     6: OF_GPU,
-    7: (Kind.SENT, Kind.RECEIVED, Kind.COLLECTIVE_DONE, Kind.PROXY, Kind.NIC),
+    7: (Kind.SENT, Kind.CANCELLED, Kind.RECEIVED, Kind.COLLECTIVE_DONE, Kind.PROXY, Kind.NIC),
 }
 
 

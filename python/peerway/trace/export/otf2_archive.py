@@ -32,7 +32,8 @@ COLLECTIVES = (
     ("scan", "SCAN"),
 )  # fmt: skip
 OF_COMM = (
-    Kind.SEND, Kind.RECV, Kind.ISEND, Kind.SENT, Kind.RECEIVED, Kind.COLLECTIVE, Kind.COLLECTIVE_DONE,
+    Kind.SEND, Kind.RECV, Kind.ISEND, Kind.SENT, Kind.CANCELLED, Kind.RECEIVED, Kind.COLLECTIVE,
+    Kind.COLLECTIVE_DONE,
     Kind.COMM_MADE, Kind.COMM_FREED,
 )  # fmt: skip
 OF_PATH = (Kind.PUT, Kind.GET, Kind.RAISE)  # operations of Peerway, in a window of all ranks
@@ -213,7 +214,7 @@ class _Exporter:
         collectives = of_kind(trace, (Kind.COLLECTIVE,))
         started = collectives[waits.starts(trace, collectives)]
         groups = (
-            (of_kind(trace, (Kind.ISEND,)), of_kind(trace, (Kind.SENT,))),
+            (of_kind(trace, (Kind.ISEND,)), of_kind(trace, (Kind.SENT, Kind.CANCELLED))),
             (of_kind(trace, (Kind.IRECV,)), of_kind(trace, (Kind.RECEIVED,))),
             (started, of_kind(trace, (Kind.COLLECTIVE_DONE,))),
         )
@@ -305,6 +306,8 @@ class _Exporter:
                 writer.mpi_recv(time, *message)
         elif kind == Kind.SENT and event in self._requests:
             writer.mpi_isend_complete(time, self._requests[event])
+        elif kind == Kind.CANCELLED and event in self._requests:
+            writer.mpi_request_cancelled(time, self._requests[event])
         elif kind == Kind.COLLECTIVE and event not in self._requests:
             writer.mpi_collective_end(time, *self._collective(event))
         elif kind == Kind.COLLECTIVE_DONE and event in self._requests:

@@ -15,7 +15,8 @@ from peerway.trace.store import Thread, Trace
 
 # What goes on beside the calls of its thread, and may overlap.
 BESIDE = (
-    Kind.SENT, Kind.RECEIVED, Kind.COLLECTIVE_DONE, Kind.PROXY, Kind.NIC, Kind.RANGE, *MADE_OR_FREED,
+    Kind.SENT, Kind.CANCELLED, Kind.RECEIVED, Kind.COLLECTIVE_DONE, Kind.PROXY, Kind.NIC, Kind.RANGE,
+    *MADE_OR_FREED,
 )  # fmt: skip
 
 
