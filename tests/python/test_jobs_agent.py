@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -56,6 +57,13 @@ def test_rounds_become_batches_that_a_server_takes(agent: Agent, tmp_path: Path,
     assert first.samples["step"].devices == ["0"]
     assert "4711" not in str(first.samples)
     assert [text for text in told if "slurm" not in text] == []
+
+
+def test_the_agent_is_small() -> None:
+    """It runs on every node beside the jobs: the libraries of the server's arithmetic stay out."""
+    program = "import sys, peerway.jobs.agent.loop; print(*{'numpy', 'scipy', 'fastapi'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
 
 
 def test_the_page_is_openmetrics_without_jobs(agent: Agent, tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from peerway.jobs.device_series import Devices, added, pauses_of, series_of, summed, uncovered, within_node
 from peerway.jobs.metrics import KINDS, METRICS, Metric
-from peerway.jobs.plausible import can_be_true, within_node
 from peerway.jobs.series import Series
 from peerway.jobs.store.chunk import Points
 from peerway.jobs.store.jobs import JobStore
@@ -28,7 +28,6 @@ from peerway.jobs.store.runs import Run
 from peerway.jobs.store.samples import Samples
 
 Held = tuple[str, str, float, float]  # node, device, from, to
-Devices = tuple[Series, ...]
 
 _SHARED = frozenset(("node", "nic", "filesystem", "fabric"))
 _UNITS = (
@@ -87,7 +86,7 @@ class Measured(Mapping[str, Devices | None]):
         """The set of this name. Raises KeyError for one that no metric makes."""
         if name in SUMS and name not in self._sets:
             parts = [self[each] for each in SUMS[name]]
-            self._sets[name] = _summed([each for each in parts if each is not None])
+            self._sets[name] = summed([each for each in parts if each is not None])
         if name not in self._sets:
             metric, kind = SETS[name], name.partition(".")[0]
             series = self._read(kind, metric)
@@ -171,7 +170,7 @@ class Measured(Mapping[str, Devices | None]):
             self._bounded(
                 node,
                 metric,
-                _series(metric, self._kinds[of_kind].get((node, device), {}).get(metric.name), start, end),
+                series_of(metric, self._kinds[of_kind].get((node, device), {}).get(metric.name), start, end),
             ).without(self._pauses.get(node, ()))
             for node, device, start, end in held
         ]
@@ -208,7 +207,7 @@ class Measured(Mapping[str, Devices | None]):
         found: dict[str, Series] = {}
         for node in {part["node"] for part in self.intervals if part["step"] is None}:
             start, end = self._span(node)
-            if not _uncovered(start, end, steps[node]) > 2 * period:
+            if not uncovered(start, end, steps[node]) > 2 * period:
                 continue
             read = self._samples.read(
                 node, "node", int(start * 1000), int(end * 1000) + 1, ["node"], [_ALIVE]
@@ -247,7 +246,7 @@ class Measured(Mapping[str, Devices | None]):
                 if points is not None:
                     inside = (points.times / 1000 > first) & (points.times / 1000 <= last)
                     parts.append((points.times[inside] / 1000, points.values[inside]))
-            found[node] = _pauses_of(parts, start, end)
+            found[node] = pauses_of(parts, start, end)
         return found
 
     def _span(self, node: str) -> tuple[float, float]:
@@ -276,74 +275,3 @@ class Measured(Mapping[str, Devices | None]):
 
 KINDS_READ = {"fabric": "nic"}
 assert {name.partition(".")[0] for name in SETS} <= {*KINDS, *KINDS_READ}
-
-
-def _series(metric: Metric, points: Points | None, start: float, end: float) -> Series:
-    """The samples of one device while it was held, counters as rates."""
-    if points is None:
-        return Series(start, end, 10.0, np.empty(0), np.empty(0))
-    times, values = points.times / 1000, points.values
-    good = can_be_true(metric, values)  # older servers stored what their agents sent
-    times, values = times[good], values[good]
-    if metric.type == "counter":
-        times, values = _rates(times, values)
-    whole = Series(start, end, points.period / 1000, times, values)
-    return whole.within(start, end)
-
-
-def _pauses_of(
-    steps: list[tuple[np.ndarray, np.ndarray]], start: float, end: float
-) -> tuple[tuple[float, float], ...]:
-    """The times in which all steps of a node that were measured together were suspended, from the last
-    sample before to the first after.
-    """
-    if not steps:
-        return ()
-    times, place = np.unique(np.concatenate([each for each, _ in steps]), return_inverse=True)
-    share = np.ones(times.size)
-    np.minimum.at(share, place, np.concatenate([values for _, values in steps]))
-    pauses = []
-    begin = None
-    for at, (time, suspended) in enumerate(zip(times, share >= 0.5, strict=True)):
-        if suspended and begin is None:
-            begin = float(times[at - 1]) if at else start
-        elif not suspended and begin is not None:
-            pauses.append((begin, float(time)))
-            begin = None
-    return (*pauses, *(((begin, end),) if begin is not None else ()))
-
-
-def _rates(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Increase a second since the sample before; after a fall the counter began from zero."""
-    steps, seconds = np.diff(values), np.diff(times)
-    steps = np.where(steps < 0, values[1:], steps)
-    return times[1:], steps / seconds
-
-
-def _uncovered(start: float, end: float, parts: list[tuple[float, float]]) -> float:
-    """The seconds from start to end that are in none of the parts."""
-    left = 0.0
-    for first, last in sorted(parts):
-        left += max(0.0, min(first, end) - start)
-        start = max(start, last)
-    return left + max(0.0, end - start)
-
-
-def _summed(parts: list[Devices]) -> Devices | None:
-    """Device by device the sum of several sets; what only one of them has counts alone."""
-    if not parts:
-        return None
-    return tuple(added(list(each), each[0].start, each[0].end) for each in zip(*parts, strict=True))
-
-
-def added(several: list[Series], start: float, end: float) -> Series:
-    """The sum of series that come at the same times while each is there: the steps of a job on one node."""
-    several = [each for each in several if each.times.size]
-    if len(several) == 1:
-        return replace(several[0], start=start, end=end)
-    if not several:
-        return Series(start, end, 10.0, np.empty(0), np.empty(0))
-    times, place = np.unique(np.concatenate([each.times for each in several]), return_inverse=True)
-    values = np.zeros(times.size)
-    np.add.at(values, place, np.concatenate([each.values for each in several]))
-    return Series(start, end, max(each.period for each in several), times, values, several[0].pauses)

@@ -12,13 +12,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from peerway.jobs.metrics import METRICS, Metric
 from peerway.printable import shortened
 
-_JITTER = 1.5  # a rate over a time that a busy machine measured too short
 _ROUNDING = 0.01  # a share that was measured over a slightly shorter time may exceed 1 by so much
 
 # The largest figure that can be true of each unit; a metric of its own range is in _OF_METRIC.
@@ -126,25 +122,3 @@ def sift(devices: list[str], values: dict[str, list[Value]]) -> list[tuple[str, 
                 why = f"{part} is {value}, which is more than {whole}, {most}"
                 wrong.append((devices[place], part, why))
     return wrong
-
-
-def within_node(
-    metric: Metric, values: npt.NDArray[np.float64], cpus: float | None, memory: float | None
-) -> npt.NDArray[np.float64]:
-    """Rates and sizes of one step or core as its node can have them: a little more is the clock's rounding
-    and is cut off, much more cannot be true and becomes NaN. None is a node of unknown size.
-    """
-    if metric.kind == "core":
-        most: float | None = 1.0  # a second of CPU time in each second
-    elif metric.name.startswith("step_cpu_") and metric.unit == "seconds":
-        most = cpus
-    else:
-        most = memory if metric.name in ("step_memory_bytes", "step_memory_peak_bytes") else None
-    if not most:
-        return values
-    return np.where(values > _JITTER * most, np.nan, np.minimum(values, most))
-
-
-def can_be_true(metric: Metric, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Which of the values that were stored can be true."""
-    return (values >= 0) & (values <= largest(metric))  # NaN fails both

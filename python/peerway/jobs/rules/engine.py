@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from peerway.jobs.measured import SETS, Devices, Measured
+from peerway.jobs.device_series import Devices
+from peerway.jobs.measured import SETS, Measured
 from peerway.jobs.rules.expression import BadExpression
 from peerway.jobs.rules.functions import FUNCTIONS
 from peerway.jobs.rules.hours import Hours, hours
