@@ -286,6 +286,15 @@ prog.c:11:31: error: 'q' has 1 dimension, and 3 subscripts here
       |                               ^
 """,
     ),
+    "an update of pointers": (
+        in_main("  double *q[4];", "#pragma acc update host(q)"),
+        """\
+prog.c:11:25: error: an update of the pointers of 'q' would mix those of the host and of the GPU; name what \
+they lead to, as in q[0:n][0:m]
+   11 | #pragma acc update host(q)
+      |                         ^
+""",
+    ),
     "rows of no length": (
         in_main("  double **q = 0;", "#pragma acc enter data copyin(q[0:2][0:])"),
         """\

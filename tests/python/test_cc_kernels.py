@@ -193,10 +193,10 @@ ON_HOST = [
         (
             "void f(int **a) {\n#pragma acc parallel loop copyin(a[0:9])\n"
             "  for (int i = 0; i < 9; i++) a[i][0] = 1;\n}\n",
-            "prog.c:3:31: warning: no kernel for GPUs: the pointers that a has lead to memory of the host; use "
-            "one block of memory, or name the rows, as in a[0:n][0:m]; it runs only on CPUs\n"
+            "prog.c:3:31: warning: no kernel for GPUs: the pointers that a has lead to memory of the "
+            "host; use one block of memory, or name the rows, as in a[0:n][0:m]; it runs only on CPUs\n"
             "    3 |   for (int i = 0; i < 9; i++) a[i][0] = 1;\n      |                               ^\n",
-            ["const int host__1 = pwx_gpu(); if (host__1) pwx_acc_wait("],
+            ["if (pwx_gpu()) pwx_error("],
         ),
         (
             "double f(long double s) {\n#pragma acc parallel loop reduction(* : s)\n"

@@ -114,7 +114,7 @@ def _leads_to_host(use: Use) -> bool:
     """Does a use go on through a pointer that an array or a pointer has? Its copy leads to the host."""
     variable = use.variable
     rank = len(variable.sizes) if variable.pointee is None else 1 + len(variable.pointee)
-    return variable.element.endswith("*") and len(use.subscripts) > rank > 0
+    return variable.has_pointers and len(use.subscripts) > rank > 0
 
 
 def _type(variable: Variable) -> str:

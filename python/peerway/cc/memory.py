@@ -85,6 +85,12 @@ def again(name: str, part: str, kind: str) -> str:
 def part(unit: Unit, made: d.Acc, section: phrases.Section) -> str:
     """The pwx_section of what an update is about; nothing where that is all of a variable."""
     variable, array = _meant(unit, made, section)
+    if variable.has_pointers:
+        message = (
+            f"an update of the pointers of '{section.name.text}' would mix those of the host and of the GPU; "
+            f"name what they lead to, as in {section.name.text}[0:n][0:m]"
+        )
+        raise Refused(section.name.place, message)
     if all(_is_whole(one, _size(variable, n)) for n, one in enumerate(section.parts)):
         return ""
     name = section.name.text
@@ -134,7 +140,7 @@ def _meant(unit: Unit, made: d.Acc, section: phrases.Section) -> tuple[Variable,
             name.place, f"a member of '{whole}' in a data clause is not supported yet; name a variable"
         )
     rank = _rank(variable, array)
-    is_rows = rank == 1 and len(section.parts) == 2 and variable.element.endswith("*") and array is None
+    is_rows = rank == 1 and len(section.parts) == 2 and variable.has_pointers and array is None
     if len(section.parts) > rank and not is_rows:
         raise Refused(
             name.place,

@@ -26,6 +26,8 @@ def fall_back(unit: Unit, stack: Stack, made: d.Acc, around: list[d.Acc], on_dev
             continue
         if unit.syntax.variable(variable.name, made.file, made.start) is not variable:
             return False
+        if variable.has_pointers:
+            return False  # those of a GPU's copy may lead to rows there
         section = sections.get(variable.name, phrases.Section(phrases.Name(variable.name, made.place)))
         try:
             parts.append(memory.described(unit, made, section, "PRESENT"))

@@ -49,6 +49,11 @@ class Variable:
         return self.name.replace(".", "__")
 
     @property
+    def has_pointers(self) -> bool:
+        """Are its elements, or what it leads to, pointers?"""
+        return self.element.endswith("*") and (self.pointee is not None or bool(self.sizes))
+
+    @property
     def of_array_type(self) -> bool:
         """Has its type, by name, dimensions?"""
         return self.dimensions_of_type > 0

@@ -18,15 +18,17 @@ extern "C" {
 #define MPI_MAX_PROCESSOR_NAME 256
 #define MPI_MAX_ERROR_STRING 256
 
-typedef int MPI_Comm;
+typedef long MPI_Comm; /* 0: all processes; else their number, and which of them this one is */
 typedef int MPI_Datatype;
 typedef int MPI_Op;
 typedef int MPI_Request;
 typedef struct MPI_Status {
   int MPI_SOURCE, MPI_TAG, MPI_ERROR;
 } MPI_Status;
-#define MPI_COMM_WORLD ((MPI_Comm)1)
+#define MPI_COMM_WORLD ((MPI_Comm)0)
 
+int xmp_node_num(void);
+int xmp_num_nodes(void);
 int xmp_all_node_num(void);
 int xmp_all_num_nodes(void);
 double xmp_wtime(void);
@@ -46,16 +48,24 @@ static inline int MPI_Abort(MPI_Comm comm, int status) {
   (void)comm;
   exit(status);
 }
+/* XcalableMP beside MPI: both have begun before main. */
+static inline void xmp_init(MPI_Comm comm) { (void)comm; }
+static inline void xmp_finalize(void) {}
+static inline void xmp_init_mpi(int* argc, char*** argv) {
+  (void)argc;
+  (void)argv;
+}
+static inline void xmp_finalize_mpi(void) {}
+static inline MPI_Comm xmp_get_mpi_comm(void) { return ((long)xmp_num_nodes() << 32) | (xmp_node_num() - 1); }
+
 static inline double MPI_Wtime(void) { return xmp_wtime(); }
 static inline double MPI_Wtick(void) { return xmp_wtick(); }
 static inline int MPI_Comm_rank(MPI_Comm comm, int* rank) {
-  (void)comm;
-  *rank = xmp_all_node_num() - 1;
+  *rank = comm == MPI_COMM_WORLD ? xmp_all_node_num() - 1 : (int)(comm & 0x7fffffff);
   return MPI_SUCCESS;
 }
 static inline int MPI_Comm_size(MPI_Comm comm, int* size) {
-  (void)comm;
-  *size = xmp_all_num_nodes();
+  *size = comm == MPI_COMM_WORLD ? xmp_all_num_nodes() : (int)(comm >> 32);
   return MPI_SUCCESS;
 }
 static inline int MPI_Get_processor_name(char* name, int* length) {
