@@ -50,3 +50,9 @@ struct pwx_rows {
     }
   }
 };
+
+// The number of a thread among all of its kernel.
+inline __device__ unsigned long pwx_thread() {
+  const unsigned long block = (blockIdx.z * gridDim.y + blockIdx.y) * (unsigned long)gridDim.x + blockIdx.x;
+  return block * blockDim.x + threadIdx.x;
+}

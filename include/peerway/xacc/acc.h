@@ -154,6 +154,29 @@ typedef struct pwx_shape {
 
 #define PWX_AT_LEAST_0(count) ((count) > 0 ? (count) : 0)
 
+/* What private and firstprivate give a thread of what a pointer leads to: `bytes` of memory, with those of
+ * `from` (NULL: nothing) from `first` on. Freed by __attribute__((cleanup(pwx_own_end))). */
+PWX_API void* pwx_own(const void* from, size_t first, size_t bytes, const pwx_where* where);
+PWX_API void pwx_own_end(void* own);
+
+/* The address of a variable that a block has a copy of. The compiler takes the variable for one with a value.
+ */
+static inline const void* pwx_outer(const void* variable) {
+  __asm__ volatile("" : "+r"(variable) : : "memory");
+  return variable;
+}
+
+/* The same in a kernel: memory of the GPU for all its threads, of which there are then only so many. */
+#define PWX_OWN_THREADS 64 /* in a block */
+static inline long pwx_own_blocks(size_t bytes, double iterations) {
+  const double most = (double)(256 << 20) / (double)(PWX_OWN_THREADS * (bytes ? bytes : 1));
+  const double blocks = iterations / PWX_OWN_THREADS < most ? iterations / PWX_OWN_THREADS : most;
+  return blocks > 65535 ? 65535 : (long)blocks + 1;
+}
+PWX_API void* pwx_scratch(size_t bytes, const pwx_where* where);
+/* Waits for the kernel on that queue. */
+PWX_API void pwx_scratch_end(void* scratch, long queue, const pwx_where* where);
+
 /* How many iterations share a dimension of a grid; an error where 32 bits do not count them. */
 static inline unsigned pwx_iterations(long count, const pwx_where* where) {
   if (count > 0x7fffffff) pwx_error(where, "a loop of %ld iterations; a GPU counts 2147483647 here", count);

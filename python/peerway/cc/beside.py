@@ -5,13 +5,23 @@ from __future__ import annotations
 from peerway.cc import data, nest
 from peerway.cc import directives as d
 from peerway.cc.device_code import Unsupported
+from peerway.cc.kernel_arguments import own_in_loop
 from peerway.cc.source import Range, Statement, Use, used_in
 from peerway.cc.unit import Stack, Unit
 
 
 def beside(unit: Unit, stack: Stack, inside: Range, made: d.Acc) -> list[Statement]:
     """The statements of a region beside its loops, each of which one thread does; loops around loops stay."""
-    loops = [region.start for region, other in unit.acc_regions if within(region, inside, other, made)]
+    loops = [
+        region.start
+        for region, other in unit.acc_regions
+        if within(region, inside, other, made) and region.start in unit.shared_loops
+    ]
+    in_order = {
+        region.start: region
+        for region, other in unit.acc_regions
+        if within(region, inside, other, made) and other.construct == "loop"
+    }
     named = {name.text for kind in data.KINDS for name in made.named_variables(kind)}
     found: list[Statement] = []
 
@@ -31,10 +41,18 @@ def beside(unit: Unit, stack: Stack, inside: Range, made: d.Acc) -> list[Stateme
             elif one.kind == "declaration":
                 if any(use.variable.sizes or use.variable.pointee is not None for use in uses):
                     raise Unsupported("a declaration in an acc region takes its value from an array", place)
-            elif one.start in unit.edited:
+            elif one.start in unit.edited and one.start not in in_order:
                 raise Unsupported("a statement with directives is beside the loops of an acc region", place)
             else:
-                changed = [use for use in uses if use.written and _is_shared(use, one, named)]
+                of_loops = nest.indices_in(unit, one) if one.kind == "for" else set()
+                changed = [
+                    use
+                    for use in uses
+                    if use.written
+                    and _is_shared(use, one, named)
+                    and use.variable.name not in of_loops
+                    and not own_in_loop(unit, use, Range(one.start, one.end))
+                ]
                 if not changed:
                     found.append(one)
                 elif any(not use.variable.scalar or use.variable.name in named for use in uses):

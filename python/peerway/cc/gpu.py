@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from peerway.cc import beside, data, kernel, kernel_arguments, memory, nest, on_host, phrases, rows
 from peerway.cc import directives as d
+from peerway.cc import own as own_variables
 from peerway.cc.clauses import default
 from peerway.cc.device_code import Unsupported
 from peerway.cc.diagnostics import Refused
@@ -39,8 +40,8 @@ def later(
 
 
 def later_region(unit: Unit, stack: Stack, made: d.Acc) -> None:
-    """`acc parallel`, `kernels` and `serial` with a statement: loops in it have kernels of their own; without
-    any one thread does it.
+    """`acc parallel`, `kernels` and `serial` with a statement: loops in it that threads share have kernels of
+    their own; without any one thread does it, with the loops that are done in order.
     """
     unit.on_gpu = True
 
@@ -49,14 +50,17 @@ def later_region(unit: Unit, stack: Stack, made: d.Acc) -> None:
         loops = [
             directive
             for region, directive in unit.acc_regions
-            if beside.within(region, inside, directive, made)
+            if beside.within(region, inside, directive, made) and region.start in unit.shared_loops
         ]
         if not loops:
             later(unit, stack, made, [], None, [])
             unit.kernels.pop()()
             return
         try:
-            for statement in beside.beside(unit, stack, inside, made):
+            statements = beside.beside(unit, stack, inside, made)
+            if len(loops) + len(statements) > 1:
+                _keep_data(unit, stack, made)
+            for statement in statements:
                 one = Stack(statement, stack.function)
                 later(unit, one, made, [], None, [])
                 unit.kernels.pop()()
@@ -69,6 +73,21 @@ def later_region(unit: Unit, stack: Stack, made: d.Acc) -> None:
             )
 
     unit.kernels.append(generate)
+
+
+def _keep_data(unit: Unit, stack: Stack, made: d.Acc) -> None:
+    """What a region's data clauses name stays on the GPU from its first kernel to its last."""
+    parts = data.clauses_of(unit, made)
+    if not parts:
+        return
+    name, test = unit.new_name("region"), data.asked(unit, made)
+    call = f"(&{name}, {len(parts)}, {name}__list, {data.queue_of(made)}, {where(made)});"
+    stack.before.append(
+        f"{{ static pwx_data_region {name}; const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
+        f"const int {name}__on = pwx_gpu(){f' && {test}' if test else ''}; "
+        f"if ({name}__on) {{ {' '.join(data.waits(made))} pwx_data_begin{call} }}"
+    )
+    unit.edits.behind(stack.statement.end, f" if ({name}__on) pwx_data_end{call} }}")
 
 
 def _around(stack: Stack, inside: Range) -> bool:
@@ -89,37 +108,60 @@ def _launch(
     directives = [one for one in (made, region, *(directive for _, directive in inner)) if one is not None]
     own = {name.text for one in directives for name in one.named_variables("private")} | set(private)
     reductions = _reductions(unit, directives)
-    copied = _copied(unit, directives) - own
-    named = _named_scalars([*directives, *regions])
+    pointed = _pointed(unit, directives)
+    copied = _copied(unit, directives, pointed) - own
+    settled = own | copied | {variable.name for _, variable in reductions}
+    changed = [] if loops else _copied_back(unit, stack, made, settled)
+    named = _named_scalars([*directives, *regions]) | set(changed)
+    named |= own_variables.declared_on_device(unit, stack.statement)
     pointers = kernel_arguments.device_pointers(unit, stack.function, [*directives, *regions])
     present = default([*directives, *regions[::-1]]) == "present"
     clauses, data_names = _data(unit, stack, directives, own | copied, pointers, present, regions)
+    for name in changed:
+        section = phrases.Section(phrases.Name(name, made.place))
+        clauses.append(memory.described(unit, made, section, "COPY"))
+        data_names.append(name)
+    for name in sorted(set(pointed) & copied):
+        clauses.append(memory.described(unit, made, pointed[name], "COPYIN"))
     name = unit.new_name(f"{stack.function.name}_{made.place.line}")
     on_device = named - own - copied - {v.name for _, v in reductions}
     sections = memory.sections_of(directives, data.KINDS)
     said = kernel_arguments.Clauses(
-        own, copied, on_device, pointers, sections, lambda variable: data.around(unit, variable, regions),
+        own, copied, on_device, pointers, sections, pointed,
+        lambda variable: data.around(unit, variable, regions),
         rows.named(unit, [*directives, *regions], data.KINDS),
     )  # fmt: skip
     built = kernel.build(unit, stack, made, name, loops, reductions, said)
     _declare(unit, built)
     _explain(unit, made, built, data_names)
     there = where(made)
-    lines = [line for argument in built.arguments for line in argument.made]
-    values = ", ".join(f"(void *){argument.value}" for argument in built.arguments) or "0"
+    passed = [argument for argument in built.arguments if argument.parameter]
+    lines = [line for argument in passed for line in argument.made]
+    values = ", ".join(f"(void *){argument.value}" for argument in passed) or "0"
     lines.append(f"void *{name}__a[] = {{{values}}};")
-    sizes = ", ".join(f"sizeof(*{argument.value})" for argument in built.arguments) or "0"
+    sizes = ", ".join(f"sizeof(*{argument.value})" for argument in passed) or "0"
     lines.append(f"static const unsigned {name}__s[] = {{{sizes}}}; {name}.sizes = {name}__s;")
     totals = _totals(unit, made, reductions, named, lines)
     extents = [f"{letter}__all" if group else "1" for letter, group in zip("xyz", built.groups, strict=True)]
     threads = _threads(directives) if loops else "1"
     blocks = _gangs(directives) if loops else "1"
+    scratch = [argument.value[1:] for argument in passed if argument.value.endswith("__w")]
+    if scratch:  # as many threads as have memory of their own
+        threads = "PWX_OWN_THREADS" if loops else "1"
+        bytes_ = " + ".join(f"{one.removesuffix('__w')}__n" for one in scratch)
+        count = f"pwx_own_blocks({bytes_}, (double){' * '.join(extents)})" if loops else "1"
+        blocks = f"{name}__b"
+        lines.append(f"const long {blocks} = {count};")
+        for one in scratch:
+            bytes_ = f"{one.removesuffix('__w')}__n * {threads} * {blocks}"
+            lines.append(f"{one} = pwx_scratch({bytes_}, {there});")
     shape = f"&(const pwx_shape){{{{{', '.join(extents)}}}, {threads}, {blocks}, {int(built.by_block)}}}"
     queue = data.queue_of(region or made)
     lines.append(
-        f"pwx_launch(&{name}, {shape}, {name}__a, {len(built.arguments)}, {len(reductions)}, {totals}, "
+        f"pwx_launch(&{name}, {shape}, {name}__a, {len(passed)}, {len(reductions)}, {totals}, "
         f"{queue}, {there});"
     )
+    lines += [f"pwx_scratch_end({one}, {queue}, {there});" for one in scratch]
     body = " ".join(lines).replace("PWX_THERE", there)
     before = " ".join(data.waits(region or made))
     if clauses:
@@ -140,13 +182,31 @@ def _launch(
     return f"if (pwx_gpu(){asked}) {{ {before} {body} }} else"
 
 
-def _copied(unit: Unit, directives: list[d.Acc]) -> set[str]:
-    """The variables that are firstprivate; not what pointers lead to."""
+def _pointed(unit: Unit, directives: list[d.Acc]) -> dict[str, phrases.Section]:
+    """What private and firstprivate name that a pointer leads to."""
+    found: dict[str, phrases.Section] = {}
+    for made in directives:
+        for section in made.named("private", "firstprivate"):
+            variable = unit.syntax.variable(section.name.text, made.file, made.start)
+            if variable is not None and own_variables.whole_elements(section, variable):
+                found.setdefault(section.name.text, section)
+    return found
+
+
+def _copied_back(unit: Unit, stack: Stack, made: d.Acc, settled: set[str]) -> list[str]:
+    """The scalars of a kernels construct of one thread that it changes: OpenACC copies them back."""
+    if not made.construct.startswith("kernels"):
+        return []
+    return sorted(own_variables.changed(unit, stack) - settled)
+
+
+def _copied(unit: Unit, directives: list[d.Acc], pointed: dict[str, phrases.Section]) -> set[str]:
+    """The variables that are firstprivate; of what pointers lead to only where a section says how much."""
     found = set()
     for made in directives:
         for name in made.named_variables("firstprivate"):
             variable = unit.syntax.variable(name.text, made.file, made.start)
-            if variable is not None and not variable.pointer:
+            if variable is not None and (not variable.pointer or name.text in pointed):
                 found.add(name.text)
     return found
 
@@ -217,14 +277,15 @@ def _data(
                 named.add(section.name.text)
                 clauses.append(memory.described(unit, made, section, data.KINDS[clause.name]))
     names = sorted(named - own)
-    for use in used_in(stack.function.uses, Range(stack.statement.start, stack.statement.end)):
+    whole = Range(stack.statement.start, stack.statement.end)
+    for use in used_in(stack.function.uses, whole):
         variable = use.variable
         inside = stack.statement.start <= variable.declarator.start < stack.statement.end
         if variable.name in named or (inside and not variable.file_scope) or use.in_sizeof:
             continue
         if not variable.sizes and variable.pointee is None:
             continue
-        if any(one is variable for one in pointers) or kernel_arguments.own_in_body(unit, use):
+        if any(one is variable for one in pointers) or kernel_arguments.own_in_loop(unit, use, whole):
             continue
         named.add(variable.name)
         names.append(variable.name)

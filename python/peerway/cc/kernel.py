@@ -121,10 +121,11 @@ def build(
             edits.before(guard.body, guard.text)
             given += guard.names
     atomic.statements(unit, edits, inside)
-    for loop_body, variable in unit.own_in_bodies:
-        if inside.start <= loop_body.start < inside.end:
-            edits.before(loop_body.start, f"{{ {declared(variable)} ")
-            edits.behind(loop_body.end, " }")
+    for loop, of, section in unit.own_in_loops:
+        variable = unit.syntax.variable(section.name.text, of.file, of.start)
+        if variable is not None and inside.start <= loop.start < inside.end:
+            edits.before(loop.start, f"{{ {declared(variable, section)} ")
+            edits.behind(loop.end, " }")
     own = clauses.private | clauses.copied
     shared = vector.loops_of(unit, stack, inside, own, DEVICE_OPERATORS) if loops else []
     if shared:
@@ -218,7 +219,7 @@ def _text(
     inside: Range,
     by_block: bool,
 ) -> str:
-    parameters = [one.parameter for one in arguments]
+    parameters = [one.parameter for one in arguments if one.parameter]
     parameters += [f"pwx_total<{c_type(variable)}> {variable.name}__t" for _, variable in reductions]
     lines = [f'extern "C" __global__ void {name}({", ".join(parameters)}) {{', "  pwx_ready_next();"]
     lines += [f"  {one.opened}" for one in arguments if one.opened]

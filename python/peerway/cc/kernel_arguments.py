@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from peerway.cc import directives as d
-from peerway.cc import memory, phrases
+from peerway.cc import memory, own, phrases
 from peerway.cc.device_code import Unsupported
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.source import Function, Range, Use, Variable, used_in
@@ -33,6 +33,7 @@ class Clauses:
     on_device: set[str]  # scalars that lie on the GPU
     device_pointers: list[Variable]
     sections: dict[str, phrases.Section]  # what data clauses of the construct name
+    pointed: dict[str, phrases.Section]  # private and firstprivate: what pointers lead to
     around: Callable[[Variable], str]  # the pwx_data of a data construct around, of less than all of it
     rows: set[str]  # pointers to pointers of which clauses name the rows, too
 
@@ -53,11 +54,12 @@ def device_pointers(unit: Unit, function: Function, directives: list[d.Acc]) -> 
     return found
 
 
-def own_in_body(unit: Unit, use: Use) -> bool:
-    """Is a use one of a variable that the body of a loop around it has of its own?"""
+def own_in_loop(unit: Unit, use: Use, inside: Range) -> bool:
+    """Is a use one of a variable that a loop around it, in this range, has of its own?"""
     return any(
-        variable is use.variable and body.start <= use.range.start < body.end
-        for body, variable in unit.own_in_bodies
+        unit.syntax.variable(section.name.text, made.file, made.start) is use.variable
+        and inside.start <= loop.start <= use.range.start < loop.end
+        for loop, made, section in unit.own_in_loops
     )
 
 
@@ -71,11 +73,12 @@ def arguments_of(
     for use in used_in(stack.function.uses, inside):
         variable = use.variable
         outside = variable.file_scope or not inside.start <= variable.declarator.start < inside.end
-        if not outside or variable.name in skipped or own_in_body(unit, use):
+        if not outside or variable.name in skipped or own_in_loop(unit, use, inside):
             continue
         if (
             _leads_to_host(use)
             and variable.name not in clauses.rows
+            and variable.name not in clauses.private
             and not any(one is variable for one in clauses.device_pointers)
         ):
             place = unit.text.place(use.range.start, use.range.end)
@@ -84,11 +87,14 @@ def arguments_of(
                 f"or name the rows, as in {variable.name}[0:n][0:m]",
                 place,
             )
-        changed = use.written or use.argument is not None
+        changed = use.written or use.argument is not None or use.aliased
         seen[variable.name] = (variable, changed or seen.get(variable.name, (variable, False))[1])
     for name, (variable, changed) in seen.items():
-        if name in clauses.private:
+        if name in clauses.pointed:
+            arguments += _own_memory(unit, variable, clauses.pointed[name], name in clauses.copied)
+        elif name in clauses.private:
             locals_.append(declared(variable))
+        if name in clauses.pointed or name in clauses.private:
             continue
         array = unit.scopes.of_variable(variable)
         if array:
@@ -123,13 +129,72 @@ def _type(variable: Variable) -> str:
     return variable.spelling
 
 
-def declared(variable: Variable) -> str:
-    """The declaration of a variable in a kernel."""
+def declared(variable: Variable, section: phrases.Section | None = None) -> str:
+    """The declaration of a variable in a kernel, with memory for what it leads to if a section says so."""
+    name = variable.name
+    if section is not None and own.whole_elements(section, variable):
+        count = own.known_elements(section, variable)
+        if count is None:
+            raise Unsupported(f"the length of the private section of {name} is not known when it is compiled")
+        inner = _inner_sizes(variable)
+        return f"{_type(variable)} {name}__own[{count}]{inner}; auto *{name} = {name}__own;"
     if variable.pointee is not None:
-        return f"{_type(variable)} *{variable.name};"
+        return f"{_type(variable)} *{name};"
     if None in variable.sizes:
-        raise Unsupported(f"the size of the private {variable.name} is not known when it is compiled")
-    return f"{_type(variable)} {variable.name}{''.join(f'[{size}]' for size in variable.sizes)};"
+        raise Unsupported(f"the size of the private {name} is not known when it is compiled")
+    return f"{_type(variable)} {name}{''.join(f'[{size}]' for size in variable.sizes)};"
+
+
+def _inner_sizes(variable: Variable) -> str:
+    """The sizes of an element of what a pointer leads to."""
+    sizes = variable.pointee if variable.pointee is not None else variable.sizes[1:]
+    if None in sizes:
+        raise Unsupported(f"the size of the rows of {variable.name} is not known when it is compiled")
+    return "".join(f"[{size}]" for size in sizes)
+
+
+_MOST_OF_STACK = 16384  # bytes that each thread has for a copy; a GPU keeps them for all that it can run
+
+
+def _own_memory(unit: Unit, variable: Variable, section: phrases.Section, copied: bool) -> list[Argument]:
+    """Memory of each thread for what a pointer leads to: on its stack, or of the GPU where that is much."""
+    name = variable.name
+    kind = f"{_type(variable)}{_inner_sizes(variable)}"
+    known = own.known_elements(section, variable)
+    count = str(known) if known is not None else f"({own.whole_elements(section, variable)})"
+    arguments = []
+    if known is not None and known * max(1, variable.element_bytes) <= _MOST_OF_STACK:
+        opened = (
+            f"{_type(variable)} {name}__own[{known}]{_inner_sizes(variable)}; auto *{name} = {name}__own;"
+        )
+    else:
+        made = [
+            f"const unsigned long {name}__n = ({count} * sizeof(*{name}) + 15) / 16 * 16;",
+            f"void *{name}__w = 0;",  # once it is known how many threads there are
+        ]
+        arguments.append(Argument(f"const unsigned long {name}__n", f"&{name}__n", made))
+        opened = f"auto *{name} = &((pwx_value<{kind}> *)((char *){name}__w + pwx_thread() * {name}__n))->of;"
+        arguments.append(Argument(f"void *{name}__w", f"&{name}__w", [], opened))
+        opened = ""
+    if copied:
+        begin = memory.address_of(section) if section.parts else name
+        first = section.parts[0].first.text if section.parts and section.parts[0].first else "0"
+        made = [
+            f"static pwx_known {name}__k;",
+            f"const void *{name}__d = pwx_device(&{name}__k, {begin}, {quoted(name)}, PWX_THERE);",
+            f"const long {name}__b = {first}, {name}__e = {count};",
+        ]
+        element = f"sizeof({name}[0])"
+        copying = (
+            f"{opened} for (long q__ = {name}__b; q__ < {name}__e; q__++) __builtin_memcpy(&{name}[q__], "
+            f"(const char *){name}__f + (q__ - {name}__b) * {element}, {element});"
+        )
+        arguments.append(Argument(f"const void *{name}__f", f"&{name}__d", made))
+        arguments.append(Argument(f"const long {name}__b", f"&{name}__b"))
+        arguments.append(Argument(f"const long {name}__e", f"&{name}__e", [], copying))
+    elif opened:
+        arguments.append(Argument("", "", [], opened))
+    return arguments
 
 
 def _of_shape(

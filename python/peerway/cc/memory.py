@@ -202,6 +202,11 @@ def _length(section: phrases.Section, variable: Variable, dimension: int, one: p
     )
 
 
+def length_of(section: phrases.Section, variable: Variable) -> str:
+    """How many elements of the first dimension a section has, as C text in brackets."""
+    return _length(section, variable, 0, section.parts[0])
+
+
 def _is_one(one: phrases.Part) -> bool:
     return one.index or (one.length is not None and one.length.value == 1)
 

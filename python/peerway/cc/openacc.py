@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from peerway.cc import clauses, data, gpu, left, nest, phrases, shared
+from dataclasses import replace
+
+from peerway.cc import clauses, data, gpu, left, nest, own, phrases, shared
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
 from peerway.cc.nest import For
@@ -50,6 +52,8 @@ def compute(unit: Unit, stack: Stack, made: d.Acc) -> None:
             name = unit.asked[made.start] = unit.new_name("asked")
             stack.before.append(f"{{ const int {name} = {test};")
             unit.edits.behind(stack.statement.end, " }")
+        own.check(unit, made, set())
+        own.on_thread(unit, stack, made, implied=made.construct != "kernels")
         unit.explain(made, f"acc {made.construct}: one thread, but for the loops in it")
         gpu.later_region(unit, stack, made)
 
@@ -64,16 +68,6 @@ def device_statements(unit: Unit) -> list[Statement]:
             if statement and made.construct.split()[0] in clauses.COMPUTE:
                 found.append(statement)
     return found
-
-
-def _own_in_body(unit: Unit, made: d.Acc, loop: For) -> None:
-    """The private variables of a loop in a thread's work: its body declares them, hiding those outside."""
-    for name in made.named_variables("private"):
-        variable = unit.syntax.variable(name.text, made.file, made.start)
-        assert variable is not None, "checked"
-        unit.own_in_bodies.append((loop.body, variable))
-        unit.edits.before(loop.body.start, f"{{ __typeof__({name.text}) {name.text}; ")
-        unit.edits.behind(loop.body.end, " }")
 
 
 def _within(inner: Range, outer: Range) -> bool:
@@ -91,18 +85,21 @@ def _loop(unit: Unit, stack: Stack, made: d.Acc, outer: list[d.Acc]) -> None:
         raise Refused(
             clause.place, f"collapse({count}) needs {count} loops nested directly, found {len(loops)}"
         )
+    own.check(unit, made, {loop.header.index for loop in loops})
     why = _sequential(made, outer)
     if why in ("", _SHARED):
         for loop in loops:
             shared.check_end(unit, loop, "leaves a loop whose iterations run in parallel")
     if why:
         unit.explain(made, f"acc {made.construct}: one thread, {why}")
+        own.on_thread(unit, stack, made, implied=made.construct.startswith(("parallel", "serial")))
         if made.construct != "loop":
             gpu.later(unit, stack, made, [], None, [])
-        else:
-            _own_in_body(unit, made, loops[-1])
-            if why == _SHARED:  # a kernel may have its iterations done side by side, too
-                unit.acc_loops[stack.statement.start] = made
+            return
+        for section in made.named("private"):
+            unit.own_in_loops.append((stack.statement, made, section))
+        if why == _SHARED:  # a kernel may have its iterations done side by side, too
+            unit.acc_loops[stack.statement.start] = made
         return
     region = next((other for other in reversed(outer) if other.construct in clauses.COMPUTE), None)
     _parallel(unit, stack, made, loops, region)
@@ -136,9 +133,7 @@ def _sequential(made: d.Acc, outer: list[d.Acc]) -> str:
 
 
 def _parallel(unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d.Acc | None) -> None:
-    said = list(made.clauses)
-    if region is not None:
-        said += region.all("reduction", "private", "firstprivate")
+    said = _said(made, region)
     cyclic = any(
         directive
         for directive in stack.directives
@@ -150,26 +145,57 @@ def _parallel(unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d
     ):
         shared_loops -= 1
     private, copied = _own_scalars(unit, stack, said, loops[:shared_loops])
+    unit.shared_loops.add(stack.statement.start)
     gpu.later(unit, stack, made, loops, region, private)
-    text = ["#pragma omp parallel for"]
-    if shared_loops > 1:
-        text.append(f"collapse({shared_loops})")
-    reductions = []
-    for clause in said:
-        if clause.name == "reduction":
-            reductions.append(
-                f"reduction({clause.operator}: {', '.join(name.text for name in clause.variables)})"
-            )
-    text += reductions
-    if private:
-        text.append(f"private({', '.join(private)})")
-    if copied:
-        text.append(f"firstprivate({', '.join(copied)})")
+    reductions = [
+        f"reduction({clause.operator}: {', '.join(dict.fromkeys(name.text for name in clause.variables))})"
+        for clause in said
+        if clause.name == "reduction"
+    ]
+    sharing = [f"collapse({shared_loops})"] if shared_loops > 1 else []
+    pointed = _pointed(unit, made, region)
+    kept = [name for name in private if name not in pointed]
+    owned = [f"private({', '.join(kept)})"] if kept else []
+    copies = [name for name in copied if name not in pointed]
+    owned += [f"firstprivate({', '.join(copies)})"] if copies else []
+    if pointed:  # each thread has memory of its own for what these pointers lead to, for all its iterations
+        stack.last.append(" ".join(["#pragma omp parallel", *owned]))
+        stack.last.append("{")
+        unit.edits.behind(stack.statement.end, " }")
+        for name, (of, section) in pointed.items():
+            begin, end = own.opened(unit, of, section, name in copied)
+            stack.last.append(begin)
+            unit.edits.behind(stack.statement.end, end)
+        text = ["#pragma omp for", *sharing, *reductions]
+    else:
+        text = ["#pragma omp parallel for", *sharing, *reductions, *owned]
     stack.last.append(" ".join(text))
-    vector = len(loops) == 2 and not cyclic and not copied and set(private) <= {loops[1].header.index}
+    vector = len(loops) == 2 and not cyclic and not copies and set(kept) <= {loops[1].header.index}
     if vector and not _has_loop(unit, loops[1]):
         _simd(unit, loops[1], reductions)
     unit.explain(made, f"acc {made.construct}: {_shape(loops, shared_loops, vector)}; {' '.join(text)[8:]}")
+
+
+def _said(made: d.Acc, region: d.Acc | None) -> list[phrases.Clause]:
+    """The clauses of a loop and those of its region about variables that its own are not about."""
+    said = list(made.clauses)
+    named = {name.text for name in made.named_variables("private", "reduction")}
+    for clause in region.all("reduction", "private", "firstprivate") if region is not None else ():
+        sections = tuple(section for section in clause.sections if section.name.text not in named)
+        if sections:
+            said.append(replace(clause, sections=sections))
+    return said
+
+
+def _pointed(unit: Unit, *directives: d.Acc | None) -> dict[str, tuple[d.Acc, phrases.Section]]:
+    """What private and firstprivate name that a pointer leads to, and in which directive."""
+    found: dict[str, tuple[d.Acc, phrases.Section]] = {}
+    for made in directives:
+        for section in made.named("private", "firstprivate") if made is not None else ():
+            variable = unit.syntax.variable(section.name.text, made.file, made.start) if made else None
+            if made is not None and variable is not None and own.whole_elements(section, variable):
+                found.setdefault(section.name.text, (made, section))
+    return found
 
 
 def _shape(loops: list[For], shared: int, vector: bool) -> str:
@@ -228,7 +254,9 @@ def _own_scalars(
                 if clause.name not in ("private", "firstprivate", "reduction", *_NO_DATA)
                 for name in clause.variables
             }
-    settled |= {loop.header.index for loop in loops}
+    settled |= own.declared_on_device(unit, statement)
+    indices = {loop.header.index for loop in loops}
+    settled |= indices
     headers = {loop.header.index for loop in _all_loops(unit, stack)}
     region = Range(statement.start, statement.end)
     for use in used_in(stack.function.uses, region):
@@ -240,7 +268,7 @@ def _own_scalars(
         if variable.name in settled or variable.name in private or variable.name in copied:
             continue
         (private if variable.name in headers else copied)[variable.name] = None
-    return list(private), [name for name in copied if name not in private]
+    return list(private), [name for name in copied if name not in private and name not in indices]
 
 
 def _outside(variable: Variable, region: Range) -> bool:

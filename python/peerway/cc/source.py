@@ -80,6 +80,7 @@ class Use:
     `subscripts` are the ranges of the expressions in the brackets behind it; `argument` is the range of
     the argument of a call that it is, `callee` the name of that function and `position` which argument.
     `address`: not the value is used, but where it lies; `handed` is the call that this is an argument of.
+    `aliased`: what is used is a pointer or an array as such, not an element; it may be written through that.
     """
 
     variable: Variable
@@ -93,6 +94,7 @@ class Use:
     written: bool = False
     in_sizeof: bool = False
     address: bool = False
+    aliased: bool = False
     handed: Handed | None = None
 
 

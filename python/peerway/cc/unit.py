@@ -13,7 +13,7 @@ from peerway.cc.edits import Edits
 from peerway.cc.mapping import Declared, DistributedArray, Scopes, TemplateOf
 from peerway.cc.paths import Communication, Transfer
 from peerway.cc.preprocess import Pragma, Texts
-from peerway.cc.source import Function, Range, Statement, Variable
+from peerway.cc.source import Function, Range, Statement
 from peerway.cc.syntax import Syntax
 from peerway.cc.tokens import joined, quoted, scan
 
@@ -90,8 +90,9 @@ class Unit:
         self.acc_regions: list[tuple[Range, d.Acc]] = []
         self.data_lists: dict[int, str] = {}  # the pwx_data of a data construct, by where it begins
         self.acc_atomics: list[Range] = []
+        self.shared_loops: set[int] = set()  # that have kernels of their own, by where their `for` begins
         self.acc_loops: dict[int, d.Acc] = {}  # by where their `for` begins
-        self.own_in_bodies: list[tuple[Range, Variable]] = []  # private to a loop within a thread's work
+        self.own_in_loops: list[tuple[Statement, d.Acc, phrases.Section]] = []  # private in a thread's work
         self.unbound: set[int] = set()  # loops of xmp that may leave their bounds, by where they begin
         self.guards: list[Guard] = []
         self.localised: dict[int, str] = {}  # loops of xmp, by where they begin: span or cyclic

@@ -13,7 +13,8 @@ from peerway.cc.source import Handed, Range, Use
 _Kind = cindex.CursorKind
 _TRANSPARENT = (_Kind.UNEXPOSED_EXPR, _Kind.PAREN_EXPR)
 # libclang's numbers of operators, whose names its Python package does not have.
-_INCREMENTS, _ADDRESS_OF, _ASSIGN = (1, 2, 3, 4), 5, 22
+_INCREMENTS, _ADDRESS_OF, _DEREFERENCE, _ASSIGN = (1, 2, 3, 4), 5, 6, 22
+_MOVES = (6, 7)  # plus and minus
 ARRAYS = (cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.VARIABLEARRAY, cindex.TypeKind.INCOMPLETEARRAY)
 
 
@@ -54,6 +55,7 @@ def spelled(cursor: Any, length: int) -> Range:
 def context(cursor: Any, use: Use, parents: list[Any]) -> None:
     """What is done with a variable: walk outwards over its subscripts to what uses the element."""
     inner = element = cursor
+    pointer = use.variable.pointee is not None
     for at in range(len(parents) - 1, -1, -1):
         outer = parents[at]
         kind = outer.kind
@@ -64,6 +66,10 @@ def context(cursor: Any, use: Use, parents: list[Any]) -> None:
             use.subscripts.append(range_of(second))
         elif kind == _Kind.MEMBER_REF_EXPR:
             use.subscripts.append(Range(-1, -1))  # what follows are the member's own subscripts
+        elif pointer and kind == _Kind.UNARY_OPERATOR and _operator_of(outer) == _DEREFERENCE:
+            use.subscripts.append(Range(-1, -1))  # *a and *(a + i) are elements, too
+        elif pointer and kind == _Kind.BINARY_OPERATOR and _is_moved(outer, inner):
+            pass
         elif kind == _Kind.CALL_EXPR:
             _argument(use, outer, inner)
             break
@@ -75,7 +81,7 @@ def context(cursor: Any, use: Use, parents: list[Any]) -> None:
             )
             break
         elif kind == _Kind.UNARY_OPERATOR:
-            operator = cindex.conf.lib.clang_getCursorUnaryOperatorKind(outer)
+            operator = _operator_of(outer)
             use.address = operator == _ADDRESS_OF
             use.written = use.address or operator in _INCREMENTS
             if use.address and at:
@@ -89,10 +95,25 @@ def context(cursor: Any, use: Use, parents: list[Any]) -> None:
         inner = outer
         if kind not in _TRANSPARENT:
             element = outer
+    use.aliased = element.type.kind in (*ARRAYS, cindex.TypeKind.POINTER) and not use.in_sizeof
     if element.type.kind in ARRAYS:  # it becomes a pointer to its first element
         use.address = True
         if use.argument is not None:
             _handed(use, parents[: at + 1], inner)
+
+
+def _operator_of(cursor: Any) -> int:
+    return int(cindex.conf.lib.clang_getCursorUnaryOperatorKind(cursor))
+
+
+def _is_moved(outer: Any, inner: Any) -> bool:
+    """Is this a pointer, or an array, plus or minus a number?"""
+    kinds = (*ARRAYS, cindex.TypeKind.POINTER)
+    return (
+        outer.type.kind == cindex.TypeKind.POINTER
+        and inner.type.kind in kinds
+        and cindex.conf.lib.clang_getCursorBinaryOperatorKind(outer) in _MOVES
+    )
 
 
 def _argument(use: Use, call: Any, inner: Any) -> None:

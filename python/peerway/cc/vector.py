@@ -24,7 +24,8 @@ def loops_of(unit: Unit, stack: Stack, body: Range, own: set[str], operators: di
     if "continue" in unit.words(unit.text.text[body.start : body.end]):
         return []  # all threads of a block must come to each barrier
     if any(
-        not use.variable.scalar and use.variable.name in own for use in used_in(stack.function.uses, body)
+        (not use.variable.scalar or use.variable.pointee is not None) and use.variable.name in own
+        for use in used_in(stack.function.uses, body)
     ):
         return []  # an array or a struct that the iteration has of its own, but each thread a copy of
     for statement in statements:
