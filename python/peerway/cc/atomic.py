@@ -17,7 +17,7 @@ _OTHER = ("/", "%", "<<", ">>")
 _FORMS = {
     "read": "v = x;",
     "write": "x = value;",
-    "update": "x++; x--; x += value; or x = x + value;",
+    "update": "x++; x--; x += value; x = x + value; or x = value + x;",
     "capture": (
         "v = x++; v = x += value; { v = x; x += value; }, { x += value; v = x; } or { v = x; x = value; }"
     ),
@@ -75,8 +75,8 @@ def _both(written: str, spans: list[Span]) -> str | None:
         if not 0 < at < len(reading) - 1:
             continue
         found = _update(written, changing)
-        source = [span.text for span in reading[at + 1 :]]
-        if found and [span.text for span in scan(found[2])] == source:
+        source = _bare([span.text for span in reading[at + 1 :]])
+        if found and _bare([span.text for span in scan(found[2])]) == source:
             return f"{_text(written, reading[:at])} = {found[number]};"
     return _swap(written, first, second)
 
@@ -113,20 +113,66 @@ def _update(written: str, spans: list[Span]) -> tuple[str, str, str] | None:
     target = _text(written, spans[:at])
     old, value = words[:at], words[at + 1 :]
     if value[:at] == old and len(value) > at + 1 and value[at] in (*_NATIVE, *_OTHER):
+        if not _binds(value[at + 1 :], value[at], behind=True):
+            return None
         return _calls(target, value[at], _text(written, spans[2 * at + 2 :]))
-    if value[-at:] == old and len(value) > at + 1 and value[-at - 1] in _NATIVE and value[-at - 1] != "-":
-        return _calls(target, value[-at - 1], _text(written, spans[at + 1 : -at - 1]))
+    if value[-at:] == old and len(value) > at + 1 and value[-at - 1] in (*_NATIVE, *_OTHER):
+        if not _binds(value[: -at - 1], value[-at - 1], behind=False):
+            return None
+        return _calls(target, value[-at - 1], _text(written, spans[at + 1 : -at - 1]), turned=True)
     return None
 
 
-def _calls(target: str, operator: str, value: str) -> tuple[str, str, str]:
+_PRECEDENCE = {
+    "*": 6, "/": 6, "%": 6, "+": 5, "-": 5, "<<": 4, ">>": 4, "&": 3, "^": 2, "|": 1,
+}  # fmt: skip
+_LOWER = ("<", ">", "<=", ">=", "==", "!=", "&&", "||", "?", ":", "=", ",")
+
+
+def _binds(words: list[str], operator: str, behind: bool) -> bool:
+    """Is this one operand of the operator, as C reads `x op words`, or `words op x`?"""
+    depth = 0
+    operand = False  # before the word, so that an operator has two
+    for word in words:
+        depth += (word in "([") - (word in ")]")
+        if depth == 0 and word in _LOWER:
+            return False
+        if depth == 0 and operand and word in _PRECEDENCE:
+            same = word == operator and operator not in ("-", *_OTHER)
+            weaker = _PRECEDENCE[word] < _PRECEDENCE[operator]
+            equal = _PRECEDENCE[word] == _PRECEDENCE[operator]
+            if weaker or (behind and equal and not same):
+                return False
+            operand = False
+        else:
+            operand = word not in ("(", "[", "~", "!", "-", "+", "*", "&")
+    return True
+
+
+def _bare(words: list[str]) -> list[str]:
+    """An expression without brackets around all of it."""
+    while len(words) > 2 and words[0] == "(" and words[-1] == ")":
+        depth = 0
+        for number, word in enumerate(words):
+            depth += (word == "(") - (word == ")")
+            if depth == 0 and number < len(words) - 1:
+                return words
+        words = words[1:-1]
+    return words
+
+
+def _calls(target: str, operator: str, value: str, turned: bool = False) -> tuple[str, str, str]:
+    """With `turned` the value stands on the operator's left."""
     kind = f"decltype(pwx_atomic_read({target}))"
-    if operator in _OTHER:
-        old = f"pwx_atomic_update({target}, [&](auto x__v) {{ return {kind}(x__v {operator} ({value})); }})"
+    turned = turned and operator in ("-", *_OTHER)
+    if turned or operator in _OTHER:
+        new = f"({value}) {operator} x__v" if turned else f"x__v {operator} ({value})"
+        old = f"pwx_atomic_update({target}, [&](auto x__v) {{ return {kind}({new}); }})"
     else:
         sign = "-" if operator == "-" else ""
         old = f"pwx_atomic({_NATIVE[operator]}{{}}, {target}, {kind}({sign}({value})))"
-    return old, f"{kind}({old} {operator} ({value}))", target
+    changed = f"({value}) {operator} {old}" if turned else f"{old} {operator} ({value})"
+    return old, f"{kind}({changed})", target
 
 
 def _postfix(spans: list[Span]) -> bool:
