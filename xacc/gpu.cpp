@@ -36,7 +36,9 @@ std::unique_ptr<Gpu> find(std::string& why) {
   }
   if (Nvrtc::load(nvrtc_candidates(pw::config("nvrtc_library")), why) == nullptr) return nullptr;
   if (chosen >= gpu_count())
-    refuse("acc_set_device_num(", chosen, "), but there are ", gpu_count(), " GPUs, from 0");
+    refuse("acc_set_device_num(", chosen + first_device(), "), but there are ", gpu_count(),
+           " GPUs, counted from ", first_device(),
+           first_device() == 0 ? "; set PEERWAY_ACC_FIRST_DEVICE=1 for a program that counts from 1" : "");
   return std::make_unique<Gpu>(*driver, chosen >= 0 ? chosen : usual_gpu());
 }
 
@@ -55,6 +57,8 @@ const std::unique_ptr<Gpu>& decided() {
 }
 
 }  // namespace
+
+int first_device() { return pw::config("acc_first_device") == "1" ? 1 : 0; }
 
 Gpu::Gpu(const Driver& its_driver, int its_ordinal) : driver(its_driver), ordinal(its_ordinal) {
   check(driver.cuDevicePrimaryCtxRetain(&context_, ordinal), "the context of a GPU");

@@ -42,9 +42,15 @@ const Gpu& the_gpu();
 void choose_gpu(int number);
 /// How many GPUs this process sees.
 int gpu_count();
+/// The number of the first device, for OpenACC's functions: the setting acc_first_device.
+int first_device();
 
 /// A queue that no program can name: that of reflects that are split.
 constexpr long kHaloQueue = std::numeric_limits<long>::min();
+
+/// The queue of async without a number, which acc_set_default_async chooses.
+long default_queue();
+void choose_default_queue(long number);
 
 /// The stream of a queue, ordered after what the program did without a queue before.
 pw::cuda::CUstream stream_of(long queue);

@@ -15,7 +15,6 @@
 namespace {
 
 const pwx_where kOpenAcc{"openacc", 0};
-int default_async = acc_async_noval;
 
 /// Around each function; on CPUs `otherwise`.
 template <typename OnGpu, typename Otherwise>
@@ -29,12 +28,12 @@ void on_gpu(OnGpu&& body) {
 }
 
 bool means_host(acc_device_t type) { return type == acc_device_host; }
-int first_device() { return pw::config("acc_first_device") == "1" ? 1 : 0; }
+using pwx::first_device;
 
 pwx_data plain(pwx_data_kind kind, void* address, size_t bytes) {
   return {kind, "memory", nullptr, address, bytes};
 }
-long queue_of(int async) { return async == acc_async_default ? default_async : async; }
+long queue_of(int async) { return async == acc_async_default ? PWX_QUEUE_DEFAULT : async; }
 
 void* device_of(void* address) {
   return on_gpu_or(
@@ -84,24 +83,34 @@ int acc_get_num_devices(acc_device_t type) {
   return gpus == 0 && type == acc_device_default ? 1 : gpus;
 }
 
-void acc_set_device_type(acc_device_t type) {
+static void choose_type(acc_device_t type, const pwx_where* where) {
   if (type == acc_device_none || type == acc_device_default) return;
   if (means_host(type) ? pwx_gpu() != 0 : pwx_gpu() == 0)
     pwx_error(
-        &kOpenAcc,
+        where,
         "acc_set_device_type(%d), but this process computes on %s; the setting acc (PEERWAY_ACC) chooses, "
         "and acc_device_default takes what it says",
         static_cast<int>(type), means_host(type) ? "a GPU" : "its CPUs");
 }
+void acc_set_device_type(acc_device_t type) { choose_type(type, &kOpenAcc); }
 acc_device_t acc_get_device_type() { return pwx_gpu() != 0 ? acc_device_nvidia : acc_device_host; }
 
-void acc_set_device_num(int number, acc_device_t type) {
-  pwx::guarded(&kOpenAcc, [&] {
+static void choose_number(int number, acc_device_t type, const pwx_where* where) {
+  pwx::guarded(where, [&] {
     const int index = number - first_device();
     if (index < 0)
-      pwx::refuse("acc_set_device_num(", number, ", ...); devices are counted from ", first_device());
+      pwx::refuse("acc_set_device_num(", number, ", ...); devices are counted from ", first_device(),
+                  number == 0 ? "; unset PEERWAY_ACC_FIRST_DEVICE for a program that counts from 0" : "");
     if (!means_host(type)) pwx::choose_gpu(index);
   });
+}
+void acc_set_device_num(int number, acc_device_t type) { choose_number(number, type, &kOpenAcc); }
+void pwx_acc_set(int type, const int* number, const long* queue, const pwx_where* where) {
+  const auto device = static_cast<acc_device_t>(type);
+  if (number != nullptr) choose_number(*number, device, where);
+  choose_type(device, where);
+  if (queue != nullptr)
+    pwx::guarded(where, [&] { pwx::choose_default_queue(queue_of(static_cast<int>(*queue))); });
 }
 int acc_get_device_num(acc_device_t type) {
   return on_gpu_or([&](const pwx::Gpu& gpu) { return means_host(type) ? 0 : gpu.ordinal + first_device(); },
@@ -109,6 +118,8 @@ int acc_get_device_num(acc_device_t type) {
 }
 void acc_init(acc_device_t type) { acc_set_device_type(type); }
 void acc_shutdown(acc_device_t /*type*/) {}
+void acc_init_device(int /*number*/, acc_device_t type) { acc_init(type); }
+void acc_shutdown_device(int /*number*/, acc_device_t /*type*/) {}
 int acc_on_device(acc_device_t type) { return means_host(type) ? 1 : 0; }  // what asks on a GPU is a kernel
 
 int acc_async_test(int async) {
@@ -129,8 +140,28 @@ void acc_wait_all() {
 void acc_wait_all_async(int async) {
   on_gpu([&](const pwx::Gpu&) { pwx::order_after_all(queue_of(async)); });
 }
-int acc_get_default_async() { return default_async; }
-void acc_set_default_async(int async) { default_async = async; }
+int acc_wait_any(int count, const int* async) {
+  const auto next = [&](bool gpu) {
+    int asked = 0;
+    for (int i = 0; i < count; ++i) {
+      if (async[i] == acc_async_sync) continue;  // no queue
+      ++asked;
+      if (!gpu || pwx::idle(queue_of(async[i]))) return i;
+    }
+    return asked == 0 ? -1 : count;
+  };
+  return on_gpu_or(
+      [&](const pwx::Gpu&) {
+        int first = count;
+        while (first == count && count > 0) first = next(true);
+        return count > 0 ? first : -1;
+      },
+      [&] { return count > 0 ? next(false) : -1; });
+}
+int acc_get_default_async() { return static_cast<int>(pwx::default_queue()); }
+void acc_set_default_async(int async) {
+  pwx::guarded(&kOpenAcc, [&] { pwx::choose_default_queue(queue_of(async)); });
+}
 
 void* acc_malloc(size_t bytes) {
   return on_gpu_or(
@@ -219,6 +250,21 @@ void acc_memcpy_from_device_async(void* to, void* from, size_t bytes, int async)
   copy(to, from, bytes, async);
 }
 void acc_memcpy_device(void* to, void* from, size_t bytes) { copy(to, from, bytes); }
+void acc_memcpy_d2d(void* to, void* from, size_t bytes, int to_device, int from_device) {
+  acc_memcpy_d2d_async(to, from, bytes, to_device, from_device, acc_async_sync);
+}
+/// Between the addresses that the host has of two variables: a process has one device.
+void acc_memcpy_d2d_async(void* to, void* from, size_t bytes, int to_device, int from_device, int async) {
+  const int own = acc_get_device_num(acc_device_default);
+  if (to_device != own || from_device != own)
+    pwx_error(&kOpenAcc, "acc_memcpy_d2d from device %d to device %d; this process has device %d alone",
+              from_device, to_device, own);
+  void* const target = device_of(to);
+  void* const source = device_of(from);
+  if (target == nullptr || source == nullptr)
+    pwx_error(&kOpenAcc, "acc_memcpy_d2d of memory that is not present on the GPU");
+  copy(target, source, bytes, async);
+}
 void acc_memcpy_device_async(void* to, void* from, size_t bytes, int async) { copy(to, from, bytes, async); }
 
 }  // extern "C"

@@ -24,6 +24,10 @@ struct Queue {
   std::vector<Waiting> waiting;
 };
 
+long chosen_default = 0;  ///< the queue of async without a number
+
+long numbered(long number) { return number == PWX_QUEUE_DEFAULT ? chosen_default : number; }
+
 uint64_t unqueued = 1;  ///< counts what the program did without a queue
 
 std::map<long, Queue>& queues() {
@@ -40,7 +44,8 @@ int priority_of(long number) {
   return greatest;
 }
 
-Queue& opened(long number) {
+Queue& opened(long asked) {
+  const long number = numbered(asked);
   if (number < PWX_QUEUE_SYNC && number != kHaloQueue)
     refuse("async(", number, "); a queue is a number from 0 on");
   Queue& queue = queues()[number];
@@ -70,7 +75,14 @@ void finish(Queue& queue) {
 
 }  // namespace
 
-CUstream stream_of(long number) {
+long default_queue() { return chosen_default; }
+void choose_default_queue(long number) {
+  if (number < PWX_QUEUE_SYNC) refuse("a default queue of ", number, "; a queue is a number from 0 on");
+  if (number != PWX_QUEUE_DEFAULT) chosen_default = number;
+}
+
+CUstream stream_of(long asked) {
+  const long number = numbered(asked);
   launch_recorded();
   static Queue* const unnumbered = &opened(PWX_QUEUE_SYNC);
   if (number == PWX_QUEUE_SYNC) {
@@ -89,7 +101,7 @@ pw_stream peerway_stream(long queue) { return peerway::cuda_stream(stream_of(que
 
 void wait_for(long number) {
   launch_recorded();
-  if (const auto found = queues().find(number); found != queues().end()) finish(found->second);
+  if (const auto found = queues().find(numbered(number)); found != queues().end()) finish(found->second);
 }
 
 void wait_for_all() {
@@ -101,7 +113,7 @@ void wait_for_unqueued() { wait_for(PWX_QUEUE_SYNC); }
 
 bool idle(long number) {
   launch_recorded();
-  const auto found = queues().find(number);
+  const auto found = queues().find(numbered(number));
   if (found == queues().end()) return true;
   const Gpu& gpu = the_gpu();
   const int result = gpu.driver.cuStreamQuery(found->second.stream);
@@ -117,10 +129,11 @@ bool all_idle() {
   return all;
 }
 
-void order(long number, long after) {
+void order(long asked, long after) {
+  const long number = numbered(asked);
   launch_recorded();
-  const auto other = queues().find(after);
-  if (other == queues().end() || number == after) return;
+  const auto other = queues().find(numbered(after));
+  if (other == queues().end() || number == other->first) return;
   go_on_after(opened(number), other->second);
   if (number == PWX_QUEUE_SYNC) ++unqueued;
 }

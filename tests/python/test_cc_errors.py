@@ -928,6 +928,63 @@ prog.c:9:21: error: there is no function 'square' before this directive
       |                     ^~~~~~
 """,
     ),
+    "a reduction of a loop's own index": (
+        in_main("#pragma acc parallel loop reduction(+ : i)", "  for (int i = 0; i < N; i++) c[i] = i;"),
+        """\
+prog.c:10:41: error: 'i' is not declared
+   10 | #pragma acc parallel loop reduction(+ : i)
+      |                                         ^
+""",
+    ),
+    "a reduction of the index of a loop around": (
+        in_main(
+            "  int i;", "#pragma acc parallel loop reduction(+ : i)", "  for (i = 0; i < N; i++) c[i] = i;"
+        ),
+        """\
+prog.c:11:41: error: 'i' is the index of this loop and cannot be reduced
+   11 | #pragma acc parallel loop reduction(+ : i)
+      |                                         ^
+""",
+    ),
+    "private and reduced": (
+        in_main("  int s = 0;", "#pragma acc parallel private(s) reduction(+ : s)", "  s = N;"),
+        """\
+prog.c:11:47: error: 's' is in private and in reduction; keep one
+   11 | #pragma acc parallel private(s) reduction(+ : s)
+      |                                               ^
+""",
+    ),
+    "a private pointer without a length": (
+        MAPPED + "void f(double d[]) {\n#pragma acc parallel private(d)\n  d[0] = 1;\n}\n",
+        """\
+prog.c:10:30: error: the size of 'd' is not known here; write d[0:length]
+   10 | #pragma acc parallel private(d)
+      |                              ^
+""",
+    ),
+    "an unknown type of device": (
+        in_main("#pragma acc set device_type(gpu)"),
+        """\
+prog.c:10:17: error: unknown device type 'gpu'; there are *, default, host, multicore, not_host, nvidia
+   10 | #pragma acc set device_type(gpu)
+      |                 ^~~~~~~~~~~
+""",
+    ),
+    "an atomic statement that C reads otherwise": (
+        in_main(
+            "  double s = 0;",
+            "#pragma acc parallel loop copy(s)",
+            "  for (int i = 0; i < N; i++) {",
+            "#pragma acc atomic",
+            "    s = s - c[i] + 1;",
+            "  }",
+        ),
+        """\
+prog.c:14:5: error: expected an atomic update in the form x++; x += value; x = x + value; or x = value + x;
+   14 |     s = s - c[i] + 1;
+      |     ^~~~~~~~~~~~~~~~~
+""",
+    ),
 }
 
 

@@ -61,6 +61,10 @@ def test_devices_are_counted_from_1_where_acc_first_device_says_so(
     wrong = run(made, folder=tmp_path, **from_1)
     assert wrong.returncode == 1
     assert "acc_set_device_num(0, ...); devices are counted from 1" in wrong.stderr
+    beyond = run(made, *"123456789", folder=tmp_path, **fake_gpu)
+    assert beyond.returncode == 1
+    assert "acc_set_device_num(9), but there are " in beyond.stderr
+    assert "set PEERWAY_ACC_FIRST_DEVICE=1 for a program that counts from 1" in beyond.stderr
 
 
 def test_what_comes_again_with_nothing_between_gives_the_same(
@@ -87,6 +91,7 @@ def test_a_loop_that_has_no_kernel_is_done_by_the_host(tmp_path: Path, fake_gpu:
     made = run(PEERWAY, "cc", PROGRAMS / "xacc_host.c", "-o", "made", folder=tmp_path)
     assert made.returncode == 0
     assert "warning: no kernel for GPUs: the reduction of exact is of a long double" in made.stderr
+    assert "warning: no kernel for GPUs: the reduction of totals is not of a scalar" in made.stderr
     assert "the firstprivate large is 4000 bytes; a kernel gets 2048 by value at most" in made.stderr
     for nodes in (1, 2):
         done = run(PEERWAY, "run", "-n", nodes, "./made", folder=tmp_path, **fake_gpu)

@@ -40,8 +40,8 @@ typedef struct pwx_data {
 } pwx_data;
 
 /* The queue of a construct, numbered as in openacc.h: async(n) is n, async without an argument
- * PWX_QUEUE_DEFAULT; no async PWX_QUEUE_SYNC, whose work is in the order of the program and seen by the host
- * when a directive that copies to it ends. */
+ * PWX_QUEUE_DEFAULT, which is queue 0 or what was set; no async PWX_QUEUE_SYNC, whose work is in the order of
+ * the program and seen by the host when a directive that copies to it ends. */
 enum { PWX_QUEUE_SYNC = -2, PWX_QUEUE_DEFAULT = -1 };
 
 /* One static object for each construct: what it found at its last call. */
@@ -125,6 +125,9 @@ static inline void* pwx_device_array(pwx_known* known, const pwx_array* a, const
   if (known->host == a->state && known->generation == pwx_generation) return known->device;
   return pwx_find_device_array(known, a, where);
 }
+
+/* acc set: `type` is an acc_device_t; NULL where a clause is missing. */
+PWX_API void pwx_acc_set(int type, const int* number, const long* queue, const pwx_where* where);
 
 /* ---- kernels ---- */
 

@@ -27,6 +27,8 @@ void acc_set_device_num(int number, acc_device_t type);
 int acc_get_device_num(acc_device_t type);
 void acc_init(acc_device_t type);
 void acc_shutdown(acc_device_t type);
+void acc_init_device(int number, acc_device_t type);
+void acc_shutdown_device(int number, acc_device_t type);
 int acc_on_device(acc_device_t type);
 
 int acc_async_test(int async);
@@ -34,6 +36,7 @@ int acc_async_test_all(void);
 void acc_wait(int async);
 void acc_wait_async(int async, int on);
 void acc_wait_all(void);
+int acc_wait_any(int count, const int* async);
 void acc_wait_all_async(int async);
 int acc_get_default_async(void);
 void acc_set_default_async(int async);
@@ -70,6 +73,8 @@ void acc_memcpy_to_device_async(void* to, void* from, size_t bytes, int async);
 void acc_memcpy_from_device(void* to, void* from, size_t bytes);
 void acc_memcpy_from_device_async(void* to, void* from, size_t bytes, int async);
 void acc_memcpy_device(void* to, void* from, size_t bytes);
+void acc_memcpy_d2d(void* to, void* from, size_t bytes, int to_device, int from_device);
+void acc_memcpy_d2d_async(void* to, void* from, size_t bytes, int to_device, int from_device, int async);
 void acc_memcpy_device_async(void* to, void* from, size_t bytes, int async);
 
 #ifdef __cplusplus

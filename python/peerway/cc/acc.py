@@ -29,7 +29,9 @@ _EXITED = (*_forms(*_OUT), "delete", "detach")
 _DECLARED = (*_forms(*_BOTH), "present", "deviceptr", "device_resident", "link")
 DATA = tuple(dict.fromkeys((*_STRUCTURED, *_DECLARED, "delete", "detach")))
 _LISTS = (*DATA, "private", "firstprivate", "use_device", "host", "self", "device", "cache")
-_EXPRS = ("num_gangs", "num_workers", "vector_length", "if", "collapse", "bind")
+_EXPRS = (
+    "num_gangs", "num_workers", "vector_length", "if", "collapse", "bind", "device_num", "default_async",
+)  # fmt: skip
 _OPTIONAL = ("async", "wait", "gang", "worker", "vector", "tile", "self")
 _FLAGS = (
     "seq", "auto", "independent", "finalize", "if_present", "nohost", "read", "write", "update", "capture",
@@ -60,6 +62,9 @@ CONSTRUCTS: dict[str, tuple[str, ...]] = {
     "atomic": ("read", "write", "update", "capture"),
     "routine": ("gang", "worker", "vector", "seq", "bind", "nohost", "device_type", "dtype"),
     "cache": (),
+    "init": ("device_type", "dtype", "device_num", "if"),
+    "shutdown": ("device_type", "dtype", "device_num", "if"),
+    "set": ("device_type", "dtype", "device_num", "default_async", "if"),
 }
 # What a directive is about: without one of these clauses it does nothing.
 NEEDED = {
@@ -68,6 +73,7 @@ NEEDED = {
     "data": ("default", *_STRUCTURED),
     "enter data": _ENTERED,
     "exit data": _EXITED,
+    "set": ("device_type", "dtype", "device_num", "default_async"),
 }
 _TWO_WORDS = {
     "parallel": ("loop",),
@@ -99,7 +105,7 @@ def parse(pragma: Pragma) -> d.Acc:
         if construct == "cache":
             made.clauses.append(phrases.Clause("cache", word.place, sections=_sections(parser)))
         elif construct == "wait":
-            numbers = tuple(parser.some(lambda: parser.expr("the number of a queue")))
+            numbers = _queues(parser)
             made.clauses.append(phrases.Clause("queues", word.place, arguments=numbers))
         else:
             names = tuple(parser.some(lambda: parser.expr("the name of a function")))
@@ -140,6 +146,9 @@ def _clause(parser: Parser, construct: str) -> phrases.Clause:
         return phrases.Clause(name, word.place, modifier=modifier)
     if name in _EXPRS:
         parser.expect("(", f"behind {name}")
+        if name == "collapse" and parser.sees("force", ":"):  # no result depends on it
+            parser.take()
+            parser.take()
         expression = parser.expr("an expression")
         parser.expect(")", f"behind the expression of {name}")
         return phrases.Clause(name, word.place, expression=expression)
@@ -147,10 +156,11 @@ def _clause(parser: Parser, construct: str) -> phrases.Clause:
         return _optional(parser, name, word.place)
     if name in _WORDS:
         parser.expect("(", f"behind {name}")
+        kinds = []
         while parser.next() and not parser.sees(")"):
-            parser.take()
+            kinds.append(parser.take().text)
         parser.expect(")", f"behind what {name} names")
-        return phrases.Clause(name, word.place)
+        return phrases.Clause(name, word.place, modifier=" ".join(kinds))
     assert name in _FLAGS, name
     return phrases.Clause(name, word.place)
 
@@ -158,7 +168,11 @@ def _clause(parser: Parser, construct: str) -> phrases.Clause:
 def _optional(parser: Parser, name: str, place: Place) -> phrases.Clause:
     """A clause with arguments or without; what only says how iterations are dealt out is left out."""
     arguments: list[phrases.Expr] = []
-    if parser.accept("("):
+    if name == "wait" and parser.sees("("):
+        parser.take()
+        arguments += _queues(parser)
+        parser.expect(")", "behind the arguments of wait")
+    elif parser.accept("("):
         while True:
             static = parser.sees("static", ":")
             if static or any(parser.sees(label, ":") for label in _LABELS):
@@ -173,13 +187,29 @@ def _optional(parser: Parser, name: str, place: Place) -> phrases.Clause:
     return phrases.Clause(name, place, arguments=tuple(arguments))
 
 
+def _queues(parser: Parser) -> tuple[phrases.Expr, ...]:
+    """The queues that wait names: `1, 2`, `queues: 1, 2` or `devnum: 0: queues: 1, 2`."""
+    if parser.accept("devnum"):
+        parser.expect(":", "behind devnum")
+        place = parser.here()
+        number = parser.expr("the number of a device")
+        if number.value != 0:
+            raise Refused(place, "a process has one device; a wait for another one's queues is not supported")
+        if not parser.accept(":"):
+            raise parser.unexpected("':' and the queues behind the number of the device")
+    if parser.sees("queues", ":"):
+        parser.take()
+        parser.take()
+    return tuple(parser.some(lambda: parser.expr("the number of a queue")))
+
+
 def _reduction(parser: Parser, place: Place) -> phrases.Clause:
     parser.expect("(", "behind reduction")
     if not any(parser.sees(operator) for operator in _OPERATORS):
         raise parser.unexpected("an operator of a reduction (" + " ".join(_OPERATORS) + ")")
     operator = parser.take().text.lower()
     parser.expect(":", "behind the operator")
-    sections = tuple(phrases.Section(name) for name in parser.names("the name of a variable"))
+    sections = _sections(parser)
     parser.expect(")", "behind the variables of a reduction")
     return phrases.Clause("reduction", place, operator=operator, sections=sections)
 

@@ -17,7 +17,7 @@ _OTHER = ("/", "%", "<<", ">>")
 _FORMS = {
     "read": "v = x;",
     "write": "x = value;",
-    "update": "x++; x--; x += value; x = x + value; or x = value + x;",
+    "update": "x++; x += value; x = x + value; or x = value + x;",
     "capture": (
         "v = x++; v = x += value; { v = x; x += value; }, { x += value; v = x; } or { v = x; x = value; }"
     ),

@@ -16,7 +16,8 @@ _LEAST_QUEUE = -2  # acc_async_sync; acc_async_noval is -1
 HONOURED = frozenset((
     "async", "wait", "num_gangs", "vector_length", "if", "self", "reduction", "default", "private",
     "firstprivate", "collapse", "vector", "seq", "auto", "independent", "finalize", "use_device",
-    "if_present", "host", "device", "read", "write", "update", "capture", "delete",
+    "if_present", "host", "device", "device_num", "default_async", "read", "write", "update", "capture",
+    "delete",
     *(name for name in acc.DATA if name not in ("attach", "detach", "device_resident", "link")),
 ))  # fmt: skip
 # How work is dealt out, where a kernel is right for any grid and a function is each thread's own.
@@ -51,7 +52,8 @@ def check(unit: Unit, made: d.Acc) -> None:
             if clause.name in ("private", "firstprivate") and unit.scopes.of_variable(variable):
                 raise Refused(name.place, f"'{name.text}' is a distributed array, which cannot be private")
         _check_values(unit, made, clause)
-        if clause.name in REFUSED and not unit.acc_left:
+        of_devices = made.construct in ("init", "shutdown", "set") and clause.name in ("device_type", "dtype")
+        if clause.name in REFUSED and not unit.acc_left and not of_devices:
             raise Refused(clause.place, f"{clause.name} not supported yet; {REFUSED[clause.name]}")
         if clause.modifier == "zero" and not unit.acc_left:
             why = "on CPUs, whose memory is the device's, it would clear the program's own variable"

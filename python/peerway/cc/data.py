@@ -139,12 +139,39 @@ def executable(unit: Unit, made: d.Acc) -> None:
         lines.append(f"pwx_acc_wait({which}, {tail}")
     elif made.construct == "declare":
         _declare(unit, made)
+    elif made.construct == "set":
+        lines.append(_set(unit, made))
+    elif made.construct in ("init", "shutdown"):
+        device_type(made)
+        unit.explain(made, f"acc {made.construct}: nothing to do; the first use opens the device")
     if lines:
         before = waits(made) if made.construct != "wait" else []
         test = condition(made)
         asked = f"if ({test}) " if test else ""
         unit.put(made, [f"{asked}{{ {' '.join([*before, *lines])} }}"])
         unit.explain(made, f"acc {made.construct}: {', '.join(_names(made)) or 'all queues'}")
+
+
+_DEVICES = {"*": 1, "default": 1, "host": 2, "multicore": 2, "not_host": 4, "nvidia": 5}
+
+
+def device_type(made: d.Acc) -> int:
+    """The acc_device_t that device_type names, else that of the default."""
+    for clause in made.all("device_type", "dtype"):
+        if clause.modifier.lower() not in _DEVICES:
+            known = ", ".join(_DEVICES)
+            raise Refused(clause.place, f"unknown device type '{clause.modifier}'; there are {known}")
+        return _DEVICES[clause.modifier.lower()]
+    return 1
+
+
+def _set(unit: Unit, made: d.Acc) -> str:
+    def pointer(kind: str, name: str) -> str:
+        said = [clause.expression.text for clause in made.all(name) if clause.expression]
+        return f"&(const {kind}){{{said[0]}}}" if said else "0"
+
+    number, queue = pointer("int", "device_num"), pointer("long", "default_async")
+    return f"pwx_acc_set({device_type(made)}, {number}, {queue}, {where(made)});"
 
 
 def _names(made: d.Acc) -> list[str]:

@@ -147,11 +147,7 @@ def _parallel(unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d
     private, copied = _own_scalars(unit, stack, said, loops[:shared_loops])
     unit.shared_loops.add(stack.statement.start)
     gpu.later(unit, stack, made, loops, region, private)
-    reductions = [
-        f"reduction({clause.operator}: {', '.join(dict.fromkeys(name.text for name in clause.variables))})"
-        for clause in said
-        if clause.name == "reduction"
-    ]
+    reductions = _reductions(unit, made, said)
     sharing = [f"collapse({shared_loops})"] if shared_loops > 1 else []
     pointed = _pointed(unit, made, region)
     kept = [name for name in private if name not in pointed]
@@ -174,6 +170,27 @@ def _parallel(unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d
     if vector and not _has_loop(unit, loops[1]):
         _simd(unit, loops[1], reductions)
     unit.explain(made, f"acc {made.construct}: {_shape(loops, shared_loops, vector)}; {' '.join(text)[8:]}")
+
+
+def _reductions(unit: Unit, made: d.Acc, said: list[phrases.Clause]) -> list[str]:
+    """OpenMP's clauses. Its sums of _Bool in gcc are of bytes, and C's are true or false."""
+    found: dict[str, str] = {}
+    for clause in said:
+        for section in clause.sections if clause.name == "reduction" else ():
+            name = section.name.text
+            variable = unit.syntax.variable(name, made.file, made.start)
+            operator = clause.operator
+            if variable is not None and variable.element == "_Bool":
+                operator = {"+": "||", "*": "&&"}.get(operator, operator)
+            parts = "".join(f"[{_part(one)}]" for one in section.parts)
+            found.setdefault(name, f"reduction({operator}: {name}{parts})")
+    return list(found.values())
+
+
+def _part(one: phrases.Part) -> str:
+    """A part of a section as OpenMP has it."""
+    length = "1" if one.index else one.length.text if one.length else ""
+    return f"{one.first.text if one.first else '0'}:{length}"
 
 
 def _said(made: d.Acc, region: d.Acc | None) -> list[phrases.Clause]:

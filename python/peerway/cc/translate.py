@@ -57,7 +57,7 @@ _COMMUNICATION: dict[type, Callable[[Unit, Any], None]] = {
     d.Lock: locks.lock,
     d.Wait: communicate.wait,
 }
-_OF_HOST = ("data", "host_data", "enter data", "exit data", "update", "wait")
+_OF_HOST = ("data", "host_data", "enter data", "exit data", "update", "wait", "init", "shutdown", "set")
 _STACKED: dict[type, Callable[[Unit, Stack, Any], None]] = {
     d.Loop: work.loop,
     d.Task: work.task,

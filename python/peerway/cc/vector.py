@@ -61,6 +61,8 @@ def _own(unit: Unit, stack: Stack, body: Range, loop: For, made: d.Acc, operator
     named = {name.text for clause in made.all("reduction", "private") for name in clause.variables}
     if any(clause.operator not in operators for clause in made.all("reduction")):
         return False
+    if any(section.parts for section in made.named("reduction")):
+        return False
     for use in _uses(stack, loop.statement):
         variable = use.variable
         inside = loop.statement.start <= variable.declarator.start < loop.statement.end

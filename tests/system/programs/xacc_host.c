@@ -51,6 +51,17 @@ int main(void) {
 #pragma xmp loop(i) on t(i) reduction(+ : wrong)
   for (int i = 0; i < N; i++) wrong += a[i] != 3 * i + i % 8 + 1;
   wrong += exact != 3 * N * (N - 1) / 2 + N / 8 * 28;
+  long totals[4] = {1, 1, 1, 1}, counts[2] = {0};
+  _Bool some = 0;
+#pragma acc parallel loop reduction(+ : totals[1 : 3], counts) copyin(sums) /* arrays */
+  for (int i = 0; i < N; i++) {
+    totals[1 + i % 3] += sums[i];
+    counts[i % 2]++;
+  }
+#pragma acc parallel loop reduction(+ : some)
+  for (int i = 0; i < N; i++) some += i > 3;
+  wrong += totals[0] != 1 || totals[1] + totals[2] + totals[3] != 3 + N * (N - 1) / 2 + 3 * N;
+  wrong += counts[0] != N / 2 || counts[1] != N / 2 || (int)some != 1;
   if (xmp_node_num() == 1) printf("%d wrong\n", wrong);
   return wrong != 0;
 }

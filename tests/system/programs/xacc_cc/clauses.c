@@ -282,7 +282,32 @@ static void one_thread(int* there) {
   CHECK(there[0] == 4 && there[1] == 5);
 }
 
+/* Work of async without a number goes to the queue that was set; init and shutdown change nothing. */
+static void default_queue(void) {
+  int x[N] = {0};
+  const int before = acc_get_default_async();
+#pragma acc init device_type(default)
+#pragma acc set default_async(3)
+  CHECK(before >= 0 && acc_get_default_async() == 3);
+#pragma acc data copy(x)
+  {
+#pragma acc parallel loop async
+    for (int i = 0; i < N; i++) x[i] += i;
+#pragma acc parallel loop async(3)
+    for (int i = 0; i < N; i++) x[i] *= 2;
+#pragma acc update self(x) async
+#pragma acc wait(devnum : 0 : queues : 3)
+    for (int i = 0; i < N; i++) CHECK(x[i] == 2 * i);
+    CHECK(acc_wait_any(2, (int[]){acc_async_sync, 3}) == 1);
+    CHECK(acc_wait_any(1, (int[]){acc_async_sync}) == -1);
+  }
+#pragma acc set default_async(before) if (before != 3)
+#pragma acc shutdown
+  CHECK(acc_get_default_async() == before);
+}
+
 void clauses(void) {
+  default_queue();
   own_indices();
   own_sections(13, 5000);
   one_thread((int[]){3, 0});
