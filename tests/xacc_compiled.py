@@ -13,7 +13,7 @@ PROGRAMS = ROOT / "tests" / "system" / "programs"
 SAMPLES = ROOT / "examples" / "xacc"
 PEERWAY = Path(sys.executable).with_name("peerway")
 PARTS = (
-    "mapping", "communication", "compute", "clauses", "data", "operators", "between", "declarators",
+    "mapping", "communication", "compute", "clauses", "own", "data", "operators", "between", "declarators",
     "intrinsics", "newer", "main",
 )  # fmt: skip
 SMALL: dict[str, list[str]] = {"laplace": [], "himeno": [], "cg": [], "stream": ["-DN=100000"]}

@@ -21,6 +21,8 @@ PROGRAMS = [
     *(ROOT / "examples" / "xacc" / f"{sample}.c" for sample in ("laplace", "himeno", "cg", "stream")),
     ROOT / "tests" / "system" / "programs" / "xacc_cc" / "compute.c",
     ROOT / "tests" / "system" / "programs" / "xacc_cc" / "mapping.c",
+    ROOT / "tests" / "system" / "programs" / "xacc_cc" / "clauses.c",
+    ROOT / "tests" / "system" / "programs" / "xacc_cc" / "own.c",
     ROOT / "apps" / "lqcd" / "xacc.c",
     ROOT / "apps" / "lqcd" / "xacc_nowait.c",
 ]
@@ -222,6 +224,39 @@ def test_what_has_no_kernel_is_a_warning_where_it_is_written(
     assert warning in result.errors
     for text in done:
         assert text in result.text
+
+
+# What a loop's body has that C++ for a GPU has not: what is said, and of what.
+NO_DEVICE_CODE = {
+    "a[i] = elsewhere(i);": (
+        "'elsewhere' is not known in device code, nor is its text in this program", "elsewhere"
+    ),
+    "int t[n]; a[i] = t[0] = i;": ("the size of an array is not known when it is compiled", "n];"),
+    "a[i] = ({ int t = i; t; });": (
+        "it is not C++ for a GPU (use of GNU statement expression extension)", "{ int t = i; t"
+    ),
+    "int class = i; a[i] = class;": (
+        "it is not C++ for a GPU (declaration of anonymous class must be a definition)", "class"
+    ),
+    "long double t = i; a[i] = t;": ("a long double, which a GPU does not have", "long"),
+    "a[i] = __builtin_popcount(i);": ("__builtin_popcount, which NVRTC does not know", "__builtin"),
+    "int *t = (void *)a; t[i] = i;": (
+        "it is not C++ for a GPU (cannot initialize a variable of type 'int *' with an rvalue of type "
+        "'void *')", "t = (void",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", NO_DEVICE_CODE)
+def test_what_is_no_device_code_is_known_when_it_is_compiled(tmp_path: Path, body: str) -> None:
+    why, where = NO_DEVICE_CODE[body]
+    line = f"  for (int i = 0; i < n; i++) {{ {body} }}"
+    source = f"int elsewhere(int);\nvoid f(int *a, int n) {{\n#pragma acc parallel loop\n{line}\n}}\n"
+    result = compiled(tmp_path, source)
+    assert result.status == 0
+    column = line.index(where) + 1
+    assert result.errors.startswith(f"prog.c:4:{column}: warning: no kernel for GPUs: {why};")
+    assert "pwx_launch" not in result.text
 
 
 def test_an_atomic_statement_in_a_kernel(tmp_path: Path) -> None:

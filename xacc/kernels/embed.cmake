@@ -1,7 +1,7 @@
 # Puts what stands before the text of generated kernels into a C++ file, so that the library carries it wherever it is
 # installed: these files in this order. What exchanges values stands by itself, before kernels that do.
 set(text "")
-foreach(name types operators bounds complex reductions atomics)
+foreach(name types math operators bounds complex reductions atomics)
   set(file ${CMAKE_CURRENT_LIST_DIR}/${name}.cuh)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   file(READ ${file} one)
@@ -26,3 +26,6 @@ std::string_view exchange_text() { return R\"peerway(@exchange@)peerway\"; }
 
 }  // namespace pwx
 ")
+
+# The same as a file, for the compiler: it reads kernels with it, and says which cannot be one.
+file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/prelude.cuh @ONLY CONTENT "@text@")

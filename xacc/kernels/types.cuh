@@ -8,6 +8,8 @@ typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
 typedef unsigned long uint64_t;
+typedef long intptr_t;
+typedef unsigned long uintptr_t;
 #endif
 
 // The memory of an array begins at a multiple of 16 bytes; `at` is a multiple of `step` away from there. Lets

@@ -63,7 +63,37 @@ def in_device_code(unit: Unit, text: str) -> str:
     """C text as C++ for a GPU: complex numbers are of a class there, whose memory is C's."""
     if "I" in unit.texts.defines and "_Complex_I" in unit.texts.defines and "I" in _words(text):
         text = f"#define I _Complex_I\n{text}"
-    return _COMPLEX.sub(lambda found: f"pwx_complex<{found[1] or found[2]}>", text)
+    return _literals(_COMPLEX.sub(lambda found: f"pwx_complex<{found[1] or found[2]}>", text))
+
+
+_MACRO_HEAD = re.compile(r"#[ \t]*define[ \t]+\w+(?:\([^)\n]*\))?[ \t]*\Z")
+
+
+def _literals(text: str) -> str:
+    """Compound literals of structs, which C++ does not have: (pair){1, 2}."""
+    spans = scan(text)
+    edits: list[tuple[int, int, str]] = []
+    for number, span in enumerate(spans):
+        before = spans[number - 1] if number else span
+        called = before.text in (")", "]") or (before.kind == "name" and before.text != "return")
+        if span.text != "(" or (called and not _MACRO_HEAD.search(text, 0, span.start)):
+            continue
+        at = number + 1
+        while at < len(spans) and spans[at].kind == "name":
+            at += 1
+        if at == number + 1 or [one.text for one in spans[at : at + 2]] != [")", "{"]:
+            continue
+        depth = 0
+        for end in range(at + 1, len(spans)):
+            depth += (spans[end].text == "{") - (spans[end].text == "}")
+            if depth == 0:
+                name = text[spans[number + 1].start : spans[at - 1].end]
+                edits.append((span.start, spans[at + 1].start, f"pwx_literal<{name}>("))
+                edits.append((spans[end].end, spans[end].end, ")"))
+                break
+    for start, stop, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[stop:]
+    return text
 
 
 def _words(text: str) -> set[str]:
@@ -155,7 +185,7 @@ def _expansions(unit: Unit, names: set[str]) -> set[str]:
     """All names in what macros of these names expand to, and so on."""
     defines = unit.texts.defines
     found: set[str] = set()
-    waiting = [name for name in names if name in defines]
+    waiting = [name for name in names if name in defines and not _is_generic(defines[name])]
     while waiting:
         for word in _words(defines[waiting.pop()].split(None, 1)[1]):
             if word not in found:
@@ -165,6 +195,11 @@ def _expansions(unit: Unit, names: set[str]) -> set[str]:
     if any("##" in defines[name] for name in found | names if name in defines):
         found |= unit.texts.own_macros  # any of them may be pasted together
     return found
+
+
+def _is_generic(define: str) -> bool:
+    """Is this a macro of tgmath.h, in whose place C++ has functions of all types?"""
+    return "__TGMATH" in define
 
 
 def expands_to_variables(unit: Unit, text: str, offset: int) -> bool:
@@ -193,6 +228,8 @@ def _macros_and_types(unit: Unit, wanted: set[str]) -> tuple[list[str], list[str
                 names |= more | _expansions(unit, more)
                 growing = True
     macros = [
-        unit.texts.defines[name] for name in sorted(names & set(unit.texts.defines)) if name not in _KNOWN
+        unit.texts.defines[name]
+        for name in sorted(names & set(unit.texts.defines))
+        if name not in _KNOWN and not _is_generic(unit.texts.defines[name])
     ]
     return macros, [chosen[number] for number in sorted(chosen)]

@@ -6,7 +6,6 @@ Nothing is written where the user asked before all is right: outputs are made be
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import re
 import subprocess
@@ -18,6 +17,7 @@ from peerway import whole_file
 from peerway.cc.characters import readable, to_bytes
 from peerway.cc.command_line import Command
 from peerway.cc.diagnostics import Diagnostics, Place
+from peerway.cc.installed import prefix
 from peerway.cc.paths import Paths
 from peerway.cc.preprocess import CompilerFailed, started
 from peerway.cc.translate import HasErrors, Translated, translate
@@ -72,14 +72,6 @@ def _explain(translated: dict[str, Translated]) -> None:
 def _order(source: str, place: Place) -> tuple[bool, str, int]:
     """Headers first, then the lines of the source file."""
     return place.file == source, place.file, place.line
-
-
-def prefix() -> Path:
-    """The folder with include/ and lib/ of this installation."""
-    core = importlib.util.find_spec("peerway._core")
-    assert core is not None
-    assert core.origin is not None
-    return Path(core.origin).parent
 
 
 def _includes(command: Command) -> list[str]:

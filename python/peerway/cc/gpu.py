@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from peerway.cc import beside, data, kernel, kernel_arguments, memory, nest, on_host, phrases, rows
+from peerway.cc import (
+    beside,
+    data,
+    device_check,
+    kernel,
+    kernel_arguments,
+    memory,
+    nest,
+    on_host,
+    phrases,
+    rows,
+)
 from peerway.cc import directives as d
 from peerway.cc import own as own_variables
 from peerway.cc.clauses import default
@@ -132,6 +143,7 @@ def _launch(
         rows.named(unit, [*directives, *regions], data.KINDS),
     )  # fmt: skip
     built = kernel.build(unit, stack, made, name, loops, reductions, said)
+    device_check.check(unit, built.text)
     _declare(unit, built)
     _explain(unit, made, built, data_names)
     there = where(made)

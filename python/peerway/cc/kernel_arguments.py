@@ -186,7 +186,7 @@ def _own_memory(unit: Unit, variable: Variable, section: phrases.Section, copied
         ]
         element = f"sizeof({name}[0])"
         copying = (
-            f"{opened} for (long q__ = {name}__b; q__ < {name}__e; q__++) __builtin_memcpy(&{name}[q__], "
+            f"{opened} for (long q__ = {name}__b; q__ < {name}__e; q__++) memcpy(&{name}[q__], "
             f"(const char *){name}__f + (q__ - {name}__b) * {element}, {element});"
         )
         arguments.append(Argument(f"const void *{name}__f", f"&{name}__d", made))

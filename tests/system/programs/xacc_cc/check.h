@@ -19,6 +19,7 @@ void mapping(void);
 void communication(void);
 void compute(void);
 void clauses(void);
+void own_of_threads(void);
 void data(void);
 void operators(void);
 void between(void);

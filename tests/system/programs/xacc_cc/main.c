@@ -10,6 +10,7 @@ int main(void) {
   communication();
   compute();
   clauses();
+  own_of_threads();
   data();
   operators();
   between();
