@@ -139,8 +139,9 @@ def changed(unit: Unit, stack: Stack) -> set[str]:
                 if clause.name not in _NO_VALUE
                 for name in clause.variables
             }
+    start = min([region.start, *(directive.start for directive in stack.directives)])  # those before it, too
     for inner in unit.directives:
-        if isinstance(inner, d.Acc) and inner.file == unit.file and region.start <= inner.start < region.end:
+        if isinstance(inner, d.Acc) and inner.file == unit.file and start <= inner.start < region.end:
             settled |= {name.text for name in inner.named_variables("reduction", "private")}
     found = set()
     for use in used_in(stack.function.uses, region):

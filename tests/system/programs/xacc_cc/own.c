@@ -177,6 +177,11 @@ static void one_thread(int* there) {
 #pragma acc loop reduction(+ : inner)
     for (int i = 0; i < N; i++) inner += b[i];
   }
+  double stacked = 1;
+#pragma acc parallel
+#pragma acc loop reduction(+ : stacked)
+  for (int i = 0; i < N; i++) stacked += i;
+  CHECK(stacked == 1 + N * (N - 1) / 2);
 #pragma acc update device(of_file)
 #pragma acc parallel
   of_file += 2;
