@@ -13,6 +13,7 @@ from peerway.cc.device_builtins import DECLARED
 from peerway.cc.device_code import Unsupported
 from peerway.cc.diagnostics import Place
 from peerway.cc.installed import prefix
+from peerway.cc.libclang import parsed
 from peerway.cc.tokens import scan
 from peerway.cc.unit import Unit
 
@@ -38,10 +39,9 @@ def check(unit: Unit, text: str) -> None:
     if not before:
         return
     whole = before + text
-    read = cindex.Index.create().parse("kernel.cu", args=_ARGUMENTS, unsaved_files=[("kernel.cu", whole)])
-    for diagnostic in read.diagnostics:
+    for diagnostic in parsed("kernel.cu", whole, _ARGUMENTS).diagnostics:
         if diagnostic.severity >= cindex.Diagnostic.Error:
-            lines = whole.splitlines()
+            lines = whole.split("\n")
             at, column = diagnostic.location.line, diagnostic.location.column
             raise Unsupported(_said(diagnostic.spelling), _place(unit, lines, at, column))
     spans = scan(text)
@@ -54,7 +54,7 @@ def check(unit: Unit, text: str) -> None:
         if why:
             offset = len(before) + first.start
             line, column = whole.count("\n", 0, offset) + 1, offset - whole.rfind("\n", 0, offset)
-            raise Unsupported(why, _place(unit, whole.splitlines(), line, column))
+            raise Unsupported(why, _place(unit, whole.split("\n"), line, column))
 
 
 def _said(message: str) -> str:
