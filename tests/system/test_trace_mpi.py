@@ -20,6 +20,7 @@ from mpi_stacks import STACKS, Carried, build, environment, over
 
 from peerway.trace import waits
 from peerway.trace.messages import match, match_signals, of_kind
+from peerway.trace.mpi import compiler_of
 from peerway.trace.mpi_functions import TABLE, functions, table
 from peerway.trace.mpi_wrappers import source
 from peerway.trace.rings import MADE_OR_FREED, Kind
@@ -291,8 +292,7 @@ def test_trace_program_and_nic_count_the_same_messages(
     stack: str, programs: Path, tmp_path: Path, run: Run
 ) -> None:
     program, carried = build(stack, "mpi_requests", programs), Carried(tmp_path)
-    words = over(stack, carried.nic, 2, program, carried.reports)
-    command = [*peerway_command(), *words[words.index("mpirun") :]]
+    command = over(stack, carried.nic, 2, program, carried.reports)
     done = run(
         peerway("trace", "-o", str(tmp_path / "trace"), "--", *command),
         env=environment(PEERWAY_CACHE=str(programs / "cache")),
@@ -328,9 +328,13 @@ def test_trace_program_and_nic_count_the_same_messages(
         assert puts >= len(own)
 
 
-def peerway_command() -> list[str]:
-    """As users write it."""
-    return [str(Path(sys.executable).parent / "peerway")]
+@pytest.mark.parametrize("command", [["peerway"], ["/opt/bin/peerway"], [sys.executable, "-m", "peerway"]])
+def test_the_mpi_that_peerway_starts_is_known(command: list[str]) -> None:
+    launcher, compiler = STACKS["openmpi-debian"]
+    if not launcher.exists():
+        pytest.skip(f"{launcher} is not here: make setup as root")
+    words = [*command, "mpirun", "--nic", "torus", "-n", "2", "--mpirun", str(launcher), "--", "./program"]
+    assert compiler_of(words) == str(compiler)
 
 
 def test_an_mpi_without_a_compiler_is_answered_with_what_to_do(tmp_path: Path, run: Run) -> None:

@@ -73,6 +73,8 @@ def _run(command: list[str], what: str) -> str:
 def compiler_of(command: list[str]) -> str | None:
     """The mpicc beside the mpirun that a command names; None where it names none. Raises MpiError."""
     name = Path(command[0]).name
+    if name.startswith("python") and command[1:3] == ["-m", "peerway"]:
+        name, command = "peerway", command[2:]
     launcher = command[0] if re.match(r"mpi(run|exec)", name) else None
     if name == "peerway" and command[1:2] == ["mpirun"]:
         options = command[2 : command.index("--")] if "--" in command else command[2:]
