@@ -59,6 +59,20 @@ def _blanked(text: str, start: int, end: int) -> str:
     return text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
 
 
+def with_some_sizes(text: str, start: int) -> str:
+    """The text with the size 1 in all brackets behind the name at an offset."""
+    depth = opening = 0
+    for span in scan(text, start)[1:]:
+        if depth == 0 and span.text != "[":
+            break
+        if span.text == "[" and depth == 0:
+            opening = span.end
+        depth += (span.text == "[") - (span.text == "]")
+        if depth == 0:
+            text = text[:opening] + "1" + _blanked(text, opening, span.start)[opening + 1 :]
+    return text
+
+
 def statement_behind(text: Text, start: int) -> Range:
     """The statement behind a directive, with its semicolon."""
     spans = scan(text.text, start, min(len(text.text), start + 4000))

@@ -8,7 +8,7 @@ from typing import Any
 
 from clang import cindex
 
-from peerway.cc.diagnostics import Diagnostics
+from peerway.cc.diagnostics import Diagnostics, Place
 from peerway.cc.libclang import errors, file_of, parsed, range_of, spelling
 from peerway.cc.preprocess import Texts
 from peerway.cc.source import Function, Mark, Range, Statement, TypeText, Use, Variable
@@ -30,11 +30,14 @@ _BLOCKS = (_Kind.COMPOUND_STMT, _Kind.FOR_STMT, _Kind.IF_STMT, _Kind.WHILE_STMT,
 class Syntax:
     """What libclang says of a file. Errors of the program are the C compiler's to report, not ours."""
 
-    def __init__(self, file: str, text: str, arguments: list[str], texts: Texts) -> None:
+    def __init__(
+        self, file: str, text: str, arguments: list[str], texts: Texts, sized: frozenset[int] = frozenset()
+    ) -> None:
         self.file = file
         self._texts = texts
         self._unit = parsed(file, text, arguments)
         self._text = text
+        self._sized = sized  # where names of arrays are whose sizes only the run knows
         self._included: list[tuple[str, Range]] = []  # by the body that is read
         self.functions: list[Function] = []
         self.globals: dict[str, list[Variable]] = {}
@@ -57,15 +60,17 @@ class Syntax:
         for statements in self._statements.values():
             statements.sort(key=lambda statement: (statement.start, -statement.end, statement.depth))
 
-    def errors(self, found: Diagnostics, aligned: set[str]) -> None:
+    def sized_at_run_time(self) -> list[Place]:
+        """Where arrays of the file are declared with sizes that are no constants."""
+        found = errors(self._unit, self.file, self._texts.file)
+        return [place for place, message in found if message == _SIZE_OF_RUN_TIME and place.file == self.file]
+
+    def errors(self, found: Diagnostics) -> None:
         """Keep what libclang found wrong with the program, up to the first directive that was refused: behind
-        it stands what is no C without that directive. An array of the file may have sizes of run time if it
-        is one of `aligned`, since it becomes a pointer.
+        it stands what is no C without that directive.
         """
         until = found.first_in(self.file)
         for place, message in errors(self._unit, self.file, self._texts.file):
-            if message == _SIZE_OF_RUN_TIME and self._texts.of(place.file).word(place) in aligned:
-                continue
             if until is None or place < until or place.file != self.file:
                 found.error(place, message)
 
@@ -238,6 +243,8 @@ class Syntax:
             pointee, kind = dimensions(kind.get_pointee())
         extent = range_of(cursor)
         start = cursor.location.offset
+        if cursor.location.offset in self._sized and file_scope:
+            sizes = (None,) * len(sizes)
         canonical = kind.get_canonical()
         of_type = cursor.type.get_canonical()  # an array's has the const of its elements
         initialised = cursor.kind == _Kind.VAR_DECL and self._has_initialiser(start, extent.end)
@@ -257,7 +264,7 @@ class Syntax:
             scalar=scalar,
             spelling=" ".join(word for word in spelling(kind).split() if word not in ("const", "volatile")),
             pointee=pointee,
-            bytes=max(-1, cursor.type.get_size()),
+            bytes=-1 if None in sizes else max(-1, cursor.type.get_size()),
             element_bytes=max(0, kind.get_size()),
             dimensions_of_type=len(sizes) - written_dimensions(cursor.type) if sizes else 0,
         )

@@ -29,7 +29,7 @@ from peerway.cc import directives as d
 from peerway.cc.diagnostics import Diagnostics, Place, Refused
 from peerway.cc.paths import Communication
 from peerway.cc.preprocess import Texts, active
-from peerway.cc.sections import hidden
+from peerway.cc.sections import hidden, with_some_sizes
 from peerway.cc.source import Statement
 from peerway.cc.syntax import Syntax
 from peerway.cc.tokens import quoted
@@ -110,8 +110,8 @@ def translate(
     unit = Unit(file, texts, syntax, found)
     unit.acc_left = acc_left
     unit.parse(pragmas)
-    aligned = {name.text for made in unit.directives if isinstance(made, d.Align) for name in made.arrays}
-    syntax.errors(found, aligned)
+    syntax = unit.syntax = _sized(unit, syntax, visible, arguments)
+    syntax.errors(found)
     if found:
         raise HasErrors
     unit.each(_MAPPING)
@@ -128,6 +128,20 @@ def translate(
         raise HasErrors
     has_main = any(function.name == "main" for function in syntax.functions)
     return Translated(unit.finish(), unit.explained, unit.communications, has_main)
+
+
+def _sized(unit: Unit, syntax: Syntax, visible: str, arguments: list[str]) -> Syntax:
+    """The syntax with arrays of the file whose sizes only the run knows: one that is aligned becomes a
+    pointer, so libclang, which knows little of what it refuses, gets it with some size.
+    """
+    aligned = {name.text for made in unit.directives if isinstance(made, d.Align) for name in made.arrays}
+    places = [place for place in syntax.sized_at_run_time() if unit.text.word(place) in aligned]
+    starts = frozenset(unit.text.line_start(place.line) + place.column - 1 for place in places)
+    if not starts:
+        return syntax
+    for start in starts:
+        visible = with_some_sizes(visible, start)
+    return Syntax(unit.file, visible, arguments, unit.texts, starts)
 
 
 def _executable(unit: Unit) -> None:
