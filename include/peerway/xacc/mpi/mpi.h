@@ -4,12 +4,16 @@
 #ifndef PEERWAY_XACC_MPI_H
 #define PEERWAY_XACC_MPI_H
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include <stddef.h> /* no other header: programs may use names as index and link for their own */
 
 #ifdef __cplusplus
+#include <unistd.h>
+
+#include <cstdlib>
 extern "C" {
+#else
+int gethostname(char* name, size_t length);
+void exit(int status);
 #endif
 
 #define MPI_VERSION 3
@@ -69,9 +73,9 @@ static inline int MPI_Comm_size(MPI_Comm comm, int* size) {
   return MPI_SUCCESS;
 }
 static inline int MPI_Get_processor_name(char* name, int* length) {
-  if (gethostname(name, MPI_MAX_PROCESSOR_NAME) != 0) strcpy(name, "unknown");
+  if (gethostname(name, MPI_MAX_PROCESSOR_NAME) != 0) __builtin_strcpy(name, "unknown");
   name[MPI_MAX_PROCESSOR_NAME - 1] = 0;
-  *length = (int)strlen(name);
+  *length = (int)__builtin_strlen(name);
   return MPI_SUCCESS;
 }
 
