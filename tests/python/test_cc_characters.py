@@ -139,3 +139,8 @@ def test_a_directive_with_trigraphs_is_refused(tmp_path: Path) -> None:
         source = MAPPED + f"int main(void) {{\n{written}\n  return 0;\n}}\n"
         result = compiled(tmp_path, source, "--emit", "-std=c11")
         assert result.errors.startswith(f"prog.c:10:{column}: error: ")
+
+
+def test_a_variable_may_have_the_name_of_a_function_of_c(tmp_path: Path) -> None:
+    source = "#include <xmp.h>\nint index = 3, link = 4, read, y0;\n" + _program("x", "y")
+    _is_right(tmp_path, compiled(tmp_path, source))

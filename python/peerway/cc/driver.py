@@ -88,7 +88,7 @@ def _includes(command: Command) -> list[str]:
 def _translate(command: Command, source: str, folders: list[str], found: Diagnostics) -> Translated:
     preprocessor = [*command.compiler, *command.parallel, *MACROS, *command.compiling(), *_includes(command)]
     arguments = [
-        "-xc", "-nostdinc", "-w", "-ferror-limit=0", "-Wno-implicit-function-declaration",
+        "-xc", "-nostdinc", "-fno-builtin", "-w", "-ferror-limit=0", "-Wno-implicit-function-declaration",
         "-Wno-implicit-int", "-Wno-int-conversion", "-Wno-incompatible-function-pointer-types",
         "-D_OPENMP=201511", *MACROS, *command.for_libclang(), *_includes(command),
         *(f"-isystem{folder}" for folder in folders),
