@@ -108,9 +108,21 @@ PW_API int pw_team_rank(const pw_team* team);
 PW_API int pw_team_size(const pw_team* team);
 
 /* Collective. Every rank passes the same number of bytes in `mine`; `all` receives size * bytes, in rank
- * order. */
+ * order.
+ *
+ * A collective of a team that ends with PW_TIMEOUT is still under way. The same call with the same bytes,
+ * repeated, waits for its end; until then any other collective of the team fails with
+ * PW_INVALID_ARGUMENT and names both calls. */
 PW_API pw_status pw_team_all_gather(pw_team* team, void* all, const void* mine, size_t bytes,
                                     uint64_t timeout_ns);
+
+/* Takes what one rank passed; `part` is valid during the call. It must not call Peerway. */
+typedef void (*pw_take_part)(void* user, int rank, const void* part, size_t bytes);
+
+/* Collective. Ranks may pass different numbers of bytes in `mine`. Calls `take` for each rank, in rank order,
+ * before it returns PW_OK, and not at all where it fails. */
+PW_API pw_status pw_team_all_gather_parts(pw_team* team, const void* mine, size_t bytes, pw_take_part take,
+                                          void* user, uint64_t timeout_ns);
 PW_API pw_status pw_team_barrier(pw_team* team, uint64_t timeout_ns);
 
 /* Sets `*lost` to 1 if the rank is known to have died or left, else to 0. */
@@ -260,6 +272,8 @@ PW_API pw_status pw_put_block(pw_context* context, pw_remote* to, const pw_block
 PW_API pw_status pw_get_block(pw_context* context, pw_region* to, const pw_block* to_block,
                               const pw_remote* from, const pw_block* from_block);
 
+/* Raises a signal after all puts and gets that this context has started towards its owner, on any path. It
+ * does not wait for them. */
 PW_API pw_status pw_raise_signal(pw_context* context, const pw_raise* raise);
 
 /* Returns once all operations that this context started towards `rank` (PW_ANY_RANK: all ranks) are complete
@@ -347,7 +361,8 @@ PW_API pw_status pw_plan_builder_put(pw_plan_builder* builder, pw_remote* to, co
 PW_API pw_status pw_plan_builder_get(pw_plan_builder* builder, pw_region* to, const pw_block* to_block,
                                      const pw_remote* from, const pw_block* from_block);
 
-/* Every start raises the signal before it waits for anything. */
+/* Raises the signal at every start, before the plan waits for anything and before its puts: it tells the
+ * signal's owner that this rank is ready, not that data has arrived. */
 PW_API pw_status pw_plan_builder_raise(pw_plan_builder* builder, const pw_raise* raise);
 
 /* Start n moves nothing until the signal has grown by (n - lead) * by since the plan was prepared. This keeps
@@ -404,8 +419,8 @@ PW_API pw_status pw_plan_set_timeout(pw_plan* plan, uint64_t timeout_ns);
 PW_API pw_status pw_plan_status(pw_plan* plan);
 
 /* Tells what the plan moves and by which method: a line for each put and get, then for each send, then for
- * each receive, such as "send 393216 bytes to rank 1, tag 7: plan/lines, in 64 pieces". Each line ends with a
- * line break. The text is valid until the plan is freed. */
+ * each receive, such as "send 393216 bytes to rank 1, tag 7: plan/lines, in 64 pieces". There is no
+ * line break after the last one. The text is valid until the plan is freed. */
 PW_API pw_status pw_plan_describe(pw_plan* plan, const char** text);
 
 /* Fills the struct that is passed to a kernel by value, so that the kernel can start and finish the plan

@@ -58,21 +58,25 @@ class Team {
   }
 
   /// Collective. Returns what every rank passed, in rank order. Ranks may pass different numbers of bytes.
+  /// One that ended with a timeout is still under way: the same call, repeated, waits for its end.
   std::vector<Key> all_gather(std::span<const std::byte> mine, Timeout timeout = forever) {
-    const uint64_t length = mine.size();
-    std::vector<uint64_t> lengths(static_cast<size_t>(size()));
-    check(pw_team_all_gather(get(), lengths.data(), &length, sizeof length, detail::nanoseconds(timeout)));
-    const uint64_t widest = *std::max_element(lengths.begin(), lengths.end());
-    Key padded(widest);
-    std::copy(mine.begin(), mine.end(), padded.begin());
-    Key all(widest * lengths.size());
-    check(pw_team_all_gather(get(), all.data(), padded.data(), widest, detail::nanoseconds(timeout)));
-    std::vector<Key> parts;
-    for (size_t rank = 0; rank < lengths.size(); ++rank) {
-      const auto first = all.begin() + static_cast<std::ptrdiff_t>(rank * widest);
-      parts.emplace_back(first, first + static_cast<std::ptrdiff_t>(lengths[rank]));
-    }
-    return parts;
+    struct Parts {
+      std::vector<Key> taken;
+      std::exception_ptr failure;
+    } parts;
+    const auto take = [](void* user, int, const void* part, size_t bytes) {
+      auto* all = static_cast<Parts*>(user);
+      try {
+        const auto* first = static_cast<const std::byte*>(part);
+        if (!all->failure) all->taken.emplace_back(first, first + bytes);
+      } catch (...) {
+        all->failure = std::current_exception();
+      }
+    };
+    check(pw_team_all_gather_parts(get(), mine.data(), mine.size(), take, &parts,
+                                   detail::nanoseconds(timeout)));
+    if (parts.failure) std::rethrow_exception(parts.failure);
+    return std::move(parts.taken);
   }
   [[gnu::always_inline]] void barrier(Timeout timeout = forever) {
     check(pw_team_barrier(get(), detail::nanoseconds(timeout)));

@@ -66,7 +66,8 @@ class Team(Closing):
 
     def all_gather(self, mine: bytes, timeout: float | None = None) -> list[bytes]:
         """Collective. Returns what every rank passed, in rank order; lengths may differ. Raises Timeout after
-        `timeout` seconds (None: no limit), or PeerLost.
+        `timeout` seconds (None: no limit), or PeerLost. After a Timeout the same call, repeated, waits for
+        the same collective.
         """
         return self._core.all_gather(
             of_kind("all_gather: `mine`", mine, bytes, "give bytes, such as region.key()."), seconds(timeout)
@@ -74,7 +75,7 @@ class Team(Closing):
 
     def barrier(self, timeout: float | None = None) -> None:
         """Collective. Returns once every rank has called it. Raises Timeout after `timeout` seconds (None: no
-        limit), or PeerLost.
+        limit), or PeerLost. After a Timeout the same call, repeated, waits for the same collective.
         """
         self._core.barrier(seconds(timeout))
 

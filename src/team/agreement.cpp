@@ -75,8 +75,9 @@ std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const Objection& 
 }
 
 std::vector<Bytes> agree(Team& team, const Objection& objection, ByteView mine, const char* do_what) {
-  return open_parts(team.all_gather_parts(pack_part(objection, mine), config_number("timeout")), objection,
-                    do_what);
+  return open_parts(
+      team.all_gather_parts(Collective::context, pack_part(objection, mine), config_number("timeout")),
+      objection, do_what);
 }
 
 }  // namespace pw

@@ -43,6 +43,18 @@ pw_status pw_team_all_gather(pw_team* team, void* all, const void* mine, size_t 
   });
 }
 
+pw_status pw_team_all_gather_parts(pw_team* team, const void* mine, size_t bytes, pw_take_part take,
+                                   void* user, uint64_t timeout_ns) {
+  const pw::trace::Call call(__builtin_return_address(0));
+  return pw::guard(__func__, pw::given(team, take) && (bytes == 0 || pw::given(mine)), [&] {
+    const auto parts = team->team->all_gather_parts(pw::Collective::parts,
+                                                    {static_cast<const std::byte*>(mine), bytes}, timeout_ns);
+    for (size_t rank = 0; rank < parts.size(); ++rank)
+      take(user, static_cast<int>(rank), parts[rank].data(), parts[rank].size());
+    return PW_OK;
+  });
+}
+
 pw_status pw_team_barrier(pw_team* team, uint64_t timeout_ns) {
   const pw::trace::Call call(__builtin_return_address(0));
   return pw_team_all_gather(team, nullptr, nullptr, 0, timeout_ns);

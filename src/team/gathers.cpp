@@ -6,15 +6,19 @@
 
 namespace pw {
 
-Gathers::Gather& Gathers::open(int rank, const wire::Numbered& part, bool varied) {
+Gathers::Gather& Gathers::open(int rank, const wire::Part& part) {
   const auto [place, fresh] = gathers_.try_emplace(part.sequence);
   Gather& gather = place->second;
   if (!fresh) return gather;
   gather.first = rank;
-  gather.varied = varied;
-  gather.bytes = varied ? 0 : part.data.size();
-  if (varied) gather.parts.resize(next_.size());
+  gather.first_bytes = part.data.size();
+  gather.kind = part.kind;
   gather.given.resize(next_.size());
+  if (lengths_differ(part.kind)) {
+    gather.parts.resize(next_.size());
+    return gather;
+  }
+  gather.bytes = part.data.size();
   gather.all = wire::pack(wire::Numbered{part.sequence, {}});
   gather.all.resize(gather.all.size() + gather.bytes * next_.size());
   return gather;
@@ -36,52 +40,62 @@ bool Gathers::over(uint64_t sequence, const Gather& gather) const {
   return true;
 }
 
-std::vector<Gathers::Answer> Gathers::contribute(int rank, const wire::Numbered& part, bool varied) {
+/// Why the part ends its collective for all, if it does.
+std::optional<wire::Refusal> Gathers::refusal_of(const Gather& gather, int rank,
+                                                 const wire::Part& part) const {
+  const auto missing = std::ranges::find_if(gone_, [&](const auto& why) {
+    return why && next_[static_cast<size_t>(&why - gone_.data())] <= part.sequence;
+  });
+  const char* name = name_of(part.kind);
+  if (missing != gone_.end())
+    return wire::Refusal{(*missing)->status, format("peerway: {}: {}", name, (*missing)->text)};
+  const size_t bytes = part.data.size();
+  if (part.kind != gather.kind)
+    return wire::Refusal{
+        PW_INVALID_ARGUMENT,
+        format("peerway: rank {} calls {} where rank {} calls {}; all ranks must make the same collective "
+               "calls in the same order, and repeat one that timed out before the next",
+               rank, call_of(part.kind, bytes), gather.first, call_of(gather.kind, gather.first_bytes))};
+  if (lengths_differ(part.kind)) {
+    if (gather.bytes + bytes <= wire::kMaxResult) return {};
+    return wire::Refusal{PW_INVALID_ARGUMENT,
+                         format("peerway: {}: more than {} bytes in all", name, wire::kMaxResult)};
+  }
+  if (bytes == gather.bytes) return {};
+  return wire::Refusal{PW_INVALID_ARGUMENT,
+                       format("peerway: {}: rank {} gave {} bytes and rank {} gave {}; all must give the "
+                              "same number",
+                              name, rank, bytes, gather.first, gather.bytes)};
+}
+
+void Gathers::keep(Gather& gather, size_t index, ByteView data) {
+  if (lengths_differ(gather.kind)) {
+    gather.bytes += data.size();
+    gather.parts[index].assign(data.begin(), data.end());
+  } else {
+    const size_t place = gather.all.size() - gather.bytes * (gather.given.size() - index);
+    std::ranges::copy(data, gather.all.begin() + static_cast<ptrdiff_t>(place));
+  }
+}
+
+std::vector<Gathers::Answer> Gathers::contribute(int rank, const wire::Part& part) {
   const auto index = static_cast<size_t>(rank);
   if (part.sequence != next_[index])
     throw Error(PW_INVALID_ARGUMENT, format("peerway: rank {} gives to all_gather {}; its next one is {}",
                                             rank, part.sequence, next_[index]));
   ++next_[index];
-  Gather& gather = open(rank, part, varied);
+  Gather& gather = open(rank, part);
   std::vector<Answer> answers;
   gather.given[index] = true;
   ++gather.count;
-  const auto missing = std::ranges::find_if(gone_, [&](const auto& why) {
-    return why && next_[static_cast<size_t>(&why - gone_.data())] <= part.sequence;
-  });
   if (gather.failure) {
     answers.push_back({rank, false, nullptr, {part.sequence, *gather.failure}});
-  } else if (missing != gone_.end()) {
-    fail(part.sequence, gather, {(*missing)->status, format("peerway: all_gather: {}", (*missing)->text)},
-         answers);
-  } else if (varied != gather.varied) {
-    fail(part.sequence, gather,
-         {PW_INVALID_ARGUMENT,
-          format("peerway: rank {} and rank {} are in different collectives of the team; all "
-                 "ranks must call the same ones in the same order",
-                 rank, gather.first)},
-         answers);
-  } else if (varied && gather.bytes + part.data.size() > wire::kMaxResult) {
-    fail(part.sequence, gather,
-         {PW_INVALID_ARGUMENT, format("peerway: all_gather: more than {} bytes in all", wire::kMaxResult)},
-         answers);
-  } else if (!varied && part.data.size() != gather.bytes) {
-    fail(part.sequence, gather,
-         {PW_INVALID_ARGUMENT,
-          format("peerway: all_gather: rank {} gave {} bytes and rank {} gave {}; all must give "
-                 "the same number",
-                 rank, part.data.size(), gather.first, gather.bytes)},
-         answers);
+  } else if (auto refusal = refusal_of(gather, rank, part)) {
+    fail(part.sequence, gather, std::move(*refusal), answers);
   } else {
-    if (varied) {
-      gather.bytes += part.data.size();
-      gather.parts[index].assign(part.data.begin(), part.data.end());
-    } else {
-      const size_t place = gather.all.size() - gather.bytes * (gather.given.size() - index);
-      std::ranges::copy(part.data, gather.all.begin() + static_cast<ptrdiff_t>(place));
-    }
+    keep(gather, index, part.data);
     if (gather.count == gather.given.size()) {
-      if (varied) join_parts(part.sequence, gather);
+      if (lengths_differ(gather.kind)) join_parts(part.sequence, gather);
       const auto result = std::make_shared<const Bytes>(std::move(gather.all));
       for (size_t each = 0; each < gather.given.size(); ++each)
         if (!gone_[each]) answers.push_back({static_cast<int>(each), true, result, {}});
@@ -107,7 +121,7 @@ std::vector<Gathers::Answer> Gathers::lose(int rank, const std::string& why, pw_
   for (auto each = gathers_.begin(); each != gathers_.end();) {
     auto& [sequence, gather] = *each;
     if (!gather.given[index] && !gather.failure)
-      fail(sequence, gather, {status, format("peerway: all_gather: {}", why)}, answers);
+      fail(sequence, gather, {status, format("peerway: {}: {}", name_of(gather.kind), why)}, answers);
     each = over(sequence, gather) ? gathers_.erase(each) : std::next(each);
   }
   return answers;

@@ -25,9 +25,8 @@ class Gathers {
   };
 
   /// A rank's part arrives. Throws Error(PW_INVALID_ARGUMENT) when it is not the one that is next for this
-  /// rank.
-  /// With `varied` lengths, the result has the length of each in front of it.
-  std::vector<Answer> contribute(int rank, const wire::Numbered& part, bool varied = false);
+  /// rank. Where lengths differ, the result has the length of each part in front of it.
+  std::vector<Answer> contribute(int rank, const wire::Part& part);
 
   /// A rank is gone, or takes part no more; `why` describes it. All it has not given to will fail.
   std::vector<Answer> lose(int rank, const std::string& why, pw_status status = PW_PEER_LOST);
@@ -37,13 +36,17 @@ class Gathers {
     Bytes all;  ///< packed wire::Numbered; the ranks' places are filled as they give
     std::vector<bool> given;
     size_t count = 0;
-    size_t bytes = 0;
-    bool varied = false;
-    std::vector<Bytes> parts;  ///< where lengths are varied
-    int first = 0;             ///< the rank that gave first
+    size_t bytes = 0;          ///< of each rank, or of all so far where lengths differ
+    std::vector<Bytes> parts;  ///< where lengths differ
+    Collective kind = Collective::barrier;
+    int first = 0;           ///< the rank that gave first, which the others are compared with
+    size_t first_bytes = 0;  ///< that it gave
     std::optional<wire::Refusal> failure;
   };
-  Gather& open(int rank, const wire::Numbered& part, bool varied);
+  Gather& open(int rank, const wire::Part& part);
+  [[nodiscard]] std::optional<wire::Refusal> refusal_of(const Gather& gather, int rank,
+                                                        const wire::Part& part) const;
+  void keep(Gather& gather, size_t index, ByteView data);
   static void join_parts(uint64_t sequence, Gather& gather);
   void fail(uint64_t sequence, Gather& gather, wire::Refusal refusal, std::vector<Answer>& answers);
   bool over(uint64_t sequence, const Gather& gather) const;

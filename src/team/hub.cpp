@@ -128,9 +128,7 @@ void Hub::handle(Connection& connection, const Message& message) {
   } else if (connection.state == State::challenged && message.type == Type::join) {
     join(connection, message);
   } else if (joined && message.type == Type::contribute) {
-    send(gathers_.contribute(static_cast<int>(connection.hello.rank), parse_numbered(message.payload)));
-  } else if (joined && message.type == Type::contribute_part) {
-    send(gathers_.contribute(static_cast<int>(connection.hello.rank), parse_numbered(message.payload), true));
+    send(gathers_.contribute(static_cast<int>(connection.hello.rank), parse_part(message.payload)));
   } else if (joined && message.type == Type::object) {
     parse_failure(message.payload);
     const auto payload = std::make_shared<const Bytes>(message.payload);

@@ -254,7 +254,7 @@ void Member::handle(const Message& message) {
 
 void Member::answer(uint64_t sequence, Answer given) {
   std::lock_guard lock(mutex_);
-  if (sequence != sequence_) return;  // its caller gave up
+  if (sequence != sequence_) return;  // of one that was given up
   answer_ = std::move(given);
   changed_.notify_all();
 }

@@ -48,7 +48,7 @@ class Member final : public Team {
     return derive_secret(secret_, purpose);
   }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) override;
-  std::vector<std::vector<std::byte>> all_gather_parts(std::span<const std::byte> mine,
+  std::vector<std::vector<std::byte>> all_gather_parts(Collective kind, std::span<const std::byte> mine,
                                                        uint64_t timeout_ns) override;
   std::unique_ptr<Meeting> meet() override;
   std::unique_ptr<Meeting> meet_among(std::span<const int> ranks) override;
@@ -67,10 +67,19 @@ class Member final : public Team {
     Bytes data;
   };
 
+  /// A collective that timed out here. The hub has this rank's part, and may have passed it on: so this rank
+  /// can only repeat it.
+  struct Unfinished {
+    Collective kind;
+    size_t bytes;
+    Digest digest;  ///< of the bytes
+  };
+
   class Attended;
 
   /// This rank's part of the next exchange through the hub; the hub's answer.
-  Bytes gather(wire::Type type, std::span<const std::byte> mine, uint64_t timeout_ns);
+  Bytes gather(Collective kind, std::span<const std::byte> mine, uint64_t timeout_ns);
+  void begin_or_resume(Collective kind, std::span<const std::byte> mine);
 
   [[nodiscard]] wire::Identity identity_of(int rank) const;
   Letters exchange(uint64_t meeting, const Letters& mine, uint64_t timeout_ns);
@@ -125,6 +134,7 @@ class Member final : public Team {
   bool gathering_ = false;  ///< some thread is in all_gather(): one at a time
   uint64_t sequence_ = 0;   ///< of the all_gather under way, or the next
   std::optional<Answer> answer_;
+  std::optional<Unfinished> unfinished_;
   Meetings meetings_;
   std::map<int, std::string> unreached_;  ///< by rank: why what was for it could not be sent
   uint64_t fence_ = 0;                    ///< of the last hear_out()

@@ -1,7 +1,6 @@
 // The part of Member that takes part in the collectives of the hub.
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
@@ -16,11 +15,7 @@ using namespace wire;
 
 namespace {
 
-/// What the hub says of an all_gather, in the words of who called barrier.
-std::string of_barrier(const std::string& text) {
-  constexpr std::string_view kGather = "peerway: all_gather: ";
-  return text.starts_with(kGather) ? "peerway: barrier: " + text.substr(kGather.size()) : text;
-}
+Digest digest_of(std::span<const std::byte> bytes) { return siphash(Secret{}, bytes); }
 
 }  // namespace
 
@@ -30,19 +25,19 @@ std::vector<std::byte> Member::all_gather(std::span<const std::byte> mine, uint6
                 format("peerway: all_gather of {} bytes by {} ranks; at most {} bytes a rank and {} "
                        "in all are allowed",
                        mine.size(), size_, kMaxContribution, kMaxResult));
-  Bytes all = gather(Type::contribute, mine, timeout_ns);
+  Bytes all = gather(mine.empty() ? Collective::barrier : Collective::all_gather, mine, timeout_ns);
   if (all.size() != mine.size() * static_cast<size_t>(size_))
     throw Error(PW_INTERNAL, format("peerway: all_gather returned {} bytes for {} ranks of {}", all.size(),
                                     size_, mine.size()));
   return all;
 }
 
-std::vector<std::vector<std::byte>> Member::all_gather_parts(std::span<const std::byte> mine,
+std::vector<std::vector<std::byte>> Member::all_gather_parts(Collective kind, std::span<const std::byte> mine,
                                                              uint64_t timeout_ns) {
   if (mine.size() > kMaxContribution)
     throw Error(PW_INVALID_ARGUMENT, format("peerway: all_gather of {} bytes; at most {} a rank are allowed",
                                             mine.size(), kMaxContribution));
-  const Bytes all = gather(Type::contribute_part, mine, timeout_ns);
+  const Bytes all = gather(kind, mine, timeout_ns);
   ByteReader reader(all, "what all_gather returned");
   std::vector<std::vector<std::byte>> parts;
   for (int rank = 0; rank < size_; ++rank) {
@@ -52,13 +47,29 @@ std::vector<std::vector<std::byte>> Member::all_gather_parts(std::span<const std
   return parts;
 }
 
-Bytes Member::gather(Type type, std::span<const std::byte> mine, uint64_t timeout_ns) {
+/// With the lock. Sends this rank's part, unless the call repeats one that timed out and has sent it.
+void Member::begin_or_resume(Collective kind, std::span<const std::byte> mine) {
+  if (!unfinished_) {
+    channel_.queue(Type::contribute, pack(Part{sequence_, kind, mine}));
+    wake_.ring();
+    return;
+  }
+  const auto& [its_kind, its_bytes, its_digest] = *unfinished_;
+  if (kind == its_kind && mine.size() == its_bytes && digest_of(mine) == its_digest) return;
+  const bool same_call = kind == its_kind && mine.size() == its_bytes;
+  throw Error(PW_INVALID_ARGUMENT,
+              format("peerway: rank {} calls {}{} after its {} timed out, which the other ranks may have "
+                     "finished with it; repeat that one with the same bytes first, or make a new team",
+                     rank_, call_of(kind, mine.size()), same_call ? " with other bytes" : "",
+                     call_of(its_kind, its_bytes)));
+}
+
+Bytes Member::gather(Collective kind, std::span<const std::byte> mine, uint64_t timeout_ns) {
   const uint64_t deadline = deadline_after(timeout_ns);
-  const bool barrier = type == Type::contribute && mine.empty();
-  const char* name = barrier ? "barrier" : "all_gather";
+  const char* name = name_of(kind);
   std::optional<trace::Operation> traced;
   if (trace::recording()) {
-    traced.emplace(name, PW_TRACE_COLLECTIVE);
+    traced.emplace(kind == Collective::barrier ? name : "all_gather", PW_TRACE_COLLECTIVE);
     traced->by(trace_name_);
   }
   const auto late = [&] {
@@ -81,22 +92,22 @@ Bytes Member::gather(Type type, std::span<const std::byte> mine, uint64_t timeou
       member.changed_.notify_all();
     }
   } end_of_turn{*this};
-  if (hub_alive_) {
-    channel_.queue(type, pack(Numbered{sequence_, mine}));
-    wake_.ring();
+  if (hub_alive_ || unfinished_) {
+    begin_or_resume(kind, mine);
     if (wait_for_change(changed_, lock, deadline, [this] { return answer_ || !hub_alive_; }) ==
-        PW_INTERRUPTED) {
-      ++sequence_;
+        PW_INTERRUPTED)
       interrupted();
-    }
   }
-  // A late answer to this one will carry an old number and be dropped.
-  ++sequence_;
   if (!answer_ && !hub_alive_) throw Error(PW_PEER_LOST, format("peerway: {}: {}", name, describe_loss(0)));
-  if (!answer_) throw late();
+  if (!answer_) {
+    if (!unfinished_) unfinished_ = Unfinished{kind, mine.size(), digest_of(mine)};
+    throw late();
+  }
   Answer answer = std::move(*answer_);
   answer_.reset();
-  if (answer.status != PW_OK) throw Error(answer.status, barrier ? of_barrier(answer.text) : answer.text);
+  unfinished_.reset();
+  ++sequence_;
+  if (answer.status != PW_OK) throw Error(answer.status, answer.text);
   return std::move(answer.data);
 }
 

@@ -166,6 +166,23 @@ Numbered parse_numbered(ByteView payload) {
   return {sequence, reader.rest()};
 }
 
+Bytes pack(const Part& part) {
+  ByteWriter writer;
+  writer.put(part.sequence);
+  writer.put(static_cast<uint8_t>(part.kind));
+  writer.put(part.data);
+  return writer.take();
+}
+
+Part parse_part(ByteView payload) {
+  ByteReader reader(payload, "a rank's part of a collective");
+  const auto sequence = reader.get<uint64_t>();
+  const auto kind = reader.get<uint8_t>();
+  if (kind < static_cast<uint8_t>(Collective::barrier) || kind > static_cast<uint8_t>(Collective::context))
+    refuse(format("collective of kind {} in a rank's part", kind));
+  return {sequence, static_cast<Collective>(kind), reader.rest()};
+}
+
 Bytes pack(const Failure& failure) {
   ByteWriter writer;
   writer.put(failure.sequence);

@@ -18,10 +18,11 @@
 #include "base/bytes.h"
 #include "base/siphash.h"
 #include "peerway/peerway.h"
+#include "team/collective.h"
 
 namespace pw::wire {
 
-inline constexpr uint8_t kVersion = 3;
+inline constexpr uint8_t kVersion = 4;
 inline constexpr size_t kHeaderBytes = 8;
 inline constexpr size_t kSealBytes = sizeof(Digest);
 inline constexpr size_t kHelloBytes = 24;  ///< payload of a hello
@@ -39,17 +40,16 @@ enum class Type : uint8_t {
   join,
   welcome,
   refuse,
-  contribute,
+  contribute,  ///< a Part
   result,
   failure,
   lost,
   goodbye,
   abandon,
-  letter,           ///< between ranks: Numbered, of a meeting
-  object,           ///< a Failure: a meeting ends for all ranks
-  contribute_part,  ///< Numbered bytes that may have another length than those of others
-  fence,            ///< between ranks: a number, which comes back behind all that was said before
-  fenced,           ///< the answer: that number
+  letter,  ///< between ranks: Numbered, of a meeting
+  object,  ///< a Failure: a meeting ends for all ranks
+  fence,   ///< between ranks: a number, which comes back behind all that was said before
+  fenced,  ///< the answer: that number
 };
 
 struct Header {
@@ -81,10 +81,17 @@ struct Refusal {
   std::string text;
 };
 
-/// Bytes with the number of what they belong to: a rank's part of an all_gather or all its parts together, or
-/// a letter of a meeting.
+/// Bytes with the number of what they belong to: all parts of an all_gather together, or a letter of a
+/// meeting.
 struct Numbered {
   uint64_t sequence = 0;
+  ByteView data;  ///< into the message parsed
+};
+
+/// What one rank gives to a collective, and which call of its program that is.
+struct Part {
+  uint64_t sequence = 0;  ///< the collectives of a team are numbered in the order of the calls
+  Collective kind = Collective::barrier;
   ByteView data;  ///< into the message parsed
 };
 
@@ -123,6 +130,8 @@ Bytes pack(const Refusal& refusal);
 Refusal parse_refuse(ByteView payload);
 Bytes pack(const Numbered& part);
 Numbered parse_numbered(ByteView payload);
+Bytes pack(const Part& part);
+Part parse_part(ByteView payload);
 Bytes pack(const Failure& failure);
 Failure parse_failure(ByteView payload);
 Bytes pack_fence(uint64_t number);

@@ -15,6 +15,7 @@
 #include "base/secret.h"
 #include "base/status.h"
 #include "peerway/peerway.h"
+#include "team/collective.h"
 
 namespace pw {
 
@@ -61,12 +62,15 @@ class Team {
   /// A secret for one purpose that only this team's ranks can make (derive_secret()).
   [[nodiscard]] virtual Secret secret_for(std::string_view purpose) const = 0;
 
-  /// Collective, fixed size a rank, in rank order. Throws Error (PW_TIMEOUT, PW_PEER_LOST, PW_CLOSED).
+  /// Collective, fixed size a rank, in rank order. Throws Error (PW_TIMEOUT, PW_PEER_LOST, PW_CLOSED). One
+  /// that timed out is still under way: the same call, repeated, waits for its end, and any other collective
+  /// throws PW_INVALID_ARGUMENT.
   virtual std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) = 0;
   void barrier(uint64_t timeout_ns) { all_gather({}, timeout_ns); }
 
-  /// The same for parts of different lengths.
-  virtual std::vector<std::vector<std::byte>> all_gather_parts(std::span<const std::byte> mine,
+  /// The same for parts of different lengths; `kind` is Collective::parts or a later one.
+  virtual std::vector<std::vector<std::byte>> all_gather_parts(Collective /*kind*/,
+                                                               std::span<const std::byte> mine,
                                                                uint64_t /*timeout_ns*/) {
     return {{mine.begin(), mine.end()}};
   }

@@ -21,10 +21,10 @@ class Counted final : public Team {
     ++exchanges;
     return team_->all_gather(mine, timeout_ns);
   }
-  std::vector<std::vector<std::byte>> all_gather_parts(std::span<const std::byte> mine,
+  std::vector<std::vector<std::byte>> all_gather_parts(Collective kind, std::span<const std::byte> mine,
                                                        uint64_t timeout_ns) override {
     ++exchanges;
-    return team_->all_gather_parts(mine, timeout_ns);
+    return team_->all_gather_parts(kind, mine, timeout_ns);
   }
   [[nodiscard]] bool several_hosts() const override { return several_hosts_; }
   [[nodiscard]] bool lost(int rank) const noexcept override { return team_->lost(rank); }

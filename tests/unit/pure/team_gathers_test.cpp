@@ -7,7 +7,7 @@ namespace pw {
 namespace {
 
 std::vector<Gathers::Answer> give(Gathers& gathers, int rank, uint64_t sequence, std::string_view text) {
-  return gathers.contribute(rank, {sequence, view_of(text)});
+  return gathers.contribute(rank, {sequence, Collective::all_gather, view_of(text)});
 }
 
 TEST(Gathers, CompletesInRankOrderWhateverTheOrderOfArrival) {
@@ -60,7 +60,7 @@ TEST(Gathers, DifferentSizesFailForAllAndSayWhoGaveWhat) {
 TEST(Gathers, PartsOfDifferentLengthsComeInOneExchange) {
   Gathers gathers(3);
   const auto part = [&](int rank, std::string_view text) {
-    return gathers.contribute(rank, {0, view_of(text)}, true);
+    return gathers.contribute(rank, {0, Collective::parts, view_of(text)});
   };
   EXPECT_TRUE(part(2, "three").empty());
   EXPECT_TRUE(part(0, "").empty());
@@ -74,12 +74,15 @@ TEST(Gathers, PartsOfDifferentLengthsComeInOneExchange) {
   reader.end();
 }
 
-TEST(Gathers, ThoseOfOneLengthAndOfSeveralDoNotMix) {
-  Gathers gathers(2);
-  EXPECT_TRUE(give(gathers, 0, 0, "a").empty());
-  const auto answers = gathers.contribute(1, {0, view_of("a")}, true);
+TEST(Gathers, DifferentCallsFailForAllAndAreBothNamed) {
+  Gathers gathers(3);
+  EXPECT_TRUE(give(gathers, 0, 0, "aa").empty());
+  const auto answers = gathers.contribute(1, {0, Collective::parts, view_of("bbb")});
   ASSERT_EQ(answers.size(), 2u);
-  EXPECT_NE(answers[0].failure.refusal.text.find("different collectives"), std::string::npos);
+  const std::string& text = answers[0].failure.refusal.text;
+  EXPECT_NE(text.find("rank 1 calls all_gather of 3 bytes with lengths that may differ"), std::string::npos);
+  EXPECT_NE(text.find("rank 0 calls all_gather of 2 bytes;"), std::string::npos);
+  EXPECT_EQ(gathers.contribute(2, {0, Collective::barrier, {}}).at(0).failure.refusal.text, text);
 }
 
 TEST(Gathers, AWrongNumberIsRefused) {
