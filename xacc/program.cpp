@@ -1,5 +1,7 @@
 #include "xacc/program.h"
 
+#include <pthread.h>
+
 #include <cstdlib>
 #include <numeric>
 
@@ -14,11 +16,13 @@ namespace {
 
 Program* the_program = nullptr;
 bool has_ended = false;
+bool is_forked_child = false;  ///< of a rank, which it is not itself
 pwx_unit* units = nullptr;
 
-/// atexit. A rank that calls exit with others still at work waits for them here.
+/// atexit. A rank that calls exit with others still at work waits for them here. A child that it forked is no
+/// rank, and leaves all to its parent.
 void end() {
-  if (the_program == nullptr || has_ended) return;
+  if (the_program == nullptr || has_ended || is_forked_child) return;
   static const pwx_where at_exit{"exit", 0};
   guarded(&at_exit, [] {
     close_key_table();
@@ -46,15 +50,18 @@ Program::Program()
 }
 
 Program& program() {
+  if (is_forked_child)
+    throw Failure("this process is a child that a rank forked; only the rank executes directives");
   if (the_program == nullptr) {
     if (has_ended) throw Failure("the program has ended; no directive can be executed any more");
     the_program = new Program;
+    ::pthread_atfork(nullptr, nullptr, [] { is_forked_child = true; });
     std::atexit(end);
   }
   return *the_program;
 }
 
-Program* program_if_begun() { return the_program; }
+Program* program_if_begun() { return is_forked_child ? nullptr : the_program; }
 
 std::vector<pwx_kernel*> kernels_of_units() {
   std::vector<pwx_kernel*> all;

@@ -117,6 +117,10 @@ struct Memory {
   Memory(Memory&&) noexcept = default;
   ~Memory() {
     if (held == nullptr) return;
+    if (pw::in_forked_child()) {  // the parent's, of which this process keeps its copy
+      static_cast<void>(new std::shared_ptr<void>(std::move(held)));
+      return;
+    }
     const Unlocked unlocked;
     held.reset();
   }

@@ -22,7 +22,10 @@ using Letter = std::pair<int, nb::bytes>;
 /// Of the ranks that make a halo.
 class Meeting {
  public:
-  explicit Meeting(Context& context) : context_(context->get()->context), meeting_(context_->team().meet()) {}
+  explicit Meeting(Context& context) : context_(context->get()->context) {
+    pw::refuse_in_forked_child("halo");
+    meeting_ = context_->team().meet();
+  }
 
   std::vector<Letter> exchange(const std::vector<Letter>& given) {
     pw::Letters letters;

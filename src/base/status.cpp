@@ -31,8 +31,9 @@ pw_status fail(pw_status status, std::string message) noexcept {
   return status;
 }
 
-pw_status fail_null(const char* function) noexcept {
+pw_status refuse_call(const char* function) noexcept {
   return guard([&] {
+    refuse_in_forked_child(function);
     return fail(PW_INVALID_ARGUMENT, std::string("peerway: ") + function + " was given a null pointer");
   });
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/forked.h"
 #include "peerway/peerway.h"
 
 namespace pw {
@@ -38,8 +39,9 @@ bool given(Pointers... pointers) noexcept {
   return ((pointers != nullptr) && ...);
 }
 
-/// PW_INVALID_ARGUMENT: `function` was given a null pointer.
-pw_status fail_null(const char* function) noexcept;
+/// Why the C function `function` does nothing: this is a forked child (PW_UNSUPPORTED), or it was given a
+/// null pointer (PW_INVALID_ARGUMENT).
+pw_status refuse_call(const char* function) noexcept;
 
 /// Runs `body` at the C boundary: an exception becomes a status and a message, and nothing ever escapes.
 template <typename Body>
@@ -57,10 +59,11 @@ pw_status guard(Body&& body) noexcept {
   }
 }
 
-/// The same for a C function that needs pointers: `all_given` says whether it got them.
+/// The same for a C function that needs pointers: `all_given` says whether it got them. Refused in a forked
+/// child.
 template <typename Body>
 pw_status guard(const char* function, bool all_given, Body&& body) noexcept {
-  return all_given ? guard(std::forward<Body>(body)) : fail_null(function);
+  return all_given && !in_forked_child() ? guard(std::forward<Body>(body)) : refuse_call(function);
 }
 
 }  // namespace pw

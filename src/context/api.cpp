@@ -51,6 +51,7 @@ pw_status pw_context_create(pw_team* team, pw_context** context) {
 }
 
 pw_status pw_context_close(pw_context* context) {
+  if (pw::in_forked_child()) return PW_OK;
   const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context), [&] {
     context->context->close();
@@ -59,7 +60,7 @@ pw_status pw_context_close(pw_context* context) {
 }
 
 pw_status pw_context_free(pw_context* context) {
-  delete context;
+  pw::release(context);
   return PW_OK;
 }
 
@@ -102,7 +103,7 @@ pw_status pw_register(pw_context* context, void* address, uint64_t bytes, pw_reg
 }
 
 pw_status pw_region_free(pw_region* region) {
-  delete region;
+  pw::release(region);
   return PW_OK;
 }
 
@@ -131,7 +132,7 @@ pw_status pw_import(pw_context* context, const void* key, size_t length, pw_remo
 }
 
 pw_status pw_remote_free(pw_remote* remote) {
-  delete remote;
+  pw::release(remote);
   return PW_OK;
 }
 int pw_remote_rank(const pw_remote* remote) { return remote == nullptr ? -1 : remote->remote->rank(); }
@@ -147,7 +148,7 @@ pw_status pw_signal_create(pw_context* context, int sender, pw_device device, pw
 }
 
 pw_status pw_signal_free(pw_signal* signal) {
-  delete signal;
+  pw::release(signal);
   return PW_OK;
 }
 

@@ -212,7 +212,7 @@ pw_status pw_request_wait_all(pw_request* const* requests, size_t count, uint64_
 }
 
 pw_status pw_request_free(pw_request* request) {
-  delete request;
+  pw::release(request);
   return PW_OK;
 }
 

@@ -122,7 +122,7 @@ pw_status pw_plan_builder_prepare_among(pw_plan_builder* builder, const int* ran
 }
 
 pw_status pw_plan_builder_free(pw_plan_builder* builder) {
-  delete builder;
+  pw::release(builder);
   return PW_OK;
 }
 
@@ -188,7 +188,7 @@ pw_status pw_plan_get_lane(pw_plan* plan, int sends, int rank, int tag, pw_lane_
 }
 
 pw_status pw_plan_free(pw_plan* plan) {
-  delete plan;
+  pw::release(plan);
   return PW_OK;
 }
 

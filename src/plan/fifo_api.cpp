@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "context/handle.h"
 #include "plan/fifo.h"
+#include "team/wait.h"
 
 struct pw_fifo {
   pw_fifo(std::shared_ptr<pw::Context> in, pw::Device& device, uint32_t count, pw::FifoLists lists,
@@ -24,11 +25,12 @@ pw_status pw_fifo_create(pw_context* context, pw_remote* const* remotes, uint32_
     pw::FifoLists lists;
     pw::Uses uses;
     for (uint32_t r = 0; r < region_count; ++r) {
-      if (regions[r] == nullptr) return pw::fail_null("pw_fifo_create");
+      if (regions[r] == nullptr) return pw::refuse_call("pw_fifo_create");
       lists.regions.push_back(regions[r]->region);
     }
     for (uint32_t r = 0; r < remote_count; ++r) {
-      if (remotes[r] == nullptr) return pw::fail_null("pw_fifo_create");
+      if (remotes[r] == nullptr) return pw::refuse_call("pw_fifo_create");
+      pw::refuse_lost(context->context->team(), remotes[r]->remote->rank());
       lists.remotes.push_back(remotes[r]->remote.get());
       uses.push_back(remotes[r]->remote);
     }
@@ -50,7 +52,7 @@ pw_status pw_fifo_status(pw_fifo* fifo) {
 }
 
 pw_status pw_fifo_free(pw_fifo* fifo) {
-  delete fifo;
+  pw::release(fifo);
   return PW_OK;
 }
 

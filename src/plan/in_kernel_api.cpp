@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "context/handle.h"
 #include "plan/in_kernel.h"
+#include "team/wait.h"
 
 namespace {
 
@@ -24,6 +25,7 @@ extern "C" {
 
 pw_status pw_remote_get_handle(pw_remote* remote, pw_device device, pw_remote_handle* handle) {
   return pw::guard(__func__, given(remote, handle), [&] {
+    pw::refuse_lost(remote->context->team(), remote->remote->rank());
     *handle = pw::handle_of(pw::region_of(remote), remote->context->device_named(device));
     return PW_OK;
   });
@@ -32,6 +34,7 @@ pw_status pw_remote_get_handle(pw_remote* remote, pw_device device, pw_remote_ha
 pw_status pw_remote_get_raise_handle(pw_remote* signal, pw_device device, pw_raise_handle* handle) {
   return pw::guard(__func__, given(signal, handle), [&] {
     pw::Remote& raised = signal_of(signal);
+    pw::refuse_lost(signal->context->team(), raised.rank());
     pw::Device& on = signal->context->device_named(device);
     auto raises = std::static_pointer_cast<pw::KernelRaises>(signal->in_kernels);
     if (raises != nullptr && &raises->device() != &on)

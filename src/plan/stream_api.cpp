@@ -54,6 +54,7 @@ pw_status pw_stream_create(pw_context* context, pw_device device, pw_stream* str
 }
 
 pw_status pw_stream_free(pw_context* context, pw_stream stream) {
+  if (pw::in_forked_child()) return PW_OK;
   return pw::guard(__func__, given(context), [&] {
     device_of(context, stream).free_stream(stream.queue);
     return PW_OK;

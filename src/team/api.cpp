@@ -72,6 +72,6 @@ pw_status pw_team_lost(const pw_team* team, int rank, int* lost) {
 }
 
 pw_status pw_team_free(pw_team* team) {
-  delete team;
+  pw::release(team);
   return PW_OK;
 }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/forked.h"
 #include "base/secret.h"
 #include "base/status.h"
 #include "peerway/peerway.h"
@@ -101,6 +102,9 @@ class Team {
 
  protected:
   std::atomic<bool> some_lost_{false};  ///< set with the first loss
+
+ private:
+  ForkGuard children_;
 };
 
 /// Gives all ranks what rank 0 has in `data`; the only thing a launcher, PMIx or MPI must be able to do for

@@ -9,6 +9,10 @@ int lost_of(const Team& team, int rank) {
   return team.lost(rank) ? rank : -1;
 }
 
+void refuse_lost(const Team& team, int rank) {
+  if (team.lost(rank)) throw Error(PW_PEER_LOST, "peerway: " + team.describe_loss(rank));
+}
+
 pw_status WaitFor::ended() const {
   if (const int lost = lost_of(team, rank); lost >= 0)
     return fail(PW_PEER_LOST, format("peerway: waiting for {}: {}", what, team.describe_loss(lost)));

@@ -20,6 +20,9 @@ namespace pw {
 /// The rank, or any of those that PW_ANY_RANK stands for, where it is lost; else -1.
 int lost_of(const Team& team, int rank);
 
+/// Throws Error(PW_PEER_LOST) where the rank is lost.
+void refuse_lost(const Team& team, int rank);
+
 /// What a wait depends on besides the event itself.
 struct WaitFor {
   const Team& team;

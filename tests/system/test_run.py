@@ -61,11 +61,8 @@ def fresh_address() -> str:
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_gather_and_barrier(team_program: Path, run: Run, ranks: int) -> None:
-    done = run(
-        peerway(
-            "run", "-n", str(ranks), "--", str(team_program), "gather", "barrier", "again", "gather", "twice"
-        )
-    )
+    commands = ["gather", "barrier", "repeat", "child", "again", "gather", "twice"]
+    done = run(peerway("run", "-n", str(ranks), "--", str(team_program), *commands))
     assert done.returncode == 0, done.stderr
     assert sorted(set(done.stdout.splitlines())) == [f"gathered {rank} of {ranks}" for rank in range(ranks)]
     assert len(done.stdout.splitlines()) == 3 * ranks

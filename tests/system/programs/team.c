@@ -7,12 +7,15 @@
  *   stay           waits for a signal, at most 60 s
  *   again          frees the team and makes another
  *   twice          makes a second team beside the first
+ *   repeat         an all_gather and a barrier that time out at rank 0 until the others are there
+ *   child          a child of it is refused, and exits as a program does
  *   fork           leaves a child behind that holds every descriptor for 20 s
  * Writes one line for each thing found out. Exit code: 0, or the status of the call that failed, plus 10. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -70,6 +73,40 @@ static void expect(pw_team* team, int rank) {
   if (!lost(team, rank)) exit(3);
 }
 
+static void repeat(pw_team* team) {
+  const int rank = pw_team_rank(team);
+  if (rank != 0) usleep(50000);
+  pw_status status;
+  int all[64], timeouts = 0;
+  while ((status = pw_team_all_gather(team, all, &rank, sizeof rank, second / 1000)) == PW_TIMEOUT)
+    ++timeouts;
+  require(status, "a repeated all_gather");
+  for (int i = 0; i < pw_team_size(team); ++i)
+    if (all[i] != i) exit(5);
+  if (rank == 0 && pw_team_size(team) > 1 && timeouts == 0) exit(6);
+  while ((status = pw_team_barrier(team, second / 1000)) == PW_TIMEOUT) continue;
+  require(status, "a repeated barrier");
+}
+
+static void be_refused(pw_team* team) {
+  const pid_t child = fork();
+  if (child == 0) {
+    pw_context* context = NULL;
+    pw_team* other = NULL;
+    if (pw_team_barrier(team, second) != PW_UNSUPPORTED) _exit(1);
+    if (strstr(pw_error_message(), "a child that process") == NULL) _exit(2);
+    if (pw_context_create(team, &context) != PW_UNSUPPORTED) _exit(3);
+    if (pw_team_from_launcher(&other) != PW_UNSUPPORTED) _exit(4);
+    if (pw_team_free(team) != PW_OK) _exit(5);
+    exit(0);
+  }
+  int status = 0;
+  if (waitpid(child, &status, 0) != child || status != 0) {
+    fprintf(stderr, "the child ended with %#x\n", status);
+    exit(7);
+  }
+}
+
 int main(int argc, char** argv) {
   setvbuf(stdout, NULL, _IOLBF, 0);
 #ifdef WITH_MPI
@@ -99,6 +136,8 @@ int main(int argc, char** argv) {
       gather(second_team);
       pw_team_free(second_team);
     }
+    if (!strcmp(argv[i], "repeat")) repeat(team);
+    if (!strcmp(argv[i], "child")) be_refused(team);
     if (!strcmp(argv[i], "fork") && fork() == 0) {
       sleep(20);
       _exit(0);

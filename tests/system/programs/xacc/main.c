@@ -1,8 +1,27 @@
 /* All scenarios on as many processes as it is started with. Prints how many checks were made. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "check.h"
 
 static int set_ups;
 static void set_up(void) { ++set_ups; }
+
+/* A child is no rank: its exit ends nothing, and where it would talk to other ranks it ends with an error. */
+static void test_fork(void) {
+  for (int talks = 0; talks < 2; ++talks) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (talks && freopen("/dev/null", "w", stderr) != NULL) pwx_barrier(NULL, HERE);
+      exit(0);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child, "%d", (int)child);
+    CHECK(WIFEXITED(status) && (WEXITSTATUS(status) != 0) == talks, "%#x", status);
+  }
+}
 
 int main(int argc, char** argv) {
   pwx_unit units[2] = {{.set_up = set_up}, {.set_up = set_up}};
@@ -12,6 +31,7 @@ int main(int argc, char** argv) {
   pwx_begin(&argc, &argv);
   CHECK(set_ups == 2, "%d", set_ups);
   test_nodes();
+  test_fork();
   test_arrays();
   test_reflect();
   test_reflect_again();
