@@ -119,7 +119,7 @@ class Plan {
   [[nodiscard]] Status status() const { return static_cast<Status>(pw_plan_status(get())); }
 
   /// What the plan moves and by which method: a line for each put and get, then for each send, then for each
-  /// receive. Each line ends with a line break.
+  /// receive, with no line break after the last.
   [[nodiscard]] std::string describe() const {
     const char* text = nullptr;
     check(pw_plan_describe(get(), &text));
@@ -178,7 +178,8 @@ class PlanBuilder {
     return added(pw_plan_builder_get(get(), to.of, &to.block, from.of, &from.block));
   }
 
-  /// Every start raises the signal before it waits for anything.
+  /// Raises the signal at every start, before the plan waits for anything and before its puts: it tells the
+  /// signal's owner that this rank is ready, not that data has arrived.
   PlanBuilder& raise(pw_raise raise) { return added(pw_plan_builder_raise(get(), &raise)); }
 
   /// Start n moves nothing until the signal has grown by (n - lead) * by: the receiver raises it when it

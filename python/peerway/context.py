@@ -216,7 +216,9 @@ class Context(Closing):
         )
 
     def raise_signal(self, signal: Remote, by: int = 1) -> None:
-        """Raises another rank's signal by `by`, at least 1."""
+        """Raises another rank's signal by `by`, at least 1, after all that this context has started towards
+        that rank, on any path. Does not wait for it.
+        """
         raised = signal_of("raise_signal", signal)
         self._core.raise_signal(raised._core, number("raise_signal: `by`", by))
 

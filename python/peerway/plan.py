@@ -92,7 +92,7 @@ class Plan:
         """What the plan moves and by which method: a line for each put and get, then for each send, then for
         each receive, such as "send 393216 bytes to rank 1, tag 7: plan/lines, in 64 pieces".
         """
-        return self._core.describe().rstrip("\n")
+        return self._core.describe()
 
     def handle(self) -> bytes:
         """The pw_plan_handle, as bytes, with which a kernel starts and finishes the plan
@@ -143,6 +143,7 @@ class PlanBuilder:
         self._registered = registered
         self._closed_with_context = closed_with_context
         self._keep: list[object] = []
+        self._made_its_plan = False
 
     def put(
         self,
@@ -170,7 +171,9 @@ class PlanBuilder:
         return self._using(near)
 
     def raise_signal(self, signal: Remote, by: int = 1) -> Self:
-        """Every start raises the signal before it waits for anything."""
+        """Raises the signal at every start, before the plan waits for anything and before its puts: it tells
+        the signal's owner that this rank is ready, not that data has arrived.
+        """
         raised = signal_of("raise_signal", signal)
         self._core.raise_signal(raised._core, number("raise_signal: `by`", by))
         return self
@@ -208,12 +211,14 @@ class PlanBuilder:
         send and receive nothing must call it, too; with `alone`, for plans of one-sided operations, no other
         rank takes part.
         """
+        self._refuse_second_plan()
         return self._prepared(self._core.prepare(alone))
 
     def prepare_among(self, ranks: Iterable[int]) -> Plan:
         """The same, collective over these ranks alone, in any order: the sends and receives are with ranks of
         the list. Plans of one set of ranks are prepared in the same order by all of the set.
         """
+        self._refuse_second_plan()
         least, most = -(2**31), 2**31 - 1
         listed = [number("prepare_among: each rank", rank, least, most) for rank in ranks]
         return self._prepared(self._core.prepare_among(listed))
@@ -235,8 +240,16 @@ class PlanBuilder:
 
     def _prepared(self, core: _core.Plan) -> Plan:
         plan = Plan(core, self._device, tuple(self._keep))
+        self._made_its_plan = True
         self.close()
         return self._closed_with_context(plan)
+
+    def _refuse_second_plan(self) -> None:
+        if self._made_its_plan:
+            raise InvalidArgument(
+                "peerway: prepare: this builder has made its plan, and makes no second one. Start the plan "
+                "that prepare() returned, or add the operations to a new builder: ctx.plan()."
+            )
 
     def _near(self, call: str, name: str, given: object, written: bool) -> Span[Region] | View[Region]:
         return near_side(self._registered, call, name, given, written)

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "context/binding.h"
 #include "team/agreement.h"
+#include "team/wait.h"
 
 namespace pw {
 
@@ -219,6 +220,7 @@ std::shared_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
   if (key.rank >= team_.size())
     throw Error(PW_BAD_KEY, format("peerway: the key names rank {}; this team has ranks 0 to {}", key.rank,
                                    team_.size() - 1));
+  refuse_lost(team_, key.rank);
   auto remote = std::make_shared<Remote>(std::move(key), importer_, team_.rank());
   if (remote->same_process()) check_own(remote->key);
   return remote;

@@ -97,14 +97,17 @@ class Context {
   }
   /// Checked against the regions and joined. `marks`: where the marks go that it is complete with, if wanted.
   pw_status start(const Transfer& transfer, const Raise* raise, Marks* marks = nullptr);
+  /// After all that was started towards the signal's owner before, on whatever path.
   pw_status raise(const Raise& raise);
+  /// Behind nothing but earlier raises of the same signal.
+  pw_status raise_at_once(const Raise& raise);
   pw_status flush(int rank, uint64_t timeout_ns);
   /// Adds what was started towards the rank so far, on every path; PW_ANY_RANK: towards all. The latter
   /// refuses ranks that the team does not have.
   void add_marks(int rank, Marks& marks);
   pw_status add_marks_of(int rank, Marks& marks);
   /// A rank that is lost may have been lost with what had arrived there. PW_ANY_RANK: any to which something
-  /// was started.
+  /// was started, or was to be.
   pw_status check_touched(int rank) const;
   [[nodiscard]] Failures& failures() { return failures_; }
 
@@ -126,12 +129,12 @@ class Context {
   }
   /// As far as can be told at once.
   bool is_usable(const Remote& remote) const { return remote.current() && team_.none_lost() && !closed(); }
-  pw_status check(const Remote& remote) const { return is_usable(remote) ? PW_OK : why_not(remote); }
-  pw_status why_not(const Remote& remote) const;  ///< PW_OK where it is another rank that is lost
-  pw_status check_raise(const Remote& signal) const;
+  pw_status check(const Remote& remote) { return is_usable(remote) ? PW_OK : why_not(remote); }
+  pw_status why_not(const Remote& remote);  ///< PW_OK where it is another rank that is lost
+  pw_status check_raise(const Remote& signal);
   pw_status move_blocks(Op op, Remote& remote, const pw_block& remote_block, Region& local,
                         const pw_block& local_block, const Raise* raise, Marks* marks);
-  pw_status check(const Remote& remote, const Raise* raise) const {
+  pw_status check(const Remote& remote, const Raise* raise) {
     const pw_status status = check(remote);
     return status != PW_OK || raise == nullptr ? status : check_raise(*raise->signal);
   }
@@ -157,6 +160,7 @@ class Context {
   pw_status start_traced(const Transfer& transfer, const Raise* raise, Marks* marks);
   pw_status start_now(const Transfer& transfer, const Raise* raise, Marks* marks);
   pw_status raise_now(const Raise& raise);
+  pw_status raise_behind(uint64_t paths, const Raise& raise);
   pw_status flush_now(int rank, uint64_t timeout_ns);
   std::string_view path_taken(Op op, route::ShapeClass shape, Region& local, Remote& remote, uint64_t bytes);
   pw_status move_inside(const RangeTransfer& range, const Raise* raise);

@@ -111,7 +111,7 @@ void Context::prepare(const Transfer& transfer) {
   for (const uint32_t path : resolved.route->split(choice).path) resolved.paths[path]->prepare(transfer);
 }
 
-pw_status Context::check_raise(const Remote& signal) const {
+pw_status Context::check_raise(const Remote& signal) {
   if (signal.is_device_signal())
     return fail(PW_UNSUPPORTED,
                 format("peerway: the signal of rank {} lies in the memory of its {}: only plans of GPUs and "
@@ -120,12 +120,16 @@ pw_status Context::check_raise(const Remote& signal) const {
   return check(signal);
 }
 
-pw_status Context::why_not(const Remote& remote) const {
+// A rank that is gone has closed its regions, too; no new key will come from it.
+pw_status Context::why_not(const Remote& remote) {
+  if (team_.lost(remote.rank())) {
+    touch(remote.rank(), kAtStart);  // so that a flush says so, too
+    return fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(remote.rank()));
+  }
   if (!remote.current())
     return fail(PW_STALE_KEY,
                 format("peerway: the {} of rank {} behind this key was closed; ask that rank for a new key",
                        remote.key.type == KeyType::signal ? "signal" : "region", remote.rank()));
-  if (team_.lost(remote.rank())) return fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(remote.rank()));
   if (closed()) return fail(PW_CLOSED, "peerway: this context was closed; make a new one");
   return PW_OK;
 }
@@ -166,7 +170,31 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
 pw_status Context::raise_now(const Raise& raise) {
   Remote& signal = *raise.signal;
   if (const pw_status status = check_raise(signal); status != PW_OK) return status;
+  const uint64_t later =
+      touched_[static_cast<size_t>(signal.rank())].load(std::memory_order_relaxed) & ~(kAtStart | kRaised);
   touch(signal);
+  if (later == 0) [[likely]]
+    return raises_.after(Marks(), raise);
+  return raise_behind(later, raise);
+}
+
+// Where one of the paths stores the word itself, that store comes after its transfers anyway.
+pw_status Context::raise_behind(uint64_t paths, const Raise& raise) {
+  const Remote& signal = *raise.signal;
+  const Path* const storing = signal.word() != nullptr ? nullptr : &resolver_->far_raiser(signal);
+  Marks before;
+  for (; paths != 0; paths &= paths - 1) {
+    Path& path = *resolver_->paths()[static_cast<size_t>(std::countr_zero(paths))];
+    if (&path != storing) before.add(path, signal.rank());
+  }
+  if (before.reached())
+    if (const pw_status status = failures_.outcome(before); status != PW_OK) return status;
+  return raises_.after(std::move(before), raise);
+}
+
+pw_status Context::raise_at_once(const Raise& raise) {
+  if (const pw_status status = check_raise(*raise.signal); status != PW_OK) return status;
+  touch(*raise.signal);
   return raises_.after(Marks(), raise);
 }
 
@@ -202,13 +230,12 @@ pw_status Context::flush_now(int rank, uint64_t timeout_ns) {
 
 pw_status Context::check_touched(int rank) const {
   const auto check = [&](int each) {
-    if (touched_[static_cast<size_t>(each)].load(std::memory_order_relaxed) == 0 || !team_.lost(each))
-      return PW_OK;
-    return fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(each));
+    return team_.lost(each) ? fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(each)) : PW_OK;
   };
   if (rank != PW_ANY_RANK) return check(rank);
   for (int each = 0; each < team_.size(); ++each)
-    if (const pw_status status = check(each); status != PW_OK) return status;
+    if (touched_[static_cast<size_t>(each)].load(std::memory_order_relaxed) != 0)
+      if (const pw_status status = check(each); status != PW_OK) return status;
   return PW_OK;
 }
 

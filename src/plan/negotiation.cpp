@@ -229,10 +229,15 @@ void Plan::meet_opened(const Letters& opened) {
 }
 
 void Plan::describe_lane(const Lane& lane, bool sends) {
-  description_ +=
-      format("{} {} bytes {} rank {}, tag {}: {}{}\n", sends ? "send" : "receive", lane.offer.bytes,
-             sends ? "to" : "from", lane.offer.rank, lane.offer.tag, name_of_method(lane.kind, device_kind()),
-             lane.pieces > 1 ? format(", in {} pieces", lane.pieces) : "");
+  add_description(format("{} {} bytes {} rank {}, tag {}: {}{}", sends ? "send" : "receive", lane.offer.bytes,
+                         sends ? "to" : "from", lane.offer.rank, lane.offer.tag,
+                         name_of_method(lane.kind, device_kind()),
+                         lane.pieces > 1 ? format(", in {} pieces", lane.pieces) : ""));
+}
+
+void Plan::add_description(const std::string& line) {
+  if (!description_.empty()) description_ += '\n';
+  description_ += line;
 }
 
 // With the partners, to each what `write` gives for it.

@@ -132,6 +132,7 @@ class Plan {
   void meet_opened(const Letters& opened);
   [[nodiscard]] Layout straight_layout(const Lane& lane) const;
   void describe_lane(const Lane& lane, bool sends);
+  void add_description(const std::string& line);
   /// How a step moves bytes, for a trace. Steps that are copies by the CPU have each a time of its own, and
   /// the path that copies alike is measured: it is named, too. The steps of a GPU are known by the time of
   /// their whole start alone.

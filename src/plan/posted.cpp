@@ -62,7 +62,7 @@ bool PostedPlan::begin_open() {
     const Raise* raise = operation.raise ? &*operation.raise : nullptr;
     // What it throws and returns is told alike.
     const pw_status begun = pw::guard([&] {
-      return operation.transfer ? context_.start(*operation.transfer, raise) : context_.raise(*raise);
+      return operation.transfer ? context_.start(*operation.transfer, raise) : context_.raise_at_once(*raise);
     });
     if (!must(operation.rank, begun)) return progress;
     open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "plan/guard.h"
 #include "plan/plan.h"
+#include "team/wait.h"
 
 namespace pw {
 namespace {
@@ -34,16 +35,18 @@ void Plan::prepare_among(std::span<const int> ranks) {
     throw Error(PW_INVALID_ARGUMENT,
                 format("peerway: a plan is to be prepared among {} ranks {}", ranks.size(), what));
   };
+  // What is wrong with the list itself is refused here; the others cannot be in a meeting of such a list.
   if (!has(team.rank())) refuse(format("without rank {}, which prepares it", team.rank()));
   for (const int rank : ranks) {
     if (rank < 0 || rank >= team.size())
       refuse(format("with rank {}; the team has ranks 0 to {}", rank, team.size() - 1));
     if (std::ranges::count(ranks, rank) > 1) refuse(format("with rank {} twice", rank));
   }
-  for (const int rank : partners())
-    if (!has(rank)) refuse(format("without rank {}, which it has a send or receive with", rank));
-  set_meeting(hold(context_.team(), context_.team().meet_among(ranks), kPrepare,
-                   [&](Meeting& meeting) { prepare_in(meeting); }));
+  set_meeting(hold(context_.team(), context_.team().meet_among(ranks), kPrepare, [&](Meeting& meeting) {
+    for (const int rank : partners())
+      if (!has(rank)) refuse(format("without rank {}, which it has a send or receive with", rank));
+    prepare_in(meeting);
+  }));
 }
 
 // What this throws ends the meeting at all ranks. The last exchange tells the partners that this rank can go
@@ -86,6 +89,8 @@ void Plan::begin_program() {
     throw Error(PW_INVALID_ARGUMENT,
                 "peerway: an earlier prepare of this plan failed; create another builder and add its "
                 "operations again");
+  for (const Move& move : moves_) refuse_lost(context_.team(), move.transfer.remote->rank());
+  for (const Raise& raise : raises_) refuse_lost(context_.team(), raise.signal->rank());
   program_.guard = make_guard(device_, context_.words(device_), timeout_ns_);
   program_.waiting = context_.waiting();
   open_mailbox();

@@ -191,9 +191,9 @@ void Plan::add_moves() {
     else
       post({rank, transfer, move.raise ? std::optional(posted(*move.raise)) : std::nullopt, wait});
     const bool puts = transfer.op == Op::put;
-    description_ += format("{} {} bytes {} rank {}: {}\n", puts ? "put" : "get",
-                           transfer.layout.shape.bytes(), puts ? "to" : "from", rank,
-                           name_of_method(mapped ? LaneKind::straight : LaneKind::posted, device_kind()));
+    add_description(format("{} {} bytes {} rank {}: {}", puts ? "put" : "get", transfer.layout.shape.bytes(),
+                           puts ? "to" : "from", rank,
+                           name_of_method(mapped ? LaneKind::straight : LaneKind::posted, device_kind())));
   }
   for (size_t a = 0; a < afters_.size(); ++a)
     if (!used[a])

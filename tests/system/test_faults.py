@@ -3,6 +3,7 @@ soon, with an error that says what happened, and nothing is left of the job."""
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 
@@ -146,6 +147,43 @@ def test_a_context_closed_by_a_thread_ends_the_waits_of_others() -> None:
         for ended, later in zip(ranks.read_all(), ranks.read_all(), strict=True):
             assert ended[0] == "Closed", ended
             assert later[0] == "Closed", later
+        ranks.end()
+
+
+def test_a_collective_that_timed_out_is_the_same_one_when_it_is_repeated() -> None:
+    with Ranks("trouble.py", 2, "repeated") as ranks:
+        for _ in range(3):
+            assert ranks.read(0) == "late"
+            ranks.tell(1)
+        kind, message = ranks.read(0)
+        assert (kind, "calls all_gather of 5 bytes" in message) == ("InvalidArgument", True), message
+        assert "after its barrier timed out" in message
+        assert ranks.read(0) == "late"
+        ranks.tell(1)
+        for kind, message in ranks.read_all():
+            assert kind == "InvalidArgument"
+            assert "all_gather of 3 bytes" in message
+            assert "calls barrier" in message
+        ranks.end()
+
+
+def test_every_call_towards_a_rank_that_left_says_so() -> None:
+    with Ranks("trouble.py", 2, "left_by_exception") as ranks:
+        for _ in range(2):
+            for call, (kind, message) in ranks.read(0).items():
+                assert (call, kind) == (call, "PeerLost"), message
+                assert re.search("rank 1 (has )?left the team", message), (call, message)
+        ranks.end()
+
+
+def test_a_forked_child_is_refused_and_its_parent_untouched() -> None:
+    with Ranks("forked.py", 2) as ranks:
+        for told in ranks.read_all():
+            for call, (kind, message) in told["child"].items():
+                assert (call, kind) == (call, "Unsupported"), message
+                assert "a child that process" in message, (call, message)
+            assert told["ends"] == {"exits": 0, "leaves by _exit": 0, "closes": 0}
+            assert told["wrong"] == []
         ranks.end()
 
 

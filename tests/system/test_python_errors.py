@@ -34,7 +34,17 @@ def world() -> Iterator[World]:
         )  # fmt: skip
 
 
+def twice(call: Callable[[Any], object], given: object) -> None:
+    """The second time is the mistake."""
+    call(given)
+    call(given)
+
+
 MISTAKES: list[tuple[Callable[[World], object], type[Exception], list[str]]] = [
+    # plans
+    (lambda w: twice(lambda plan: plan.prepare(alone=True), w.ctx.plan()), InvalidArgument,
+     ["this builder has made its plan", "ctx.plan()"]),
+    (lambda w: twice(lambda plan: plan.prepare_among([0]), w.ctx.plan()), InvalidArgument, ["no second one"]),
     # arrays
     (lambda w: w.ctx.put(w.remote, np.ones(64)), InvalidArgument,
      ["put: `source` is ndarray of shape (64,), 512 bytes at 0x", "region = ctx.register(array)"]),

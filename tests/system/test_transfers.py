@@ -77,6 +77,21 @@ def test_a_signal_arrives_after_the_data_of_its_put(path: str) -> None:
     expect_all_right(path, SIGNALS)
 
 
+ORDERED = ["peer/shm", "peer/cma", "staged", "nic:torus", *(ucx_builds.PATHS[:1] if ucx_builds.SOME else [])]
+
+
+def test_a_signal_arrives_after_all_that_the_table_of_the_documents_says() -> None:
+    """docs/concepts/operations-and-signals.md, "What is ordered after what": each line on each path."""
+    settings = nics.settings_of("nic:torus")
+    if ucx_builds.SOME:
+        settings |= ucx_builds.settings_of(ucx_builds.SOME, "all")
+    with Ranks("order.py", 2, *ORDERED, **settings) as ranks:
+        for path in ORDERED:
+            for late in ranks.read_all():
+                assert late == dict.fromkeys(late, 0), path
+        ranks.end()
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_every_kind_of_memory_is_served_or_the_reason_given(path: str) -> None:
     expect_all_right(path, MEMORY)

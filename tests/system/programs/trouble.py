@@ -7,6 +7,7 @@ Of two ranks, rank 0 moves data towards rank 1 and says what became of it.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import resource
@@ -34,6 +35,12 @@ def outcome(call: Callable[[], object]) -> list[str]:
     except peerway.Error as error:
         return [type(error).__name__, str(error)]
     return ["fine", ""]
+
+
+def start_and_finish(plan: peerway.Plan) -> None:
+    """One epoch."""
+    plan.start()
+    plan.finish(timeout=30)
 
 
 class Pair:
@@ -161,6 +168,68 @@ def leave_in_turn(ctx: peerway.Context) -> None:
         time.sleep(float(sys.argv[2]))
     if ctx.rank == 2:
         say(outcome(lambda: arrived.wait(1, timeout=60)))
+
+
+def repeated(ctx: peerway.Context) -> None:
+    """Rank 0's collectives time out and are repeated, each until it ends, while the other is late."""
+    team, late = ctx.team, ctx.rank == 1
+
+    def until_it_ends(call: Callable[[float], object]) -> object:
+        if not late:
+            ends = [outcome(lambda: call(0.01))[0] for _ in range(3)]
+            assert ends == ["Timeout"] * 3, ends
+            say("late")
+        else:
+            sys.stdin.readline()
+        return call(60)
+
+    for length in (1, 5):
+        mine = b"%d" % ctx.rank * length
+        gathered = until_it_ends(functools.partial(team.all_gather, mine))
+        assert gathered == [b"0" * length, b"1" * length], gathered
+    until_it_ends(team.barrier)
+    if not late:
+        assert outcome(lambda: team.barrier(0.01))[0] == "Timeout"
+        say(outcome(lambda: team.all_gather(b"other", 60)))
+        say("late")
+    else:
+        sys.stdin.readline()
+    team.barrier(60)
+    # Each rank names its own call where the two differ.
+    say(outcome((lambda: team.barrier(60)) if late else (lambda: team.all_gather(b"abc", 60))))
+    for number in range(3):
+        assert team.all_gather(b"%d" % number, 60) == [b"%d" % number] * 2
+
+
+def left_by_exception(ctx: peerway.Context) -> None:
+    """Rank 1 leaves while rank 0 still uses its region. Rank 0 says how each call towards it ends."""
+    pair = Pair(ctx, 64)
+    arrived = ctx.signal(sender=1 - ctx.rank)
+    keys = ctx.team.all_gather(pair.region.key(), timeout=30)
+    raised = ctx.import_key(ctx.team.all_gather(arrived.key(), timeout=30)[pair.other])
+    plan = ctx.plan().put(pair.remote[0:8], pair.region[0:8]).prepare(alone=True)
+    ctx.team.barrier(timeout=30)
+    if ctx.rank == 1:
+        return
+    while not ctx.team.lost(1):
+        time.sleep(0.01)
+    near, far = pair.region[0:8], pair.remote[0:8]
+    calls: dict[str, Callable[[], object]] = {
+        "put": lambda: ctx.put(far, near),
+        "get": lambda: ctx.get(near, far),
+        "strided put": lambda: ctx.put(pair.remote.block((2,), (8,), 4), pair.region.block((2,), (8,), 4)),
+        "flush of all": ctx.flush,
+        "flush": lambda: ctx.flush(1),
+        "import": lambda: ctx.import_key(keys[1]),
+        "raise": lambda: ctx.raise_signal(raised),
+        "request": lambda: ctx.start_put(far, near).wait(30),
+        "plan": lambda: start_and_finish(plan),
+        "builder": lambda: ctx.plan().put(far, near).prepare(alone=True).start(),
+        "barrier": lambda: ctx.team.barrier(30),
+    }
+    for path in ("route", "staged"):
+        ctx.use(path)
+        say({name: outcome(call) for name, call in calls.items()})
 
 
 def main() -> int:
