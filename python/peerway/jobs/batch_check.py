@@ -11,6 +11,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from peerway.jobs import plausible
@@ -20,7 +21,10 @@ from peerway.jobs.metrics import KINDS, METRICS
 from peerway.jobs.untrusted import DEVICE, MOST_NUMBER, MOST_UNKNOWN, BadBatch, Part
 from peerway.printable import shortened
 
-MOST_TEXT = 16 << 20  # bytes of JSON in one batch
+MOST_TEXT = 4 << 20  # bytes of JSON in one batch: 40 times that of a node with 256 CPUs and 8 GPUs
+MOST_RATIO = 200  # of the JSON to the bytes that it came as, beyond SMALL_TEXT; zlib's own limit is 1,032
+SMALL_TEXT = 256 << 10
+MOST_VALUES = 300_000  # values in one batch, told by their commas before any is read
 MOST_DEVICES = 4096  # of one kind on a node
 MOST_INTERVALS = 4096
 MOST_GPUS = 512
@@ -89,16 +93,30 @@ def decode(payload: bytes) -> Batch:
     return batch
 
 
+def inflated_bytes(payload: bytes) -> int:
+    """How much JSON a payload holds. Raises BadBatch for too much."""
+    return len(_inflate(payload))
+
+
+def seq_of(payload: bytes) -> int:
+    """The number of a batch that may be bad otherwise. Raises BadBatch where it cannot be told."""
+    return Part(_parse(_inflate(payload)), "batch").whole("seq", 1, MOST_NUMBER - 1)
+
+
+@lru_cache(1)
 def _inflate(payload: bytes) -> bytes:
     if len(payload) > MOST_PAYLOAD:
         raise BadBatch(f"{len(payload):,} bytes, allowed are {MOST_PAYLOAD:,}")
     inflater = zlib.decompressobj()
+    most = min(MOST_TEXT, max(SMALL_TEXT, MOST_RATIO * len(payload)))
     try:
-        text = inflater.decompress(payload, MOST_TEXT)
+        text = inflater.decompress(payload, most)
     except zlib.error:
         raise BadBatch("the bytes are not deflated by zlib") from None
     if inflater.unconsumed_tail or inflater.unused_data or not inflater.eof:
-        raise BadBatch(f"the deflated text is cut off, has more than {MOST_TEXT:,} bytes, or more follows it")
+        raise BadBatch(f"the deflated text is cut off, has more than {most:,} bytes, or more follows it")
+    if (values := text.count(b",")) > MOST_VALUES:
+        raise BadBatch(f"{values:,} values, allowed are {MOST_VALUES:,}")
     return text
 
 

@@ -7,6 +7,7 @@ import json
 import random
 import ssl
 import threading
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 from peerway.jobs.agent.settings import Settings, read_token
 from peerway.jobs.agent.spool import Spool
 from peerway.jobs.clock import Sent
+from peerway.jobs.frames import HEAD_BYTES, MOST_FRAMES
 from peerway.printable import shortened
 
 PATH = "/api/v1/agent/batches"
@@ -25,6 +27,7 @@ _MOST_TOLD = 1000  # characters of what a server says
 _PAUSE_ROUNDS = 6  # the longest pause after failures: a minute, where a round is 10 s
 _NEVER = (400, 413, 422)
 _NOT_OURS = (401, 403)
+_REFUSALS = 2  # of a batch sent alone, until it is set aside: the first may be a proxy's mistake
 
 
 class Sender:
@@ -41,6 +44,8 @@ class Sender:
         self._longest = max(1.0, _PAUSE_ROUNDS * settings.interval_s)
         self._address = urlsplit(settings.server)
         self._connection: http.client.HTTPConnection | None = None
+        self._at_once = MOST_FRAMES  # batches in the next POST; fewer after a refusal, to find the bad one
+        self._refusals = (0, 0)  # the batch that was refused last, and how often
         self._work = threading.Condition()
         self._wanted = self._ended = False
         self._thread = threading.Thread(target=self._run, name="sender", daemon=True)
@@ -63,6 +68,8 @@ class Sender:
             self._ended = True
             self._work.notify()
         self._thread.join(2)
+        if not self._thread.is_alive():
+            self._close()
 
     def _run(self) -> None:
         pause = 0.0
@@ -88,6 +95,7 @@ class Sender:
             first, frames = self._spool.unsent()
             if not frames:
                 return 0.0
+            frames = frames[: self._at_once]
             status, answer, retry_after = self._post(b"".join(frames))
             last = first + len(frames) - 1
             if status == 200:
@@ -96,11 +104,14 @@ class Sender:
                     raise ValueError("the server's answer acknowledges nothing of what was sent")
                 self._spool.acknowledge(min(done, last))
                 self._say("")
+                self._at_once = min(MOST_FRAMES, 2 * self._at_once)
                 pause = 0.0
                 if done < first:
                     return self._longer(pause)
             elif status in _NEVER:
                 self._refused(status, answer, first, frames)
+            elif status == 403 and self._is_foreign(first, frames, answer):
+                continue
             elif status in _NOT_OURS:
                 self._say(f"the server refuses this node's token ({status}); see token_file in the settings")
                 return self._longest
@@ -111,14 +122,35 @@ class Sender:
         return 0.0
 
     def _refused(self, status: int, answer: dict[str, Any], first: int, frames: list[bytes]) -> None:
-        seq = answer.get("seq")
-        if type(seq) is not int or not first <= seq < first + len(frames):
-            if len(frames) > 1:
-                raise ValueError(f"the server answers {status} and does not say to which batch")
-            seq = first
-        self._spool.acknowledge(seq - 1)
-        self._spool.refuse(seq, frames[seq - first])
-        why = shortened(str(answer.get("error", status)), _MOST_TOLD)
+        """Find the batch that is refused, by the answer or by sending fewer at once; set it aside when it was
+        refused often enough. Those behind it must not wait.
+        """
+        place = _place(answer, first, len(frames))
+        if place is None and len(frames) > 1:
+            self._at_once = len(frames) // 2
+            return
+        place = place or 0
+        self._spool.acknowledge(first + place - 1)  # those before it are on the server's disk
+        self._at_once = 1
+        seq = first + place
+        times = self._refusals[1] + 1 if self._refusals[0] == seq else 1
+        self._refusals = seq, times
+        if times >= _REFUSALS:
+            self._set_aside(seq, frames[place], str(answer.get("error", status)))
+
+    def _is_foreign(self, first: int, frames: list[bytes], answer: dict[str, Any]) -> bool:
+        """Set aside a batch that was made under another name of this node: no token of today is for it."""
+        place = _place(answer, first, len(frames))
+        if place is None or _node_of(frames[place]) in ("", self._settings.node):
+            return False
+        self._spool.acknowledge(first + place - 1)
+        self._set_aside(first + place, frames[place], f"it is of {_node_of(frames[place])}")
+        return True
+
+    def _set_aside(self, seq: int, data: bytes, why: str) -> None:
+        self._spool.refuse(seq, data)
+        self._at_once = MOST_FRAMES
+        why = shortened(why, _MOST_TOLD)
         self._say(f"the server refused batch {seq}, which is kept in the spool's folder refused: {why}")
 
     def _post(self, body: bytes) -> tuple[int, dict[str, Any], float]:
@@ -180,3 +212,20 @@ class Sender:
         if reason != self._told:
             self._told = reason
             self._tell(what or f"the server {self._settings.server} takes batches")
+
+
+def _place(answer: dict[str, Any], first: int, count: int) -> int | None:
+    """Which frame of a POST an answer is about, from 0; None where it does not say."""
+    frame, seq = answer.get("frame"), answer.get("seq")
+    if type(frame) is int and 0 <= frame < count:
+        return frame
+    return seq - first if type(seq) is int and first <= seq < first + count else None
+
+
+def _node_of(frame: bytes) -> str:
+    """The node that a batch in our own spool was made for; empty where it cannot be read."""
+    try:
+        content = json.loads(zlib.decompress(frame[HEAD_BYTES:]))
+    except (ValueError, zlib.error):
+        return ""
+    return str(content.get("node", "")) if isinstance(content, dict) else ""

@@ -191,6 +191,18 @@ class Graphs(BaseModel):
     steps: list[StepTold]
 
 
+class Alarm(BaseModel):
+    """What an agent said that cannot count; `first` and `last` are when, `count` how often."""
+
+    node: str
+    kind: str
+    job: str
+    text: str
+    first: float
+    last: float
+    count: int
+
+
 class Acknowledged(BaseModel):
     """All up to this number is on the server's disk."""
 
@@ -199,9 +211,12 @@ class Acknowledged(BaseModel):
 
 
 class RefusedBatch(BaseModel):
-    """Why batches are not taken; `seq` is the one that never will be."""
+    """Why batches are not taken. `frame` is the place in the POST, from 0, of the one that never will be, and
+    `seq` its number.
+    """
 
     error: str
+    frame: int | None = None
     seq: int | None = None
 
 

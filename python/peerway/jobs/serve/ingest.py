@@ -7,33 +7,41 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from peerway.jobs.batch import Batch
-from peerway.jobs.batch_check import decode
+from peerway.jobs.batch_check import decode, inflated_bytes, seq_of
 from peerway.jobs.clock import Arrivals, Sent, correction_ms
-from peerway.jobs.frames import MOST_BODY, BadFrame, post_payloads
+from peerway.jobs.frames import MOST_BODY, MOST_FRAMES, BadFrame, read_frames
 from peerway.jobs.monitor import Monitor
+from peerway.jobs.credible import credible
 from peerway.jobs.serve.live import Live
 from peerway.jobs.store.samples import Filed
 from peerway.jobs.untrusted import BadBatch
 
 MOST_WAITING = 256  # posts; more are told to come later
+MOST_POST_TEXT = 32 << 20  # bytes of JSON in one POST
+MOST_POST_PARTS = 8192  # intervals and notes in one POST
+_LARGE = 64 << 10  # bytes of a body
 _MOVED_MS = 200  # clocks drift; not every POST is to write that
 
 Answer = tuple[int, dict[str, object]]
 
 
 class Refused(Exception):
-    """An answer other than 200."""
+    """An answer other than 200. `frame` is the place in the POST, from 0, of the batch that is refused, and
+    `seq` its number where that can be known of bytes that are no batch.
+    """
 
-    def __init__(self, status: int, error: str, seq: int | None = None) -> None:
+    def __init__(self, status: int, error: str, frame: int | None = None, seq: int | None = None) -> None:
         super().__init__(error)
-        self.status, self.seq = status, seq
+        self.status, self.frame, self.seq = status, frame, seq
 
     def body(self) -> dict[str, object]:
         """The answer's body."""
-        return {"error": str(self)} | ({} if self.seq is None else {"seq": self.seq})
+        named = {"frame": self.frame, "seq": self.seq}
+        return {"error": str(self)} | {name: value for name, value in named.items() if value is not None}
 
 
 @dataclass
@@ -57,7 +65,10 @@ class Ingest:
         """File the batches of one POST of a node's agent. Raises Refused."""
         if self._queue.full():
             raise Refused(503, "the server is behind; try again later")
-        good, refusal = self._checked(node, body, sent)
+        if len(body) > _LARGE:  # to unpack much must not hold up the others
+            good, refusal = await asyncio.to_thread(self._checked, node, body, sent)
+        else:
+            good, refusal = self._checked(node, body, sent)
         if good:
             done = asyncio.get_running_loop().create_future()
             await self._queue.put(_Post(good, done))
@@ -74,22 +85,46 @@ class Ingest:
             return [], Refused(413, f"a body of {len(body):,} bytes, allowed are {MOST_BODY:,}")
         try:
             clocks = Sent.parse(sent)
-            payloads = post_payloads(body)
-        except (BadFrame, ValueError) as error:
+        except ValueError as error:
             return [], Refused(400, str(error))
+        payloads: list[bytes] = []
+        broken: Refused | None = None
+        try:
+            for _, payload in read_frames(body):
+                payloads.append(payload)
+        except BadFrame as error:
+            broken = Refused(400, str(error), len(payloads))
+        if len(payloads) > MOST_FRAMES:
+            return [], Refused(400, f"more than {MOST_FRAMES} frames in one body")
         if not payloads:
-            return [], Refused(400, "a body without a frame")
+            return [], broken or Refused(400, "a body without a frame", 0)
         now = self._undelayed_ms(node, clocks)
+        good, refusal = self._batches(node, payloads, clocks, now)
+        return good, refusal or broken
+
+    def _batches(
+        self, node: str, payloads: list[bytes], clocks: Sent, now: int
+    ) -> tuple[list[Filed], Refused | None]:
+        """What is more than one POST may cost is left for the next one: it is not acknowledged."""
         good: list[Filed] = []
-        for payload in payloads:
+        text = parts = 0
+        for place, payload in enumerate(payloads):
             try:
+                text += inflated_bytes(payload)
+                if good and text > MOST_POST_TEXT:
+                    break
                 batch = decode(payload)
+                if batch.node != node:
+                    why = f"the token is of {node}, the batch of {batch.node}"
+                    return good, Refused(403, why, place, batch.seq)
+                parts += len(batch.intervals) + len(batch.notes)
+                if good and parts > MOST_POST_PARTS:
+                    break
+                shift = correction_ms(batch.wall_ms, batch.mono_ms, batch.boot, clocks, now)
+                batch, left_out = credible(batch, shift, int(self._monitor.clock() * 1000))
             except BadBatch as error:
-                return good, Refused(422, str(error), good[-1].batch.seq + 1 if good else None)
-            if batch.node != node:
-                return good, Refused(403, "the token is not of this node", batch.seq)
-            shift = correction_ms(batch.wall_ms, batch.mono_ms, batch.boot, clocks, now)
-            good.append(Filed(batch, shift, payload, self._period(batch)))
+                return good, Refused(422, str(error), place, _seq_at(place, payloads))
+            good.append(Filed(batch, shift, payload, self._period(batch), tuple(left_out)))
         return good, None
 
     def _undelayed_ms(self, node: str, sent: Sent) -> int:
@@ -138,3 +173,12 @@ class Ingest:
         if self._moved:
             moved, self._moved = self._moved, {}
             jobs.keep_clocks(moved)
+
+
+def _seq_at(place: int, payloads: list[bytes]) -> int | None:
+    """The number of a batch that is none, by one beside it that is: agents send them in order."""
+    for other in sorted(range(len(payloads)), key=lambda each: abs(each - place)):
+        with suppress(BadBatch):
+            if (seq := seq_of(payloads[other]) + place - other) > 0:
+                return seq
+    return None

@@ -33,6 +33,7 @@ class Filed:
     shift_ms: int
     payload: bytes
     period_ms: int
+    left_out: tuple[str, ...] = ()  # why parts of it were left out: credible.py
 
 
 @dataclass(frozen=True)
