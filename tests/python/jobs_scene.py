@@ -111,7 +111,7 @@ class Job:
             self.job,
             START * 1000,
             ends,
-            user="alice",
+            user=self.run().user,
             partition="p",
             cpus=self.cores,
             cores=list(range(self.cores)),

@@ -12,6 +12,7 @@ from jobs_scene import GIB, PERIOD, START, Job, filed, put
 
 from peerway.jobs.batch import Batch, Samples
 from peerway.jobs.monitor import Monitor
+from peerway.jobs.serve import connections
 from peerway.jobs.serve.app import create_app
 from peerway.jobs.serve.people import People
 from peerway.jobs.store.runs import Run
@@ -167,9 +168,7 @@ def serving(monitor: Monitor, **settings: Any) -> Iterator[Server]:
     import uvicorn
 
     app = create_app(monitor, work=False, **settings)
-    server = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", proxy_headers=False)
-    )
+    server = uvicorn.Server(connections.settings(app, host="127.0.0.1", port=0))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

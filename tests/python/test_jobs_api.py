@@ -8,6 +8,7 @@ import dataclasses
 import ipaddress
 import json
 import re
+import socket
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,9 @@ from peerway.jobs.batch import encode
 from peerway.jobs.clock import Sent
 from peerway.jobs.frames import MOST_BODY, frame
 from peerway.jobs.mail.settings import Mail
-from peerway.jobs.serve import pages
+from peerway.jobs.serve import connections, pages
 from peerway.jobs.serve.access import Portal
+from peerway.jobs.serve.attempts import FREE, LONGEST_S, Attempts
 from peerway.jobs.serve.oidc import LoginFailed, Provider
 from peerway.jobs.serve.people import People
 from peerway.jobs.serve.words import LANGUAGES, WORDS
@@ -291,7 +293,7 @@ def test_a_token_can_do_no_more_than_its_scopes(server: Server, client: httpx.Cl
     assert client.post("/api/v1/tokens", json={"scopes": ["jobs:read"]}, headers=reads).status_code == 403
     agent = bearer(server.token("", "agent", node="n1"))
     assert client.get("/api/v1/jobs", headers=agent).status_code == 403
-    assert client.get("/jobs", headers=agent).headers["location"] == "/login"
+    assert client.get("/jobs", headers=agent).status_code == 403
     people = People(server.monitor.jobs)
     for scopes, node in (
         (["agent"], ""),
@@ -450,20 +452,104 @@ def test_a_script_is_shown_to_its_owner_and_to_administrators_alone(
     assert "TOKEN=hush" not in client.get("/api/v1/jobs", headers=bearer(server.token("bob"))).text
 
 
-def test_who_gets_in_does_not_count_as_one_who_guesses(server: Server) -> None:
-    """Behind a proxy all people have one address."""
-    for _ in range(12):
-        with logged_in(server, "alice"):
-            pass
+def login(
+    server: Server, name: str, password: str, address: str = "127.0.0.1", **headers: str
+) -> httpx.Response:
+    """Log in from an address of this host."""
+    transport = httpx.HTTPTransport(local_address=address)
+    with httpx.Client(base_url=server.url, transport=transport, timeout=60) as client:
+        head = {"Origin": server.url, **headers}
+        return client.post("/login", data={"name": name, "password": password}, headers=head)
 
 
-def test_passwords_cannot_be_guessed_for_long(server: Server) -> None:
-    with httpx.Client(base_url=server.url, timeout=60, headers={"Origin": server.url}) as client:
-        answers = [
-            client.post("/login", data={"name": "nobody", "password": "x"}).status_code for _ in range(12)
-        ]
-    assert answers[0] == 401
-    assert answers[-1] == 429
+def test_who_guesses_has_to_wait_and_nobody_else(server: Server) -> None:
+    answers = [login(server, "alice", f"wrong {n}", "127.0.0.2") for n in range(FREE + 1)]
+    assert [each.status_code for each in answers] == [401] * FREE + [429]
+    assert int(answers[-1].headers["Retry-After"]) >= 1
+    assert "Try again in" in answers[-1].text
+    assert login(server, "alice", PASSWORD).status_code == 303  # the owner, elsewhere
+    assert login(server, "bob", PASSWORD, "127.0.0.2").status_code == 303  # another one behind that address
+    assert login(server, "alice", PASSWORD, "127.0.0.2").status_code == 429
+
+
+def test_each_wrong_password_makes_the_wait_longer_up_to_a_minute_and_time_forgives() -> None:
+    now = [0.0]
+    attempts, waits = Attempts(lambda: now[0]), []
+    for _ in range(FREE + 10):
+        waits.append(attempts.wait_s("alice", "a"))
+        now[0] += waits[-1]
+        assert attempts.wait_s("alice", "a") == 0  # who waits gets another try, for ever
+        attempts.failed("alice", "a")
+    assert waits[: FREE + 1] == [0] * FREE + [1]
+    assert waits == sorted(waits)
+    assert waits[-1] == LONGEST_S
+    assert attempts.wait_s("alice", "b") == attempts.wait_s("bob", "a") == 0
+    attempts.succeeded("alice", "a")
+    assert attempts.wait_s("alice", "a") == 0
+
+
+def test_what_a_trusted_proxy_says_of_a_client_counts_and_what_others_say_does_not(tmp_path: Path) -> None:
+    proxy = (ipaddress.ip_network("127.0.0.7"),)
+    with served(tmp_path, proxies=proxy, portal=dataclasses.replace(PORTAL, proxies=proxy)) as server:
+        via = {"X-Forwarded-For": "10.1.1.1", "X-Forwarded-Proto": "https"}
+        for n in range(FREE):
+            login(server, "alice", f"wrong {n}", "127.0.0.7", **via)
+        assert login(server, "alice", PASSWORD, "127.0.0.7", **via).status_code == 429
+        other = {**via, "X-Forwarded-For": "6.6.6.6, 10.1.1.2"}  # the first is the client's own claim
+        answer = login(server, "alice", PASSWORD, "127.0.0.7", **other)
+        assert answer.status_code == 303
+        assert "secure" in answer.headers["set-cookie"].lower()
+        straight = login(server, "alice", PASSWORD, "127.0.0.1", **other)
+        assert "secure" not in straight.headers["set-cookie"].lower()
+        # a client behind the proxy is not the proxy: it may name nobody
+        transport = httpx.HTTPTransport(local_address="127.0.0.7")
+        head = {"Remote-User": "admin", "X-Forwarded-For": "10.1.1.1"}
+        with httpx.Client(base_url=server.url, transport=transport) as client:
+            assert client.get("/admin/jobs", headers=head).status_code == 200
+        assert httpx.get(server.url + "/admin/jobs", headers=head).status_code == 303
+        spoofed = {"Remote-User": "admin", "X-Forwarded-For": "127.0.0.7"}
+        assert httpx.get(server.url + "/admin/jobs", headers=spoofed).status_code == 303
+
+
+@pytest.mark.parametrize("path", ["/login", "/jobs", "/api/v1/jobs", "/static/page.css", "/nothing"])
+def test_head_is_answered_as_get_without_the_body(server: Server, client: httpx.Client, path: str) -> None:
+    head = bearer(server.token("alice"))
+    got, headed = client.get(path, headers=head), client.head(path, headers=head)
+    assert (headed.status_code, headed.content) == (got.status_code, b"")
+    assert headed.headers["content-length"] == got.headers["content-length"]
+
+
+def test_a_request_that_does_not_come_ends_its_connection(
+    server: Server, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a head, a byte now and then, nothing at all, and nothing more of a body."""
+    monkeypatch.setattr(connections, "HEAD_S", 0.2)
+    monkeypatch.setattr(connections, "BODY_S", 0.2)
+    host, port = httpx.URL(server.url).host, httpx.URL(server.url).port
+    for begin, drip in (
+        (b"", b""),
+        (b"GET /login HTTP/1.1\r\nHost: x\r\n", b""),
+        (b"GET /login HTTP/1.1\r\n", b"A: b\r\n"),
+        (b"GET /login HTTP/1.1\r\nHost: x\r\n\r\nGET /jobs", b""),
+        (b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n"
+         b"Content-Type: application/x-www-form-urlencoded\r\n\r\na=", b""),
+    ):  # fmt: skip
+        with socket.create_connection((host, port)) as connection:
+            connection.sendall(begin)
+            connection.settimeout(0.05)
+            while True:
+                try:
+                    if not connection.recv(65536):
+                        break
+                except TimeoutError:
+                    with contextlib.suppress(OSError):
+                        connection.sendall(drip)
+                except ConnectionResetError:
+                    break
+    assert client.get("/login").status_code == 200
+
+
+def test_passwords_of_who_has_none_are_wrong(server: Server) -> None:
     people = People(server.monitor.jobs)
     assert not people.check("nobody", "x")
     assert not people.check("bob", "")

@@ -364,7 +364,8 @@ def test_a_number_that_slurm_gives_again_is_another_job(store: JobStore, tmp_pat
     old = job(7, "CANCELLED", submit_time=995, start_time=1000, end_time=1200, name="old")
     sync.take(store, [old], NODES, 1210)
     store.write("UPDATE jobs SET script = '#!/bin/old', verdict = 'inefficient', judged = 1300")
-    store.write("INSERT INTO verdicts VALUES ('7', 0, 'abc', 1300, '{}')")
+    body = json.dumps({"state": "inefficient", "rules_hash": "abc", "hours": {}, "findings": []})
+    store.write("INSERT INTO verdicts VALUES ('7', 0, 'abc', 1300, ?)", (body,))
     held(store, 7, 5000.4, None)  # an agent may be the first to tell
     for state, more in (("PENDING", {"start_time": 0}), ("RUNNING", {}), ("COMPLETED", {"end_time": 5100})):
         told = job(7, state, **{"submit_time": 4990, "start_time": 5000, "name": "new", **more})
@@ -395,7 +396,10 @@ def test_a_run_that_an_agent_counted_otherwise_than_slurm_is_one(store: JobStore
     assert store.restarts("7") == [2]
     held(store, 7, 1402, None, 3)  # begun anew, and Slurm tells of the run before for the last time
     sync.take(store, [job(7, "COMPLETED", restart=2, end_time=1400)], NODES, 1420)
-    assert store.restarts("7") == [2, 3]
+    assert store.restarts("7") == [2]  # of the next run Slurm has said nothing: nobody is shown it
+    following = store.run("7", 3, provisional=True)
+    assert following is not None
+    assert following.started == 1402
 
 
 @pytest.mark.parametrize("end", [None, 1000.8])
@@ -545,3 +549,63 @@ def test_accounts_that_lag_are_asked_again_and_those_that_are_none_are_not_misse
     assert (state_of(store, 7), accounts.refused) == (("COMPLETED", 1490), "")
     asked_all(store, [], 90_000, accounts)
     assert len(sacct()) == 6
+
+
+@pytest.mark.parametrize(
+    "value", [4294967294, 4294967295, (1 << 64) - 2, (1 << 64) - 1, float("nan"), 1e300, -1]
+)
+def test_numbers_that_stand_for_none_are_none(value: Any) -> None:
+    """Slurm 22.05 has plain numbers: NO_VAL and INFINITE of 32 and 64 bits."""
+    fields = (
+        "time_limit",
+        "submit_time",
+        "end_time",
+        "restart_cnt",
+        "node_count",
+        "cpus",
+        "exit_code",
+        "array_task_id",
+    )
+    for each in (value, {"set": True, "infinite": False, "number": value}):
+        run = sync.run_of(job(7, "COMPLETED", array_job_id=7, **dict.fromkeys(fields, each)), 1100)
+        assert run is not None
+        assert (run.time_limit, run.submitted, run.ended, run.exit_code, run.array) == (
+            None,
+            None,
+            None,
+            None,
+            "",
+        )
+        assert (run.restart, run.nodes, run.cores) == (0, 0, 0)
+
+
+def test_a_limit_just_below_is_a_limit() -> None:
+    run = sync.run_of(job(7, time_limit=65535), 1100)
+    assert run is not None
+    assert run.time_limit == 65535 * 60
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [
+        (["IDLE", "INVALID_REG"], "blocked"), (["MIXED", "INVALID_REG"], "blocked"), (["INVALID"], "off"),
+        (["IDLE", "DRAIN"], "blocked"), (["IDLE"], "free"), (["IDLE", "CLOUD", "POWERED_DOWN"], "off"),
+    ],
+)  # fmt: skip
+def test_a_node_that_takes_no_jobs_is_not_free(state: list[str], shown: str) -> None:
+    found = sync.node_of({"name": "n", "state": state, "cpus": 8, "gres": "gpu:4"})
+    assert found["state"] == shown
+    assert found["gpus_blocked"] == (0 if shown == "free" else 4)
+
+
+def test_a_name_of_any_bytes_holds_up_no_other_job(
+    store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    squeue = tmp_path / "squeue"
+    told = json.dumps({"jobs": [job(7, name="NAME"), job(8, name="\ud800")]}).encode()
+    squeue.write_bytes(b"#!/bin/sh\ncat <<'X'\n" + told.replace(b"NAME", b"\xff\xfe") + b"\nX\n")
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    sync.take(store, slurm_json.asked("squeue")["jobs"], NODES, 1100)
+    names = [run.name for number in ("7", "8") if (run := store.run(number))]
+    assert names == ["\ufffd\ufffd", "?"]

@@ -41,7 +41,7 @@ class Accounts:
     def missed(self, store: JobStore, told: set[tuple[str, int]], now: float) -> list[Run]:
         """The runs that ended by the accounts, of those that are not among `told`: all that squeue knows."""
         candidates = [run for run in _candidates(store, now) if (run.job, run.restart) not in told]
-        keys = {(run.job, run.restart) for run in candidates}
+        keys = _keys(candidates)
         self._turns.keep(keys)
         due = [run for run in candidates if self._turns.due((run.job, run.restart), now)][:_MOST]
         if not due or now < self._not_before:
@@ -61,11 +61,30 @@ class Accounts:
         for entry in entries:
             if isinstance(entry, dict) and (found := number(entry.get("job_id"))):
                 of_job[str(int(found))].append(entry)
-        return [mended for run in due if (mended := ended_by(run, of_job[run.job], store.starts(run.job)))]
+        ended = [mended for run in due if (mended := ended_by(run, of_job[run.job], store.starts(run.job)))]
+        self._tell_unconfirmed(store, _keys(due) - _keys(ended), told)
+        return ended
+
+    @staticmethod
+    def _tell_unconfirmed(store: JobStore, keys: set[tuple[str, int]], told: set[tuple[str, int]]) -> None:
+        """Raise an alarm for runs that agents have named, and that neither squeue nor the accounts know."""
+        for job, restart in keys - told:
+            row = store.reader.execute(
+                "SELECT node_list, user FROM jobs WHERE job = ? AND restart = ? AND provisional",
+                (job, restart),
+            ).fetchone()
+            if row:
+                whose = f"job {job} of {row['user'] or 'nobody'}"
+                why = f"{row['node_list']} names {whose}, which Slurm does not know"
+                store.alarm(row["node_list"][:63], "unconfirmed", why, job)
 
     def next(self) -> float:
         """When there is something to ask for, of the runs that were asked for before."""
         return max(self._turns.next(), self._not_before)
+
+
+def _keys(runs: Sequence[Run]) -> set[tuple[str, int]]:
+    return {(run.job, run.restart) for run in runs}
 
 
 def _candidates(store: JobStore, now: float) -> list[Run]:

@@ -21,6 +21,7 @@ _NO_NUMBER = frozenset(  # NO_VAL and INFINITE, of 32 and of 64 bits
     (1 << bits) - less for bits in (32, 64) for less in (1, 2)
 )
 _MOST = 1 << 63  # the database holds no larger ones
+_LAST_S = 253_402_300_799  # the end of the year 9999
 _NOTHING_FOUND = 9003  # ESLURM_REST_EMPTY_RESULT
 
 
@@ -34,7 +35,8 @@ def asked(*command: str) -> dict[str, Any]:
     if done.returncode:
         raise SlurmFailed(why_failed(done))
     try:
-        found = json.loads(done.stdout)
+        # A user may give a job a name of any bytes, which squeue prints as they are.
+        found = json.loads(done.stdout.decode(errors="replace"))
     except ValueError as error:
         raise SlurmFailed(f"{command[0]} --json gave no JSON: {error}") from None
     if not isinstance(found, dict):
@@ -102,14 +104,14 @@ def number(value: Any) -> float | None:
 
 
 def time_of(value: Any) -> float | None:
-    """Seconds since 1970; None for 0, which stands for no time."""
+    """Seconds since 1970; None for 0, which stands for no time, and for what is no date."""
     found = number(value)
-    return float(found) if found else None
+    return float(found) if found and found < _LAST_S else None
 
 
 def text_of(value: Any) -> str:
-    """A text; empty for anything else."""
-    return value if isinstance(value, str) else ""
+    """A text that can be stored, so without halves of UTF-16's pairs; empty for anything else."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
 def words(value: Any) -> list[str]:

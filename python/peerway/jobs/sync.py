@@ -32,6 +32,7 @@ _STATES = {  # of a node; the first flag or word that is here decides
     "NOT_RESPONDING": "off",
     "FUTURE": "off",
     "UNKNOWN": "off",
+    "INVALID": "off",
     "REBOOT_ISSUED": "off",
     "INVALID_REG": "blocked",  # it registered with less than slurm.conf says, and gets no jobs
     "DRAIN": "blocked",

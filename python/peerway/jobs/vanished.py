@@ -37,7 +37,7 @@ def close(store: JobStore, told: set[tuple[str, int]], now: float) -> None:
 
 def _end(store: JobStore, job: str, restart: int, now: float) -> float | None:
     """When a run ended; None while an agent says that it goes on."""
-    run = store.run(job, restart)
+    run = store.run(job, restart, provisional=True)
     later = [store.run(job, each) for each in store.restarts(job) if each > restart]
     starts = [each.started for each in later if each and each.started]
     following = min(starts, default=float("inf")) * 1000

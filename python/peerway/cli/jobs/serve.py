@@ -62,6 +62,13 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     metavar="ADDRESS",
     help="The portal's address or network; may be repeated. From elsewhere the header is ignored.",
 )
+@click.option(
+    "--proxy",
+    multiple=True,
+    metavar="ADDRESS",
+    help="A trusted proxy's address or network; may be repeated. Its X-Forwarded-For and X-Forwarded-Proto "
+    "tell who asks, and whether over TLS.",
+)
 @click.option("--oidc", type=_FILE, help="TOML file that describes an OpenID provider.")
 @click.option(
     "--mail",
@@ -80,6 +87,7 @@ def command(
     thin_days: int | None,
     portal_header: str | None,
     portal_from: tuple[str, ...],
+    proxy: tuple[str, ...],
     oidc: Path | None,
     mail: Path | None,
     data: Path,
@@ -94,6 +102,7 @@ def command(
     from peerway.jobs.mail.settings import read
     from peerway.jobs.serve.access import Portal
     from peerway.jobs.serve.app import create_app
+    from peerway.jobs.serve.connections import settings
     from peerway.jobs.serve.oidc import Provider
 
     host, port = _address(listen)
@@ -119,7 +128,8 @@ def command(
         raise click.ClickException(f"cannot read {error.filename}: {error.strerror}") from None
     except ValueError as error:
         raise click.ClickException(str(error)) from None
-    networks = tuple(_network(each) for each in portal_from)
+    networks = tuple(_network(each, "--portal-from") for each in portal_from)
+    proxies = tuple(_network(each, "--proxy") for each in proxy)
     if tls_cert and tls_key:
         _check_tls(tls_cert, tls_key)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
@@ -147,29 +157,20 @@ def command(
             secure=tls_cert is not None or provider is not None,
             slurm=slurm,
             mail=notices,
+            proxies=proxies,
         )
         listening = _listening(host, port)
         say(f"http{'s' if tls_cert else ''}://{listen}", err=True)
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            ssl_certfile=tls_cert,
-            ssl_keyfile=tls_key,
-            timeout_keep_alive=75,
-            h11_max_incomplete_event_size=65536,
-        )
+        config = settings(app, tls_cert, tls_key)
         with suppress(KeyboardInterrupt):  # how it ends
             uvicorn.Server(config).run(sockets=[listening])
 
 
-def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+def _network(text: str, option: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     try:
         return ipaddress.ip_network(text)
     except ValueError as error:
-        raise click.UsageError(f"--portal-from takes an address such as 10.0.0.5: {error}") from None
+        raise click.UsageError(f"{option} takes an address such as 10.0.0.5: {error}") from None
 
 
 def _check_tls(cert: Path, key: Path) -> None:

@@ -35,7 +35,7 @@ def hours(measured: Measured, idle: float, window: float) -> Hours:
     used = _sum(cpu, Series.mean)
     peak = memory_peak(measured)
     cpu_coverage = _coverage(cpu, elapsed * max(run.nodes, 1))
-    cpu_efficiency = used / run.cores if used is not None and run.cores else None
+    cpu_efficiency = _share(used, run.cores)
     core_hours = run.cores * elapsed / HOUR
     return Hours(
         core_hours=core_hours,
@@ -47,7 +47,7 @@ def hours(measured: Measured, idle: float, window: float) -> Hours:
         idle_gpu_hours=idle_seconds(gpu or (), idle, window) / HOUR,
         cpu_efficiency=cpu_efficiency,
         gpu_efficiency=_mean(gpu),
-        memory_efficiency=peak / run.memory if peak is not None and run.memory else None,
+        memory_efficiency=_share(peak, run.memory),
         cpu_coverage=cpu_coverage,
         gpu_coverage=_coverage(gpu, elapsed * run.gpus) if run.gpus else None,
     )
@@ -82,6 +82,11 @@ def _sum(of: tuple[Series, ...] | None, figure: object) -> float | None:
     assert callable(figure)
     values = [figure(series) for series in of or () if series.times.size]
     return float(sum(values)) if values else None
+
+
+def _share(used: float | None, had: float) -> float | None:
+    """What was used of what the run had. What Slurm let it use beyond that is no use of what it had."""
+    return min(1.0, used / had) if used is not None and had else None
 
 
 def _mean(of: tuple[Series, ...] | None) -> float | None:

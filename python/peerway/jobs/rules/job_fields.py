@@ -90,7 +90,7 @@ def _short_jobs(jobs: JobStore, measured: Measured) -> int:
     end = run.ended or measured.now
     row = jobs.reader.execute(
         "SELECT count(*) FROM jobs WHERE user = ? AND started BETWEEN ? AND ? AND ended <= ? "
-        "AND ended - started < 120",
+        "AND NOT provisional AND ended - started < 120",
         (run.user, end - 24 * HOUR, end, end),
     ).fetchone()
     return int(row[0])

@@ -21,7 +21,8 @@ def replayed(monitor: Monitor, rules: RuleSet, since: float, most: int) -> dict[
     by the others, on the samples that are still kept. Nothing is changed.
     """
     rows = monitor.jobs.reader.execute(
-        "SELECT * FROM jobs WHERE ended >= ? ORDER BY ended DESC LIMIT ?", (since, most + 1)
+        "SELECT * FROM jobs WHERE ended >= ? AND NOT provisional ORDER BY ended DESC LIMIT ?",
+        (since, most + 1),
     ).fetchall()
     runs = [of_row(row) for row in rows[:most]]
     counts: dict[str, Counter[str]] = {"before": Counter(), "after": Counter()}

@@ -9,10 +9,12 @@ from urllib.parse import urlsplit
 from fastapi import HTTPException, Request
 
 from peerway.jobs.monitor import Monitor
+from peerway.jobs.serve.connections import PEER
 from peerway.jobs.serve.people import People, Viewer
 
 COOKIE = "peerway_session"
 _SAFE = ("GET", "HEAD", "OPTIONS")
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True)
@@ -20,12 +22,13 @@ class Portal:
     """A portal that logs people in and names them in a header. Only what comes from its addresses counts."""
 
     header: str
-    proxies: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+    proxies: tuple[Network, ...]
 
     def name(self, request: Request) -> str | None:
         """Whom it names; None where the request does not come from it."""
+        client = request.scope.get(PEER) or request.scope.get("client")
         try:
-            peer = ipaddress.ip_address(request.client.host) if request.client else None
+            peer = ipaddress.ip_address(client[0]) if client else None
         except ValueError:
             return None
         if peer is None or not any(peer in network for network in self.proxies):

@@ -16,6 +16,7 @@ from peerway.jobs.serve.ingest import Refused
 from peerway.jobs.serve.people import MOST_DAYS, Viewer
 from peerway.jobs.serve.series_data import DRAWN, plots
 from peerway.jobs.serve.state import State
+from peerway.jobs.store.alarms import alarms
 from peerway.jobs.store.lists import MOST, PLACE, Filter, Place, listed, sums
 from peerway.jobs.store.pending import is_final
 from peerway.jobs.store.runs import Run
@@ -24,6 +25,7 @@ from peerway.jobs.store.verdicts import verdict_of
 JOB = r"^[0-9]{1,10}(_[0-9]{1,10})?$"  # 123_4 is the fourth of array 123
 JobId = Annotated[str, Path(pattern=JOB)]
 Before = Annotated[str, Query(pattern=f"^({PLACE})?$", description="As in the link to the next page.")]
+Restart = Annotated[int | None, Query(ge=-(1 << 31), le=1 << 31)]
 Short = Annotated[str, Query(max_length=64)]
 
 
@@ -128,9 +130,7 @@ def router(state: State) -> APIRouter:
         return [state_of(run) for run in found]
 
     @api.get("/jobs/{job}", tags=["jobs"], response_model=answers.JobTold, responses=answers.errors(404))
-    def one(
-        request: Request, job: JobId, restart: Annotated[int | None, Query(ge=-(1 << 31), le=1 << 31)] = None
-    ) -> Any:
+    def one(request: Request, job: JobId, restart: Restart = None) -> Any:
         """A job with its verdict and the evidence for it; its script for its owner and administrators."""
         viewer = access.person(request)
         run = run_for(viewer, job, restart)
@@ -140,9 +140,7 @@ def router(state: State) -> APIRouter:
     @api.get(
         "/jobs/{job}/series", tags=["jobs"], response_model=answers.Graphs, responses=answers.errors(404)
     )
-    def series(
-        request: Request, job: JobId, restart: Annotated[int | None, Query(ge=-(1 << 31), le=1 << 31)] = None
-    ) -> Response:
+    def series(request: Request, job: JobId, restart: Restart = None) -> Response:
         """What its graphs draw."""
         run = run_for(access.person(request), job, restart)
         text = json.dumps(plots(monitor.measured(run, DRAWN)), separators=(",", ":"), allow_nan=False)
@@ -175,6 +173,12 @@ def router(state: State) -> APIRouter:
         """What other rules would have said; nothing is changed."""
         access.admin(request)
         return state.replay(asked.text, asked.since_days, asked.most)
+
+    @api.get("/alarms", tags=["administration"], response_model=list[answers.Alarm])
+    def alarmed(request: Request) -> Any:
+        """What agents claimed that Slurm does not confirm, and what cannot be; the newest first."""
+        access.admin(request)
+        return alarms(monitor.jobs.reader)
 
     @api.post("/tokens", tags=["tokens"], status_code=201, response_model=answers.Token)
     def make(request: Request, asked: TokenAsked) -> Any:

@@ -6,20 +6,19 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from peerway.jobs.frames import MOST_BODY
 from peerway.jobs.mail.notices import Notices
 from peerway.jobs.mail.settings import Mail
 from peerway.jobs.monitor import Monitor
 from peerway.jobs.serve import api, pages
-from peerway.jobs.serve.access import Access, Portal
+from peerway.jobs.serve.access import Access, Network, Portal
+from peerway.jobs.serve.connections import Bounded, Heads, Proxied
 from peerway.jobs.serve.errors import add_errors
 from peerway.jobs.serve.ingest import Ingest
 from peerway.jobs.serve.live import Live
@@ -55,9 +54,11 @@ def create_app(
     secure: bool = False,
     slurm: bool = False,
     mail: Mail | None = None,
+    proxies: Sequence[Network] = (),
 ) -> FastAPI:
     """The application of a monitor. `work`: also judge and tidy; `secure`: cookies go over TLS alone;
-    `slurm`: ask Slurm for jobs and nodes; `mail`: write to owners.
+    `slurm`: ask Slurm for jobs and nodes; `mail`: write to owners; `proxies`: whose X-Forwarded headers
+    count, beside those of the portal.
     """
     people, live = People(monitor.jobs), Live()
     ingest = Ingest(monitor, live, _report)
@@ -76,6 +77,8 @@ def create_app(
     app.include_router(pages.router(state, shown, provider, secure))
     add_errors(app, shown, state.access, _report)
     app.add_middleware(Bounded)
+    app.add_middleware(Heads)
+    app.add_middleware(Proxied, proxies=(*proxies, *(portal.proxies if portal else ())))
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
     app.mount("/plotly", StaticFiles(directory=PLOTLY), name="plotly")
 
@@ -88,28 +91,6 @@ def create_app(
         return response
 
     return app
-
-
-class Bounded:
-    """Takes no more of a request than the largest POST of an agent has: a body is read before it is known who
-    sent it.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        taken = 0
-
-        async def bounded() -> Message:
-            nonlocal taken
-            message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > MOST_BODY:
-                raise HTTPException(413, f"a body has at most {MOST_BODY:,} bytes")
-            return message
-
-        await self._app(scope, bounded, send)
 
 
 @asynccontextmanager

@@ -68,7 +68,9 @@ def database(base: sqlite3.Connection) -> Finding:
         (said,) = base.execute("PRAGMA quick_check(1)").fetchone()
         if said != "ok":
             return Finding("database", "broken", f"jobs.db: {said}", RESTORE)
-        count, waiting = base.execute("SELECT count(*), sum(judged <= 0) FROM jobs").fetchone()
+        count, waiting = base.execute(
+            "SELECT count(*), sum(judged <= 0) FROM jobs WHERE NOT provisional"
+        ).fetchone()
     except sqlite3.Error as error:
         return _unreadable(error)
     return Finding("database", "ok", f"{count:,} runs, {waiting or 0:,} of them not judged yet")

@@ -55,6 +55,11 @@ def add_errors(app: FastAPI, pages: Pages, access: Access, report: Callable[[str
         why = f"the server cannot write or read its database: {brief}; an administrator has to look"
         return await refused(request, HTTPException(503, why))
 
+    @app.exception_handler(Exception)
+    async def defect(request: Request, _: Exception) -> Response:  # the server logs it with its traceback
+        why = "the server failed to answer; its log says why, and an administrator has to look"
+        return await refused(request, HTTPException(500, why))
+
     @app.exception_handler(StoreFailed)
     async def away(request: Request, error: StoreFailed) -> Response:
         LOG.warning("%s", error)

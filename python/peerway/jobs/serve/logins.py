@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
+import math
 from typing import Annotated
 from urllib.parse import quote, unquote
 
@@ -12,6 +11,7 @@ from fastapi.responses import RedirectResponse
 
 from peerway.jobs.rules.template import LANGUAGES
 from peerway.jobs.serve.access import COOKIE, check_same_site
+from peerway.jobs.serve.attempts import Attempts
 from peerway.jobs.serve.oidc import LoginFailed, Provider
 from peerway.jobs.serve.people import SESSION_SECONDS
 from peerway.jobs.serve.rendering import Pages
@@ -24,29 +24,6 @@ _ASKED = "peerway_asked"  # the page that was asked for before the login
 
 class Login(Exception):
     """Nobody is logged in."""
-
-
-class Attempts:
-    """How often a name or an address failed to log in: at most 10 times a minute. Behind a proxy all people
-    have one address, so who gets in does not count.
-    """
-
-    def __init__(self) -> None:
-        self._times: defaultdict[str, list[float]] = defaultdict(list)
-
-    def allows(self, *keys: str) -> bool:
-        """Count one attempt, before it is known how it ends; False where there were too many."""
-        now = time.monotonic()
-        if len(self._times) > 10_000:
-            self._times.clear()
-        for key in keys:
-            self._times[key] = [at for at in self._times[key] if at > now - 60] + [now]
-        return all(len(self._times[key]) <= 10 for key in keys)
-
-    def forget(self, *keys: str) -> None:
-        """One attempt that got in does not count."""
-        for key in keys:
-            self._times[key] = self._times[key][:-1]
 
 
 def to_login(request: Request) -> Response:
@@ -70,6 +47,9 @@ def add_logins(html: APIRouter, pages: Pages, state: State, provider: Provider |
     """The routes of logging in and out."""
     attempts, people, clock = Attempts(), state.people, state.monitor.clock
 
+    def is_secure(request: Request) -> bool:
+        return secure or request.url.scheme == "https"  # also where a trusted proxy has TLS
+
     def entered(request: Request, name: str) -> Response:
         asked = unquote(request.cookies.get(_ASKED, ""))
         response = RedirectResponse(asked if _is_inside(asked) else "/jobs", 303)
@@ -80,13 +60,13 @@ def add_logins(html: APIRouter, pages: Pages, state: State, provider: Provider |
             max_age=int(SESSION_SECONDS),
             httponly=True,
             samesite="lax",
-            secure=secure,
+            secure=is_secure(request),
         )
         return response
 
     @html.get("/login")
     def form(request: Request) -> Response:
-        return pages.show(request, "login.html.j2", None, error="")
+        return pages.show(request, "login.html.j2", None, error="", wait_s=0)
 
     @html.post("/login")
     def login(
@@ -96,12 +76,17 @@ def add_logins(html: APIRouter, pages: Pages, state: State, provider: Provider |
     ) -> Response:
         check_same_site(request)
         peer = request.client.host if request.client else ""
-        keys = (f"name {name}", f"peer {peer}")
-        if not attempts.allows(*keys):
-            return pages.show(request, "login.html.j2", None, 429, error="too_many_logins")
-        if not people.check(name, password):
-            return pages.show(request, "login.html.j2", None, 401, error="wrong_login")
-        attempts.forget(*keys)
+        if wait := attempts.wait_s(name, peer):
+            seconds = math.ceil(wait)
+            page = pages.show(request, "login.html.j2", None, 429, error="too_many_logins", wait_s=seconds)
+            page.headers["Retry-After"] = str(seconds)
+            return page
+        with attempts.checks:
+            known = people.check(name, password)
+        if not known:
+            attempts.failed(name, peer)
+            return pages.show(request, "login.html.j2", None, 401, error="wrong_login", wait_s=0)
+        attempts.succeeded(name, peer)
         return entered(request, name)
 
     @html.post("/logout")
@@ -119,20 +104,24 @@ def add_logins(html: APIRouter, pages: Pages, state: State, provider: Provider |
         check_same_site(request)
         response = RedirectResponse(back if _is_inside(back) else "/jobs", 303)
         if to in LANGUAGES:
-            response.set_cookie("peerway_language", to, max_age=365 * 86400, samesite="lax", secure=secure)
+            response.set_cookie(
+                "peerway_language", to, max_age=365 * 86400, samesite="lax", secure=is_secure(request)
+            )
         return response
 
     if provider is None:
         return
 
     @html.get("/oidc/start")
-    async def oidc_start() -> Response:
+    async def oidc_start(request: Request) -> Response:
         try:
             url, secret = await provider.start(clock())
         except LoginFailed as error:
             raise HTTPException(503, str(error)) from None
         response = RedirectResponse(url, 303)
-        response.set_cookie(_STATE, secret, max_age=600, httponly=True, samesite="lax", secure=secure)
+        response.set_cookie(
+            _STATE, secret, max_age=600, httponly=True, samesite="lax", secure=is_secure(request)
+        )
         return response
 
     @html.get("/oidc/back")

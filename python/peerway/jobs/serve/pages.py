@@ -8,7 +8,7 @@ from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from peerway.jobs.rules.load import BadRules, rules_of
-from peerway.jobs.serve.api import Before, JobId, older_page
+from peerway.jobs.serve.api import Before, JobId, Restart, older_page
 from peerway.jobs.serve.logins import Login, add_logins
 from peerway.jobs.serve.oidc import Provider
 from peerway.jobs.serve.people import Viewer
@@ -16,6 +16,7 @@ from peerway.jobs.serve.rendering import Pages
 from peerway.jobs.serve.series_data import PLOTS
 from peerway.jobs.serve.state import State
 from peerway.jobs.serve.words import word
+from peerway.jobs.store.alarms import alarms
 from peerway.jobs.store.lists import CORES_A_GPU, SUMMED, Filter, Place, listed, sums
 from peerway.jobs.store.verdicts import keep_rules, verdict_of
 from peerway.printable import printable
@@ -33,12 +34,17 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
     monitor, access = state.monitor, state.access
     add_logins(html, pages, state, provider, secure)
 
-    def asked(request: Request, *, admin: bool = False) -> Viewer:
-        viewer = access.viewer(request)
-        if viewer is None or viewer.node:
+    def asked(request: Request, scope: str = "jobs:read") -> Viewer:
+        """Who asks for a page, with the rights that the API asks for."""
+        if access.viewer(request) is None:
             raise Login
-        if admin and not viewer.is_admin:
-            raise HTTPException(403)
+        return access.admin(request) if scope == "admin" else access.person(request, scope)
+
+    def in_person(request: Request) -> Viewer:
+        """Somebody who logged in: no token makes or shows tokens."""
+        viewer = asked(request)
+        if not viewer.by_cookie:
+            raise HTTPException(403, "log in: this is not done with a token")
         return viewer
 
     @html.get("/")
@@ -71,7 +77,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
         )
 
     @html.get("/jobs/{job}")
-    def job(request: Request, job: JobId, restart: int | None = None) -> Response:
+    def job(request: Request, job: JobId, restart: Restart = None) -> Response:
         viewer = asked(request)
         run = monitor.jobs.run(job, restart)
         if run is None or not viewer.may_see(run):
@@ -91,7 +97,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
 
     @html.get("/cluster")
     def cluster(request: Request) -> Response:
-        return pages.show(request, "cluster.html.j2", asked(request), cluster=state.cluster())
+        return pages.show(request, "cluster.html.j2", asked(request, "cluster:read"), cluster=state.cluster())
 
     @html.get("/statistics")
     def statistics(
@@ -105,7 +111,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
 
     @html.get("/admin/jobs")
     def wasted(request: Request, days: Annotated[int, Query(ge=1, le=366)] = 7) -> Response:
-        viewer = asked(request, admin=True)
+        viewer = asked(request, "admin")
         wanted = Filter(ran_since=monitor.clock() - days * 86400)
         found, _ = listed(monitor.jobs.reader, viewer.clause(), wanted, most=MOST_WASTED, order="wasted")
         found = [run for run in found if run.idle_gpu_hours or run.idle_core_hours]
@@ -120,9 +126,14 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
             cut=len(found) == MOST_WASTED,
         )
 
+    @html.get("/admin/alarms")
+    def alarmed(request: Request) -> Response:
+        viewer = asked(request, "admin")
+        return pages.show(request, "alarms.html.j2", viewer, alarms=alarms(monitor.jobs.reader))
+
     @html.get("/admin/rules")
     def rules(request: Request) -> Response:
-        viewer = asked(request, admin=True)
+        viewer = asked(request, "admin")
         return pages.show(
             request,
             "rules.html.j2",
@@ -135,7 +146,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
 
     @html.post("/admin/rules")
     def save_rules(request: Request, text: Annotated[str, Form(max_length=1 << 20)]) -> Response:
-        viewer = asked(request, admin=True)
+        viewer = asked(request, "admin")
         text = text.replace("\r\n", "\n")
         shown = {"text": text, "hash": monitor.rules.hash, "saved": False}
         try:
@@ -154,7 +165,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
 
     @html.get("/tokens")
     def tokens(request: Request) -> Response:
-        viewer = asked(request)
+        viewer = in_person(request)
         return tokens_page(request, viewer)
 
     def tokens_page(request: Request, viewer: Viewer, new: str = "") -> Response:
@@ -170,9 +181,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
 
     @html.post("/notices")
     def notices(request: Request, mail: Annotated[bool, Form()] = False) -> Response:
-        viewer = asked(request)
-        if not viewer.by_cookie:
-            raise HTTPException(403)
+        viewer = in_person(request)
         access.people.set_mail(viewer.name, mail)
         return RedirectResponse("/tokens", 303)
 
@@ -182,9 +191,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
         revoke: Annotated[str, Form(max_length=8)] = "",
         days: Annotated[int, Form(ge=1, le=3650)] = 90,
     ) -> Response:
-        viewer = asked(request)
-        if not viewer.by_cookie:
-            raise HTTPException(403)
+        viewer = in_person(request)
         if revoke:
             access.people.revoke(viewer.name, revoke)
             return RedirectResponse("/tokens", 303)

@@ -49,7 +49,10 @@ class Pages:
             return lambda value: "–" if value is None else texts.FORMATS[kind](float(value), lang)
 
         def moment(value: float | None) -> str:
-            return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M") if value else "–"
+            try:
+                return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M") if value else "–"
+            except (ValueError, OverflowError, OSError):  # stored before times were checked
+                return "?"
 
         page = self._templates.get_template(name).render(
             lang=lang,

@@ -13,6 +13,22 @@ WORDS: dict[str, tuple[str, str]] = {
     "wasted": ("Wasted hours", "Потери"),
     "rules": ("Rules", "Правила"),
     "tokens": ("Tokens", "Токены"),
+    "alarms": ("Alarms", "Тревоги"),
+    "alarms_lead": (
+        "What agents said of jobs that Slurm does not confirm, and times and sizes that cannot be. "
+        "None of it counts.",
+        "Что агенты сообщили о заданиях, но Slurm не подтверждает, а также невозможные времена и размеры. "
+        "Ничто из этого не учитывается.",
+    ),
+    "no_alarms": ("There are no alarms.", "Тревог нет."),
+    "node": ("Node", "Узел"),
+    "unreadable": ("cannot be read", "не читается"),
+    "times": ("Times", "Раз"),
+    "last_seen": ("Last, UTC", "Последний раз, UTC"),
+    "alarm claim": ("contradicts Slurm", "противоречит Slurm"),
+    "alarm unconfirmed": ("unknown to Slurm", "неизвестно Slurm"),
+    "alarm too many": ("too many jobs", "слишком много заданий"),
+    "alarm implausible": ("cannot be", "невозможно"),
     "notices": ("Notices", "Уведомления"),
     "notices_lead": ("Mail about my inefficient jobs", "Письма о моих неэффективных заданиях"),
     "save_choice": ("Save", "Сохранить"),
@@ -23,8 +39,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "password": ("Password", "Пароль"),
     "wrong_login": ("The name or the password is wrong.", "Неверное имя или пароль."),
     "too_many_logins": (
-        "Too many attempts. Try again in a minute.",
-        "Слишком много попыток. Повторите через минуту.",
+        "Too many wrong passwords. Try again in {seconds} s.",
+        "Слишком много неверных паролей. Повторите через {seconds} с.",
     ),
     "skip": ("To the content", "Перейти к содержимому"),
     "other_language": ("Русский", "English"),

@@ -6,21 +6,33 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from peerway.jobs.batch import Interval
+from peerway.jobs.store.alarms import raise_alarm
+from peerway.jobs.store.claims import check_claim
 from peerway.jobs.store.runs import ANEW, Run, of_row, put_run
 from peerway.jobs.store.samples import Filed, time_ms
 
 SLACK_MS = 30_000  # by which Slurm's start of a job and the node's may differ
+MOST_UNCONFIRMED = 1000  # runs that the agent of a node has named and Slurm has not confirmed
 
 
-def file_batch(base: sqlite3.Connection, filed: Filed) -> None:
-    """All that a batch says but its samples."""
+def file_batch(base: sqlite3.Connection, filed: Filed, begun: Counter[str], *, confirm: bool = False) -> None:
+    """All that a batch says but its samples. `confirm`: Slurm is asked, and a run that it has not told of is
+    provisional until it does. `begun` counts the runs that each node has begun in this transaction.
+    """
     batch, told = filed.batch, time_ms(filed)
+    for reason in filed.left_out[:1]:
+        more = f", and {len(filed.left_out) - 1} more" if len(filed.left_out) > 1 else ""
+        raise_alarm(base, told / 1000, batch.node, "implausible", reason + more)
+    named = _Named(base, batch.node, told / 1000, confirm, begun)
     for interval in batch.intervals:
-        _put_interval(base, batch.node, _shifted(interval, filed.shift_ms), told)
+        of = _shifted(interval, filed.shift_ms)
+        if _put_interval(base, batch.node, of, told) and of.step is None:
+            named.run_of(of)
     base.executemany(
         "INSERT INTO seen VALUES (?,?,?,?,?,?,?,?,?)",
         [
@@ -59,7 +71,8 @@ def judge_again(base: sqlite3.Connection, node: str, first_ms: int, last_ms: int
     )
 
 
-def _put_interval(base: sqlite3.Connection, node: str, of: Interval, told: int) -> None:
+def _put_interval(base: sqlite3.Connection, node: str, of: Interval, told: int) -> bool:
+    """Keep an interval; False where a newer batch has told of it."""
     changed = base.execute(
         "INSERT INTO intervals VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
         "ON CONFLICT (node, id) DO UPDATE SET "
@@ -89,29 +102,46 @@ def _put_interval(base: sqlite3.Connection, node: str, of: Interval, told: int) 
             told,
         ),
     ).rowcount
-    if changed and of.step is None:
-        _run_of_interval(base, of)
+    return changed > 0
 
 
-def _run_of_interval(base: sqlite3.Connection, of: Interval) -> None:
-    """A run that Slurm has not told of is made of its intervals; it counts as RUNNING while one is
-    open.
-    """
-    rows = base.execute("SELECT * FROM jobs WHERE job = ? ORDER BY restart", (str(of.job),)).fetchall()
-    run = _run_at([of_row(row) for row in rows], of)
-    if run is None:
-        number = of.restart if of.restart is not None else (rows[-1]["restart"] + 1 if rows else 0)
-        run = Run(str(of.job), number, started=of.start_ms / 1000, reason="agent")
-    if run.reason != "agent":  # Slurm has told, and knows better
-        return
-    start_ms = int((run.started or 0) * 1000)
-    later = [int(row["started"] * 1000) for row in rows if (row["started"] or 0) * 1000 > start_ms]
-    parts = base.execute(
-        "SELECT * FROM intervals WHERE job = ? AND step IS NULL AND start >= ? AND start < ?",
-        (run.job, start_ms - SLACK_MS, min(later, default=1 << 62) - SLACK_MS),
-    ).fetchall()
-    run = _from_parts(run, parts)
-    put_run(base, run)
+class _Named:
+    """The runs that a batch names."""
+
+    def __init__(
+        self, base: sqlite3.Connection, node: str, now: float, confirm: bool, begun: Counter[str]
+    ) -> None:
+        self._base, self._node, self._now, self._confirm, self._begun = base, node, now, confirm, begun
+        if confirm:
+            begun[node] = base.execute(
+                "SELECT count(*) FROM jobs WHERE provisional AND node_list = ?", (node,)
+            ).fetchone()[0]
+
+    def run_of(self, of: Interval) -> None:
+        """A run that Slurm has not told of is made of its intervals; it counts as RUNNING while one is open.
+        What Slurm has told is not changed.
+        """
+        base = self._base
+        rows = base.execute("SELECT * FROM jobs WHERE job = ? ORDER BY restart", (str(of.job),)).fetchall()
+        run = _run_at([of_row(row) for row in rows], of)
+        if run is None:
+            if self._begun[self._node] >= MOST_UNCONFIRMED:  # its interval is kept: Slurm may tell of the run
+                why = f"more than {MOST_UNCONFIRMED:,} jobs that Slurm has not confirmed, such as {of.job}"
+                raise_alarm(base, self._now, self._node, "too many", why)
+                return
+            self._begun[self._node] += 1
+            number = of.restart if of.restart is not None else (rows[-1]["restart"] + 1 if rows else 0)
+            run = Run(str(of.job), number, started=of.start_ms / 1000, reason="agent")
+        if run.reason != "agent":  # Slurm has told, and knows better
+            check_claim(base, run, self._node, of.user, self._now)
+            return
+        start_ms = int((run.started or 0) * 1000)
+        later = [int(row["started"] * 1000) for row in rows if (row["started"] or 0) * 1000 > start_ms]
+        parts = base.execute(
+            "SELECT * FROM intervals WHERE job = ? AND step IS NULL AND start >= ? AND start < ?",
+            (run.job, start_ms - SLACK_MS, min(later, default=1 << 62) - SLACK_MS),
+        ).fetchall()
+        put_run(base, _from_parts(run, parts), provisional=self._confirm)
 
 
 def _text(number: int | None) -> str | None:

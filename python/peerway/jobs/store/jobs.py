@@ -9,12 +9,16 @@ import json
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from peerway.jobs.store.alarms import raise_alarm
+from peerway.jobs.store.claims import CLAIMED, agreeing, check_claims
 from peerway.jobs.store.filing import SLACK_MS, file_batch, judge_again
 from peerway.jobs.store.numbers import make_room
 from peerway.jobs.store.ranges import Ranges, add, has
@@ -78,12 +82,13 @@ class JobStore:
         with self.lock, transaction(self.writer) as base:
             streams: dict[tuple[str, str], Ranges] = {}
             late: dict[str, list[int]] = {}
+            begun: Counter[str] = Counter()
             for filed in batches:
                 batch = filed.batch
                 key = (batch.node, batch.stream)
                 ranges = streams.setdefault(key, self._ranges(base, *key))
                 if add(ranges, batch.seq):
-                    file_batch(base, filed)
+                    file_batch(base, filed, begun, confirm=self.slurm_told is not None)
                     if time_ms(filed) < late_ms:
                         late.setdefault(batch.node, []).append(time_ms(filed))
                 self.newest[batch.node] = max(self.newest.get(batch.node, 0), time_ms(filed))
@@ -108,7 +113,17 @@ class JobStore:
         with self.lock, transaction(self.writer) as base:
             for run in runs:
                 if make_room(base, run):
+                    row = "SELECT * FROM jobs WHERE job = ? AND restart = ?", (run.job, run.restart)
+                    before = base.execute(*row).fetchone()
                     put_run(base, run)
+                    after = base.execute(*row).fetchone()
+                    if before is None or any(before[name] != after[name] for name in CLAIMED):
+                        check_claims(base, of_row(after), time.time())
+
+    def alarm(self, node: str, kind: str, text: str, job: str = "") -> None:
+        """Keep what administrators have to know of an agent."""
+        with self.lock, transaction(self.writer) as base:
+            raise_alarm(base, time.time(), node, kind, text, job)
 
     # -- clocks
 
@@ -126,16 +141,20 @@ class JobStore:
 
     # -- reading
 
-    def run(self, job: str, restart: int | None = None) -> Run | None:
-        """A run of a job, by its id or as one of an array, 123_4; the last one where no number is given."""
+    def run(self, job: str, restart: int | None = None, *, provisional: bool = False) -> Run | None:
+        """A run of a job, by its id or as one of an array, 123_4; the last one where no number is given.
+        `provisional`: also one that only agents have named, which is shown to nobody.
+        """
+        seen = "1" if provisional else "NOT provisional"
         if "_" in job:
             row = self.reader.execute(
                 "SELECT job FROM jobs WHERE array = ? AND array != '' ORDER BY started DESC LIMIT 1", (job,)
             ).fetchone()
-            return self.run(row["job"], restart) if row else None
+            return self.run(row["job"], restart, provisional=provisional) if row else None
         which = "ORDER BY restart DESC LIMIT 1" if restart is None else "AND restart = ?"
         row = self.reader.execute(
-            f"SELECT * FROM jobs WHERE job = ? {which}", (job,) if restart is None else (job, restart)
+            f"SELECT * FROM jobs WHERE job = ? AND {seen} {which}",
+            (job,) if restart is None else (job, restart),
         ).fetchone()
         return of_row(row) if row else None
 
@@ -154,7 +173,9 @@ class JobStore:
 
     def restarts(self, job: str) -> list[int]:
         """The numbers of the runs of a job; below 0 are those of older jobs with its number (numbers.py)."""
-        rows = self.reader.execute("SELECT restart FROM jobs WHERE job = ? ORDER BY restart", (job,))
+        rows = self.reader.execute(
+            "SELECT restart FROM jobs WHERE job = ? AND NOT provisional ORDER BY restart", (job,)
+        )
         return [row[0] for row in rows]
 
     def starts(self, job: str) -> list[float]:
@@ -168,16 +189,18 @@ class JobStore:
 
     def intervals(self, run: Run) -> list[sqlite3.Row]:
         """The intervals of a run, allocations and steps, clipped to its time: columns node, step, slot,
-        cores, ...
+        cores, ... Only those that Slurm's record of the run agrees with.
         """
+        agrees, values = agreeing(run)
         start = int((run.started or 0) * 1000)
         end = int(run.ended * 1000) if run.ended else int(time.time() * 1000) + SLACK_MS
         return self.reader.execute(
             "SELECT node, id, step, slot, user, cpus, cores, gpus, memory, source, "
             "max(start, :start) AS start, "
             "min(coalesce(end, :end), :end) AS end, end IS NULL AS open FROM intervals "
-            "WHERE job = :job AND start < :end AND coalesce(end, :end) > :start ORDER BY node, start",
-            {"job": run.job, "start": start, "end": end},
+            f"WHERE job = :job AND start < :end AND coalesce(end, :end) > :start AND {agrees} "
+            "ORDER BY node, start",
+            {"job": run.job, "start": start, "end": end, **values},
         ).fetchall()
 
     def neighbours(self, node: str, job: str, start_ms: int, end_ms: int) -> int:
@@ -192,10 +215,11 @@ class JobStore:
     def notes(self, run: Run) -> list[sqlite3.Row]:
         """What agents saw of a run; of left-over processes also what was seen after its end."""
         start, end = int((run.started or 0) * 1000), int(run.ended * 1000) if run.ended else 1 << 62
+        agrees, values = agreeing(replace(run, user=""))  # notes name no user
         return self.reader.execute(
             "SELECT * FROM seen WHERE (job = :job OR owner = :job) AND time >= :start "
-            "AND (time <= :end OR kind = 'leftover') ORDER BY time LIMIT 1000",
-            {"job": run.job, "start": start, "end": end},
+            f"AND (time <= :end OR kind = 'leftover') AND {agrees} ORDER BY time LIMIT 1000",
+            {"job": run.job, "start": start, "end": end, **values},
         ).fetchall()
 
     def period(self) -> float:

@@ -7,11 +7,11 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
-from peerway.jobs.store.runs import COLUMNS, Run, of_row
+from peerway.jobs.store.runs import COLUMNS, LAST_S, Run, of_row
 
 MOST = 500
 # The form of a place in a list, as text.
-PLACE = r"[0-9]{1,12}(?:\.[0-9]{1,20})?(?:e[-+][0-9]{1,2})?:[0-9]{1,10}:[0-9]{1,10}"
+PLACE = r"[0-9]{1,18}(?:\.[0-9]{1,20})?(?:e[-+][0-9]{1,3})?:[0-9]{1,10}:-?[0-9]{1,10}"
 _LISTED = (
     ", ".join(name for name in COLUMNS if name not in ("script", "steps")) + ", '' AS script, '[]' AS steps"
 )
@@ -73,7 +73,7 @@ def listed(
     """The jobs that may be seen and are asked for; and where the next page begins, if there is one:
     `before` is that of the page before.
     """
-    clauses, values = [seen[0]], list[Any](seen[1])
+    clauses, values = [seen[0], "NOT provisional"], list[Any](seen[1])
     for column, value in (
         ("user", wanted.user),
         ("account", wanted.account),
@@ -107,6 +107,8 @@ def listed(
     ).fetchall()
     last = rows[most - 1] if len(rows) > most else None
     following = Place(last["place"], last["job"], last["restart"]) if last else None
+    if following and re.fullmatch(PLACE, following.text()) is None:  # a row that is no run: pages end there
+        following = None
     return [of_row(row) for row in rows[:most]], following
 
 
@@ -122,8 +124,8 @@ def sums(
         "sum(gpus * (ended - started)) / 3600 AS gpu_hours, "
         "sum(idle_core_hours) AS idle_core_hours, sum(idle_gpu_hours) AS idle_gpu_hours, "
         "sum(freed_core_hours) AS freed_core_hours, sum(freed_gpu_hours) AS freed_gpu_hours, "
-        f"sum{WASTED} AS wasted FROM jobs WHERE {seen[0]} AND ended >= ? "
-        "AND started IS NOT NULL "
+        f"sum{WASTED} AS wasted FROM jobs WHERE {seen[0]} AND ended >= ? AND NOT provisional "
+        f"AND started BETWEEN 0 AND ended AND ended < {LAST_S} "
         f"GROUP BY +{by} ORDER BY wasted DESC LIMIT ?",
         [*seen[1], since, most],
     )

@@ -27,10 +27,10 @@ def due(store: JobStore, now: float) -> list[Run]:
     """
     period = store.period()
     rows = store.reader.execute(
-        "SELECT * FROM (SELECT * FROM jobs WHERE ended > :oldest AND ended <= :settled "
+        "SELECT * FROM (SELECT * FROM jobs WHERE ended > :oldest AND ended <= :settled AND NOT provisional "
         "AND judged < ended + :settle ORDER BY ended) "
         "UNION ALL SELECT * FROM (SELECT * FROM jobs WHERE ended IS NULL AND started IS NOT NULL "
-        "AND judged < :now - max(:every, (:now - started) * :longer) ORDER BY judged)",
+        "AND NOT provisional AND judged < :now - max(:every, (:now - started) * :longer) ORDER BY judged)",
         {
             "now": now,
             "every": EVERY * period,

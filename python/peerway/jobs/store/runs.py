@@ -5,6 +5,7 @@ time.
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -73,6 +74,7 @@ class Run:
     freed_core_hours: float = 0
     freed_gpu_hours: float = 0
     judged: float = 0  # when; 0 or less: not since something changed
+    unreadable: list[str] = field(default_factory=list)  # columns of its row that hold what cannot be
 
     def elapsed(self, now: float) -> float:
         """The seconds that it has run, as Slurm counts them: without those in which it was suspended."""
@@ -82,7 +84,11 @@ class Run:
 # What `judged` becomes of a run that is to be judged anew. Each cause takes one off, so that a verdict that
 # was being made meanwhile sees that it is not the last word (verdicts.py).
 ANEW = "min(judged, 0) - 1"
-COLUMNS = tuple(each.name for each in fields(Run))
+COLUMNS = tuple(each.name for each in fields(Run) if each.name != "unreadable")
+LAST_S = 253_402_300_799  # the end of the year 9999, the last that can be written as a date
+_TIMES = ("submitted", "started", "ended")
+_NOTHING = Run("")
+_MOST = 1e18
 FROM_SLURM = COLUMNS[2 : COLUMNS.index("verdict")]
 _JSON = ("steps",)
 _HELD = ("nodes", "node_list")
@@ -91,21 +97,47 @@ _HELD = ("nodes", "node_list")
 def of_row(row: sqlite3.Row) -> Run:
     """The run in a row of the table of jobs."""
     values = {name: row[name] for name in COLUMNS}
-    values["steps"] = json.loads(values["steps"])
+    unreadable = [name for name, value in values.items() if not _can_be(name, value)]
+    for name in unreadable:
+        values[name] = getattr(_NOTHING, name)
+    values["job"] = str(row["job"])
+    values["steps"] = json.loads(values["steps"]) if "steps" not in unreadable else []
     values["out_of_memory"] = bool(values["out_of_memory"])
-    return Run(**values)
+    return Run(**values, unreadable=unreadable)
+
+
+def _can_be(name: str, value: Any) -> bool:
+    """Whether a column may hold this: a row may be older than the checks of what comes in, or damaged."""
+    kind = str(Run.__dataclass_fields__[name].type)
+    if value is None:
+        return "None" in kind
+    if name == "steps":
+        try:
+            return isinstance(json.loads(value), list)
+        except (ValueError, TypeError, RecursionError):
+            return False
+    if kind == "str":
+        return isinstance(value, str)
+    if not isinstance(value, (int, float)) or not math.isfinite(value):
+        return False
+    if kind.startswith("int") and value != int(value):
+        return False
+    return 0 <= value <= LAST_S if name in _TIMES else abs(value) < _MOST
 
 
 def row_of(run: Run) -> dict[str, Any]:
     """The run's columns."""
     values = asdict(run)
+    del values["unreadable"]
     for name in _JSON:
         values[name] = json.dumps(values[name])
     return values
 
 
-def put_run(base: sqlite3.Connection, run: Run) -> None:
-    """Write a run as Slurm or its intervals say it; what a verdict said of it stays."""
+def put_run(base: sqlite3.Connection, run: Run, *, provisional: bool = False) -> None:
+    """Write a run as Slurm or its intervals say it; what a verdict said of it stays. One that Slurm has told
+    of does not become provisional again.
+    """
     names = ("job", "restart", *FROM_SLURM)
     kept = (
         "array",
@@ -135,9 +167,11 @@ def put_run(base: sqlite3.Connection, run: Run) -> None:
     )
     values = row_of(run)
     base.execute(
-        f"INSERT INTO jobs ({', '.join(names)}) VALUES ({', '.join(f':{n}' for n in names)}) "
-        f"ON CONFLICT (job, restart) DO UPDATE SET {sets}",
-        {name: values[name] for name in names},
+        f"INSERT INTO jobs ({', '.join(names)}, provisional) "
+        f"VALUES ({', '.join(f':{n}' for n in names)}, :provisional) "
+        f"ON CONFLICT (job, restart) DO UPDATE SET {sets}, "
+        "provisional = min(provisional, excluded.provisional)",
+        {"provisional": provisional, **{name: values[name] for name in names}},
     )
 
 

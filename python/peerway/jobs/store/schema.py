@@ -116,6 +116,15 @@ VERSIONS = [
     ALTER TABLE jobs ADD COLUMN max_rss REAL NOT NULL DEFAULT 0;
     CREATE INDEX jobs_of_component ON jobs (component) WHERE component != '';
     """,
+    # runs that agents named and Slurm has yet to confirm, and what administrators have to know of agents
+    """
+    ALTER TABLE jobs ADD COLUMN provisional INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX jobs_provisional ON jobs (node_list) WHERE provisional;
+    CREATE TABLE alarms (
+      node TEXT NOT NULL, kind TEXT NOT NULL, job TEXT NOT NULL, text TEXT NOT NULL,
+      first REAL NOT NULL, last REAL NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (node, kind, job)
+    ) WITHOUT ROWID;
+    """,
 ]
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import Any
 
 from peerway.jobs.rules.engine import Verdict
+from peerway.jobs.rules.hours import Hours
 from peerway.jobs.rules.load import SEVERITIES, RuleSet
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import Run
 from peerway.jobs.store.transaction import transaction
+
+_NEEDED = {"state", "rules_hash", "hours", "findings"}
 
 
 def keep_rules(store: JobStore, rules: RuleSet, by: str, now: float) -> None:
@@ -63,4 +67,15 @@ def verdict_of(store: JobStore, run: Run) -> dict[str, Any] | None:
     row = store.reader.execute(
         "SELECT body, judged FROM verdicts WHERE job = ? AND restart = ?", (run.job, run.restart)
     ).fetchone()
-    return None if row is None else {**json.loads(row["body"]), "judged": row["judged"]}
+    body = _body(row["body"]) if row else None
+    return None if row is None or body is None else {**body, "judged": row["judged"]}
+
+
+def _body(text: str) -> dict[str, Any] | None:
+    """A verdict as it was kept, with the fields that a later version added; None for what is no verdict."""
+    try:
+        body = json.loads(text)
+        spent = {each.name: None for each in fields(Hours)} | body["hours"]
+        return {"undecided": (), "broken": (), **body, "hours": spent} if set(body) >= _NEEDED else None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
