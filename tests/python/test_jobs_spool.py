@@ -140,3 +140,18 @@ def test_without_its_name_a_spool_is_another_stream(tmp_path: Path) -> None:
     after = Spool(tmp_path, MOST)
     assert after.stream != before.stream
     assert after.next_seq == 1
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_file_that_was_damaged_on_the_disk_holds_up_no_other(tmp_path: Path, place: int) -> None:
+    spool = Spool(tmp_path, MOST)
+    sent = [b"%d" % n + PAYLOAD for n in range(30)]
+    for payload in sent:
+        spool.append(payload)
+    path = tmp_path / files(tmp_path)[1]
+    of_file = [payload for _, payload in read_frames(path.read_bytes())]
+    data = bytearray(path.read_bytes())
+    data[100 + place * (len(of_file[0]) + 12)] ^= 1
+    path.write_bytes(data)
+    assert [payload for _, payload in drain(spool)] == [each for each in sent if each not in of_file[place:]]
+    assert spool.dropped == len(of_file) - place

@@ -23,6 +23,7 @@ from jobs_site import PORT as INSIDE
 
 from peerway.rehearse.cluster import read, why_not
 from peerway.rehearse.cluster.configuration import HEAD, HEAD_ADDRESS
+from peerway.rehearse.cluster.ending import end_at_first_signal
 from peerway.rehearse.cluster.gpus import PROGRAM, gpu_uuid
 from peerway.rehearse.cluster.relay import relay
 
@@ -88,8 +89,7 @@ def demo() -> int:
     if why := why_not(description):
         print(f"the demonstration needs a virtual cluster: {why}", file=sys.stderr)
         return 1
-    for number in (signal.SIGTERM, signal.SIGINT):  # the latter is ignored where a script began this with "&"
-        signal.signal(number, signal.default_int_handler)
+    end_at_first_signal()
     site = ServedSite(description, minute_s=1, password=PASSWORD)
     began = time.monotonic()
     try:

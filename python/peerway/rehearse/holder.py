@@ -12,7 +12,6 @@ import ctypes
 import json
 import os
 import queue
-import signal
 import socket
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from peerway.printable import shell_word
+from peerway.rehearse.cluster.ending import end_at_first_signal
 from peerway.rehearse.copy import Copy
 from peerway.rehearse.disk import DiskError
 from peerway.rehearse.scenario import BadScenario, read
@@ -43,7 +43,7 @@ def main(folder: Path) -> int:
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS):
         raise OSError(ctypes.get_errno(), "no mount namespace of its own")
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_at_first_signal()
     path = folder / SOCKET
     path.unlink(missing_ok=True)
     copy = Copy(folder)

@@ -79,7 +79,11 @@ class Spool:
                     continue
                 skip = max(0, self._acknowledged + 1 - first)
                 data = self._path(first).read_bytes()[: self._sizes[first]]
-                return first + skip, _some(data, skip)
+                if frames := _some(data, skip):
+                    return first + skip, frames
+                # What is left of this file was damaged on the disk: it must not hold up the next one.
+                self.dropped += self._counts[first] - skip
+                self._acknowledged = first + self._counts[first] - 1
             return self.next_seq, []
 
     def acknowledge(self, seq: int) -> None:
@@ -211,17 +215,18 @@ def _measure(data: bytes) -> tuple[int, int]:
 
 
 def _some(data: bytes, skip: int) -> list[bytes]:
-    """Frames after the first `skip`, as many as one POST may have."""
+    """Frames after the first `skip`, as many as one POST may have; none from where the data is damaged."""
     found: list[bytes] = []
     total = begin = 0
-    for end, payload in read_frames(data):
-        length = HEAD_BYTES + len(payload)
-        if skip > 0:
-            skip -= 1
-        elif len(found) == MOST_FRAMES or total + length > MOST_BODY:
-            break
-        else:
-            found.append(data[begin:end])
-            total += length
-        begin = end
+    with suppress(BadFrame):
+        for end, payload in read_frames(data):
+            length = HEAD_BYTES + len(payload)
+            if skip > 0:
+                skip -= 1
+            elif len(found) == MOST_FRAMES or total + length > MOST_BODY:
+                break
+            else:
+                found.append(data[begin:end])
+                total += length
+            begin = end
     return found

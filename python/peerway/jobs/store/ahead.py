@@ -21,6 +21,7 @@ from peerway.jobs.store.promql import PromStore, SamplesRefused
 from peerway.jobs.store.samples import Filed, Key, Policy, Samples, StoreFailed
 from peerway.jobs.store.schema import bring_up, opened
 from peerway.jobs.store.transaction import transaction
+from peerway.jobs.untrusted import BadBatch
 
 LOG = logging.getLogger("peerway.jobs")
 MOST_BYTES = 2 << 30  # of batches that wait for a database that is away; then agents keep theirs
@@ -167,10 +168,12 @@ class AheadStore(Samples):
             known = [self._decoded.pop((row["node"], row["stream"], row["seq"]), None) for row in rows]
         if not rows:
             return False
-        filed = [
-            have or Filed(decode(row["payload"]), row["shift"], b"", row["period"])
-            for have, row in zip(known, rows, strict=True)
-        ]
+        filed: list[Filed] = []
+        for have, row in zip(known, rows, strict=True):
+            try:
+                filed.append(have or Filed(decode(row["payload"]), row["shift"], b"", row["period"]))
+            except BadBatch as error:  # kept by an older version, or damaged: the others must not wait
+                LOG.error("a batch that was kept cannot be read, and is left out: %s", error)
         try:
             self.database.put(filed)
         except SamplesRefused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +12,9 @@ import numpy as np
 from peerway.jobs.batch_check import decode
 from peerway.jobs.store.chunk import Points, merged, packed, unpacked
 from peerway.jobs.store.samples import Filed, columns, thinned, time_ms
+from peerway.jobs.untrusted import BadBatch
+
+LOG = logging.getLogger("peerway.jobs")
 
 
 def thinned_block(bodies: Iterable[bytes], means: bytes | None, step_ms: int) -> bytes:
@@ -49,7 +53,11 @@ def of_batches(
     lists: defaultdict[tuple[str, str, str], tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
     period = max((row["period"] for row in rows), default=0)
     for row in rows:
-        filed = Filed(decode(row["payload"]), row["shift"], b"", row["period"])
+        try:
+            filed = Filed(decode(row["payload"]), row["shift"], b"", row["period"])
+        except BadBatch as error:  # kept by an older version, or damaged: the others count
+            LOG.error("a batch that was kept cannot be read, and is left out: %s", error)
+            continue
         at = time_ms(filed)
         for of, device, metric, value in columns(filed):
             if (

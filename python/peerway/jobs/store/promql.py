@@ -24,6 +24,7 @@ from peerway.jobs.store.chunk import Points, merged
 from peerway.jobs.store.samples import Filed, Key, Policy, Samples, StoreFailed, columns, time_ms
 
 TIMEOUT_S = 60
+MOST_ANSWER = 512 << 20  # bytes: six hours of a node with 512 CPUs, twice
 _PIECE_MS = 6 * 3_600_000  # of one query: servers bound how many samples an answer has
 _PERIODS = 10_000
 
@@ -81,10 +82,14 @@ class PromStore(Samples):
             # An instant query of a range has the samples within it, its right end included.
             query = {"query": f"{selector}[{end - begin}ms]", "time": f"{end / 1000:.3f}"}
             answer = self._ask("/api/v1/query?" + urllib.parse.urlencode(query), None, {})
-            for each in json.loads(answer)["data"]["result"]:
-                labels = each["metric"]
-                if only is None or labels["device"] in only:
-                    parts[labels["device"], labels["__name__"]].append(_points(each["values"], begin, end))
+            try:
+                for each in json.loads(answer)["data"]["result"]:
+                    labels = each["metric"]
+                    if only is None or labels["device"] in only:
+                        key = labels["device"], labels["__name__"]
+                        parts[key].append(_points(each["values"], begin, end))
+            except (ValueError, TypeError, LookupError, RecursionError) as error:
+                raise StoreFailed(f"{self._url} gave no samples: {type(error).__name__}: {error}") from None
             begin = end
         found = {key: merged(several) for key, several in parts.items()}
         return {key: points for key, points in found.items() if points.times.size}
@@ -110,13 +115,16 @@ class PromStore(Samples):
         request = urllib.request.Request(self._url + path, data=body, headers=headers)
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-                return bytes(answer.read())
+                found = bytes(answer.read(MOST_ANSWER + 1))
         except urllib.error.HTTPError as error:
             why = error.read(500).decode(errors="replace")
             kind = SamplesRefused if error.code == 400 else StoreFailed
             raise kind(f"{self._url} answered {error.code}: {why}") from None
         except OSError as error:
             raise StoreFailed(f"cannot reach {self._url}: {error}") from None
+        if len(found) > MOST_ANSWER:
+            raise StoreFailed(f"{self._url} answered more than {MOST_ANSWER:,} bytes")
+        return found
 
 
 def quoted(text: str) -> str:

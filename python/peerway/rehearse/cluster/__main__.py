@@ -9,6 +9,7 @@ from pathlib import Path
 
 from peerway.rehearse.cluster import VirtualCluster, read, why_not
 from peerway.rehearse.cluster.description import SMALL
+from peerway.rehearse.cluster.ending import end_at_first_signal
 
 
 def main() -> int:
@@ -16,7 +17,7 @@ def main() -> int:
     if why := why_not(description):
         print(f"cluster: {why}", file=sys.stderr)
         return 1
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_at_first_signal()
     began = time.monotonic()
     try:
         with VirtualCluster(description) as cluster:
