@@ -25,6 +25,7 @@ from peerway.jobs.mail.settings import Mail
 from peerway.jobs.serve import connections, pages
 from peerway.jobs.serve.access import Portal
 from peerway.jobs.serve.attempts import FREE, LONGEST_S, Attempts
+from peerway.jobs.serve.limits import MOST_BYTES, Buckets
 from peerway.jobs.serve.oidc import LoginFailed, Provider
 from peerway.jobs.serve.people import People
 from peerway.jobs.serve.words import LANGUAGES, WORDS
@@ -804,3 +805,77 @@ def test_no_word_is_missing_in_any_language() -> None:
         assert len(texts) == len(LANGUAGES)
         assert key == "none" or all(texts)
         assert set(re.findall(r"{\w+}", texts[0])) == set(re.findall(r"{\w+}", texts[1]))
+
+
+# -- the server itself
+
+
+def test_the_server_says_how_it_is(server: Server, client: httpx.Client) -> None:
+    assert (client.get("/healthz").status_code, client.get("/healthz").json()) == (200, {"status": "ok"})
+    assert client.get("/metrics").status_code == 401
+    assert client.get("/metrics", headers=bearer(server.token("bob", "jobs:read"))).status_code == 403
+    head = {**bearer(server.token("", "agent", node="wire9")), **sent()}
+    reader = bearer(server.token("bob", "cluster:read"))
+
+    def figures() -> dict[str, float]:
+        text = client.get("/metrics", headers=reader).text
+        assert text.endswith("# EOF\n")
+        return {
+            name: float(value) for name, value in re.findall(r"^(peerway_\w+) (\S+)$", text, re.MULTILINE)
+        }
+
+    before = figures()
+    assert before["peerway_jobs_jobs"] >= 7
+    client.post("/api/v1/agent/batches", content=frame(encode(node_batch(1, "wire9"))), headers=head)
+    client.post("/api/v1/agent/batches", content=frame(b"junk"), headers=head)
+    after = figures()
+    for name in ("taken", "refused"):
+        assert after[f"peerway_jobs_batches_{name}_total"] == before[f"peerway_jobs_batches_{name}_total"] + 1
+
+
+def test_a_node_that_sends_without_end_is_told_to_come_later() -> None:
+    now = [0.0]
+    buckets = Buckets(lambda: now[0])
+    sent_at_once = 0
+    while not (wait := buckets.wait_s("n1", 1 << 20)):
+        sent_at_once += 1 << 20
+    assert MOST_BYTES * 0.9 < sent_at_once <= MOST_BYTES
+    assert buckets.wait_s("n2", 1 << 20) == 0
+    now[0] += wait
+    assert buckets.wait_s("n1", 1 << 20) == 0
+    assert buckets.wait_s("n1", 1 << 20) > 0
+
+
+def test_too_much_of_a_node_is_429_with_a_time(
+    server: Server, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = {**bearer(server.token("", "agent", node="wire10")), **sent()}
+    monkeypatch.setattr(Buckets, "wait_s", lambda *_: 2.5)
+    answer = client.post(
+        "/api/v1/agent/batches", content=frame(encode(node_batch(1, "wire10"))), headers=head
+    )
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "3")
+
+
+def test_logins_rules_and_tokens_are_in_the_log_for_administrators(server: Server) -> None:
+    login(server, "alice", "wrong", "127.0.0.9")
+    with logged_in(server, "admin") as client:
+        client.post("/tokens", data={"days": 1})
+        (token,) = re.findall(r'name="revoke" value="(\w+)"', client.get("/tokens").text)
+        client.post("/tokens", data={"revoke": token})
+        client.post("/admin/rules", data={"text": server.monitor.rules.text})
+        client.post("/logout")
+    head = bearer(server.token("admin", "jobs:read", "admin"))
+    found = [
+        (e["who"], e["action"]) for e in httpx.get(f"{server.url}/api/v1/audit", headers=head).json()[:6]
+    ]
+    assert found[::-1] == [
+        ("alice", "wrong password"), ("admin", "logged in"), ("admin", "token made"),
+        ("admin", "token revoked"),
+        ("admin", "rules changed"), ("admin", "logged out"),
+    ]  # fmt: skip
+    page = httpx.get(f"{server.url}/admin/audit", headers=head).text
+    assert "wrong password" in page
+    assert "127.0.0.9" in page
+    for path in ("/api/v1/audit", "/admin/audit"):
+        assert httpx.get(server.url + path, headers=bearer(server.token("bob"))).status_code == 403

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from peerway.cli import command as peerway
 from peerway.jobs.monitor import Monitor
 from peerway.jobs.serve.people import People, Viewer
+from peerway.jobs.store.audit import entries
 
 
 def verb(*words: object, text: str | None = None) -> Result:
@@ -133,3 +134,23 @@ def test_a_token_for_somebody_who_was_not_added_is_told(data: Path) -> None:
     assert "`peerway jobs user nobody7`" in told
     assert token(data, "--user", "alice")[1] == ""
     assert token(data, "--node", "n1")[1] == ""
+
+
+def test_a_person_who_is_deleted_is_gone_with_what_they_could_do(data: Path) -> None:
+    user(data, "bob", "--password-stdin", text="correct horse\n")
+    secret = token(data, "--user", "bob")[0]
+    assert user(data, "bob", "--delete") == "bob: deleted, with sessions and tokens\n"
+    assert known(data, "bob", "correct horse")[1] is False
+    monitor = Monitor(data)
+    try:
+        people = People(monitor.jobs)
+        assert people.person("bob") is None
+        assert people.of_token(secret, 0) is None
+        found = [(each["action"], each["detail"]) for each in entries(monitor.jobs)]
+        assert found[:3] == [
+            ("person deleted", "bob"), ("token made", "bob: jobs:read cluster:read"), ("person added", "bob"),
+        ]  # fmt: skip
+    finally:
+        monitor.close()
+    assert "nobody called" in refused("user", "bob", "--delete", "--data", data)
+    assert "no other option" in refused("user", "alice", "--delete", "--no-admin", "--data", data)

@@ -10,6 +10,7 @@ import click
 from peerway.cli.numbers import Number
 from peerway.jobs.places import data_option, monitor_at
 from peerway.jobs.serve.people import MOST_DAYS, People
+from peerway.jobs.store.audit import HERE, note, operator
 from peerway.printable import printable
 from peerway.terminal import say
 
@@ -54,6 +55,8 @@ def command(
             raise click.UsageError("--revoke revokes all tokens; --scope and --days belong to a new one")
         with monitor_at(data) as monitor:
             count = People(monitor.jobs).revoke_all(user or "", node or "")
+            if count:
+                note(monitor.jobs, time.time(), operator(), HERE, "token revoked", f"{node or user}: all")
         if not count:
             raise click.ClickException(f"{node or user} has no token here")
         say(f"{count} token{'s' if count > 1 else ''} of {node or user} revoked")
@@ -69,4 +72,6 @@ def command(
                 err=True,
             )
         token = people.make_token(user or "", wanted, time.time(), node or "", days)
+        what = f"{node or user}: {' '.join(wanted)}"
+        note(monitor.jobs, time.time(), operator(), HERE, "token made", what)
     say(token)

@@ -40,6 +40,7 @@ _ROLES = {"admin": "an administrator", "user": "a user"}
     is_flag=True,
     help="Set no password: a new person logs in only through OIDC or a portal; that of another stays.",
 )
+@click.option("--delete", is_flag=True, help="Delete the person, their sessions and tokens; their jobs stay.")
 @data_option
 def command(
     name: str,
@@ -48,6 +49,7 @@ def command(
     no_manages: bool,
     password_stdin: bool,
     no_password: bool,
+    delete: bool,
     data: Path,
 ) -> None:
     """Add a person, or change one: role, accounts and password. What is not named stays.
@@ -55,9 +57,15 @@ def command(
     The password is asked for if the person is new, or if no other option is given.
     """
     from peerway.jobs.serve.people import People, check_password
+    from peerway.jobs.store.audit import HERE, note, operator
 
     if password_stdin and no_password:
         raise click.UsageError("--password-stdin gives a password, and --no-password means none")
+    if delete:
+        if admin is not None or manages or no_manages or password_stdin or no_password:
+            raise click.UsageError("--delete deletes a person; no other option belongs to it")
+        _delete(name, data)
+        return
     if manages and no_manages:
         raise click.UsageError("--manages names accounts, and --no-manages means none")
     check_folder(data, make=True)
@@ -77,12 +85,25 @@ def command(
             if password is not None:
                 people.set_password(name, password)
             after = people.person(name)
+            action = "person changed" if before else "person added"
+            note(monitor.jobs, monitor.clock(), operator(), HERE, action, name)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
     assert after is not None
     if new:
         say(f"made a new database in {data}", err=True)
     say(_told(name, before, after, password is not None), err=True)
+
+
+def _delete(name: str, data: Path) -> None:
+    from peerway.jobs.serve.people import People
+    from peerway.jobs.store.audit import HERE, note, operator
+
+    with monitor_at(data) as monitor:
+        if not People(monitor.jobs).delete(name):
+            raise click.ClickException(f"there is nobody called {printable(name)!r} here")
+        note(monitor.jobs, monitor.clock(), operator(), HERE, "person deleted", name)
+    say(f"{printable(name)}: deleted, with sessions and tokens", err=True)
 
 
 def _before(data: Path, name: str) -> Person | None:

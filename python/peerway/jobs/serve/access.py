@@ -11,6 +11,7 @@ from fastapi import HTTPException, Request
 from peerway.jobs.monitor import Monitor
 from peerway.jobs.serve.connections import PEER
 from peerway.jobs.serve.people import People, Viewer
+from peerway.jobs.store.audit import note
 
 COOKIE = "peerway_session"
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -82,6 +83,11 @@ class Access:
         if viewer is None or not viewer.node:
             raise HTTPException(401 if viewer is None else 403, "an agent's token is needed here")
         return viewer.node
+
+    def note(self, request: Request, who: str, action: str, detail: str = "") -> None:
+        """Keep in the audit log what somebody did."""
+        address = request.client.host if request.client else ""
+        note(self._monitor.jobs, self._monitor.clock(), who, address, action, detail)
 
     @staticmethod
     def _same_site(request: Request, viewer: Viewer) -> Viewer:

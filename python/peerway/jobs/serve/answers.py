@@ -203,6 +203,16 @@ class Alarm(BaseModel):
     count: int
 
 
+class AuditEntry(BaseModel):
+    """Who did what, and from where."""
+
+    at: float
+    who: str
+    address: str
+    action: str
+    detail: str
+
+
 class Acknowledged(BaseModel):
     """All up to this number is on the server's disk."""
 

@@ -17,6 +17,7 @@ from peerway.jobs.serve.people import MOST_DAYS, Viewer
 from peerway.jobs.serve.series_data import DRAWN, plots
 from peerway.jobs.serve.state import State
 from peerway.jobs.store.alarms import alarms
+from peerway.jobs.store.audit import entries
 from peerway.jobs.store.lists import MOST, PLACE, Filter, Place, listed, sums
 from peerway.jobs.store.pending import is_final
 from peerway.jobs.store.runs import Run
@@ -84,7 +85,7 @@ def router(state: State) -> APIRouter:
                 node, await request.body(), request.headers.get("peerway-sent", "")
             )
         except Refused as refused:
-            return JSONResponse(refused.body(), refused.status)
+            return JSONResponse(refused.body(), refused.status, refused.headers)
 
     @api.get(
         "/agent/jobs/{job}", tags=["agents"], response_model=answers.JobOfNode, responses=answers.errors(404)
@@ -180,6 +181,12 @@ def router(state: State) -> APIRouter:
         access.admin(request)
         return alarms(monitor.jobs.reader)
 
+    @api.get("/audit", tags=["administration"], response_model=list[answers.AuditEntry])
+    def audited(request: Request) -> Any:
+        """Who logged in, and who changed rules, people and tokens; the newest first."""
+        access.admin(request)
+        return entries(monitor.jobs)
+
     @api.post("/tokens", tags=["tokens"], status_code=201, response_model=answers.Token)
     def make(request: Request, asked: TokenAsked) -> Any:
         """Make a token for yourself, with no more than you may do; it is shown once."""
@@ -188,6 +195,7 @@ def router(state: State) -> APIRouter:
             raise HTTPException(403, "a token is made by a person who logged in, not by a token")
         if "admin" in asked.scopes and viewer.role != "admin":
             raise HTTPException(403, "you are not an administrator")
+        access.note(request, viewer.name, "token made", " ".join(asked.scopes))
         return {
             "token": access.people.make_token(
                 viewer.name, list(asked.scopes), monitor.clock(), days=asked.days

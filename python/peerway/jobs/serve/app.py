@@ -16,7 +16,7 @@ from fastapi.staticfiles import StaticFiles
 from peerway.jobs.mail.notices import Notices
 from peerway.jobs.mail.settings import Mail
 from peerway.jobs.monitor import Monitor
-from peerway.jobs.serve import api, pages
+from peerway.jobs.serve import api, health, pages
 from peerway.jobs.serve.access import Access, Network, Portal
 from peerway.jobs.serve.connections import Bounded, Heads, Proxied
 from peerway.jobs.serve.errors import add_errors
@@ -73,6 +73,7 @@ def create_app(
     )
     app.state.peerway = state
     app.include_router(api.router(state))
+    app.include_router(health.router(state))
     shown = Pages(state, provider is not None, mail is not None)
     app.include_router(pages.router(state, shown, provider, secure))
     add_errors(app, shown, state.access, _report)

@@ -5,6 +5,7 @@ acknowledged.
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +17,7 @@ from peerway.jobs.clock import Arrivals, Sent, correction_ms
 from peerway.jobs.frames import MOST_BODY, MOST_FRAMES, BadFrame, read_frames
 from peerway.jobs.monitor import Monitor
 from peerway.jobs.credible import credible
+from peerway.jobs.serve.limits import Buckets
 from peerway.jobs.serve.live import Live
 from peerway.jobs.store.samples import Filed
 from peerway.jobs.untrusted import BadBatch
@@ -34,9 +36,17 @@ class Refused(Exception):
     `seq` its number where that can be known of bytes that are no batch.
     """
 
-    def __init__(self, status: int, error: str, frame: int | None = None, seq: int | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        error: str,
+        frame: int | None = None,
+        seq: int | None = None,
+        after_s: float | None = None,
+    ) -> None:
         super().__init__(error)
         self.status, self.frame, self.seq = status, frame, seq
+        self.headers = {} if after_s is None else {"Retry-After": str(math.ceil(after_s))}
 
     def body(self) -> dict[str, object]:
         """The answer's body."""
@@ -56,15 +66,30 @@ class Ingest:
     def __init__(self, monitor: Monitor, live: Live, report: Callable[[str, Exception], None]) -> None:
         self._monitor, self._live, self._report = monitor, live, report
         self._queue: asyncio.Queue[_Post] = asyncio.Queue(MOST_WAITING)
+        self._buckets = Buckets()
+        self.taken = self.refused = 0  # batches written, POSTs refused, since the start
         self._periods: dict[str, int] = {}
         self._arrivals = Arrivals()
         self._kept: dict[str, tuple[str, int]] = {}  # of the clocks, on the disk or on the way there
         self._moved: dict[str, tuple[str, int]] = {}  # to be kept
 
+    @property
+    def waiting(self) -> int:
+        """POSTs that wait to be written."""
+        return self._queue.qsize()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more can wait."""
+        return self._queue.full()
+
     async def post(self, node: str, body: bytes, sent: str) -> dict[str, object]:
         """File the batches of one POST of a node's agent. Raises Refused."""
         if self._queue.full():
             raise Refused(503, "the server is behind; try again later")
+        if wait := self._buckets.wait_s(node, len(body)):
+            self.refused += 1
+            raise Refused(429, f"{node} sends too much; try again in {wait:.0f} s", after_s=wait)
         if len(body) > _LARGE:  # to unpack much must not hold up the others
             good, refusal = await asyncio.to_thread(self._checked, node, body, sent)
         else:
@@ -73,9 +98,11 @@ class Ingest:
             done = asyncio.get_running_loop().create_future()
             await self._queue.put(_Post(good, done))
             await done
+            self.taken += len(good)
             for filed in good:
                 self._live.saw(filed)
         if refusal:
+            self.refused += 1
             raise refusal
         return {"stream": good[-1].batch.stream, "acknowledged": good[-1].batch.seq}
 

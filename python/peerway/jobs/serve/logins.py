@@ -51,6 +51,7 @@ def add_logins(html: APIRouter, pages: Pages, state: State, provider: Provider |
         return secure or request.url.scheme == "https"  # also where a trusted proxy has TLS
 
     def entered(request: Request, name: str) -> Response:
+        state.access.note(request, name, "logged in")
         asked = unquote(request.cookies.get(_ASKED, ""))
         response = RedirectResponse(asked if _is_inside(asked) else "/jobs", 303)
         response.delete_cookie(_ASKED)
@@ -85,6 +86,7 @@ def add_logins(html: APIRouter, pages: Pages, state: State, provider: Provider |
             known = people.check(name, password)
         if not known:
             attempts.failed(name, peer)
+            state.access.note(request, name, "wrong password")
             return pages.show(request, "login.html.j2", None, 401, error="wrong_login", wait_s=0)
         attempts.succeeded(name, peer)
         return entered(request, name)
@@ -92,6 +94,8 @@ def add_logins(html: APIRouter, pages: Pages, state: State, provider: Provider |
     @html.post("/logout")
     def logout(request: Request) -> Response:
         check_same_site(request)
+        if viewer := state.access.viewer(request):
+            state.access.note(request, viewer.name, "logged out")
         people.end(request.cookies.get(COOKIE, ""))
         response = RedirectResponse("/login", 303)
         response.delete_cookie(COOKIE)

@@ -17,6 +17,7 @@ from peerway.jobs.serve.series_data import PLOTS
 from peerway.jobs.serve.state import State
 from peerway.jobs.serve.words import word
 from peerway.jobs.store.alarms import alarms
+from peerway.jobs.store.audit import entries
 from peerway.jobs.store.lists import CORES_A_GPU, SUMMED, Filter, Place, listed, sums
 from peerway.jobs.store.verdicts import keep_rules, verdict_of
 from peerway.printable import printable
@@ -131,6 +132,11 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
         viewer = asked(request, "admin")
         return pages.show(request, "alarms.html.j2", viewer, alarms=alarms(monitor.jobs.reader))
 
+    @html.get("/admin/audit")
+    def audited(request: Request) -> Response:
+        viewer = asked(request, "admin")
+        return pages.show(request, "audit.html.j2", viewer, entries=entries(monitor.jobs))
+
     @html.get("/admin/rules")
     def rules(request: Request) -> Response:
         viewer = asked(request, "admin")
@@ -159,6 +165,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
             return pages.show(request, "rules.html.j2", viewer, 503, error=why, **shown)
         monitor.reload()
         keep_rules(monitor.jobs, new, viewer.name, monitor.clock())
+        access.note(request, viewer.name, "rules changed", new.hash)
         return pages.show(
             request, "rules.html.j2", viewer, text=text, hash=monitor.rules.hash, error="", saved=True
         )
@@ -194,9 +201,11 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
         viewer = in_person(request)
         if revoke:
             access.people.revoke(viewer.name, revoke)
+            access.note(request, viewer.name, "token revoked", revoke)
             return RedirectResponse("/tokens", 303)
         scopes = ["jobs:read", "cluster:read"]
         new = access.people.make_token(viewer.name, scopes, monitor.clock(), days=days)
+        access.note(request, viewer.name, "token made", " ".join(scopes))
         return tokens_page(request, viewer, new)
 
     return html

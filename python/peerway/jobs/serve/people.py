@@ -15,6 +15,7 @@ from functools import cached_property
 
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import Run
+from peerway.jobs.store.transaction import transaction
 
 ROLES = ("user", "admin")
 SCOPES = ("jobs:read", "cluster:read", "admin", "agent")
@@ -105,6 +106,14 @@ class People:
             "role = coalesce(:role, role), accounts = coalesce(:accounts, accounts)",
             {"name": name, "role": role, "accounts": None if accounts is None else json.dumps(accounts)},
         )
+
+    def delete(self, name: str) -> bool:
+        """Forget a person: password, role, sessions, tokens and what was mailed. Their jobs are Slurm's, and
+        stay. False where nothing was kept of them.
+        """
+        with self._store.lock, transaction(self._store.writer) as base:
+            tables = ("people", "sessions", "tokens", "notices")
+            return sum(base.execute(f"DELETE FROM {t} WHERE name = ?", (name,)).rowcount for t in tables) > 0
 
     def set_password(self, name: str, password: str) -> None:
         """Set the password of a person; their sessions end. Raises ValueError."""

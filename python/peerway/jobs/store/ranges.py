@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+MOST = 1000  # ranges of a stream: of one with more gaps the oldest will not be filled any more
 Ranges = list[list[int]]
 
 
@@ -21,4 +22,6 @@ def add(ranges: Ranges, number: int) -> bool:
     for left in (at, at - 1):
         if 0 <= left < len(ranges) - 1 and ranges[left][1] + 1 == ranges[left + 1][0]:
             ranges[left][1] = ranges.pop(left + 1)[1]
+    while len(ranges) > MOST:
+        ranges[0][1] = ranges.pop(1)[1]
     return True

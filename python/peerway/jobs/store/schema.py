@@ -125,6 +125,13 @@ VERSIONS = [
       first REAL NOT NULL, last REAL NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (node, kind, job)
     ) WITHOUT ROWID;
     """,
+    # who logged in, and who changed rules, people and tokens
+    """
+    CREATE TABLE audit (
+      at REAL NOT NULL, who TEXT NOT NULL, address TEXT NOT NULL, action TEXT NOT NULL, detail TEXT NOT NULL
+    );
+    CREATE INDEX audit_at ON audit (at);
+    """,
 ]
 
 
