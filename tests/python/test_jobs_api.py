@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import csv
 import dataclasses
 import ipaddress
 import json
@@ -879,3 +880,75 @@ def test_logins_rules_and_tokens_are_in_the_log_for_administrators(server: Serve
     assert "127.0.0.9" in page
     for path in ("/api/v1/audit", "/admin/audit"):
         assert httpx.get(server.url + path, headers=bearer(server.token("bob"))).status_code == 403
+
+
+# -- lists, sums and tiles
+
+
+@pytest.fixture(scope="module")
+def usage(server: Server) -> dict[str, str]:
+    """Jobs of uma: two tasks of an array that ended, and one job that runs."""
+    some: dict[str, Any] = {"user": "uma", "cores": 4, "node_list": "node01", "nodes": 1}
+    failed: dict[str, Any] = {"state": "FAILED", "exit_code": 7, "reason": "NonZeroExitCode", "name": "=1+1"}
+    day = 86_400
+    server.monitor.jobs.update(
+        [
+            Run("1601", array="1600_3", started=NOW - 7200, ended=NOW - 3600, **failed, **some),
+            Run(
+                "1602", array="1600_4", started=NOW - 9 * day, ended=NOW - 8 * day, state="COMPLETED", **some
+            ),
+            Run("1603", started=NOW - 3600, **some),
+        ]
+    )
+    server.monitor.jobs.write("UPDATE jobs SET cpu_efficiency = 0.1 WHERE job = '1602'")
+    return bearer(server.token("uma"))
+
+
+def test_a_list_is_ordered_bounded_by_days_and_had_as_csv(
+    client: httpx.Client, usage: dict[str, str]
+) -> None:
+    def shown(query: str) -> list[tuple[str, str]]:
+        page = client.get(f"/jobs?{query}", headers=usage).text
+        return re.findall(r'class="id" href="/jobs/(\d+)[^>]*>([^<]*)<', page)
+
+    assert shown("") == [("1603", "1603"), ("1601", "1600_3"), ("1602", "1600_4")]
+    assert [job for job, _ in shown("order=elapsed&state=finished")] == ["1602", "1601"]
+    assert shown("order=cpu")[0][0] == "1602"
+    day = time.strftime("%Y-%m-%d", time.gmtime(NOW - 86_400 * 9))
+    assert [job for job, _ in shown(f"since={day}&until={day}")] == ["1602"]
+    for wrong in ("since=2026-13-01", "since=soon", "order=name", "form=pdf"):
+        assert client.get(f"/jobs?{wrong}", headers=usage).status_code == 422
+    answer = client.get("/jobs?form=csv&order=started", headers=usage)
+    assert answer.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(answer.text.splitlines()))
+    assert [row["job"] for row in rows] == ["1603", "1601", "1602"]
+    assert (rows[1]["exit_code"], rows[1]["name"], rows[0]["ended"]) == ("7", "'=1+1", "")
+    found = client.get(f"/api/v1/jobs?until={NOW - 86_400}", headers=usage).json()
+    assert [run["job"] for run in found] == ["1602"]
+
+
+def test_a_csv_has_all_pages(server: Server, client: httpx.Client) -> None:
+    server.monitor.jobs.update(Run(str(17_000 + n), user="vera", started=NOW - 60) for n in range(1200))
+    text = client.get("/jobs?form=csv", headers=bearer(server.token("vera"))).text
+    assert len({row["job"] for row in csv.DictReader(text.splitlines())}) == 1200
+
+
+def test_a_jobs_page_says_where_it_ran_and_how_it_ended(client: httpx.Client, usage: dict[str, str]) -> None:
+    page = client.get("/jobs/1601", headers=usage).text
+    for text in ("<dt>Exit code</dt><dd>7</dd>", "<dt>Reason</dt><dd>NonZeroExitCode</dd>", "Nodes: node01"):
+        assert text in page
+
+
+def test_sums_may_count_jobs_that_run(client: httpx.Client, usage: dict[str, str]) -> None:
+    assert client.get("/api/v1/sums/user?days=1", headers=usage).json()[0]["core_hours"] == 4
+    assert client.get("/api/v1/sums/user?days=1&running=true", headers=usage).json()[0]["core_hours"] == 8
+    assert client.get("/statistics?running=true", headers=usage).status_code == 200
+
+
+def test_tiles_name_the_jobs_that_one_may_see(
+    server: Server, client: httpx.Client, usage: dict[str, str]
+) -> None:
+    link = 'href="/jobs/1603"'
+    assert link in client.get("/cluster", headers=usage).text
+    assert link not in client.get("/cluster", headers=bearer(server.token("bob"))).text
+    assert link not in client.get("/cluster", headers=bearer(server.token("uma", "cluster:read"))).text

@@ -27,6 +27,7 @@ JOB = r"^[0-9]{1,10}(_[0-9]{1,10})?$"  # 123_4 is the fourth of array 123
 JobId = Annotated[str, Path(pattern=JOB)]
 Before = Annotated[str, Query(pattern=f"^({PLACE})?$", description="As in the link to the next page.")]
 Restart = Annotated[int | None, Query(ge=-(1 << 31), le=1 << 31)]
+Order = Literal["started", "wasted", "elapsed", "cpu", "gpu"]
 Short = Annotated[str, Query(max_length=64)]
 
 
@@ -114,14 +115,15 @@ def router(state: State) -> APIRouter:
         since: Annotated[float, Query(ge=0, le=1e11, description="Jobs that began since.")] = 0,
         ran_since: Annotated[float, Query(ge=0, le=1e11, description="Jobs that ended since, or go on.")] = 0,
         before: Before = "",
-        order: Literal["started", "wasted"] = "started",
+        until: Annotated[float, Query(ge=0, le=1e11, description="Jobs that began before.")] = 0,
+        order: Order = "started",
         most: Annotated[int, Query(ge=1, le=MOST)] = 50,
     ) -> Any:
         """The jobs that you may see, the newest first. The header Link has the address of the next page, if
         there is one (RFC 8288: rel="next").
         """
         viewer = access.person(request)
-        wanted = Filter(user, account, project, partition, state, verdict, tag, since, text, ran_since)
+        wanted = Filter(user, account, project, partition, state, verdict, tag, since, text, ran_since, until)
         place = Place.parse(before) if before else None
         found, following = listed(
             monitor.jobs.reader, viewer.clause(), wanted, most=most, before=place, order=order
@@ -158,10 +160,12 @@ def router(state: State) -> APIRouter:
         request: Request,
         by: Literal["user", "account", "project", "partition", "tag"],
         days: Annotated[float, Query(gt=0, le=3660)] = 30,
+        running: Annotated[bool, Query(description="Also jobs that run, up to now.")] = False,
     ) -> Any:
         """What users, accounts, projects (Slurm's WCKey), … had and wasted, of the jobs that you may see."""
-        viewer = access.person(request)
-        return sums(monitor.jobs.reader, viewer.clause(), by, monitor.clock() - days * 86400)
+        viewer, now = access.person(request), monitor.clock()
+        since = now - days * 86400
+        return sums(monitor.jobs.reader, viewer.clause(), by, since, now=now if running else None)
 
     @api.get("/rules", tags=["rules"], response_model=answers.Rules)
     def rules(request: Request) -> Any:

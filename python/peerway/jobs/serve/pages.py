@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from peerway.jobs.rules.load import BadRules, rules_of
-from peerway.jobs.serve.api import Before, JobId, Restart, older_page
+from peerway.jobs.serve.api import Before, JobId, Order, Restart, older_page
+from peerway.jobs.serve.csv_file import as_csv
 from peerway.jobs.serve.logins import Login, add_logins
 from peerway.jobs.serve.oidc import Provider
 from peerway.jobs.serve.people import Viewer
@@ -18,7 +20,8 @@ from peerway.jobs.serve.state import State
 from peerway.jobs.serve.words import word
 from peerway.jobs.store.alarms import alarms
 from peerway.jobs.store.audit import entries
-from peerway.jobs.store.lists import CORES_A_GPU, SUMMED, Filter, Place, listed, sums
+from peerway.jobs.store.lists import CORES_A_GPU, MOST, SUMMED, Filter, Place, listed, sums
+from peerway.jobs.store.runs import Run
 from peerway.jobs.store.verdicts import keep_rules, verdict_of
 from peerway.printable import printable
 from peerway.whole_file import replace
@@ -26,6 +29,9 @@ from peerway.whole_file import replace
 A_PAGE = 50
 MOST_WASTED = 200
 MOST_SUMS = 100
+MOST_CSV = 20_000  # jobs
+DAY_S = 86_400
+Day = Annotated[str, Query(pattern=r"^(\d{4}-\d\d-\d\d)?$")]
 Word = Annotated[str, Query(max_length=64)]
 
 
@@ -65,17 +71,49 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
         tag: Word = "",
         before: Before = "",
         everyone: bool = False,
+        order: Order = "started",
+        since: Day = "",
+        until: Day = "",
+        form: Literal["page", "csv"] = "page",
     ) -> Response:
         viewer = asked(request)
         others = everyone or bool(user or account or project or partition or tag)
         name = user if others else viewer.name
-        wanted = Filter(name, account, project, partition, state, verdict, tag, 0, text)
+        first, last = _day(since), _day(until)
+        last = last + DAY_S if last else 0
+        wanted = Filter(name, account, project, partition, state, verdict, tag, first, text, until=last)
+        base = monitor.jobs.reader
+        if form == "csv":
+            return csv_of(viewer, wanted, order)
         place = Place.parse(before) if before else None
-        found, following = listed(monitor.jobs.reader, viewer.clause(), wanted, most=A_PAGE, before=place)
-        older = older_page(request, following)
+        found, following = listed(base, viewer.clause(), wanted, most=A_PAGE, before=place, order=order)
         return pages.show(
-            request, "jobs.html.j2", viewer, jobs=found, wanted=wanted, older=older, others=others
+            request,
+            "jobs.html.j2",
+            viewer,
+            jobs=found,
+            wanted=wanted,
+            older=older_page(request, following),
+            others=others,
+            order=order,
+            since=since,
+            until=until,
+            csv=f"?{request.url.remove_query_params('before').include_query_params(form='csv').query}",
         )
+
+    def csv_of(viewer: Viewer, wanted: Filter, order: str) -> Response:
+        """All jobs of a list, not only those of one page."""
+        found: list[Run] = []
+        place: Place | None = None
+        while len(found) < MOST_CSV:
+            some, place = listed(
+                monitor.jobs.reader, viewer.clause(), wanted, most=MOST, before=place, order=order
+            )
+            found += some
+            if place is None:
+                break
+        head = {"Content-Disposition": 'attachment; filename="jobs.csv"'}
+        return Response(as_csv(found), media_type="text/csv; charset=utf-8", headers=head)
 
     @html.get("/jobs/{job}")
     def job(request: Request, job: JobId, restart: Restart = None) -> Response:
@@ -98,17 +136,38 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
 
     @html.get("/cluster")
     def cluster(request: Request) -> Response:
-        return pages.show(request, "cluster.html.j2", asked(request, "cluster:read"), cluster=state.cluster())
+        viewer = asked(request, "cluster:read")
+        on = state.running(viewer) if "jobs:read" in viewer.scopes else {}
+        return pages.show(request, "cluster.html.j2", viewer, cluster=state.cluster(), on=on)
 
     @html.get("/statistics")
     def statistics(
-        request: Request, by: Word = "user", days: Annotated[int, Query(ge=1, le=366)] = 30
+        request: Request,
+        by: Word = "user",
+        days: Annotated[int, Query(ge=1, le=366)] = 30,
+        running: bool = False,
     ) -> Response:
         viewer = asked(request)
         by = by if by in SUMMED else "user"
-        since = monitor.clock() - days * 86400
-        rows = sums(monitor.jobs.reader, viewer.clause(), by, since, MOST_SUMS)
-        return pages.show(request, "statistics.html.j2", viewer, rows=rows, by=by, days=days, most=MOST_SUMS)
+        now = monitor.clock()
+        rows = sums(
+            monitor.jobs.reader,
+            viewer.clause(),
+            by,
+            now - days * 86400,
+            MOST_SUMS,
+            now=now if running else None,
+        )
+        return pages.show(
+            request,
+            "statistics.html.j2",
+            viewer,
+            rows=rows,
+            by=by,
+            days=days,
+            most=MOST_SUMS,
+            running=running,
+        )
 
     @html.get("/admin/jobs")
     def wasted(request: Request, days: Annotated[int, Query(ge=1, le=366)] = 7) -> Response:
@@ -209,3 +268,11 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
         return tokens_page(request, viewer, new)
 
     return html
+
+
+def _day(text: str) -> float:
+    """When a day begins, in UTC; 0 for none. Raises HTTPException."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp() if text else 0
+    except ValueError:
+        raise HTTPException(422, f"{text} is no day") from None

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
 
 from peerway.jobs.rules import template as texts
 from peerway.jobs.rules.template import LANGUAGES
@@ -50,9 +51,15 @@ class Pages:
 
         def moment(value: float | None) -> str:
             try:
-                return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M") if value else "–"
+                at = datetime.fromtimestamp(value, UTC) if value else None
             except (ValueError, OverflowError, OSError):  # stored before times were checked
                 return "?"
+            if at is None:
+                return "–"
+            # live.js puts the reader's own time beside it
+            return Markup('<time datetime="{}">{}</time>').format(
+                at.strftime("%Y-%m-%dT%H:%M:%SZ"), at.strftime("%Y-%m-%d %H:%M")
+            )
 
         page = self._templates.get_template(name).render(
             lang=lang,

@@ -7,15 +7,17 @@ import logging
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from peerway.jobs.agent.slurm import expand_hosts
 from peerway.jobs.monitor import Monitor
 from peerway.jobs.rules.load import rules_of
 from peerway.jobs.rules.replay import replayed
 from peerway.jobs.serve.access import Access
 from peerway.jobs.serve.ingest import Ingest
 from peerway.jobs.serve.live import Live
-from peerway.jobs.serve.people import People
+from peerway.jobs.serve.people import People, Viewer
 
 _STALE_S = 120
+_MOST_RUNNING = 20_000  # jobs on the cluster's page
 LOG = logging.getLogger("peerway.jobs")
 
 
@@ -46,6 +48,20 @@ class State:
                 }
         found["nodes"] = [nodes[name] for name in sorted(nodes, key=_natural)]
         found["counts"] = _counts(found["nodes"])
+        return found
+
+    def running(self, viewer: Viewer) -> dict[str, list[dict[str, Any]]]:
+        """The jobs on each node at this moment, of those that somebody may see."""
+        condition, values = viewer.clause()
+        rows = self.monitor.jobs.reader.execute(
+            "SELECT job, restart, array, user, node_list FROM jobs WHERE ended IS NULL AND NOT provisional "
+            f"AND {condition} ORDER BY started LIMIT ?",
+            [*values, _MOST_RUNNING],
+        )
+        found: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:
+            for node in expand_hosts(row["node_list"]):
+                found.setdefault(node, []).append(dict(row))
         return found
 
     def replay(self, text: str, days: float, most: int) -> dict[str, Any]:

@@ -19,7 +19,14 @@ SUMMED = ("user", "account", "project", "partition", "tag")
 # A GPU-hour weighs as much as the cores that a node has for each GPU: 16 is usual.
 CORES_A_GPU = 16
 WASTED = f"(idle_gpu_hours * {CORES_A_GPU} + idle_core_hours)"
-_ORDERS = {"started": "started", "wasted": WASTED}
+_ORDERS = {  # the largest first; a place in a list is of numbers of at least 0
+    "started": "started",
+    "wasted": WASTED,
+    "elapsed": "max(0, coalesce(ended, CAST(strftime('%s', 'now') AS REAL)) - started)",
+    "cpu": "coalesce(max(0, 1 - cpu_efficiency), 0)",
+    "gpu": "coalesce(max(0, 1 - gpu_efficiency), 0)",
+}
+ORDERS = tuple(_ORDERS)
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,7 @@ class Filter:
     since: float = 0  # that began since
     text: str = ""  # of a job's id or name
     ran_since: float = 0  # that ended since, or go on
+    until: float = 0  # that began before
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,9 @@ def listed(
     if wanted.since:
         clauses.append("started >= ?")
         values.append(wanted.since)
+    if wanted.until:
+        clauses.append("started < ?")
+        values.append(wanted.until)
     if wanted.ran_since:
         clauses.append("(ended >= ? OR ended IS NULL)")
         values.append(wanted.ran_since)
@@ -113,21 +124,32 @@ def listed(
 
 
 def sums(
-    base: sqlite3.Connection, seen: tuple[str, list[str]], by: str, since: float, most: int = 100
+    base: sqlite3.Connection,
+    seen: tuple[str, list[str]],
+    by: str,
+    since: float,
+    most: int = 100,
+    *,
+    now: float | None = None,
 ) -> list[dict[str, Any]]:
-    """What users, accounts, … had and wasted since a time, the largest waste first."""
+    """What users, accounts, … had and wasted since a time, the largest waste first. `now`: also of jobs that
+    run, as if they ended now.
+    """
+    ended = "ended" if now is None else "coalesce(ended, ?)"
+    times = [] if now is None else [now]
+    since_then = "ended >= ?" if now is None else "(ended >= ? OR ended IS NULL)"
     if by not in SUMMED:
         raise ValueError(f"sums are by {', '.join(SUMMED)}, not {by!r}")
     rows = base.execute(
         f"SELECT {by} AS name, count(*) AS jobs, sum(verdict = 'inefficient') AS inefficient, "
-        "sum(cores * (ended - started)) / 3600 AS core_hours, "
-        "sum(gpus * (ended - started)) / 3600 AS gpu_hours, "
+        f"sum(cores * ({ended} - started)) / 3600 AS core_hours, "
+        f"sum(gpus * ({ended} - started)) / 3600 AS gpu_hours, "
         "sum(idle_core_hours) AS idle_core_hours, sum(idle_gpu_hours) AS idle_gpu_hours, "
         "sum(freed_core_hours) AS freed_core_hours, sum(freed_gpu_hours) AS freed_gpu_hours, "
-        f"sum{WASTED} AS wasted FROM jobs WHERE {seen[0]} AND ended >= ? AND NOT provisional "
-        f"AND started BETWEEN 0 AND ended AND ended < {LAST_S} "
+        f"sum{WASTED} AS wasted FROM jobs WHERE {seen[0]} AND {since_then} AND NOT provisional "
+        f"AND started BETWEEN 0 AND {ended} AND {ended} < {LAST_S} "
         f"GROUP BY +{by} ORDER BY wasted DESC LIMIT ?",
-        [*seen[1], since, most],
+        [*times, *times, *seen[1], since, *times, *times, most],
     )
     return [dict(row) for row in rows]
 

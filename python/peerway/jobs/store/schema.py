@@ -120,6 +120,11 @@ VERSIONS = [
     """
     ALTER TABLE jobs ADD COLUMN provisional INTEGER NOT NULL DEFAULT 0;
     CREATE INDEX jobs_provisional ON jobs (node_list) WHERE provisional;
+    DROP INDEX jobs_ended;
+    CREATE INDEX jobs_ended ON jobs (
+      ended, started, user, account, project, partition, tag, verdict, cores, gpus,
+      idle_core_hours, idle_gpu_hours, freed_core_hours, freed_gpu_hours, provisional
+    );
     CREATE TABLE alarms (
       node TEXT NOT NULL, kind TEXT NOT NULL, job TEXT NOT NULL, text TEXT NOT NULL,
       first REAL NOT NULL, last REAL NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (node, kind, job)

@@ -2,6 +2,20 @@
 "use strict";
 (() => {
   const EVERY = 10000;
+  // Beside each time in UTC that of the reader, where it is another.
+  const localized = (root) => {
+    for (const each of root.querySelectorAll("time[datetime]")) {
+      const at = new Date(each.getAttribute("datetime"));
+      const offset = -at.getTimezoneOffset();
+      if (!offset || Number.isNaN(at.getTime())) continue;
+      const sign = offset < 0 ? "−" : "+", hours = Math.floor(Math.abs(offset) / 60), minutes = Math.abs(offset) % 60;
+      const zone = `UTC${sign}${hours}${minutes ? `:${String(minutes).padStart(2, "0")}` : ""}`;
+      const two = (number) => String(number).padStart(2, "0");
+      const day = at.getDate() === at.getUTCDate() ? "" : `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} `;
+      each.dataset.local = `(${day}${two(at.getHours())}:${two(at.getMinutes())} ${zone})`;
+    }
+  };
+  localized(document);
   const parts = () => [...document.querySelectorAll("[data-live]")];
   if (!parts().length) return;
   const opened = (part) => [...part.querySelectorAll("details")].map((each) => each.open);
@@ -15,6 +29,7 @@
       for (const part of parts()) {
         const fresh = page.querySelector(`[data-live="${part.dataset.live}"]`);
         if (!fresh) continue;
+        localized(fresh);
         const state = opened(part);
         fresh.querySelectorAll("details").forEach((each, i) => { if (state[i]) each.open = true; });
         if (fresh.innerHTML === part.innerHTML || part.contains(document.activeElement)) continue;
