@@ -119,7 +119,7 @@ def test_a_job_of_an_array_is_found_by_either_name(server: Server, client: httpx
     )
     head = bearer(server.token("array"))
     assert client.get("/api/v1/jobs/800_2", headers=head).json()["job"] == "804"
-    assert "(800_2)" in client.get("/jobs/800_2", headers=head).text
+    assert ">800_2</a>)" in client.get("/jobs/800_2", headers=head).text
     found = client.get("/api/v1/jobs?text=800_1", headers=head).json()
     assert [run["job"] for run in found] == ["803"]
     assert client.get("/api/v1/jobs/800_9", headers=head).status_code == 404
@@ -952,3 +952,16 @@ def test_tiles_name_the_jobs_that_one_may_see(
     assert link in client.get("/cluster", headers=usage).text
     assert link not in client.get("/cluster", headers=bearer(server.token("bob"))).text
     assert link not in client.get("/cluster", headers=bearer(server.token("uma", "cluster:read"))).text
+
+
+def test_tasks_of_an_array_are_listed_with_their_sum(
+    server: Server, client: httpx.Client, usage: dict[str, str]
+) -> None:
+    server.monitor.jobs.update([Run("1699", array="16000_1", user="uma", started=NOW - 60)])
+    page = client.get("/jobs?array=1600", headers=usage).text
+    assert re.findall(r'class="id" href="/jobs/(\d+)', page) == ["1601", "1602"]
+    for key, value in (("Tasks begun", "2"), ("not completed", "1"), ("Core-hours", "100")):
+        assert f"<dt>{key}</dt><dd>{value}</dd>" in page
+    assert 'href="/jobs?array=1600"' in client.get("/jobs/1601", headers=usage).text
+    other = client.get("/jobs?array=1600", headers=bearer(server.token("bob"))).text
+    assert "<dt>Tasks begun</dt><dd>0</dd>" in other

@@ -224,6 +224,13 @@ def test_an_administrator_sees_what_was_wasted_and_tries_rules(shown: Callable[.
     browser.find_element("css selector", ".rules .filter button:not([type])").click()
     until(browser, "return document.querySelector('#wrong') !== null")
     assert "line 1" in browser.find_element("id", "wrong").text
+    text = "const t = document.getElementById('text'); return t.value.slice(t.selectionStart, t.selectionEnd)"
+    assert browser.execute_script(text) == browser.execute_script(
+        "return document.getElementById('text').value.split('\\n')[0]"
+    )
+    high = "return document.querySelector('.editor .mark').getBoundingClientRect().height"
+    assert browser.execute_script(high) > 10
+    picture(browser, "rules-wrong")
     complaints(browser)
 
 
@@ -295,7 +302,7 @@ def test_it_can_be_used_by_keyboard(shown: Callable[..., Chrome]) -> None:
 
     browser = shown("alice", "/jobs")
     seen = []
-    for _ in range(25):
+    for _ in range(40):  # each part of a date is a stop
         ActionChains(browser).send_keys(Keys.TAB).perform()
         seen.append(browser.execute_script("return document.activeElement.textContent.trim()"))
         if seen[-1] == "102":

@@ -20,7 +20,7 @@ from peerway.jobs.serve.state import State
 from peerway.jobs.serve.words import word
 from peerway.jobs.store.alarms import alarms
 from peerway.jobs.store.audit import entries
-from peerway.jobs.store.lists import CORES_A_GPU, MOST, SUMMED, Filter, Place, listed, sums
+from peerway.jobs.store.lists import CORES_A_GPU, MOST, SUMMED, Filter, Place, array_sum, listed, sums
 from peerway.jobs.store.runs import Run
 from peerway.jobs.store.verdicts import keep_rules, verdict_of
 from peerway.printable import printable
@@ -74,14 +74,17 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
         order: Order = "started",
         since: Day = "",
         until: Day = "",
+        array: Annotated[str, Query(pattern=r"^([0-9]{1,10})?$")] = "",
         form: Literal["page", "csv"] = "page",
     ) -> Response:
         viewer = asked(request)
-        others = everyone or bool(user or account or project or partition or tag)
+        others = everyone or bool(user or account or project or partition or tag or array)
         name = user if others else viewer.name
         first, last = _day(since), _day(until)
         last = last + DAY_S if last else 0
-        wanted = Filter(name, account, project, partition, state, verdict, tag, first, text, until=last)
+        wanted = Filter(
+            name, account, project, partition, state, verdict, tag, first, text, until=last, array=array
+        )
         base = monitor.jobs.reader
         if form == "csv":
             return csv_of(viewer, wanted, order)
@@ -98,6 +101,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
             order=order,
             since=since,
             until=until,
+            total=array_sum(base, viewer.clause(), array, monitor.clock()) if array else None,
             csv=f"?{request.url.remove_query_params('before').include_query_params(form='csv').query}",
         )
 

@@ -15,6 +15,32 @@ document.addEventListener("DOMContentLoaded", () => {
     heads.forEach((each) => add(head, "th", each));
     rows.forEach((row) => { const line = add(body, "tr"); row.forEach((cell) => cell instanceof Node ? add(line, "td").append(cell) : add(line, "td", cell)); });
   };
+  // Shows the line that an error names, in the text itself.
+  const text = document.getElementById("text"), strip = document.querySelector(".editor .mark");
+  let marked = -1;
+  const follow = () => {
+    if (marked < 0) { strip.hidden = true; return; }
+    const style = getComputedStyle(text), high = parseFloat(style.lineHeight);
+    strip.hidden = false;
+    strip.style.height = `${high}px`;
+    strip.style.top = `${parseFloat(style.paddingTop) + marked * high - text.scrollTop}px`;
+  };
+  const mark = (why) => {
+    const where = /line (\d+)/.exec(why), lines = text.value.split("\n");
+    marked = where ? Math.min(Number(where[1]), lines.length) - 1 : -1;
+    text.toggleAttribute("aria-invalid", Boolean(why));
+    if (marked >= 0) {
+      const start = lines.slice(0, marked).reduce((sum, line) => sum + line.length + 1, 0);
+      text.focus();
+      text.setSelectionRange(start, start + lines[marked].length);
+      text.scrollTop = Math.max(0, marked - 8) * parseFloat(getComputedStyle(text).lineHeight);
+    }
+    follow();
+  };
+  text.addEventListener("scroll", follow);
+  text.addEventListener("input", () => { marked = -1; follow(); });
+  const wrong = document.getElementById("wrong");
+  if (wrong) mark(wrong.textContent);
   button.addEventListener("click", async () => {
     button.disabled = true;
     place.setAttribute("aria-busy", "true");
@@ -29,6 +55,7 @@ document.addEventListener("DOMContentLoaded", () => {
       const why = found && typeof found.detail === "string" ? found.detail : "";
       const told = add(place, "p", `${words.failed}. ${why}`);
       told.className = "alert";
+      mark(why);
       return;
     }
     add(place, "p", `${words.jobs}: ${found.judged}${found.more ? "+" : ""} · ${words.changed}: ${found.changed}`);
