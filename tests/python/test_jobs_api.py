@@ -965,3 +965,20 @@ def test_tasks_of_an_array_are_listed_with_their_sum(
     assert 'href="/jobs?array=1600"' in client.get("/jobs/1601", headers=usage).text
     other = client.get("/jobs?array=1600", headers=bearer(server.token("bob"))).text
     assert "<dt>Tasks begun</dt><dd>0</dd>" in other
+
+
+def test_the_list_of_what_was_wasted_has_no_job_that_wasted_nothing(server: Server) -> None:
+    store = server.monitor.jobs
+    store.update(Run(str(1700 + n), user="wes", started=NOW - 7200, ended=NOW - 60) for n in range(3))
+    for job, verdict, cores, gpus in (
+        (1700, "efficient", 3, 0),
+        (1701, "efficient", 3, 1),
+        (1702, "inefficient", 3, 0),
+    ):
+        store.write(
+            "UPDATE jobs SET verdict = ?, idle_core_hours = ?, idle_gpu_hours = ? WHERE job = ?",
+            (verdict, cores, gpus, str(job)),
+        )
+    with logged_in(server, "admin") as client:
+        found = re.findall(r'href="/jobs/(170\d)', client.get("/admin/jobs").text)
+    assert found == ["1701", "1702"]

@@ -363,3 +363,21 @@ condition = "job.elapsed > 0"
 conclusion = { en = "x", ru = "х" }
 advice = { en = "x", ru = "х" }
 """
+
+
+def test_a_time_has_the_readers_own_beside_it(shown: Callable[..., Chrome]) -> None:
+    browser = shown("alice", "/jobs")
+    local = "return [...document.querySelectorAll('time')].map((each) => each.dataset.local ?? '')"
+    assert set(browser.execute_script(local)) == {""}  # the reader is in UTC
+    try:
+        for zone, beside in (
+            ("Asia/Kolkata", "(19:43 UTC+5:30)"),
+            ("America/New_York", "(10:13 UTC−4)"),
+            ("Pacific/Auckland", "(2026-09-22 02:13 UTC+12)"),
+        ):
+            browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": zone})
+            browser.refresh()
+            assert set(browser.execute_script(local)) == {beside}
+        picture(browser, "jobs-auckland")
+    finally:
+        browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "UTC"})

@@ -178,7 +178,11 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
         viewer = asked(request, "admin")
         wanted = Filter(ran_since=monitor.clock() - days * 86400)
         found, _ = listed(monitor.jobs.reader, viewer.clause(), wanted, most=MOST_WASTED, order="wasted")
-        found = [run for run in found if run.idle_gpu_hours or run.idle_core_hours]
+        cut = len(found) == MOST_WASTED
+        # Every job leaves some of a core idle: one that is efficient wasted nothing of it.
+        found = [
+            run for run in found if run.idle_gpu_hours or (run.idle_core_hours and run.verdict != "efficient")
+        ]
         return pages.show(
             request,
             "wasted.html.j2",
@@ -187,7 +191,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
             days=days,
             cores_a_gpu=CORES_A_GPU,
             most=MOST_WASTED,
-            cut=len(found) == MOST_WASTED,
+            cut=cut,
         )
 
     @html.get("/admin/alarms")
