@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from peerway.jobs.batch import Batch
 from peerway.jobs.batch_check import decode, inflated_bytes, seq_of
 from peerway.jobs.clock import Arrivals, Sent, correction_ms
+from peerway.jobs.credible import credible
 from peerway.jobs.frames import MOST_BODY, MOST_FRAMES, BadFrame, read_frames
 from peerway.jobs.monitor import Monitor
-from peerway.jobs.credible import credible
 from peerway.jobs.serve.limits import Buckets
 from peerway.jobs.serve.live import Live
 from peerway.jobs.store.samples import Filed
