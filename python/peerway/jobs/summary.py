@@ -34,7 +34,7 @@ _WORDS = {
         "rules": "rules",
         "covered": "of its time has data",
         "nothing": "No rule found anything to improve.",
-        "little": "No rule speaks of this job, but it used less than half of what it had.",
+        "little": "No rule speaks of this job, but it used little of what it had.",
         "unremarkable": "no finding",
     },
     "ru": {
@@ -59,7 +59,7 @@ _WORDS = {
         "rules": "правила",
         "covered": "времени с данными",
         "nothing": "По правилам улучшать нечего.",
-        "little": "Ни одно правило не сработало, но задание использовало меньше половины выделенного.",
+        "little": "Ни одно правило не сработало, но задание использовало малую часть выделенного.",
         "unremarkable": "без замечаний",
     },
 }
