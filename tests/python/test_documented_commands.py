@@ -191,8 +191,8 @@ CLASSES = {
     "peerway jobs serve --data ~/jobs": VERB,
     "peerway jobs notices --mail mail.toml --data /var/lib/peerway-jobs": VERB,
     "peerway jobs show 4242 --data ~/jobs": VERB,
-    "peerway jobs list --user alice --inefficient": VERB,
-    "peerway jobs top": VERB,
+    "peerway jobs list --data ~/jobs --user alice --inefficient": VERB,
+    "peerway jobs top --data ~/jobs": VERB,
     "peerway jobs replay --rules new.toml --since 30d": VERB,
     "peerway jobs serve --data /var/lib/peerway-jobs --listen 0.0.0.0:8740 --tls-cert cert.pem "
     "--tls-key key.pem": VERB,
