@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from peerway import _core
-from peerway.errors import InvalidArgument
+from peerway.errors import Closed, InvalidArgument
 from peerway.given import number, of_kind, seconds
 from peerway.memory import Region, Remote, Signal
 from peerway.operands import Far, Near, Registered, far_side, near_side, signal_of
@@ -246,8 +246,8 @@ class PlanBuilder:
 
     def _refuse_second_plan(self) -> None:
         if self._made_its_plan:
-            raise InvalidArgument(
-                "peerway: prepare: this builder has made its plan, and makes no second one. Start the plan "
+            raise Closed(
+                "peerway: prepare: this builder of a plan was closed when it made its plan. Start the plan "
                 "that prepare() returned, or add the operations to a new builder: ctx.plan()."
             )
 

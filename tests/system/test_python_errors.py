@@ -42,9 +42,9 @@ def twice(call: Callable[[Any], object], given: object) -> None:
 
 MISTAKES: list[tuple[Callable[[World], object], type[Exception], list[str]]] = [
     # plans
-    (lambda w: twice(lambda plan: plan.prepare(alone=True), w.ctx.plan()), InvalidArgument,
-     ["this builder has made its plan", "ctx.plan()"]),
-    (lambda w: twice(lambda plan: plan.prepare_among([0]), w.ctx.plan()), InvalidArgument, ["no second one"]),
+    (lambda w: twice(lambda plan: plan.prepare(alone=True), w.ctx.plan()), Closed,
+     ["this builder of a plan was closed when it made its plan", "ctx.plan()"]),
+    (lambda w: twice(lambda plan: plan.prepare_among([0]), w.ctx.plan()), Closed, ["new builder"]),
     # arrays
     (lambda w: w.ctx.put(w.remote, np.ones(64)), InvalidArgument,
      ["put: `source` is ndarray of shape (64,), 512 bytes at 0x", "region = ctx.register(array)"]),
