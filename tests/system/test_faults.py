@@ -132,6 +132,9 @@ def test_a_plan_that_one_rank_cannot_prepare_ends_for_all_with_its_message() -> 
         # Those who have no lane may be through when the one that has finds nobody at its other end.
         kind, message = found[-1]["nobody receives"]
         assert (kind, "rank 3" in message) == ("InvalidArgument", True), message
+        for told in found[:2]:
+            kind, message = told["a partner is not listed"]
+            assert (kind, "without rank 2" in message) == ("InvalidArgument", True), message
         ranks.end()
 
 

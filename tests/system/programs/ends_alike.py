@@ -50,7 +50,21 @@ def main() -> int:
                 plan.send(rank - 1, 9, region[0:64])
             plan.prepare()
 
-        told = {"another length": outcome(lambda: use(chain(32))), "nobody receives": outcome(lonely)}
+        def unlisted() -> None:
+            if rank > 1:
+                return
+            plan = context.plan("host")
+            if rank == 0:
+                plan.send(1, 5, region[0:64]).send(2, 5, region[0:64])
+            else:
+                plan.receive(0, 5, region[64:128])
+            plan.prepare_among([0, 1])
+
+        told = {
+            "another length": outcome(lambda: use(chain(32))),
+            "nobody receives": outcome(lonely),
+            "a partner is not listed": outcome(unlisted),
+        }
         plan = chain(64).prepare()
         plan.start()
         plan.finish(timeout=60)
