@@ -33,9 +33,9 @@ struct ArrayAsk {
 uint64_t freed_count = 0;
 uint64_t all_written = 0;
 
-/// By origin: several arrays of other shapes may have one.
-std::multimap<const void*, std::unique_ptr<pwx_array_state>>& states() {
-  static auto& all = *new std::multimap<const void*, std::unique_ptr<pwx_array_state>>;  // outlives atexit
+/// By the address of their memory.
+std::map<const void*, std::unique_ptr<pwx_array_state>>& states() {
+  static auto& all = *new std::map<const void*, std::unique_ptr<pwx_array_state>>;  // outlives atexit
   return all;
 }
 
@@ -92,6 +92,7 @@ uint64_t place_all(pwx_array& a) {
     dim.last = placed.owned.last;
     dim.base = placed.base;
     a.ld[d] = dim.ld = placed.ld;
+    dim.held = a.on->nodes->member != 0 ? placed.ld : 0;
     if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim.ld), &bytes))
       refuse("array ", a.name, " is larger than any memory");
   }
@@ -104,16 +105,13 @@ void allocate(pwx_array& a) {
   const uint64_t bytes = place_all(a);
   const bool member = a.on->nodes->member != 0;
   peerway::Region memory = program().context.allocate(peerway::host, member ? bytes : a.element_bytes);
-  const Strides strides = strides_of(a.ndims, a.ld, a.element_bytes);
-  auto origin = reinterpret_cast<intptr_t>(memory.address());
-  for (int d = 0; d < a.ndims; ++d) origin -= a.dim[d].base * strides[static_cast<size_t>(d)];
-  a.origin = reinterpret_cast<void*>(origin);
+  a.memory = memory.address();
   auto state = std::unique_ptr<pwx_array_state>(new pwx_array_state{++ids, a, std::move(memory), bytes});
   a.state = state.get();
   state->watch = a.watch;
   state->common_id = publish_array(a, state->memory);
   state->shape.state = a.state;
-  states().emplace(a.origin, std::move(state));
+  states().emplace(a.memory, std::move(state));
 }
 
 bool same_template(const pwx_template& a, const pwx_template& b) {
@@ -155,24 +153,19 @@ std::string difference(const pwx_array& a, const ArrayAsk& asked) {
 }
 
 void bind(pwx_array& v, void* argument, const ArrayAsk& asked) {
-  if (v.state != nullptr && v.origin == argument && v.bound == freed_count && difference(v, asked).empty())
+  if (v.state != nullptr && v.memory == argument && v.bound == freed_count && difference(v, asked).empty())
     return;
-  std::string differs;
-  const auto [first, last] = states().equal_range(argument);
-  for (auto at = first; at != last; ++at) {
-    const pwx_array& found = at->second->shape;
-    const std::string why = difference(found, asked);
-    if (why.empty()) {
-      v = found;
-      v.name = asked.name;
-      v.on = asked.t;
-      v.bound = freed_count;
-      return;
-    }
-    differs = text("the argument is ", found.name, ", but ", why, "; declare both alike");
-  }
-  if (differs.empty()) differs = "the argument is no distributed array; pass one, from its first element";
-  refuse("parameter ", asked.name, ": ", differs);
+  const auto of_argument = states().find(argument);
+  if (of_argument == states().end())
+    refuse("parameter ", asked.name,
+           ": the argument is no distributed array; pass one, from its first element");
+  const pwx_array& shape = of_argument->second->shape;
+  if (const std::string why = difference(shape, asked); !why.empty())
+    refuse("parameter ", asked.name, ": the argument is ", shape.name, ", but ", why, "; declare both alike");
+  v = shape;
+  v.name = asked.name;
+  v.on = asked.t;
+  v.bound = freed_count;
 }
 
 }  // namespace
@@ -247,7 +240,7 @@ void* pwx_array_allocate(pwx_array* a, const long* sizes, const pwx_where* where
     }
     pwx::describe(*a, {a->name, a->element_bytes, a->ndims, sizes, a->on, template_dims, offset, lo, hi});
     pwx::allocate(*a);
-    return a->origin;
+    return a->memory;
   });
 }
 
@@ -259,13 +252,10 @@ void pwx_array_free(pwx_array* a) {
     pwx::forget_present(a->state->memory.address());
     pwx::withdraw(a->state->common_id.id);
     ++pwx::freed_count;
-    auto& states = pwx::states();
-    const auto [first, last] = states.equal_range(a->origin);
-    const auto found =
-        std::find_if(first, last, [&](const auto& one) { return one.second.get() == a->state; });
-    if (found != last) states.erase(found);
+    pwx::states().erase(a->state->shape.memory);
     a->state = nullptr;
-    a->origin = nullptr;
+    a->memory = nullptr;
+    for (pwx_array_dim& dim : a->dim) dim.held = 0;
   });
 }
 
@@ -286,6 +276,24 @@ void pwx_array_expect(const pwx_array* a, int d, long ld, const pwx_where* where
       where,
       "the code of %s was generated for %ld elements in dimension %d of a node's memory, but there are %ld",
       a->name, ld, d, a->ld[d]);
+}
+
+void pwx_not_in_memory(const pwx_array* a, int d, long i, const char* file, int line) {
+  const pwx_where where{file, line};
+  const std::string name = a->name == nullptr ? "an array" : a->name;
+  const std::string used = pwx::text("element ", i, " of dimension ", d, " of ", name, " is used, but ");
+  if (a->state == nullptr) pwx::end_with(&where, used + "this is not allocated");
+  if (a->on->nodes->member == 0)
+    pwx::end_with(&where, used + "this node has no part of it: it is none of the array's nodes");
+  const pwx_array_dim& dim = a->dim[d];
+  std::string has = "this node has others: it is distributed cyclic";
+  if (pwx::template_dim(*a, d)->kind != PWX_CYCLIC) {
+    has = dim.first > dim.last ? "this node owns none" : pwx::text("this node owns ", dim.first, " to ", dim.last);
+    has += pwx::text(" and has ", dim.base, " to ", dim.base + dim.ld - 1, " in its memory");
+  }
+  pwx::end_with(&where, pwx::text(used, has, " (of 0 to ", dim.size - 1,
+                                  "); subscripts count in the whole array: let an xmp loop or a task give "
+                                  "each node what it owns"));
 }
 
 void pwx_bind(pwx_array* v, void* argument, const char* name, size_t element_bytes, int ndims,

@@ -225,7 +225,7 @@ void* pwx_find_device(pwx_known* known, const void* host, const char* name, cons
 
 void* pwx_device_or_host(const void* host, const pwx_array* a, const char* name, const pwx_where* where) {
   return pwx::guarded(where, [&]() -> void* {
-    const void* const address = a == nullptr ? host : a->origin;
+    const void* const address = a == nullptr ? host : a->memory;
     if (pwx::gpu() == nullptr || address == nullptr) return const_cast<void*>(address);
     const pwx::Present* const one = a == nullptr ? pwx::find_present(host, 0, name) : pwx::find_present(*a);
     if (one == nullptr) return const_cast<void*>(address);
@@ -235,13 +235,13 @@ void* pwx_device_or_host(const void* host, const pwx_array* a, const char* name,
 
 void* pwx_find_device_array(pwx_known* known, const pwx_array* a, const pwx_where* where) {
   return pwx::guarded(where, [&]() -> void* {
-    if (pwx::gpu() == nullptr) return a->origin;
+    if (pwx::gpu() == nullptr) return a->memory;
     const pwx::Present* const one = pwx::find_present(*a);
     if (one == nullptr) pwx::refuse_absent({PWX_DATA_PRESENT, a->name, nullptr, nullptr, 0}, "");
     if (reinterpret_cast<uintptr_t>(one->device) % pwx::kAligned != 0)
       pwx::refuse(a->name, " was mapped to an address on the GPU that is no multiple of ", pwx::kAligned,
                   " bytes; map it to memory of acc_malloc");
-    *known = {a->state, one->device + (static_cast<const std::byte*>(a->origin) - one->host), pwx_generation};
+    *known = {a->state, one->device + (static_cast<const std::byte*>(a->memory) - one->host), pwx_generation};
     return known->device;
   });
 }

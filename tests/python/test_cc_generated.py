@@ -31,6 +31,15 @@ def _table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "decided", decided)
 
 
+OF_MACROS = """\
+#define ROW(i) a[i][0]
+#define TWICE(x) ((x) + (x))
+#define NAME a
+#define OF(array, i) array[i][0]
+#define PASTED(array, digit) array[digit ## u - 0 * digit ## u]
+#define IN_TWO(i, j) a[i][j]
+#define ONE 0 + 1
+"""
 LOOP = "  for (int i = 0; i < N; i++) a[i][0] = 0;"
 
 
@@ -54,7 +63,7 @@ def generated(folder: Path, source: str, *options: str) -> str:
 def test_one_directive_in_many_spellings(tmp_path: Path, lines: list[str]) -> None:
     text = generated(tmp_path, in_main(*lines, LOOP))
     assert "const pwx_span i__s = pwx_owned(&t__x, 1, 0);" in text
-    assert "for (int i = pwx_first(i__s, 0, 1); i < pwx_below(i__s, N); i++) a[i][0] = 0;" in text
+    assert "for (int i = pwx_first(i__s, 0, 1); i < pwx_below(i__s, N); i++) a[i - a__b0][0] = 0;" in text
 
 
 MACROS = """\
@@ -140,14 +149,49 @@ def test_bounds_of_a_loop_become_those_that_a_node_owns(tmp_path: Path, written:
     text = generated(
         tmp_path, in_main("#pragma xmp loop (i) on t[i][*]", f"  for (int {written}) a[i][1] = 2;")
     )
-    assert f"for (int {bounds}) a[i][1] = 2; }}" in text
+    assert f"for (int {bounds}) a[i - a__b0][1] = 2; }}" in text
 
 
 def test_what_no_directive_is_about_stays_as_it_is(tmp_path: Path) -> None:
     source = in_main(LOOP, "  c[1]   =  2 ; /* odd   spacing */")
     text = generated(tmp_path, source)
-    assert LOOP.replace("for", "pwx_written(&a__x); for") in text
+    assert LOOP.replace("for", "pwx_written(&a__x); for").replace("[i]", "[PWX_IN(a, 0, i)]") in text
     assert "  c[1]   =  2 ; /* odd   spacing */" in text
+
+
+@pytest.mark.parametrize(
+    ("written", "becomes"),
+    [
+        ("ROW(i) = 2;", "a[PWX_IN(a, 0, i)][0] = 2;"),
+        ("TWICE(ROW(i));", "((a[PWX_IN(a, 0, i)][0]) + (a[PWX_IN(a, 0, i)][0]));"),
+        ("TWICE(a[i][0]);", "TWICE(a[PWX_IN(a, 0, i)][0]);"),
+        ("NAME[i][0] = 2;", "a[PWX_IN(a, 0, i)][0] = 2;"),
+        ("OF(a, i) = 2;", "a[PWX_IN(a, 0, i)][0] = 2;"),
+        ("PASTED(a, 1)[0] = 2;", "a[PWX_IN(a, 0, 1u - 0 * 1u)][0] = 2;"),
+        ("IN_TWO(i,\n0) = 2;", "a[PWX_IN(a, 0, i)][0]\n = 2;"),
+        ("a[ONE][1] = 2;", "a[PWX_IN(a, 0, ONE)][1] = 2;"),
+        ("a[i][ROW(1) > 0] = 2;", "a[PWX_IN(a, 0, i)][a[PWX_IN(a, 0, 1)][0] > 0] = 2;"),
+        ("a[(i, 2)][1] = a[c[i] > 1][0];", "a[PWX_IN(a, 0, (i, 2))][1] = a[PWX_IN(a, 0, c[i] > 1)][0];"),
+    ],
+)
+def test_subscripts_become_those_of_the_memory(tmp_path: Path, written: str, becomes: str) -> None:
+    source = in_main("int i = N - 1;", written, "undeclared();").replace("int main", f"{OF_MACROS}int main")
+    text = generated(tmp_path, source)
+    assert becomes in text
+    assert line_of(text, "undeclared()") == source[: source.index("undeclared()")].count("\n") + 1
+
+
+def line_of(text: str, word: str) -> int:
+    """The line that the C compiler says a word of a generated text is in."""
+    number = 0
+    for line in text.split("\n"):
+        if line.startswith("#line "):
+            number = int(line.split()[1])
+            continue
+        if word in line:
+            break
+        number += 1
+    return number
 
 
 def test_the_compiler_counts_lines_as_the_source_has_them(tmp_path: Path) -> None:
@@ -155,16 +199,7 @@ def test_the_compiler_counts_lines_as_the_source_has_them(tmp_path: Path) -> Non
         "int main(void) {\n#pragma xmp loop (i) \\\n  on t[i][*]\n  for (int i = 0; i < N; i++)\n"
         "    a[i][0] = undeclared(i);\n  return 0;\n}\n"
     )
-    lines = generated(tmp_path, source).split("\n")
-    number = 0
-    for line in lines:
-        if line.startswith("#line "):
-            number = int(line.split()[1])
-            continue
-        if "undeclared(i)" in line:
-            break
-        number += 1
-    assert number == 13
+    assert line_of(generated(tmp_path, source), "undeclared(i)") == 13
 
 
 def test_extents_are_literals_where_nodes_and_sizes_are(tmp_path: Path) -> None:
@@ -483,8 +518,8 @@ static void with_loop(int i) {
     ("lines", "marked"),
     [
         (["if (N > 3)", "a[0][0] = 1;"], "pwx_written(&a__x); if (N > 3)"),
-        (["touch(&a[0][0]);"], "pwx_written(&a__x); touch(&a[0][0]);"),
-        (["touch(a[0]);"], "pwx_written(&a__x); touch(a[0]);"),
+        (["touch(&a[0][0]);"], "pwx_written(&a__x); touch(&a[PWX_IN_OR_END(a, 0, 0)][0]);"),
+        (["touch(a[0]);"], "pwx_written(&a__x); touch(a[PWX_IN_OR_END(a, 0, 0)]);"),
         (["#pragma xmp task on p[0]", "a[0][0] = 1;"], "{ pwx_written(&a__x); pwx_task"),
         (["#pragma xmp task on p[0]", "with_loop(1);"], "{ pwx_written_all(); pwx_task"),
         (
@@ -498,10 +533,10 @@ static void with_loop(int i) {
             "pwx_written(&a__x);\n#line",
         ),
         (["#pragma acc update device(a)"], "pwx_written(&a__x);\n#line"),
-        (["with_loop(0);"], "pwx_written(&a__x); a[i][0] = 1;"),
+        (["with_loop(0);"], "pwx_written(&a__x); a[PWX_IN(a, 0, i)][0] = 1;"),
         (
             ["int k = 0; while (k++ < 2) {", "#pragma xmp barrier", "a[0][0] = 1; }"],
-            "pwx_written(&a__x); a[0][0]",
+            "pwx_written(&a__x); a[PWX_IN(a, 0, 0)][0]",
         ),
     ],
 )
@@ -560,11 +595,13 @@ int main(void) {
 def test_the_pointers_to_arrays_of_a_template_come_behind_the_call_that_fixes_it(tmp_path: Path) -> None:
     text = generated(tmp_path, LATER)
     needed = 'pwx_need_array(&a__x, "a", PWX_HERE(14)); __attribute__((unused)) __typeof__(*a__m) *const a'
-    assert f"init(8); {needed} = (void *)a__m;\n  pwx_written(&a__x); a[0] = 1;" in text
+    base = "__attribute__((unused)) const long a__b0 = a__x.dim[0].base;"
+    written = "pwx_written(&a__x); a[PWX_IN(a, 0, 0)] = 1;"
+    assert f"init(8); {needed} = (void *)a__m; {base}\n  {written}" in text
     assert text.count("__typeof__(*a__m)") == 1  # the loop uses the same one
     assert '{\npwx_need_array(&b__x, "b", PWX_HERE(11));\n' in text  # a function that does not fix
     assert "pwx_when_fixed(&t__x, pwx__fixed_t, PWX_HERE(2));" in text
-    assert text.index("  a__m = a__x.origin;") > text.index("static void pwx__fixed_t(void) {")
+    assert text.index("  a__m = a__x.memory;") > text.index("static void pwx__fixed_t(void) {")
 
 
 def test_wait_async_on_nodes_lets_the_others_go_on(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ typedef long intptr_t;
 typedef unsigned long uintptr_t;
 #endif
 
-// The memory of an array begins at a multiple of 16 bytes; `at` is a multiple of `step` away from there. Lets
-// the compiler join reads and writes of neighbours.
+// The memory of an array begins at a multiple of 16 bytes. Lets the compiler join reads and writes of
+// neighbours.
 #if defined(PWX_JOINED)
-#define PWX_ALIGNED(at, step) __builtin_assume((step) % 16 != 0 || (reinterpret_cast<uint64_t>(at) & 15) == 0)
+#define PWX_ALIGNED(at) __builtin_assume((reinterpret_cast<uint64_t>(at) & 15) == 0)
 #else
-#define PWX_ALIGNED(at, step)
+#define PWX_ALIGNED(at)
 #endif
 
 // What is launched next may be made ready while this kernel ends, where it waits itself for that end: a plan,

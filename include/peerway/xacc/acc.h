@@ -110,7 +110,7 @@ typedef struct pwx_known {
 PWX_API void* pwx_find_device(pwx_known* known, const void* host, const char* name, const pwx_where* where);
 PWX_API void* pwx_find_device_array(pwx_known* known, const pwx_array* a, const pwx_where* where);
 
-/* For if_present: where the device finds the memory, or the array's origin if that is not NULL; where it is
+/* For if_present: where the device finds the memory, or the array's memory if that is not NULL; where it is
  * not present the host's address. */
 PWX_API void* pwx_device_or_host(const void* host, const pwx_array* a, const char* name,
                                  const pwx_where* where);
@@ -120,7 +120,7 @@ static inline void* pwx_device(pwx_known* known, const void* host, const char* n
   if (known->host == host && known->generation == pwx_generation) return known->device;
   return pwx_find_device(known, host, name, where);
 }
-/* The origin of a distributed array on the device: the shape of its memory is the host's. */
+/* The memory of a distributed array on the device, whose shape is the host's. */
 static inline void* pwx_device_array(pwx_known* known, const pwx_array* a, const pwx_where* where) {
   if (known->host == a->state && known->generation == pwx_generation) return known->device;
   return pwx_find_device_array(known, a, where);

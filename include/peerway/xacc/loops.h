@@ -134,6 +134,33 @@ PWX_ROUTINE static inline int pwx_owns(const pwx_template* t, int dim, long i) {
   return d->at >= 0 && d->first <= i && i <= d->last && (i - d->first) / d->width % d->parts == d->at;
 }
 
+/* Where a node's memory has element `i` of a dimension; an error where it has not, or, of `end` 1, where it is
+ * not just behind the last one either. */
+static inline long pwx_in_memory(const pwx_array* a, int d, long i, int end, const char* file, int line) {
+  const pwx_array_dim* dim = &a->dim[d];
+  const long at = (long)((unsigned long)i - (unsigned long)dim->base);
+  if (__builtin_expect((unsigned long)at >= (unsigned long)(dim->held + end), 0))
+    pwx_not_in_memory(a, d, i, file, line);
+  return at;
+}
+/* The same of a cyclic dimension. */
+static inline long pwx_in_cycle(const pwx_array* a, int d, long i, const char* file, int line) {
+  const pwx_array_dim* dim = &a->dim[d];
+  if (dim->held == 0 || i < 0 || i >= dim->size || !pwx_owns(a->on, dim->template_dim, i + dim->offset))
+    pwx_not_in_memory(a, d, i, file, line);
+  return pwx_cyclic_local(a, d, i);
+}
+/* Subscripts that nothing says to be in memory. With NDEBUG, as assert(), they are not checked. */
+#if defined(NDEBUG)
+#define PWX_IN(a, d, ...) ((__VA_ARGS__) - a##__x.dim[d].base)
+#define PWX_IN_OR_END PWX_IN
+#define PWX_IN_CYCLE(a, d, ...) pwx_cyclic_local(&a##__x, d, __VA_ARGS__)
+#else
+#define PWX_IN(a, d, ...) pwx_in_memory(&a##__x, d, (__VA_ARGS__), 0, __FILE__, __LINE__)
+#define PWX_IN_OR_END(a, d, ...) pwx_in_memory(&a##__x, d, (__VA_ARGS__), 1, __FILE__, __LINE__)
+#define PWX_IN_CYCLE(a, d, ...) pwx_in_cycle(&a##__x, d, (__VA_ARGS__), __FILE__, __LINE__)
+#endif
+
 /* Neutral elements of max and min. */
 #define PWX_CHAR_LOWEST CHAR_MIN
 #define PWX_CHAR_HIGHEST CHAR_MAX

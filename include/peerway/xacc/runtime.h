@@ -145,6 +145,7 @@ typedef struct pwx_array_dim {
   long shadow[2];   /* layers below and above; -1 in both: full */
   long first, last; /* of what this rank owns, both included; empty where first > last; not for cyclic */
   long ld;          /* elements that the memory holds in this dimension */
+  long held;        /* as many, but 0 where nothing is allocated and on a rank that is no member */
   long base;        /* the subscript of the first of them; 0 for cyclic, whose subscripts are translated */
 } pwx_array_dim;
 
@@ -152,7 +153,7 @@ typedef struct pwx_array {
   const char* name;
   int ndims;
   size_t element_bytes;
-  void* origin; /* where element [0][0]... would lie: global subscripts are right from here */
+  void* memory; /* element [i][j]... lies at [i - dim[0].base][j - dim[1].base]... of what it holds */
   long ld[PWX_MAX_DIMS];
   const pwx_template* on;
   pwx_array_dim dim[PWX_MAX_DIMS];
@@ -173,7 +174,7 @@ PWX_API void pwx_array_init(pwx_array* a, const char* name, size_t element_bytes
 PWX_API void pwx_array_open(pwx_array* a, const char* name, size_t element_bytes, int ndims,
                             const pwx_template* t, const int* template_dim, const long* offset,
                             const long* shadow_lo, const long* shadow_hi, const pwx_where* where);
-/* Gives the origin. */
+/* Gives the memory. */
 PWX_API void* pwx_array_allocate(pwx_array* a, const long* sizes, const pwx_where* where);
 PWX_API void pwx_array_free(pwx_array* a); /* also as __attribute__((cleanup)) */
 
@@ -184,10 +185,14 @@ PWX_API void pwx_array_watch(pwx_array* a, int watch);
 PWX_API void pwx_written(const pwx_array* a); /* may be called before it is allocated */
 PWX_API void pwx_written_all(void);
 
+/* A subscript that this node does not have in its memory. */
+PWX_API void pwx_not_in_memory(const pwx_array* a, int d, long i, const char* file, int line)
+    __attribute__((noreturn, cold));
+
 /* The generated code has ld[d] as a literal: it must be this. */
 PWX_API void pwx_array_expect(const pwx_array* a, int d, long ld, const pwx_where* where);
 
-/* A parameter: `v` becomes the array that `argument` is the origin of and that has this size, alignment and
+/* A parameter: `v` becomes the array whose memory `argument` is and that has this size, alignment and
  * shadow. Fast where it is that of the last call. */
 PWX_API void pwx_bind(pwx_array* v, void* argument, const char* name, size_t element_bytes, int ndims,
                       const long* sizes, const pwx_template* t, const int* template_dim, const long* offset,

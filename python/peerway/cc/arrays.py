@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from peerway.cc import fixing
+from peerway.cc import fixing, subscripts
+from peerway.cc.checks import Checks
 from peerway.cc.declarators import become_pointer
 from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at
@@ -11,7 +12,6 @@ from peerway.cc.mapping import DistributedArray
 from peerway.cc.sections import statement_behind
 from peerway.cc.shapes import access, check_extents, description, element, shape
 from peerway.cc.source import Function, Use, Variable
-from peerway.cc.subscripts import cyclic_subscripts, in_macro
 from peerway.cc.tokens import quoted
 from peerway.cc.unit import Unit
 
@@ -31,6 +31,7 @@ def generate(unit: Unit) -> None:
                 _local(unit, array)
         except Refused as refused:
             unit.found.add(refused)
+    checks = Checks(unit)
     for function in unit.syntax.functions:
         try:
             _function(unit, function)
@@ -40,7 +41,7 @@ def generate(unit: Unit) -> None:
             used = unit.scopes.of_variable(use.variable)
             if used:
                 try:
-                    _use(unit, used, use)
+                    _use(unit, used, use, checks)
                 except Refused as refused:
                     unit.found.add(refused)
 
@@ -75,7 +76,7 @@ def _of_file(unit: Unit, array: DistributedArray) -> None:
         lines = [
             f"pwx_array_init({array.address}, {description(unit, array)}, {here});",
             *check_extents(array, here),
-            f"{array.memory} = {array.descriptor}.origin;",
+            f"{array.memory} = {array.descriptor}.memory;",
         ]
         if not array.waits:
             unit.setup += lines
@@ -91,10 +92,12 @@ def _when_fixed(unit: Unit, array: DistributedArray, lines: list[str]) -> int | 
 
 
 def _own(array: DistributedArray) -> str:
-    """The declaration of a function's own pointer to an array."""
+    """The declaration of a function's own pointer to an array, and of the bases of its subscripts."""
     unused = "__attribute__((unused)) "  # where only directives name it
     pointer = shape(array, array.symbol, "const ")
-    return f"{unused}__typeof__({element(array)}) {pointer} = (void *){array.memory};"
+    lines = [f"__typeof__({element(array)}) {pointer} = (void *){array.memory};"]
+    lines += [declared for _, declared in subscripts.bases_of(array)]
+    return " ".join(unused + line for line in lines)
 
 
 def _pointer(unit: Unit, array: DistributedArray) -> None:
@@ -141,10 +144,10 @@ def _local(unit: Unit, array: DistributedArray) -> None:
         pointers = [f"{storage}{kind} *{array.memory};"]
     else:
         become_pointer(unit, variable, array.memory, "static " if variable.static else "")
-    memory = [made, *check_extents(array, here), f"{array.memory} = {array.descriptor}.origin;"]
+    memory = [made, *check_extents(array, here), f"{array.memory} = {array.descriptor}.memory;"]
     if variable.static:
         declared = [*pointers, f"static pwx_array {array.descriptor};"]
-        memory = [f"if (!{array.descriptor}.origin) {{", _watch(unit, array), *memory, "}"]
+        memory = [f"if (!{array.descriptor}.memory) {{", _watch(unit, array), *memory, "}"]
     else:
         freed = f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};"
         declared = [*pointers, freed, _watch(unit, array)]
@@ -207,7 +210,7 @@ def _fixed_in(array: DistributedArray, function: Function) -> bool:
     return array.fixed_at is not None and function.body.start < array.fixed_at < function.body.end
 
 
-def _use(unit: Unit, array: DistributedArray, use: Use) -> None:
+def _use(unit: Unit, array: DistributedArray, use: Use, checks: Checks) -> None:
     place = unit.texts.of(use.function.file).place(use.range.start, use.range.end)
     variable = array.variable
     assert variable is not None
@@ -217,6 +220,10 @@ def _use(unit: Unit, array: DistributedArray, use: Use) -> None:
     if array.fixed_at is not None and _fixed_in(array, use.function) and use.range.start < array.fixed_at:
         note = (unit.text.place(array.fixed_at), "its template is fixed here")
         raise Refused(place, f"'{array.name}' is used before its template is fixed", note)
+    if subscripts.hidden(unit, array, use):
+        raise Refused(
+            place, f"brackets or a macro hide this use of '{array.name}'; write '{array.name}[...]'"
+        )
     rank = len(variable.sizes)
     count = 0
     while count < min(rank, len(use.subscripts)) and use.subscripts[count].start >= 0:
@@ -232,11 +239,8 @@ def _use(unit: Unit, array: DistributedArray, use: Use) -> None:
             )
             raise Refused(place, message)
     _name(unit, array, use, place)
-    for dimension, inside in cyclic_subscripts(unit, array, use):
-        left = any(region.start <= inside.start < region.end for region in unit.left_regions)
-        call = f"pwx_local({array.symbol}__c{dimension}, "
-        unit.edits.before(inside.start, call if left else f"pwx_cyclic_local({array.address}, {dimension}, ")
-        unit.edits.behind(inside.end, ")")
+    left = any(region.start <= use.range.start < region.end for region in unit.left_regions)
+    subscripts.translate(unit, unit.edits, array, use, unit.translated, left, checks)
 
 
 def _name(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
@@ -245,8 +249,6 @@ def _name(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
     name = access(array)
     if name == array.name or (array.variable.pointee is not None and not use.subscripts):
         return
-    if in_macro(unit, use):
-        raise Refused(place, f"'{array.name}' in the text of a macro is not supported yet")
     unit.edits.replace(use.range.start, use.range.end, name)
 
 
@@ -263,10 +265,6 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
             "parameter is aligned can take it so"
         )
         raise Refused(place, message)
-    if in_macro(unit, use):
-        raise Refused(
-            place, f"distributed array '{array.name}' passed in the text of a macro is not supported yet"
-        )
     if array.variable and array.variable.pointee is not None and use.callee == "free":
         # The memory is the run time's, and begins elsewhere: what free gets is nothing.
         freed = f"(pwx_array_free({array.address}), (void *)0)"

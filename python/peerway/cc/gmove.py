@@ -21,6 +21,7 @@ from peerway.cc.sections import (
 )
 from peerway.cc.shapes import access, element
 from peerway.cc.source import Variable
+from peerway.cc.subscripts import around
 from peerway.cc.tokens import Span, quoted
 from peerway.cc.unit import Unit
 
@@ -164,7 +165,7 @@ def array_on(unit: Unit, made: d.ArrayOn) -> None:
         raise Refused(place, "array assignment to a cyclic array is not supported yet")
     loops, subscripts = _loops(unit, left, variable, array)
     counters = [name for name, _text in loops]
-    target = f"{access(array)}{''.join(f'[{one}]' for one in subscripts)}"
+    target = f"{access(array)}{_in_memory(array, subscripts)}"
     value = _elementwise(unit, right_side, counters, left)
     text = f"pwx_written({array.address}); "
     text += "".join(header for _name, header in loops) + f"{target} = {value};"
@@ -246,15 +247,25 @@ def _element(unit: Unit, found: Section, variable: Variable, counters: list[str]
     array = unit.scopes.of_variable(variable)
     if array:
         unit.needed.append((array, found.range.start))
-    parts = access(array) if array else found.name
     rest = iter(counters)
     lengths = iter(one.length for one in left.dimensions if one.index is None)
+    subscripts = []
     for dimension in found.dimensions:
         if dimension.index is not None:
-            parts += f"[{dimension.index}]"
+            subscripts.append(dimension.index)
         else:
             here, there = dimension.length, next(lengths)
             if here and there and here.isdigit() and there.isdigit() and int(here) != int(there):
                 raise Refused(place, f"{here} elements are assigned to {there}; they must be as many")
-            parts += f"[({dimension.first or '0'}) + {next(rest)} * ({dimension.step})]"
-    return parts
+            subscripts.append(f"({dimension.first or '0'}) + {next(rest)} * ({dimension.step})")
+    if array:
+        return f"{access(array)}{_in_memory(array, subscripts)}"
+    return found.name + "".join(f"[{one}]" for one in subscripts)
+
+
+def _in_memory(array: DistributedArray, subscripts: list[str]) -> str:
+    """Global subscripts in brackets as those of a node's memory."""
+    parts = [around(array, dimension) for dimension in range(len(subscripts))]
+    return "".join(
+        f"[{before}{one}{behind}]" for (before, behind), one in zip(parts, subscripts, strict=True)
+    )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peerway.cc import atomic, nest, vector
+from peerway.cc import atomic, nest, subscripts, vector
 from peerway.cc import directives as d
 from peerway.cc.device_code import around, blank_directives, expands_to_variables, in_device_code
 from peerway.cc.edits import Edits
 from peerway.cc.kernel_arguments import Argument, Clauses, arguments_of, declared
 from peerway.cc.nest import For
 from peerway.cc.source import Range, Variable, used_in
-from peerway.cc.subscripts import cyclic_subscripts
 from peerway.cc.tokens import quoted
 from peerway.cc.types import c_type
 from peerway.cc.unit import Stack, Unit
@@ -167,14 +166,14 @@ def _inner_loops(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> list[
 
 
 def _arrays(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> None:
-    """Subscripts of cyclic dimensions become those of this node's memory, members of structs plain names."""
+    """Subscripts become those of this node's memory, members of structs plain names."""
+    seen: set[int] = set()
     for use in used_in(stack.function.uses, inside):
         array = unit.scopes.of_variable(use.variable)
         if array and array.symbol != array.name:
             edits.replace(use.range.start, use.range.end, array.symbol)
-        for dimension, subscript in cyclic_subscripts(unit, array, use) if array else ():
-            edits.before(subscript.start, f"pwx_local({use.variable.symbol}__c{dimension}, ")
-            edits.behind(subscript.end, ")")
+        if array:
+            subscripts.translate(unit, edits, array, use, seen, declared=True)
 
 
 def _bounds(dimensions: list[Dimension], groups: list[list[Dimension]]) -> list[Argument]:

@@ -10,6 +10,7 @@ from peerway.cc import memory, own, phrases
 from peerway.cc.device_code import Unsupported
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.source import Function, Range, Use, Variable, used_in
+from peerway.cc.subscripts import bases_of
 from peerway.cc.tokens import quoted
 from peerway.cc.unit import Stack, Unit
 
@@ -102,6 +103,7 @@ def arguments_of(
             arguments += [
                 Argument(f"const pwx_cycle {one}", f"&{one}", [made]) for one, made in cycles_of(array)
             ]
+            arguments += [Argument(f"const long {one}", f"&{one}", [made]) for one, made in bases_of(array)]
         elif name in clauses.copied and variable.sizes and not variable.pointer:
             arguments.append(_copied(variable))
         elif variable.sizes or variable.pointee is not None:
@@ -228,9 +230,7 @@ def _distributed(array: DistributedArray, changed: bool) -> Argument:
     sizes = [f"{array.descriptor}.ld[{dimension}]" for dimension in range(1, rank)]
     made = _of_shape(name, kind, extents, sizes, found)
     if None not in extents:
-        # Distances in distributed dimensions are what shifts the pointer away from the array's memory.
-        inner = max(d for d, aligned in enumerate(array.dimensions) if aligned is not None or d == 0)
-        made.opened = f"PWX_ALIGNED({name}, sizeof({name}{'[0]' * (inner + 1)}));"
+        made.opened = f"PWX_ALIGNED({name});"
     return made
 
 

@@ -1,7 +1,7 @@
 """Directives of acc that are left to an OpenACC compiler: what it must know of distributed arrays is added.
 
-It gets the memory of an array as a plain section, and constructs use the array by an address of the device,
-shifted so that global subscripts are right there, too. All other text of a directive stays as it is.
+It gets the memory of an array as a plain section, and constructs use the array by its address on the device.
+All other text of a directive stays as it is.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from peerway.cc.kernel_arguments import cycles_of
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.shapes import has_whole_rows
 from peerway.cc.source import Range, used_in
+from peerway.cc.subscripts import bases_of
 from peerway.cc.tokens import Token, joined
 from peerway.cc.unit import Stack, Unit
 
@@ -93,13 +94,14 @@ def _region(unit: Unit, stack: Stack, made: d.Acc, arrays: list[tuple[Distribute
     if not arrays:
         stack.last.append(_raw(unit, made))
         return
-    cycles = [one for array, _ in arrays for one in cycles_of(array)]
+    unused = "__attribute__((unused))"
+    shifts = [f"{unused} {text}" for one, _ in arrays for _, text in (*cycles_of(one), *bases_of(one))]
     unit.left_regions.append(inside)
     clauses = " ".join(f"{kind}({_section(array)})" for array, kind in arrays if kind != "deviceptr")
     test = made.all("if")
     when = f"({test[0].expression.text}) ? " if test and test[0].expression else ""
     stack.before += [
-        " ".join(["{", *(_opened(array) for array, _ in arrays), *(text for _, text in cycles)]),
+        " ".join(["{", *(_opened(array) for array, _ in arrays), *shifts]),
         f"#pragma acc data {clauses}", "{",
     ]  # fmt: skip
     for array, _ in arrays:

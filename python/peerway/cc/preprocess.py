@@ -62,6 +62,10 @@ class Texts:
         self.defines: dict[str, str] = {}  # the last #define of each macro
         self.own_macros: set[str] = set()  # those that no header of the system and no compiler defines
 
+    def put(self, file: str, text: str) -> None:
+        """What the text of a file has become."""
+        self._texts[file] = Text(file, text)
+
     def of(self, file: str) -> Text:
         """The text of a file."""
         if file not in self._texts:
@@ -95,7 +99,7 @@ class Texts:
 def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
     """The directives of a file and of what it includes, in the order of the translation unit."""
     texts.file(file)
-    output = _run([*compiler, "-E", "-dD", file])
+    output = run([*compiler, "-E", "-dD", file])
     defines: list[str] = []
     found: list[tuple[str, str, int, int, list[Token]]] = []
     order: list[int | str] = []
@@ -167,7 +171,7 @@ def _expanded(compiler: list[str], order: list[int | str], written: list[list[To
             lines.append(token.text)
             origin[len(lines)] = (item, token)
         lines.append(f'"end of directive {item}"')  # no call of a macro goes on behind it
-    output = _run([*compiler, "-w", "-E", "-xc", "-"], "\n".join(lines) + "\n")
+    output = run([*compiler, "-w", "-E", "-xc", "-"], "\n".join(lines) + "\n")
     expanded: list[list[Token]] = [[] for _ in written]
     for source, line, text in _lines(output):
         if source == "<stdin>" and line in origin:
@@ -197,7 +201,8 @@ def _file(written: str) -> str:
     return os.fsdecode(to_bytes(_ESCAPED.sub(lambda found: found[1], written)))
 
 
-def _run(command: list[str], text: str | None = None) -> str:
+def run(command: list[str], text: str | None = None) -> str:
+    """What the preprocessor writes; raises CompilerFailed."""
     done = started(command, to_bytes(text or ""))
     if done.returncode:
         raise CompilerFailed(done.stderr.decode(errors="replace"), done.returncode)

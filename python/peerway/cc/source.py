@@ -81,6 +81,7 @@ class Use:
     the argument of a call that it is, `callee` the name of that function and `position` which argument.
     `address`: not the value is used, but where it lies; `handed` is the call that this is an argument of.
     `aliased`: what is used is a pointer or an array as such, not an element; it may be written through that.
+    `expanded_at` is where the outermost macro is used that it comes out of.
     """
 
     variable: Variable
@@ -96,6 +97,7 @@ class Use:
     address: bool = False
     aliased: bool = False
     handed: Handed | None = None
+    expanded_at: int = -1
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,8 @@ class Structs:
         spans = scan(text, start, min(len(text), start + 200))[:3]
         written = [span.text for span in spans] == [whole.variable.name, ".", name]
         extent = Range(start, spans[2].end) if written else whole.range
-        use = Use(member, whole.function, extent, whole.macro or not written)
+        macro = whole.macro or not written
+        use = Use(member, whole.function, extent, macro, expanded_at=whole.expanded_at)
         context(reference, use, parents[:-1])
         self._named.setdefault((id(whole.variable), name), []).append((use, whole))
 

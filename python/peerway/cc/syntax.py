@@ -346,10 +346,11 @@ class Syntax:
             return
         place = self._place(cursor, function)
         extent = place or range_of(cursor)
-        macro = self._text[extent.start : extent.start + len(variable.name)] != variable.name
+        start = extent.start
+        macro = self._text[start : start + len(variable.name)] != variable.name
         if macro and not place:
             extent = spelled(cursor, len(variable.name))
-        use = Use(variable, function, extent, macro)
+        use = Use(variable, function, extent, macro, expanded_at=start)
         context(cursor, use, parents)
         variable.uses.append(use)
         function.uses.append(use)

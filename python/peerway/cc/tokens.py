@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from peerway.cc.characters import of_name
@@ -54,17 +55,20 @@ def _name(written: str) -> str:
 
 def scan(text: str, start: int = 0, end: int | None = None) -> list[Span]:
     """The tokens of text[start:end], without blanks and comments."""
+    return list(spans(text, start, end))
+
+
+def spans(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
+    """The same one by one, for who needs only the first ones of a long text."""
     end = len(text) if end is None else end
-    found = []
     while start < end:
         match = _TOKEN.match(text, start, end)
         assert match is not None, "the last alternative takes any character"
         assert match.lastgroup is not None
         if match.lastgroup != "blank":
             word = _name(match[0]) if match.lastgroup == "name" else match[0]
-            found.append(Span(match.lastgroup, word, start, match.end()))
+            yield Span(match.lastgroup, word, start, match.end())
         start = match.end()
-    return found
 
 
 class Text:
@@ -108,10 +112,10 @@ class Text:
         """The directive that begins on a line: where it begins and ends, and its tokens behind `#pragma`."""
         start = self.line_start(line)
         end = self.logical_end(start)
-        spans = scan(self.text, start, end)
-        if [span.text for span in spans[:2]] not in (["#", "pragma"], ["%:", "pragma"]):
+        written = scan(self.text, start, end)
+        if [span.text for span in written[:2]] not in (["#", "pragma"], ["%:", "pragma"]):
             return None
-        tokens = [Token(span.kind, span.text, self.place(span.start, span.end)) for span in spans[2:]]
+        tokens = [Token(span.kind, span.text, self.place(span.start, span.end)) for span in written[2:]]
         return start, end, tokens
 
 

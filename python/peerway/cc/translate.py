@@ -19,6 +19,7 @@ from peerway.cc import (
     initialisers,
     left,
     locks,
+    macros,
     openacc,
     reflects,
     sequences,
@@ -88,6 +89,31 @@ def translate(
     With `acc_left` the directives of acc stay, for an OpenACC compiler.
     """
     texts = Texts()
+    unit, described, coarrays, transfers = _read(texts, file, preprocessor, arguments, found)
+    text = macros.expanded(unit, preprocessor) if not found else None
+    if text is not None:
+        texts.put(file, text)
+        unit, described, coarrays, transfers = _read(texts, file, preprocessor, arguments, found)
+    unit.acc_left = acc_left
+    written.find(unit, described)
+    unit.runs = reflects.runs_of(unit)
+    coarray.generate(unit, coarrays, transfers)
+    _executable(unit)
+    initialisers.check(unit)
+    arrays.generate(unit)
+    descriptors.generate(unit, described)
+    if not found:
+        _set_up(unit)
+    if found:
+        raise HasErrors
+    has_main = any(function.name == "main" for function in unit.syntax.functions)
+    return Translated(unit.finish(), unit.explained, unit.communications, has_main)
+
+
+def _read(
+    texts: Texts, file: str, preprocessor: list[str], arguments: list[str], found: Diagnostics
+) -> tuple[Unit, list[descriptors.Described], list[coarray.Declared], list[coarray.Transfer]]:
+    """Read a file and what its directives declare."""
     try:
         pragmas = active(preprocessor, file, texts)
     except Refused as refused:
@@ -108,26 +134,13 @@ def translate(
         raise HasErrors from refused
     syntax = Syntax(file, visible, arguments, texts)
     unit = Unit(file, texts, syntax, found)
-    unit.acc_left = acc_left
     unit.parse(pragmas)
     syntax = unit.syntax = _sized(unit, syntax, visible, arguments)
     syntax.errors(found)
     if found:
         raise HasErrors
     unit.each(_MAPPING)
-    written.find(unit, described)
-    unit.runs = reflects.runs_of(unit)
-    coarray.generate(unit, coarrays, transfers)
-    _executable(unit)
-    initialisers.check(unit)
-    arrays.generate(unit)
-    descriptors.generate(unit, described)
-    if not found:
-        _set_up(unit)
-    if found:
-        raise HasErrors
-    has_main = any(function.name == "main" for function in syntax.functions)
-    return Translated(unit.finish(), unit.explained, unit.communications, has_main)
+    return unit, described, coarrays, transfers
 
 
 def _sized(unit: Unit, syntax: Syntax, visible: str, arguments: list[str]) -> Syntax:

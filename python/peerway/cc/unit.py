@@ -100,6 +100,7 @@ class Unit:
         self.kernel_names: list[str] = []  # that were generated
         self.on_gpu = False
         self.one_sided = False  # a gmove in or out reaches arrays of nodes that do not come by
+        self.translated: set[int] = set()  # starts of subscripts that became those of a node's memory
         self.left_regions: list[Range] = []  # compute constructs that another compiler makes code of
         self.acc_left = False  # directives of acc are another compiler's
         self.placed: set[int] = set()

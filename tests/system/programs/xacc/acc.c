@@ -271,22 +271,22 @@ static void test_where_results_go(void) {
 /* ---- distributed arrays and reflects ---- */
 
 static pwx_kernel fill_kernel = {"fill",
-                                 "extern \"C\" __global__ void fill(double* a, long ld, long r, long rows, "
-                                 "long c, long columns, double add) {\n"
+                                 "extern \"C\" __global__ void fill(double* a, long ld, long shift, "
+                                 "long r, long rows, long c, long columns, double add) {\n"
                                  "  for (long y = blockIdx.y; y < rows; y += gridDim.y)\n"
                                  "    for (long x = blockIdx.x * (long)blockDim.x + threadIdx.x; x < "
                                  "columns; x += (long)gridDim.x * blockDim.x)\n"
-                                 "      a[(r + y) * ld + c + x] = 1000.0 * (r + y) + (c + x) + add;\n"
+                                 "      a[(r + y) * ld + c + x - shift] = 1000.0 * (r + y) + (c + x) + add;\n"
                                  "}\n",
                                  NULL, NULL, 0};
 
 static void fill(pwx_array* a, double add) {
   static pwx_known known;
-  double* origin = pwx_device_array(&known, a, HERE);
+  double* memory = pwx_device_array(&known, a, HERE);
   long ld = a->ld[1], r = a->dim[0].first, rows = a->dim[0].last - r + 1, c = a->dim[1].first,
-       columns = a->dim[1].last - c + 1;
+       columns = a->dim[1].last - c + 1, shift = a->dim[0].base * ld + a->dim[1].base;
   pwx_launch(&fill_kernel, &(pwx_shape){{columns, rows, 1}, 0, 0, 0},
-             (void*[]){&origin, &ld, &r, &rows, &c, &columns, &add}, 7, 0, NULL, PWX_QUEUE_SYNC, HERE);
+             (void*[]){&memory, &ld, &shift, &r, &rows, &c, &columns, &add}, 8, 0, NULL, PWX_QUEUE_SYNC, HERE);
 }
 
 /* Each halo element of `width` layers holds the neighbour's; those further out hold `outside`. */
@@ -449,7 +449,7 @@ static void be_wrong(const char* what) {
     line_of_all(&p);
     cut(&t, &p, 0, 10, PWX_BLOCK, 0, NULL);
     line(&a, &t, 10, 0, 0, 0);
-    acc_map_data(a.origin, (char*)acc_malloc(256) + 8, 80);
+    acc_map_data(a.memory, (char*)acc_malloc(256) + 8, 80);
     pwx_device_array(&known, &a, &(pwx_where){"prog.c", 8});
   }
 }

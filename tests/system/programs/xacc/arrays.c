@@ -54,7 +54,7 @@ static void takes(void* argument, long rows, long columns, const pwx_template* t
   static pwx_array v;
   pwx_bind(&v, argument, "v", sizeof(double), 2, (long[]){rows, columns}, t, (int[]){1, 0}, (long[]){0, 0},
            (long[]){1, 1}, (long[]){1, 1}, HERE);
-  CHECK(v.state == given->state && v.origin == given->origin && v.ld[1] == given->ld[1], "rows %ld", rows);
+  CHECK(v.state == given->state && v.memory == given->memory && v.ld[1] == given->ld[1], "rows %ld", rows);
 }
 
 void test_arrays(void) {
@@ -72,13 +72,13 @@ void test_arrays(void) {
   CHECK(a.ld[1] == chunk + 2, "%ld", a.ld[1]);
   pwx_array_expect(&a, 1, chunk + 2, HERE);
   for (int time = 0; time < 3; ++time) {
-    takes(a.origin, 9, 13, &t, &a);
-    takes(b.origin, 9, 13, &same, &b);
+    takes(a.memory, 9, 13, &t, &a);
+    takes(b.memory, 9, 13, &same, &b);
   }
   pwx_array_free(&a);
   memset(&a, 0, sizeof a);
   plane(&a, &t, 9, 13, 1, 1);
-  takes(a.origin, 9, 13, &t, &a);
+  takes(a.memory, 9, 13, &t, &a);
   int value = -1;
   CHECK(xmp_array_gsize(&a, 2, &value) == 0 && value == 13, "%d", value);
   CHECK(xmp_array_gcllbound(&a, 1, &value) == 0 && value == a.dim[0].first, "%d", value);
@@ -100,7 +100,7 @@ void test_arrays(void) {
   const long* all = sizes;
   pwx_template_fix(&open, (long[]){0}, (long[]){16}, &all, HERE);
   pwx_array_open(&c, "c", sizeof(double), 1, &open, (int[]){0}, (long[]){0}, (long[]){0}, (long[]){0}, HERE);
-  CHECK(xmp_malloc(&c, 17) == c.origin && c.state != NULL, "%p", c.origin);
+  CHECK(xmp_malloc(&c, 17) == c.memory && c.state != NULL, "%p", c.memory);
   CHECK(c.dim[0].last - c.dim[0].first + 1 == sizes[rank()], "%ld to %ld", c.dim[0].first, c.dim[0].last);
   pwx_array_free(&c);
   pwx_array_free(&b);

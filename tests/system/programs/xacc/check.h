@@ -42,9 +42,9 @@ void uneven(long* sizes, int parts, long count);
 /* doubles */
 void line(pwx_array* a, const pwx_template* t, long count, long offset, long lo, long hi);
 void plane(pwx_array* a, const pwx_template* t, long rows, long columns, long lo, long hi);
-static inline double* at1(const pwx_array* a, long i) { return (double*)a->origin + i; }
+static inline double* at1(const pwx_array* a, long i) { return (double*)a->memory + (i - a->dim[0].base); }
 static inline double* at2(const pwx_array* a, long i, long j) {
-  return (double*)a->origin + i * a->ld[1] + j;
+  return (double*)a->memory + (i - a->dim[0].base) * a->ld[1] + (j - a->dim[1].base);
 }
 double* of_line(const pwx_array* a, long i); /* also cyclic */
 int owns(const pwx_array* a, int d, long i);

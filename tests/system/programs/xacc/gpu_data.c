@@ -175,7 +175,8 @@ static void freed(void) {
     pwx_enter_data(1, &data, PWX_QUEUE_SYNC, HERE);
     const long count = a.dim[0].last - a.dim[0].first + 1;
     if (count > 0)
-      times(2, (double*)pwx_device_array(&known, &a, HERE) + a.dim[0].first, count, PWX_QUEUE_SYNC);
+      times(2, (double*)pwx_device_array(&known, &a, HERE) + a.dim[0].first - a.dim[0].base, count,
+            PWX_QUEUE_SYNC);
     pwx_update_host(1, &data, 0, PWX_QUEUE_SYNC, HERE);
     for (long i = a.dim[0].first; i <= a.dim[0].last; ++i)
       CHECK(*at1(&a, i) == 2 * (double)i, "element %ld is %g", i, *at1(&a, i));

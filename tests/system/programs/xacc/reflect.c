@@ -117,8 +117,9 @@ static void structs(const pwx_nodes* q) {
   pwx_array_init(&a, "u", sizeof(spinor), 4, (long[]){2, 6, 6, 3}, &t, (int[]){-1, 1, 0, -1},
                  (long[]){0, 0, 0, 0}, (long[]){0, 1, 1, 0}, (long[]){0, 1, 1, 0}, HERE);
   const long* ld = a.ld;
-  spinor* u = a.origin;
-#define U(m, i, j, k) u[(((m) * ld[1] + (i)) * ld[2] + (j)) * ld[3] + (k)].v[3][2][1]
+  spinor* u = a.memory;
+  const long b1 = a.dim[1].base, b2 = a.dim[2].base;
+#define U(m, i, j, k) u[(((m) * ld[1] + (i) - b1) * ld[2] + (j) - b2) * ld[3] + (k)].v[3][2][1]
   for (long m = 0; m < 2; ++m)
     for (long i = a.dim[1].first; i <= a.dim[1].last; ++i)
       for (long j = a.dim[2].first; j <= a.dim[2].last; ++j)

@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   CASE("unrelated")
   pwx_bind(&v, &halo, "v", 8, 1, (long[]){10}, &t, (int[]){0}, (long[]){0}, (long[]){1}, (long[]){1}, AT(22));
   CASE("differs")
-  pwx_bind(&v, a.origin, "v", 8, 1, (long[]){10}, &t, (int[]){0}, (long[]){0}, (long[]){2}, (long[]){1},
+  pwx_bind(&v, a.memory, "v", 8, 1, (long[]){10}, &t, (int[]){0}, (long[]){0}, (long[]){2}, (long[]){1},
            AT(23));
   CASE("expect") pwx_array_expect(&a, 0, 99, AT(24));
   CASE("node") {
