@@ -99,6 +99,32 @@ uint64_t place_all(pwx_array& a) {
   return bytes;
 }
 
+/// The state's own copy of what the array is aligned with: a function's template ends with its block.
+void copy_mapping(pwx_array_state& state) {
+  state.nodes = *state.shape.on->nodes;
+  state.on = *state.shape.on;
+  state.on.nodes = &state.nodes;
+  for (size_t d = 0; d < static_cast<size_t>(state.on.ndims); ++d) {
+    pwx_template_dim& dim = state.on.dim[d];
+    if (dim.starts == nullptr) continue;
+    state.starts[d].assign(dim.starts, dim.starts + dim.parts + 1);
+    dim.starts = state.starts[d].data();
+  }
+  state.shape.on = &state.on;
+}
+
+/// Takes an array into use, which is zeros.
+void use(pwx_array& a, std::unique_ptr<pwx_array_state> state) {
+  a.memory = state->memory.address();
+  a.state = state.get();
+  state->watch = a.watch;
+  state->common_id = publish_array(a, state->memory);
+  ++state->life;
+  ++state->writes;
+  state->reflected = {};
+  states().emplace(a.memory, std::move(state));
+}
+
 void allocate(pwx_array& a) {
   static uint64_t ids = 0;
   if (a.state != nullptr) refuse("array ", a.name, " is allocated already; free it first");
@@ -106,12 +132,10 @@ void allocate(pwx_array& a) {
   const bool member = a.on->nodes->member != 0;
   peerway::Region memory = program().context.allocate(peerway::host, member ? bytes : a.element_bytes);
   a.memory = memory.address();
-  auto state = std::unique_ptr<pwx_array_state>(new pwx_array_state{++ids, a, std::move(memory), bytes});
-  a.state = state.get();
-  state->watch = a.watch;
-  state->common_id = publish_array(a, state->memory);
-  state->shape.state = a.state;
-  states().emplace(a.memory, std::move(state));
+  auto state = std::make_unique<pwx_array_state>(++ids, a, std::move(memory), bytes);
+  state->shape.state = state.get();
+  copy_mapping(*state);
+  use(a, std::move(state));
 }
 
 bool same_template(const pwx_template& a, const pwx_template& b) {
@@ -153,8 +177,11 @@ std::string difference(const pwx_array& a, const ArrayAsk& asked) {
 }
 
 void bind(pwx_array& v, void* argument, const ArrayAsk& asked) {
-  if (v.state != nullptr && v.memory == argument && v.bound == freed_count && difference(v, asked).empty())
+  if (v.state != nullptr && v.memory == argument && v.bound == freed_count &&
+      difference(v.state->shape, asked).empty()) {
+    v.on = asked.t;  // a template of the function may be another object now
     return;
+  }
   const auto of_argument = states().find(argument);
   if (of_argument == states().end())
     refuse("parameter ", asked.name,
@@ -166,6 +193,75 @@ void bind(pwx_array& v, void* argument, const ArrayAsk& asked) {
   v.name = asked.name;
   v.on = asked.t;
   v.bound = freed_count;
+}
+
+/// Arrays of functions that returned, the last one behind. How many a rank keeps is its own affair: before a
+/// plan is used again its ranks compare its number (agreed_on in reflects.cpp).
+std::vector<std::unique_ptr<pwx_array_state>>& kept() {
+  static auto& all = *new std::vector<std::unique_ptr<pwx_array_state>>;  // outlives atexit
+  return all;
+}
+constexpr size_t kKeptOfSite = 4, kKept = 64;
+constexpr uint64_t kKeptBytes = uint64_t{256} << 20;
+
+bool same_places(const pwx_array& a, const pwx_array& b) {
+  for (int d = 0; d < a.ndims; ++d) {
+    const pwx_array_dim &one = a.dim[d], &other = b.dim[d];
+    if (one.size != other.size || one.ld != other.ld || one.base != other.base || one.first != other.first ||
+        one.last != other.last)
+      return false;
+  }
+  return true;
+}
+
+/// An array of a function, which has just been described.
+void enter(pwx_array& a, const ArrayAsk& asked, const pwx_where& where) {
+  const std::string site = text(where.file, ":", where.line, ":", asked.name);
+  place_all(a);
+  const auto fits = [&](const auto& one) {
+    return one->site == site && difference(one->shape, asked).empty() && same_places(one->shape, a);
+  };
+  const auto found = std::find_if(kept().rbegin(), kept().rend(), fits);
+  if (found == kept().rend()) {
+    allocate(a);
+    a.state->local = true;
+    a.state->site = site;
+    return;
+  }
+  std::unique_ptr<pwx_array_state> state = std::move(*found);
+  kept().erase(std::next(found).base());
+  std::memset(state->memory.address(), 0, state->memory.bytes());
+  use(a, std::move(state));
+}
+
+/// Takes an array out of use.
+std::unique_ptr<pwx_array_state> retired(pwx_array& a) {
+  forget_present(a.state->memory.address());
+  withdraw(a.state->common_id.id);
+  ++freed_count;
+  std::unique_ptr<pwx_array_state> state = std::move(states().extract(a.state->shape.memory).mapped());
+  a.state = nullptr;
+  a.memory = nullptr;
+  for (pwx_array_dim& dim : a.dim) dim.held = 0;
+  return state;
+}
+
+/// Ends the arrays that were kept longest, beyond what is kept at most.
+void trim_kept(const std::string& site) {
+  const auto end = [](auto at) {
+    forget_halos_of((*at)->id);
+    if ((*at)->spare.region) wait_for_all();  // what uses the memory on the GPU
+    kept().erase(at);
+  };
+  const auto of_site = [&](const auto& one) { return one->site == site; };
+  if (std::ranges::count_if(kept(), of_site) > static_cast<long>(kKeptOfSite))
+    end(std::ranges::find_if(kept(), of_site));
+  const auto bytes = [] {
+    uint64_t sum = 0;
+    for (const auto& one : kept()) sum += one->bytes;
+    return sum;
+  };
+  while (!kept().empty() && (kept().size() > kKept || bytes() > kKeptBytes)) end(kept().begin());
 }
 
 }  // namespace
@@ -190,6 +286,11 @@ Strides strides_at(const pwx_array& a, const std::array<Placed, PWX_MAX_DIMS>& p
   return strides_of(a.ndims, extents.data(), a.element_bytes);
 }
 
+pwx_array_state* array_at(const void* memory) {
+  const auto known = states().find(memory);
+  return known == states().end() ? nullptr : known->second.get();
+}
+
 void free_everything() {
   free_halos();
   free_present();
@@ -200,6 +301,7 @@ void free_everything() {
   free_key_table();
   free_locks();
   states().clear();
+  kept().clear();
 }
 
 uint64_t freed() { return freed_count; }
@@ -244,18 +346,37 @@ void* pwx_array_allocate(pwx_array* a, const long* sizes, const pwx_where* where
   });
 }
 
+void pwx_array_enter(pwx_array* a, const char* name, size_t element_bytes, int ndims, const long* sizes,
+                     const pwx_template* t, const int* template_dim, const long* offset,
+                     const long* shadow_lo, const long* shadow_hi, const pwx_where* where) {
+  pwx_array_leave(a);
+  pwx::guarded(where, [&] {
+    const pwx::ArrayAsk asked{name,         element_bytes, ndims,     sizes,    t,
+                              template_dim, offset,        shadow_lo, shadow_hi};
+    pwx::describe(*a, asked);
+    pwx::enter(*a, asked, *where);
+  });
+}
+
+void pwx_array_leave(pwx_array* a) {
+  if (a->state == nullptr || pwx::ended()) return;
+  static const pwx_where nowhere{"return", 0};
+  pwx::guarded(&nowhere, [&] {
+    pwx_array_state& state = *a->state;
+    pwx::leave_halos_of(state.id);
+    auto kept = pwx::retired(*a);
+    const std::string site = kept->site;
+    pwx::kept().push_back(std::move(kept));
+    pwx::trim_kept(site);
+  });
+}
+
 void pwx_array_free(pwx_array* a) {
   if (a->state == nullptr || pwx::ended()) return;
   static const pwx_where nowhere{"free", 0};
   pwx::guarded(&nowhere, [&] {
     pwx::forget_halos_of(a->state->id);
-    pwx::forget_present(a->state->memory.address());
-    pwx::withdraw(a->state->common_id.id);
-    ++pwx::freed_count;
-    pwx::states().erase(a->state->shape.memory);
-    a->state = nullptr;
-    a->memory = nullptr;
-    for (pwx_array_dim& dim : a->dim) dim.held = 0;
+    pwx::retired(*a).reset();
   });
 }
 
@@ -288,7 +409,8 @@ void pwx_not_in_memory(const pwx_array* a, int d, long i, const char* file, int 
   const pwx_array_dim& dim = a->dim[d];
   std::string has = "this node has others: it is distributed cyclic";
   if (pwx::template_dim(*a, d)->kind != PWX_CYCLIC) {
-    has = dim.first > dim.last ? "this node owns none" : pwx::text("this node owns ", dim.first, " to ", dim.last);
+    has = dim.first > dim.last ? "this node owns none"
+                               : pwx::text("this node owns ", dim.first, " to ", dim.last);
     has += pwx::text(" and has ", dim.base, " to ", dim.base + dim.ld - 1, " in its memory");
   }
   pwx::end_with(&where, pwx::text(used, has, " (of 0 to ", dim.size - 1,

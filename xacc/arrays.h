@@ -4,6 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "peerway/peerway.hpp"
 #include "xacc/mapping.h"
@@ -21,6 +24,12 @@ struct Reflected {
   uint64_t writes = 0;
 };
 
+/// Memory of the GPU of which an array had a copy that is present no longer, and the number of that copy.
+struct SpareCopy {
+  std::optional<peerway::Region> region{};
+  uint64_t id = 0;
+};
+
 }  // namespace pwx
 
 /// One array that is allocated.
@@ -35,6 +44,13 @@ struct pwx_array_state {
   pwx::CommonId common_id;                    ///< for gmove in and out
   const pwx::Set* executing = nullptr;        ///< the set that was last compared with the array's nodes
   bool alike = false;                         ///< it is these nodes
+  pwx_template on{};  ///< what `shape` is aligned with, whatever becomes of the program's
+  pwx_nodes nodes{};
+  std::array<std::vector<long>, PWX_MAX_DIMS> starts{};  ///< of its gblock dimensions
+  bool local = false;  ///< of pwx_array_enter: kept when its function returns
+  std::string site{};  ///< where that was
+  uint64_t life = 0;   ///< how often it was taken into use
+  pwx::SpareCopy spare{};
 };
 
 namespace pwx {
@@ -44,6 +60,9 @@ const pwx_array_state& allocated(const pwx_array& a, const char* what);
 
 /// Every array, and what was made for them, before the context ends.
 void free_everything();
+
+/// The array whose memory begins at an address, or null.
+pwx_array_state* array_at(const void* memory);
 
 /// Counts what may have written an array.
 uint64_t writes_of(const pwx_array_state& state);

@@ -75,6 +75,7 @@ std::unique_ptr<Reflect> make_reflect(const ReflectAsk& asked, const Set& set) {
   for (const ReflectPart& part : asked.parts) {
     entry->arrays.push_back(part.array->state->id);
     entry->states.push_back(part.array->state);
+    entry->lives.push_back(part.array->state->life);
     entry->widths.push_back(part.widths);
     if (!asked.acc()) continue;
     const Present& copy = present(*part.array, "reflect");
@@ -90,6 +91,7 @@ std::unique_ptr<Reflect> make_reflect(const ReflectAsk& asked, const Set& set) {
   for (size_t i = 0; i < asked.parts.size(); ++i)
     if (asked.parts[i].array->on->nodes->member != 0) added += add_array(builder, asked, static_cast<int>(i));
   peerway::Plan plan = builder.prepare_among(set.ranks);
+  entry->number = ++set.plans;
   if (added > 0) entry->plan.emplace(std::move(plan));
   return entry;
 }

@@ -43,6 +43,8 @@ struct Reflect {
   bool under_way = false;
   std::vector<uint64_t> writes{};  ///< of each array, when it began
   bool stale = false;              ///< an array was freed
+  long number = 0;                 ///< among the plans of its set, alike on all its ranks
+  std::vector<uint64_t> lives{};   ///< of the arrays, when its ranks last agreed to use it
 };
 
 /// Prepares a plan among the ranks of a set; the arrays are allocated.
@@ -50,6 +52,8 @@ std::unique_ptr<Reflect> make_reflect(const ReflectAsk& asked, const Set& set);
 bool is_for(const Reflect& entry, const ReflectAsk& asked, const Set& set);
 bool same_widths(const pwx_array& a, const Widths& one, const Widths& other);
 
+/// A function returns: the plans of its array are kept. Throws Failure where one is under way.
+void leave_halos_of(uint64_t array_id);
 /// An array is freed: its plans end.
 void forget_halos_of(uint64_t array_id);
 /// A copy on the GPU is freed: so do the plans over it.

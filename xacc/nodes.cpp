@@ -56,7 +56,7 @@ void cut(pwx_template& t, const long* widths, const long* const* sizes) {
     if (dim.kind == PWX_GBLOCK) {
       if (sizes == nullptr || sizes[d] == nullptr)
         refuse("template ", t.name, " has gblock(*); give the sizes in template_fix");
-      auto* starts = new long[static_cast<size_t>(dim.parts) + 1];  // templates live as long as the program
+      auto* starts = new long[static_cast<size_t>(dim.parts) + 1];  // until pwx_template_end, if at all
       starts[0] = dim.first;
       for (int part = 0; part < dim.parts; ++part) {
         if (sizes[d][part] < 0)
@@ -121,6 +121,7 @@ void name(pwx_template& t, const char* name, int ndims) {
   check_dims("template", name, ndims);
   t.name = name;
   t.ndims = ndims;
+  t.fixed = t.distributed = 0;  // of a function, it may have been another one before
 }
 
 }  // namespace
@@ -146,15 +147,12 @@ void pwx_nodes_init(pwx_nodes* nodes, const char* name, int ndims, const int* si
       }
       nodes->total = 0;
       nodes->member = 0;
+      nodes->ranks = nullptr;
       return;
     }
     pwx::size_up(*nodes, sizes, static_cast<int>(ranks.size()), source);
     ranks.resize(static_cast<size_t>(nodes->total));
-    if (nodes->ranks != nullptr) pwx::program().sets.forget_references();
-    delete[] nodes->ranks;
-    auto* kept = new int[ranks.size()];  // nodes live as long as the program
-    std::ranges::copy(ranks, kept);
-    nodes->ranks = kept;
+    nodes->ranks = pwx::program().sets.of(ranks).ranks.data();  // sets live as long as the program
     const auto mine = std::ranges::find(ranks, pwx::program().rank());
     nodes->member = mine != ranks.end() ? 1 : 0;
     const auto at = pwx::coordinates_of(*nodes, static_cast<int>(mine - ranks.begin()));
@@ -172,6 +170,13 @@ void pwx_template_init(pwx_template* t, const char* name, int ndims, const long*
 
 void pwx_template_open(pwx_template* t, const char* name, int ndims, const pwx_where* where) {
   pwx::guarded(where, [&] { pwx::name(*t, name, ndims); });
+}
+
+void pwx_template_end(pwx_template* t) {
+  for (pwx_template_dim& dim : t->dim) {
+    delete[] dim.starts;
+    dim.starts = nullptr;
+  }
 }
 
 void pwx_distribute(pwx_template* t, const pwx_nodes* nodes, const pwx_kind* kinds, const long* widths,

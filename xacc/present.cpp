@@ -1,6 +1,8 @@
 #include "xacc/present.h"
 
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "xacc/arrays.h"
 #include "xacc/coarrays.h"
@@ -50,9 +52,10 @@ void copy(void* to, const void* from, uint64_t bytes, long queue, const char* wh
   if (queue == PWX_QUEUE_SYNC) wait_for(queue);
 }
 
-Present& added(Present one) {
+/// `id`: of a copy that is present again; 0: a new one.
+Present& added(Present one, uint64_t id = 0) {
   static uint64_t ids = 0;
-  one.id = ++ids;
+  one.id = id != 0 ? id : ++ids;
   ++pwx_generation;
   std::byte* const host = one.host;
   return table().insert_or_assign(host, std::move(one)).first->second;
@@ -117,12 +120,16 @@ OnGpu region_on_gpu(const void* device) {
 Present& make_present(const pwx_data& data) {
   const Gpu& gpu = the_gpu();
   if (data.array != nullptr) {
-    const pwx_array_state& state = *data.array->state;
+    pwx_array_state& state = *data.array->state;
     Present one{static_cast<std::byte*>(state.memory.address()), state.bytes, nullptr};
-    one.region.emplace(program().context.allocate(peerway::cuda(gpu.ordinal), state.memory.bytes()));
+    one.region = std::exchange(state.spare.region, std::nullopt);
+    const uint64_t id = one.region ? state.spare.id : 0;
+    if (!one.region)
+      one.region.emplace(program().context.allocate(peerway::cuda(gpu.ordinal), state.memory.bytes()));
     one.device = static_cast<std::byte*>(one.region->address());
     if (state.common_id.id != 0) publish(one.published = state.common_id.on_gpus(), *one.region);
-    return added(std::move(one));
+    state.reflected[1] = {};
+    return added(std::move(one), id);
   }
   if (data.bytes == 0) refuse("the size of ", data.name, " is not known here; give a section, as [0:n]");
   size_t offset = 0;
@@ -163,7 +170,11 @@ void remove_present(Present& one) {
   launch_recorded();  // which may use it
   const Gpu& gpu = the_gpu();
   withdraw(one.published);
-  if (one.region) {
+  pwx_array_state* const array = one.region && !one.outside ? array_at(one.host) : nullptr;
+  if (array != nullptr && array->local) {
+    wait_for_all();
+    array->spare = {std::move(one.region), one.id};  // the array's next copy, with the plans over it
+  } else if (one.region) {
     wait_for_all();
     forget_halos_of_present(one.id);
   } else if (one.coarray) {

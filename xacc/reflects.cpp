@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "xacc/arrays.h"
+#include "xacc/collective.h"
 #include "xacc/failure.h"
 #include "xacc/gpu.h"
 #include "xacc/halos.h"
+#include "xacc/operators.h"
 #include "xacc/present.h"
 #include "xacc/program.h"
 #include "xacc/sequences.h"
@@ -30,11 +32,40 @@ std::map<long, std::vector<Reflect*>>& asynchronous() {
   return all;
 }
 
+/// Do all ranks of a set have the same plan, from when their functions had these arrays before? What each
+/// keeps is its own affair. Collective.
+bool agreed_on(const Reflect* entry, const Set& set) {
+  const long mine = entry == nullptr ? 0 : entry->number;
+  long ends[] = {mine, -mine};
+  reduce(program(), set, combine_of(PWX_MAX, PWX_LONG), ends, 2, sizeof ends[0]);
+  return ends[0] != 0 && ends[0] == -ends[1];
+}
+
+void end_plan(Reflect& entry) {
+  entry.stale = true;
+  if (entry.plan) forget_graphs();
+  entry.plan.reset();
+}
+
 Reflect& entry_of(pwx_halo& halo, const ReflectAsk& asked) {
   const Set& set = program().executing();
   if (halo.state == nullptr) halo.state = halos().emplace_back(std::make_unique<pwx_halo_state>()).get();
   auto& entries = halo.state->entries;
-  const auto known = std::ranges::find_if(entries, [&](const auto& one) { return is_for(*one, asked, set); });
+  auto known = std::ranges::find_if(entries, [&](const auto& one) { return is_for(*one, asked, set); });
+  if (std::ranges::any_of(asked.parts, [](const auto& part) { return part.array->state->local; })) {
+    std::vector<uint64_t> lives;
+    for (const ReflectPart& part : asked.parts) lives.push_back(part.array->state->life);
+    Reflect* const entry = known == entries.end() ? nullptr : known->get();
+    if (entry == nullptr || entry->lives != lives) {
+      if (agreed_on(entry, set)) {
+        entry->lives = lives;
+      } else if (entry != nullptr) {
+        launch_recorded();
+        end_plan(*entry);
+        known = entries.end();
+      }
+    }
+  }
   if (known == entries.begin() && known != entries.end()) return **known;
   if (known != entries.end()) {
     std::rotate(entries.begin(), known, known + 1);
@@ -188,13 +219,19 @@ void end_plans(std::vector<uint64_t> Reflect::* ids, uint64_t id) {
     for (const auto& entry : halo->entries) {
       if (std::ranges::find((*entry).*ids, id) == ((*entry).*ids).end()) continue;
       if (entry->under_way) refuse("an array is freed while a reflect of ", entry->names, " is under way");
-      entry->stale = true;
-      if (entry->plan) forget_graphs();
-      entry->plan.reset();
+      end_plan(*entry);
     }
 }
 
 }  // namespace
+
+void leave_halos_of(uint64_t array_id) {
+  inits().erase(array_id);
+  for (const auto& halo : halos())
+    for (const auto& entry : halo->entries)
+      if (entry->under_way && std::ranges::find(entry->arrays, array_id) != entry->arrays.end())
+        refuse("an array is freed while a reflect of ", entry->names, " is under way");
+}
 
 void forget_halos_of(uint64_t array_id) {
   inits().erase(array_id);

@@ -67,6 +67,26 @@ std::vector<int> owners_of(const pwx_ref& ref, int d, int mine) {
   return owners;
 }
 
+template <typename Value>
+void append_bytes(std::string& key, const Value& value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+/// What decides which ranks a reference to nodes names.
+std::string key_of(const pwx_ref& ref) {
+  std::string key;
+  append_bytes(key, ref.nodes->ranks);  // each list of ranks is kept once
+  for (int d = 0; d < ref.nodes->ndims; ++d) {
+    append_bytes(key, ref.nodes->size[d]);
+    append_bytes(key, ref.sub[d].kind);
+    if (ref.sub[d].kind != PWX_RANGE) continue;
+    append_bytes(key, ref.sub[d].first);
+    append_bytes(key, ref.sub[d].last);
+    append_bytes(key, ref.sub[d].step);
+  }
+  return key;
+}
+
 }  // namespace
 
 const pwx_nodes& nodes_of(const pwx_ref& ref) {
@@ -123,9 +143,10 @@ const Set& Sets::of(const std::vector<int>& ranks) {
 }
 
 const Set& Sets::of(const pwx_ref& ref) {
-  // Nodes stay as they are; a template may be fixed again, so what it owns is asked each time.
-  const std::string key(reinterpret_cast<const char*>(&ref), sizeof ref);
+  // A template may be fixed again, so what it owns is asked each time. Nodes of a function lie where others
+  // lay before: not their address counts, but what they are.
   const bool keeps = ref.nodes != nullptr;
+  const std::string key = keeps ? key_of(ref) : std::string();
   if (keeps)
     if (const auto known = of_refs_.find(key); known != of_refs_.end()) return *known->second;
   std::vector<int> ranks;

@@ -14,7 +14,8 @@ namespace pwx {
 /// list.
 struct Set {
   std::vector<int> ranks;
-  int index = -1;  ///< of this rank; -1: not in it
+  int index = -1;          ///< of this rank; -1: not in it
+  mutable long plans = 0;  ///< how many these ranks have prepared together; a plan's number among them
   [[nodiscard]] int size() const { return static_cast<int>(ranks.size()); }
 };
 
@@ -24,13 +25,11 @@ class Sets {
   const Set& of(const std::vector<int>& ranks);
   /// Of a reference. Throws Failure for one that leaves its nodes or template.
   const Set& of(const pwx_ref& ref);
-  /// Nodes were set up once more.
-  void forget_references() { of_refs_.clear(); }
 
  private:
   int rank_;
   std::map<std::vector<int>, std::unique_ptr<Set>> sets_;
-  std::map<std::string, const Set*> of_refs_;  ///< by their bytes: names of objects that stay
+  std::map<std::string, const Set*> of_refs_;  ///< by the bytes of what decides
 };
 
 /// The numbers of the nodes that a reference names, ascending. Pure.

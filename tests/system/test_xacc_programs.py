@@ -112,6 +112,13 @@ def test_coarrays_on_gpus(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
             assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
 
 
+def test_what_functions_and_blocks_declare_is_their_own(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    made = compiled(tmp_path, "-O1", PROGRAMS / "xacc_local.c")
+    for nodes, settings in ((1, fake_gpu), (3, fake_gpu), (4, {"PEERWAY_ACC": "host"})):
+        done = run(PEERWAY, "run", "-n", nodes, made, folder=tmp_path, **settings)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
+
+
 ABSENT = """
 double x[4]:[*], y[4];
 int main(void) {

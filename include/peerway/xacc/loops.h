@@ -134,8 +134,8 @@ PWX_ROUTINE static inline int pwx_owns(const pwx_template* t, int dim, long i) {
   return d->at >= 0 && d->first <= i && i <= d->last && (i - d->first) / d->width % d->parts == d->at;
 }
 
-/* Where a node's memory has element `i` of a dimension; an error where it has not, or, of `end` 1, where it is
- * not just behind the last one either. */
+/* Where a node's memory has element `i` of a dimension; an error where it has not, or, of `end` 1, where it
+ * is not just behind the last one either. */
 static inline long pwx_in_memory(const pwx_array* a, int d, long i, int end, const char* file, int line) {
   const pwx_array_dim* dim = &a->dim[d];
   const long at = (long)((unsigned long)i - (unsigned long)dim->base);

@@ -2,7 +2,7 @@
  *
  * Conventions. Dimensions of nodes and templates are in Fortran order, the first the fastest; those of arrays
  * in C order, the last the fastest. Node coordinates in references are counted from 1, template indices are
- * as written, array subscripts from 0. Objects are static and begin as zeros. Every function that
+ * as written, array subscripts from 0. Objects begin as zeros. Every function that
  * communicates is called by all ranks of the executing set, in the same order. An error is one line
  * "prog.c:12: error: ..." on standard error, and the job ends with status 1. */
 #ifndef PEERWAY_XACC_RUNTIME_H
@@ -119,6 +119,9 @@ PWX_API void pwx_template_init(pwx_template* t, const char* name, int ndims, con
 /* `t(:)`: to be fixed later. */
 PWX_API void pwx_template_open(pwx_template* t, const char* name, int ndims, const pwx_where* where);
 
+/* A template of a block ends; also as __attribute__((cleanup)). */
+PWX_API void pwx_template_end(pwx_template* t);
+
 /* The dimensions that are not duplicated take those of the nodes in order. `widths`: of cyclic, 0 is 1, and
  * of block(width), 0 the usual; may be NULL. `sizes[d]`: of gblock, one a node; NULL is gblock(*), which
  * template_fix gives. */
@@ -170,6 +173,14 @@ PWX_API void pwx_array_init(pwx_array* a, const char* name, size_t element_bytes
                             const long* sizes, const pwx_template* t, const int* template_dim,
                             const long* offset, const long* shadow_lo, const long* shadow_hi,
                             const pwx_where* where);
+/* The same of a function's array, which pwx_array_leave ends, also as __attribute__((cleanup)): its memory,
+ * its copy on the GPU and the plans of its reflects are kept for the next call, where an array of this shape
+ * is made at the same `where`. An array that is still there is left first. */
+PWX_API void pwx_array_enter(pwx_array* a, const char* name, size_t element_bytes, int ndims,
+                             const long* sizes, const pwx_template* t, const int* template_dim,
+                             const long* offset, const long* shadow_lo, const long* shadow_hi,
+                             const pwx_where* where);
+PWX_API void pwx_array_leave(pwx_array* a);
 /* The same without memory, for pointers that xmp_malloc allocates: sizes come with pwx_array_allocate. */
 PWX_API void pwx_array_open(pwx_array* a, const char* name, size_t element_bytes, int ndims,
                             const pwx_template* t, const int* template_dim, const long* offset,

@@ -113,8 +113,8 @@ def _pointer(unit: Unit, array: DistributedArray) -> None:
         else:
             unit.setup.append(line)
     else:
-        made = f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};"
-        fixing.put_local(unit, array, [made, _watch(unit, array)], [line])
+        unit.declare_in_block(array.last_directive, "pwx_array", array.descriptor, "pwx_array_free")
+        fixing.put_local(unit, array, [_watch(unit, array)], [line])
 
 
 def _parameter(unit: Unit, array: DistributedArray) -> None:
@@ -135,7 +135,8 @@ def _local(unit: Unit, array: DistributedArray) -> None:
     variable = array.variable
     assert variable is not None
     here = at(array.place)
-    made = f"pwx_array_init({array.address}, {description(unit, array)}, {here});"
+    call = "pwx_array_init" if variable.static else "pwx_array_enter"
+    made = f"{call}({array.address}, {description(unit, array)}, {here});"
     pointer = _own(array)
     pointers = []
     if variable.base:
@@ -147,10 +148,12 @@ def _local(unit: Unit, array: DistributedArray) -> None:
     memory = [made, *check_extents(array, here), f"{array.memory} = {array.descriptor}.memory;"]
     if variable.static:
         declared = [*pointers, f"static pwx_array {array.descriptor};"]
+        assert array.template is not None
         memory = [f"if (!{array.descriptor}.memory) {{", _watch(unit, array), *memory, "}"]
+        memory.append(f"{array.descriptor}.on = {array.template.address};")  # of this call
     else:
-        freed = f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};"
-        declared = [*pointers, freed, _watch(unit, array)]
+        unit.declare_in_block(array.last_directive, "pwx_array", array.descriptor, "pwx_array_leave")
+        declared = [*pointers, _watch(unit, array)]
     fixing.put_local(unit, array, declared, [*memory, pointer])
 
 

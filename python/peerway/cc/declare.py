@@ -22,7 +22,7 @@ def nodes(unit: Unit, made: d.Nodes) -> None:
         parent = reference(unit, of, made) if isinstance(of, phrases.Ref) else "0"
         unit.scopes.add(declared)
         texts = [size.text if size else "PWX_OPEN" for size in sizes]
-        unit.declare(made, f"pwx_nodes {declared.descriptor};")
+        unit.declare(made, "pwx_nodes", declared.descriptor)
         unit.set_up(
             made,
             f'pwx_nodes_init({declared.address}, "{name.text}", {len(sizes)}, {numbers(texts, "int")}, '
@@ -44,7 +44,7 @@ def template(unit: Unit, made: d.Template) -> None:
                     raise Refused(
                         name.place, f"template '{name.text}' is empty: {bound.first} to {bound.last}"
                     )
-        unit.declare(made, f"pwx_template {declared.descriptor};")
+        unit.declare(made, "pwx_template", declared.descriptor, "pwx_template_end")
         known = [bound for bound in bounds if bound]
         start = f'({declared.address}, "{name.text}", {len(bounds)}, '
         if known:

@@ -186,12 +186,27 @@ class Unit:
 
     # ---- what is generated
 
-    def declare(self, made: d.Directive, text: str) -> None:
-        """A descriptor: of the unit, or of the function that the directive is in."""
+    def declare(self, made: d.Directive, kind: str, name: str, end: str = "") -> None:
+        """A descriptor: of the unit, or of the block that the directive is in; `end` is called where that
+        ends.
+        """
         if self.function_of(made) is None:
-            self.top.append(f"static {text}")
+            self.top.append(f"static {kind} {name};")
         else:
-            self.put(made, [text])
+            self.declare_in_block(made.start, kind, name, end)
+
+    def declare_in_block(self, offset: int, kind: str, name: str, end: str = "") -> None:
+        """A descriptor of a block, in the place of a directive. Where a goto may come from before that and
+        leave the block, it stands at the block's start: what ends there must be zeros then.
+        """
+        cleanup = f" __attribute__((cleanup({end})))" if end else ""
+        text = f"{kind} {name}{cleanup} = {{0}};"
+        block = self.syntax.enclosing_block(self.file, offset)
+        function = self.syntax.function_at(self.file, offset)
+        if block and function and any(mark.kind == "goto" for mark in function.marks):
+            self.edits.before(block.start + 1, f" {text}")
+        else:
+            self.put_at(offset, [text])
 
     def set_up(self, made: d.Directive, text: str) -> None:
         """A call that fills a descriptor: before main, or where the directive is."""
