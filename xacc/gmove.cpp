@@ -18,6 +18,7 @@ class Collective {
 
   void run() {
     const int me = program().rank();
+    sides_.check_views();
     sides_.each_pair(
         {true, true, "do it outside of the task, or as gmove in or out"},
         [&](int to, int from) { return to == me || from == me; },

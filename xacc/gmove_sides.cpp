@@ -71,6 +71,14 @@ Owned owned_at(const Side& side, int number) {
   return owned;
 }
 
+std::vector<int> ranks_of(const pwx_nodes& nodes) { return {nodes.ranks, nodes.ranks + nodes.total}; }
+
+/// The nodes of a side that each node has others of, or null.
+const pwx_nodes* own_nodes(const Side& side) {
+  return side.distributed() && side.section.array->on->nodes->own != 0 ? side.section.array->on->nodes
+                                                                       : nullptr;
+}
+
 bool same_elements(const Owned& a, const Owned& b) {
   for (size_t d = 0; d < PWX_MAX_DIMS; ++d) {
     if (a.places[d].size() != b.places[d].size()) return false;
@@ -86,14 +94,19 @@ std::byte* Side::memory() const {
 }
 
 std::vector<int> Side::holders() const {
-  if (!distributed()) return program().executing().ranks;
-  const pwx_nodes& nodes = *section.array->on->nodes;
-  return {nodes.ranks, nodes.ranks + nodes.total};
+  if (distributed()) return ranks_of(*section.array->on->nodes);
+  std::vector<int> ranks = program().executing().ranks;
+  if (view != nullptr)
+    std::erase_if(ranks,
+                  [all = ranks_of(*view)](int rank) { return std::ranges::find(all, rank) == all.end(); });
+  return ranks;
 }
 
 Sides::Sides(const pwx_section& to, const pwx_section& from)
     : left(side_of(to, "left")), right(side_of(from, "right")), bytes(left.element_bytes()) {
   check();
+  left.view = own_nodes(right);
+  right.view = own_nodes(left);
   dims = left.free_dims.size();
   scalar = right.free_dims.empty() && dims > 0;
 }
@@ -125,6 +138,20 @@ std::vector<Owned> Sides::owned(const Side& side, const std::vector<int>& ranks,
              " owns, which does not execute it; ", otherwise);
   }
   return all;
+}
+
+void Sides::check_views() const {
+  for (const auto& [one, other] : {std::pair(&left, &right), std::pair(&right, &left)}) {
+    const pwx_nodes* const nodes = other->view;
+    if (nodes == nullptr || !other->distributed()) continue;
+    const std::vector<int> view = ranks_of(*nodes), ranks = other->holders();
+    const std::vector<Owned> all = owned(*other, ranks, nullptr);
+    for (size_t n = 0; n < ranks.size(); ++n)
+      if (all[n].any && std::ranges::find(view, ranks[n]) == view.end())
+        refuse("gmove of ", one->name(), ", which is on ", nodes->name, ", and ", other->name(),
+               ", elements of which node ", ranks[n] + 1, " owns: that is none of this node's ", nodes->name,
+               ", and other nodes have others by this name; use gmove in or out");
+  }
 }
 
 /// Who gives `taker` what it wants: those that own different elements. Of nodes that own the same (replicas)

@@ -14,7 +14,8 @@ namespace pwx {
 /// One side of an assignment as all ranks know it.
 struct Side {
   const pwx_section& section;
-  std::vector<int> free_dims;  ///< those that are no index
+  std::vector<int> free_dims;       ///< those that are no index
+  const pwx_nodes* view = nullptr;  ///< of the other side, where each node has others by that name
 
   [[nodiscard]] bool distributed() const { return section.array != nullptr; }
   [[nodiscard]] long extent(int d) const {
@@ -26,7 +27,8 @@ struct Side {
   }
   /// This rank's.
   [[nodiscard]] std::byte* memory() const;
-  /// The ranks that hold it, by their numbers among its nodes. Of a local one all executing ranks.
+  /// The ranks that hold it, by their numbers among its nodes. Of a local one all executing ranks, but
+  /// only those of `view`.
   [[nodiscard]] std::vector<int> holders() const;
 };
 
@@ -57,6 +59,10 @@ class Sides {
  public:
   /// Throws Failure for sections that do not fit.
   Sides(const pwx_section& left, const pwx_section& right);
+
+  /// Throws Failure where messages would not meet: one side is on nodes that each node has others of, and
+  /// elements of the other side lie beyond this node's.
+  void check_views() const;
 
   Side left, right;
   size_t bytes;         ///< of an element

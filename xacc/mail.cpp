@@ -46,6 +46,7 @@ Mail::Mail(peerway::Team& team, peerway::Context& context) : context_(context), 
     auto& peer = *peers_.emplace_back(std::make_unique<Peer>());
     peer.in = static_cast<std::byte*>(in_->address()) + rank * kRoom;
     peer.out = static_cast<std::byte*>(out_->address()) + rank * kRoom;
+    std::memset(peer.in + kWordsAt, 0, kRoom - kWordsAt);
     for (size_t s = 0; s < Peer::kSignals; ++s) {
       peer.signals.push_back(context.signal(static_cast<int>(rank)));
       append(mine, peer.signals.back().key());
@@ -100,13 +101,23 @@ void Mail::take_slot(Peer& peer, void* data, size_t bytes) {
   peer.returned = peer.taken;
 }
 
+/// Meanwhile those that post are not kept waiting.
+void Mail::wait_for(peerway::Signal& signal, uint64_t value) {
+  constexpr auto kLong = std::chrono::milliseconds(5);
+  for (peerway::Status status = signal.wait(value, kLong); status != peerway::Status::ok;
+       status = signal.wait(value, kLong)) {
+    if (status != peerway::Status::timeout) check(status);
+    look_for_words();
+  }
+}
+
 void Mail::send(int rank, const void* data, size_t bytes) {
   Peer& to = peer(rank);
   const auto* from = static_cast<const std::byte*>(data);
   for (size_t slots = slots_of(bytes), slot = 0; slot < slots;) {
     const size_t run = next_run(to, slots - slot);
     if (!can_send(to, run)) {
-      check(to.signals[Peer::emptied].wait(to.sent + run - kSlots));
+      wait_for(to.signals[Peer::emptied], to.sent + run - kSlots);
       to.known_emptied = to.sent + run - kSlots;
     }
     const size_t done = slot * kSlotBytes;
@@ -119,7 +130,7 @@ void Mail::receive(int rank, void* data, size_t bytes) {
   Peer& from = peer(rank);
   auto* to = static_cast<std::byte*>(data);
   for (size_t slot = 0, slots = slots_of(bytes); slot < slots; ++slot) {
-    check(from.signals[Peer::filled].wait(from.taken + 1));
+    wait_for(from.signals[Peer::filled], from.taken + 1);
     const size_t done = slot * kSlotBytes;
     take_slot(from, to + done, std::min(bytes - done, kSlotBytes));
   }
@@ -191,9 +202,12 @@ class Mail::Course {
     return false;
   }
 
-  static bool wait_for(peerway::Signal& signal, uint64_t value) {
+  bool wait_for(peerway::Signal& signal, uint64_t value) {
     const peerway::Status status = signal.wait(value, kPatience);
-    if (status != peerway::Status::timeout) check(status);
+    if (status != peerway::Status::timeout)
+      check(status);
+    else
+      mail_.look_for_words();
     return true;
   }
 

@@ -23,6 +23,13 @@ std::vector<int> ranks_for(const pwx_ref* of, bool executing) {
   return ranks;
 }
 
+/// Do the nodes that a reference names depend on who asks?
+bool depends_on_rank(const pwx_ref& of) {
+  const int ndims = of.nodes != nullptr ? of.nodes->ndims : of.on_template->ndims;
+  return nodes_of(of).own != 0 ||
+         std::any_of(of.sub, of.sub + ndims, [](const pwx_sub& sub) { return sub.kind == PWX_MINE; });
+}
+
 /// Fills in the size that is left open, and checks that there are enough processes.
 void size_up(pwx_nodes& nodes, const int* sizes, int available, const std::string& source) {
   int known = 1, open = -1;
@@ -135,6 +142,7 @@ void pwx_nodes_init(pwx_nodes* nodes, const char* name, int ndims, const int* si
     pwx::check_dims("nodes", name, ndims);
     nodes->name = name;
     nodes->ndims = ndims;
+    nodes->own = of != nullptr && pwx::depends_on_rank(*of) ? 1 : 0;
     std::vector<int> ranks = pwx::ranks_for(of, executing != 0);
     const std::string source = of != nullptr    ? pwx::text("nodes of ", pwx::text_of(*of))
                                : executing != 0 ? "executing nodes"

@@ -119,6 +119,57 @@ def test_what_functions_and_blocks_declare_is_their_own(tmp_path: Path, fake_gpu
         assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
 
 
+def test_posts_need_not_be_waited_for_at_once(tmp_path: Path) -> None:
+    made = compiled(tmp_path, PROGRAMS / "xacc_posts.c")
+    for nodes in (1, 3):
+        done = run(PEERWAY, "run", "-n", nodes, made, folder=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes * (nodes + 1) // 2}\n", "")
+
+
+OWN_ROW = """
+#include <stdio.h>
+#include <xmp.h>
+#pragma xmp nodes p[2][2]
+#pragma xmp template t[2][8]
+#pragma xmp distribute t[block][block] onto p
+#pragma xmp nodes row[2] = p[0:2][*]
+#pragma xmp template tx[8]
+#pragma xmp distribute tx[block] onto row
+int x[8], y[8], all[8], b[2][8];
+#pragma xmp align b[i][j] with t[i][j]
+#pragma xmp align x[j] with tx[j]
+#pragma xmp align y[j] with tx[j]
+int main(int argc, char **argv) {
+  int wrong = 0;
+#pragma xmp loop on tx[j]
+  for (int j = 0; j < 8; j++) x[j] = y[j] = j;
+#pragma xmp gmove
+  x[0:4] = y[4:4];
+#pragma xmp gmove
+  all[0:8] = x[0:8];
+  for (int j = 0; j < 8; j++) wrong += all[j] != (j < 4 ? j + 4 : j);
+#pragma xmp reduction(+ : wrong)
+#pragma xmp task on p[0][0]
+  printf("%d wrong\\n", wrong);
+  if (argc > 1 && argv[1]) {
+#pragma xmp gmove
+    x[0:2] = b[1][0:2];
+  }
+  return 0;
+}
+"""
+
+
+def test_a_gmove_over_nodes_that_differ_from_node_to_node(tmp_path: Path) -> None:
+    (tmp_path / "row.c").write_text(OWN_ROW)
+    made = compiled(tmp_path, "row.c")
+    done = run(PEERWAY, "run", "-n", 4, made, folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
+    beyond = run(PEERWAY, "run", "-n", 4, made, "beyond", folder=tmp_path)
+    assert beyond.returncode == 1
+    assert "row.c:27: error: gmove of x, which is on row, and b, elements of which node 3" in beyond.stderr
+
+
 ABSENT = """
 double x[4]:[*], y[4];
 int main(void) {

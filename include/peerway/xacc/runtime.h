@@ -58,6 +58,7 @@ typedef struct pwx_nodes {
   int at[PWX_MAX_DIMS]; /* this rank's coordinates, from 0; -1 where it is no member */
   int total;
   int member;       /* 1: this rank is one of them */
+  int own;          /* 1: other ranks may have other nodes by this name, as row = p(:,*) */
   const int* ranks; /* team ranks, the first dimension the fastest */
 } pwx_nodes;
 
