@@ -206,7 +206,8 @@ def _places(unit: Unit, transfer: Transfer, variable: Variable, descriptor: str)
             continue
         function = unit.function_of(made)
         statement = function and unit.syntax.statement_after(made.file, made.end, function)
-        if not statement or not statement.start <= transfer.statement.start < statement.end:
+        # Of a transfer that is the whole statement libclang sees its end alone.
+        if not statement or not made.end <= transfer.statement.start < statement.end:
             continue
         for one in made.named_variables("use_device"):
             if one.text not in (variable.name, transfer.local[0].text):

@@ -33,11 +33,10 @@ int main(int argc, char** argv) {
 #pragma acc update device(z)
     xmp_sync_all(NULL);
 
-    /* From GPU to GPU: a section in the middle of another, in two dimensions. */
+    /* From GPU to GPU: a section in the middle of another, in two dimensions; without braces. */
+    if (images > 0)
 #pragma acc host_data use_device(x, y)
-    {
       x[1:3][2:2]:[next] = y[4:3][0:2];
-    }
     /* From the host to a GPU, each second element; and a value. */
 #pragma acc host_data use_device(x)
     {
