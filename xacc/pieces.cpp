@@ -112,12 +112,7 @@ Widths whole_shadow(const pwx_array& a) {
 }
 
 void check_widths(const pwx_array& a, const Widths& widths) {
-  bool any = false;
-  for (int d = 0; d < a.ndims; ++d) {
-    check_width(a, d, widths[static_cast<size_t>(d)]);
-    any = any || is_full(a.dim[d]) || a.dim[d].shadow[0] > 0 || a.dim[d].shadow[1] > 0;
-  }
-  if (!any) refuse("reflect of ", a.name, ", which has no shadow; declare one");
+  for (int d = 0; d < a.ndims; ++d) check_width(a, d, widths[static_cast<size_t>(d)]);
 }
 
 std::vector<Box> needs_of(const pwx_array& a, int receiver, const Widths& widths, bool corners) {

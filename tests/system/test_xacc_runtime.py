@@ -102,7 +102,7 @@ WRONG = {
     ),
     "shadow": (
         21,
-        "reflect of a, which has no shadow; declare one",
+        "reflect of dimension 0 of a with a width of 0:1, but its shadow is 0:0; widen the shadow",
     ),
     "unrelated": (
         22,

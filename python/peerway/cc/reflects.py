@@ -33,6 +33,8 @@ def reflect(unit: Unit, made: d.Reflect) -> None:
     unit.explain(made, f"{made.kind} {names}, {plan}, {corners}: {faces}{free}")
     if made is run[0] and made.kind != "reflect_do":
         _sent(unit, made, run)
+    if made.kind == "reflect":
+        _warn_of_corners(unit, made)
     widths = _widths(made)
     shape = f"{widths}, {_flags(unit, made)}"
     if made.kind == "reduce_shadow":
@@ -120,6 +122,43 @@ def _reflected(unit: Unit, made: d.Reflect) -> list[DistributedArray]:
     for name, array in zip(made.arrays, arrays, strict=True):
         _check_shadow(made, name, array)
     return arrays
+
+
+def _warn_of_corners(unit: Unit, made: d.Reflect) -> None:
+    """Two reflects of an array in other dimensions, with nothing but barriers between them: people may expect
+    that the second brings the corners.
+    """
+    at = next(number for number, one in enumerate(unit.directives) if one is made)
+    for before in reversed(unit.directives[:at]):
+        if not isinstance(before, d.Reflect | d.Barrier) or unit.function_of(before) is not unit.function_of(
+            made
+        ):
+            return
+        if not isinstance(before, d.Reflect) or before.orthogonal or made.orthogonal:
+            continue
+        names = {name.text for name in before.arrays} & {name.text for name in made.arrays}
+        both = _brought(before) & _brought(made)
+        if names and _brought(before) and _brought(made) and not both:
+            name = sorted(names)[0]
+            unit.found.warn(
+                made.place,
+                f"the corners of the shadow of '{name}' stay as they are: this reflect and the one in line "
+                f"{before.place.line} each bring the halo of other dimensions; one reflect of all of them "
+                "brings the corners, too",
+            )
+            return
+
+
+def _brought(made: d.Reflect) -> set[int]:
+    """The dimensions of which a reflect brings the halo; none where that is known at run time alone."""
+    found = set()
+    for dimension, width in enumerate(made.widths or []):
+        values = [expr.value if expr else 0 for expr in (width.lower, width.upper)]
+        if None in values:
+            return set()
+        if any(values):
+            found.add(dimension)
+    return found
 
 
 def _which(arrays: list[DistributedArray]) -> str:

@@ -51,6 +51,20 @@ static void smooth_on_gpu(int n, int depth, int add) {
   wrong += bad;
 }
 
+/* Shadows that happen to be 0. */
+static void reach(int lower, int upper) {
+  int a[32];
+#pragma xmp align a[i] with tt(i)
+#pragma xmp shadow a[lower : upper]
+#pragma xmp loop on tt(i)
+  for (int i = 0; i < 32; i++) a[i] = i;
+#pragma xmp reflect(a) width(lower : upper)
+#pragma xmp reflect(a)
+#pragma xmp loop on tt(i)
+  for (int i = lower; i < 32 - upper; i++)
+    if (a[i - lower] != i - lower || a[i + upper] != i + upper) wrong++;
+}
+
 static int leave(int how) {
   if (how == 0) goto end;
   {
@@ -134,6 +148,9 @@ int main(void) {
       }
     }
     kept(k);
+    reach(0, 0);
+    reach(k, 0);
+    reach(k % 2, 1);
     if (size > 1) two();
   }
   /* One node alone keeps other arrays than the rest. */

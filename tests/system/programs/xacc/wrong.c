@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   CASE("width") pwx_reflect(&halo, 1, list, (pwx_width[]){{1, 2, 0}}, 0, AT(20));
   CASE("shadow") {
     make(&v, 10, 0, 0);
-    pwx_reflect(&halo, 1, (pwx_array*[]){&v}, NULL, 0, AT(21));
+    pwx_reflect(&halo, 1, (pwx_array*[]){&v}, (pwx_width[]){{0, 1, 0}}, 0, AT(21));
   }
   CASE("unrelated")
   pwx_bind(&v, &halo, "v", 8, 1, (long[]){10}, &t, (int[]){0}, (long[]){0}, (long[]){1}, (long[]){1}, AT(22));
