@@ -1,4 +1,7 @@
-"""Subscripts that reach beyond the shadow: a warning, and none where a node has the element."""
+"""Mistakes that compile: subscripts beyond the shadow, loops that no directive distributes, lost sums.
+
+A warning, and none where the program may be right.
+"""
 
 from __future__ import annotations
 
@@ -45,3 +48,65 @@ def test_what_no_node_has_is_a_warning(read: str, added: str, said: str, tmp_pat
 )
 def test_what_a_node_has_or_nobody_can_say_is_none(read: str, added: str, tmp_path: Path) -> None:
     assert errors_of(tmp_path, read, added) == ""
+
+
+SUM = [
+    "double sum = 0;",
+    "#pragma xmp loop on t[i][*]{clause}",
+    "for (int i = 0; i < N; i++) sum += a[i][0];",
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["for (int i = 0; i < N; i++) a[i][0] = 1;"], "this loop goes over all of 'a', of which a node has"),
+        (["int i;", "for (i = N - 2; i >= 1; i--) b[i][0] = 1;"], "this loop goes over all of 'b'"),
+        (["#pragma xmp loop on t[i][*]", "for (int i = 0; i <= N; i++) a[i][0] = 1;"],
+         "this loop goes over 0 to 16 of template 't', which has 0 to 15"),
+        (["#pragma xmp loop on t[i-1][*]", "for (int i = 0; i < N; i++) c[i] = 1;"], "goes over -1 to 14 of"),
+        ([one.format(clause="") for one in SUM], "each node adds to its own 'sum' in this distributed loop"),
+        (["#pragma xmp reflect (b) width(1:1, 0)", "#pragma xmp barrier",
+          "#pragma xmp reflect (b) width(0, 1:1)"],
+         "the corners of the shadow of 'b' stay as they are"),
+    ],
+)  # fmt: skip
+def test_a_common_mistake_is_a_warning(lines: list[str], said: str, tmp_path: Path) -> None:
+    done = compiled(tmp_path, _wide(in_main(*lines)))
+    assert done.status == 0
+    assert "warning: " in done.errors
+    assert said in done.errors
+    assert done.errors.count("warning: ") == 1
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["#pragma xmp loop on t[i][*]", "for (int i = 0; i < N; i++) a[i][0] = 1;"],
+        ["for (int j = 0; j < N; j++) c[j] = 1;"],  # not distributed
+        ["for (int i = 0; i < N; i++) if (c[i] > 0) a[i][0] = 1;"],  # which may ask who owns it
+        ["#pragma xmp task on p[0]", "for (int i = 0; i < N; i++) a[i][0] = 1;"],
+        ["for (int i = 4; i < 8; i++) a[i][0] = 1;"],
+        [one.format(clause=" reduction(+:sum)") for one in SUM],
+        [*(one.format(clause="") for one in SUM), "#pragma xmp reduction (+:sum)"],
+        ["#pragma xmp loop on t[i][*]", "for (int i = 0; i < N; i++) { double s = 0; s += i; a[i][0] = s; }"],
+        [
+            "double s;",
+            "#pragma xmp loop on t[i][*]",
+            "for (int i = 0; i < N; i++) { s = 0; s += i; a[i][0] = s; }",
+        ],
+        [
+            "#pragma xmp reflect (b) width(1:1, 0) orthogonal",
+            "#pragma xmp reflect (b) width(0, 1:1) orthogonal",
+        ],
+        ["#pragma xmp reflect (b) width(1:1, 0)", "#pragma xmp reflect (b) width(1:1, 1:1)"],
+    ],
+)
+def test_what_may_be_right_is_none(lines: list[str], tmp_path: Path) -> None:
+    done = compiled(tmp_path, _wide(in_main(*lines)))
+    assert (done.status, done.errors) == (0, "")
+
+
+def _wide(source: str) -> str:
+    """With a shadow of `b` in both dimensions."""
+    return source.replace("int main", "#pragma xmp shadow b[1][1]\nint main")

@@ -153,9 +153,10 @@ def test_bounds_of_a_loop_become_those_that_a_node_owns(tmp_path: Path, written:
 
 
 def test_what_no_directive_is_about_stays_as_it_is(tmp_path: Path) -> None:
-    source = in_main(LOOP, "  c[1]   =  2 ; /* odd   spacing */")
+    loop = LOOP.replace("N;", "4;")
+    source = in_main(loop, "  c[1]   =  2 ; /* odd   spacing */")
     text = generated(tmp_path, source)
-    assert LOOP.replace("for", "pwx_written(&a__x); for").replace("[i]", "[PWX_IN(a, 0, i)]") in text
+    assert loop.replace("for", "pwx_written(&a__x); for").replace("[i]", "[PWX_IN(a, 0, i)]") in text
     assert "  c[1]   =  2 ; /* odd   spacing */" in text
 
 

@@ -67,10 +67,10 @@ class Diagnostics:
         """Where the first error of a file is."""
         return min((one.place for one in self._found if one.place.file == file), default=None)
 
-    def warn(self, place: Place, message: str) -> None:
+    def warn(self, place: Place, message: str, note: tuple[Place, str] | None = None) -> None:
         """Keep what the user should know of a program that is compiled all the same."""
         if not any(kept.place == place and kept.message == message for kept in self._warnings):
-            self._warnings.append(Refused(place, message))
+            self._warnings.append(Refused(place, message, note))
 
     def __bool__(self) -> bool:
         return bool(self._found)

@@ -5,6 +5,7 @@ The memory of a block begins with element `base`; in a cyclic dimension a functi
 
 from __future__ import annotations
 
+from peerway.cc import mistakes
 from peerway.cc.checks import Checks
 from peerway.cc.edits import Edits
 from peerway.cc.mapping import DistributedArray
@@ -90,6 +91,7 @@ def translate(
         simple = text.isdigit() or (text.isidentifier() and text not in unit.texts.defines)
         before, behind = around(array, dimension, declared, simple)
         if behind and array.kind_of(dimension) != "*" and checks and checks.needs(use, inside):
+            mistakes.plain_loop(unit, array, use, dimension, inside)
             end = "_OR_END" if use.address else ""
             check = "PWX_IN_CYCLE" if array.kind_of(dimension) == "cyclic" else f"PWX_IN{end}"
             before, behind = f"{check}({array.symbol}, {dimension}, ", ")"

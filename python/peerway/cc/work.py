@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peerway.cc import beyond, loop_reductions, nest, phrases, shared, widening
+from peerway.cc import beyond, loop_reductions, mistakes, nest, phrases, shared, widening
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
 from peerway.cc.edits import Edits
@@ -94,6 +94,8 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
             raise Refused(name.place, f"index '{name.text}' of the loop is not in the on clause")
     if isinstance(found, TemplateOf) and made.widening is None:
         beyond.warn(unit, stack, found, localised)
+        mistakes.beyond_template(unit, stack, found, localised)
+    mistakes.forgotten_reductions(unit, stack, made)
     first = not any(isinstance(one, d.Loop) for one in stack.directives[: stack.directives.index(made)])
     task = any(isinstance(one, d.Task) for one in stack.directives)
     marks = unit.written.call(stack.statement.start) if first and not task else ""

@@ -44,7 +44,7 @@ static void smooth_on_gpu(int n, int depth, int add) {
     for (int i = 0; i < n; i++) a[i] = i + add;
     if (depth > 0) smooth_on_gpu(n, depth - 1, add + 1);
 #pragma xmp reflect(a) acc
-#pragma xmp loop on t(i)
+#pragma xmp loop on t(i) reduction(+ : bad)
 #pragma acc parallel loop reduction(+ : bad)
     for (int i = 1; i < n - 1; i++) bad += a[i - 1] != i - 1 + add || a[i + 1] != i + 1 + add;
   }
