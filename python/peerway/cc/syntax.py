@@ -13,7 +13,7 @@ from peerway.cc.libclang import errors, file_of, parsed, range_of, spelling
 from peerway.cc.preprocess import Texts
 from peerway.cc.source import Function, Mark, Range, Statement, TypeText, Use, Variable
 from peerway.cc.structs import Structs
-from peerway.cc.tokens import scan
+from peerway.cc.tokens import scan, spans
 from peerway.cc.uses import context, dimensions, of_system, spelled, written_dimensions
 
 _Kind = cindex.CursorKind
@@ -347,7 +347,8 @@ class Syntax:
         place = self._place(cursor, function)
         extent = place or range_of(cursor)
         start = extent.start
-        macro = self._text[start : start + len(variable.name)] != variable.name
+        written = next(spans(self._text, start), None)  # a name may have numbers of letters, as `gr\u00fc`
+        macro = written is None or written.text != variable.name
         if macro and not place:
             extent = spelled(cursor, len(variable.name))
         use = Use(variable, function, extent, macro, expanded_at=start)
