@@ -19,12 +19,13 @@ void mapping(void);
 void communication(void);
 void compute(void);
 void clauses(void);
-void own_of_threads(void);
 void data(void);
 void operators(void);
 void between(void);
 void declarators(void);
 void intrinsics(void);
-__attribute__((weak)) void newer(void); /* which not every compiler can make */
+/* Which not every compiler can make. */
+__attribute__((weak)) void own_of_threads(void);
+__attribute__((weak)) void newer(void);
 
 #endif

@@ -10,7 +10,7 @@ int main(void) {
   communication();
   compute();
   clauses();
-  own_of_threads();
+  if (own_of_threads) own_of_threads();
   data();
   operators();
   between();
