@@ -1,4 +1,5 @@
-"""Macros whose text names a distributed array: their uses become what the preprocessor makes of them.
+"""Macros, and files included in functions, whose text names a distributed array: their uses become what the
+preprocessor makes of them.
 
 The subscripts of such a use stand in the macro's text, where an edit would change all its uses. So the text
 that is translated has the expansion in the place of the use, on the same line.
@@ -12,7 +13,7 @@ from pathlib import Path
 from peerway.cc.edits import Edits
 from peerway.cc.preprocess import run
 from peerway.cc.subscripts import hidden
-from peerway.cc.tokens import quoted, spans
+from peerway.cc.tokens import Text, quoted, spans
 from peerway.cc.unit import Unit
 
 _OPEN, _CLOSE = "pwx_expanded_from_", "pwx_expanded_to_"
@@ -30,13 +31,14 @@ def expanded(unit: Unit, preprocessor: list[str]) -> str | None:
     uses: list[tuple[int, int]] = []
     for start in starts:
         if not uses or start >= uses[-1][1]:
-            uses.append((start, _end(unit.text.text, start)))
+            uses.append((start, _end(unit.text, start)))
     if not uses:
         return None
     marked = Edits(unit.text)
     for number, (start, end) in enumerate(uses):
-        marked.before(start, f" {_OPEN}{number} ")
-        marked.behind(end, f" {_CLOSE}{number} ")
+        blank = "\n" if unit.text.text[start] == "#" else " "  # an #include stands on a line of its own
+        marked.before(start, f"{blank}{_OPEN}{number}{blank}")
+        marked.behind(end, f"{blank}{_CLOSE}{number}{blank}")
     folder = str(Path(unit.file).parent)
     text = f"#line 1 {quoted(unit.file)}\n{marked.text()}"
     output = run([*preprocessor, "-w", "-E", "-P", "-iquote", folder, "-xc", "-"], text)
@@ -54,11 +56,13 @@ def expanded(unit: Unit, preprocessor: list[str]) -> str | None:
     return edits.text()
 
 
-def _end(text: str, start: int) -> int:
-    """Where the use of a macro ends: behind its name, or behind its arguments."""
+def _end(text: Text, start: int) -> int:
+    """Where the use of a macro ends: behind its name or its arguments; that of a file at its line's end."""
     end = start
     depth = 0
-    for number, span in enumerate(spans(text, start)):
+    if text.text[start] == "#":
+        return text.logical_end(start)
+    for number, span in enumerate(spans(text.text, start)):
         if number == 1 and span.text != "(":
             break
         depth += (span.text == "(") - (span.text == ")")
