@@ -6,7 +6,7 @@
 
 namespace pw {
 
-Gathers::Gather& Gathers::open(int rank, const wire::Part& part) {
+Gathers::Gather& Gathers::open(int rank, const wire::Contribution& part) {
   const auto [place, fresh] = gathers_.try_emplace(part.sequence);
   Gather& gather = place->second;
   if (!fresh) return gather;
@@ -42,7 +42,7 @@ bool Gathers::over(uint64_t sequence, const Gather& gather) const {
 
 /// Why the part ends its collective for all, if it does.
 std::optional<wire::Refusal> Gathers::refusal_of(const Gather& gather, int rank,
-                                                 const wire::Part& part) const {
+                                                 const wire::Contribution& part) const {
   const auto missing = std::ranges::find_if(gone_, [&](const auto& why) {
     return why && next_[static_cast<size_t>(&why - gone_.data())] <= part.sequence;
   });
@@ -78,7 +78,7 @@ void Gathers::keep(Gather& gather, size_t index, ByteView data) {
   }
 }
 
-std::vector<Gathers::Answer> Gathers::contribute(int rank, const wire::Part& part) {
+std::vector<Gathers::Answer> Gathers::contribute(int rank, const wire::Contribution& part) {
   const auto index = static_cast<size_t>(rank);
   if (part.sequence != next_[index])
     throw Error(PW_INVALID_ARGUMENT, format("peerway: rank {} gives to all_gather {}; its next one is {}",

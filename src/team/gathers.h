@@ -26,7 +26,7 @@ class Gathers {
 
   /// A rank's part arrives. Throws Error(PW_INVALID_ARGUMENT) when it is not the one that is next for this
   /// rank. Where lengths differ, the result has the length of each part in front of it.
-  std::vector<Answer> contribute(int rank, const wire::Part& part);
+  std::vector<Answer> contribute(int rank, const wire::Contribution& part);
 
   /// A rank is gone, or takes part no more; `why` describes it. All it has not given to will fail.
   std::vector<Answer> lose(int rank, const std::string& why, pw_status status = PW_PEER_LOST);
@@ -43,9 +43,9 @@ class Gathers {
     size_t first_bytes = 0;  ///< that it gave
     std::optional<wire::Refusal> failure;
   };
-  Gather& open(int rank, const wire::Part& part);
+  Gather& open(int rank, const wire::Contribution& part);
   [[nodiscard]] std::optional<wire::Refusal> refusal_of(const Gather& gather, int rank,
-                                                        const wire::Part& part) const;
+                                                        const wire::Contribution& part) const;
   void keep(Gather& gather, size_t index, ByteView data);
   static void join_parts(uint64_t sequence, Gather& gather);
   void fail(uint64_t sequence, Gather& gather, wire::Refusal refusal, std::vector<Answer>& answers);

@@ -128,7 +128,7 @@ void Hub::handle(Connection& connection, const Message& message) {
   } else if (connection.state == State::challenged && message.type == Type::join) {
     join(connection, message);
   } else if (joined && message.type == Type::contribute) {
-    send(gathers_.contribute(static_cast<int>(connection.hello.rank), parse_part(message.payload)));
+    send(gathers_.contribute(static_cast<int>(connection.hello.rank), parse_contribution(message.payload)));
   } else if (joined && message.type == Type::object) {
     parse_failure(message.payload);
     const auto payload = std::make_shared<const Bytes>(message.payload);

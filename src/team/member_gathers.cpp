@@ -50,7 +50,7 @@ std::vector<std::vector<std::byte>> Member::all_gather_parts(Collective kind, st
 /// With the lock. Sends this rank's part, unless the call repeats one that timed out and has sent it.
 void Member::begin_or_resume(Collective kind, std::span<const std::byte> mine) {
   if (!unfinished_) {
-    channel_.queue(Type::contribute, pack(Part{sequence_, kind, mine}));
+    channel_.queue(Type::contribute, pack(Contribution{sequence_, kind, mine}));
     wake_.ring();
     return;
   }

@@ -166,7 +166,7 @@ Numbered parse_numbered(ByteView payload) {
   return {sequence, reader.rest()};
 }
 
-Bytes pack(const Part& part) {
+Bytes pack(const Contribution& part) {
   ByteWriter writer;
   writer.put(part.sequence);
   writer.put(static_cast<uint8_t>(part.kind));
@@ -174,7 +174,7 @@ Bytes pack(const Part& part) {
   return writer.take();
 }
 
-Part parse_part(ByteView payload) {
+Contribution parse_contribution(ByteView payload) {
   ByteReader reader(payload, "a rank's part of a collective");
   const auto sequence = reader.get<uint64_t>();
   const auto kind = reader.get<uint8_t>();

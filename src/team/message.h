@@ -40,7 +40,7 @@ enum class Type : uint8_t {
   join,
   welcome,
   refuse,
-  contribute,  ///< a Part
+  contribute,  ///< a Contribution
   result,
   failure,
   lost,
@@ -89,7 +89,7 @@ struct Numbered {
 };
 
 /// What one rank gives to a collective, and which call of its program that is.
-struct Part {
+struct Contribution {
   uint64_t sequence = 0;  ///< the collectives of a team are numbered in the order of the calls
   Collective kind = Collective::barrier;
   ByteView data;  ///< into the message parsed
@@ -130,8 +130,8 @@ Bytes pack(const Refusal& refusal);
 Refusal parse_refuse(ByteView payload);
 Bytes pack(const Numbered& part);
 Numbered parse_numbered(ByteView payload);
-Bytes pack(const Part& part);
-Part parse_part(ByteView payload);
+Bytes pack(const Contribution& part);
+Contribution parse_contribution(ByteView payload);
 Bytes pack(const Failure& failure);
 Failure parse_failure(ByteView payload);
 Bytes pack_fence(uint64_t number);

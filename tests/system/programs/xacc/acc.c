@@ -286,7 +286,8 @@ static void fill(pwx_array* a, double add) {
   long ld = a->ld[1], r = a->dim[0].first, rows = a->dim[0].last - r + 1, c = a->dim[1].first,
        columns = a->dim[1].last - c + 1, shift = a->dim[0].base * ld + a->dim[1].base;
   pwx_launch(&fill_kernel, &(pwx_shape){{columns, rows, 1}, 0, 0, 0},
-             (void*[]){&memory, &ld, &shift, &r, &rows, &c, &columns, &add}, 8, 0, NULL, PWX_QUEUE_SYNC, HERE);
+             (void*[]){&memory, &ld, &shift, &r, &rows, &c, &columns, &add}, 8, 0, NULL, PWX_QUEUE_SYNC,
+             HERE);
 }
 
 /* Each halo element of `width` layers holds the neighbour's; those further out hold `outside`. */

@@ -121,7 +121,7 @@ static void texts(void) {
   }
   for (int i = 0; i < N; i++) {
     CHECK(made[i].low == 2 * i && made[i].high == i && host[i] == 1 + on_gpu());
-    CHECK(fabs(roots[i] - (i + i * i + (i < 2 ? 1.5 : i))) < 1e-12 * N * N);  /* pow() of a GPU may round */
+    CHECK(fabs(roots[i] - (i + i * i + (i < 2 ? 1.5 : i))) < 1e-12 * N * N); /* pow() of a GPU may round */
     CHECK(largest[i] == INT_MAX - i);
   }
 }

@@ -298,7 +298,8 @@ static void wider(void) {
   CHECK(count == (last - first > 1 ? last - first - 1 : 0));
   count = 0;
 #pragma xmp loop(i) on block_t(i) expand(/ unbound / 1)
-  for (int i = 0; i <= N - 1; i++) if (count++, i < 0) below++;
+  for (int i = 0; i <= N - 1; i++)
+    if (count++, i < 0) below++;
   CHECK(count == (last < first ? 0 : last - first + 3) && below == (first == 0 && last >= 0));
   count = 0;
 #pragma xmp loop(i) on block_t(i) margin(1)
