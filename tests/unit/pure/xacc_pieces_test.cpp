@@ -164,8 +164,9 @@ TEST(Pieces, WidthsThatDoNotFitAreRefused) {
   EXPECT_EQ(refusal({{{1, 1, 1}, {0, 0, 1}}}), "");
   EXPECT_EQ(refusal({{{1, 2, 0}, {0, 0, 0}}}),
             "reflect of dimension 0 of a with a width of 1:2, but its shadow is 1:1; widen the shadow");
+  // A shadow may be 0 at run time; an array that declares none is the compiler's to refuse.
   const Plane bare({PWX_BLOCK, 8, 2, {}, 0, 0, 0}, {PWX_BLOCK, 8, 2, {}, 0, 0, 0});
-  EXPECT_THROW(check_widths(bare.a, whole_shadow(bare.a)), Failure);
+  EXPECT_NO_THROW(check_widths(bare.a, whole_shadow(bare.a)));
 }
 
 TEST(Pieces, TooManyDimensionsAreCut) {
