@@ -183,3 +183,5 @@ def test_how_long_the_first_commands_take(name: str) -> None:
     tests = [one["wall_s"] / 60 for one in lines("tests/make-test.jsonl") if "command" in one]
     told = re.findall(r"in (\d+) to (\d+) minutes on them", text)
     assert told == ([(f"{min(tests):.0f}", f"{max(tests):.0f}")] if name == "README.md" else [])
+    if name == "README.md":
+        assert f"first installs for {lines('tests/setup.jsonl')[0]['wall_s'] / 60:.0f} minutes" in text
