@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from peerway.cc.constant import value_of
 from peerway.cc.diagnostics import Refused
 from peerway.cc.source import Range
-from peerway.cc.tokens import Span, Text, scan
+from peerway.cc.tokens import Span, Text, closing, scan
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def header(text: Text, start: int, end: int) -> Header:
         raise Refused(
             text.place(start), "this loop comes out of a macro; write the 'for' where the directive is"
         )
-    close = _closing(spans, 1)
+    close = closing(spans, 1)
     parts = _split(spans[2:close])
     if len(parts) != 3:
         raise Refused(text.place(start, start + 3), "expected 'for (i = first; i < last; i += step)'")
@@ -60,15 +60,6 @@ def header(text: Text, start: int, end: int) -> Header:
         down, (ranges[0], ranges[1], ranges[2]), Range(spans[0].start, spans[close].end),
         spans[close + 1].start if close + 1 < len(spans) else end,
     )  # fmt: skip
-
-
-def _closing(spans: list[Span], opening: int) -> int:
-    depth = 0
-    for number in range(opening, len(spans)):
-        depth += (spans[number].text == "(") - (spans[number].text == ")")
-        if depth == 0:
-            return number
-    return len(spans) - 1
 
 
 def _split(spans: list[Span]) -> list[list[Span]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peerway.cc.diagnostics import Refused
 from peerway.cc.source import Range
-from peerway.cc.tokens import Span, Text, scan
+from peerway.cc.tokens import Text, closing, scan
 
 _OPERATOR = "_Pragma"
 _LONGEST = 4000  # characters of an operator or of a macro's call
@@ -40,7 +40,7 @@ def _begun(text: Text, first: int, line: int, defines: dict[str, str]) -> list[R
             raise Refused(text.place(word.start, word.end), message)
         if count:
             has_arguments = word.text == _OPERATOR or _has_parameters(defines[word.text])
-            last = _closing(spans, at + 1) if has_arguments else at
+            last = closing(spans, at + 1) if has_arguments else at
             found += _parts(text, Range(word.start, spans[last].end), count)
             at = last
         at += 1
@@ -62,7 +62,7 @@ def _directives(name: str, defines: dict[str, str], outer: tuple[str, ...]) -> i
     if name not in defines or name in outer:
         return 0
     spans = scan(defines[name])[3:]  # behind `#define name`
-    at = _closing(spans, 0) + 1 if _has_parameters(defines[name]) else 0
+    at = closing(spans, 0) + 1 if _has_parameters(defines[name]) else 0
     total = 0
     other = False
     while at < len(spans):
@@ -73,7 +73,7 @@ def _directives(name: str, defines: dict[str, str], outer: tuple[str, ...]) -> i
         if count:
             total += count
             with_arguments = at + 1 < len(spans) and spans[at + 1].text == "("
-            at = _closing(spans, at + 1) if with_arguments else at
+            at = closing(spans, at + 1) if with_arguments else at
         at += 1
     return -1 if total and other else total
 
@@ -81,12 +81,3 @@ def _directives(name: str, defines: dict[str, str], outer: tuple[str, ...]) -> i
 def _has_parameters(define: str) -> bool:
     spans = scan(define)
     return len(spans) > 3 and spans[3].text == "(" and spans[3].start == spans[2].end
-
-
-def _closing(spans: list[Span], opening: int) -> int:
-    depth = 0
-    for number in range(opening, len(spans)):
-        depth += (spans[number].text == "(") - (spans[number].text == ")")
-        if depth == 0:
-            return number
-    return len(spans) - 1

@@ -71,6 +71,16 @@ def spans(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
         start = match.end()
 
 
+def closing(spans: list[Span], opening: int) -> int:
+    """The place of the `)` that belongs to the `(` at `opening`; the last token where there is none."""
+    depth = 0
+    for number in range(opening, len(spans)):
+        depth += (spans[number].text == "(") - (spans[number].text == ")")
+        if depth == 0:
+            return number
+    return len(spans) - 1
+
+
 class Text:
     """A file's text (of characters.py), with its lines."""
 
