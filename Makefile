@@ -15,19 +15,19 @@ demo: ## Measure this machine: table, route table and report.html in out/demo
 	@$(RUN) scripts/demo.py
 
 jobs-demo: ## Show the jobs monitor with real jobs on a virtual Slurm of this machine (root)
-	@$(PYTHON) scripts/setup.py --system-packages jobs jobs-agent trace test
+	@$(PYTHON) scripts/setup.py --system-packages jobs jobs-server trace test
 	@$(RUN) tests/system/jobs_demo.py
 
 test: ## Run every test that needs no GPU
-	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda cc jobs jobs-agent trace test docs
+	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda xacc jobs jobs-server trace test docs
 	@$(RUN) scripts/test.py
 
 test-long: ## As test, with fuzzing by time and what takes long; before a release
-	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda cc jobs jobs-agent trace test docs
+	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda xacc jobs jobs-server trace test docs
 	@$(RUN) scripts/test.py --long
 
 lint: ## Check style, types and common mistakes
-	@$(PYTHON) scripts/setup.py cc jobs jobs-agent trace test lint
+	@$(PYTHON) scripts/setup.py xacc jobs jobs-server trace test lint
 	@$(RUN) scripts/lint.py
 
 format: ## Format all C++ and Python sources

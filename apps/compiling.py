@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
-
-from peerway.bench.peers import places
+from peerway_measure.bench.peers import places
 
 ROOT = Path(__file__).resolve().parents[1]
 HEADERS = ROOT / "include"

@@ -15,7 +15,7 @@ install(TARGETS peerway_trace_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} C
 install(TARGETS peerway_storage RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR} COMPONENT library)
 install(FILES ${PROJECT_BINARY_DIR}/xacc/prelude.cuh DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/peerway/xacc
         COMPONENT development)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/peerway DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/library/include/peerway ${PROJECT_SOURCE_DIR}/xacc/include/peerway DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         COMPONENT development)
 install(EXPORT peerwayTargets NAMESPACE peerway:: DESTINATION ${PEERWAY_CMAKE_DIR} COMPONENT development)
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 
-from peerway import _core, records
-from peerway.bench.kinds import ROUTE
-from peerway.records import Record
-from peerway.tune import draft
+from peerway import _core
+from peerway_measure import records
+from peerway_measure.bench.kinds import ROUTE
+from peerway_measure.records import Record
+from peerway_measure.tune import draft
+
 from steps import ROOT, main
 
 RECORDS = [ROOT / "results" / name for name in ("h100-x2/sends.jsonl", "h200-x1/time-sliced.jsonl")]

@@ -159,9 +159,8 @@ def configuration_page() -> str:
 def command_line_page() -> str:
     """Give the page of all verbs: their help, word for word."""
     import click
-
-    from peerway.cli import command
-    from peerway.cli.verbs import Verbs
+    from peerway_common.cli import command
+    from peerway_common.cli.verbs import Verbs
 
     lines = [
         "# Command line",

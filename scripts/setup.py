@@ -2,7 +2,8 @@
 
     python3 scripts/setup.py [--system-packages] [EXTRA...]
 
-EXTRA is a group of optional dependencies in pyproject.toml (peers, ucx, test, docs, lint, gpu-test). Nothing
+EXTRA is a product (trace, xacc, jobs, jobs-server), or a group of optional dependencies in pyproject.toml
+(peers, ucx, test, docs, lint, gpu-test). Nothing
 is done twice: .venv/peerway-setup.json remembers a hash of what each step was made from. With
 PEERWAY_WHEELS=DIR the network is not used: packages come from that folder of wheels and from the Python that
 runs this script.
@@ -19,6 +20,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import products
 import system
 from steps import BUILD, ROOT, VENV, StepError, main, must, say
 
@@ -28,7 +30,10 @@ LOGS = ROOT / "out" / "setup"
 OLDEST = (3, 11)
 
 # All that the package is built from; CMakeLists.txt adds the folders, or folders in them.
-BUILT_FROM = ("cmake", "src", "include", "nics", "uct", "xacc", "python/src", "tests/added")
+BUILT_FROM = (
+    "cmake", "library/src", "library/include", "library/python/src", "nic/torus", "nic/uct", "nic/check", "trace/cuda",
+    "measure/storage_engine", "xacc/include", "xacc/runtime", "tests/added",
+)  # fmt: skip
 
 
 def stamps() -> dict[str, str]:
@@ -91,20 +96,12 @@ def pip_install(title: str, arguments: list[object], wheels: str | None, log: Pa
 
 def install_requirements(extras: list[str], wheels: str | None) -> None:
     """Install what the build, the package and each extra need, at the versions in requirements.lock."""
-    import tomllib
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    optional = project["project"]["optional-dependencies"]
-    unknown = sorted(set(extras) - set(optional))
+    known = products.groups()
+    unknown = sorted(set(extras) - set(known))
     if unknown:
-        raise StepError(
-            f"no such extra: {', '.join(unknown)}; pyproject.toml has {', '.join(sorted(optional))}"
-        )
-    groups = {
-        "base": project["build-system"]["requires"] + project["project"]["dependencies"] + build_tools(),
-        "tools": optional["tools"],
-    }
-    groups.update((name, optional[name]) for name in extras)
+        raise StepError(f"no such extra: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    groups = {name: known[name] for name in ("base", *extras)}
+    groups["base"] += build_tools()
     lock = ROOT / "requirements.lock"
     digests = {name: digest(sorted(needs), lock, wheels) for name, needs in groups.items()}
     todo = [name for name in groups if stamps().get(name) != digests[name]]
@@ -151,9 +148,11 @@ def install_mpich(wheels: str | None) -> None:
 def install_package(wheels: str | None) -> None:
     """Build the core and the extension module and install the package so that edits count at once."""
     files = sorted(path for folder in BUILT_FROM for path in (ROOT / folder).rglob("*") if path.is_file())
-    names = sorted(str(path) for path in (ROOT / "python" / "peerway").rglob("*.py"))
+    packages = (ROOT / "library" / "python", ROOT / "nic", *(ROOT / name for name in products.PRODUCTS))
+    names = sorted(str(path) for folder in packages for path in folder.rglob("*.py"))
+    projects = [ROOT / name / "pyproject.toml" for name in products.PRODUCTS]
     headers = system.python_headers()
-    inputs = digest(*files, ROOT / "CMakeLists.txt", ROOT / "pyproject.toml", names, headers, sys.version)
+    inputs = digest(*files, ROOT / "CMakeLists.txt", ROOT / "pyproject.toml", *projects, names, headers, sys.version)
     if stamps().get("package") == inputs and (BUILD / "CMakeCache.txt").exists():
         return
     settings = ["--config-settings=cmake.build-type=RelWithDebInfo", "--config-settings=install.strip=false"]
@@ -165,6 +164,13 @@ def install_package(wheels: str | None) -> None:
         ["--no-build-isolation", "--no-deps", "--verbose", *settings, "--editable", ROOT],
         wheels,
         LOGS / "package.log",
+    )
+    editable = [word for name in products.PRODUCTS for word in ("--editable", ROOT / name)]
+    pip_install(
+        "install the other products for development",
+        ["--no-build-isolation", "--no-deps", *editable],
+        wheels,
+        LOGS / "products.log",
     )
     stamp("package", inputs)
 

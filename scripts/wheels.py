@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import argparse
 import re
-import tomllib
 from pathlib import Path
 
+import products
 from steps import ROOT, VENV, main, must, say
 
 GLIBC = (17, 24, 27, 28, 31, 34)  # pip matches the number exactly, so every one up to the host's is named
@@ -20,10 +20,8 @@ GLIBC = (17, 24, 27, 28, 31, 34)  # pip matches the number exactly, so every one
 
 def requirements(extras: list[str]) -> list[str]:
     """Give what the build, the package and the extras need, and pip itself."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    optional = project["project"]["optional-dependencies"]
-    needs = [*project["build-system"]["requires"], *project["project"]["dependencies"], "pip"]
-    return needs + [need for extra in ("tools", *extras) for need in optional[extra]]
+    known = products.groups()
+    return ["pip", *(need for group in ("base", *extras) for need in known[group])]
 
 
 def wheels() -> int:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-
-from peerway.bench.peers import places
+from peerway_measure.bench.peers import places
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 

@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-
 from peerway import _core
-from peerway.cli.numbers import Number
+from peerway_common.cli.numbers import Number
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder of the package hpl
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-
-from peerway.bench.peers import openmpi
+from peerway_measure.bench.peers import openmpi
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -64,7 +63,7 @@ def over_mpi(case: Case) -> dict[str, Any]:
 
 def over_peerway_traced(case: Case) -> dict[str, Any]:
     """The same over Peerway, with all its operations recorded. What reads the rings is not timed."""
-    from peerway.trace.store import load
+    from peerway_trace.store import load
 
     with tempfile.TemporaryDirectory() as folder:
         result = trace(by_peerway(case), Path(folder) / "trace")

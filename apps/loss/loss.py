@@ -18,10 +18,10 @@ from statistics import median
 from typing import Any
 
 import click
-
-from peerway import _core, records
-from peerway.bench import machine
-from peerway.cli.numbers import Number
+from peerway import _core
+from peerway_common.cli.numbers import Number
+from peerway_measure import records
+from peerway_measure.bench import machine
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

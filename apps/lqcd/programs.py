@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-
-import peerway.cc
-from peerway.bench.peers import gpus, places
+import peerway_xacc
+from peerway_measure.bench.peers import gpus, places
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -73,7 +72,7 @@ class Program:
 
 @functools.cache
 def _compiler() -> list[Path]:
-    package = Path(peerway.cc.__file__).parent
+    package = Path(peerway_xacc.__file__).parent
     headers = ROOT / "include" / "peerway" / "xacc"
     return sorted([*package.glob("*.py"), *headers.glob("*.h")])
 

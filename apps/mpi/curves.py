@@ -7,10 +7,9 @@ from statistics import median
 
 import click
 import plotly.graph_objects as go
-
-from peerway.records import Record
-from peerway.report.pictures import CannotDraw, as_svg
-from peerway.units import bandwidth_text, size_text, time_text
+from peerway_common.units import bandwidth_text, size_text, time_text
+from peerway_measure.records import Record
+from peerway_measure.report.pictures import CannotDraw, as_svg
 
 K, M = 1 << 10, 1 << 20
 PICTURES = ("mpi-latency", "mpi-bandwidth")

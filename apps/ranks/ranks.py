@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy
-
 import peerway
 
 LOCAL = 64  # cells of a rank's part, in each dimension

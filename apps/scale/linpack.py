@@ -19,10 +19,10 @@ import bounds
 import click
 import plotly.graph_objects as go
 import simulator
-
-from peerway import _core, records
-from peerway.records import Record
-from peerway.report.pictures import CannotDraw, as_svg
+from peerway import _core
+from peerway_measure import records
+from peerway_measure.records import Record
+from peerway_measure.report.pictures import CannotDraw, as_svg
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED = ROOT / "results" / "hpl" / "h200-x1.jsonl"

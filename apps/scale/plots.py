@@ -7,11 +7,10 @@ from pathlib import Path
 
 import click
 import plotly.graph_objects as go
-
-from peerway import records
-from peerway.records import Record
-from peerway.report.pictures import CannotDraw, as_svg
-from peerway.units import size_text
+from peerway_common.units import size_text
+from peerway_measure import records
+from peerway_measure.records import Record
+from peerway_measure.report.pictures import CannotDraw, as_svg
 
 COLOURS = {
     "torus, 1-D": "#bab0ac",

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import click
 import plots
+from peerway_measure import records
 from simulator import Case, build, simulate
-
-from peerway import records
 
 K, M = 1 << 10, 1 << 20
 FACES = (K, 64 * K, M)

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import bounds
 import click
-
-from peerway import _core, records
+from peerway import _core
+from peerway_measure import records
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 

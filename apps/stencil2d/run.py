@@ -21,11 +21,11 @@ from typing import Any
 import click
 from build import Target, build
 from compiling import mpi_compiler
-
-from peerway import _core, records
-from peerway.bench import machine
-from peerway.bench.peers import openmpi, ucx
-from peerway.cli.options import need_devices
+from peerway import _core
+from peerway_measure import records
+from peerway_measure.bench import machine
+from peerway_measure.bench.peers import openmpi, ucx
+from peerway_measure.cli.options import need_devices
 
 MPI = ("mpi", "mpi-overlap")
 LIMIT_S = 120.0

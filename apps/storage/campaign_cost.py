@@ -18,9 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from peerway_measure.records import write
 from synthetic import made_up
-
-from peerway.records import write
 
 _SECONDS = 0.5
 

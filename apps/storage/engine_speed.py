@@ -22,11 +22,11 @@ from math import floor, sqrt
 from pathlib import Path
 from typing import Any
 
-from peerway.storage.engines import ENGINES
-from peerway.storage.engines.base import Job, Outcome
-from peerway.storage.folder import RunFolder
-from peerway.storage.operation import operate
-from peerway.storage.request import Files
+from peerway_measure.storage.engines import ENGINES
+from peerway_measure.storage.engines.base import Job, Outcome
+from peerway_measure.storage.folder import RunFolder
+from peerway_measure.storage.operation import operate
+from peerway_measure.storage.request import Files
 
 _LIMIT_S = 600
 _HUGE = "fio_huge"

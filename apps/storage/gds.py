@@ -20,13 +20,13 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from peerway import records
-from peerway.bench import machine
-from peerway.bench.shapes import parse_size
-from peerway.storage import place as places
-from peerway.storage.operation import operate
-from peerway.storage.states import test_of as read_of
-from peerway.units import size_text
+from peerway_common.units import size_text
+from peerway_measure import records
+from peerway_measure.bench import machine
+from peerway_measure.bench.shapes import parse_size
+from peerway_measure.storage import place as places
+from peerway_measure.storage.operation import operate
+from peerway_measure.storage.states import test_of as read_of
 
 SETTINGS = ("direct", "compat", "bounce")
 OPERATIONS = {"file_write_bw": "write", read_of("cold"): "read_cold", read_of("warm_here"): "read_warm"}

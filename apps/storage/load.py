@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-
-from peerway.campaign import plan_file
-from peerway.cli.numbers import Number, Whole
+from peerway_common.cli.numbers import Number, Whole
+from peerway_measure.campaign import plan_file
 
 HERE = Path(__file__).resolve().parent
 RATE = Number(0, 1e15, min_open=True)

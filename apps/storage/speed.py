@@ -16,11 +16,10 @@ import click
 from campaign_cost import campaign
 from engine_speed import engines
 from page_speed import page
-
-from peerway.bench import machine
-from peerway.bench.surroundings import surroundings
-from peerway.cli.numbers import Number
-from peerway.records import now
+from peerway_common.cli.numbers import Number
+from peerway_measure.bench import machine
+from peerway_measure.bench.surroundings import surroundings
+from peerway_measure.records import now
 
 
 @click.command()

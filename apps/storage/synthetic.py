@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peerway.records import Record
+from peerway_measure.records import Record
 
 TESTS = 40  # of one `peerway storage` with three numbers of streams
 

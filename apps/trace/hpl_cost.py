@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def once(words: list[str], level: str) -> tuple[float, int]:
     """Run it once; GFLOPS, and how many events there were."""
-    from peerway.trace import rings
+    from peerway_trace import rings
 
     with tempfile.TemporaryDirectory() as folder:
         variables = dict(os.environ)

@@ -22,7 +22,7 @@ from math import comb
 from pathlib import Path
 from statistics import median
 
-from peerway.bench import machine
+from peerway_measure.bench import machine
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "build" / "editable" / "src"

@@ -9,9 +9,8 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from numpy.typing import NDArray
-
 import peerway
+from numpy.typing import NDArray
 
 CELLS, STEPS = 16, 50
 

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from peerway import _core
-from peerway.bench.peers import gpus as present_gpus
-from peerway.bench.peers import places
+from peerway_measure.bench.peers import gpus as present_gpus
+from peerway_measure.bench.peers import places
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).parent / "programs"

@@ -23,9 +23,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from peerway.jobs.batch import Batch, Facts, Interval, Note
-from peerway.jobs.batch_check import decode
-from peerway.jobs.frames import BadFrame, read_frames
+from peerway_jobs.batch import Batch, Facts, Interval, Note
+from peerway_jobs.batch_check import decode
+from peerway_jobs.frames import BadFrame, read_frames
 
 ROOT = Path(__file__).resolve().parents[2]
 LOAD = [sys.executable, str(Path(__file__).parent / "programs" / "gpu_load.py")]

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-
 import peerway
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 

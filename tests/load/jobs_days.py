@@ -26,14 +26,13 @@ import httpx
 import uvicorn
 from jobs_node import BOOT, batch
 from jobs_sustained import resident_of
-
-from peerway.jobs.batch import Facts, Gpu, Interval, encode
-from peerway.jobs.clock import Sent
-from peerway.jobs.frames import frame
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.serve.app import create_app
-from peerway.jobs.serve.people import People
-from peerway.jobs.store.samples import Policy
+from peerway_jobs.batch import Facts, Gpu, Interval, encode
+from peerway_jobs.clock import Sent
+from peerway_jobs.frames import frame
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.serve.app import create_app
+from peerway_jobs.serve.people import People
+from peerway_jobs.store.samples import Policy
 
 START = 1_790_000_000.0
 PERIOD_S, POST_S, JOB_S, ROW_S = 10, 300, 1800, 6 * 3600

@@ -27,14 +27,13 @@ from jobs_node import BOOT, GPUS, batch, cpu_of
 from jobs_old import DAY, beside, big_job, judging, thinning
 from jobs_page import drawn
 from jobs_server import NOW, scene
-
-from peerway.jobs.batch import encode
-from peerway.jobs.clock import Sent
-from peerway.jobs.frames import frame
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.serve.people import People
-from peerway.jobs.store.chunks import STRETCH_MS
-from peerway.jobs.store.runs import Run, row_of
+from peerway_jobs.batch import encode
+from peerway_jobs.clock import Sent
+from peerway_jobs.frames import frame
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.serve.people import People
+from peerway_jobs.store.chunks import STRETCH_MS
+from peerway_jobs.store.runs import Run, row_of
 
 SCRIPT = "#!/bin/bash\n#SBATCH --gres=gpu:1\n" + "srun python train.py --data /lustre/data --epochs 90\n" * 20
 SERVE = ["-m", "peerway", "jobs", "serve", "--no-slurm", "--listen"]
@@ -125,8 +124,8 @@ def post(connection: http.client.HTTPConnection, body: bytes, token: str, now: i
 
 def sealing(folder: Path) -> dict[str, Any]:
     """The CPU time to seal half an hour of one node; all nodes need that once in half an hour."""
-    from peerway.jobs.store.chunks import ChunkStore
-    from peerway.jobs.store.samples import Filed
+    from peerway_jobs.store.chunks import ChunkStore
+    from peerway_jobs.store.samples import Filed
 
     store, start = ChunkStore(folder), 1_790_000_000_000 // STRETCH_MS * STRETCH_MS
     batches = [batch("n", seq, start + (seq - 1) * 10_000) for seq in range(1, STRETCH_MS // 10_000 + 1)]
@@ -150,8 +149,7 @@ def sealing(folder: Path) -> dict[str, Any]:
 def page(folder: Path) -> dict[str, Any]:
     """The page and the graphs of a job of 24 h on 2 nodes with 8 GPUs and 64 cores each, samples of 10 s."""
     from fastapi.testclient import TestClient
-
-    from peerway.jobs.serve.app import create_app
+    from peerway_jobs.serve.app import create_app
 
     start = DAY
     monitor = Monitor(folder, clock=lambda: start + 86_500.0)
@@ -184,8 +182,7 @@ def page(folder: Path) -> dict[str, Any]:
 def million(folder: Path, count: int) -> dict[str, Any]:
     """My jobs, statistics and the administrator's list with so many finished jobs of 1,192 users."""
     from fastapi.testclient import TestClient
-
-    from peerway.jobs.serve.app import create_app
+    from peerway_jobs.serve.app import create_app
 
     start = 1_790_000_000.0
     monitor = Monitor(folder, clock=lambda: start)

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from peerway.jobs.batch import Batch, Facts, Gpu, Interval, Samples
-from peerway.jobs.metrics import of_kind
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.store.chunk import Points, packed
-from peerway.jobs.store.chunks import STRETCH_MS
-from peerway.jobs.store.samples import Filed
+from peerway_jobs.batch import Batch, Facts, Gpu, Interval, Samples
+from peerway_jobs.metrics import of_kind
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.store.chunk import Points, packed
+from peerway_jobs.store.chunks import STRETCH_MS
+from peerway_jobs.store.samples import Filed
 
 BOOT = "00000000-0000-4000-8000-000000000000"
 CORES, GPUS, STEPS = 64, 8, 4

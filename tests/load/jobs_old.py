@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from jobs_node import CORES, GPUS, batch, fill
-
-from peerway.jobs.batch import encode
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.store.pending import EVERY, LONGER
-from peerway.jobs.store.runs import Run
-from peerway.jobs.store.samples import DAY_MS, Filed, Policy
+from peerway_jobs.batch import encode
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.store.pending import EVERY, LONGER
+from peerway_jobs.store.runs import Run
+from peerway_jobs.store.samples import DAY_MS, Filed, Policy
 
 DAY = 1_790_000_000 // 86_400 * 86_400
 NODES = 8

@@ -12,9 +12,8 @@ from browsing import chromium, until
 from jobs_node import cpu_of
 from jobs_old import DAY, big_job
 from jobs_server import PASSWORD, serving
-
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.serve.people import People
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.serve.people import People
 
 ROUNDS = 25
 # In the page itself, so that nothing is asked of the browser while it draws.

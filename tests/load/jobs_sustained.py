@@ -33,11 +33,10 @@ from typing import Any
 import numpy as np
 from jobs_load import SERVE, connected, peak_of, post
 from jobs_node import CORES, GPUS, STEPS, batch, cpu_of
-
-from peerway.jobs.batch import Batch, Facts, Gpu, Interval, encode
-from peerway.jobs.frames import frame
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.serve.people import People
+from peerway_jobs.batch import Batch, Facts, Gpu, Interval, encode
+from peerway_jobs.frames import frame
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.serve.people import People
 
 PERIOD_S = 10
 PORT = 18741

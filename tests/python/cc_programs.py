@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from peerway.cc import driver
-from peerway.cc.command_line import read
+from peerway_xacc import driver
+from peerway_xacc.command_line import read
 
 KERNELS = Path(__file__).resolve().parents[2] / "xacc" / "kernels"
 _PARTS = re.search(r"foreach\(name (.*)\)", (KERNELS / "embed.cmake").read_text())

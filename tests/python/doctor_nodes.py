@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peerway.doctor.facts import (
+from peerway_measure.doctor.facts import (
     CudaDevice,
     Drive,
     Driver,

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from peerway.jobs.batch import Batch, Facts, Gpu, Interval, Note, Samples, encode
-from peerway.jobs.metrics import METRICS
-from peerway.jobs.store.runs import Run
-from peerway.jobs.store.samples import Filed, Policy
+from peerway_jobs.batch import Batch, Facts, Gpu, Interval, Note, Samples, encode
+from peerway_jobs.metrics import METRICS
+from peerway_jobs.store.runs import Run
+from peerway_jobs.store.samples import Filed, Policy
 
 if TYPE_CHECKING:
-    from peerway.jobs.monitor import Monitor
+    from peerway_jobs.monitor import Monitor
 
 GIB = 1 << 30
 START = 1_790_000_000

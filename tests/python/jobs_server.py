@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs_scene import GIB, PERIOD, START, Job, filed, put
-
-from peerway.jobs.batch import Batch, Samples
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.serve import connections
-from peerway.jobs.serve.app import create_app
-from peerway.jobs.serve.people import People
-from peerway.jobs.store.runs import Run
+from peerway_jobs.batch import Batch, Samples
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.serve import connections
+from peerway_jobs.serve.app import create_app
+from peerway_jobs.serve.people import People
+from peerway_jobs.store.runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

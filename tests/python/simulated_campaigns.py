@@ -17,9 +17,8 @@ from typing import Any
 
 import click
 import numpy as np
-
-from peerway.compare.node_types import rows
-from peerway.records import Record
+from peerway_measure.compare.node_types import rows
+from peerway_measure.records import Record
 
 TYPES = {
     "v100": (8, 0.30),

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from peerway.cube import cube_shape
-from peerway.records import Record
+from peerway_measure.cube import cube_shape
+from peerway_measure.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from peerway.bench import conditions, peers, runner, runs, surroundings
-from peerway.bench.allowance import LEAST_S, START_S, Allowance, parse_time, spread
-from peerway.bench.conditions import Conditions
-from peerway.bench.kinds import KINDS
-from peerway.bench.plan import Plan
-from peerway.bench.request import Request
-from peerway.bench.results import Results
+from peerway_measure.bench import conditions, peers, runner, runs, surroundings
+from peerway_measure.bench.allowance import LEAST_S, START_S, Allowance, parse_time, spread
+from peerway_measure.bench.conditions import Conditions
+from peerway_measure.bench.kinds import KINDS
+from peerway_measure.bench.plan import Plan
+from peerway_measure.bench.request import Request
+from peerway_measure.bench.results import Results
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from peerway.bench import halo, halo_data
-from peerway.bench.halo import Halo
+from peerway_measure.bench import halo, halo_data
+from peerway_measure.bench.halo import Halo
 
 HALOS = [
     halo.make([2, 1], [512, 512], 8),

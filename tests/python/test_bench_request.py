@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from peerway.bench import halo, runner
-from peerway.bench.kinds import DEFAULT_TESTS, KINDS, PLAN_WAYS, POLICIES
-from peerway.bench.peers import choose
-from peerway.bench.plan import Plan, Setting
-from peerway.bench.request import Request
-from peerway.bench.results import Results
+from peerway_measure.bench import halo, runner
+from peerway_measure.bench.kinds import DEFAULT_TESTS, KINDS, PLAN_WAYS, POLICIES
+from peerway_measure.bench.peers import choose
+from peerway_measure.bench.plan import Plan, Setting
+from peerway_measure.bench.request import Request
+from peerway_measure.bench.results import Results
 
 HALO = halo.make([3, 1], [8, 4], 8)
 HOST = [("host", "host")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from peerway.bench.results import MOST_NAMED, Results
+from peerway_measure.bench.results import MOST_NAMED, Results
 
 
 def no_time(results: Results, size: int, times: int, via: str = "staged") -> None:

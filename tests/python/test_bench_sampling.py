@@ -6,11 +6,10 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-
-from peerway.bench import limits, sampling, shapes
-from peerway.bench.links import EXCHANGE_S
-from peerway.bench.plan import Case, Plan
 from peerway.context import Context
+from peerway_measure.bench import limits, sampling, shapes
+from peerway_measure.bench.links import EXCHANGE_S
+from peerway_measure.bench.plan import Case, Plan
 
 
 class Alone:

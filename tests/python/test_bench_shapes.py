@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 import pytest
-
-from peerway.bench import halo, shapes
-from peerway.bench.kinds import DEFAULT_TESTS, KINDS
-from peerway.bench.plan import Plan, Setting, make_cases, pairs_for
+from peerway_measure.bench import halo, shapes
+from peerway_measure.bench.kinds import DEFAULT_TESTS, KINDS
+from peerway_measure.bench.plan import Plan, Setting, make_cases, pairs_for
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from peerway_measure.bench.plan import Plan
+from peerway_measure.bench.results import Results
+from peerway_measure.bench.surroundings import runs, surroundings
 from synthetic_records import record
-
-from peerway.bench.plan import Plan
-from peerway.bench.results import Results
-from peerway.bench.surroundings import runs, surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path

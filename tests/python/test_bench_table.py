@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from peerway_measure.bench import table
+from peerway_measure.records import Record
 from rich.console import Console
-
-from peerway.bench import table
-from peerway.records import Record
 
 VIAS = ("flag", "peer/shm", "peer/shm-nt", "peer/cma", "staged", "route", "openmpi", "openmpi/rma", "ucx")
 

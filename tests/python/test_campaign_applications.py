@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-
-from peerway.campaign.applications import read
-from peerway.records import RecordError
+from peerway_measure.campaign.applications import read
+from peerway_measure.records import RecordError
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 

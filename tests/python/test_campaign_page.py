@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-
-from peerway import records
-from peerway.compare.node_type_text import cells_of
-from peerway.compare.node_types import rows
-from peerway.storage.states import STATES
-from peerway.storage.states import test_of as read_of
+from peerway_measure import records
+from peerway_measure.compare.node_type_text import cells_of
+from peerway_measure.compare.node_types import rows
+from peerway_measure.storage.states import STATES
+from peerway_measure.storage.states import test_of as read_of
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "apps" / "storage"))

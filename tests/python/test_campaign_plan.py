@@ -11,19 +11,18 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from peerway_common.cli import command as peerway
+from peerway_common.cli.options import BadInput
+from peerway_measure.campaign.journal import Journal
+from peerway_measure.campaign.keep import named_alone
+from peerway_measure.campaign.outliers import against, cells
+from peerway_measure.campaign.plan import Plan, Task, in_window
+from peerway_measure.campaign.plan_file import BadPlan, expand, parse
+from peerway_measure.campaign.run import Runner
+from peerway_measure.campaign.status import status
+from peerway_measure.cli.campaign_health import time_of_one
+from peerway_measure.records import Record
 from synthetic_records import record
-
-from peerway.campaign.journal import Journal
-from peerway.campaign.keep import named_alone
-from peerway.campaign.outliers import against, cells
-from peerway.campaign.plan import Plan, Task, in_window
-from peerway.campaign.plan_file import BadPlan, expand, parse
-from peerway.campaign.run import Runner
-from peerway.campaign.status import status
-from peerway.cli import command as peerway
-from peerway.cli.campaign_health import time_of_one
-from peerway.cli.input import BadInput
-from peerway.records import Record
 
 GOOD = """name = "before"
 repeats = 3
@@ -412,7 +411,7 @@ class Started:
 def test_a_closed_window_and_a_cluster_that_is_busier_than_the_limit_are_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("peerway.campaign.run._WAIT_S", 0)
+    monkeypatch.setattr("peerway_measure.campaign.run._WAIT_S", 0)
     looks = iter([False, False])
     monkeypatch.setattr(Plan, "is_open", property(lambda _: next(looks, True)))
     text = 'repeats = 2\n[nodes]\nkind = ["n1"]\n[launch]\nby = "slurm"\n'

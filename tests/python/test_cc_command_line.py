@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-
-from peerway.cc.command_line import BadCommand, read
-from peerway.cli import command as peerway
+from peerway_common.cli import command as peerway
+from peerway_xacc.command_line import BadCommand, read
 
 
 @pytest.fixture

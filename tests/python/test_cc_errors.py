@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 from cc_programs import MAPPED, compiled, in_main
-
-from peerway.cc import acc, clauses
-from peerway.cc.command_line import BadCommand, read
+from peerway_xacc import acc, clauses
+from peerway_xacc.command_line import BadCommand, read
 
 OPEN = """\
 #pragma xmp nodes p[*]

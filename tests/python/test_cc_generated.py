@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from cc_programs import MAPPED, compiled, in_main
 from click import ClickException
-
-from peerway.cc import paths
+from peerway_xacc import paths
 
 
 @pytest.fixture(autouse=True)

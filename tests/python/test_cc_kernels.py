@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 from cc_programs import PRELUDE, compiled, in_main
+from peerway_xacc import driver
+from peerway_xacc.command_line import read
 from test_device_code import ROOT, UNOPTIMIZED, compile_with, nvrtc  # noqa: F401 - a fixture
-
-from peerway.cc import driver
-from peerway.cc.command_line import read
 
 PROGRAMS = [
     *(ROOT / "examples" / "xacc" / f"{sample}.c" for sample in ("laplace", "himeno", "cg", "stream")),

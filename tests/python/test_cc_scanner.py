@@ -8,13 +8,12 @@ import pytest
 from cc_programs import MAPPED, compiled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from peerway.cc import acc, xmp
-from peerway.cc.constant import value_of
-from peerway.cc.diagnostics import Place, Refused
-from peerway.cc.edits import Edits
-from peerway.cc.preprocess import Pragma
-from peerway.cc.tokens import Text, Token, joined, scan
+from peerway_xacc import acc, xmp
+from peerway_xacc.constant import value_of
+from peerway_xacc.diagnostics import Place, Refused
+from peerway_xacc.edits import Edits
+from peerway_xacc.preprocess import Pragma
+from peerway_xacc.tokens import Text, Token, joined, scan
 
 
 @pytest.mark.parametrize(

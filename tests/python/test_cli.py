@@ -13,22 +13,21 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-
 from peerway import _core
-from peerway.cli import VERBS, main
-from peerway.cli import command as peerway
-from peerway.cli.jobs import VERBS as JOBS_VERBS
-from peerway.cli.numbers import Number
 from peerway.errors import BadTable, PeerLost
+from peerway_common.cli import VERBS, main
+from peerway_common.cli import command as peerway
+from peerway_common.cli.numbers import Number
+from peerway_jobs.cli import VERBS as JOBS_VERBS
 
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "cpu-2"
 
 
 def test_help_names_every_verb_and_imports_none_of_them() -> None:
     program = (
-        "import sys; from peerway.cli import command\n"
+        "import sys; from peerway_common.cli import command\n"
         "command.main(['--help'], prog_name='peerway', standalone_mode=False)\n"
-        "names = 'numpy', 'scipy', 'plotly', 'rich', 'peerway.cli.compare'\n"
+        "names = 'numpy', 'scipy', 'plotly', 'rich', 'peerway_measure.cli.compare'\n"
         "heavy = [m for m in names if m in sys.modules]\n"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )
@@ -112,7 +111,7 @@ def test_a_verb_without_its_packages_says_what_to_install(verb: str, package: st
     words = ["peerway", verb, *([records, records] if verb == "compare" else [records, "-o", "page.html"])]
     program = (
         f"import sys; sys.modules[{package!r}] = None; sys.argv = {words!r};"
-        "import peerway.cli; peerway.cli.main()"
+        "import peerway_common.cli; peerway_common.cli.main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path
@@ -170,7 +169,10 @@ def test_help_speaks_the_words_of_the_field() -> None:
 
 def test_help_begins_with_a_sentence_that_says_what_the_verb_does() -> None:
     abouts = {name: " ".join(text.split("\n\n")[1].split()) for name, text in every_help().items()}
-    lists = {f"{verb} in a list": text for verb, text in {**VERBS, **JOBS_VERBS}.items()}
+    lists = {
+        f"{verb} in a list": text
+        for verb, text in {**{name: verb.help for name, verb in VERBS.items()}, **JOBS_VERBS}.items()
+    }
     odd = [
         f"{name}: {about}"
         for name, about in {**abouts, **lists}.items()

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from peerway_common.cli import command as peerway
+from peerway_measure import records
+from peerway_measure.compare.changes import changes, why_apart
+from peerway_measure.compare.groups import Key, Pair, pair_up
+from peerway_measure.compare.metric import metric_of, name_of, ranks_text
+from peerway_measure.compare.statistics import Comparison, compare_all, runs_needed
 from synthetic_records import record
 
-from peerway import records
-from peerway.cli import command as peerway
-from peerway.compare.changes import changes, why_apart
-from peerway.compare.groups import Key, Pair, pair_up
-from peerway.compare.metric import metric_of, name_of, ranks_text
-from peerway.compare.statistics import Comparison, compare_all, runs_needed
-
 if TYPE_CHECKING:
-    from peerway.records import Record
+    from peerway_measure.records import Record
 
 Run = Callable[..., Result]
 

@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
+from peerway_common.cli import command as peerway
+from peerway_measure import records
+from peerway_measure.compare.groups import Key, Pair
+from peerway_measure.compare.order import order_of
+from peerway_measure.compare.statistics import Comparison, compare_all
 from synthetic_records import record
 
-from peerway import records
-from peerway.cli import command as peerway
-from peerway.compare.groups import Key, Pair
-from peerway.compare.order import order_of
-from peerway.compare.statistics import Comparison, compare_all
-
 if TYPE_CHECKING:
-    from peerway.records import Record
+    from peerway_measure.records import Record
 
 RUNS = 10  # of a side
 DESIGNS = {

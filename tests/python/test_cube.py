@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from peerway.cube import CubeFace, cube_face, cube_shape, shape_class
+from peerway_measure.cube import CubeFace, cube_face, cube_shape, shape_class
 
 
 def test_a_face_reads_back_from_its_spelling() -> None:

@@ -6,10 +6,9 @@ import dataclasses
 
 import pytest
 from doctor_nodes import NODES, bare, dgx, mismatch, pcie_pair, v100
-
-from peerway.doctor.checks import examine
-from peerway.doctor.facts import Facts, GpuPair, Library, NicPlugin, OpenMpi, RouteTable, Ucx
-from peerway.doctor.finding import Finding, Status
+from peerway_measure.doctor.checks import examine
+from peerway_measure.doctor.facts import Facts, GpuPair, Library, NicPlugin, OpenMpi, RouteTable, Ucx
+from peerway_measure.doctor.finding import Finding, Status
 
 TABLE = [
     ("dgx", "gpus.driver", "ok", "580.159.04, open kernel module", ""),

@@ -8,12 +8,11 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-
-from peerway.doctor.checks import examine
-from peerway.doctor.facts import CudaDevice, Facts
-from peerway.doctor.finding import Status
-from peerway.doctor.probes import gather
-from peerway.doctor.system import System
+from peerway_measure.doctor.checks import examine
+from peerway_measure.doctor.facts import CudaDevice, Facts
+from peerway_measure.doctor.finding import Status
+from peerway_measure.doctor.probes import gather
+from peerway_measure.doctor.system import System
 
 if TYPE_CHECKING:
     from pathlib import Path

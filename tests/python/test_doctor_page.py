@@ -11,16 +11,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from doctor_nodes import NODES, dgx, pcie_pair
+from peerway_measure.cli.doctor import command
+from peerway_measure.doctor import report
+from peerway_measure.doctor.checks import examine
+from peerway_measure.doctor.decode import decode
+from peerway_measure.doctor.facts import Facts
+from peerway_measure.doctor.finding import NO_GPU, Group, Status
+from peerway_measure.doctor.page import show
 from rich.cells import cell_len
 from rich.console import Console
-
-from peerway.cli.doctor import command
-from peerway.doctor import report
-from peerway.doctor.checks import examine
-from peerway.doctor.decode import decode
-from peerway.doctor.facts import Facts
-from peerway.doctor.finding import NO_GPU, Group, Status
-from peerway.doctor.page import show
 
 DOCS = Path(__file__).parents[2] / "docs" / "doctor.md"
 
@@ -103,13 +102,19 @@ def test_json_is_read_back_as_it_was(node: str, tmp_path: Path) -> None:
     [
         ("{", "not JSON"),
         ("[]", "schema is None"),
-        ('{"schema": "other/1"}', "schema is 'other/1', not 'peerway.doctor/1'"),
-        ('{"schema": "peerway.doctor/1"}', "Facts is None"),
-        ('{"schema": "peerway.doctor/1", "facts": {"gpus": [{"index": "x"}]}}', "Facts.gpus[0].index is 'x'"),
-        ('{"schema": "peerway.doctor/1", "facts": {"gpus": [{"index": true}]}}', "int was expected"),
-        ('{"schema": "peerway.doctor/1", "facts": {}}', "facts lacks date, driver, gpus, pairs, mapping, "),
+        ('{"schema": "other/1"}', "schema is 'other/1', not 'peerway_measure.doctor/1'"),
+        ('{"schema": "peerway_measure.doctor/1"}', "Facts is None"),
         (
-            '{"schema": "peerway.doctor/1", "facts": {"gpus": []}}',
+            '{"schema": "peerway_measure.doctor/1", "facts": {"gpus": [{"index": "x"}]}}',
+            "Facts.gpus[0].index is 'x'",
+        ),
+        ('{"schema": "peerway_measure.doctor/1", "facts": {"gpus": [{"index": true}]}}', "int was expected"),
+        (
+            '{"schema": "peerway_measure.doctor/1", "facts": {}}',
+            "facts lacks date, driver, gpus, pairs, mapping, ",
+        ),
+        (
+            '{"schema": "peerway_measure.doctor/1", "facts": {"gpus": []}}',
             "facts lacks date, driver, pairs, mapping, ",
         ),
     ],

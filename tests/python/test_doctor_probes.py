@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 import peerway
-from peerway.doctor import topology
-from peerway.doctor.probes import gather, gpus, host, kernel, libraries, network, storage
-from peerway.doctor.system import Output, System
+import pytest
+from peerway_measure.doctor import topology
+from peerway_measure.doctor.probes import gather, gpus, host, kernel, libraries, network, storage
+from peerway_measure.doctor.system import Output, System
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -21,11 +21,11 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
+from peerway import _core
+from peerway_common.cli import command as peerway
+from peerway_measure import records
+from peerway_measure.bench.plan import Plan
 from synthetic_records import record
-
-from peerway import _core, records
-from peerway.bench.plan import Plan
-from peerway.cli import command as peerway
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -298,7 +298,7 @@ def test_bench_takes_it_up_to_the_measurement(
     def plan_only(plan: Plan, *_: Any) -> None:
         planned.extend(plan.cases)
 
-    monkeypatch.setattr("peerway.bench.runs.measure", plan_only)
+    monkeypatch.setattr("peerway_measure.bench.runs.measure", plan_only)
     result = CliRunner().invoke(peerway, parts(line)[1][1:])
     assert result.exit_code == 1, result.output
     no_gpu = "there is no device cuda here" in result.output

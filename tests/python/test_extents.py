@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import prod
 
 import pytest
-
 from peerway import InvalidArgument
-from peerway.extents import Part, check_same, line, steps
+from peerway._arguments.extents import Part, check_same, line, steps
 
 
 @pytest.mark.parametrize("count", range(1, 40))

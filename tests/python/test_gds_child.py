@@ -13,8 +13,7 @@ from typing import Any
 
 import kvikio_doubles
 import pytest
-
-from peerway.storage.engines.gds_child import active, moved
+from peerway_measure.storage.engines.gds_child import active, moved
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def child(
         **more,
     }
     return subprocess.run(
-        [sys.executable, "-m", "peerway.storage.engines.gds_child", json.dumps(asked)],
+        [sys.executable, "-m", "peerway_measure.storage.engines.gds_child", json.dumps(asked)],
         env={**os.environ, "PYTHONPATH": str(doubles), **({"GDS": "1"} if gds else {})},
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip

@@ -15,15 +15,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from peerway_common.cli import command as peerway
+from peerway_common.printable import json_text, printable
+from peerway_measure import records
+from peerway_measure.report.figures import bars
+from peerway_measure.report.pairs import heat_maps
+from peerway_measure.report.styles import styles
+from peerway_trace.curve import of_records
 from synthetic_records import record
-
-from peerway import records
-from peerway.cli import command as peerway
-from peerway.printable import json_text, printable
-from peerway.report.figures import bars
-from peerway.report.pairs import heat_maps
-from peerway.report.styles import styles
-from peerway.trace.curve import of_records
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "peerway"
 EVIL = "\x1b]0;mine\x07[red]\u202e\ud800\x9b2J\nfake <b>"
@@ -103,7 +102,7 @@ def test_names_in_a_report_are_only_text(evil: tuple[Path, Path], tmp_path: Path
 
 
 def test_nothing_prints_past_the_one_printer() -> None:
-    """Rich's own console obeys markup and passes escape sequences on; peerway.terminal's does not."""
+    """Rich's own console obeys markup and passes escape sequences on; peerway_common.terminal's does not."""
     found = Counter(
         str(file.relative_to(PACKAGE))
         for file in PACKAGE.rglob("*.py")

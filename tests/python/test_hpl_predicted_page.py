@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from peerway import records
-from peerway.records import Record
+from peerway_measure import records
+from peerway_measure.records import Record
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "apps" / "scale"))

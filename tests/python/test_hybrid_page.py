@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from peerway import records
-from peerway.units import time_text
+from peerway_common.units import time_text
+from peerway_measure import records
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "hybrid.md").read_text()

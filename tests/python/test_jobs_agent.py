@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 from node_tree import add_process, add_step, make_node
+from peerway_jobs.agent.loop import Agent
+from peerway_jobs.agent.records import Records
+from peerway_jobs.agent.settings import BadSettings, Settings, read, read_token
+from peerway_jobs.batch_check import decode
+from peerway_jobs.frames import read_frames
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
-
-from peerway.jobs.agent.loop import Agent
-from peerway.jobs.agent.records import Records
-from peerway.jobs.agent.settings import BadSettings, Settings, read, read_token
-from peerway.jobs.batch_check import decode
-from peerway.jobs.frames import read_frames
 
 HOOK = Path(__file__).resolve().parents[2] / "python" / "peerway" / "jobs" / "slurm" / "prolog.sh"
 JOB = {"SLURM_JOB_ID": "4711", "SLURM_JOB_UID": "1000", "SLURM_JOB_USER": "ann", "SLURM_JOB_GPUS": "0,1"}
@@ -61,7 +60,7 @@ def test_rounds_become_batches_that_a_server_takes(agent: Agent, tmp_path: Path,
 
 def test_the_agent_is_small() -> None:
     """It runs on every node beside the jobs: the libraries of the server's arithmetic stay out."""
-    program = "import sys, peerway.jobs.agent.loop; print(*{'numpy', 'scipy', 'fastapi'} & set(sys.modules))"
+    program = "import sys, peerway_jobs.agent.loop; print(*{'numpy', 'scipy', 'fastapi'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 

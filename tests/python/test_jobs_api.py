@@ -17,22 +17,21 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from jobs_server import EVIL, NOW, PASSWORD, Server, node_batch, served
-
-from peerway.jobs import serve
-from peerway.jobs.batch import encode
-from peerway.jobs.clock import Sent
-from peerway.jobs.frames import MOST_BODY, frame
-from peerway.jobs.mail.settings import Mail
-from peerway.jobs.serve import connections, pages
-from peerway.jobs.serve.access import Portal
-from peerway.jobs.serve.attempts import FREE, LONGEST_S, Attempts
-from peerway.jobs.serve.limits import MOST_BYTES, Buckets
-from peerway.jobs.serve.oidc import LoginFailed, Provider
-from peerway.jobs.serve.people import People
-from peerway.jobs.serve.words import LANGUAGES, WORDS
-from peerway.jobs.store.lists import Filter, listed
-from peerway.jobs.store.promql import PromStore
-from peerway.jobs.store.runs import Run
+from peerway_jobs import serve
+from peerway_jobs.batch import encode
+from peerway_jobs.clock import Sent
+from peerway_jobs.frames import MOST_BODY, frame
+from peerway_jobs.mail.settings import Mail
+from peerway_jobs.serve import connections, pages
+from peerway_jobs.serve.access import Portal
+from peerway_jobs.serve.attempts import FREE, LONGEST_S, Attempts
+from peerway_jobs.serve.limits import MOST_BYTES, Buckets
+from peerway_jobs.serve.oidc import LoginFailed, Provider
+from peerway_jobs.serve.people import People
+from peerway_jobs.serve.words import LANGUAGES, WORDS
+from peerway_jobs.store.lists import Filter, listed
+from peerway_jobs.store.promql import PromStore
+from peerway_jobs.store.runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

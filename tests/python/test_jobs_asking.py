@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 from jobs_server import Server, served
-
-from peerway.cli import command as peerway
-from peerway.jobs.agent import settings
+from peerway_common.cli import command as peerway
+from peerway_jobs.agent import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,16 +16,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 from jobs_scene import START
+from peerway_jobs.agent.ledger import Ledger, Now
+from peerway_jobs.agent.records import Record
+from peerway_jobs.agent.steps import Step
+from peerway_jobs.agent.system import TICK
+from peerway_jobs.batch import Batch, Facts, Samples
+from peerway_jobs.clock import Sent
+from peerway_jobs.series import Series
+from peerway_jobs.store.runs import Run
 from test_jobs_clocks import Clocked
-
-from peerway.jobs.agent.ledger import Ledger, Now
-from peerway.jobs.agent.records import Record
-from peerway.jobs.agent.steps import Step
-from peerway.jobs.agent.system import TICK
-from peerway.jobs.batch import Batch, Facts, Samples
-from peerway.jobs.clock import Sent
-from peerway.jobs.series import Series
-from peerway.jobs.store.runs import Run
 
 ROUND_S = 10
 NODE, CPU = "n1", "step_cpu_user_seconds_total"

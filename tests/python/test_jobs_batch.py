@@ -8,11 +8,10 @@ import zlib
 from typing import Any
 
 import pytest
-
-from peerway.jobs.batch import VERSION, Batch, Facts, Gpu, Interval, Note, Samples, encode
-from peerway.jobs.batch_check import MOST_REASONS, NOTES, BadBatch, decode, is_device_name, is_node_name
-from peerway.jobs.clock import Sent, correction_ms
-from peerway.jobs.frames import (
+from peerway_jobs.batch import VERSION, Batch, Facts, Gpu, Interval, Note, Samples, encode
+from peerway_jobs.batch_check import MOST_REASONS, NOTES, BadBatch, decode, is_device_name, is_node_name
+from peerway_jobs.clock import Sent, correction_ms
+from peerway_jobs.frames import (
     MOST_BODY,
     MOST_FRAMES,
     MOST_PAYLOAD,
@@ -21,7 +20,7 @@ from peerway.jobs.frames import (
     post_payloads,
     read_frames,
 )
-from peerway.jobs.metrics import KINDS, METRICS, of_kind
+from peerway_jobs.metrics import KINDS, METRICS, of_kind
 
 BOOT = "6f1c2b3a-0000-4000-8000-0123456789ab"
 OTHER_BOOT = "11111111-0000-4000-8000-0123456789ab"

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from browsing import until
 from jobs_server import EVIL, PASSWORD, Server, filed, node_batch, served
-
-from peerway.jobs.serve import series_data
-from peerway.jobs.store.promql import PromStore
-from peerway.printable import printable
+from peerway_common.printable import printable
+from peerway_jobs.serve import series_data
+from peerway_jobs.store.promql import PromStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -24,23 +24,22 @@ from click import ClickException
 from click.testing import CliRunner
 from jobs_scene import Job, put
 from jobs_server import EVIL, NOW, Server, served
-
-from peerway.cli import command as peerway
-from peerway.cli.jobs import agent as agent_verb
-from peerway.cli.jobs import serve, summary
-from peerway.jobs import sync
-from peerway.jobs.agent.self_test import run as self_test
-from peerway.jobs.agent.settings import Settings
-from peerway.jobs.asking import NotNow, Told, one
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.only_one import only_one
-from peerway.jobs.rules.load import SHIPPED
-from peerway.jobs.serve.people import People
-from peerway.jobs.store.jobs import JobStore
-from peerway.jobs.store.runs import Run
-from peerway.jobs.store.samples import Policy
-from peerway.jobs.summary import summary as text_of
-from peerway.printable import printable
+from peerway_common.cli import command as peerway
+from peerway_common.printable import printable
+from peerway_jobs import sync
+from peerway_jobs.agent.self_test import run as self_test
+from peerway_jobs.agent.settings import Settings
+from peerway_jobs.asking import NotNow, Told, one
+from peerway_jobs.cli import agent as agent_verb
+from peerway_jobs.cli import serve, summary
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.only_one import only_one
+from peerway_jobs.rules.load import SHIPPED
+from peerway_jobs.serve.people import People
+from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.runs import Run
+from peerway_jobs.store.samples import Policy
+from peerway_jobs.summary import summary as text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -256,7 +255,7 @@ def test_serve_tells_of_a_folder_that_everybody_can_read(tmp_path: Path, mode: i
 
 def test_a_second_agent_does_not_start_beside_the_first(tmp_path: Path, monkeypatch: Any) -> None:
     """Both would give their batches the same numbers, and the server would take those of one."""
-    monkeypatch.setattr("peerway.jobs.agent.privileges.drop", lambda: "")
+    monkeypatch.setattr("peerway_jobs.agent.privileges.drop", lambda: "")
     settings = tmp_path / "agent.toml"
     settings.write_text(f'state = "{tmp_path / "state"}"\npage = ""\n')
     with only_one(tmp_path / "state", "agent", 0o755):
@@ -491,7 +490,7 @@ def test_serve_keeps_samples_as_long_as_it_is_told(tmp_path: Path, monkeypatch: 
         kept.append(monitor.policy)
         raise SystemExit
 
-    monkeypatch.setattr("peerway.jobs.serve.app.create_app", start)
+    monkeypatch.setattr("peerway_jobs.serve.app.create_app", start)
     for words in ([], ["--raw-days", "9", "--thin-days", "90"]):
         told = CliRunner().invoke(peerway, ["jobs", "serve", "--data", str(tmp_path), *words])
         assert ("running as root" in told.output) is (os.geteuid() == 0)

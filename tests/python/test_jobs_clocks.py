@@ -13,14 +13,13 @@ from pathlib import Path
 
 import pytest
 from jobs_scene import START, Job
-
-from peerway.jobs.batch import Batch, encode
-from peerway.jobs.clock import Sent
-from peerway.jobs.frames import frame
-from peerway.jobs.measured import Measured
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.serve.ingest import Ingest
-from peerway.jobs.serve.live import Live
+from peerway_jobs.batch import Batch, encode
+from peerway_jobs.clock import Sent
+from peerway_jobs.frames import frame
+from peerway_jobs.measured import Measured
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.serve.ingest import Ingest
+from peerway_jobs.serve.live import Live
 
 CPU = "step_cpu_user_seconds_total"
 MINUTES, USED = 30, 3.0

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from jobs_scene import Job, put
-
-from peerway.cli import command as peerway
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.store.ahead import AheadStore
-from peerway.jobs.store.promql import PromStore
-from peerway.jobs.store.samples import Policy
+from peerway_common.cli import command as peerway
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.store.ahead import AheadStore
+from peerway_jobs.store.promql import PromStore
+from peerway_jobs.store.samples import Policy
 
 RESTORE = "stop the server and restore jobs.db from its last backup"
 

@@ -10,19 +10,18 @@ from typing import Any
 
 import pytest
 from node_tree import make_node
-
-from peerway.jobs.agent.gpus import Gpus
-from peerway.jobs.agent.ledger import Ledger, Now
-from peerway.jobs.agent.loop import Agent
-from peerway.jobs.agent.processes import Processes
-from peerway.jobs.agent.records import Record
-from peerway.jobs.agent.settings import Settings
-from peerway.jobs.agent.steps import Step
-from peerway.jobs.agent.strangers import Strangers
-from peerway.jobs.batch import Batch, encode
-from peerway.jobs.batch_check import decode
-from peerway.rehearse.cluster import fake_nvml
-from peerway.rehearse.cluster.fake_nvml import RESERVED
+from peerway_jobs.agent.gpus import Gpus
+from peerway_jobs.agent.ledger import Ledger, Now
+from peerway_jobs.agent.loop import Agent
+from peerway_jobs.agent.processes import Processes
+from peerway_jobs.agent.records import Record
+from peerway_jobs.agent.settings import Settings
+from peerway_jobs.agent.steps import Step
+from peerway_jobs.agent.strangers import Strangers
+from peerway_jobs.batch import Batch, encode
+from peerway_jobs.batch_check import decode
+from peerway_measure.rehearse.cluster import fake_nvml
+from peerway_measure.rehearse.cluster.fake_nvml import RESERVED
 
 GIB = 1 << 30
 HANDLE = fake_nvml.nvmlDeviceGetHandleByIndex
@@ -47,7 +46,7 @@ def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gpus:
     for uuid in ("MIG-2", "GPU-b"):
         (tmp_path / "use" / f"{uuid}.{os.getpid()}").write_text(json.dumps(use))
     monkeypatch.setenv("FAKE_GPUS", str(tmp_path))
-    return Gpus("peerway.rehearse.cluster.fake_nvml")
+    return Gpus("peerway_measure.rehearse.cluster.fake_nvml")
 
 
 def test_each_instance_is_a_device_of_its_gpu(gpus: Gpus) -> None:
@@ -214,7 +213,7 @@ def test_what_one_gpu_cannot_tell_costs_only_that(
 ) -> None:  # fmt: skip
     make_node(tmp_path / "root")
     settings = Settings(node="n1", state=str(tmp_path / "state"), root=str(tmp_path / "root"), page="",
-                        nvml="peerway.rehearse.cluster.fake_nvml")  # fmt: skip
+                        nvml="peerway_measure.rehearse.cluster.fake_nvml")  # fmt: skip
     told: list[str] = []
     agent = Agent(settings, told.append)
     sane = [agent.round() for _ in range(2)][-1].samples["gpu"]
@@ -241,7 +240,7 @@ def test_a_library_that_breaks_when_it_is_started_leaves_the_node_its_other_figu
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(fake_nvml, "nvmlInit", raises(error))
-    found = Gpus("peerway.rehearse.cluster.fake_nvml")
+    found = Gpus("peerway_measure.rehearse.cluster.fake_nvml")
     assert found.devices == []
     assert str(error) in found.why_none
     assert Gpus("no_such_module").why_none.startswith("ModuleNotFoundError")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from peerway.jobs.agent.ledger import REST_MS, Ledger, Now
-from peerway.jobs.agent.records import Record, Records, parse
-from peerway.jobs.agent.slurm import Answer
-from peerway.jobs.agent.steps import Step
-from peerway.jobs.agent.system import TICK
-from peerway.jobs.batch import Gpu
+from peerway_jobs.agent.ledger import REST_MS, Ledger, Now
+from peerway_jobs.agent.records import Record, Records, parse
+from peerway_jobs.agent.slurm import Answer
+from peerway_jobs.agent.steps import Step
+from peerway_jobs.agent.system import TICK
+from peerway_jobs.batch import Gpu
 
 BOOT, OTHER = "6f1c2b3a-0000-4000-8000-0123456789ab", "11111111-0000-4000-8000-0123456789ab"
 WALL = 1_795_300_000_000

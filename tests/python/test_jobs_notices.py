@@ -17,13 +17,12 @@ from aiosmtpd.controller import Controller
 from click.testing import CliRunner
 from jobs_scene import GIB, START, Job, put
 from jobs_server import EVIL
-
-from peerway.cli.jobs.notices import command
-from peerway.jobs.mail.notices import Notices
-from peerway.jobs.mail.post import NotNow
-from peerway.jobs.mail.settings import BadMail, Mail, read
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.serve.people import People
+from peerway_jobs.cli.notices import command
+from peerway_jobs.mail.notices import Notices
+from peerway_jobs.mail.post import NotNow
+from peerway_jobs.mail.settings import BadMail, Mail, read
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.serve.people import People
 
 HOUR = 3600.0
 CPU = "step_cpu_user_seconds_total"

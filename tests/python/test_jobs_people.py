@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-
-from peerway.cli import command as peerway
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.serve.people import People, Viewer
-from peerway.jobs.store.audit import entries
+from peerway_common.cli import command as peerway
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.serve.people import People, Viewer
+from peerway_jobs.store.audit import entries
 
 
 def verb(*words: object, text: str | None = None) -> Result:

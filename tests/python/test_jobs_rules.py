@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from jobs_scene import GIB, START, Job, put
-
-from peerway.jobs.batch import Note
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.rules.expression import BadExpression, Expression
-from peerway.jobs.rules.functions import FUNCTIONS, TAKES_NONE
-from peerway.jobs.rules.load import BadRules, read_rules, rules_of
-from peerway.jobs.rules.template import duration, filled, hours, last_days, size, wrong
-from peerway.jobs.store.verdicts import keep, verdict_of
-from peerway.jobs.summary import summary
+from peerway_jobs.batch import Note
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.rules.expression import BadExpression, Expression
+from peerway_jobs.rules.functions import FUNCTIONS, TAKES_NONE
+from peerway_jobs.rules.load import BadRules, read_rules, rules_of
+from peerway_jobs.rules.template import duration, filled, hours, last_days, size, wrong
+from peerway_jobs.store.verdicts import keep, verdict_of
+from peerway_jobs.summary import summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

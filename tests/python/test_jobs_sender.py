@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from jobs_server import NOW, Server, node_batch, serving
-
-from peerway.jobs.agent.sender import Sender
-from peerway.jobs.agent.settings import Settings
-from peerway.jobs.agent.spool import Spool
-from peerway.jobs.batch import encode
-from peerway.jobs.clock import Sent
-from peerway.jobs.frames import MOST_FRAMES, post_payloads
-from peerway.jobs.monitor import Monitor
+from peerway_jobs.agent.sender import Sender
+from peerway_jobs.agent.settings import Settings
+from peerway_jobs.agent.spool import Spool
+from peerway_jobs.batch import encode
+from peerway_jobs.clock import Sent
+from peerway_jobs.frames import MOST_FRAMES, post_payloads
+from peerway_jobs.monitor import Monitor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

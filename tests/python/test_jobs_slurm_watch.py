@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 from jobs_scene import BOOT, filed
-
-from peerway.jobs import slurm_watch
-from peerway.jobs.batch import Batch, Interval
-from peerway.jobs.slurm_watch import Watch
-from peerway.jobs.store.jobs import JobStore
-from peerway.jobs.store.pending import due
+from peerway_jobs import slurm_watch
+from peerway_jobs.batch import Batch, Interval
+from peerway_jobs.slurm_watch import Watch
+from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.pending import due
 
 BEGAN = int(time.time()) - 5000  # accounts are not asked of what ended long ago
 ANSWERS = {

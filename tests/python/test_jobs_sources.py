@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 from node_tree import add_process, add_step, end, make_node, write
-
-from peerway.jobs.agent.cgroups import Cgroups
-from peerway.jobs.agent.fabric import Fabric
-from peerway.jobs.agent.processes import Processes, cpu_list, parse_stat
-from peerway.jobs.agent.records import parse as parse_record
-from peerway.jobs.agent.slurm import Answer, expand_hosts, expand_numbers, parse
-from peerway.jobs.agent.steps import Step, Steps
-from peerway.jobs.agent.system import System
-from peerway.jobs.batch import Samples
+from peerway_jobs.agent.cgroups import Cgroups
+from peerway_jobs.agent.fabric import Fabric
+from peerway_jobs.agent.processes import Processes, cpu_list, parse_stat
+from peerway_jobs.agent.records import parse as parse_record
+from peerway_jobs.agent.slurm import Answer, expand_hosts, expand_numbers, parse
+from peerway_jobs.agent.steps import Step, Steps
+from peerway_jobs.agent.system import System
+from peerway_jobs.batch import Samples
 
 TICK = os.sysconf("SC_CLK_TCK")
 

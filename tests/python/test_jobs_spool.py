@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-
-from peerway.jobs.agent.spool import FILE_BYTES, Spool
-from peerway.jobs.frames import read_frames
+from peerway_jobs.agent.spool import FILE_BYTES, Spool
+from peerway_jobs.frames import read_frames
 
 MOST = 8 << 20
 PAYLOAD = os.urandom(100_000)

@@ -25,21 +25,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from jobs_scene import BOOT, START, Job, filed, put
-
-from peerway.jobs import vanished
-from peerway.jobs.batch import Batch, Interval, Samples
-from peerway.jobs.monitor import Monitor, NotJudged
-from peerway.jobs.rules.engine import Verdict
-from peerway.jobs.store.ahead import AheadStore
-from peerway.jobs.store.chunk import BadChunk, Points, merged, packed, unpacked, unpacked_all
-from peerway.jobs.store.chunks import ChunkStore
-from peerway.jobs.store.jobs import JobStore
-from peerway.jobs.store.pending import due
-from peerway.jobs.store.promql import PromStore, SamplesRefused, quoted
-from peerway.jobs.store.ranges import add, has
-from peerway.jobs.store.runs import Run
-from peerway.jobs.store.samples import DAY_MS, Filed, Policy, StoreFailed, thinned
-from peerway.jobs.store.samples import Samples as Store
+from peerway_jobs import vanished
+from peerway_jobs.batch import Batch, Interval, Samples
+from peerway_jobs.monitor import Monitor, NotJudged
+from peerway_jobs.rules.engine import Verdict
+from peerway_jobs.store.ahead import AheadStore
+from peerway_jobs.store.chunk import BadChunk, Points, merged, packed, unpacked, unpacked_all
+from peerway_jobs.store.chunks import ChunkStore
+from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.pending import due
+from peerway_jobs.store.promql import PromStore, SamplesRefused, quoted
+from peerway_jobs.store.ranges import add, has
+from peerway_jobs.store.runs import Run
+from peerway_jobs.store.samples import DAY_MS, Filed, Policy, StoreFailed, thinned
+from peerway_jobs.store.samples import Samples as Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -344,7 +343,7 @@ def test_batches_are_taken_while_a_day_is_thinned(tmp_path: Path, monkeypatch: p
         taken.append(late)
         return thinned(*arguments)
 
-    monkeypatch.setattr("peerway.jobs.store.blocks.thinned", take_one)
+    monkeypatch.setattr("peerway_jobs.store.blocks.thinned", take_one)
     store.tidy(BASE + 40 * DAY_MS, Policy())
     assert len(taken) >= 8
     store.close()
@@ -382,9 +381,9 @@ sys.path[:0] = [sys.argv[2]]
 import test_jobs_store
 from test_jobs_store import batch, filed
 test_jobs_store.BASE = int(sys.argv[3])  # an hour may have begun since
-from peerway.jobs.store.chunks import ChunkStore
-from peerway.jobs.store.jobs import JobStore
-from peerway.jobs.store.pending import due
+from peerway_jobs.store.chunks import ChunkStore
+from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.pending import due
 folder = pathlib.Path(sys.argv[1])
 samples, jobs = ChunkStore(folder / "samples"), JobStore(folder / "jobs.db")
 for first in range(1, 100_000, 5):
@@ -499,7 +498,7 @@ def test_the_disk_that_an_absence_of_the_database_took_is_given_back(
         with contextlib.closing(sqlite3.connect(tmp_path / "ahead.db")) as base:
             base.execute("PRAGMA auto_vacuum = NONE")
             base.execute("CREATE TABLE something (a)")
-    monkeypatch.setattr("peerway.jobs.store.ahead.decode", lambda _: batch(1))
+    monkeypatch.setattr("peerway_jobs.store.ahead.decode", lambda _: batch(1))
     database = Database("http://none")
     store = AheadStore(database, tmp_path)
     for first in range(1, 4001, 500):

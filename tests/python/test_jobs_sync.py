@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 from jobs_scene import BOOT, filed
-
-from peerway.jobs import slurm_json, sync
-from peerway.jobs.accounting import Accounts
-from peerway.jobs.batch import Batch, Interval
-from peerway.jobs.scripts import Scripts
-from peerway.jobs.slurm_json import SlurmFailed, asked
-from peerway.jobs.store.jobs import JobStore
-from peerway.jobs.store.pending import HOLD, due
-from peerway.jobs.store.verdicts import verdict_of
+from peerway_jobs import slurm_json, sync
+from peerway_jobs.accounting import Accounts
+from peerway_jobs.batch import Batch, Interval
+from peerway_jobs.scripts import Scripts
+from peerway_jobs.slurm_json import SlurmFailed, asked
+from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.pending import HOLD, due
+from peerway_jobs.store.verdicts import verdict_of
 
 NODES = [{"name": "n1", "state": "mixed", "cpus": 64, "alloc_cpus": 8, "features": ["milan", "ib"]}]
 

@@ -12,15 +12,14 @@ import httpx
 import pytest
 from jobs_scene import GIB, Job, put
 from jobs_server import NOW, Server, node_batch, served
+from peerway_jobs.batch import Batch, Facts, Interval, Note, Samples, encode
+from peerway_jobs.batch_check import MOST_TEXT, BadBatch, decode
+from peerway_jobs.frames import MOST_FRAMES, frame
+from peerway_jobs.rules.hours import hours
+from peerway_jobs.serve.ingest import MOST_POST_PARTS
+from peerway_jobs.store.filing import MOST_UNCONFIRMED
+from peerway_jobs.store.runs import Run
 from test_jobs_api import bearer, sent
-
-from peerway.jobs.batch import Batch, Facts, Interval, Note, Samples, encode
-from peerway.jobs.batch_check import MOST_TEXT, BadBatch, decode
-from peerway.jobs.frames import MOST_FRAMES, frame
-from peerway.jobs.rules.hours import hours
-from peerway.jobs.serve.ingest import MOST_POST_PARTS
-from peerway.jobs.store.filing import MOST_UNCONFIRMED
-from peerway.jobs.store.runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -346,7 +345,7 @@ def test_a_batch_that_unpacks_to_much_is_refused_before_it_is_read(
     read: list[int] = []
     loads = json.loads
     monkeypatch.setattr(
-        "peerway.jobs.batch_check.json.loads", lambda t, **k: (read.append(len(t)), loads(t, **k))[1]
+        "peerway_jobs.batch_check.json.loads", lambda t, **k: (read.append(len(t)), loads(t, **k))[1]
     )
     with pytest.raises(BadBatch):
         decode(bomb(text))

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-
-from peerway.cli import command
 from peerway.cli.hosts import Hosts
 from peerway.launch import wire
 from peerway.launch.addresses import own_addresses
 from peerway.launch.hosts import BadHosts, Host, of_slurm, parse, parse_file, places, spread
 from peerway.launch.stand_in import carried
+from peerway_common.cli import command
 
 
 def test_hosts_are_read_from_a_list_and_from_a_file() -> None:

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from peerway import InvalidArgument
-from peerway.layout import halo_layout_of, layout_of
+from peerway._arguments.layout import halo_layout_of, layout_of
 from peerway.stream import stream_handle
 
 

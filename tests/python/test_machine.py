@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from peerway.bench.machine import told
+from peerway_measure.bench.machine import told
 
 
 @pytest.mark.parametrize(

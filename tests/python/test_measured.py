@@ -9,9 +9,8 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-
-from peerway import records
-from peerway.units import bandwidth_text, size_text, time_text
+from peerway_common.units import bandwidth_text, size_text, time_text
+from peerway_measure import records
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "measured.md").read_text()

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from peerway import records
+from peerway_measure import records
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "apps" / "mpi"))

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
-from peerway.bench import halo, peers
-from peerway.bench.peers import build, gpus, launch, record
-from peerway.bench.peers.base import Ability, Peer, pairs
+from peerway_measure.bench import halo, peers
+from peerway_measure.bench.peers import build, gpus, launch, record
+from peerway_measure.bench.peers.base import Ability, Peer, pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,11 +11,10 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 import peerway
+import pytest
 from peerway import _core, errors
-from peerway.cli import VERBS
+from peerway_common.cli import VERBS
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

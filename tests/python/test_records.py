@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from peerway_measure import records
+from peerway_measure.records import Record, RecordError
 from synthetic_records import GIVEN, record
-
-from peerway import records
-from peerway.records import Record, RecordError
 
 if TYPE_CHECKING:
     from pathlib import Path

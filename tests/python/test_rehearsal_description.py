@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from peerway.rehearse.cluster import VirtualCluster, description, servers
-from peerway.rehearse.cluster.description import BadDescription, FileSystem
+from peerway_measure.rehearse.cluster import VirtualCluster, description, servers
+from peerway_measure.rehearse.cluster.description import BadDescription, FileSystem
 
 TEXT = """
 [[nodes]]

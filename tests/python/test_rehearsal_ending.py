@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PROGRAM = """
 import os, signal, sys
 from pathlib import Path
-from peerway.rehearse.cluster.ending import end_at_first_signal
+from peerway_measure.rehearse.cluster.ending import end_at_first_signal
 end_at_first_signal()
 try:
     print("up", flush=True)

@@ -8,14 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from peerway.rehearse import user_files
-from peerway.rehearse.cluster import user_data
-from peerway.rehearse.user_files import Files, differences
+from peerway_measure.rehearse import user_files
+from peerway_measure.rehearse.cluster import user_data
+from peerway_measure.rehearse.user_files import Files, differences
 
 
 def files(folder: Path) -> Files:
-    program = [sys.executable, "-m", "peerway.rehearse.user_files", str(folder)]
+    program = [sys.executable, "-m", "peerway_measure.rehearse.user_files", str(folder)]
     return user_files.read(subprocess.run(program, capture_output=True, text=True, check=True).stdout)
 
 
@@ -65,7 +64,7 @@ def test_each_kind_of_change_is_named_with_its_files(scratch: Path) -> None:
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
-    program = [sys.executable, "-m", "peerway.rehearse.user_files", str(tmp_path / "gone")]
+    program = [sys.executable, "-m", "peerway_measure.rehearse.user_files", str(tmp_path / "gone")]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"{tmp_path}/gone: No such file or directory\n"

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from browsing import until
+from peerway_common.printable import printable
+from peerway_measure.report.page import render, together, write
 from synthetic_records import cube, curves, record
-
-from peerway.printable import printable
-from peerway.report.page import render, together, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from peerway_measure.report.choices import choices, unavailable
+from peerway_measure.report.page import render, together
+from peerway_measure.report.routes import TableError, read_table
 from synthetic_records import cube, curves, record
-
-from peerway.report.choices import choices, unavailable
-from peerway.report.page import render, together
-from peerway.report.routes import TableError, read_table
 
 TABLE = {
     "format": "peerway route table", "version": 2, "costs": [], "splits": [],

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-
-from peerway.report.points import picture
+from peerway_measure.report.points import picture
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from peerway_measure.bench.peers import places
 from test_device_code import ARCHITECTURES, ROOT, compile_alone, in_local_memory
-
-from peerway.bench.peers import places
 
 APP = ROOT / "apps" / "stencil2d"
 

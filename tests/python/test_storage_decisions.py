@@ -10,17 +10,16 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from peerway_measure.storage import place as places
+from peerway_measure.storage.engines.base import Job
+from peerway_measure.storage.engines.fio import command, outcome
+from peerway_measure.storage.measure import in_random_order, streams_of
+from peerway_measure.storage.reads import judged_together
+from peerway_measure.storage.request import BadRequest, Request
+from peerway_measure.storage.states import Evidence, State, judge, judge_random
+from peerway_measure.storage.table import rows
+from peerway_measure.storage.turns import Alone, by_node
 from synthetic_records import record
-
-from peerway.storage import place as places
-from peerway.storage.engines.base import Job
-from peerway.storage.engines.fio import command, outcome
-from peerway.storage.measure import in_random_order, streams_of
-from peerway.storage.reads import judged_together
-from peerway.storage.request import BadRequest, Request
-from peerway.storage.states import Evidence, State, judge, judge_random
-from peerway.storage.table import rows
-from peerway.storage.turns import Alone, by_node
 
 MB = 10**6
 BY = ("cachestat", "NFS mountstats")

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-
-from peerway import records
-from peerway.cli import command as peerway
-from peerway.storage.imports import BadResult, read
+from peerway_common.cli import command as peerway
+from peerway_measure import records
+from peerway_measure.storage.imports import BadResult, read
 
 SAMPLES = Path(__file__).parent / "storage_samples"
 GIB = 1 << 30

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from peerway.storage import stripes
-from peerway.storage.request import Request
+from peerway_measure.storage import stripes
+from peerway_measure.storage.request import Request
 
 PLAIN = "stripe_count:  4 stripe_size:   1048576 pattern:       raid0 stripe_offset: -1\n"
 OF_A_FILE = """/scratch/f

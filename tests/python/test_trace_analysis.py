@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from peerway.trace import bursts, waits
-from peerway.trace.curve import Curve, ambiguous, curve_of, streamed_ns
-from peerway.trace.messages import match, match_signals, messages
-from peerway.trace.rings import Kind
-from peerway.trace.store import COLUMNS, SUM_COLUMNS, Thread, Trace
+from peerway_trace import bursts, waits
+from peerway_trace.curve import Curve, ambiguous, curve_of, streamed_ns
+from peerway_trace.messages import match, match_signals, messages
+from peerway_trace.rings import Kind
+from peerway_trace.store import COLUMNS, SUM_COLUMNS, Thread, Trace
 
 
 def trace_of(*events: dict[str, Any], ranks: int = 2) -> Trace:

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from browsing import until
+from peerway_measure.report.page import write
+from peerway_trace.analysis import analyse
+from peerway_trace.curve import Curve
+from peerway_trace.page import render
 from test_trace_analysis import receive, send, trace_of
 from test_trace_report import bursts_of_puts
-
-from peerway.report.page import write
-from peerway.trace.analysis import analyse
-from peerway.trace.curve import Curve
-from peerway.trace.page import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from peerway_trace.clocks import correct, corrections
+from peerway_trace.messages import match
+from peerway_trace.store import Trace
 from test_trace_analysis import receive, send, trace_of
-
-from peerway.trace.clocks import correct, corrections
-from peerway.trace.messages import match
-from peerway.trace.store import Trace
 
 LATENCY = 1500
 

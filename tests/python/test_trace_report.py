@@ -16,20 +16,19 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from peerway_trace import pressure
+from peerway_trace.analysis import analyse
+from peerway_trace.cli import command
+from peerway_trace.cli.record import summarize
+from peerway_trace.curve import Curve, of_records, of_table
+from peerway_trace.lanes import Cover
+from peerway_trace.page import render, show
+from peerway_trace.regions import enclosing
+from peerway_trace.rings import Kind
+from peerway_trace.store import SUM_COLUMNS, Thread, Trace, Writer, load
+from peerway_trace.tables import Analysis, Finding
 from rich.console import Console
 from test_trace_analysis import receive, send, trace_of
-
-from peerway.cli.trace import command
-from peerway.cli.trace.record import summarize
-from peerway.trace import pressure
-from peerway.trace.analysis import analyse
-from peerway.trace.curve import Curve, of_records, of_table
-from peerway.trace.lanes import Cover
-from peerway.trace.page import render, show
-from peerway.trace.regions import enclosing
-from peerway.trace.rings import Kind
-from peerway.trace.store import SUM_COLUMNS, Thread, Trace, Writer, load
-from peerway.trace.tables import Analysis, Finding
 
 PUT = {"kind": Kind.PUT, "peer": 1, "bytes": 1000, "where": "peer/shm", "name": "put"}
 
@@ -342,7 +341,7 @@ def test_files_are_written_also_if_nobody_reads_what_is_printed(
     def broken(*_: Any) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr("peerway.trace.page.show", broken)
+    monkeypatch.setattr("peerway_trace.page.show", broken)
     folder = saved(late_trace(), tmp_path / "trace")
     page, bursts = tmp_path / "page.html", tmp_path / "bursts.csv"
     CliRunner().invoke(command, ["report", str(folder), "-o", str(page), "--bursts", str(bursts)])

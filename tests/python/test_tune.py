@@ -6,17 +6,16 @@ import json
 from typing import Any
 
 import pytest
-
 from peerway import _core
-from peerway.bench import runner, shapes
-from peerway.bench.plan import Plan
-from peerway.bench.results import Results
-from peerway.bench.session import SessionFailed
 from peerway.errors import Unavailable
 from peerway.paths import PathInfo
-from peerway.records import Record
-from peerway.tune import boundaries, cases, changes, draft, merged, splits
-from peerway.tune.run import Tuner
+from peerway_measure.bench import runner, shapes
+from peerway_measure.bench.plan import Plan
+from peerway_measure.bench.results import Results
+from peerway_measure.bench.session import SessionFailed
+from peerway_measure.records import Record
+from peerway_measure.tune import boundaries, cases, changes, draft, merged, splits
+from peerway_measure.tune.run import Tuner
 
 PAIRS = {("host", "host", op): "host->host" for op in ("put", "get")}
 

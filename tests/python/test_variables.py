@@ -10,9 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import peerway
+import pytest
 
 PACKAGE = Path(peerway.__file__).parent
 PLACEHOLDERS = {"PEERWAY_NAME"}  # of help texts

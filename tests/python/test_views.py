@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from peerway import InvalidArgument, OutOfRange, _core, views
 from peerway.views import Span, View, view_of
 

@@ -9,14 +9,13 @@ import threading
 from pathlib import Path
 
 import pytest
-
-from peerway import whole_file
+from peerway_common import atomic_file
 
 
 def test_the_new_file_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
     file = tmp_path / "file"
     for text in ("first", "second"):
-        whole_file.replace(file, text)
+        atomic_file.replace(file, text)
         assert file.read_text() == text
     assert list(tmp_path.iterdir()) == [file]
 
@@ -24,7 +23,7 @@ def test_the_new_file_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
 def test_the_old_file_stays_if_the_new_one_is_not_written(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("old")
-    writing = whole_file.draft(file)
+    writing = atomic_file.draft(file)
     writing.__enter__().write_text("half of it")
     assert not writing.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     assert file.read_text() == "old"
@@ -35,7 +34,7 @@ def test_a_link_stays_and_its_file_is_written(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     file, link = tmp_path / "folder" / "file", tmp_path / "link"
     link.symlink_to(file)
-    whole_file.replace(link, "text")
+    atomic_file.replace(link, "text")
     assert (link.is_symlink(), file.read_text()) == (True, "text")
     assert list((tmp_path / "folder").iterdir()) == [file]
 
@@ -46,7 +45,7 @@ def test_a_pipe_is_written_and_stays(tmp_path: Path) -> None:
     got: list[str] = []
     reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
     reader.start()
-    whole_file.replace(pipe, "text")
+    atomic_file.replace(pipe, "text")
     reader.join()
     assert (got, pipe.is_fifo()) == (["text"], True)
 
@@ -56,4 +55,4 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path, name: str, n
     with pytest.raises(
         OSError, match=re.escape(f"[Errno {number}] {os.strerror(number)}: '{tmp_path / name}'")
     ):
-        whole_file.replace(tmp_path / name, "text")
+        atomic_file.replace(tmp_path / name, "text")

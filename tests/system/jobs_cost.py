@@ -17,21 +17,20 @@ import tempfile
 import time
 from pathlib import Path
 
-from peerway.jobs.batch import Batch
-from peerway.jobs.batch_check import decode
-from peerway.jobs.frames import read_frames
+from peerway_jobs.batch import Batch
+from peerway_jobs.batch_check import decode
+from peerway_jobs.frames import read_frames
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "python"), str(ROOT / "tests" / "system")]
 
 from node_tree import add_step, make_node, stat_line, write  # noqa: E402
-
-from peerway.rehearse.cluster import gpus  # noqa: E402
-from peerway.rehearse.cluster.description import Description, NodeType, Partition  # noqa: E402
+from peerway_measure.rehearse.cluster import gpus  # noqa: E402
+from peerway_measure.rehearse.cluster.description import Description, NodeType, Partition  # noqa: E402
 
 JOBS, TASKS, CPUS, KERNEL_THREADS = 50, 4, 256, 1500
 ROUND_S = 0.25
-FAKE = "peerway.rehearse.cluster.fake_nvml"
+FAKE = "peerway_measure.rehearse.cluster.fake_nvml"
 TREE = (
     "import ctypes, subprocess, sys, time\n"
     "ctypes.CDLL(None).prctl(15, b'slurmstepd', 0, 0, 0)\n"

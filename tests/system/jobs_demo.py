@@ -20,12 +20,11 @@ from pathlib import Path
 
 from jobs_served import MONITOR, ServedSite
 from jobs_site import PORT as INSIDE
-
-from peerway.rehearse.cluster import read, why_not
-from peerway.rehearse.cluster.configuration import HEAD, HEAD_ADDRESS
-from peerway.rehearse.cluster.ending import end_at_first_signal
-from peerway.rehearse.cluster.gpus import PROGRAM, gpu_uuid
-from peerway.rehearse.cluster.relay import relay
+from peerway_measure.rehearse.cluster import read, why_not
+from peerway_measure.rehearse.cluster.configuration import HEAD, HEAD_ADDRESS
+from peerway_measure.rehearse.cluster.ending import end_at_first_signal
+from peerway_measure.rehearse.cluster.gpus import PROGRAM, gpu_uuid
+from peerway_measure.rehearse.cluster.relay import relay
 
 PORT = 8740
 PASSWORD = "correct horse"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from peerway.cli import main
-from peerway.jobs.agent.spool import Spool
-from peerway.jobs.frames import frame
+from peerway_common.cli import main
+from peerway_jobs.agent.spool import Spool
+from peerway_jobs.frames import frame
 
 
 class KeepingSpool(Spool):
@@ -27,7 +27,7 @@ class KeepingSpool(Spool):
 
 
 if __name__ == "__main__":
-    import peerway.jobs.agent.loop as loop
+    import peerway_jobs.agent.loop as loop
 
     loop.Spool = KeepingSpool  # type: ignore[misc]
     sys.exit(main())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from peerway.rehearse.cluster.gpus import PROGRAM, gpu_uuid
+from peerway_measure.rehearse.cluster.gpus import PROGRAM, gpu_uuid
 
 LOOP = "while :; do :; done"
 SLEEP = "exec sleep 300"

@@ -16,9 +16,9 @@ import sys
 import time
 from pathlib import Path
 
-from peerway.jobs.batch_check import BadBatch, decode
-from peerway.jobs.clock import Sent, correction_ms
-from peerway.jobs.frames import MOST_BODY, BadFrame, frame, post_payloads, read_frames
+from peerway_jobs.batch_check import BadBatch, decode
+from peerway_jobs.clock import Sent, correction_ms
+from peerway_jobs.frames import MOST_BODY, BadFrame, frame, post_payloads, read_frames
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):

@@ -20,14 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from jobs_site import PORT, ROOT, SLURM, Site
-
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.rules.load import SHIPPED
-from peerway.jobs.serve.people import People
-from peerway.jobs.store.ranges import has
-from peerway.rehearse.cluster import Description
-from peerway.rehearse.cluster.configuration import HEAD, HEAD_ADDRESS
-from peerway.rehearse.cluster.spaces import in_network
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.rules.load import SHIPPED
+from peerway_jobs.serve.people import People
+from peerway_jobs.store.ranges import has
+from peerway_measure.rehearse.cluster import Description
+from peerway_measure.rehearse.cluster.configuration import HEAD, HEAD_ADDRESS
+from peerway_measure.rehearse.cluster.spaces import in_network
 
 MONITOR = "monitor"  # the user that the server runs as
 

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from peerway.jobs.batch import Batch, Interval, Note
-from peerway.jobs.batch_check import decode
-from peerway.jobs.frames import BadFrame, read_frames
-from peerway.rehearse.cluster import Description, VirtualCluster
-from peerway.rehearse.cluster.configuration import HEAD, HEAD_ADDRESS
+from peerway_jobs.batch import Batch, Interval, Note
+from peerway_jobs.batch_check import decode
+from peerway_jobs.frames import BadFrame, read_frames
+from peerway_measure.rehearse.cluster import Description, VirtualCluster
+from peerway_measure.rehearse.cluster.configuration import HEAD, HEAD_ADDRESS
 
 ROOT = Path(__file__).resolve().parents[2]
 SLURM = ROOT / "python" / "peerway" / "jobs" / "slurm"
@@ -173,7 +173,7 @@ class Site:
             f'server = "https://{HEAD_ADDRESS}:{PORT}"\ntoken_file = "{token}"\n'
             f'ca_file = "{self.folder}/cert.pem"\n'
             f'node = "{node}"\ninterval_s = {INTERVAL_S}\nstate = "{self.folder}/state/{node}"\n'
-            'nvml = "peerway.rehearse.cluster.fake_nvml"\n'
+            'nvml = "peerway_measure.rehearse.cluster.fake_nvml"\n'
         )
 
     def _certificate(self) -> None:

@@ -12,9 +12,8 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 import peerway._core
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FROZEN = sorted((ROOT / "tests" / "abi").iterdir())

@@ -14,13 +14,12 @@ from typing import Any
 
 import pytest
 from launching import LIMIT, clean_environment
-
-from peerway import records
-from peerway.bench import machine, session
-from peerway.bench.kinds import DEFAULT_TESTS, KINDS, LIMITS, POLICIES
-from peerway.bench.plan import Plan
-from peerway.bench.shapes import contiguous
-from peerway.tune import cases
+from peerway_measure import records
+from peerway_measure.bench import machine, session
+from peerway_measure.bench.kinds import DEFAULT_TESTS, KINDS, LIMITS, POLICIES
+from peerway_measure.bench.plan import Plan
+from peerway_measure.bench.shapes import contiguous
+from peerway_measure.tune import cases
 
 PEERWAY = [sys.executable, "-m", "peerway"]
 
@@ -355,7 +354,7 @@ def test_a_table_is_tuned_followed_and_explained(tuned: Path, tmp_path: Path) ->
 LAGGING_WORKER = """
 import time
 
-from peerway.bench import worker
+from peerway_measure.bench import worker
 
 
 class Lagging(worker.Links):
@@ -427,6 +426,6 @@ def _workers(parent: int) -> list[int]:
         above = int(status.split("PPid:")[1].split()[0])
         if above in below:
             below.add(entry)
-            if "peerway.bench.worker" in command and "\0run\0" not in command:
+            if "peerway_measure.bench.worker" in command and "\0run\0" not in command:
                 found.append(entry)
     return found

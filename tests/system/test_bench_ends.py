@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 from launching import LIMIT, clean_environment, peerway
-
-from peerway import records
+from peerway_measure import records
 
 QUICK = ("bench", "put_latency", "--quick", "--device", "host", "--paths", "staged")
 LONG = (
@@ -213,7 +212,7 @@ def workers(home: Path) -> list[int]:
             here = (folder / "cwd").resolve() == home
         except OSError:
             continue
-        if here and b"peerway.bench.worker" in words and b"run" not in words:
+        if here and b"peerway_measure.bench.worker" in words and b"run" not in words:
             found.append(int(folder.name))
     return found
 

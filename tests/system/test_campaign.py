@@ -19,10 +19,9 @@ from pathlib import Path
 
 import pytest
 from launching import LIMIT
-
-from peerway import records
-from peerway.campaign.plan_file import parse
-from peerway.records import Record
+from peerway_measure import records
+from peerway_measure.campaign.plan_file import parse
+from peerway_measure.records import Record
 
 PEERWAY = (sys.executable, "-m", "peerway")
 

@@ -17,13 +17,12 @@ from pathlib import Path
 import fake_slurm
 import pytest
 from launching import LIMIT
+from peerway_measure.campaign import plan_file, slurm
+from peerway_measure.campaign.journal import Journal
+from peerway_measure.campaign.plan import Plan, Task
+from peerway_measure.campaign.run import Left, Runner
+from peerway_measure.rehearse.cluster import VirtualCluster, read, why_not
 from test_campaign import PEERWAY, Campaign, record, wait_until
-
-from peerway.campaign import plan_file, slurm
-from peerway.campaign.journal import Journal
-from peerway.campaign.plan import Plan, Task
-from peerway.campaign.run import Left, Runner
-from peerway.rehearse.cluster import VirtualCluster, read, why_not
 
 pytestmark = pytest.mark.cluster
 
@@ -148,7 +147,7 @@ def test_a_job_that_still_waits_when_the_window_closes_is_withdrawn(
     night = threading.Event()
     night.set()
     monkeypatch.setattr(Plan, "is_open", property(lambda _: night.is_set()))
-    monkeypatch.setattr("peerway.campaign.run._WAIT_S", 0.05)
+    monkeypatch.setattr("peerway_measure.campaign.run._WAIT_S", 0.05)
 
     def a_day() -> None:
         wait_until(campaign.submitted)

@@ -40,7 +40,7 @@ BEFORE = {
     "docs/concepts/plans.md 2": PLAN,
     "docs/concepts/plans.md 3": PLAN + STREAM,
     "docs/concepts/regions-and-keys.md 1": "array = bytearray(64)\n",
-    "docs/trace.md 1": "import peerway.trace\n",
+    "docs/trace.md 1": "import peerway_trace\n",
 }
 # Programs of their own: what stands before each, and after it.
 ALONE = {

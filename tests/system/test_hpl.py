@@ -19,11 +19,10 @@ import scipy.linalg
 from launching import BUILD, PROGRAMS, ROOT, Run, library_folder, peerway
 from mpi_stacks import STACKS, environment
 from nics import torus_file
+from peerway_measure.bench.peers import gpus
+from peerway_trace.rings import Kind
+from peerway_trace.store import load
 from test_hpcc import INPUT
-
-from peerway.bench.peers import gpus
-from peerway.trace.rings import Kind
-from peerway.trace.store import load
 
 APP = ROOT / "apps" / "hpl"
 # As parsers of HPL's output find a test: the encoded variant, N, NB, P, Q, time, Gflops.

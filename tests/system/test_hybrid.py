@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from launching import ROOT, Run, clean_environment, peerway
-
 from peerway import _core
-from peerway.tune import draft
+from peerway_measure.tune import draft
 
 HYBRID = ROOT / "apps" / "hybrid"
 NEAR, FAR = "nic:near", "nic:far"

@@ -5,9 +5,8 @@ does, in place.
 from __future__ import annotations
 
 import numpy as np
-import pytest
-
 import peerway
+import pytest
 
 jax = pytest.importorskip("jax", reason="no JAX (pip install jax)")
 

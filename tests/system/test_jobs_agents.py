@@ -14,9 +14,8 @@ from itertools import pairwise
 
 import pytest
 from jobs_site import ROOT, Site
-
-from peerway.rehearse.cluster import read, why_not
-from peerway.rehearse.cluster.gpus import PROGRAM, gpu_uuid
+from peerway_measure.rehearse.cluster import read, why_not
+from peerway_measure.rehearse.cluster.gpus import PROGRAM, gpu_uuid
 
 MIB = 1 << 20
 BURN = "while True: pass"

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-from peerway.jobs.agent.cgroups import Cgroups
-from peerway.jobs.agent.processes import Processes
-from peerway.jobs.agent.steps import Step, Steps
+from peerway_jobs.agent.cgroups import Cgroups
+from peerway_jobs.agent.processes import Processes
+from peerway_jobs.agent.steps import Step, Steps
 
 MIB = 1 << 20
 JOB = 4_000_000_041

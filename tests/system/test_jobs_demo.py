@@ -11,8 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-
-from peerway.rehearse.cluster import why_not
+from peerway_measure.rehearse.cluster import why_not
 
 LIMIT_S = 150  # a guard against hangs, no expectation
 DEMO = Path(__file__).with_name("jobs_demo.py")

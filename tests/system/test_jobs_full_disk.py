@@ -23,11 +23,10 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
-
-from peerway.cli import command as peerway
-from peerway.jobs.agent.spool import Spool
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.serve.people import People
+from peerway_common.cli import command as peerway
+from peerway_jobs.agent.spool import Spool
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.serve.people import People
 
 LIMIT_S = 150  # a guard against hangs, no expectation
 PASSWORD = "correct horse"

@@ -19,10 +19,9 @@ from pathlib import Path
 import httpx
 import pytest
 from launching import ROOT
-
-from peerway.jobs.monitor import Monitor
-from peerway.jobs.serve.people import People
-from peerway.jobs.store.runs import Run
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.serve.people import People
+from peerway_jobs.store.runs import Run
 
 HERE = Path(__file__).parent / "oidc_provider"
 LIMIT_S = 60  # a guard against hangs, no expectation

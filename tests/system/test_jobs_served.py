@@ -20,13 +20,12 @@ import pytest
 from jobs_kinds import HARDWARE, LITE, LOOP, SLEEP, Kind, computing, quiet
 from jobs_served import MONITOR, ServedSite
 from jobs_site import INTERVAL_S
-
-from peerway.jobs.rules.load import read_rules
-from peerway.jobs.store.chunks import ChunkStore
-from peerway.jobs.store.samples import Filed, columns
-from peerway.rehearse.cluster import accounting, read, why_not
-from peerway.rehearse.cluster.configuration import HEAD
-from peerway.rehearse.cluster.description import Partition
+from peerway_jobs.rules.load import read_rules
+from peerway_jobs.store.chunks import ChunkStore
+from peerway_jobs.store.samples import Filed, columns
+from peerway_measure.rehearse.cluster import accounting, read, why_not
+from peerway_measure.rehearse.cluster.configuration import HEAD
+from peerway_measure.rehearse.cluster.description import Partition
 
 MINUTE_S = 0.3
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from launching import ROOT, Run
-
-from peerway import records
+from peerway_measure import records
 
 TOOL = ROOT / "apps" / "mpi" / "compare.py"
 pytestmark = pytest.mark.skipif(

@@ -6,9 +6,8 @@ import os
 from dataclasses import dataclass
 
 import pytest
-
-from peerway.bench import halo, peers
-from peerway.bench.peers import nccl, nvshmem, places, record
+from peerway_measure.bench import halo, peers
+from peerway_measure.bench.peers import nccl, nvshmem, places, record
 
 SIZES = (1, 8, 4096, 65537, 1 << 20)
 ITERATIONS = 20

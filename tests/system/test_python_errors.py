@@ -7,9 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
-
 import peerway
+import pytest
 from peerway import Closed, InvalidArgument, OutOfRange, Timeout
 
 World = Any

@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from peerway.campaign.journal import Journal
-from peerway.rehearse import holder
-from peerway.rehearse.cluster import read, why_not
-from peerway.rehearse.scenario import BadScenario
-from peerway.rehearse.scenario import read as read_scenario
-from peerway.storage.states import STATES
+from peerway_measure.campaign.journal import Journal
+from peerway_measure.rehearse import holder
+from peerway_measure.rehearse.cluster import read, why_not
+from peerway_measure.rehearse.scenario import BadScenario
+from peerway_measure.rehearse.scenario import read as read_scenario
+from peerway_measure.storage.states import STATES
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "rehearsal"
 LIMIT_S = 900  # a guard against hangs, no expectation
@@ -263,7 +262,7 @@ def _holders(folder: Path) -> list[int]:
     return [
         int(p.name)
         for p in Path("/proc").glob("[0-9]*")
-        if _line(p).endswith(["peerway.rehearse.holder", str(folder)])
+        if _line(p).endswith(["peerway_measure.rehearse.holder", str(folder)])
     ]
 
 

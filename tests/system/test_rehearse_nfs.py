@@ -12,18 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from peerway_measure.rehearse import holder
+from peerway_measure.rehearse.cluster import read, why_not
+from peerway_measure.rehearse.cluster.needs import PATH
 from test_rehearse import EXAMPLE, LIMIT_S, Rehearsed
-
-from peerway.rehearse import holder
-from peerway.rehearse.cluster import read, why_not
-from peerway.rehearse.cluster.needs import PATH
 
 pytestmark = pytest.mark.cluster
 HOLDER = """
 import sys
 from pathlib import Path
-from peerway.rehearse import holder
-from peerway.rehearse.cluster import ganesha
+from peerway_measure.rehearse import holder
+from peerway_measure.rehearse.cluster import ganesha
 ganesha.MOUNT = "#!/bin/sh\\n"
 sys.exit(holder.main(Path(sys.argv[1])))
 """

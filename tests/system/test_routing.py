@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from launching import Run, clean_environment, peerway, ranks
-
 from peerway import _core
-from peerway.tune import draft
+from peerway_measure.tune import draft
 
 EXPLAIN = """
     import json, numpy as np, peerway

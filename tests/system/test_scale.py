@@ -10,8 +10,7 @@ from pathlib import Path
 import click
 import pytest
 from launching import ROOT, clean_environment
-
-from peerway import records
+from peerway_measure import records
 
 APP = ROOT / "apps" / "scale"
 sys.path.insert(0, str(APP))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from launching import BUILD, ROOT, Run, clean_environment, library_folder, peerway
-
-from peerway import _core, records
+from peerway import _core
+from peerway_measure import records
 
 APP = ROOT / "apps" / "stencil2d"
 BITS = "the same bits as a serial run"

@@ -18,10 +18,9 @@ from pathlib import Path
 
 import pytest
 from launching import LIMIT
-
-from peerway import records
-from peerway.storage.folder import RunFolder
-from peerway.storage.operation import OperationFailed, operate
+from peerway_measure import records
+from peerway_measure.storage.folder import RunFolder
+from peerway_measure.storage.operation import OperationFailed, operate
 
 SMALL = ("--size", "2M", "--block", "256K", "--small-files", "20", "--random-blocks", "20")
 PEERWAY = (sys.executable, "-m", "peerway")

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 from launching import LIMIT
-
-from peerway.storage.folder import Owner
-from peerway.storage.operation import GaveUp, operate
+from peerway_measure.storage.folder import Owner
+from peerway_measure.storage.operation import GaveUp, operate
 
 SMALL = ("--size", "2M", "--block", "256K", "--streams", "1")
 PEERWAY = (sys.executable, "-m", "peerway")
@@ -164,8 +163,8 @@ def test_a_file_system_that_takes_no_more(
 
 FULL = """
 import sys, subprocess, pathlib
-from peerway.storage.folder import RunFolder
-from peerway.storage.operation import operate, OperationFailed
+from peerway_measure.storage.folder import RunFolder
+from peerway_measure.storage.operation import operate, OperationFailed
 place = pathlib.Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place], check=True)
 folder = RunFolder.make(place, 10)

@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from peerway import records
+from peerway_measure import records
 
 FAKE = Path(__file__).with_name("fake_lfs.py")
 SMALL = ("--size", "1M", "--block", "256K", "--small-files", "5", "--streams", "1")

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from hosts import address
 from launching import BUILD, LIMIT, PROGRAMS, ROOT, clean_environment
-
-from peerway import records
+from peerway_measure import records
 
 LOSS = ROOT / "apps" / "loss"
 Torus = dict[str, object]

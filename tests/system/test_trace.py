@@ -20,17 +20,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from launching import PROGRAMS, ROOT, Run, peerway
-
 from peerway import _core
-from peerway.trace import memory
-from peerway.trace.curve import of_table, path_of
-from peerway.trace.messages import match_signals
-from peerway.trace.rings import HEADER, MAGIC, Kind
-from peerway.trace.store import Trace, load
-from peerway.tune import draft
+from peerway_measure.tune import draft
+from peerway_trace import memory
+from peerway_trace.curve import of_table, path_of
+from peerway_trace.messages import match_signals
+from peerway_trace.rings import HEADER, MAGIC, Kind
+from peerway_trace.store import Trace, load
 
 PING_PONG = """
-    import sys, peerway, peerway.trace
+    import sys, peerway, peerway_trace
     with peerway.Context() as ctx:
         region, signal = ctx.allocate("host", 4096), ctx.signal()
         regions, signals = ctx.team.all_gather(region.key()), ctx.team.all_gather(signal.key())
@@ -542,7 +541,7 @@ def test_a_clock_that_steps_back_is_told_and_ends_nothing(tmp_path: Path, run: R
 
 
 def test_random_damage_ends_no_reader(regions: Path, tmp_path: Path, run: Run) -> None:
-    from peerway.trace.collect import collect
+    from peerway_trace.collect import collect
 
     random = np.random.default_rng(1)
     (whole,) = rings_of(regions, tmp_path / "first", run, "loop", "100")

@@ -14,10 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from launching import PROGRAMS, ROOT, Run, clean_environment, peerway
-
-from peerway.trace.messages import match_signals
-from peerway.trace.rings import Kind
-from peerway.trace.store import Trace, load
+from peerway_trace.messages import match_signals
+from peerway_trace.rings import Kind
+from peerway_trace.store import Trace, load
 
 TRACK = 0x40000000  # of tracks that are no threads, and more
 
@@ -89,7 +88,7 @@ def test_plans_on_a_stream_and_in_kernels_are_recorded_with_what_they_send_and_r
 
 
 def library() -> str:
-    from peerway.trace.cuda import injected
+    from peerway_trace.cuda import injected
 
     found = injected()
     assert found is not None
@@ -163,7 +162,7 @@ def test_a_program_without_cupti_is_told_so_and_runs(programs: Path, tmp_path: P
 
 
 def test_what_is_injected_by_another_tool_is_kept() -> None:
-    from peerway.trace import cuda
+    from peerway_trace import cuda
 
     assert cuda.variables({})["CUDA_INJECTION64_PATH"] == library()
     assert "CUDA_INJECTION64_PATH" not in cuda.variables({"CUDA_INJECTION64_PATH": "/opt/tool.so"})

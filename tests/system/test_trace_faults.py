@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 from launching import Run, peerway
 from mpi_stacks import STACKS, environment
-
-from peerway.trace.analysis import analyse
-from peerway.trace.store import load
+from peerway_trace.analysis import analyse
+from peerway_trace.store import load
 
 # Rank 0 computes for 20 ms before every message; rank 1 waits for it.
 LATE = """
-    import sys, time, peerway, peerway.trace
+    import sys, time, peerway, peerway_trace
     with peerway.Context() as ctx:
         region, signal = ctx.allocate("host", 1 << 16), ctx.signal()
         regions, signals = ctx.team.all_gather(region.key()), ctx.team.all_gather(signal.key())

@@ -16,11 +16,10 @@ import numpy as np
 import pytest
 from launching import ROOT, Run, peerway
 from mpi_stacks import STACKS, Carried, environment, over
+from peerway_trace.messages import match, match_signals
+from peerway_trace.rings import Kind
+from peerway_trace.store import Trace, load
 from test_hpcc import INPUT
-
-from peerway.trace.messages import match, match_signals
-from peerway.trace.rings import Kind
-from peerway.trace.store import Trace, load
 
 LONG = pytest.mark.long
 # Read here, since tests see none of these variables: a tarball, and a file of records.

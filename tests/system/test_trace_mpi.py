@@ -17,14 +17,13 @@ import numpy as np
 import pytest
 from launching import LIMIT, PROGRAMS, Run, peerway
 from mpi_stacks import STACKS, Carried, build, environment, over
-
-from peerway.trace import waits
-from peerway.trace.messages import match, match_signals, of_kind
-from peerway.trace.mpi import compiler_of
-from peerway.trace.mpi_functions import TABLE, functions, table
-from peerway.trace.mpi_wrappers import source
-from peerway.trace.rings import MADE_OR_FREED, Kind
-from peerway.trace.store import Trace, load
+from peerway_trace import waits
+from peerway_trace.messages import match, match_signals, of_kind
+from peerway_trace.mpi import compiler_of
+from peerway_trace.mpi_functions import TABLE, functions, table
+from peerway_trace.mpi_wrappers import source
+from peerway_trace.rings import MADE_OR_FREED, Kind
+from peerway_trace.store import Trace, load
 
 FORTRAN = """
 program ring

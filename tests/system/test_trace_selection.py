@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from launching import PROGRAMS, ROOT, Run, clean_environment, peerway
-
-from peerway.trace.store import Trace, load
+from peerway_trace.store import Trace, load
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-
-from peerway.rehearse.cluster import VirtualCluster, read, why_not
-from peerway.rehearse.cluster.configuration import addresses, gres_conf, slurm_conf
-from peerway.rehearse.cluster.description import BadDescription
+from peerway_measure.rehearse.cluster import VirtualCluster, read, why_not
+from peerway_measure.rehearse.cluster.configuration import addresses, gres_conf, slurm_conf
+from peerway_measure.rehearse.cluster.description import BadDescription
 
 PARTITION = '[[partitions]]\nname = "p"\nnodes = ["n"]\n'
 WRONG = {

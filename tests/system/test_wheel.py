@@ -72,7 +72,7 @@ def test_the_wheel_has_everything_once(wheel: Path) -> None:
     ]  # fmt: skip
     wanted = {"peerway/lib/cmake/peerway/peerwayConfig.cmake", "peerway/lib/pkgconfig/peerway.pc"}
     wanted |= {"peerway/libexec/peerway-storage", "peerway/py.typed"}
-    for source, place in (("include", "include"), ("python/peerway", ".")):
+    for source, place in (("include", "include"), ("library/python/peerway", ".")):
         files = (path for path in (ROOT / source).rglob("*") if path.is_file())
         wanted |= {
             os.path.normpath(f"peerway/{place}/{path.relative_to(ROOT / source)}")

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-
 import peerway
 from peerway import _core
 

@@ -13,7 +13,6 @@ import traceback
 from typing import Any
 
 import numpy as np
-
 import peerway
 
 N = 64

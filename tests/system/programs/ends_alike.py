@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 
 import numpy
-
 import peerway
 
 

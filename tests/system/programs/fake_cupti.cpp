@@ -5,7 +5,7 @@
 #include <cstring>
 #include <map>
 
-#include "trace_cuda/cupti_abi.h"
+#include "trace/cuda/cupti_abi.h"
 
 using namespace pw::trace;
 

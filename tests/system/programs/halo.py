@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
 import peerway
+from numpy.typing import NDArray
 
 POISON = -1.0
 

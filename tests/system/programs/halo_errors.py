@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from halo import OnlyDlpack
-
 import peerway
+from halo import OnlyDlpack
 
 
 def arrays(ctx: peerway.Context) -> dict[str, Callable[[], object]]:

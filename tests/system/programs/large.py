@@ -15,9 +15,8 @@ import os
 import sys
 
 import numpy as np
-from layouts import Bytes, Side, noise
-
 import peerway
+from layouts import Bytes, Side, noise
 
 GIB = 1 << 30
 SPAN = 13 * GIB

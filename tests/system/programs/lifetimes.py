@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 import peerway
 
 DEVICE, SHUFFLES = sys.argv[1], int(sys.argv[2])

@@ -12,7 +12,6 @@ import json
 import sys
 
 import numpy as np
-
 import peerway
 
 

@@ -16,9 +16,8 @@ import sys
 import tempfile
 
 import numpy as np
-from layouts import Bytes, Case, Side, contiguous_cases, moved, noise, run, strided_cases
-
 import peerway
+from layouts import Bytes, Case, Side, contiguous_cases, moved, noise, run, strided_cases
 
 SPAN = 5 << 20
 PATIENCE = 300.0  # s: a NIC of one small operation at a time is slow on a busy machine, and that is no hang

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "xacc/failure.h"
-#include "xacc/mapping.h"
+#include "xacc/runtime/failure.h"
+#include "xacc/runtime/mapping.h"
 
 namespace pwx {
 namespace {

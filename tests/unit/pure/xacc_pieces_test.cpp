@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "xacc/failure.h"
-#include "xacc/pieces.h"
+#include "xacc/runtime/failure.h"
+#include "xacc/runtime/pieces.h"
 
 namespace pwx {
 namespace {

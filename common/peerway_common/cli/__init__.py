@@ -1,0 +1,214 @@
+"""The command `peerway`: a table of verbs, each in its own file, imported only when it is used.
+
+A verb is a module of the product that has it, and defines `command`. A verb reports
+what a user can mend with click.ClickException, or lets a peerway.Error through; everything else is a defect
+and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import io
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from peerway_common.cli.verbs import Verb, Verbs
+from peerway_common.ending import Ended
+from peerway_common.printable import printable
+
+VERBS = {
+    "doctor": Verb(
+        "Report which GPUDirect technologies work on this node, and why the others do not.",
+        "peerway_measure.cli.doctor", "peerway-measure",
+    ),
+    "bench": Verb(
+        "Measure latency and bandwidth of every path, and compare the tools people use today.",
+        "peerway_measure.cli.bench", "peerway-measure",
+    ),
+    "tune": Verb(
+        "Measure all paths and write the route table.",
+        "peerway_measure.cli.tune", "peerway-measure",
+    ),
+    "storage": Verb(
+        "Measure a mounted file system, and prove what its caches held.",
+        "peerway_measure.cli.storage", "peerway-measure",
+    ),
+    "campaign": Verb(
+        "Measure a whole cluster over days, and compare two such campaigns.",
+        "peerway_measure.cli.campaign", "peerway-measure",
+    ),
+    "rehearse": Verb(
+        "Rehearse an upgrade on a copy of a cluster, on this machine.",
+        "peerway_measure.cli.rehearse", "peerway-measure",
+    ),
+    "explain": Verb(
+        "Show which path a transfer takes for which size, and why.",
+        "peerway_measure.cli.explain", "peerway-measure",
+    ),
+    "compare": Verb(
+        "Compare two sets of records, and say whether a difference is more than noise.",
+        "peerway_measure.cli.compare", "peerway-measure",
+    ),
+    "report": Verb(
+        "Make a page with plots from records; it opens offline.",
+        "peerway_measure.cli.report", "peerway-measure",
+    ),
+    "run": Verb(
+        "Start a program as several ranks, on this host or on several.",
+        "peerway.cli.run", "peerway",
+    ),
+    "trace": Verb(
+        "Record every operation of a program's ranks, and find where time is lost.",
+        "peerway_trace.cli", "peerway-trace",
+    ),
+    "cc": Verb(
+        "Compile a C program with directives of XcalableMP, XcalableACC and OpenACC.",
+        "peerway_xacc.cli", "peerway-xacc",
+    ),
+    "nic-check": Verb(
+        "Run conformance tests of a NIC plugin: ordering guarantees, faults, load.",
+        "peerway_nic.nic_check", "peerway",
+    ),
+    "mpirun": Verb(
+        "Start an unmodified MPI program over any NIC that has a plugin.",
+        "peerway_nic.mpirun", "peerway",
+    ),
+    "jobs": Verb(
+        "Find the inefficient and wrongly submitted jobs of a Slurm cluster.",
+        "peerway_jobs.cli", "peerway-jobs",
+    ),
+    "config": Verb(
+        "Print every setting, its value and where it came from.",
+        "peerway.cli.config", "peerway",
+    ),
+}  # fmt: skip
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+# The modules that an installation may lack, and what brings them.
+_BRINGS = {
+    "peerway": ("peerway",),
+    "peerway-measure": ("jinja2", "scipy", "peerway_measure"),
+    "peerway-trace": ("pyarrow", "perfetto", "otf2", "_otf2", "peerway_trace"),
+    "peerway-xacc": ("clang",),
+    "'peerway-jobs[server]'": (
+        "argon2",
+        "authlib",
+        "cramjam",
+        "fastapi",
+        "httpx",
+        "joserfc",
+        "multipart",
+        "uvicorn",
+        "zstandard",
+    ),
+}
+_OUTPUT_ENDED = (errno.EPIPE, errno.ENOSPC)
+
+
+def _prints(option: str, below: str, what: str) -> Callable[[_Function], _Function]:
+    """An option that prints a folder of the installation and ends, for build systems."""
+
+    def show(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+        if wanted:
+            library = importlib.util.find_spec("peerway")
+            core = library and importlib.util.find_spec("peerway._core")
+            if not core or not core.origin:
+                raise click.ClickException("the library is not installed; run pip install peerway")
+            click.echo(os.path.join(os.path.dirname(core.origin), *below.split("/")).rstrip("/"))  # noqa: PTH118, PTH120
+            ctx.exit()
+
+    return click.option(
+        option,
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help=f"Print {what}, and exit.",
+    )
+
+
+@click.group(cls=Verbs, verbs=VERBS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="peerway-common", message="%(prog)s %(version)s")
+@_prints("--prefix", "", "the folder with include/ and lib/ of this installation")
+@_prints("--cmakedir", "lib/cmake/peerway", "the folder for CMake's peerway_DIR")
+def command() -> None:
+    """Peerway: the direct way between memories. Measure every path, choose the fastest, use it."""
+
+
+def main() -> None:
+    """Runs the command line; errors go to standard error as `peerway: ...`."""
+    _open_closed_outputs()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a letter that its encoding lacks becomes an escape
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        status = command.main(prog_name="peerway", standalone_mode=False)
+        sys.stdout.flush()
+    except click.Abort:
+        sys.exit(130)
+    except Ended as end:  # while there was nothing to say of it
+        sys.exit(end.code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        if isinstance(error, click.UsageError) and error.ctx:
+            click.echo(error.ctx.get_usage(), err=True)
+        _say(error.format_message().expandtabs(2))  # click indents the choices of an option
+        sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        brings = next((name for name, modules in _BRINGS.items() if module in modules), None)
+        if brings is None:
+            raise
+        _say(f"this needs {error.name}, which is not installed; run pip install {brings}")
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in _OUTPUT_ENDED or error.filename:
+            raise
+        _leave_output(error)
+    except Exception as error:
+        if not isinstance(error, _library_errors()):
+            raise
+        _say(str(error))
+        sys.exit(1)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _library_errors() -> tuple[type[Exception], ...]:
+    """The errors of the library, where something has imported it."""
+    errors = sys.modules.get("peerway.errors")
+    return (errors.Error,) if errors else ()
+
+
+def _open_closed_outputs() -> None:
+    """Python has None for a stream that was closed before it started, as cron and daemons do: what goes there
+    goes nowhere. Its descriptor must not become that of a file which is opened later.
+    """
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "w", errors="backslashreplace", closefd=False))
+
+
+def _leave_output(error: OSError) -> None:
+    """Standard output takes no more: its reader has gone, which is no error of ours, or its disk is full."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is written at the exit
+    if error.errno != errno.EPIPE:
+        _say(f"cannot write to standard output: {error.strerror}")
+    sys.exit(1)
+
+
+def _say(message: str) -> None:
+    """Write an error; those of the library have its name in front already."""
+    message = printable(message.removeprefix("peerway: "), lines=True)
+    click.echo(f"peerway: {message}", err=True)

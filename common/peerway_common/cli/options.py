@@ -1,0 +1,54 @@
+"""Options that verbs of several products share, and the error for input that a verb cannot use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from peerway_common.suggestion import meant
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class BadInput(click.ClickException):
+    """Input that a verb cannot use; exits with 2, so that it is told apart from a finding (1)."""
+
+    exit_code = 2
+
+
+class Name(click.Choice[str]):
+    """One of many names: a wrong one is answered with the nearest."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Say which there are, and which may be meant."""
+        return f"there is no {value}{meant(value, self.choices) or '.'} There are {', '.join(self.choices)}"
+
+
+def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
+    """Make an option's callback of a parser that raises ValueError."""
+
+    def callback(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+        try:
+            return None if value is None else parse(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error), ctx, parameter) from None
+
+    return callback
+
+
+def names(text: str) -> list[str]:
+    """Read "a,b". Raises ValueError where it has no name."""
+    found = [name.strip() for name in text.split(",") if name.strip()]
+    if not found:
+        raise ValueError(f"'{text}' has no name; write one or more, separated by commas, or leave it out")
+    return found
+
+
+def format_option(*forms: str) -> Callable[[Decorated], Decorated]:
+    """Give --format, of which the first is the default."""
+    return click.option(
+        "--format", "form", type=click.Choice(forms), default=forms[0], show_default=True,
+        help="How to write the result.",
+    )  # fmt: skip

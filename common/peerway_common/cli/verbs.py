@@ -1,0 +1,91 @@
+"""Groups of commands, whose commands are called verbs everywhere."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from peerway_common.suggestion import meant
+
+
+class VerbGroup(click.Group):
+    """A group that calls its commands verbs, in the order in which they were added, which is that of their
+    use, and names the nearest one for a word that is none.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(subcommand_metavar="VERB [ARGUMENTS]...", **settings)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All verbs."""
+        return list(self.commands)
+
+    def about(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """Each verb and what it is for."""
+        return [(name, self.commands[name].get_short_help_str(150)) for name in self.list_commands(ctx)]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Refuse a word that is no verb with the nearest one."""
+        verbs = self.list_commands(ctx)
+        if args[0] not in verbs and not args[0].startswith("-"):
+            near = meant(args[0], verbs) or "."
+            ctx.fail(f"there is no verb {args[0]}{near} `{ctx.command_path} --help` lists them.")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs and what each is for."""
+        with formatter.section("Verbs"):
+            formatter.write_dl(self.about(ctx))
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb that is imported only when it is used: `command` in the module."""
+
+    help: str
+    module: str
+    distribution: str = ""  # what brings the module, where it may be missing
+
+
+def in_package(package: str, helps: dict[str, str]) -> dict[str, Verb]:
+    """Give the table of verbs whose modules are files of a package, from the help of each."""
+    return {name: Verb(text, f"{package}.{name.replace('-', '_')}") for name, text in helps.items()}
+
+
+class Verbs(VerbGroup):
+    """Verbs from a table by name, so that `--help` imports none of them."""
+
+    def __init__(self, verbs: dict[str, Verb], **settings: Any) -> None:
+        super().__init__(**settings)
+        self.verbs = verbs
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All verbs, in the order of the table."""
+        return list(self.verbs)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a verb, imported now; None for a word that is no verb. Raises ClickException where
+        the part of Peerway that has it is not installed.
+        """
+        verb = self.verbs.get(cmd_name)
+        if verb is None:
+            return None
+        package = verb.module.partition(".")[0]
+        if verb.distribution and importlib.util.find_spec(package) is None:
+            raise click.ClickException(
+                f"`{ctx.command_path} {cmd_name}` is part of {verb.distribution}, which is not installed; "
+                f"run pip install {verb.distribution}"
+            )
+        command = importlib.import_module(verb.module).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def about(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """From the table."""
+        return [(name, verb.help) for name, verb in self.verbs.items()]

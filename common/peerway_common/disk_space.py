@@ -1,0 +1,49 @@
+"""What is free on a file system, for messages: "No space left on device" names neither the device nor how
+large it is.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from peerway_common.units import about_text
+
+_LEAST_FREE = 64 << 20  # with less, what is written in one go may not fit
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Room:
+    """What is free on the file system of a file, which need not be there yet. Raises OSError."""
+
+    def __init__(self, path: Path) -> None:
+        path = Path(os.path.realpath(path))
+        while not path.exists():
+            path = path.parent
+        while not path.is_mount():
+            path = path.parent
+        found = os.statvfs(path)
+        self.at = path
+        self.free, self.total = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+        self.files = found.f_favail if found.f_files else None  # None: as many as there is room for
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a database may find no room."""
+        return self.free < _LEAST_FREE or self.files == 0
+
+    def __str__(self) -> str:
+        free = f"{about_text(self.free)} of {about_text(self.total)} are free"
+        return f"of its file system, {self.at}, {free}" + (", but no inode" if self.files == 0 else "")
+
+
+def why(path: Path, error: OSError) -> str:
+    """What the system says; where it is that there is no room, also of what, and how much is free there."""
+    said = error.strerror or str(error)
+    if error.errno not in _NO_ROOM:
+        return said
+    try:
+        return f"{said}; {Room(path)}"
+    except OSError:
+        return said

@@ -1,0 +1,51 @@
+"""Ctrl-C, SIGTERM and SIGHUP while something is measured: the same end for all three."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from peerway_common.ignored_signals import told_to_ignore
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Ended(BaseException):
+    """The user, or the system, wants an end. `code` is the exit status that says so."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.name = signal.Signals(number).name
+        self.code = 128 + number
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """While the block runs such a signal raises Ended, once: the end itself is not interrupted.
+
+    What this process was told to ignore (SIGHUP by nohup) it ignores.
+    """
+
+    def end(number: int, _: Any) -> NoReturn:
+        for each in caught:
+            signal.signal(each, signal.SIG_IGN)
+        raise Ended(number)
+
+    caught = [number for number in ENDING if not told_to_ignore(number)]
+    before = {number: signal.signal(number, end) for number in caught}
+    try:
+        yield
+    except Ended:
+        raise  # later signals stay ignored until the process has ended
+    except BaseException:
+        _restore(before)
+        raise
+    else:
+        _restore(before)
+
+
+def _restore(before: dict[signal.Signals, Any]) -> None:
+    for number, handler in before.items():
+        signal.signal(number, handler)

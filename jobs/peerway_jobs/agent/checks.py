@@ -1,0 +1,230 @@
+"""What `peerway jobs doctor` looks at on a node: each check is a question, what was found, and what to do."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from peerway_jobs.agent.cgroups import Cgroups
+from peerway_jobs.agent.gpus import Gpus
+from peerway_jobs.agent.processes import Processes
+from peerway_jobs.agent.settings import BadSettings, Settings, read_token
+from peerway_jobs.slurm_json import SlurmFailed, ran, why_failed
+
+_CLOCK_S = 2
+_TIMEOUT_S = 10
+
+
+@dataclass(slots=True)
+class Finding:
+    """`state` is ok, warning, broken, or absent where there was nothing to look at."""
+
+    check: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+def all_checks(settings: Settings) -> Iterator[Finding]:
+    """Every check of this node, in the order of the chain."""
+    slurm, why_not = scontrol("show", "config")
+    yield slurm_answers(slurm, why_not)
+    yield cgroup_layout(Cgroups(settings.root).version(), slurm)
+    yield from hooks(slurm, Path(settings.state) / "events")
+    yield from gpus(Gpus(settings.nvml), slurm)
+    yield rights(settings)
+    yield token(settings)
+    yield server(settings)
+
+
+def scontrol(*words: str) -> tuple[str, str]:
+    """What scontrol prints; where it cannot be asked nothing, and why not."""
+    try:
+        done = ran("scontrol", *words)
+    except SlurmFailed as error:
+        return "", str(error)
+    if done.returncode:
+        return "", why_failed(done)
+    return done.stdout.decode(errors="replace"), ""
+
+
+def setting(config: str, name: str) -> str:
+    """One line of `scontrol show config`; empty for none."""
+    found = re.search(rf"^{re.escape(name)}\s*=\s*(.*?)\s*$", config, re.MULTILINE)
+    return "" if found is None or found[1] == "(null)" else found[1]
+
+
+def slurm_answers(config: str, why_not: str) -> Finding:
+    """Whether Slurm can be asked for what prolog and epilog missed."""
+    if why_not:
+        advice = (
+            "let the agent's user run scontrol (PATH, SLURM_CONF, munge): the agent asks it for jobs whose "
+            "prolog did not run"
+        )
+        return Finding("slurm", "broken", why_not, advice)
+    return Finding(
+        "slurm", "ok", f"scontrol answers, version {setting(config, 'SLURM_VERSION') or 'unknown'}"
+    )
+
+
+def cgroup_layout(version: str, config: str) -> Finding:
+    """Whether steps are in cgroups that the agent can read."""
+    track = setting(config, "ProctrackType")
+    gather = setting(config, "JobAcctGatherType")
+    if version == "none" or (track and "cgroup" not in track):
+        return Finding(
+            "cgroups", "warning",
+            f"cgroups {version}, ProctrackType={track or 'unknown'}: steps are measured through /proc",
+            "set ProctrackType=proctrack/cgroup and TaskPlugin=task/cgroup: then no process leaves its step",
+        )  # fmt: skip
+    return Finding(
+        "cgroups",
+        "ok",
+        f"cgroups {version}, ProctrackType={track or 'unknown'}, JobAcctGatherType={gather or 'unknown'}",
+    )
+
+
+def hooks(config: str, events: Path) -> Iterator[Finding]:
+    """Whether prolog and epilog tell the agent."""
+    for name in ("Prolog", "Epilog"):
+        script = setting(config, name)
+        if not config:
+            continue
+        if not script:
+            yield Finding(
+                name.lower(), "broken", f"slurm.conf has no {name}",
+                f"add {name}=.../{name.lower()}.sh (docs/jobs/install.md)",
+            )  # fmt: skip
+        elif not any(_mentions(path) for path in sorted(Path("/").glob(script.lstrip("/")))):
+            yield Finding(
+                name.lower(), "warning", f"{name}={script} does not seem to call Peerway's interval.sh",
+                f"call {name.lower()}.sh from it (docs/jobs/install.md)",
+            )  # fmt: skip
+        else:
+            yield Finding(name.lower(), "ok", script)
+    flags = setting(config, "PrologFlags")
+    if config and "Alloc" not in flags and "Contain" not in flags:
+        yield Finding(
+            "prolog", "warning", f"PrologFlags={flags or '(null)'}: the prolog runs with the first step only",
+            "add PrologFlags=Alloc, so that the agent also sees allocations without a step",
+        )  # fmt: skip
+    if not events.is_dir():
+        advice = f"mkdir {events}, owned by the agent's user"
+        yield Finding(
+            "events", "broken", f"{events} is not a folder: prolog and epilog write nothing", advice
+        )
+    elif not os.access(events, os.R_OK | os.W_OK | os.X_OK):
+        yield Finding(
+            "events",
+            "broken",
+            f"this user cannot read and empty {events}",
+            "chown it to the agent's user",
+        )
+    else:
+        yield Finding("events", "ok", f"{events}, {len(list(events.iterdir()))} records not read yet")
+
+
+def _mentions(script: Path) -> bool:
+    try:
+        text = script.read_text(errors="replace")[: 1 << 20]
+    except OSError:
+        return False
+    return "interval.sh" in text or "PEERWAY_JOBS_EVENTS" in text or f"/slurm/{script.name}" in text
+
+
+def gpus(found: Gpus, config: str) -> Iterator[Finding]:
+    """Whether Slurm's numbers of GPUs lead to the right UUIDs."""
+    if not found.devices:
+        state = "warning" if "gpu" in setting(config, "GresTypes") else "absent"
+        yield Finding("gpus", state, f"no GPU: {found.why_none or 'NVML shows none'}")
+        return
+    whole = [gpu for gpu in found.facts() if gpu.parent is None]
+    other = [gpu for gpu in whole if gpu.index != gpu.minor]
+    names = ", ".join(f"index {gpu.index} is /dev/nvidia{gpu.minor}" for gpu in other[:3])
+    if any(gpu.minor is None for gpu in whole):
+        yield Finding(
+            "gpus", "broken",
+            "NVML reports no minor numbers, so Slurm's GPU numbers cannot be mapped to UUIDs",
+            "run the agent where /dev/nvidia* exist; in a container, pass these devices in",
+        )  # fmt: skip
+    elif other:
+        yield Finding(
+            "gpus", "warning",
+            f"NVML's order of {len(whole)} GPUs is not that of /dev/nvidiaN, which the agent uses: {names}",
+            "set ConstrainDevices=yes in cgroup.conf, or AutoDetect=nvml in gres.conf: otherwise programs "
+            "use other GPUs than Slurm allocated, and the agent notes them as foreign processes",
+        )  # fmt: skip
+    else:
+        yield Finding("gpus", "ok", f"{len(whole)} GPUs; NVML orders them as /dev/nvidiaN")
+
+
+def rights(settings: Settings) -> Finding:
+    """Whether what needs privileges can be read: I/O and environments of other users' processes."""
+    processes = Processes(settings.root)
+    processes.scan()
+    others = [pid for pid in processes.table if (processes.uid(pid) or 0) not in (0, os.geteuid())]
+    if not others and os.geteuid() != 0:
+        others = [pid for pid in processes.table if processes.uid(pid) == 0]
+    if not others:
+        return Finding("rights", "absent", "not checked: no process of another user runs here")
+    if any(processes.io(pid) is not None for pid in others[:20]):
+        return Finding("rights", "ok", "/proc/PID/io of other users can be read")
+    return Finding(
+        "rights", "broken", "/proc/PID/io of other users cannot be read",
+        "give the agent CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, as its systemd unit does",
+    )  # fmt: skip
+
+
+def token(settings: Settings) -> Finding:
+    """Whether there is a token that only the agent may read."""
+    if not settings.server:
+        return Finding("token", "absent", "no server is set, so the agent sends nothing")
+    try:
+        read_token(Path(settings.token_file))
+    except BadSettings as error:
+        return Finding("token", "broken", str(error), "store the node's token there, mode 0600")
+    return Finding("token", "ok", f"only the agent can read {settings.token_file}")
+
+
+def server(settings: Settings) -> Finding:
+    """Whether the server can be reached with TLS, and its clock agrees with this node's."""
+    if not settings.server:
+        return Finding("server", "absent", "no server is set")
+    address = urlsplit(settings.server)
+    host, port = str(address.hostname), address.port
+    try:
+        connect: Callable[[], http.client.HTTPConnection]
+        if address.scheme == "https":
+            context = ssl.create_default_context(cafile=settings.ca_file or None)
+            connect = lambda: http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=context)  # noqa: E731
+        else:
+            connect = lambda: http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)  # noqa: E731
+        connection = connect()
+        connection.request("GET", f"{address.path.rstrip('/')}/api/v1/agent/batches")
+        response = connection.getresponse()
+        response.read(65536)
+        now = time.time()
+        connection.close()
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        advice = "check the address, the firewall and, for TLS, ca_file"
+        return Finding("server", "broken", f"{settings.server}: {error.__class__.__name__}: {error}", advice)
+    try:
+        wrong = now - parsedate_to_datetime(response.headers.get("Date", "")).timestamp()
+    except (ValueError, TypeError):
+        return Finding(
+            "server", "warning", f"{settings.server} answers without a date, so its clock is unknown"
+        )
+    if abs(wrong) > _CLOCK_S + 1:  # the header has whole seconds
+        advice = (
+            "run chrony or ntpd on both; until then the server dates this node's batches by its own clock"
+        )
+        return Finding("clock", "warning", f"this node's clock is {wrong:+.0f} s off the server's", advice)
+    return Finding("server", "ok", f"{settings.server} answers, and its clock agrees")

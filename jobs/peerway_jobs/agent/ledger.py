@@ -1,0 +1,286 @@
+"""Who has what of this node: the intervals that are open, and the slots of steps. Survives the agent's end.
+
+Each round it is told the records of prolog and epilog and the steps that run; `changed` is what the server
+does not have yet. `save` after the batch is in the spool: what was not saved is found again, by the same ids.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from peerway_common import atomic_file
+
+from peerway_jobs.agent.records import Record
+from peerway_jobs.agent.slurm import Answer
+from peerway_jobs.agent.steps import Step
+from peerway_jobs.agent.system import TICK
+from peerway_jobs.batch import Gpu, Interval
+from peerway_jobs.batch_check import MOST_DEVICES
+
+_NO_GPU = ("", "NoDevFiles")  # in CUDA_VISIBLE_DEVICES of a prolog
+REST_MS = 600_000  # a slot is free this long after its step ended
+_MOST_STATE = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The moment of a round."""
+
+    wall_ms: int
+    mono_ms: int
+    boot: str
+
+    def wall_of(self, mono_ms: int) -> int:
+        """The wall clock's time of a moment since boot, told by the clock as it is now."""
+        return max(0, self.wall_ms - (self.mono_ms - mono_ms))
+
+
+class Ledger:
+    """The intervals of the node."""
+
+    def __init__(self, file: Path, gpus: Callable[[], list[Gpu]]) -> None:
+        self._file = file
+        self._gpus = gpus
+        self.open: dict[str, Interval] = {}
+        self._steps: dict[tuple[int, str, int], str] = {}
+        self._resting: dict[int, int] = {}
+        self._seen_ms: dict[int, int] = {}  # job -> when a step of it was seen last
+        self._unplaced: set[int] = set()  # jobs that have GPUs, of which it is not known which
+        self._ended: dict[int, tuple[int | None, int]] = {}  # job -> uid, when: for left-over processes
+        self._changed: dict[str, Interval] = {}
+
+    def load(self, now: Now) -> None:
+        """Take up what was saved; what is open of an earlier boot ended when it was last seen."""
+        try:
+            state = json.loads(atomic_file.read(self._file, _MOST_STATE))
+            intervals = [_interval(each) for each in state["intervals"]]
+            self.open = {each.id: each for each in intervals}
+            if state["boot"] == now.boot:
+                self._steps = {(job, step, start): id_ for job, step, start, id_ in state["steps"]}
+                self._resting = {int(slot): until for slot, until in state["resting"].items()}
+                self._seen_ms = {int(job): at for job, at in state["seen"].items()}
+                self._ended = {int(job): (uid, at) for job, (uid, at) in state["ended"].items()}
+                self._unplaced = {int(job) for job in state.get("unplaced", ())}  # older agents had none
+            else:
+                for each in intervals:
+                    self._close(each, max(each.start_ms, min(state["wall_ms"], now.wall_ms)))
+        except (OSError, ValueError, KeyError, TypeError):  # none yet, or cut off by a loss of power
+            self.open = {}
+
+    def save(self, now: Now) -> None:
+        """Keep it for the next agent. Raises OSError."""
+        state = {
+            "boot": now.boot, "wall_ms": now.wall_ms,
+            "intervals": [asdict(each) for each in self.open.values()],
+            "steps": [[*key, id_] for key, id_ in self._steps.items()], "resting": self._resting,
+            "seen": self._seen_ms, "ended": self._ended, "unplaced": sorted(self._unplaced),
+        }  # fmt: skip
+        atomic_file.replace(self._file, json.dumps(state))
+
+    def changed(self) -> list[Interval]:
+        """What is new or ended since `sent` was called, oldest first."""
+        return sorted(self._changed.values(), key=lambda each: (each.start_ms, each.id))
+
+    def sent(self) -> None:
+        """What changed is in the spool."""
+        self._changed.clear()
+
+    def shift(self, by_ms: int) -> None:
+        """The wall clock was set: the times of what is open are told by it as it is now."""
+        for each in self.open.values():
+            each.start_ms = max(0, each.start_ms + by_ms)
+            self._changed[each.id] = each
+        self._seen_ms = {job: at + by_ms for job, at in self._seen_ms.items()}
+        self._ended = {job: (uid, at + by_ms) for job, (uid, at) in self._ended.items()}
+
+    # what prolog and epilog said
+
+    def record(self, record: Record, now: Now) -> None:
+        """Open or close a job's interval."""
+        at = now.wall_of(record.mono_ms) if record.boot == now.boot else record.wall_ms
+        before = self.of_job(record.job)
+        if record.event == "epilog":
+            if before is not None:
+                self._close(before, max(before.start_ms, at))
+            return
+        id_ = f"{record.job}.{record.wall_ms}"
+        cores = None
+        if before is not None:
+            if before.id == id_ or before.source == "processes":  # told twice, or seen before it was told
+                id_, cores = before.id, before.cores
+            else:  # requeued, and the epilog of the run before was missed
+                self._close(before, max(before.start_ms, min(at, self._seen_ms.get(record.job, at))))
+        gpus, all_known = self._uuids(record)
+        self._place(record.job, all_known)
+        self._put(Interval(
+            id=id_, job=record.job, start_ms=at, restart=record.restart, uid=record.uid, user=record.user,
+            partition=record.partition, cores=cores, gpus=gpus, source="prolog",
+        ))  # fmt: skip
+
+    # what runs
+
+    def follow(self, steps: list[Step], now: Now) -> list[Step]:
+        """Open an interval for each new step, close those of steps that have gone; give those that count.
+
+        Processes are read before records: a new step whose job has ended meanwhile does not count.
+        """
+        steps = [step for step in steps if step.key in self._steps or not self._is_over(step, now)]
+        running = {step.key for step in steps}
+        for key, id_ in list(self._steps.items()):
+            if key not in running:
+                del self._steps[key]
+                self._end_step(self.open.get(id_), now)
+        for step in steps:
+            if step.key not in self._steps:
+                self._begin_step(step, now)
+            self._seen_ms[step.job] = now.wall_ms
+            self._learn_cores(step)
+        day = now.wall_ms - 86_400_000
+        self._ended = {job: (uid, at) for job, (uid, at) in self._ended.items() if at > day}
+        return steps
+
+    def slot(self, step: Step) -> int:
+        """The slot of a step that runs."""
+        slot = self.open[self._steps[step.key]].slot
+        assert slot is not None
+        return slot
+
+    def of_job(self, job: int) -> Interval | None:
+        """The open interval of a job on this node."""
+        return next((each for each in self.open.values() if each.job == job and each.step is None), None)
+
+    def jobs_of_gpu(self, uuid: str) -> list[int]:
+        """Which jobs have the GPU: more than one where they share it."""
+        return [each.job for each in self.open.values() if each.step is None and uuid in each.gpus]
+
+    def knows_gpus_of(self, job: int) -> bool:
+        """Whether all GPUs of a job are known: those that nobody announced are not until Slurm has told."""
+        interval = self.of_job(job)
+        return interval is None or (interval.source != "processes" and job not in self._unplaced)
+
+    def ended_uid(self, job: int) -> int | None:
+        """Whose job it was that ended here in the last day, and is not here again; None for any other."""
+        return None if self.of_job(job) else self._ended.get(job, (None, 0))[0]
+
+    # what Slurm must be asked
+
+    def doubtful(self, now: Now, after_ms: int) -> list[int]:
+        """Jobs that nobody announced, and those without a step for long: oldest question first."""
+        found = []
+        for each in self.open.values():
+            if each.step is not None:
+                continue
+            quiet = now.wall_ms - max(each.start_ms, self._seen_ms.get(each.job, 0))
+            if each.source == "processes" or quiet > after_ms:
+                found.append(each.job)
+        return found
+
+    def learn(self, answer: Answer) -> None:
+        """Mend an interval by what Slurm said."""
+        interval = self.of_job(answer.job)
+        if interval is None:
+            return
+        if not answer.running:
+            self._close(interval, max(interval.start_ms, self._seen_ms.get(answer.job, interval.start_ms)))
+        elif interval.source == "processes":
+            interval.source = "slurm"
+            interval.uid, interval.partition, interval.restart = answer.uid, answer.partition, answer.restart
+            interval.cpus, interval.memory_bytes = answer.cpus, answer.memory_bytes
+            interval.gpus = self._by_number(answer.gpus)
+            self._place(answer.job, not answer.shares and len(interval.gpus) == len(answer.gpus))
+            self._put(interval)
+
+    # within
+
+    def _is_over(self, step: Step, now: Now) -> bool:
+        ended = self._ended.get(step.job)
+        return ended is not None and self.of_job(step.job) is None and ended[1] >= _start(step, now)
+
+    def _begin_step(self, step: Step, now: Now) -> None:
+        start = _start(step, now)
+        mark = f"{step.start}-{now.boot[:8]}"
+        if self.of_job(step.job) is None:
+            self._put(Interval(f"{step.job}.p{mark}", step.job, start, source="processes"))
+        slot = self._free_slot(now)
+        id_ = f"{step.job}.{step.step}.{mark}"
+        self._steps[step.key] = id_
+        self._put(Interval(id_, step.job, start, step=step.step, slot=slot, source="processes"))
+
+    def _free_slot(self, now: Now) -> int:
+        """The lowest that is free and rested; where all rest, the one that rested longest."""
+        taken = {each.slot for each in self.open.values()}
+        resting = {slot for slot, until in self._resting.items() if until > now.mono_ms}
+        for slot in range(MOST_DEVICES):
+            if slot not in taken and slot not in resting:
+                break
+        else:
+            slot = min(resting, key=lambda each: self._resting[each])
+        self._resting.pop(slot, None)
+        return slot
+
+    def _end_step(self, interval: Interval | None, now: Now) -> None:
+        if interval is not None and interval.slot is not None:
+            self._resting[interval.slot] = now.mono_ms + REST_MS
+            self._close(interval, max(interval.start_ms, now.wall_ms))
+
+    def _learn_cores(self, step: Step) -> None:
+        """A step's cores are told once its first process is there; those of a job are of all its steps."""
+        interval = self.open[self._steps[step.key]]
+        if step.cores is None or interval.cores == step.cores:
+            return
+        interval.cores = step.cores
+        self._put(interval)
+        job = self.of_job(step.job)
+        if job is not None:
+            job.cores = sorted({*(job.cores or ()), *step.cores})
+            self._put(job)
+
+    def _put(self, interval: Interval) -> None:
+        self.open[interval.id] = self._changed[interval.id] = interval
+
+    def _close(self, interval: Interval, end_ms: int) -> None:
+        interval.end_ms = end_ms
+        self._changed[interval.id] = interval
+        self.open.pop(interval.id, None)
+        if interval.step is None:
+            self._ended[interval.job] = (interval.uid, end_ms)
+            self._seen_ms.pop(interval.job, None)
+            self._unplaced.discard(interval.job)
+
+    def _place(self, job: int, known: bool) -> None:
+        """Whether it is known which GPUs the job has."""
+        (self._unplaced.discard if known else self._unplaced.add)(job)
+
+    def _uuids(self, record: Record) -> tuple[list[str], bool]:
+        """The job's GPUs, and whether those are all that it has."""
+        known = {gpu.uuid for gpu in self._gpus()}
+        words = [word for word in record.cuda.split(",") if word not in _NO_GPU]
+        named = [word for word in words if word in known]
+        if named:
+            return named, len(named) == len(words)
+        numbers = [int(word) for word in record.gpus.split(",") if word.isdigit()]
+        found = self._by_number(numbers)
+        # Without numbers of whole GPUs, what the job sees of GPUs are shares: gres/shard, gres/mps.
+        return found, len(found) == len(numbers) and bool(numbers or not words)
+
+    def _by_number(self, numbers: Iterable[int]) -> list[str]:
+        """Slurm counts /dev/nvidiaN, which is NVML's minor number, and not its index. On a node with MIG
+        instances it counts these among them, and a number tells none.
+        """
+        if any(gpu.parent is not None for gpu in self._gpus()):
+            return []
+        by_minor = {gpu.minor: gpu.uuid for gpu in self._gpus() if gpu.minor is not None}
+        return [by_minor[number] for number in numbers if number in by_minor]
+
+
+def _start(step: Step, now: Now) -> int:
+    """When its slurmstepd began."""
+    return min(now.wall_ms, now.wall_of(step.start * 1000 // TICK))
+
+
+def _interval(value: dict[str, Any]) -> Interval:
+    return Interval(**{each.name: value[each.name] for each in fields(Interval)})

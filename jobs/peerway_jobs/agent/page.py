@@ -1,0 +1,55 @@
+"""The OpenMetrics page: the samples of the last round, for a Prometheus that scrapes this node.
+
+No label holds a job: a step is its slot, as in what is sent to the server.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from peerway_jobs.batch import Samples
+from peerway_jobs.metrics import METRICS
+
+
+class Page(Collector):
+    """Serves on an address of its own, in threads of the library."""
+
+    def __init__(self, host: str, port: int) -> None:
+        """Begin to serve. Raises OSError for an address that cannot be had."""
+        self._samples: dict[str, Samples] = {}
+        self._lock = threading.Lock()
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        self._server, self._thread = start_http_server(port, host, registry)
+
+    def show(self, samples: dict[str, Samples]) -> None:
+        """What the page shows from now on."""
+        with self._lock:
+            self._samples = samples
+
+    def collect(self) -> Iterator[Metric]:
+        """Every metric that has a sample, in the order of the table."""
+        with self._lock:
+            samples = self._samples
+        for metric in METRICS.values():
+            part = samples.get(metric.kind)
+            if part is None or metric.name not in part.values:
+                continue
+            family = CounterMetricFamily if metric.type == "counter" else GaugeMetricFamily
+            name = f"peerway_{metric.name.removesuffix('_total')}"
+            found = family(name, metric.help, labels=[] if metric.kind == "node" else [metric.kind])
+            for device, value in zip(part.devices, part.values[metric.name], strict=True):
+                if value is not None:
+                    found.add_metric([] if metric.kind == "node" else [device], value)
+            yield found
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

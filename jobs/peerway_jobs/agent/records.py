@@ -1,0 +1,96 @@
+"""What prolog and epilog left for the agent: one small file each, by peerway/jobs/slurm/interval.sh.
+
+A file is written under another name and renamed, so what is read is whole. It is removed once what it said
+lies in the spool. Slurm's environment is where its values come from; names of users are taken as untrusted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from dataclasses import dataclass
+
+from peerway_jobs.agent import files
+
+_NAME = re.compile(r"\d{1,10}\.\d{1,15}\.(prolog|epilog)", re.ASCII)
+_MOST_RECORDS = 1000  # a round; the rest is for the next
+_U32 = (1 << 32) - 1
+_MOST_MS = (1 << 48) - 1
+_OUT_OF_MEMORY = "0:125"  # Slurm's exit code of a job that was killed for it
+
+
+@dataclass(slots=True)
+class Record:
+    """One call of the prolog or of the epilog."""
+
+    file: str
+    event: str
+    job: int
+    wall_ms: int
+    mono_ms: int
+    boot: str
+    uid: int | None
+    user: str | None
+    partition: str | None
+    restart: int | None
+    gpus: str  # Slurm's numbers of them: "0,1"
+    cuda: str  # CUDA_VISIBLE_DEVICES: numbers, or UUIDs
+    out_of_memory: bool
+
+
+def parse(file: str, content: str) -> Record | None:
+    """Read one file; None for one that is not of this form."""
+    found = _NAME.fullmatch(os.path.basename(file))  # noqa: PTH119
+    fields = dict(line.partition("=")[::2] for line in content.splitlines())
+    job, wall, mono = (_whole(fields.get(name)) for name in ("job", "wall_ms", "mono_ms"))
+    if found is None or job is None or not 0 < job < 1 << 32 or wall is None or mono is None:
+        return None
+    return Record(
+        file, found[1], job, wall, mono, fields.get("boot", ""), _whole(fields.get("uid"), _U32),
+        _word(fields.get("user")), _word(fields.get("partition")), _whole(fields.get("restart"), _U32),
+        fields.get("gpus", ""), fields.get("cuda", ""), fields.get("exit", "") == _OUT_OF_MEMORY,
+    )  # fmt: skip
+
+
+class Records:
+    """The folder in which they lie."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._taken: list[str] = []
+        self.wrong: list[str] = []
+
+    def take(self) -> list[Record]:
+        """What is new, oldest first; `wrong` is the names of files that are none. `taken` removes both."""
+        found: list[Record] = []
+        self.wrong = []
+        for name in files.names(self._folder)[:_MOST_RECORDS]:
+            path = f"{self._folder}/{name}"
+            if name.startswith("."):
+                continue
+            record = parse(path, files.text(path, 65536) or "")
+            if record is None:
+                self.wrong.append(name)
+            else:
+                found.append(record)
+            self._taken.append(path)
+        found.sort(key=lambda record: (record.wall_ms, record.event == "epilog"))
+        return found
+
+    def taken(self) -> None:
+        """What was taken is in the spool: its files may go."""
+        for path in self._taken:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)  # noqa: PTH108
+        self._taken.clear()
+
+
+def _whole(text: str | None, most: int = _MOST_MS) -> int | None:
+    """A whole number up to `most`; a larger one would be refused with the whole batch."""
+    whole = int(text) if text and text.isascii() and text.isdigit() and len(text) <= 15 else None
+    return whole if whole is not None and whole <= most else None
+
+
+def _word(text: str | None) -> str | None:
+    return text if text and len(text) <= 64 and text.isprintable() else None

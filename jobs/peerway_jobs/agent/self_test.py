@@ -1,0 +1,119 @@
+"""A job of a few seconds, to see that the whole chain works here: Slurm, prolog, agent, figures, epilog, and
+what the server has of it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from peerway_common.printable import one_line
+
+from peerway_jobs.agent.checks import Finding
+from peerway_jobs.agent.settings import Settings
+from peerway_jobs.batch import Batch, Interval
+from peerway_jobs.batch_check import decode
+from peerway_jobs.frames import BadFrame, read_frames
+from peerway_jobs.slurm_json import SlurmFailed, ran, why_failed
+from peerway_jobs.untrusted import BadBatch
+
+_PATIENCE_S = 120
+_SUBMIT = (
+    "run it as a user who may submit jobs to this node (SLURM_CONF, munge, account, partition); `node` in "
+    "the agent's settings is its name in Slurm"
+)
+
+
+def run(settings: Settings) -> Finding:
+    """Submit a job to this node and find it in the agent's spool: its interval, and figures of its step."""
+    if shutil.which("sbatch") is None:
+        return Finding("self-test", "absent", "there is no sbatch here", "run it where Slurm's commands are")
+    seconds = max(2.0, 4 * settings.interval_s)
+    try:
+        job = _submitted(settings.node, seconds)
+    except SlurmFailed as error:
+        return Finding("self-test", "broken", str(error), _SUBMIT)
+    seen: dict[str, Interval] = {}
+    figures = 0
+    known: set[tuple[str, int]] = set()
+    deadline = time.monotonic() + seconds + _PATIENCE_S
+    while time.monotonic() < deadline:
+        for batch in _spooled(Path(settings.state) / "spool"):
+            if (batch.stream, batch.seq) in known:
+                continue
+            known.add((batch.stream, batch.seq))
+            seen |= {each.id: each for each in batch.intervals if each.job == job}
+            slots = {str(each.slot) for each in seen.values() if each.step is not None}
+            figures += len(slots & set(batch.samples["step"].devices)) if "step" in batch.samples else 0
+        whole = [each for each in seen.values() if each.step is None]
+        if whole and whole[0].end_ms is not None:
+            return _judge(settings, job, whole[0], figures)
+        time.sleep(min(1.0, settings.interval_s))
+    subprocess.run(["scancel", str(job)], capture_output=True, check=False)
+    if not seen:
+        return Finding(
+            "self-test", "broken", f"job {job} is not in the agent's spool",
+            "see that the agent runs, that the job could start here, and that the prolog is installed",
+        )  # fmt: skip
+    return Finding("self-test", "broken", f"job {job} has no end", "see that the epilog is installed")
+
+
+def _submitted(node: str, seconds: float) -> int:
+    """The number of a job that sleeps there. Raises SlurmFailed."""
+    words = ("-J", "peerway-self-test", "-w", node, "-n1", "-t2", "-o", "/dev/null")
+    done = ran("sbatch", "--parsable", *words, "--wrap", f"exec sleep {seconds:g}")
+    if done.returncode:
+        raise SlurmFailed(why_failed(done))
+    said = done.stdout.decode(errors="replace")
+    try:
+        return int(said.split(";")[0])
+    except ValueError:
+        raise SlurmFailed(f"sbatch --parsable gave no number of a job: {one_line('sbatch', said)}") from None
+
+
+def _judge(settings: Settings, job: int, interval: Interval, figures: int) -> Finding:
+    if interval.source != "prolog":
+        return Finding(
+            "self-test",
+            "warning",
+            f"job {job} was found by its processes, not by the prolog",
+            "install the prolog",
+        )
+    if not figures:
+        return Finding("self-test", "broken", f"job {job} has no figures", "see the agent's messages")
+    found = f"job {job}: prolog, epilog, and figures of {figures} rounds"
+    if not settings.server:
+        return Finding("self-test", "ok", f"{found}; no server is set")
+    return _at_server(settings, job, found)
+
+
+def _at_server(settings: Settings, job: int, found: str) -> Finding:
+    """The server tells a node of the jobs of which it has acknowledged that node's word."""
+    import click
+
+    from peerway_jobs.asking import of_node
+
+    why = "it does not know the job"
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            if of_node(settings, str(job)) is not None:
+                return Finding("self-test", "ok", f"{found}; the server has it")
+        except click.ClickException as error:
+            why = error.message
+        time.sleep(min(1.0, settings.interval_s))
+    advice = "see the agent's messages, and those of the server"
+    return Finding("self-test", "broken", f"{found}, but the server has nothing of it: {why}", advice)
+
+
+def _spooled(folder: Path) -> list[Batch]:
+    """The newest file is always there, even when all of it was sent."""
+    found: list[Batch] = []
+    for path in sorted(folder.glob("*.frames"))[-2:]:
+        try:
+            found += [decode(payload) for _, payload in read_frames(path.read_bytes())]
+        except (OSError, BadFrame, BadBatch):  # it is being written, or was just removed
+            continue
+    return found

@@ -1,0 +1,232 @@
+"""The thread that sends the spool to the server, in order, until all is acknowledged: docs/jobs/design.md."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import ssl
+import threading
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from peerway_common.printable import shortened
+
+from peerway_jobs.agent.settings import Settings, read_token
+from peerway_jobs.agent.spool import Spool
+from peerway_jobs.clock import Sent
+from peerway_jobs.frames import HEAD_BYTES, MOST_FRAMES
+
+PATH = "/api/v1/agent/batches"
+MEDIA_TYPE = "application/x-peerway-batches"
+_TIMEOUT_S = 20
+_MOST_ANSWER = 65536
+_MOST_TOLD = 1000  # characters of what a server says
+_PAUSE_ROUNDS = 6  # the longest pause after failures: a minute, where a round is 10 s
+_NEVER = (400, 413, 422)
+_NOT_OURS = (401, 403)
+_REFUSALS = 2  # of a batch sent alone, until it is set aside: the first may be a proxy's mistake
+
+
+class Sender:
+    """Start it once; `wake` after each batch. What goes wrong is told once for each new reason."""
+
+    def __init__(
+        self, settings: Settings, spool: Spool, sent: Callable[[], Sent], tell: Callable[[str], None]
+    ) -> None:
+        self._settings = settings
+        self._spool = spool
+        self._sent = sent
+        self._tell = tell
+        self._told = ""
+        self._longest = max(1.0, _PAUSE_ROUNDS * settings.interval_s)
+        self._address = urlsplit(settings.server)
+        self._connection: http.client.HTTPConnection | None = None
+        self._at_once = MOST_FRAMES  # batches in the next POST; fewer after a refusal, to find the bad one
+        self._refusals = (0, 0)  # the batch that was refused last, and how often
+        self._work = threading.Condition()
+        self._wanted = self._ended = False
+        self._thread = threading.Thread(target=self._run, name="sender", daemon=True)
+        if self._address.scheme == "https":
+            self._tls = ssl.create_default_context(cafile=settings.ca_file or None)
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There is something to send."""
+        with self._work:
+            self._wanted = True
+            self._work.notify()
+
+    def stop(self) -> None:
+        """End after what is under way; what is not sent stays in the spool."""
+        with self._work:
+            self._ended = True
+            self._work.notify()
+        self._thread.join(2)
+        if not self._thread.is_alive():
+            self._close()
+
+    def _run(self) -> None:
+        pause = 0.0
+        while not self._ended:
+            with self._work:
+                if pause > 0:
+                    self._work.wait_for(lambda: self._ended, pause * random.uniform(0.5, 1.0))
+                elif not self._wanted:
+                    self._work.wait(self._longest)
+                self._wanted = False
+            if self._ended:
+                return
+            try:
+                pause = self._send_all(pause)
+            except Exception as error:  # whatever it was, the next try may do; measuring goes on
+                self._close()
+                self._say(f"cannot send to {self._settings.server}: {error.__class__.__name__}: {error}")
+                pause = self._longer(pause)
+
+    def _send_all(self, pause: float) -> float:
+        """Send until nothing is left: 0. Or until it fails: the seconds to wait."""
+        while not self._ended:
+            first, frames = self._spool.unsent()
+            if not frames:
+                return 0.0
+            frames = frames[: self._at_once]
+            status, answer, retry_after = self._post(b"".join(frames))
+            last = first + len(frames) - 1
+            if status == 200:
+                done = answer.get("acknowledged")
+                if answer.get("stream") != self._spool.stream or type(done) is not int or done < first - 1:
+                    raise ValueError("the server's answer acknowledges nothing of what was sent")
+                self._spool.acknowledge(min(done, last))
+                self._say("")
+                self._at_once = min(MOST_FRAMES, 2 * self._at_once)
+                pause = 0.0
+                if done < first:
+                    return self._longer(pause)
+            elif status in _NEVER:
+                self._refused(status, answer, first, frames)
+            elif status == 403 and self._is_foreign(first, frames, answer):
+                continue
+            elif status in _NOT_OURS:
+                self._say(f"the server refuses this node's token ({status}); see token_file in the settings")
+                return self._longest
+            else:
+                why = shortened(str(answer.get("error", "no reason is given")), _MOST_TOLD)
+                self._say(f"the server answers {status}: {why}")
+                return retry_after or self._longer(pause)
+        return 0.0
+
+    def _refused(self, status: int, answer: dict[str, Any], first: int, frames: list[bytes]) -> None:
+        """Find the batch that is refused, by the answer or by sending fewer at once; set it aside when it was
+        refused often enough. Those behind it must not wait.
+        """
+        place = _place(answer, first, len(frames))
+        if place is None and len(frames) > 1:
+            self._at_once = len(frames) // 2
+            return
+        place = place or 0
+        self._spool.acknowledge(first + place - 1)  # those before it are on the server's disk
+        self._at_once = 1
+        seq = first + place
+        times = self._refusals[1] + 1 if self._refusals[0] == seq else 1
+        self._refusals = seq, times
+        if times >= _REFUSALS:
+            self._set_aside(seq, frames[place], str(answer.get("error", status)))
+
+    def _is_foreign(self, first: int, frames: list[bytes], answer: dict[str, Any]) -> bool:
+        """Set aside a batch that was made under another name of this node: no token of today is for it."""
+        place = _place(answer, first, len(frames))
+        if place is None or _node_of(frames[place]) in ("", self._settings.node):
+            return False
+        self._spool.acknowledge(first + place - 1)
+        self._set_aside(first + place, frames[place], f"it is of {_node_of(frames[place])}")
+        return True
+
+    def _set_aside(self, seq: int, data: bytes, why: str) -> None:
+        self._spool.refuse(seq, data)
+        self._at_once = MOST_FRAMES
+        why = shortened(why, _MOST_TOLD)
+        self._say(f"the server refused batch {seq}, which is kept in the spool's folder refused: {why}")
+
+    def _post(self, body: bytes) -> tuple[int, dict[str, Any], float]:
+        token = read_token(Path(self._settings.token_file))  # anew each time: it may have been renewed
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": MEDIA_TYPE,
+            "User-Agent": "peerway-jobs-agent",
+        }
+        for fresh in (False, True):
+            kept = self._connection is not None
+            connection = self._connect(fresh)
+            try:
+                if connection.sock is None:
+                    connection.connect()
+                headers["Peerway-Sent"] = self._sent().header()  # a loaded server is long in a handshake
+                connection.request("POST", self._address.path.rstrip("/") + PATH, body, headers)
+                response = connection.getresponse()
+                text = response.read(_MOST_ANSWER)
+                break
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
+                # A kept connection may have been closed by the server meanwhile; batches may arrive twice.
+                if fresh or not kept:
+                    raise
+        if response.will_close:
+            self._close()
+        try:
+            answer = json.loads(text)
+        except (ValueError, RecursionError):
+            answer = {}
+        after = response.headers.get("Retry-After", "")
+        seconds = min(600.0, float(after)) if after.isascii() and after.isdigit() else 0.0
+        return response.status, answer if isinstance(answer, dict) else {}, seconds
+
+    def _connect(self, fresh: bool) -> http.client.HTTPConnection:
+        if fresh:
+            self._close()
+        if self._connection is None:
+            host, port = str(self._address.hostname), self._address.port
+            if self._address.scheme == "https":
+                self._connection = http.client.HTTPSConnection(
+                    host, port, timeout=_TIMEOUT_S, context=self._tls
+                )
+            else:
+                self._connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
+        return self._connection
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _longer(self, pause: float) -> float:
+        return min(self._longest, max(1.0, pause * 2))
+
+    def _say(self, what: str) -> None:
+        """Once for each reason, and once when all is well again."""
+        reason = what.partition(":")[0]
+        if reason != self._told:
+            self._told = reason
+            self._tell(what or f"the server {self._settings.server} takes batches")
+
+
+def _place(answer: dict[str, Any], first: int, count: int) -> int | None:
+    """Which frame of a POST an answer is about, from 0; None where it does not say."""
+    frame, seq = answer.get("frame"), answer.get("seq")
+    if type(frame) is int and 0 <= frame < count:
+        return frame
+    return seq - first if type(seq) is int and first <= seq < first + count else None
+
+
+def _node_of(frame: bytes) -> str:
+    """The node that a batch in our own spool was made for; empty where it cannot be read."""
+    try:
+        content = json.loads(zlib.decompress(frame[HEAD_BYTES:]))
+    except (ValueError, zlib.error):
+        return ""
+    return str(content.get("node", "")) if isinstance(content, dict) else ""

@@ -1,0 +1,109 @@
+"""What an administrator may set, from one TOML file; all else is found out."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import stat
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from peerway_common.located_toml import LocatedToml
+
+from peerway_jobs.address import is_address, is_open
+from peerway_jobs.batch_check import is_node_name
+
+TEMPLATE = Path(__file__).parents[1] / "slurm" / "jobs-agent.toml"
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+_PAGE = re.compile(r"(?:(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):(\d{1,5}))?", re.ASCII)
+
+
+class BadSettings(ValueError):
+    """What is set cannot be; the message says what, and what to do."""
+
+
+@dataclass(slots=True)
+class Settings:
+    """As in jobs/slurm/jobs-agent.toml. `root` and `nvml` are for tests: other trees, another driver."""
+
+    server: str = ""
+    token_file: str = ""
+    ca_file: str = ""
+    node: str = ""
+    interval_s: float = 10
+    spool_mb: float = 256
+    state: str = "/var/lib/peerway-jobs-agent"
+    page: str = "127.0.0.1:9472"
+    root: str = "/"
+    nvml: str = "pynvml"
+
+    def page_address(self) -> tuple[str, int] | None:
+        """Where the OpenMetrics page is; None for nowhere."""
+        found = _PAGE.fullmatch(self.page)
+        assert found is not None
+        return (found[1].strip("[]"), int(found[2])) if found[1] else None
+
+
+def read(file: Path) -> Settings:
+    """Read and check a file. Raises BadSettings."""
+    try:
+        content = LocatedToml.read(file, BadSettings).found
+    except FileNotFoundError:
+        raise BadSettings(
+            f"there is no file {file}: name the agent's settings with --settings, or make it from the "
+            f"template {TEMPLATE}"
+        ) from None
+    except OSError as error:
+        raise BadSettings(f"cannot read {file}: {error.strerror}") from None
+    known = {each.name: each for each in fields(Settings)}
+    for name, value in content.items():
+        if name not in known:
+            raise BadSettings(f"{file}: there is no setting '{name}'; there are {', '.join(known)}")
+        kinds, word = ((int, float), "number") if known[name].type == "float" else ((str,), "text")
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise BadSettings(f"{file}: {name} = {value!r} is not a {word}")
+    found = Settings(**content)
+    found.node = found.node or socket.gethostname().partition(".")[0]
+    _check(found, file)
+    return found
+
+
+def _check(found: Settings, file: Path) -> None:
+    if not is_node_name(found.node):
+        raise BadSettings(f"{file}: node = {found.node!r} may not be a node's name")
+    if not 0.05 <= found.interval_s <= 3600:
+        raise BadSettings(f"{file}: interval_s = {found.interval_s:g}; it may be 0.05 to 3600")
+    if not 1 <= found.spool_mb <= 1 << 20:
+        raise BadSettings(f"{file}: spool_mb = {found.spool_mb:g}; it may be 1 to {1 << 20}")
+    if _PAGE.fullmatch(found.page) is None:
+        raise BadSettings(f"{file}: page = {found.page!r} is not HOST:PORT")
+    if not found.server:
+        return  # measure, spool and show the page; send nothing
+    if not is_address(found.server):
+        raise BadSettings(f"{file}: server = {found.server!r} is not https://HOST[:PORT][/PATH]")
+    if is_open(found.server):
+        raise BadSettings(
+            f"{file}: server = {found.server!r} would send this node's token unencrypted; use https://"
+        )
+    if not found.token_file:
+        raise BadSettings(
+            f"{file}: there is a server and no token_file; the server's administrator makes one"
+        )
+
+
+def read_token(file: Path) -> str:
+    """This node's token. Raises BadSettings for a file that others may read, and for one without a token."""
+    try:
+        with file.open("rb") as stream:
+            mode = os.fstat(stream.fileno()).st_mode
+            content = stream.read(128).decode(errors="replace").strip()
+    except OSError as error:
+        raise BadSettings(f"cannot read the token file {file}: {error.strerror}") from None
+    if stat.S_IMODE(mode) & 0o077:
+        raise BadSettings(
+            f"others may read the token file {file} (mode {stat.S_IMODE(mode):04o}); chmod 600 it"
+        )
+    if _TOKEN.fullmatch(content) is None:
+        raise BadSettings(f"{file} holds no token: 43 characters of base64url on one line")
+    return content

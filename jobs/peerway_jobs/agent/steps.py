@@ -1,0 +1,145 @@
+"""The steps that run on the node now: their processes, cgroups and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from peerway_jobs.agent.cgroups import Cgroup, Cgroups
+from peerway_jobs.agent.processes import Process, Processes
+from peerway_jobs.agent.system import Figures
+
+_STOPPED = frozenset("TtZX")
+_CPU = ("step_cpu_user_seconds_total", "step_cpu_system_seconds_total")
+
+
+@dataclass(slots=True)
+class Step:
+    """One step on this node. `start` is of its slurmstepd, in ticks since boot, and tells two runs apart."""
+
+    job: int
+    step: str
+    daemon: int
+    start: int
+    cgroup: Cgroup | None = None
+    begun: bool = False  # a task of it was seen
+    pids: list[int] = field(default_factory=list)
+    cores: list[int] | None = None
+    figures: Figures = field(default_factory=dict)
+    _io: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
+    _total: list[int] = field(default_factory=lambda: [0, 0, 0])  # read, written, major faults
+    _cpu: tuple[float, float] = (0.0, 0.0)
+    _peak: int = 0
+
+    @property
+    def key(self) -> tuple[int, str, int]:
+        """What tells it from all others of this boot."""
+        return self.job, self.step, self.start
+
+
+class Steps:
+    """Follows the steps of the node from round to round."""
+
+    def __init__(self, processes: Processes, cgroups: Cgroups) -> None:
+        self._processes = processes
+        self._cgroups = cgroups
+        self._known: dict[tuple[int, str, int], Step] = {}
+
+    def sample(self) -> list[Step]:
+        """The steps of this moment, with their figures. The table of processes must be fresh."""
+        found: dict[tuple[int, str, int], Step] = {}
+        for daemon, job, name in self._processes.step_daemons():
+            if self._is_fork(daemon, job, name):
+                continue
+            step = self._known.get((job, name, daemon.start)) or Step(job, name, daemon.pid, daemon.start)
+            # The daemon makes one cgroup after the other; all are there once its first task runs.
+            if step.cgroup is None or not step.begun:
+                step.begun = bool(self._tasks(step, self._processes.below(daemon.pid)))
+                step.cgroup = self._cgroups.find(job, name, self._processes.cgroup(daemon.pid))
+            found[step.key] = step
+        self._known = found
+        for step in found.values():
+            self._measure(step)
+        return list(found.values())
+
+    def _is_fork(self, daemon: Process, job: int, name: str) -> bool:
+        """Before its exec a task is a slurmstepd, too: the child of the step's own."""
+        parent = self._processes.table.get(daemon.parent)
+        return parent is not None and parent.name == "slurmstepd"
+
+    def _tasks(self, step: Step, pids: Iterable[int]) -> list[int]:
+        """Those of the processes that are the step's own programs. Before its exec a task is a slurmstepd."""
+        table = self._processes.table
+        return sorted(
+            pid for pid in pids if pid in table and pid != step.daemon and table[pid].name != "slurmstepd"
+        )
+
+    def _measure(self, step: Step) -> None:
+        table = self._processes.table
+        pids = set(self._processes.below(step.daemon))
+        if step.cgroup is not None:
+            pids.update(step.cgroup.pids())
+        step.pids = self._tasks(step, pids)
+        inside = [table[pid] for pid in step.pids]
+        if step.cores is None and inside:
+            step.cores = self._processes.cpus_allowed(inside[0].pid)
+        figures: Figures = {} if step.cgroup is None else step.cgroup.figures()
+        if _CPU[0] not in figures:
+            figures |= self._cpu_of_tree(step, inside)
+        if "step_memory_bytes" not in figures:
+            figures["step_memory_bytes"] = self._memory_of(inside)
+        step._peak = max(step._peak, int(figures["step_memory_bytes"]), self._killed_at(step, figures))
+        figures["step_memory_peak_bytes"] = step._peak
+        figures |= self._io_of(step, inside)
+        figures["step_processes"] = len(inside)
+        figures["step_threads"] = sum(process.threads for process in inside)
+        figures["step_running_processes"] = sum(process.state == "R" for process in inside)
+        frozen = step.cgroup is not None and step.cgroup.frozen()
+        suspended = frozen or (bool(inside) and all(process.state in _STOPPED for process in inside))
+        figures["step_suspended_ratio"] = int(suspended)
+        # What version 1 has frozen sleeps as one does that waits for a disk.
+        figures["step_blocked_processes"] = 0 if frozen else sum(each.state == "D" for each in inside)
+        step.figures = figures
+
+    @staticmethod
+    def _killed_at(step: Step, figures: Figures) -> int:
+        """The memory at which the kernel killed for want of it: by then it had taken the file cache back, so
+        the cgroup's own peak is the programs'. A step that is killed within a round shows little else.
+        """
+        if not figures.get("step_oom_kills_total") or step.cgroup is None:
+            return 0
+        limit = figures.get("step_memory_limit_bytes")
+        peak = step.cgroup.peak() or limit or 0
+        return int(min(peak, limit or peak))
+
+    def _cpu_of_tree(self, step: Step, inside: list[Process]) -> Figures:
+        """Time of all, and of their children that have ended; the daemon has that of tasks that have."""
+        daemon = self._processes.table[step.daemon]
+        user = daemon.waited_user + sum(each.user + each.waited_user for each in inside)
+        system = daemon.waited_system + sum(each.system + each.waited_system for each in inside)
+        # A process whose parent did not wait for it takes its time away: the counter stands still meanwhile.
+        step._cpu = (max(step._cpu[0], user), max(step._cpu[1], system))
+        return dict(zip(_CPU, step._cpu, strict=True))
+
+    def _memory_of(self, inside: list[Process]) -> int:
+        """Private memory adds up; shared memory is mostly one segment that all map, so the largest counts."""
+        parts = [self._processes.private_and_shared(process.pid) for process in inside]
+        return sum(private for private, _ in parts) + max((shared for _, shared in parts), default=0)
+
+    def _io_of(self, step: Step, inside: list[Process]) -> Figures:
+        seen: dict[tuple[int, int], tuple[int, int, int]] = {}
+        readable = False
+        for process in inside:
+            moved = self._processes.io(process.pid)
+            key = (process.pid, process.start)
+            before = step._io.get(key, (0, 0, 0))
+            now = (*(moved or before[:2]), process.major_faults)
+            readable = readable or moved is not None
+            for place in range(3):
+                step._total[place] += max(0, now[place] - before[place])
+            seen[key] = now
+        step._io = seen
+        found: Figures = {"step_major_faults_total": step._total[2]}
+        if readable or any(step._total[:2]):
+            found |= {"step_read_bytes_total": step._total[0], "step_written_bytes_total": step._total[1]}
+        return found

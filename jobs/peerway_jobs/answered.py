@@ -1,0 +1,74 @@
+"""What a server answered, as runs and verdicts. Whoever answers may be no jobs server, so every value that
+will be shown is checked.
+"""
+
+from __future__ import annotations
+
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from peerway_jobs.rules.template import LANGUAGES
+from peerway_jobs.store.runs import Run
+
+_HOURS = ("cpu_coverage", "idle_gpu_hours", "idle_core_hours")
+_RUN = get_type_hints(Run)
+
+
+class NotOurs(ValueError):
+    """This is no answer of a jobs server."""
+
+
+def run_of(found: Any) -> Run:
+    """A run, of a list or with its verdict. A newer server may tell more of it. Raises NotOurs."""
+    if not isinstance(found, dict) or "job" not in found:
+        raise NotOurs
+    values = {key: value for key, value in found.items() if key in _RUN}
+    if not isinstance(values.get("verdict", ""), str):
+        values["verdict"] = found["verdict"].get("state") if isinstance(found["verdict"], dict) else "waiting"
+    if not all(_is(value, _RUN[key]) for key, value in values.items()):
+        raise NotOurs
+    return Run(**values)
+
+
+def verdict_of_run(found: dict[str, Any]) -> tuple[dict[str, Any] | None, bool]:
+    """The verdict on a run, and whether it is on all of it. Raises NotOurs."""
+    verdict, final = found.get("verdict", ""), found.get("final")
+    if not isinstance(final, bool) or not (verdict is None or _is_verdict(verdict)):
+        raise NotOurs
+    return verdict, final
+
+
+def nodes_of(found: dict[str, Any]) -> tuple[str, ...]:
+    """The nodes of a run, which agents are told. Raises NotOurs."""
+    nodes = found.get("on", [])
+    if not isinstance(nodes, list) or not all(isinstance(each, str) for each in nodes):
+        raise NotOurs
+    return tuple(nodes)
+
+
+def _is_verdict(value: Any) -> bool:
+    """As far as it is shown: the summary reads these."""
+    if not isinstance(value, dict) or not isinstance(hours := value.get("hours"), dict):
+        return False
+    return (
+        all(_is(hours.get(name), float) for name in _HOURS)
+        and all(isinstance(value.get(name), str) for name in ("state", "rules_hash"))
+        and isinstance(value.get("findings"), list)
+        and all(_is_finding(each) for each in value["findings"])
+    )
+
+
+def _is_finding(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(texts := value.get(part), dict)
+        and all(isinstance(texts.get(each), str) for each in LANGUAGES)
+        for part in ("tag", "conclusion", "advice")
+    )
+
+
+def _is(value: Any, hint: Any) -> bool:
+    """Whether a value of JSON is of a type: a number without a fraction is a float, too."""
+    if isinstance(hint, UnionType):
+        return any(_is(value, each) for each in get_args(hint))
+    kind = get_origin(hint) or hint
+    return isinstance(value, (int, float) if kind is float else kind)

@@ -1,0 +1,221 @@
+"""Where a verb gets jobs from: the database in the server's folder, or the server's API with a token."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+from peerway_common.printable import printable, shortened
+
+from peerway_jobs.address import is_address, is_open, stays_here
+from peerway_jobs.answered import NotOurs, nodes_of, run_of, verdict_of_run
+from peerway_jobs.places import data_option, monitor_at
+from peerway_jobs.rules.template import LANGUAGES
+from peerway_jobs.store.lists import Filter
+from peerway_jobs.store.runs import Run
+
+if TYPE_CHECKING:
+    from peerway_jobs.agent.settings import Settings
+
+TIMEOUT_S = 30
+_NO_SUCH = object()  # in place of an answer: there is no such job
+_NOT_OURS = "none of a jobs server; give the address of its pages, as https://jobs.example.org"
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def source_options(function: Decorated) -> Decorated:
+    """Give --server and --data."""
+    function = click.option(
+        "--server",
+        envvar="PEERWAY_JOBS_SERVER",
+        show_envvar=True,
+        metavar="URL",
+        help="Ask this server, with the token in PEERWAY_JOBS_TOKEN  [default: the folder of --data]",
+    )(function)
+    return data_option(function)
+
+
+def language_option(function: Decorated) -> Decorated:
+    """Give --language."""
+    return click.option(
+        "--language",
+        type=click.Choice(LANGUAGES),
+        default=LANGUAGES[0],
+        show_default=True,
+        help="The language of the findings.",
+    )(function)
+
+
+class NotNow(click.ClickException):
+    """The server gave no answer, and may give one later."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is known of a run. `nodes` is told to agents alone."""
+
+    run: Run
+    verdict: dict[str, Any] | None
+    final: bool  # the verdict is on all of the run
+    nodes: tuple[str, ...] = ()
+
+
+def one(data: Path, server: str | None, job: str, restart: int | None) -> Told | None:
+    """A run and its verdict; None where there is no such job."""
+    _check(job)
+    if server:
+        query = {} if restart is None else {"restart": restart}
+        return _told(server, _ask(server, f"jobs/{job}", query))
+    from peerway_jobs.store.pending import is_final
+    from peerway_jobs.store.verdicts import verdict_of
+
+    with monitor_at(data, asks=True) as monitor:
+        run = monitor.jobs.run(job, restart)
+        if run is None:
+            return None
+        return Told(run, verdict_of(monitor.jobs, run), is_final(monitor.jobs, run))
+
+
+def of_node(settings: Settings, job: str) -> Told | None:
+    """A run that was on this node, asked with the token of its agent; None where there is no such job."""
+    from peerway_jobs.agent.settings import BadSettings, read_token
+
+    _check(job)
+    try:
+        token = read_token(Path(settings.token_file))
+        context = ssl.create_default_context(cafile=settings.ca_file or None)
+    except (BadSettings, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    told = _told(settings.server, _ask(settings.server, f"agent/jobs/{job}", {}, token, context))
+    if told and not told.nodes:
+        _not_ours(settings.server)
+    return told
+
+
+def _check(job: str) -> None:
+    if re.fullmatch(r"[0-9]{1,10}(_[0-9]{1,10})?", job) is None:
+        raise click.ClickException(f"a job is a number such as 4242, or 4242_7 of an array, not {job!r}")
+
+
+def _told(server: str, found: Any) -> Told | None:
+    if found is _NO_SUCH:
+        return None
+    try:
+        return Told(run_of(found), *verdict_of_run(found), nodes_of(found))
+    except NotOurs:
+        _not_ours(server)
+
+
+def several(data: Path, server: str | None, wanted: Filter, most: int, order: str) -> list[Run]:
+    """The jobs that are asked for."""
+    if server:
+        query = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
+        found = _ask(server, "jobs", {**{k: v for k, v in query.items() if v}, "most": most, "order": order})
+        if found is _NO_SUCH or not isinstance(found, list):
+            _not_ours(server)
+        try:
+            return [run_of(each) for each in found]
+        except NotOurs:
+            _not_ours(server)
+    from peerway_jobs.store.lists import listed
+
+    with monitor_at(data, asks=True) as monitor:
+        return listed(monitor.jobs.reader, ("1", []), wanted, most=most, order=order)[0]
+
+
+class _Stays(urllib.request.HTTPRedirectHandler):
+    """A token is for the server that was named: where an answer points elsewhere, it does not follow."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Take the answer for an error, which `_refused` tells."""
+
+
+def _opener(server: str, context: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
+    handlers: list[urllib.request.BaseHandler] = [_Stays(), urllib.request.HTTPSHandler(context=context)]
+    if stays_here(server):
+        handlers.append(urllib.request.ProxyHandler({}))  # which would be another host
+    return urllib.request.build_opener(*handlers)
+
+
+def _ask(
+    server: str,
+    path: str,
+    query: dict[str, Any],
+    token: str | None = None,
+    context: ssl.SSLContext | None = None,
+) -> Any:
+    if not is_address(server):
+        raise click.ClickException(
+            f"--server takes an address such as https://jobs.example.org, not {server!r}"
+        )
+    if is_open(server):
+        raise click.ClickException(
+            f"--server {server!r} would send the token in PEERWAY_JOBS_TOKEN unencrypted; use https://"
+        )
+    url = f"{server.rstrip('/')}/api/v1/{path}?{urllib.parse.urlencode(query)}"
+    if token is None:
+        token = os.environ.get("PEERWAY_JOBS_TOKEN", "")
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+    try:
+        with _opener(server, context).open(request, timeout=TIMEOUT_S) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            _refused(server, token, error)
+            return _NO_SUCH
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        _not_ours(server)
+    except (OSError, ValueError, http.client.HTTPException) as error:  # the last: an answer that breaks off
+        why = getattr(error, "reason", error)  # of what urllib wraps
+        raise NotNow(
+            f"cannot ask {server}: {getattr(why, 'strerror', None) or why}; "
+            "--server or PEERWAY_JOBS_SERVER names another"
+        ) from None
+
+
+def _not_ours(server: str) -> NoReturn:
+    raise NotNow(f"cannot ask {server}: its answer is {_NOT_OURS}") from None
+
+
+def _detail(text: str) -> str:
+    """What the server says is wrong, in words."""
+    try:
+        found = json.loads(text)["detail"]
+        wrong = found if isinstance(found, str) else "; ".join(f"{e['loc'][-1]}: {e['msg']}" for e in found)
+    except (ValueError, KeyError, TypeError, IndexError):
+        wrong = text
+    return printable(shortened(wrong, 500))
+
+
+def _refused(server: str, token: str, error: urllib.error.HTTPError) -> None:
+    """Return for a job that is not there. Raises click.ClickException for all else."""
+    if error.code == 404:
+        if error.headers.get_content_type() == "application/json":
+            return
+        raise click.ClickException(f"cannot ask {server}: its answer (404) is {_NOT_OURS}") from None
+    if 300 <= error.code < 400:
+        where = printable(shortened(error.headers.get("Location", "nowhere"), 500))
+        raise click.ClickException(
+            f"{server} points to {where}, and the token is not sent on: name that server with --server"
+        ) from None
+    if error.code == 401:
+        raise click.ClickException(
+            f"{server} does not accept the token in PEERWAY_JOBS_TOKEN, or it has expired: make one on the "
+            f"page {server.rstrip('/')}/tokens"
+            if token
+            else f"PEERWAY_JOBS_TOKEN is not set: make a token on the page {server.rstrip('/')}/tokens"
+        ) from None
+    detail = _detail(error.read(10_000).decode(errors="replace"))
+    kind = NotNow if error.code >= 500 else click.ClickException
+    raise kind(f"{server} answered {error.code}: {detail}") from None

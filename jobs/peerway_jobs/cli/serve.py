@@ -1,0 +1,221 @@
+"""`peerway jobs serve`: the server."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import socket
+import ssl
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+import click
+from peerway_common.cli.numbers import Whole
+from peerway_common.terminal import say
+
+from peerway_jobs.only_one import only_one
+from peerway_jobs.places import check_folder, data_option, monitor_at
+from peerway_jobs.store.samples import Policy
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option(
+    "--listen",
+    default="127.0.0.1:8740",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="The address to listen on.",
+)
+@click.option("--tls-cert", type=_FILE, help="The TLS certificate, in PEM.")
+@click.option("--tls-key", type=_FILE, help="The certificate's key, in PEM, without a passphrase.")
+@click.option(
+    "--rules",
+    type=_FILE,
+    help="The rules; reloaded when they change  [default: rules.toml in the folder, else the shipped ones]",
+)
+@click.option("--slurm/--no-slurm", default=True, show_default=True, help="Query Slurm for jobs and nodes.")
+@click.option(
+    "--samples",
+    metavar="URL",
+    help="Keep samples in the VictoriaMetrics or Prometheus at this URL  [default: in the folder]",
+)
+@click.option(
+    "--raw-days",
+    type=Whole(1),
+    help=f"Days for which samples stay at full resolution  [default: {Policy.raw_days}]",
+)
+@click.option(
+    "--thin-days",
+    type=Whole(1),
+    help=f"Days for which their means over 5 minutes stay  [default: {Policy.thin_days}]",
+)
+@click.option(
+    "--portal-header", metavar="NAME", help="The header in which a portal in front names who is logged in."
+)
+@click.option(
+    "--portal-from",
+    multiple=True,
+    metavar="ADDRESS",
+    help="The portal's address or network; may be repeated. From elsewhere the header is ignored.",
+)
+@click.option(
+    "--proxy",
+    multiple=True,
+    metavar="ADDRESS",
+    help="A trusted proxy's address or network; may be repeated. Its X-Forwarded-For and X-Forwarded-Proto "
+    "tell who asks, and whether over TLS.",
+)
+@click.option("--oidc", type=_FILE, help="TOML file that describes an OpenID provider.")
+@click.option(
+    "--mail",
+    type=_FILE,
+    help="TOML file with the settings of mails to owners  [default: send none]",
+)
+@data_option
+def command(
+    listen: str,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    rules: Path | None,
+    slurm: bool,
+    samples: str | None,
+    raw_days: int | None,
+    thin_days: int | None,
+    portal_header: str | None,
+    portal_from: tuple[str, ...],
+    proxy: tuple[str, ...],
+    oidc: Path | None,
+    mail: Path | None,
+    data: Path,
+) -> None:
+    """Run the server: store what agents send, judge jobs, and serve the pages and the API.
+
+    Without TLS it listens only on this host. For others, put a proxy in front, or give --tls-cert and
+    --tls-key.
+    """
+    import uvicorn
+
+    from peerway_jobs.mail.settings import read
+    from peerway_jobs.serve.access import Portal
+    from peerway_jobs.serve.app import create_app
+    from peerway_jobs.serve.connections import settings
+    from peerway_jobs.serve.oidc import Provider
+
+    host, port = _address(listen)
+    for file in (tls_cert, tls_key, rules, oidc, mail):
+        if file and not file.is_file():
+            raise click.ClickException(f"there is no file {file}")
+    if bool(tls_cert) != bool(tls_key):
+        raise click.UsageError("--tls-cert and --tls-key belong together")
+    if bool(portal_header) != bool(portal_from):
+        raise click.UsageError("--portal-header needs --portal-from: nobody else may name people")
+    policy = _policy(samples, raw_days, thin_days)
+    check_folder(data, make=True)
+    if not tls_cert and not _loopback(host):
+        raise click.ClickException(
+            f"{listen} is open to the network: tokens and passwords need TLS. "
+            "Give --tls-cert and --tls-key, or "
+            "listen on 127.0.0.1 behind a proxy"
+        )
+    try:
+        provider = Provider.read(oidc) if oidc else None
+        notices = read(mail) if mail else None
+    except OSError as error:
+        raise click.ClickException(f"cannot read {error.filename}: {error.strerror}") from None
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+    networks = tuple(_network(each, "--portal-from") for each in portal_from)
+    proxies = tuple(_network(each, "--proxy") for each in proxy)
+    if tls_cert and tls_key:
+        _check_tls(tls_cert, tls_key)
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    if os.geteuid() == 0:
+        say("running as root, without need: peerway-jobs.service shows how to give it a user", err=True)
+    with only_one(data, "server", 0o700, slurm=slurm), monitor_at(data, rules, make=True) as monitor:
+        if data.stat().st_mode & stat.S_IROTH:  # of an older version, or made by hand
+            say(f"every user of this host can read scripts and more in {data}: chmod o-rx {data}", err=True)
+        monitor.policy = policy
+        if samples:
+            from peerway_jobs.store.ahead import AheadStore
+            from peerway_jobs.store.promql import PromStore
+
+            try:
+                database = PromStore(samples)
+            except ValueError as error:
+                raise click.ClickException(f"--samples: {error}") from None
+            monitor.samples.close()
+            monitor.samples = AheadStore(database, data / "samples")
+        portal = Portal(portal_header, networks) if portal_header else None
+        app = create_app(
+            monitor,
+            portal=portal,
+            provider=provider,
+            secure=tls_cert is not None or provider is not None,
+            slurm=slurm,
+            mail=notices,
+            proxies=proxies,
+        )
+        listening = _listening(host, port)
+        say(f"http{'s' if tls_cert else ''}://{listen}", err=True)
+        config = settings(app, tls_cert, tls_key)
+        with suppress(KeyboardInterrupt):  # how it ends
+            uvicorn.Server(config).run(sockets=[listening])
+
+
+def _network(text: str, option: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError as error:
+        raise click.UsageError(f"{option} takes an address such as 10.0.0.5: {error}") from None
+
+
+def _check_tls(cert: Path, key: Path) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: "")
+    except OSError as error:  # ssl.SSLError is one
+        raise click.ClickException(
+            f"cannot use --tls-cert {cert} with --tls-key {key}: {error}; both are files in PEM, and the key "
+            "is the certificate's, without a passphrase"
+        ) from None
+
+
+def _policy(samples: str | None, raw_days: int | None, thin_days: int | None) -> Policy:
+    if samples and (raw_days or thin_days):
+        raise click.UsageError("with --samples the database there says how long samples are kept")
+    found = Policy(raw_days or Policy.raw_days, thin_days or Policy.thin_days)
+    if found.thin_days < found.raw_days:
+        raise click.UsageError(
+            f"means are kept for {found.thin_days} days and samples for {found.raw_days}: give --thin-days, "
+            "at least as many"
+        )
+    return found
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise click.UsageError(f"--listen is HOST:PORT, not {text!r}")
+    return host.strip("[]"), int(port)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:
+        # What create_server adds to the text, the address, is said already.
+        why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        raise click.ClickException(
+            f"cannot listen on {host}:{port}: {why}; name another address with --listen"
+        ) from None
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,116 @@
+"""`peerway jobs summary`: for an epilog, which writes the summary beside the job's output."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from peerway_common.cli.options import parsed
+from peerway_common.terminal import say
+
+from peerway_jobs.asking import NotNow, Told, language_option, of_node, one, source_options
+from peerway_jobs.places import parse_since
+
+if TYPE_CHECKING:
+    from peerway_jobs.agent.settings import Settings
+
+_AGAIN_S = 5.0  # between two questions
+
+
+@click.command()
+@click.argument("job", metavar="JOBID")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to append to; a link is not followed  [default: the terminal]",
+)
+@click.option(
+    "--wait",
+    callback=parsed(parse_since),
+    metavar="TIME",
+    help="Wait at most this long for the final verdict: 30s, 2m. Then print what is known.  [default: not]",
+)
+@click.option(
+    "--agent",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Ask with the token of this node's agent, whose settings are in FILE. Nothing is printed or "
+    "written on other nodes than the job's first.",
+)
+@language_option
+@source_options
+def command(
+    job: str,
+    out: Path | None,
+    wait: float | None,
+    agent: Path | None,
+    language: str,
+    data: Path,
+    server: str | None,
+) -> None:
+    """Print the summary of a job, or append it to a file.
+
+    slurm/summary.sh, beside prolog.sh, calls it in an epilog.
+    """
+    from peerway_jobs.summary import summary
+
+    settings = _settings(agent) if agent else None
+    end = time.monotonic() + (wait or 0)
+    while True:
+        left = end - time.monotonic()
+        try:
+            found = of_node(settings, job) if settings else one(data, server, job, None)
+        except NotNow:
+            if left <= 0:
+                raise
+            found = None
+        if left <= 0 or (found and found.final):
+            break
+        time.sleep(min(_AGAIN_S, left))
+    if found is None:
+        raise click.ClickException(f"there is no job {job} here, or you may not see it")
+    if settings and not _is_first(settings.node, found):
+        return
+    text = summary(found.run, found.verdict, time.time(), language)
+    if out:
+        _append(out, text)
+    else:
+        say(text)
+
+
+def _settings(file: Path) -> Settings:
+    """The agent's. Who is root goes on as the user whose token it is: the rest needs no privilege."""
+    from peerway_jobs.agent.settings import BadSettings, read
+
+    try:
+        settings = read(file)
+        if not settings.server:
+            raise BadSettings(f"{file} names no server")
+        owner = os.stat(settings.token_file)  # noqa: PTH116
+    except (BadSettings, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    if os.geteuid() == 0 and owner.st_uid:
+        os.setgroups([])
+        os.setgid(owner.st_gid)
+        os.setuid(owner.st_uid)
+    return settings
+
+
+def _is_first(node: str, found: Told) -> bool:
+    return node == min(found.nodes)
+
+
+def _append(out: Path, text: str) -> None:
+    """A link or a pipe in a user's folder must not lead an epilog elsewhere."""
+    try:
+        number = os.open(out, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            if not stat.S_ISREG(os.fstat(number).st_mode):
+                raise click.ClickException(f"{out} is not a plain file")
+            file.write("\n" + text)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {out}: {error.strerror or error}") from None

@@ -1,0 +1,62 @@
+"""What an agent says, held against what can be: a batch of an impossible time is refused, and of the others
+what cannot be true is left out with its reason, so that the rest is kept.
+
+`batch_check` decides what a number may be at all; here the server's clock is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from peerway_jobs.batch import Batch, Interval
+from peerway_jobs.untrusted import BadBatch
+
+EARLIEST_MS = 946_684_800_000  # the year 2000: no job that is still of interest began before
+AHEAD_MS = 60_000  # by which a time may be later than now: clocks are corrected to within seconds
+MOST_MEMORY = 1 << 50  # bytes that Slurm gives a job on one node; "unlimited" is told as 2^63 and the like
+MOST_CPUS = 1 << 16
+MOST_ALLOCATIONS = 16  # of one job in one batch: a requeued job has one for each run
+
+
+def credible(batch: Batch, shift_ms: int, now_ms: int) -> tuple[Batch, list[str]]:
+    """The batch without what cannot be true, and why each such part was left out. Raises BadBatch for one
+    whose own time is impossible.
+    """
+
+    def is_time(time_ms: int) -> bool:
+        return EARLIEST_MS <= time_ms + shift_ms <= now_ms + AHEAD_MS
+
+    if not is_time(batch.wall_ms):
+        raise BadBatch(
+            f"the batch was made at {batch.wall_ms + shift_ms:,} ms since 1970, the server's clock says "
+            f"{now_ms:,}: set the node's clock"
+        )
+    reasons: list[str] = []
+    kept: list[Interval] = []
+    allocations: Counter[int] = Counter()
+    for each in batch.intervals:
+        if wrong := [t for t in (each.start_ms, each.end_ms) if t is not None and not is_time(t)]:
+            reasons.append(f"job {each.job}: an interval begins or ends at {wrong[0] + shift_ms:,} ms")
+            continue
+        allocations[each.job] += each.step is None
+        if each.step is None and allocations[each.job] > MOST_ALLOCATIONS:
+            reasons.append(f"job {each.job}: more than {MOST_ALLOCATIONS} allocations in one batch")
+            continue
+        kept.append(_within_sizes(each, reasons))
+    notes = [each for each in batch.notes if is_time(each.time_ms)]
+    if len(notes) < len(batch.notes):
+        reasons.append(f"{len(batch.notes) - len(notes)} notes are of an impossible time")
+    if not reasons:
+        return batch, []
+    return replace(batch, intervals=kept, notes=notes), reasons
+
+
+def _within_sizes(of: Interval, reasons: list[str]) -> Interval:
+    if of.memory_bytes is not None and of.memory_bytes > MOST_MEMORY:
+        reasons.append(f"job {of.job}: {of.memory_bytes:,} bytes of memory on one node")
+        of = replace(of, memory_bytes=None)
+    if of.cpus is not None and of.cpus > MOST_CPUS:
+        reasons.append(f"job {of.job}: {of.cpus:,} CPUs on one node")
+        of = replace(of, cpus=None)
+    return of

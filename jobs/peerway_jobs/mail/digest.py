@@ -1,0 +1,126 @@
+"""Whom to write to now, and what. One mail a person, about all jobs found inefficient since the last."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+
+from peerway_common.printable import shortened
+
+from peerway_jobs.mail.settings import Mail
+from peerway_jobs.rules.template import duration, figure
+from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.lists import CORES_A_GPU
+from peerway_jobs.store.pending import HOLD
+from peerway_jobs.store.runs import Run, of_row
+from peerway_jobs.store.verdicts import verdict_of
+
+MOST_JOBS = 10  # told one by one; the rest is counted
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}", re.ASCII)
+_WORDS = {
+    "en": {
+        "subject": "Inefficient jobs: {jobs}; {gpu} GPU-hours and {core} core-hours idle",
+        "begin": "These jobs of yours held what they did not use. What was idle until now:\n"
+        "{gpu} GPU-hours and {core} core-hours.",
+        "runs": "still running",
+        "more": "And {count} more: {page}/jobs?verdict=inefficient",
+        "end": "This mail comes at most once in {every}. To get none: {page}/tokens",
+    },
+    "ru": {
+        "subject": "Неэффективных заданий: {jobs}; простой {gpu} GPU-часов и {core} ядро-часов",
+        "begin": "Эти ваши задания занимали ресурсы, которых не использовали. Простой на данный момент:\n"
+        "{gpu} GPU-часов и {core} ядро-часов.",
+        "runs": "ещё выполняется",
+        "more": "И ещё {count}: {page}/jobs?verdict=inefficient",
+        "end": "Такое письмо приходит не чаще одного раза за {every}. Отказаться: {page}/tokens",
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Digest:
+    """The inefficient jobs of one person, the most wasteful first."""
+
+    user: str
+    runs: list[Run]
+
+    @property
+    def gpu_hours(self) -> float:
+        """What was idle in all of them."""
+        return sum(run.idle_gpu_hours for run in self.runs)
+
+    @property
+    def core_hours(self) -> float:
+        """What was idle in all of them."""
+        return sum(run.idle_core_hours for run in self.runs)
+
+
+def digests(store: JobStore, mail: Mail, now: float) -> Iterator[Digest]:
+    """Those that are due: the person had no mail for long, wants some, and wasted enough."""
+    base = store.reader
+    last = dict(base.execute("SELECT name, max(sent) FROM notices GROUP BY name").fetchall())
+    none = {row[0] for row in base.execute("SELECT name FROM people WHERE mail = 0")}
+    since = now - mail.every_s
+    oldest = min([since, *last.values()])
+    of_user: defaultdict[str, list[Run]] = defaultdict(list)
+    for run in _inefficient(base, max(oldest, now - 14 * 86_400)):
+        of_user[run.user].append(run)
+    for user, runs in sorted(of_user.items()):
+        if user in none or last.get(user, 0) > since or not _USER.fullmatch(user):
+            continue
+        new = [run for run in runs if run.ended is None or run.judged > last.get(user, since)]
+        found = Digest(user, new)
+        if found.gpu_hours >= mail.least_gpu_hours or found.core_hours >= mail.least_core_hours:
+            yield found
+
+
+def _inefficient(base: sqlite3.Connection, since: float) -> list[Run]:
+    """Those that run, and those that ended and were judged since."""
+    rows = base.execute(
+        "SELECT * FROM jobs WHERE verdict = 'inefficient' AND user != '' AND ended IS NULL "
+        "UNION ALL SELECT * FROM jobs WHERE verdict = 'inefficient' AND user != '' "
+        "AND ended > ? AND judged > ?",
+        (since - 2 * HOLD, since),
+    )
+    runs = [of_row(row) for row in rows]
+    return sorted(runs, key=lambda run: -(run.idle_gpu_hours * CORES_A_GPU + run.idle_core_hours))
+
+
+def message(store: JobStore, mail: Mail, digest: Digest, now: float) -> EmailMessage:
+    """The mail. Names of jobs may hold anything: they are made printable, and stand in no header."""
+    words, lang = _WORDS[mail.language], mail.language
+    page = mail.page.rstrip("/")
+    places = {
+        "jobs": len(digest.runs), "gpu": figure(digest.gpu_hours, lang),
+        "core": figure(digest.core_hours, lang), "page": page, "every": duration(mail.every_s, lang),
+        "count": len(digest.runs) - MOST_JOBS,
+    }  # fmt: skip
+    parts = [words["begin"].format(**places)]
+    parts += [_of_run(store, run, page, lang) for run in digest.runs[:MOST_JOBS]]
+    if len(digest.runs) > MOST_JOBS:
+        parts.append(words["more"].format(**places))
+    parts.append("-- \n" + words["end"].format(**places))
+    made = EmailMessage()
+    made["From"], made["To"] = mail.sender, mail.to.replace("{user}", digest.user)
+    made["Subject"] = words["subject"].format(**places)
+    made["Date"], made["Message-ID"] = formatdate(now), make_msgid(domain=mail.sender.partition("@")[2])
+    made["Auto-Submitted"], made["Precedence"] = "auto-generated", "bulk"
+    made.set_content("\n\n".join(parts).replace("\u00a0", " ") + "\n")
+    return made
+
+
+def _of_run(store: JobStore, run: Run, page: str, lang: str) -> str:
+    verdict = verdict_of(store, run)
+    findings = verdict["findings"] if verdict else []
+    more = f" ({_WORDS[lang]['runs']})" if run.ended is None else ""
+    lines = [f"* {run.job} {shortened(run.name, 80)}{more}".rstrip()]
+    for each in findings[:2]:
+        lines += [f"  {each['tag'][lang]}: {each['conclusion'][lang]}", f"  {each['advice'][lang]}"]
+        lines += [f"      {each['script']}"] if each.get("script") else []
+    query = f"?restart={run.restart}" if run.restart else ""
+    return "\n".join([*lines, f"  {page}/jobs/{run.job}{query}"])

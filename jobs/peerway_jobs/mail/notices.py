@@ -1,0 +1,63 @@
+"""Sends what is due, within the limits, and keeps what was sent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from peerway_jobs.mail.digest import digests, message
+from peerway_jobs.mail.post import Never, NotNow, send
+from peerway_jobs.mail.settings import Mail
+from peerway_jobs.monitor import Monitor
+
+KEPT_S = 90 * 86_400
+_EVERY_S = 60
+_PAUSE_S = 600  # after a mail server that takes nothing now
+
+
+class Notices:
+    """The mails of a server."""
+
+    def __init__(self, monitor: Monitor, mail: Mail, tell: Callable[[str], None]) -> None:
+        self._monitor, self._mail, self._tell = monitor, mail, tell
+        self._told = ""
+
+    def work(self, stop: threading.Event) -> None:
+        """Send now and then, until told to stop."""
+        pause = 0.0
+        while not stop.wait(pause):
+            try:
+                self.send_due()
+                pause, self._told = _EVERY_S, ""
+            except NotNow as error:
+                pause = _PAUSE_S
+                if str(error) != self._told:
+                    self._tell(
+                        f"no mail goes out now, all is tried again in {_PAUSE_S // 60} minutes: {error}"
+                    )
+                self._told = str(error)
+            except Exception as error:
+                pause = _PAUSE_S
+                self._tell(f"notices: {type(error).__name__}: {error}")
+
+    def send_due(self) -> int:
+        """Send what is due, and how many went. A mail is kept once it was handed over: after a crash in
+        between it goes twice, and never not at all. Raises NotNow.
+        """
+        jobs, now = self._monitor.jobs, self._monitor.clock()
+        jobs.write("DELETE FROM notices WHERE sent < ?", (now - KEPT_S,))
+        lately = jobs.reader.execute("SELECT count(*) FROM notices WHERE sent > ?", (now - 3600,)).fetchone()[
+            0
+        ]
+        sent = 0
+        for digest in list(digests(jobs, self._mail, now))[: max(0, self._mail.most_an_hour - lately)]:
+            made = message(jobs, self._mail, digest, now)
+            body = made.as_string()
+            try:
+                send(self._mail, made)
+                sent += 1
+            except Never as error:  # tried again when the next mail would be due
+                self._tell(f"no mail can be sent to {made['To']}: {error}")
+                body = f"refused: {error}"
+            jobs.write("INSERT INTO notices VALUES (?, ?, ?)", (digest.user, now, body))
+        return sent

@@ -1,0 +1,87 @@
+"""The settings of notices, from a TOML file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from peerway_common.located_toml import LocatedToml
+
+from peerway_jobs.places import parse_since
+
+_ADDRESS = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+", re.ASCII)
+
+
+class BadMail(ValueError):
+    """Settings that cannot be used; the message says which and what is allowed."""
+
+
+@dataclass(frozen=True)
+class Mail:
+    """How mail goes out, to whom, and how often at most."""
+
+    server: str  # smtp://HOST[:PORT], smtps://HOST[:PORT], or sendmail:/usr/sbin/sendmail
+    sender: str
+    to: str  # {user}@example.org
+    page: str  # where people find the pages of jobs
+    every: str = "1d"
+    language: str = "en"
+    least_gpu_hours: float = 1.0
+    least_core_hours: float = 50.0
+    most_an_hour: int = 100
+    user: str = ""  # to log in at the SMTP server, over TLS alone
+    password_file: str = ""
+
+    @property
+    def every_s(self) -> float:
+        """Seconds between two mails to one person."""
+        return parse_since(self.every)
+
+    @property
+    def address(self) -> SplitResult:
+        """The parts of `server`."""
+        return urlsplit(self.server)
+
+
+def read(file: Path) -> Mail:
+    """Read and check a file. Raises BadMail, OSError."""
+    content = LocatedToml.read(file, BadMail).found
+    known = {each.name: each for each in fields(Mail)}
+    if unknown := sorted(set(content) - set(known)):
+        raise BadMail(f"{file}: there is no {', '.join(unknown)}; there are {', '.join(known)}")
+    if missing := [name for name in ("server", "sender", "to", "page") if not content.get(name)]:
+        raise BadMail(f"{file}: {', '.join(missing)} must be set")
+    for name, value in content.items():
+        text = known[name].type == "str"
+        if not isinstance(value, str if text else (int, float)) or isinstance(value, bool):
+            raise BadMail(f"{file}: {name} = {value!r} is no {'text' if text else 'number'}")
+    found = Mail(**content)
+    _check(found, file)
+    return found
+
+
+def _check(found: Mail, file: Path) -> None:
+    parts = found.address
+    smtp = parts.scheme in ("smtp", "smtps") and parts.hostname and not parts.username
+    if not smtp and not (parts.scheme == "sendmail" and Path(parts.path).is_absolute()):
+        raise BadMail(
+            f"{file}: server = {found.server!r} is none of smtp://HOST[:PORT], smtps://HOST[:PORT] and "
+            "sendmail:/usr/sbin/sendmail"
+        )
+    if not _ADDRESS.fullmatch(found.sender):
+        raise BadMail(f"{file}: sender = {found.sender!r} is not an address")
+    if found.to.count("{user}") != 1 or not _ADDRESS.fullmatch(found.to.replace("{user}", "user")):
+        raise BadMail(f"{file}: to = {found.to!r} is not an address with {{user}} in it")
+    if not found.page.startswith(("https://", "http://")):
+        raise BadMail(f"{file}: page = {found.page!r} is not the address of a page")
+    if found.language not in ("en", "ru"):
+        raise BadMail(f"{file}: language = {found.language!r}; there are en and ru")
+    try:
+        if found.every_s < 1:
+            raise ValueError("it is shorter than a second")
+    except ValueError as error:
+        raise BadMail(f"{file}: every = {found.every!r}: {error}") from None
+    if bool(found.user) != bool(found.password_file):
+        raise BadMail(f"{file}: user and password_file belong together")

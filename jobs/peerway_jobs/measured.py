@@ -1,0 +1,277 @@
+"""What was measured of a run: the samples of its cores, GPUs and steps, joined by its intervals.
+
+A set of series is named as `gpu.utilization`: the kind of device, and the metric without its kind and unit.
+Counters become rates a second. The figures of a run's steps are added up for each node, so a `step` set has
+one series a node; while the agent measured the node and no step was there, they are 0. What a node shares
+(node, nic, filesystem) is the run's only while no other job was there: otherwise these sets have no data.
+`fabric` is the InfiniBand ports among the NICs.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from peerway_jobs.device_series import Devices, added, pauses_of, series_of, summed, uncovered, within_node
+from peerway_jobs.metrics import KINDS, METRICS, Metric
+from peerway_jobs.series import Series
+from peerway_jobs.store.chunk import Points
+from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.runs import Run
+from peerway_jobs.store.samples import Samples
+
+Held = tuple[str, str, float, float]  # node, device, from, to
+
+_SHARED = frozenset(("node", "nic", "filesystem", "fabric"))
+_UNITS = (
+    "seconds",
+    "bytes",
+    "ratio",
+    "watts",
+    "joules",
+    "celsius",
+    "hertz",
+)  # what is counted stays in a name
+_OF_ALL_STEPS = frozenset(  # what every agent tells of a step: without one it is 0, not unknown
+    ("cpu_user_seconds_total", "cpu_system_seconds_total", "memory_bytes", "processes", "threads",
+     "running_processes", "blocked_processes")
+)  # fmt: skip
+_SUSPENDED = "step_suspended_ratio"
+_ALIVE = "node_memory_total_bytes"  # what it tells of the node in each batch
+_LEAD_MS = 120_000  # read before a start: a counter's rate needs the value before
+
+
+def _short(metric: Metric) -> str:
+    name = metric.name.removeprefix(f"{metric.kind}_").removesuffix("_total")
+    if metric.unit in _UNITS:
+        name = name.removesuffix(f"_{metric.unit}")
+    return f"{metric.kind}.{name}"
+
+
+SETS: dict[str, Metric] = {_short(metric): metric for metric in METRICS.values() if metric.kind != "disk"}
+assert len(SETS) == sum(metric.kind != "disk" for metric in METRICS.values())  # no two of one name
+SETS |= {f"fabric.{name[4:]}": metric for name, metric in SETS.items() if name.startswith("nic.")}
+SUMS = {
+    "step.cpu": ("step.cpu_user", "step.cpu_system"),
+    "nic.bytes": ("nic.received", "nic.sent"),
+    "fabric.bytes": ("fabric.received", "fabric.sent"),
+    "filesystem.bytes": ("filesystem.read", "filesystem.written"),
+}
+SETS |= {name: SETS[parts[0]] for name, parts in SUMS.items()}
+
+
+class Measured(Mapping[str, Devices | None]):
+    """The sets of a run, each read when it is first asked for; None where nobody had such a device."""
+
+    def __init__(
+        self, run: Run, jobs: JobStore, samples: Samples, now: float, only: Iterable[str] | None = None
+    ) -> None:
+        """`now` is the end of a run that goes on; `only` are the sets that will be asked for, if not all."""
+        names = None if only is None else [part for name in only for part in SUMS.get(name, (name,))]
+        self._metrics = None if names is None else frozenset(SETS[name].name for name in names)
+        self.run, self.now = run, now
+        self._jobs, self._samples = jobs, samples
+        self._kinds: dict[str, dict[tuple[str, str], dict[str, Points]]] = {}
+        self._sets: dict[str, Devices | None] = {}
+        self._facts: dict[str, dict[str, Any]] = {}
+
+    def __getitem__(self, name: str) -> Devices | None:
+        """The set of this name. Raises KeyError for one that no metric makes."""
+        if name in SUMS and name not in self._sets:
+            parts = [self[each] for each in SUMS[name]]
+            self._sets[name] = summed([each for each in parts if each is not None])
+        if name not in self._sets:
+            metric, kind = SETS[name], name.partition(".")[0]
+            series = self._read(kind, metric)
+            self._sets[name] = tuple(series) if any(each.times.size for each in series) else None
+        return self._sets[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """All names there can be."""
+        return iter(SETS)
+
+    def __len__(self) -> int:
+        """How many names there can be."""
+        return len(SETS)
+
+    @cached_property
+    def intervals(self) -> list[sqlite3.Row]:
+        """The run's allocations and steps; what is open goes on until now."""
+        return self._jobs.intervals(self.run)
+
+    @cached_property
+    def alone(self) -> bool:
+        """Whether no other job was on its nodes in its time."""
+        return not any(
+            self._jobs.neighbours(part["node"], self.run.job, part["start"], part["end"])
+            for part in self.intervals
+            if part["step"] is None
+        )
+
+    @cached_property
+    def bound(self) -> bool:
+        """Whether its processes may run on no more cores than Slurm gave it: else these are not its own, and
+        what they do is also others' doing.
+        """
+        cores: defaultdict[str, set[int]] = defaultdict(set)
+        for part in self.intervals:
+            if part["step"] is None:
+                cores[part["node"]].update(json.loads(part["cores"] or "[]"))
+        return not self.run.cores or sum(map(len, cores.values())) <= self.run.cores
+
+    def held(self, kind: str) -> list[Held]:
+        """The devices of a kind that the run had, and when."""
+        found: list[Held] = []
+        for part in self.intervals:
+            start, end = part["start"] / 1000, min(part["end"] / 1000, self.now)
+            if part["step"] is not None:
+                names = [str(part["slot"])] if kind == "step" else []
+            elif kind == "gpu":
+                names = json.loads(part["gpus"])
+            elif kind == "core":
+                names = [str(core) for core in json.loads(part["cores"] or "[]")] if self.bound else []
+            elif kind in _SHARED:
+                names = self._shared(kind, part["node"])
+            else:
+                names = []
+            found += [(part["node"], name, start, end) for name in names]
+        return found
+
+    def labels(self, kind: str) -> list[str]:
+        """What its devices are called on a page, in the order of a set's series."""
+        if kind == "step":
+            return sorted({node for node, *_ in self.held(kind)})
+        return [f"{node} {device}" for node, device, *_ in self.held(kind)]
+
+    # -- reading
+
+    def _shared(self, kind: str, node: str) -> list[str]:
+        facts = self._jobs.facts(node)
+        if kind in ("nic", "fabric"):
+            names = facts.get("nics", [])
+            return [name for name in names if kind == "nic" or name.startswith("ib:")]
+        return ["node"] if kind == "node" else facts.get("filesystems", []) if kind == "filesystem" else []
+
+    def _read(self, kind: str, metric: Metric) -> list[Series]:
+        if kind in _SHARED and not self.alone:
+            return []
+        of_kind = KINDS_READ.get(kind, kind)
+        if of_kind not in self._kinds:
+            self._kinds[of_kind] = self._load(of_kind)
+        held = self.held(kind)
+        series = [
+            self._bounded(
+                node,
+                metric,
+                series_of(metric, self._kinds[of_kind].get((node, device), {}).get(metric.name), start, end),
+            ).without(self._pauses.get(node, ()))
+            for node, device, start, end in held
+        ]
+        if kind != "step":
+            return series
+        nodes: defaultdict[str, list[Series]] = defaultdict(list)
+        for (node, *_), each in zip(held, series, strict=True):
+            nodes[node].append(each)
+        if metric.name.removeprefix("step_") in _OF_ALL_STEPS:
+            for node, empty in self._without_steps.items():
+                nodes[node].append(empty)
+        return [added(several, *self._span(node)) for node, several in sorted(nodes.items())]
+
+    def _bounded(self, node: str, metric: Metric, series: Series) -> Series:
+        """Without what the node cannot have: a counter that jumped is no use."""
+        if metric.kind not in ("step", "core"):
+            return series
+        if node not in self._facts:
+            self._facts[node] = self._jobs.facts(node)
+        facts = self._facts[node]
+        values = within_node(metric, series.values, facts.get("cpus"), facts.get("memory_bytes"))
+        known = ~np.isnan(values)
+        return replace(series, times=series.times[known], values=values[known])
+
+    @cached_property
+    def _without_steps(self) -> dict[str, Series]:
+        """Zeros for the times at which a node of the run was measured and had no step of it, where there are
+        such: a script without srun leaves all nodes but the first so, and salloc while nobody types.
+        """
+        period = self._jobs.period()
+        steps: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+        for node, _, start, end in self.held("step"):
+            steps[node].append((start, end + period))
+        found: dict[str, Series] = {}
+        for node in {part["node"] for part in self.intervals if part["step"] is None}:
+            start, end = self._span(node)
+            if not uncovered(start, end, steps[node]) > 2 * period:
+                continue
+            read = self._samples.read(
+                node, "node", int(start * 1000), int(end * 1000) + 1, ["node"], [_ALIVE]
+            )
+            points = read.get(("node", _ALIVE))
+            if points is None:
+                continue
+            times = points.times / 1000
+            for first, last in steps[node]:
+                times = times[(times < first) | (times > last)]
+            if times.size:
+                empty = Series(start, end, points.period / 1000, times, np.zeros(times.size))
+                found[node] = empty.within(start, end).without(self._pauses.get(node, ()))
+        return found
+
+    @cached_property
+    def _pauses(self) -> dict[str, tuple[tuple[float, float], ...]]:
+        """When the run was suspended, by node. Slurm says whether it was, and agents when: a user may stop
+        his own processes, and then holds what they do not use. Samples that begin or end within a pause
+        belong to it: what was used in the rest of their time is not known.
+        """
+        if not self.run.suspended and self.run.state != "SUSPENDED":
+            return {}
+        steps: defaultdict[str, list[Held]] = defaultdict(list)
+        for each in self.held("step"):
+            steps[each[0]].append(each)
+        found = {}
+        for node, several in steps.items():
+            start, end = self._span(node)
+            slots = {slot for _, slot, *_ in several}
+            ms = int(start * 1000) - _LEAD_MS, int(end * 1000) + 1000
+            read = self._samples.read(node, "step", *ms, slots, [_SUSPENDED])
+            parts = []
+            for _, slot, first, last in several:
+                points = read.get((slot, _SUSPENDED))
+                if points is not None:
+                    inside = (points.times / 1000 > first) & (points.times / 1000 <= last)
+                    parts.append((points.times[inside] / 1000, points.values[inside]))
+            found[node] = pauses_of(parts, start, end)
+        return found
+
+    def _span(self, node: str) -> tuple[float, float]:
+        """When the run had a node."""
+        parts = [part for part in self.intervals if part["node"] == node and part["step"] is None]
+        parts = parts or [part for part in self.intervals if part["node"] == node]
+        return (
+            min(part["start"] for part in parts) / 1000,
+            min(max(part["end"] for part in parts) / 1000, self.now),
+        )
+
+    def _load(self, kind: str) -> dict[tuple[str, str], dict[str, Points]]:
+        nodes: defaultdict[str, list[Held]] = defaultdict(list)
+        for each in self.held(kind):
+            nodes[each[0]].append(each)
+        found: defaultdict[tuple[str, str], dict[str, Points]] = defaultdict(dict)
+        for node, several in nodes.items():
+            start = int(min(each[2] for each in several) * 1000) - _LEAD_MS
+            end = int(max(each[3] for each in several) * 1000) + 1000
+            names = {each[1] for each in several}
+            read = self._samples.read(node, kind, start, end, names, self._metrics)
+            for (device, metric), points in read.items():
+                found[node, device][metric] = points
+        return found
+
+
+KINDS_READ = {"fabric": "nic"}
+assert {name.partition(".")[0] for name in SETS} <= {*KINDS, *KINDS_READ}

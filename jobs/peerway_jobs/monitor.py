@@ -1,0 +1,134 @@
+"""The monitor itself, without a network: what comes from agents is filed, runs are judged, old samples
+thinned.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from peerway_jobs.measured import Measured
+from peerway_jobs.rules.engine import Verdict, judge
+from peerway_jobs.rules.job_fields import job_fields
+from peerway_jobs.rules.load import SHIPPED, BadRules, RuleSet, read_rules
+from peerway_jobs.store.chunks import ChunkStore
+from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.pending import SETTLE, due
+from peerway_jobs.store.runs import Run
+from peerway_jobs.store.samples import Policy, Samples, StoreFailed
+from peerway_jobs.store.verdicts import keep, keep_rules
+
+
+class NotJudged(Exception):
+    """The verdict on a run failed; the message says of which, and why."""
+
+
+class Monitor:
+    """The stores and the rules."""
+
+    def __init__(
+        self,
+        folder: Path,
+        rules: Path | None = None,
+        samples: Samples | None = None,
+        policy: Policy | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Open the folder, or make it. Raises BadRules for rules that cannot be used."""
+        self.folder, self.clock = folder, clock
+        self.rules_file = rules or folder / "rules.toml"
+        self.policy = policy or Policy()
+        self.jobs = JobStore(folder / "jobs.db")
+        self.samples = samples or ChunkStore(folder / "samples")
+        self.rules_error = ""
+        self._stamp: tuple[int, int] | None = None
+        self.rules: RuleSet = self._first_rules(rules)
+
+    def close(self) -> None:
+        """Close the stores."""
+        self.samples.close()
+        self.jobs.close()
+
+    def _first_rules(self, named: Path | None) -> RuleSet:
+        path = self.rules_file if named or self.rules_file.exists() else SHIPPED
+        rules = read_rules(path)
+        self._stamp = self._stamp_of_file()
+        keep_rules(self.jobs, rules, str(path), self.clock())
+        return rules
+
+    def _stamp_of_file(self) -> tuple[int, int] | None:
+        with suppress(OSError):
+            found = self.rules_file.stat()
+            return found.st_mtime_ns, found.st_size
+        return None
+
+    def reload(self) -> bool:
+        """Take the rules anew if their file changed; what cannot be used is told in `rules_error` and the
+        rules before stay.
+        """
+        stamp = self._stamp_of_file()
+        if stamp is None or stamp == self._stamp:
+            return False
+        self._stamp = stamp
+        try:
+            self.rules, self.rules_error = read_rules(self.rules_file), ""
+        except (BadRules, OSError) as error:
+            self.rules_error = str(error)
+            return False
+        keep_rules(self.jobs, self.rules, str(self.rules_file), self.clock())
+        return True
+
+    def measured(self, run: Run, only: Iterable[str] | None = None) -> Measured:
+        """What was measured of a run, up to now; `only` are the sets that will be asked for, if not all."""
+        return Measured(run, self.jobs, self.samples, self.clock(), only)
+
+    def judge(self, run: Run, rules: RuleSet | None = None) -> Verdict:
+        """The verdict on a run; nothing is kept."""
+        measured = self.measured(run)
+        return judge(rules or self.rules, measured, job_fields(measured, self.jobs))
+
+    def judge_due(self) -> int:
+        """Judge what is to be judged, and keep each verdict as soon as it is there; how many. A run that
+        cannot be judged does not hold up others: the last such error is raised when all have had their turn.
+        """
+        now = self.clock()
+        runs = due(self.jobs, now)
+        failed: NotJudged | None = None
+        for run in runs:
+            try:
+                keep(self.jobs, run, self.judge(run), now)
+            except StoreFailed:
+                raise  # the samples of all are away
+            except Exception as error:
+                failed = NotJudged(f"job {run.job} cannot be judged: {type(error).__name__}: {error}")
+                failed.__cause__ = error
+        if failed:
+            raise failed
+        return len(runs)
+
+    def late_ms(self) -> int:
+        """Batches that were made before this moment come late: verdicts did not wait for them."""
+        return int((self.clock() - SETTLE * self.jobs.period()) * 1000)
+
+    def tidy(self) -> None:
+        """Seal, thin and drop samples."""
+        self.samples.tidy(int(self.clock() * 1000), self.policy)
+
+    def work(self, stop: threading.Event, failed: Callable[[str, Exception], None]) -> None:
+        """Judge and tidy until told to stop. What fails is reported and tried again."""
+        tidied = 0.0
+        while not stop.wait(self.jobs.period() / 2):
+            for what, step in (("rules", self.reload), ("judging", self.judge_due)):
+                try:
+                    step()
+                except Exception as error:
+                    failed(what, error)
+            if self.clock() - tidied > 60:
+                tidied = self.clock()
+                try:
+                    self.tidy()
+                except Exception as error:
+                    failed("tidying", error)

@@ -1,0 +1,105 @@
+"""Where the server keeps what it has, and how a verb of the command line opens it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from peerway_common import disk_space
+
+if TYPE_CHECKING:
+    from peerway_jobs.monitor import Monitor
+
+DEFAULT = Path("/var/lib/peerway-jobs")
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def data_option(function: Decorated) -> Decorated:
+    """Give --data, the server's folder."""
+    return click.option(
+        "--data",
+        type=click.Path(path_type=Path, readable=False),  # monitor_at says more of one that may not be read
+        envvar="PEERWAY_JOBS_DATA",
+        show_envvar=True,
+        default=DEFAULT,
+        show_default=True,
+        help="The server's folder.",
+    )(function)
+
+
+def check_folder(folder: Path, *, make: bool = False, asks: bool = False) -> None:
+    """Refuse what is no folder of a server, or not for this user. Raises click.ClickException."""
+    # os.path, because Path.exists raises where a folder above may not be entered.
+    if os.path.exists(folder):  # noqa: PTH110
+        if not folder.is_dir():
+            raise click.ClickException(f"{folder} is a file: --data names the server's folder")
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            if os.statvfs(folder).f_flag & os.ST_RDONLY:
+                raise click.ClickException(
+                    f"{folder} is on a file system that is mounted read-only: the kernel's messages (dmesg) "
+                    "say whether an error of its disk did that; remount it to be written"
+                )
+            raise click.ClickException(
+                f"{folder} belongs to {_owner(folder)}: "
+                + (
+                    "ask the server with --server URL and a token in PEERWAY_JOBS_TOKEN"
+                    if asks
+                    else "run this as that user"
+                )
+            )
+    if not make and not os.path.exists(folder / "jobs.db"):  # noqa: PTH110
+        raise click.ClickException(
+            f"there is no database of jobs in {folder}: name the server's folder with --data"
+            + (", or a server with --server" if asks else "; `peerway jobs serve` makes one")
+        )
+
+
+def _owner(folder: Path) -> str:
+    try:
+        return f"the user {folder.owner()}"
+    except KeyError:
+        return "another user"
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def parse_since(text: str) -> float:
+    """Seconds of "90s", "30m", "12h", "7d". Raises ValueError."""
+    number, unit = text[:-1], text[-1:]
+    if not number.isdecimal() or unit not in _UNITS:
+        raise ValueError(f"a time is a number with s, m, h or d, such as 30d, not {text!r}")
+    return float(number) * _UNITS[unit]
+
+
+@contextmanager
+def monitor_at(
+    folder: Path, rules: Path | None = None, *, make: bool = False, asks: bool = False
+) -> Iterator[Monitor]:
+    """The monitor of a folder, for as long as the block runs. `asks`: the verb can ask a server instead."""
+    from peerway_jobs.monitor import Monitor
+    from peerway_jobs.rules.load import BadRules
+    from peerway_jobs.store.disk import DiskFailed
+
+    check_folder(folder, make=make, asks=asks)
+    try:
+        monitor = Monitor(folder, rules)
+    except BadRules as error:
+        raise click.ClickException(str(error)) from None
+    except DiskFailed as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"cannot open {folder}: {disk_space.why(folder, error)}") from None
+    except sqlite3.Error as error:
+        raise click.ClickException(f"cannot open {folder}: {error}") from None
+    try:
+        yield monitor
+    except DiskFailed as error:  # as the verb writes
+        raise click.ClickException(str(error)) from None
+    finally:
+        monitor.close()

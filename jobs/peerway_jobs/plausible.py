@@ -1,0 +1,125 @@
+"""Whether a figure from a driver, the kernel or an agent can be true: a table of ranges, and who applies it.
+
+A counter of -1, a register with all bits set, NaN, a utilization of 4,294,967,295 %: drivers say such things
+where they know nothing. Such a figure is left out with its reason and the others are kept. It is never
+brought into its range, because a 0 in place of NaN would read as idle. The agent applies this to what it
+measures, the server to what comes in, and readers to what an older server has stored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from peerway_common.printable import shortened
+
+from peerway_jobs.metrics import METRICS, Metric
+
+_ROUNDING = 0.01  # a share that was measured over a slightly shorter time may exceed 1 by so much
+
+# The largest figure that can be true of each unit; a metric of its own range is in _OF_METRIC.
+_OF_UNIT: dict[str, float] = {
+    "ratio": 1 + _ROUNDING,
+    "bytes": float(1 << 62),
+    "seconds": 1e13,  # of CPU time: 10,000 cores for 30 years
+    "watts": 10_000,
+    "joules": 1e15,
+    "celsius": 150,
+    "hertz": 1e11,
+    "processes": 1 << 22,  # the kernel's largest number of processes
+    "threads": 1 << 22,
+    "ticks": float(1 << 62),
+    "packets": float(1 << 62),
+    "errors": float(1 << 62),
+    "operations": float(1 << 62),
+    "faults": float(1 << 62),
+    "batches": 1e12,
+    "failures": 1e12,
+}
+_MEMORY = float(1 << 50)  # of one node or step: 1 PiB
+_OF_METRIC: dict[str, float] = {
+    "gpu_memory_used_bytes": float(1 << 44),
+    "gpu_memory_total_bytes": float(1 << 44),
+    "node_oom_kills_total": 1e12,
+    "step_oom_kills_total": 1e12,
+    "agent_tick_seconds": 1e6,
+} | {metric.name: _MEMORY for metric in METRICS.values()
+     if metric.unit == "bytes" and metric.type == "gauge" and metric.kind != "gpu"}  # fmt: skip
+
+# No part is larger than the whole it is of.
+_PART_OF = {
+    "gpu_memory_used_bytes": "gpu_memory_total_bytes",
+    "node_memory_available_bytes": "node_memory_total_bytes",
+}
+_REGISTERS = (32, 64)  # bits; a register with all of them set has no figure, or counts no further
+
+Value = float | int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What became of one figure: a value, or the reason why there is none."""
+
+    value: Value
+    reason: str = ""
+
+
+def judged(metric: str, value: object) -> Figure:
+    """A figure of the table of metrics as it can be used. None is absent, and needs no reason here."""
+    if value is None:
+        return Figure(None)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return Figure(None, f"{metric} is {shortened(repr(value))}, which is not a number")
+    if isinstance(value, float) and not math.isfinite(value):
+        return Figure(None, f"{metric} is {value}, which is not a finite number")
+    most = largest(METRICS[metric])
+    if not 0 <= value <= most:
+        return Figure(None, f"{metric} is {shortened(str(value), 24)}, which is not from 0 to {most:,.6g}")
+    if METRICS[metric].unit == "ratio" and value > 1:
+        return Figure(1.0)
+    return Figure(value)
+
+
+def register(metric: str, value: int, unit: int = 1) -> Figure:
+    """A hardware counter of 32 or 64 bits that counts `unit` each."""
+    if any(value == (1 << bits) - 1 for bits in _REGISTERS):
+        return Figure(None, f"{metric}: all bits of its counter are set ({value})")
+    return judged(metric, value * unit)
+
+
+def summed(metric: str, parts: Iterable[object]) -> Figure:
+    """The sum of several figures; one that cannot be true would hide in it, so then there is none."""
+    total: float | int = 0
+    for part in parts:
+        figure = judged(metric, part)
+        if figure.value is None:
+            return figure
+        total += figure.value
+    return judged(metric, total)
+
+
+def largest(metric: Metric) -> float:
+    """The largest figure of a metric that can be true."""
+    return _OF_METRIC.get(metric.name, _OF_UNIT[metric.unit])
+
+
+def sift(devices: list[str], values: dict[str, list[Value]]) -> list[tuple[str, str, str]]:
+    """Replace each figure that cannot be true by None; gives (device, metric, reason) of each."""
+    wrong: list[tuple[str, str, str]] = []
+    for metric, column in values.items():
+        limit = 1.0 if METRICS[metric].unit == "ratio" else largest(METRICS[metric])
+        for place, value in enumerate(column):
+            if type(value) in (int, float) and 0 <= value <= limit:  # type: ignore[operator]
+                continue  # nearly all are so
+            figure = judged(metric, value)
+            column[place] = figure.value
+            if figure.reason:
+                wrong.append((devices[place], metric, figure.reason))
+    for part, whole in _PART_OF.items():
+        for place, (value, most) in enumerate(zip(values.get(part, ()), values.get(whole, ()), strict=False)):
+            if value is not None and most is not None and value > most:
+                values[part][place] = None
+                why = f"{part} is {value}, which is more than {whole}, {most}"
+                wrong.append((devices[place], part, why))
+    return wrong

@@ -1,0 +1,112 @@
+"""What a rule can compute of the devices of a job. First over the time of each device, then over the
+devices.
+
+A set of devices (`gpu.utilization`) is a tuple of series; a function over time makes one figure a device of
+it, a function over devices makes one figure of those. What has no data is NaN among the devices' figures
+and is left out; where no device has data the figure is NaN, which the language takes for "no data".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from peerway_jobs.series import Floats, Series
+
+Devices = tuple[Series, ...]
+
+
+def _devices(of: Any) -> Devices:
+    if not isinstance(of, tuple) or not all(isinstance(each, Series) for each in of):
+        raise TypeError("this needs devices such as gpu.utilization")
+    return of
+
+
+def _figures(of: Any) -> Floats:
+    if isinstance(of, (bool, int, float)):
+        return np.array([float(of)])
+    if not isinstance(of, np.ndarray):
+        raise TypeError("this needs one figure a device, as mean(gpu.utilization) gives")
+    return of.astype(float)
+
+
+def _over_time(figure: Callable[[Series], float]) -> Callable[[Any], Floats]:
+    return lambda of: np.array([figure(series) for series in _devices(of)])
+
+
+def _over_time_with(figure: Callable[[Series, float], float]) -> Callable[[Any, Any], Floats]:
+    return lambda of, limit: np.array([figure(series, float(limit)) for series in _devices(of)])
+
+
+def _over_devices(figure: Callable[[Floats], Any]) -> Callable[[Any], float]:
+    def reduced(of: Any) -> float:
+        figures = _figures(of)
+        known = figures[~np.isnan(figures)]
+        return float(figure(known)) if known.size else float("nan")
+
+    return reduced
+
+
+def _part(of: Any, cut: Callable[[Series], tuple[float, float]]) -> Devices:
+    return tuple(series.within(*cut(series)) for series in _devices(of))
+
+
+def _coverage(of: Any) -> float:
+    """The share of the time, over all devices, that has data."""
+    held = sum(series.seconds for series in _devices(of))
+    return sum(series.covered for series in _devices(of)) / held if held > 0 else float("nan")
+
+
+def _pick(of: Any, other: Any, where: Callable[[Floats], Any]) -> float:
+    """The figure of `of` on the device that `other` chooses."""
+    figures, others = _figures(of), _figures(other)
+    if figures.shape != others.shape:
+        raise ValueError("both need the same devices")
+    return float(figures[where(others)]) if figures.size and not np.isnan(others).all() else float("nan")
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    # over the time of each device
+    "mean": _over_time(Series.mean),
+    "peak": _over_time(Series.peak),
+    "min_over_time": _over_time(Series.low),
+    "integral": _over_time(Series.amount),
+    "swing": _over_time(Series.swing),
+    "quantile": _over_time_with(Series.quantile),
+    "share_above": _over_time_with(lambda series, limit: series.share(series.values > limit)),
+    "share_below": _over_time_with(lambda series, limit: series.share(series.values < limit)),
+    "longest_idle": _over_time_with(Series.longest_at_most),
+    "idle_from_start": _over_time_with(Series.head_at_most),
+    "idle_until_end": _over_time_with(Series.tail_at_most),
+    # a part of the time
+    "last": lambda of, seconds: _part(of, lambda series: (series.end - seconds, series.end)),
+    "first": lambda of, seconds: _part(of, lambda series: (series.start, series.start + seconds)),
+    "after": lambda of, seconds: _part(of, lambda series: (series.start + seconds, series.end)),
+    # over the devices
+    "average": _over_devices(np.mean),
+    "highest": _over_devices(np.max),
+    "lowest": _over_devices(np.min),
+    "total": _over_devices(np.sum),
+    "spread": _over_devices(lambda figures: figures.max() - figures.min()),
+    "count": _over_devices(np.count_nonzero),
+    "any": _over_devices(np.any),
+    "all": _over_devices(np.all),
+    "at_lowest": lambda of, other: _pick(of, other, np.nanargmin),
+    "devices": lambda of: sum(series.times.size > 0 for series in _devices(of)),
+    "coverage": _coverage,
+    # of plain numbers
+    "min": min,
+    "max": max,
+    "abs": abs,
+    "rounded": round,
+    "ceiling": math.ceil,
+    "floor": math.floor,
+    "known": lambda *values: next((each for each in values if each is not None), None),
+}
+
+TAKES_NONE = frozenset(("known",))
+# What these functions were called before: an error suggests the name of today.
+RENAMED = {"low": "min_over_time", "amount": "integral", "smaller": "min", "larger": "max", "size": "abs"}

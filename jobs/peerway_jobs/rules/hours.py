@@ -1,0 +1,98 @@
+"""Idle hours and efficiencies of a run: the definitions of docs/jobs/definitions.md, and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from peerway_jobs.measured import Measured
+from peerway_jobs.series import Series
+
+HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class Hours:
+    """What a run had, what of it was used, and what lay idle. None where there is no data."""
+
+    core_hours: float
+    gpu_hours: float
+    idle_core_hours: float
+    idle_gpu_hours: float
+    cpu_efficiency: float | None
+    gpu_efficiency: float | None
+    memory_efficiency: float | None
+    cpu_coverage: float
+    gpu_coverage: float | None
+
+
+def hours(measured: Measured, idle: float, window: float) -> Hours:
+    """The hours and efficiencies of a run; a GPU is idle at or below `idle` for at least `window`."""
+    run = measured.run
+    elapsed = run.elapsed(measured.now)
+    cpu, gpu = measured["step.cpu"], measured["gpu.utilization"]
+    used = _sum(cpu, Series.mean)
+    peak = memory_peak(measured)
+    cpu_coverage = _coverage(cpu, elapsed * max(run.nodes, 1))
+    cpu_efficiency = _share(used, run.cores)
+    core_hours = run.cores * elapsed / HOUR
+    return Hours(
+        core_hours=core_hours,
+        gpu_hours=run.gpus * elapsed / HOUR,
+        # Only the time with data can be called idle, and no core is idle less than not at all.
+        idle_core_hours=core_hours * cpu_coverage * max(0.0, 1 - cpu_efficiency)
+        if cpu_efficiency is not None
+        else 0,
+        idle_gpu_hours=idle_seconds(gpu or (), idle, window) / HOUR,
+        cpu_efficiency=cpu_efficiency,
+        gpu_efficiency=_mean(gpu),
+        memory_efficiency=_share(peak, run.memory),
+        cpu_coverage=cpu_coverage,
+        gpu_coverage=_coverage(gpu, elapsed * run.gpus) if run.gpus else None,
+    )
+
+
+def idle_seconds(gpus: tuple[Series, ...], idle: float, window: float) -> float:
+    """The sum over the GPUs of the unbroken times of at least `window` at or below `idle`."""
+    runs = (run for series in gpus for run in series.runs_at_most(idle))
+    return sum(to - start for start, to in runs if to - start >= window)
+
+
+def memory_peak(measured: Measured) -> float | None:
+    """The sum over the nodes of the most memory in use there; None where nobody knows it. Samples may miss
+    the peak of a short job: Slurm's accounts have that of its tasks, and one that was killed for want of
+    memory had what it was allowed.
+    """
+    run = measured.run
+    peaks = [series.peak() for series in measured["step.memory"] or () if series.times.size]
+    least = [run.max_rss] if run.max_rss else []
+    if run.out_of_memory or run.state == "OUT_OF_MEMORY":
+        limits = [series.low() for series in measured["step.memory_limit"] or () if series.times.size]
+        seen = [series.peak() for series in measured["step.memory_peak"] or () if series.times.size]
+        allowed = min([*limits, *([run.memory / max(run.nodes, 1)] if run.memory else [])], default=0.0)
+        least += [allowed, *seen]
+    if not peaks and not least:
+        return None
+    highest = max(peaks, default=0.0)
+    return float(sum(peaks) - highest + max([highest, *least]))
+
+
+def _sum(of: tuple[Series, ...] | None, figure: object) -> float | None:
+    assert callable(figure)
+    values = [figure(series) for series in of or () if series.times.size]
+    return float(sum(values)) if values else None
+
+
+def _share(used: float | None, had: float) -> float | None:
+    """What was used of what the run had. What Slurm let it use beyond that is no use of what it had."""
+    return min(1.0, used / had) if used is not None and had else None
+
+
+def _mean(of: tuple[Series, ...] | None) -> float | None:
+    values = [series.mean() for series in of or () if series.times.size]
+    return float(np.mean(values)) if values else None
+
+
+def _coverage(of: tuple[Series, ...] | None, expected: float) -> float:
+    return min(1.0, sum(series.covered for series in of or ()) / expected) if expected > 0 else 0.0

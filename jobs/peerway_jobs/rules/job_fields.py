@@ -1,0 +1,96 @@
+"""The names `job.…` of a rule: what Slurm and the agents said of a run, as plain values."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+from peerway_jobs.measured import Measured
+from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.runs import FINISHED
+
+HOUR = 3600.0
+
+FIELDS: dict[str, str] = {
+    "job.cores": "CPU cores allocated",
+    "job.gpus": "GPUs allocated",
+    "job.nodes": "nodes allocated",
+    "job.memory": "bytes of memory allocated, over all nodes",
+    "job.elapsed": "seconds that it has run",
+    "job.time_limit": "seconds asked for",
+    "job.waited": "seconds from its submission to its start",
+    "job.partition": "partition",
+    "job.qos": "quality of service",
+    "job.user": "user",
+    "job.account": "account",
+    "job.state": "Slurm's state, such as RUNNING or TIMEOUT",
+    "job.finished": "whether it has ended",
+    "job.interactive": "whether it has an interactive step",
+    "job.out_of_memory": "whether the kernel or Slurm killed it for want of memory",
+    "job.gpu_type": "type of its GPUs",
+    "job.node_type": "type of its nodes",
+    "job.alone": "whether no other job was on its nodes",
+    "job.node_cores": "cores of its largest node, as Slurm counts them",
+    "job.node_gpus": "GPUs of its largest node",
+    "job.node_memory": "bytes of memory of its largest node",
+    "job.foreign_processes": "processes of it that were seen on GPUs of others",
+    "job.leftover_processes": "processes of it that were seen after its end",
+    "job.short_of_user": "jobs of its user that ended within 24 hours before its end, each below 2 minutes",
+}
+
+
+def job_fields(measured: Measured, jobs: JobStore) -> dict[str, Any]:
+    """The values of all FIELDS."""
+    run = measured.run
+    nodes = [jobs.size_of(node) for node in {part["node"] for part in measured.intervals}]
+    notes = jobs.notes(run)
+
+    def largest(name: str) -> float | None:
+        return max((each[name] for each in nodes if each), default=None)
+
+    def noted(kind: str) -> list[sqlite3.Row]:
+        return [note for note in notes if note["kind"] == kind and note["job"] == run.job]
+
+    def processes(kind: str) -> int:
+        """A note is of one process, on one GPU."""
+        return len({(note["node"], pid) for note in noted(kind) for pid in json.loads(note["pids"]) or [0]})
+
+    found = {
+        "cores": run.cores,
+        "gpus": run.gpus,
+        "nodes": run.nodes,
+        "memory": run.memory or None,
+        "elapsed": run.elapsed(measured.now),
+        "time_limit": run.time_limit,
+        "waited": run.started - run.submitted if run.started and run.submitted else None,
+        "partition": run.partition,
+        "qos": run.qos,
+        "user": run.user,
+        "account": run.account,
+        "state": run.state,
+        "finished": run.ended is not None or run.state in FINISHED,
+        "interactive": any(part["step"] == "interactive" for part in measured.intervals),
+        "out_of_memory": run.out_of_memory or run.state == "OUT_OF_MEMORY" or bool(noted("oom_kill")),
+        "gpu_type": run.gpu_type,
+        "node_type": run.node_type,
+        "alone": measured.alone,
+        "node_cores": largest("cores"),
+        "node_gpus": largest("gpus"),
+        "node_memory": largest("memory"),
+        "foreign_processes": processes("foreign_process"),
+        "leftover_processes": processes("leftover"),
+        "short_of_user": _short_jobs(jobs, measured),
+    }
+    return {f"job.{name}": value for name, value in found.items()}
+
+
+def _short_jobs(jobs: JobStore, measured: Measured) -> int:
+    run = measured.run
+    end = run.ended or measured.now
+    row = jobs.reader.execute(
+        "SELECT count(*) FROM jobs WHERE user = ? AND started BETWEEN ? AND ? AND ended <= ? "
+        "AND NOT provisional AND ended - started < 120",
+        (run.user, end - 24 * HOUR, end, end),
+    ).fetchone()
+    return int(row[0])

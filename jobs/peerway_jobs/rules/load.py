@@ -1,0 +1,310 @@
+"""The file of rules made rules. What is wrong is told with its line and column, and the rules before stay."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from peerway_common import atomic_file
+from peerway_common.suggestion import meant
+
+from peerway_jobs.measured import SETS
+from peerway_jobs.rules.expression import BadExpression, Expression
+from peerway_jobs.rules.functions import FUNCTIONS, RENAMED, TAKES_NONE
+from peerway_jobs.rules.job_fields import FIELDS
+from peerway_jobs.rules.quantity import quantity
+from peerway_jobs.rules.template import FALLBACK, LANGUAGES, wrong
+
+SHIPPED = Path(__file__).with_name("rules.toml")
+MOST_BYTES = 1 << 20
+SEVERITIES = ("none", "note", "warning", "serious")
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_RULE_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
+_KEYS = {
+    *(
+        "name",
+        "tag",
+        "severity",
+        "state",
+        "applies",
+        "parameters",
+        "values",
+        "condition",
+        "frees",
+        "conclusion",
+    ),
+    *("advice", "for", "script"),
+}
+# What of all jobs is idle, and efficient, where a file does not say.
+EVERY_JOB = {"idle": 0.01, "idle_window": 600.0, "efficient": 0.5}
+_CHOOSERS = ("partition", "node_type", "gpu_type")
+
+
+class BadRules(ValueError):
+    """A file of rules that cannot be used; the message says where and why."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Parameters for some jobs: those whose fields have these values."""
+
+    chooses: Mapping[str, str]
+    parameters: Mapping[str, Any]
+
+    def fits(self, fields: Mapping[str, Any]) -> bool:
+        """Whether a job with these fields is meant."""
+        return all(fields.get(f"job.{name}") == value for name, value in self.chooses.items())
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule, checked."""
+
+    name: str
+    hash: str
+    tag: Mapping[str, str]
+    severity: str
+    state: str
+    applies: Expression
+    condition: Expression
+    values: Mapping[str, Expression]
+    frees: Mapping[str, Expression]
+    parameters: Mapping[str, Any]
+    variants: tuple[Variant, ...]
+    conclusion: Mapping[str, str]
+    advice: Mapping[str, str]
+    script: str = ""
+
+    @property
+    def sets(self) -> frozenset[str]:
+        """The sets of series that it looks at."""
+        expressions = (self.condition, *self.values.values())
+        return frozenset(name for each in expressions for name in each.names if name in SETS)
+
+    def parameters_of(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters for a job with these fields; of several variants the last that fits counts."""
+        chosen = dict(self.parameters)
+        for variant in self.variants:
+            if variant.fits(fields):
+                chosen |= variant.parameters
+        return chosen
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """All rules of a file; `hash` names this version of it. `idle` and `idle_window` define idle hours,
+    `efficient` the share of its GPUs or cores that an efficient job uses.
+    """
+
+    hash: str
+    text: str
+    rules: tuple[Rule, ...]
+    idle: float
+    idle_window: float
+    efficient: float
+
+
+def read_rules(path: Path = SHIPPED) -> RuleSet:
+    """The rules in a file. Raises BadRules, OSError."""
+    try:
+        text = atomic_file.text(path, MOST_BYTES)
+    except ValueError as error:
+        raise BadRules(str(error)) from None
+    try:
+        return rules_of(text)
+    except BadRules as error:
+        raise BadRules(f"{path}: {error}") from None
+
+
+def rules_of(text: str) -> RuleSet:
+    """The rules in a text. Raises BadRules."""
+    try:
+        content = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadRules(str(error)) from None
+    reader = _Reader(text, content)
+    return RuleSet(_hash(text), text, tuple(reader.rules()), *reader.of_every_job())
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+class _Reader:
+    """One file while it is read."""
+
+    def __init__(self, text: str, content: dict[str, Any]) -> None:
+        self._text, self._content = text, content
+        self._rule = ""
+
+    def of_every_job(self) -> tuple[float, float, float]:
+        """The utilization at or below which a GPU is idle, the seconds from which on that counts, and the
+        share that an efficient job uses.
+        """
+        defaults = EVERY_JOB | self._parameters(self._table(self._content, "defaults"), "defaults")
+        self._rule = ""
+        for name in EVERY_JOB:
+            if isinstance(defaults[name], bool) or not isinstance(defaults[name], (int, float)):
+                self._refuse(f"{name} of the defaults is a number or a duration", f"{name} =")
+        if not 0 <= defaults["idle"] < 1:
+            self._refuse("idle of the defaults is a utilization, from 0 to below 1", "idle =")
+        if not 0 <= defaults["efficient"] <= 1:
+            self._refuse("efficient of the defaults is a share, from 0 to 1", "efficient =")
+        return float(defaults["idle"]), float(defaults["idle_window"]), float(defaults["efficient"])
+
+    def rules(self) -> Iterator[Rule]:
+        unknown = set(self._content) - {"defaults", "for", "rule"}
+        if unknown:
+            self._refuse(f"there is no {', '.join(sorted(unknown))}; a file has defaults, for and rule")
+        defaults = self._parameters(self._table(self._content, "defaults"), "defaults")
+        variants = self._variants(self._content, defaults)
+        names: set[str] = set()
+        tables = self._content.get("rule", [])
+        if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
+            self._refuse("rules are tables [[rule]]")
+        for table in tables:
+            rule = self._one(table, defaults, variants)
+            if rule.name in names:
+                self._refuse("there are two rules of this name")
+            names.add(rule.name)
+            yield rule
+
+    def _one(self, table: dict[str, Any], defaults: dict[str, Any], variants: list[Variant]) -> Rule:
+        name = table.get("name")
+        self._rule = name if isinstance(name, str) else "?"
+        if not isinstance(name, str) or not _RULE_NAME.fullmatch(name):
+            self._refuse("a rule's name is of a-z, 0-9 and -")
+        if unknown := set(table) - _KEYS:
+            self._refuse(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(sorted(_KEYS))}")
+        own = self._parameters(self._table(table, "parameters"), "parameters")
+        parameters = defaults | own
+        # A rule's own value is stronger than a variant of the defaults, a variant of the rule than both.
+        outer = [
+            Variant(v.chooses, {k: x for k, x in v.parameters.items() if k not in own}) for v in variants
+        ]
+        inner = self._variants(table, parameters)
+        known = set(SETS) | set(FIELDS) | set(parameters)
+        applies = self._expression(table, "applies", set(FIELDS) | set(parameters))
+        values: dict[str, Expression] = {}
+        for key in self._table(table, "values"):
+            if not _NAME.fullmatch(key) or key in parameters:
+                self._refuse(f"a figure may not be called {key}")
+            values[key] = self._expression(table["values"], key, known | set(values))
+        condition = self._expression(table, "condition", known | set(values))
+        frees = {
+            key: self._expression(table["frees"], key, known | set(values))
+            for key in self._table(table, "frees")
+        }
+        if set(frees) - {"gpu_hours", "core_hours"}:
+            self._refuse("frees has gpu_hours and core_hours")
+        severity = table.get("severity", "warning")
+        if severity not in SEVERITIES:
+            self._refuse(f"the severity is one of {', '.join(SEVERITIES)}, not {severity!r}")
+        state = table.get("state", "inefficient")
+        if state not in ("inefficient", "no data"):
+            self._refuse("the state is inefficient or no data")
+        texts = {
+            key: self._texts(table, key, set(values) | set(parameters))
+            for key in ("tag", "conclusion", "advice")
+        }
+        script = table.get("script", "")
+        if not isinstance(script, str):
+            self._refuse("script is a text")
+        if why := wrong(script, set(values) | set(parameters)):
+            self._refuse(f"script: {why}", script)
+        digest = _hash(repr((sorted(table.items(), key=lambda item: item[0]), parameters, outer)))
+        return Rule(
+            name,
+            digest,
+            texts["tag"],
+            severity,
+            state,
+            applies,
+            condition,
+            values,
+            frees,
+            parameters,
+            (*outer, *inner),
+            texts["conclusion"],
+            texts["advice"],
+            script,
+        )
+
+    # -- parts
+
+    def _table(self, of: dict[str, Any], key: str) -> dict[str, Any]:
+        found = of.get(key, {})
+        if not isinstance(found, dict):
+            self._refuse(f"{key} is a table")
+        return dict(found)
+
+    def _parameters(self, table: dict[str, Any], where: str) -> dict[str, Any]:
+        return {key: self._quantity(where, key, value) for key, value in table.items()}
+
+    def _quantity(self, where: str, key: str, value: Any) -> Any:
+        if not _NAME.fullmatch(key):
+            self._refuse(f"{where}: a parameter's name is of a-z, 0-9 and _, not {key!r}")
+        try:
+            value = quantity(value)
+        except ValueError as error:
+            self._refuse(f"{where}: {key} = {error}", f'"{value}"')
+        if not isinstance(value, (bool, int, float, str)):
+            self._refuse(f"{where}: {key} is a number, a text, a duration or a size")
+        return value
+
+    def _variants(self, of: dict[str, Any], parameters: Mapping[str, Any]) -> list[Variant]:
+        found = []
+        several = of.get("for", [])
+        if not isinstance(several, list) or not all(isinstance(each, dict) for each in several):
+            self._refuse("what is for some jobs are tables [[for]]")
+        for table in several:
+            chooses = {name: table[name] for name in _CHOOSERS if name in table}
+            if not chooses:
+                self._refuse(f"[[for]] needs one of {', '.join(_CHOOSERS)}")
+            rest = self._parameters({k: v for k, v in table.items() if k not in _CHOOSERS}, "for")
+            if unknown := set(rest) - set(parameters):
+                self._refuse(f"for: there is no parameter {', '.join(sorted(unknown))}")
+            found.append(Variant(chooses, rest))
+        return found
+
+    def _texts(self, table: dict[str, Any], key: str, names: set[str]) -> dict[str, str]:
+        texts = self._table(table, key)
+        if FALLBACK not in texts:
+            self._refuse(f"{key} has no text in {FALLBACK}, which a rule needs; others may be left out")
+        for language, text in texts.items():
+            if not isinstance(text, str) or not text:
+                self._refuse(f"{key}.{language} must be a string that is not empty")
+            if why := wrong(text, names):
+                self._refuse(f"{key}.{language}: {why}", text)
+        if extra := set(texts) - set(LANGUAGES):
+            self._refuse(f"{key}: texts are in {', '.join(LANGUAGES)}, not {', '.join(sorted(extra))}")
+        return texts
+
+    def _expression(self, table: dict[str, Any], key: str, known: set[str]) -> Expression:
+        text = table.get(key)
+        if not isinstance(text, str):
+            self._refuse(f"{key} is an expression in quotes")
+        try:
+            found = Expression(text, FUNCTIONS, TAKES_NONE, RENAMED)
+            for name, place in found.names.items():
+                if name not in known:
+                    raise BadExpression(f"there is no {name}{meant(name, known)}", *place)
+        except BadExpression as error:
+            self._refuse(f"{key}: {error}", text, error.line, error.column)
+        return found
+
+    def _refuse(self, why: str, quoted: str = "", line: int = 1, column: int = 0) -> NoReturn:
+        at = self._text.find(f'"{self._rule}"') if self._rule else 0
+        if quoted:
+            found = self._text.find(quoted, max(at, 0))
+            at = found if found >= 0 else at
+        first = self._text.count("\n", 0, max(at, 0)) + line
+        offset = at - self._text.rfind("\n", 0, max(at, 0)) if line == 1 else 1
+        where = f"line {first}" + (f", column {offset + column - 1}" if column else "")
+        raise BadRules(f"{where}{f', rule {self._rule}' if self._rule else ''}: {why}")

@@ -1,0 +1,69 @@
+"""What other rules would have said of jobs that have ended: a change of rules is looked at before it is
+made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from peerway_jobs.rules.load import RuleSet
+from peerway_jobs.store.runs import Run, of_row
+
+if TYPE_CHECKING:
+    from peerway_jobs.monitor import Monitor
+
+MOST_SHOWN = 100
+
+
+def replayed(monitor: Monitor, rules: RuleSet, since: float, most: int) -> dict[str, Any]:
+    """Judge the jobs that ended since then, the newest first and at most so many, by the rules in force and
+    by the others, on the samples that are still kept. Nothing is changed.
+    """
+    rows = monitor.jobs.reader.execute(
+        "SELECT * FROM jobs WHERE ended >= ? AND NOT provisional ORDER BY ended DESC LIMIT ?",
+        (since, most + 1),
+    ).fetchall()
+    runs = [of_row(row) for row in rows[:most]]
+    counts: dict[str, Counter[str]] = {"before": Counter(), "after": Counter()}
+    states: dict[str, Counter[str]] = {"before": Counter(), "after": Counter()}
+    freed = {"before": [0.0, 0.0], "after": [0.0, 0.0]}
+    changed = []
+    for run in runs:
+        said = {}
+        for when, which in (("before", monitor.rules), ("after", rules)):
+            verdict = monitor.judge(run, which)
+            names = [finding.rule for finding in verdict.findings]
+            said[when] = (verdict.state, names)
+            counts[when].update(names)
+            states[when][verdict.state] += 1
+            freed[when][0] += verdict.freed_gpu_hours
+            freed[when][1] += verdict.freed_core_hours
+        if said["before"] != said["after"]:
+            changed.append(_change(run, said))
+    return {
+        "judged": len(runs),
+        "more": len(rows) > most,
+        "rules": {"before": monitor.rules.hash, "after": rules.hash},
+        "states": {when: dict(each) for when, each in states.items()},
+        "findings": {
+            name: [counts["before"][name], counts["after"][name]]
+            for name in sorted(counts["before"] | counts["after"])
+        },
+        "freed_gpu_hours": [freed["before"][0], freed["after"][0]],
+        "freed_core_hours": [freed["before"][1], freed["after"][1]],
+        "changed": len(changed),
+        "jobs": changed[:MOST_SHOWN],
+    }
+
+
+def _change(run: Run, said: dict[str, tuple[str, list[str]]]) -> dict[str, Any]:
+    before, after = said["before"], said["after"]
+    return {
+        "job": run.job,
+        "restart": run.restart,
+        "user": run.user,
+        "state": [before[0], after[0]],
+        "gone": [name for name in before[1] if name not in after[1]],
+        "new": [name for name in after[1] if name not in before[1]],
+    }

@@ -1,0 +1,159 @@
+"""Texts of conclusions: {name:format} is replaced by a figure, written as the language writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from peerway_common.printable import printable
+
+LANGUAGES = ("en", "ru")
+FALLBACK = "en"  # where a rule has no text in a language
+
+_PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)(?::([a-z]+))?\}")
+_BYTES = {
+    "en": ("B", "KiB", "MiB", "GiB", "TiB", "PiB"),
+    "ru": ("Б", "КиБ", "МиБ", "ГиБ", "ТиБ", "ПиБ"),
+}
+_TIME = {"en": ("d", "h", "min", "s"), "ru": ("сут", "ч", "мин", "с")}
+_NO_DATA = {"en": "no data", "ru": "нет данных"}
+
+
+def in_language(texts: Mapping[str, str], language: str) -> str:
+    """The text in a language, or in English where there is none."""
+    return texts.get(language) or texts[FALLBACK]
+
+
+def decimal(value: float, digits: int, language: str) -> str:
+    """A number with so many digits after the sign that the language has there, none of them a needless 0."""
+    text = f"{value:,.{digits}f}"
+    if digits:
+        text = text.rstrip("0").rstrip(".")
+    if language == "ru":
+        text = text.replace(",", "\u00a0").replace(".", ",")
+    return text
+
+
+def number(value: float, language: str) -> str:
+    """A whole number."""
+    return decimal(round(value), 0, language)
+
+
+def figure(value: float, language: str) -> str:
+    """A number with one digit after the sign."""
+    return decimal(value, 1, language)
+
+
+def hours(value: float, language: str) -> str:
+    """Hours, with a digit more where one would make nothing of something: 1.26 -> "1.3", 0.013 -> "0.01"."""
+    if 0 < value < 0.005:
+        return f"<\u00a0{decimal(0.01, 2, language)}"
+    return decimal(value, 2 if 0 < value < 0.05 else 1, language)
+
+
+def percent(value: float, language: str) -> str:
+    """A share: 0.123 -> "12 %", and below a hundredth "0.4 %"."""
+    share = value * 100
+    return f"{decimal(share, 1 if 0 < share < 1 else 0, language)}\u00a0%"
+
+
+def size(value: float, language: str) -> str:
+    """Bytes."""
+    units, at = _BYTES[language], 0
+    while abs(value) >= 1024 and at < len(units) - 1:
+        value /= 1024
+        at += 1
+    return f"{decimal(value, 1 if value < 10 and at else 0, language)}\u00a0{units[at]}"
+
+
+def duration(value: float, language: str) -> str:
+    """Seconds, in its two largest units."""
+    seconds = round(value)
+    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
+    words = _TIME[language]
+    if days:
+        parts = [(days, words[0]), (hours, words[1])]
+    elif hours:
+        parts = [(hours, words[1]), (minutes, words[2])]
+    elif minutes:
+        parts = [(minutes, words[2]), (0, "")]
+    else:
+        parts = [(seconds, words[3])]
+    return " ".join(f"{count}\u00a0{word}" for count, word in parts if count or len(parts) == 1)
+
+
+def gpus(value: float, language: str) -> str:
+    """So many GPUs: "1 GPU", "4 GPUs"; Russian writes "GPU" for any number."""
+    return _counted(value, language, {"en": ("GPU", "GPUs", "GPUs"), "ru": ("GPU", "GPU", "GPU")})
+
+
+def cores(value: float, language: str) -> str:
+    """So many cores: "1 core", "4 cores", "1 ядро", "4 ядра", "11 ядер"."""
+    return _counted(value, language, {"en": ("core", "cores", "cores"), "ru": ("ядро", "ядра", "ядер")})
+
+
+def nodes(value: float, language: str) -> str:
+    """So many nodes: "1 node", "4 nodes", "1 узел", "4 узла", "11 узлов"."""
+    return _counted(value, language, {"en": ("node", "nodes", "nodes"), "ru": ("узел", "узла", "узлов")})
+
+
+def last_days(count: int, language: str) -> str:
+    """The days until now: "last day", "last 7 days", "последний день", "последние 3 дня"."""
+    if count == 1:
+        return {"en": "last day", "ru": "последний день"}[language]
+    words = {"en": ("day", "days", "days"), "ru": ("день", "дня", "дней")}
+    return f"{'last' if language == 'en' else 'последние'} {_counted(count, language, words)}"
+
+
+def _counted(value: float, language: str, words: dict[str, tuple[str, str, str]]) -> str:
+    """A whole number with its noun: the forms for 1, 2 to 4 and more, as the language counts."""
+    count = round(value)
+    if language == "ru":
+        last, teens = count % 10, 10 < count % 100 < 20
+        form = 2 if teens or last == 0 or last > 4 else 0 if last == 1 else 1
+    else:
+        form = 0 if count == 1 else 2
+    return f"{number(count, language)}\u00a0{words[language][form]}"
+
+
+FORMATS: dict[str, Callable[[float, str], str]] = {
+    "number": number,
+    "figure": figure,
+    "percent": percent,
+    "bytes": size,
+    "duration": duration,
+    "hours": hours,
+    "gpus": gpus,
+    "cores": cores,
+    "nodes": nodes,
+}
+
+
+def plain(text: str) -> str:
+    """The text for a terminal or a file, where a space that does not break lines is shown as an escape."""
+    return text.replace("\u00a0", " ")
+
+
+def filled(template: str, figures: Mapping[str, Any], language: str) -> str:
+    """The text with its figures; what has no data says so."""
+
+    def value(place: re.Match[str]) -> str:
+        found, form = figures.get(place[1]), place[2]
+        if found is None:
+            return _NO_DATA[language]
+        return FORMATS[form](float(found), language) if form else printable(str(found))
+
+    return _PLACE.sub(value, template)
+
+
+def wrong(template: str, names: Iterable[str]) -> str | None:
+    """What is wrong with a text, in words; None for nothing."""
+    known = set(names)
+    for place in _PLACE.finditer(template):
+        if place[1] not in known:
+            return f"there is no figure {place[1]}; there are {', '.join(sorted(known)) or 'none'}"
+        if place[2] and place[2] not in FORMATS:
+            return f"there is no format {place[2]}; there are {', '.join(FORMATS)}"
+    rest = _PLACE.sub("", template)
+    return "a place is {name} or {name:format}" if "{" in rest or "}" in rest else None

@@ -1,0 +1,139 @@
+"""The application: routes, what every answer carries, and what runs beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from fastapi import FastAPI, Request, Response
+from fastapi.staticfiles import StaticFiles
+
+from peerway_jobs.mail.notices import Notices
+from peerway_jobs.mail.settings import Mail
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.serve import api, health, pages
+from peerway_jobs.serve.access import Access, Network, Portal
+from peerway_jobs.serve.connections import Bounded, Heads, Proxied
+from peerway_jobs.serve.errors import add_errors
+from peerway_jobs.serve.ingest import Ingest
+from peerway_jobs.serve.live import Live
+from peerway_jobs.serve.oidc import Provider
+from peerway_jobs.serve.people import People
+from peerway_jobs.serve.rendering import Pages
+from peerway_jobs.serve.state import LOG, State
+from peerway_jobs.slurm_watch import Watch
+from peerway_jobs.store.disk import DiskFailed
+
+HERE = Path(__file__).parent
+PLOTLY = HERE.parents[1] / "report" / "assets" / "plotly"
+# No script but our own files runs, whatever a job is called. Plotly sets styles of its elements.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+def create_app(
+    monitor: Monitor,
+    *,
+    portal: Portal | None = None,
+    provider: Provider | None = None,
+    work: bool = True,
+    secure: bool = False,
+    slurm: bool = False,
+    mail: Mail | None = None,
+    proxies: Sequence[Network] = (),
+) -> FastAPI:
+    """The application of a monitor. `work`: also judge and tidy; `secure`: cookies go over TLS alone;
+    `slurm`: ask Slurm for jobs and nodes; `mail`: write to owners; `proxies`: whose X-Forwarded headers
+    count, beside those of the portal.
+    """
+    people, live = People(monitor.jobs), Live()
+    ingest = Ingest(monitor, live, _report)
+    state = State(monitor, Access(monitor, people, portal), people, live, ingest)
+    app = FastAPI(
+        title="Peerway jobs",
+        version="1",
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lambda _: _beside(state, work, slurm, mail),
+    )
+    app.state.peerway = state
+    app.include_router(api.router(state))
+    app.include_router(health.router(state))
+    shown = Pages(state, provider is not None, mail is not None)
+    app.include_router(pages.router(state, shown, provider, secure))
+    add_errors(app, shown, state.access, _report)
+    app.add_middleware(Bounded)
+    app.add_middleware(Heads)
+    app.add_middleware(Proxied, proxies=(*proxies, *(portal.proxies if portal else ())))
+    app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
+    app.mount("/plotly", StaticFiles(directory=PLOTLY), name="plotly")
+
+    @app.middleware("http")
+    async def headers(request: Request, follow: Callable[[Request], Awaitable[Response]]) -> Response:
+        response = await follow(request)
+        response.headers.update(HEADERS)
+        if not request.url.path.startswith(("/static", "/plotly")):
+            response.headers["Cache-Control"] = "no-store"
+        return response
+
+    return app
+
+
+@asynccontextmanager
+async def _beside(state: State, work: bool, slurm: bool, mail: Mail | None) -> AsyncIterator[None]:
+    stop = threading.Event()
+    writer = asyncio.create_task(state.ingest.write())
+    workers = []
+    if work:
+        workers.append(threading.Thread(target=state.monitor.work, args=(stop, _report), daemon=True))
+    if mail:
+        notices = Notices(state.monitor, mail, LOG.warning)
+        workers.append(threading.Thread(target=notices.work, args=(stop,), daemon=True))
+    watch = Watch(state.monitor.jobs, LOG.warning, _report) if slurm else None
+    for worker in workers:
+        worker.start()
+    if watch:
+        watch.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        writer.cancel()
+        with suppress(asyncio.CancelledError):
+            await writer
+        for worker in workers:
+            await asyncio.to_thread(worker.join, 30)
+        if watch:
+            await asyncio.to_thread(watch.stop)
+
+
+_reported: dict[str, tuple[str, float]] = {}
+
+
+def _report(what: str, error: Exception) -> None:
+    """Once for each new reason, and again after an hour: a full disk fails each try. What a disk or a
+    database says needs no traceback.
+    """
+    # What is free on a disk, which the text says, is another number each time.
+    why, now = error.sqlite_errorname if isinstance(error, DiskFailed) else str(error), time.monotonic()
+    before, at = _reported.get(what, ("", 0.0))
+    if why != before or now - at > 3600:
+        _reported[what] = why, now
+        named = "" if isinstance(error, DiskFailed) else f"{type(error).__name__}: "
+        trace = None if isinstance(error, (sqlite3.Error, OSError)) else error
+        LOG.error("%s failed: %s%s", what, named, error, exc_info=trace)

@@ -1,0 +1,142 @@
+"""What `peerway jobs doctor --data` looks at on the server: rights at Slurm, rules, the disk, tokens."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from peerway_common.disk_space import Room
+from peerway_common.units import about_text
+
+from peerway_jobs.agent.checks import Finding, scontrol, setting
+from peerway_jobs.only_one import started
+from peerway_jobs.rules.load import SHIPPED, BadRules, read_rules
+from peerway_jobs.slurm_json import SlurmFailed, asked
+from peerway_jobs.store.disk import MAKE_ROOM, DiskFailed
+from peerway_jobs.store.schema import RESTORE, emptied, opened
+
+_LEAST_FREE = 0.1  # of the disk
+_AS_SERVER = (
+    "run this as the server's user, who needs squeue, sinfo and scontrol of Slurm 22.05 or newer, SLURM_CONF "
+    "and munge; without Slurm start the server with --no-slurm"
+)
+
+
+def all_checks(folder: Path) -> Iterator[Finding]:
+    """Every check of the server that has this folder, beside it. Nothing is written."""
+    if not (folder / "jobs.db").stat().st_size:
+        found = emptied(folder / "jobs.db")
+        yield Finding(
+            "database",
+            "broken",
+            "jobs.db is empty (0 bytes)" + (f", but the folder has {found}" if found else ""),
+            RESTORE if found else "start the server, which makes the database",
+        )
+        return
+    try:
+        base = opened(folder / "jobs.db", readonly=True)
+    except sqlite3.Error as error:
+        yield _unreadable(error)
+        return
+    with closing(base):
+        yield database(base)
+        yield rules(folder / "rules.toml")
+        yield disk(folder)
+        if started(folder, "server").get("slurm") is False:
+            found = "not asked: the server was started with --no-slurm, and knows the jobs that agents report"
+            yield Finding("slurm", "absent", found)
+            return
+        try:
+            yield from slurm(base)
+        except sqlite3.Error as error:
+            yield _unreadable(error)
+    yield private(*scontrol("show", "config"))
+
+
+def _unreadable(error: sqlite3.Error) -> Finding:
+    if isinstance(error, DiskFailed):
+        return Finding("database", "broken", str(error))
+    return Finding("database", "broken", f"jobs.db: {error}", RESTORE)
+
+
+def database(base: sqlite3.Connection) -> Finding:
+    """Whether the database of jobs is whole, and what is in it."""
+    try:
+        (said,) = base.execute("PRAGMA quick_check(1)").fetchone()
+        if said != "ok":
+            return Finding("database", "broken", f"jobs.db: {said}", RESTORE)
+        count, waiting = base.execute(
+            "SELECT count(*), sum(judged <= 0) FROM jobs WHERE NOT provisional"
+        ).fetchone()
+    except sqlite3.Error as error:
+        return _unreadable(error)
+    return Finding("database", "ok", f"{count:,} runs, {waiting or 0:,} of them not judged yet")
+
+
+def rules(file: Path) -> Finding:
+    """Whether the rules can be used."""
+    which = file if file.exists() else SHIPPED
+    try:
+        found = read_rules(which)
+    except (BadRules, OSError) as error:
+        return Finding("rules", "broken", str(error), "the server keeps the rules before; mend the file")
+    return Finding("rules", "ok", f"{len(found.rules)} of {which}, version {found.hash}")
+
+
+def disk(folder: Path) -> Finding:
+    """Whether there is room for more."""
+    room = Room(folder)
+    ours = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    found = f"{folder} has {about_text(ours)}; {room}"
+    if room.is_full:
+        return Finding("disk", "broken", found, MAKE_ROOM)
+    if room.free < _LEAST_FREE * room.total:
+        return Finding("disk", "warning", found, MAKE_ROOM)
+    return Finding("disk", "ok", found)
+
+
+def slurm(base: sqlite3.Connection) -> Iterator[Finding]:
+    """Whether Slurm tells this user of jobs and nodes as JSON, and each node's agent has a token."""
+    for command, words, kind in (
+        ("squeue", ("--all", "--states=all"), "jobs"),
+        ("sinfo", ("--all",), "nodes"),
+    ):
+        try:
+            found = asked(command, *words).get(kind, [])
+        except SlurmFailed as error:
+            yield Finding(command, "broken", str(error), _AS_SERVER)
+            continue
+        yield Finding(command, "ok", f"{len(found)} {kind}")
+        if kind == "nodes":
+            names = {
+                node["name"] for node in found if isinstance(node, dict) and isinstance(node.get("name"), str)
+            }
+            yield tokens(base, names)
+
+
+def tokens(base: sqlite3.Connection, nodes: set[str]) -> Finding:
+    """Which of Slurm's nodes have no agent's token."""
+    rows = base.execute("SELECT DISTINCT node FROM tokens WHERE node != ''")
+    missing = sorted(nodes - {node for (node,) in rows})
+    if missing:
+        some = ", ".join(missing[:8]) + (", …" if len(missing) > 8 else "")
+        advice = "make them, on the server: peerway jobs token --node NAME; each is its agent's token_file"
+        return Finding("tokens", "warning", f"{len(missing)} of {len(nodes)} nodes have none: {some}", advice)
+    return Finding("tokens", "ok", f"each of {len(nodes)} nodes has one")
+
+
+def private(config: str, why_not: str) -> Finding:
+    """Whether Slurm may hide jobs from the server's user."""
+    hidden = {word for word in setting(config, "PrivateData").split(",") if word in ("jobs", "nodes")}
+    if why_not:
+        state = "broken" if shutil.which("scontrol") else "absent"
+        return Finding("private", state, f"what Slurm hides is not known: {why_not}", _AS_SERVER)
+    if hidden and os.geteuid():
+        found = f"PrivateData={','.join(sorted(hidden))}: Slurm hides these from ordinary users"
+        advice = "sacctmgr modify user NAME set AdminLevel=Operator for the server's user, if it is not one"
+        return Finding("private", "warning", found, advice)
+    return Finding("private", "ok", "Slurm hides neither jobs nor nodes")

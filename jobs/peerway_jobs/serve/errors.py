@@ -1,0 +1,71 @@
+"""What is answered when a page or a call cannot be: the API in JSON, pages in HTML."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from peerway_jobs.rules.load import BadRules
+from peerway_jobs.serve.access import Access
+from peerway_jobs.serve.logins import Login, to_login
+from peerway_jobs.serve.rendering import Pages
+from peerway_jobs.serve.state import LOG
+from peerway_jobs.store.disk import DiskFailed
+from peerway_jobs.store.samples import StoreFailed
+
+
+def add_errors(app: FastAPI, pages: Pages, access: Access, report: Callable[[str, Exception], None]) -> None:
+    """Tell the application how to answer errors, and what to report of them."""
+
+    def page(request: Request, status: int, why: str) -> Response:
+        try:
+            viewer = access.viewer(request)
+        except HTTPException:
+            viewer = None
+        if status == 404:
+            why = ""
+        return pages.show(request, "error.html.j2", viewer, status, code=status, why=why)
+
+    @app.exception_handler(Login)
+    async def login(request: Request, _: Exception) -> Response:
+        return to_login(request)
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, error: HTTPException) -> Response:
+        if request.url.path.startswith("/api/"):
+            return await http_exception_handler(request, error)
+        return page(request, error.status_code, str(error.detail))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        if request.url.path.startswith("/api/"):
+            return await request_validation_exception_handler(request, error)
+        wrong = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
+        return page(request, 404 if request.url.path.startswith("/jobs/") else 422, wrong)
+
+    @app.exception_handler(sqlite3.OperationalError)
+    async def unwritable(request: Request, error: sqlite3.OperationalError) -> Response:
+        report("answering", error)
+        brief = error.brief if isinstance(error, DiskFailed) else error
+        why = f"the server cannot write or read its database: {brief}; an administrator has to look"
+        return await refused(request, HTTPException(503, why))
+
+    @app.exception_handler(Exception)
+    async def defect(request: Request, _: Exception) -> Response:  # the server logs it with its traceback
+        why = "the server failed to answer; its log says why, and an administrator has to look"
+        return await refused(request, HTTPException(500, why))
+
+    @app.exception_handler(StoreFailed)
+    async def away(request: Request, error: StoreFailed) -> Response:
+        LOG.warning("%s", error)
+        why = "the database of samples does not answer; nothing is lost, try again later"
+        return await refused(request, HTTPException(503, why))
+
+    @app.exception_handler(BadRules)
+    async def bad_rules(request: Request, error: BadRules) -> Response:
+        return await http_exception_handler(request, HTTPException(422, str(error)))

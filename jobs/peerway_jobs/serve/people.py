@@ -1,0 +1,244 @@
+"""People, their sessions and tokens. Of a password its Argon2 hash is kept, of all else that is secret
+SHA-256.
+
+Nothing is signed, so there is no key that could be empty or guessed: a session or a token is 32 random
+bytes that the database knows or does not know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from dataclasses import dataclass
+from functools import cached_property
+
+from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.runs import Run
+from peerway_jobs.store.transaction import transaction
+
+ROLES = ("user", "admin")
+SCOPES = ("jobs:read", "cluster:read", "admin", "agent")
+SESSION_SECONDS = 12 * 3600.0
+LEAST_PASSWORD = 8
+MOST_DAYS = 3650  # of a token
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """Who asks, and what may be shown to them."""
+
+    name: str
+    role: str = "user"
+    accounts: frozenset[str] = frozenset()  # those that they manage
+    scopes: frozenset[str] = frozenset(("jobs:read", "cluster:read", "admin"))
+    by_cookie: bool = False
+    node: str = ""  # of an agent's token
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether everything may be shown and changed."""
+        return self.role == "admin" and "admin" in self.scopes
+
+    def may_see(self, run: Run) -> bool:
+        """Own jobs, those of accounts that they manage, as an administrator all."""
+        return self.is_admin or run.user == self.name or run.account in self.accounts
+
+    def may_read_script(self, run: Run) -> bool:
+        """The owner and administrators, as in Slurm: a script may hold what a manager need not know."""
+        return self.is_admin or run.user == self.name
+
+    def clause(self) -> tuple[str, list[str]]:
+        """The same as a condition of SQL, with its values."""
+        if self.is_admin:
+            return "1", []
+        accounts = sorted(self.accounts)
+        places = ",".join("?" * len(accounts))
+        return (f"(user = ? OR account IN ({places}))" if accounts else "user = ?"), [self.name, *accounts]
+
+
+@dataclass(frozen=True)
+class Person:
+    """What is kept of a person."""
+
+    role: str = "user"
+    accounts: tuple[str, ...] = ()
+    has_password: bool = False
+
+
+def check_password(password: str) -> None:
+    """Raises ValueError for one that may not be set."""
+    if len(password) < LEAST_PASSWORD:
+        raise ValueError(f"a password has at least {LEAST_PASSWORD} characters")
+
+
+class People:
+    """The tables people, sessions and tokens."""
+
+    def __init__(self, store: JobStore) -> None:
+        from argon2 import PasswordHasher
+
+        self._store = store
+        self._hasher = PasswordHasher()
+
+    @cached_property
+    def _nobody(self) -> str:
+        """The hash that an unknown name has, so that checking its password takes as long."""
+        return self._hasher.hash(secrets.token_urlsafe())
+
+    def person(self, name: str) -> Person | None:
+        """What is kept of a person; None for one who was not added."""
+        row = self._store.reader.execute("SELECT * FROM people WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            return None
+        return Person(row["role"], tuple(json.loads(row["accounts"])), row["password"] != "")
+
+    def put(self, name: str, role: str | None = None, accounts: list[str] | None = None) -> None:
+        """Add a person, or change one: what is None stays, and so does the password. Raises ValueError."""
+        if role is not None and role not in ROLES:
+            raise ValueError(f"a role is one of {', '.join(ROLES)}, not {role!r}")
+        if not name or len(name) > 64 or not name.isprintable():
+            raise ValueError("a name has 1 to 64 printable characters")
+        self._store.write(
+            "INSERT INTO people (name, role, accounts) "
+            "VALUES (:name, coalesce(:role, 'user'), coalesce(:accounts, '[]')) "
+            "ON CONFLICT (name) DO UPDATE SET "
+            "role = coalesce(:role, role), accounts = coalesce(:accounts, accounts)",
+            {"name": name, "role": role, "accounts": None if accounts is None else json.dumps(accounts)},
+        )
+
+    def delete(self, name: str) -> bool:
+        """Forget a person: password, role, sessions, tokens and what was mailed. Their jobs are Slurm's, and
+        stay. False where nothing was kept of them.
+        """
+        with self._store.lock, transaction(self._store.writer) as base:
+            tables = ("people", "sessions", "tokens", "notices")
+            return sum(base.execute(f"DELETE FROM {t} WHERE name = ?", (name,)).rowcount for t in tables) > 0
+
+    def set_password(self, name: str, password: str) -> None:
+        """Set the password of a person; their sessions end. Raises ValueError."""
+        check_password(password)
+        if not self._store.write(
+            "UPDATE people SET password = ? WHERE name = ?", (self._hasher.hash(password), name)
+        ):
+            raise ValueError(f"there is nobody called {name!r}")
+        self._store.write("DELETE FROM sessions WHERE name = ?", (name,))
+
+    def check(self, name: str, password: str) -> bool:
+        """Whether this is the password. Takes as long for a name that there is not."""
+        from argon2.exceptions import Argon2Error, InvalidHashError
+
+        row = self._store.reader.execute("SELECT password FROM people WHERE name = ?", (name,)).fetchone()
+        nobody, known = self._nobody, row is not None and row["password"] != ""
+        try:
+            return self._hasher.verify(row["password"] if known else nobody, password) and known
+        except (Argon2Error, InvalidHashError):
+            return False
+
+    def viewer(self, name: str, *, by_cookie: bool = False) -> Viewer:
+        """The person of a name that was proved; one that is not in the table is a user without accounts."""
+        row = self._store.reader.execute("SELECT * FROM people WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            return Viewer(name, by_cookie=by_cookie)
+        accounts = frozenset(json.loads(row["accounts"]))
+        return Viewer(name, row["role"], accounts, by_cookie=by_cookie)
+
+    def wants_mail(self, name: str) -> bool:
+        """Whether notices may go to this person; who never said no wants them."""
+        row = self._store.reader.execute("SELECT mail FROM people WHERE name = ?", (name,)).fetchone()
+        return row is None or bool(row["mail"])
+
+    def set_mail(self, name: str, wanted: bool) -> None:
+        """Keep whether notices may go to a person."""
+        self._store.write(
+            "INSERT INTO people (name, mail) VALUES (?,?) "
+            "ON CONFLICT (name) DO UPDATE SET mail = excluded.mail",
+            (name, wanted),
+        )
+
+    # -- sessions
+
+    def begin(self, name: str, now: float) -> str:
+        """A session's secret, for the cookie."""
+        secret = secrets.token_urlsafe(32)
+        self._store.write("DELETE FROM sessions WHERE ends < ?", (now,))
+        self._store.write(
+            "INSERT INTO sessions VALUES (?,?,?)", (_digest(secret), name, now + SESSION_SECONDS)
+        )
+        return secret
+
+    def of_session(self, secret: str, now: float) -> Viewer | None:
+        """Whose session this is."""
+        row = self._store.reader.execute(
+            "SELECT name FROM sessions WHERE hash = ? AND ends > ?", (_digest(secret), now)
+        ).fetchone()
+        return self.viewer(row["name"], by_cookie=True) if row else None
+
+    def end(self, secret: str) -> None:
+        """End a session."""
+        self._store.write("DELETE FROM sessions WHERE hash = ?", (_digest(secret),))
+
+    # -- tokens
+
+    def make_token(
+        self, name: str, scopes: list[str], now: float, node: str = "", days: float | None = None
+    ) -> str:
+        """A new token; it is shown once. An agent's names its node. Raises ValueError."""
+        if not scopes or not set(scopes) <= set(SCOPES):
+            raise ValueError(f"scopes are of {', '.join(SCOPES)}")
+        if ("agent" in scopes) != bool(node) or ("agent" in scopes and len(scopes) > 1):
+            raise ValueError("an agent's token has the scope agent alone, and names its node")
+        if days is not None and not 0 < days <= MOST_DAYS:
+            raise ValueError(f"a token is valid for more than 0 and at most {MOST_DAYS} days, not {days:g}")
+        token = secrets.token_urlsafe(32)
+        self._store.write(
+            "INSERT INTO tokens VALUES (?,?,?,?,?,?)",
+            (
+                _digest(token),
+                name,
+                " ".join(sorted(set(scopes))),
+                node,
+                now,
+                now + days * 86400 if days else None,
+            ),
+        )
+        return token
+
+    def of_token(self, token: str, now: float) -> Viewer | None:
+        """Whose token this is, with no more than its scopes."""
+        if len(token) != 43:
+            return None
+        row = self._store.reader.execute(
+            "SELECT name, scopes, node FROM tokens WHERE hash = ? AND (ends IS NULL OR ends > ?)",
+            (_digest(token), now),
+        ).fetchone()
+        if row is None:
+            return None
+        scopes = frozenset(row["scopes"].split())
+        if row["node"]:
+            return Viewer("", "agent", scopes=scopes, node=row["node"])
+        person = self.viewer(row["name"])
+        return Viewer(person.name, person.role, person.accounts, scopes)
+
+    def tokens(self, name: str) -> list[dict[str, object]]:
+        """The tokens of a person, without what is secret."""
+        rows = self._store.reader.execute(
+            "SELECT substr(hash, 1, 8) AS id, scopes, made, ends FROM tokens WHERE name = ? AND node = '' "
+            "ORDER BY made DESC",
+            (name,),
+        )
+        return [dict(row) for row in rows]
+
+    def revoke_all(self, name: str, node: str = "") -> int:
+        """Take back all tokens of a person, or of the agent of a node; how many there were."""
+        return self._store.write("DELETE FROM tokens WHERE name = ? AND node = ?", (name, node))
+
+    def revoke(self, name: str, ident: str) -> bool:
+        """Take a token back."""
+        return bool(
+            self._store.write("DELETE FROM tokens WHERE name = ? AND substr(hash, 1, 8) = ?", (name, ident))
+        )
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

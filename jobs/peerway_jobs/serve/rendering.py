@@ -1,0 +1,90 @@
+"""Templates, and what each of them gets: the language, forms of figures, who looks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+from peerway_common.printable import printable
+
+from peerway_jobs.rules import template as texts
+from peerway_jobs.rules.template import LANGUAGES
+from peerway_jobs.serve.people import Viewer
+from peerway_jobs.serve.state import State
+from peerway_jobs.serve.words import word
+
+
+class Pages:
+    """Templates, and what each of them gets."""
+
+    def __init__(self, state: State, oidc: bool, mails: bool = False) -> None:
+        self._state, self._oidc, self._mails = state, oidc, mails
+        self._templates = Environment(
+            loader=PackageLoader("peerway_jobs.serve"),
+            autoescape=select_autoescape(default=True),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters["printable"] = printable
+
+    @staticmethod
+    def language(request: Request) -> str:
+        """The language of the cookie, else of the browser."""
+        chosen = request.cookies.get("peerway_language", "")
+        if chosen in LANGUAGES:
+            return chosen
+        return "ru" if request.headers.get("accept-language", "").lower().startswith("ru") else "en"
+
+    def show(
+        self, request: Request, name: str, viewer: Viewer | None, status: int = 200, **values: Any
+    ) -> HTMLResponse:
+        """A page."""
+        lang = self.language(request)
+
+        def form(kind: str) -> Any:
+            return lambda value: "–" if value is None else texts.FORMATS[kind](float(value), lang)
+
+        def moment(value: float | None) -> str:
+            try:
+                at = datetime.fromtimestamp(value, UTC) if value else None
+            except (ValueError, OverflowError, OSError):  # stored before times were checked
+                return "?"
+            if at is None:
+                return "–"
+            # live.js puts the reader's own time beside it
+            return Markup('<time datetime="{}">{}</time>').format(
+                at.strftime("%Y-%m-%dT%H:%M:%SZ"), at.strftime("%Y-%m-%d %H:%M")
+            )
+
+        page = self._templates.get_template(name).render(
+            lang=lang,
+            t=lambda key, **places: word(key, lang, **places),
+            viewer=viewer,
+            path=request.url.path,
+            percent=form("percent"),
+            gpus=form("gpus"),
+            cores=form("cores"),
+            nodes=form("nodes"),
+            last_days=lambda count: texts.last_days(count, lang),
+            size=form("bytes"),
+            duration=form("duration"),
+            hours=form("hours"),
+            number=form("number"),
+            moment=moment,
+            now=self._state.monitor.clock(),
+            oidc=self._oidc,
+            mails=self._mails,
+            tag_of=self._tag(lang),
+            rules_error=self._state.monitor.rules_error if viewer and viewer.is_admin else "",
+            **values,
+        )
+        return HTMLResponse(page, status)
+
+    def _tag(self, lang: str) -> Any:
+        tags = {rule.name: texts.in_language(rule.tag, lang) for rule in self._state.monitor.rules.rules}
+        return lambda name: tags.get(name, name)

@@ -1,0 +1,102 @@
+"""What the graphs of a job's page draw: lines for each GPU and node, strips for each core."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from peerway_jobs.measured import Measured
+from peerway_jobs.series import Series, thinned
+
+POINTS = 600  # of a line
+COLUMNS = 240  # of a strip
+MOST_LINES = 64
+
+# set, key of its title among the words, unit on the axis
+PLOTS = [
+    ("gpu.utilization", "percent"),
+    ("gpu.sm_activity", "percent"),
+    ("gpu.memory_used", "bytes"),
+    ("gpu.power", "watts"),
+    ("step.cpu", "cores"),
+    ("step.memory", "bytes"),
+    ("step.read", "bytes_s"),
+    ("step.written", "bytes_s"),
+    ("fabric.bytes", "bytes_s"),
+    ("nic.bytes", "bytes_s"),
+    ("filesystem.metadata_operations", "per_second"),
+]
+DRAWN = (*(name for name, _ in PLOTS), "core.busy")
+
+
+def plots(measured: Measured) -> dict[str, Any]:
+    """All graphs of a run that has data, as JSON can say them."""
+    found = []
+    for name, unit in PLOTS:
+        devices = measured[name]
+        if devices:
+            labels = measured.labels(name.partition(".")[0])
+            scale = 100.0 if unit == "percent" else 1.0
+            several = list(zip(labels, devices, strict=True))[:MOST_LINES]
+            lines = [_line(label, each, scale) for label, each in several if each.times.size]
+            found.append(
+                {"set": name, "unit": unit, "lines": lines, "left_out": max(0, len(devices) - MOST_LINES)}
+            )
+    return {"plots": found, "cores": _strips(measured), "steps": _steps(measured)}
+
+
+def _line(label: str, series: Series, scale: float) -> dict[str, Any]:
+    times, values = thinned(_with_gaps(series), POINTS)
+    shown = np.round(values * scale, 4).astype(object)
+    shown[~np.isfinite(values)] = None
+    return {"name": label, "x": np.round(times * 1000).astype(np.int64).tolist(), "y": shown.tolist()}
+
+
+def _with_gaps(series: Series) -> Series:
+    """A point without a value where data is missing, so that no line is drawn over it."""
+    gaps = np.flatnonzero(np.diff(series.times) > 2.5 * series.period)
+    if not gaps.size or series.times.size > POINTS:
+        return series
+    times = np.insert(series.times, gaps + 1, series.times[gaps] + series.period)
+    return replace(series, times=times, values=np.insert(series.values, gaps + 1, np.nan))
+
+
+def _strips(measured: Measured) -> dict[str, Any] | None:
+    """Each core's busy share over columns of time, in percent; -1 where there is no data."""
+    devices = measured["core.busy"]
+    if not devices:
+        return None
+    start, end = min(each.start for each in devices), max(each.end for each in devices)
+    rows = []
+    for series in devices:
+        place = np.minimum((series.times - start) / max(end - start, 1) * COLUMNS, COLUMNS - 1).astype(int)
+        total = np.bincount(place, series.values, COLUMNS)
+        count = np.bincount(place, minlength=COLUMNS)
+        mean = np.where(count > 0, total / np.maximum(count, 1), -0.01)
+        rows.append(_filled(np.clip(np.round(mean * 100), -1, 100).astype(int), series, end - start).tolist())
+    return {"labels": measured.labels("core"), "start": start, "end": end, "rows": rows}
+
+
+def _filled(row: np.ndarray[Any, np.dtype[np.int64]], series: Series, whole: float) -> Any:
+    """Columns narrower than a period take the value of the next one that has a sample."""
+    wide = int(np.ceil(series.period * COLUMNS / max(whole, 1)))
+    for _ in range(min(wide, COLUMNS) - 1):
+        empty = np.flatnonzero((row[:-1] < 0) & (row[1:] >= 0))
+        row[empty] = row[empty + 1]
+    return row
+
+
+def _steps(measured: Measured) -> list[dict[str, Any]]:
+    return [
+        {
+            "step": part["step"],
+            "node": part["node"],
+            "start": part["start"] / 1000,
+            "end": min(part["end"] / 1000, measured.now),
+            "open": bool(part["open"]),
+        }
+        for part in measured.intervals
+        if part["step"] is not None
+    ]

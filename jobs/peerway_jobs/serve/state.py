@@ -1,0 +1,112 @@
+"""What all routes share."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from peerway_jobs.agent.slurm import expand_hosts
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.rules.load import rules_of
+from peerway_jobs.rules.replay import replayed
+from peerway_jobs.serve.access import Access
+from peerway_jobs.serve.ingest import Ingest
+from peerway_jobs.serve.live import Live
+from peerway_jobs.serve.people import People, Viewer
+
+_STALE_S = 120
+_MOST_RUNNING = 20_000  # jobs on the cluster's page
+LOG = logging.getLogger("peerway_jobs")
+
+
+@dataclass
+class State:
+    """The monitor, who may do what, and what happens now."""
+
+    monitor: Monitor
+    access: Access
+    people: People
+    live: Live
+    ingest: Ingest
+
+    def cluster(self) -> dict[str, Any]:
+        """The cluster at this moment: what Slurm says of it, and what its agents sent."""
+        row = self.monitor.jobs.reader.execute("SELECT at, body FROM cluster").fetchone()
+        found: dict[str, Any] = json.loads(row["body"]) if row else {"nodes": []}
+        found["at"] = row["at"] if row else None
+        now = self.monitor.clock()
+        nodes = {node["name"]: node for node in found["nodes"]}
+        for name, seen in self.live.nodes().items():
+            node = nodes.setdefault(name, _unknown_to_slurm(asdict(seen)))
+            if now - seen.seen < _STALE_S:
+                node["now"] = {
+                    "cpu": seen.cpu,
+                    "memory": seen.memory,
+                    "gpus": [list(gpu) for gpu in seen.gpus],
+                }
+        found["nodes"] = [nodes[name] for name in sorted(nodes, key=_natural)]
+        found["counts"] = _counts(found["nodes"])
+        return found
+
+    def running(self, viewer: Viewer) -> dict[str, list[dict[str, Any]]]:
+        """The jobs on each node at this moment, of those that somebody may see."""
+        condition, values = viewer.clause()
+        rows = self.monitor.jobs.reader.execute(
+            "SELECT job, restart, array, user, node_list FROM jobs WHERE ended IS NULL AND NOT provisional "
+            f"AND {condition} ORDER BY started LIMIT ?",
+            [*values, _MOST_RUNNING],
+        )
+        found: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:
+            for node in expand_hosts(row["node_list"]):
+                found.setdefault(node, []).append(dict(row))
+        return found
+
+    def replay(self, text: str, days: float, most: int) -> dict[str, Any]:
+        """What other rules would have said. Raises BadRules."""
+        return replayed(self.monitor, rules_of(text), self.monitor.clock() - days * 86400, most)
+
+
+def _unknown_to_slurm(seen: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": seen["node"],
+        "state": "unknown",
+        "cores": seen["cores"],
+        "cores_busy": 0,
+        "memory": 0,
+        "memory_busy": 0,
+        "gpus": len(seen["gpus"]),
+        "gpus_busy": 0,
+        "gpus_blocked": 0,
+        "gpu_type": "",
+        "reason": "",
+        "partitions": [],
+    }
+
+
+def _natural(name: str) -> list[Any]:
+    import re
+
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name)]
+
+
+def _counts(nodes: list[dict[str, Any]]) -> dict[str, Any]:
+    """Cores and GPUs of nodes that are off count as neither free nor busy."""
+    up = [node for node in nodes if node["state"] != "off"]
+    cores, busy = sum(n["cores"] for n in up), sum(n["cores_busy"] for n in up)
+    open_to_jobs = [n for n in up if n["state"] not in ("blocked", "reserved")]
+    gpus, used = sum(n["gpus"] for n in up), sum(n["gpus_busy"] for n in up)
+    blocked = sum(n["gpus_blocked"] for n in up)
+    states = ("busy", "partly busy", "free", "reserved", "blocked", "off", "unknown")
+    return {
+        "cores": cores,
+        "cores_busy": busy,
+        "cores_free": sum(n["cores"] - n["cores_busy"] for n in open_to_jobs),
+        "gpus": gpus,
+        "gpus_busy": used,
+        "gpus_blocked": blocked,
+        "gpus_free": gpus - used - blocked,
+        "nodes": {state: sum(n["state"] == state for n in nodes) for state in states},
+    }

@@ -1,0 +1,138 @@
+"""What Slurm's commands say as JSON, and how its fields are read.
+
+Fields change their type between versions of Slurm: a number may be 7 or {"set": true, "number": 7}, a state a
+word or a list of words. What is read here is read by name and trusted for nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from contextlib import suppress
+from typing import Any
+
+from peerway_common.printable import one_line, shortened
+
+TIMEOUT_S = 60.0
+_NO_NUMBER = frozenset(  # NO_VAL and INFINITE, of 32 and of 64 bits
+    (1 << bits) - less for bits in (32, 64) for less in (1, 2)
+)
+_MOST = 1 << 63  # the database holds no larger ones
+_LAST_S = 253_402_300_799  # the end of the year 9999
+_NOTHING_FOUND = 9003  # ESLURM_REST_EMPTY_RESULT
+
+
+class SlurmFailed(Exception):
+    """One of Slurm's commands could not be run, or gave no answer that counts."""
+
+
+def asked(*command: str) -> dict[str, Any]:
+    """The JSON of one of Slurm's commands. Raises SlurmFailed."""
+    done = ran(*command, "--json")
+    if done.returncode:
+        raise SlurmFailed(why_failed(done))
+    try:
+        # A user may give a job a name of any bytes, which squeue prints as they are.
+        found = json.loads(done.stdout.decode(errors="replace"))
+    except ValueError as error:
+        raise SlurmFailed(f"{command[0]} --json gave no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise SlurmFailed(f"{command[0]} --json gave no object: {shortened(str(found))}")
+    if why := _error_of(found):
+        raise SlurmFailed(f"{command[0]}: {why}")
+    return found
+
+
+def why_failed(done: subprocess.CompletedProcess[bytes]) -> str:
+    """Of one that ended with a status: all that it said, on one line."""
+    why = one_line(done.args[0], done.stderr.decode(errors="replace"))
+    return f"{done.args[0]} ended with {done.returncode}: {why or 'it does not say why'}"
+
+
+def ran(*command: str) -> subprocess.CompletedProcess[bytes]:
+    """Run one of Slurm's commands. Raises SlurmFailed if it cannot be run, or gives no answer in time. It is
+    then ended with all that it has begun: what stands behind a site's wrapper would hold the pipe for ever.
+    """
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env={**os.environ, "SLURM_BITSTR_LEN": "0"},  # else long lists of an array's tasks are cut off
+        )
+    except OSError as error:
+        raise SlurmFailed(f"{command[0]}: {error.strerror or error}") from None
+    with process:
+        try:
+            out, err = process.communicate(timeout=TIMEOUT_S)
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise SlurmFailed(f"{command[0]} gave no answer in {TIMEOUT_S:g} s") from None
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _error_of(found: dict[str, Any]) -> str:
+    """Why an answer is none. While no controller answers, squeue lists no jobs, names that as an error, and
+    ends with 0. That nothing was found is an answer.
+    """
+    told = found.get("errors")
+    for each in told if isinstance(told, list) else []:
+        if not isinstance(each, dict) or each.get("error_number") == _NOTHING_FOUND:
+            continue
+        texts = [text_of(each.get(name)) for name in ("source", "description", "error")]
+        return shortened(": ".join(filter(None, texts)), 2000) or "an error without a text"
+    return ""
+
+
+def number(value: Any) -> float | None:
+    """A number as any version tells it; None where it is none, not set, infinite or below 0. Until 22.05
+    Slurm writes its own NO_VAL and INFINITE as the plain integers that they are.
+    """
+    if isinstance(value, dict):
+        value = value.get("number") if value.get("set", True) and not value.get("infinite") else None
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or value in _NO_NUMBER:
+        return None
+    return value if 0 <= value < _MOST else None  # NaN and infinity fail this
+
+
+def time_of(value: Any) -> float | None:
+    """Seconds since 1970; None for 0, which stands for no time, and for what is no date."""
+    found = number(value)
+    return float(found) if found and found < _LAST_S else None
+
+
+def text_of(value: Any) -> str:
+    """A text that can be stored, so without halves of UTF-16's pairs; empty for anything else."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def words(value: Any) -> list[str]:
+    """A list of words, or "A,B+C"."""
+    if isinstance(value, str):
+        return [part for part in re.split(r"[,+]", value.upper() if value.islower() else value) if part]
+    return [str(each) for each in value] if isinstance(value, list) else []
+
+
+def word(value: Any) -> str:
+    """The first of them."""
+    found = words(value)
+    return found[0] if found else ""
+
+
+def exit_of(value: Any) -> tuple[int | None, int | None]:
+    """The exit code and the signal of a job."""
+    if isinstance(value, dict):
+        signal = value.get("signal")
+        signal = signal.get("id", signal.get("signal_id")) if isinstance(signal, dict) else signal
+        code, killed = number(value.get("return_code")), number(signal)
+        return None if code is None else int(code), int(killed) if killed else None
+    found = number(value)
+    return (None, None) if found is None else (int(found) >> 8, int(found) & 127 or None)

@@ -1,0 +1,157 @@
+"""The server's questions to Slurm: for jobs, nodes, accounts and scripts. A thread asks each, so that one
+that is slow, fails, or gets no answer holds up no other.
+
+squeue's word on jobs comes first: the accounts are asked of those that it does not know, the scripts of those
+that it does. What sinfo told last is taken for the nodes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from peerway_jobs import sync
+from peerway_jobs.accounting import Accounts
+from peerway_jobs.scripts import Scripts
+from peerway_jobs.slurm_json import SlurmFailed, asked
+from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.runs import Run
+
+EVERY = 3  # in sampling periods: twice a minute
+_LEAST_S, _AFTER_FAILURE_S = 1.0, 10.0
+_AGAIN = "it is asked again; on a host that has no Slurm start the server with --no-slurm"
+_FIRST_S = 5.0  # after the start jobs wait so long for their nodes' types, and the rest for squeue's word
+
+
+class Question(threading.Thread):
+    """Asks again after as many seconds as `pause` says, or earlier when woken. What fails is told once for
+    each new reason, until it works again.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        ask: Callable[[], None],
+        pause: Callable[[], float],
+        warn: Callable[[str], None],
+        failed: Callable[[str, Exception], None],
+    ) -> None:
+        super().__init__(name=name, daemon=True)
+        self._ask, self._pause, self._warn, self._failed = ask, pause, warn, failed
+        self._woken = threading.Event()
+        self._ended = False
+        self._told = ""
+
+    def run(self) -> None:
+        """Ask until told to end."""
+        while True:
+            self._woken.clear()
+            if self._ended:  # looked at after that: end() may have come between
+                return
+            pause = _AFTER_FAILURE_S
+            try:
+                self._once()
+                pause = self._pause()
+            except Exception as error:
+                self._failed(f"asking Slurm for {self.name}", error)
+            self._woken.wait(max(_LEAST_S, pause))
+
+    def wake(self) -> None:
+        """There is news."""
+        self._woken.set()
+
+    def end(self) -> None:
+        """Ask no more."""
+        self._ended = True
+        self._woken.set()
+
+    def _once(self) -> None:
+        try:
+            self._ask()
+            self._told = ""
+        except SlurmFailed as error:
+            if str(error) != self._told:
+                self._warn(f"{error}; {_AGAIN}")
+            self._told = str(error)
+
+
+class Watch:
+    """All questions, and what one has to know of the others' answers."""
+
+    def __init__(
+        self, store: JobStore, warn: Callable[[str], None], failed: Callable[[str, Exception], None]
+    ) -> None:
+        self._store = store
+        self._scripts, self._accounts = Scripts(), Accounts()
+        self._nodes: list[dict[str, Any]] = []
+        self._nodes_asked = threading.Event()
+        self._runs: list[Run] = []  # all that squeue knows
+        self._jobs_asked = threading.Event()
+        self._questions = {
+            name: Question(name, ask, pause, warn, failed)
+            for name, ask, pause in (
+                ("nodes", self._ask_nodes, self._every),
+                ("jobs", self._ask_jobs, self._every),
+                ("accounts", self._ask_accounts, lambda: self._until(self._accounts.next())),
+                ("scripts", self._ask_scripts, lambda: self._until(self._scripts.next())),
+            )
+        }
+        store.slurm_told = store.accounts_told = 0.0
+
+    def start(self) -> None:
+        """Begin to ask."""
+        for question in self._questions.values():
+            question.start()
+
+    def stop(self, patience_s: float = 5.0) -> None:
+        """End; a command that runs still is left alone after a while."""
+        for question in self._questions.values():
+            question.end()
+        self._nodes_asked.set()
+        self._jobs_asked.set()
+        deadline = time.monotonic() + patience_s
+        for question in self._questions.values():
+            question.join(max(0.0, deadline - time.monotonic()))
+
+    def _every(self) -> float:
+        return EVERY * self._store.period()
+
+    def _until(self, when: float) -> float:
+        return min(when - time.time(), self._every())
+
+    def _ask_nodes(self) -> None:
+        try:
+            told = asked("sinfo", "--all").get("nodes", [])
+            self._nodes = [node for node in told if isinstance(node, dict)]
+        finally:
+            self._nodes_asked.set()
+
+    def _ask_jobs(self) -> None:
+        self._nodes_asked.wait(_FIRST_S)
+        now = time.time()
+        try:
+            told = asked("squeue", "--all", "--states=all").get("jobs", [])
+            jobs = [job for job in told if isinstance(job, dict)]
+            self._runs = sync.take(self._store, jobs, self._nodes, now)
+        finally:
+            self._jobs_asked.set()
+            for name in ("accounts", "scripts"):
+                self._questions[name].wake()
+
+    def _ask_accounts(self) -> None:
+        """Also where nobody answers squeue. Verdicts wait for sacct's word, but not while it gives none."""
+        self._jobs_asked.wait(_FIRST_S)
+        now = time.time()
+        told = {(run.job, run.restart) for run in self._runs}
+        sync.file(self._store, self._accounts.missed(self._store, told, now), self._nodes)
+        self._store.accounts_told = None if self._accounts.refused else now
+        if self._accounts.refused:
+            raise SlurmFailed(self._accounts.refused)
+
+    def _ask_scripts(self) -> None:
+        self._jobs_asked.wait(_FIRST_S)
+        self._scripts.fetch(self._store, self._runs, time.time())
+        if self._scripts.refused:
+            raise SlurmFailed(self._scripts.refused)

@@ -1,0 +1,225 @@
+"""Samples on our own disk before a database has them, and until they are on its disk.
+
+VictoriaMetrics keeps what it took in memory for some seconds, and any database may be away. So batches go
+into `ahead.db` first, which is when they are acknowledged; a thread writes them to the database in the order
+in which they came. They stay `_KEEP_S` longer. Where the database is another process by then, it may have
+lost some of them, and all that are here are written again: a sample that is written twice is there once.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from peerway_jobs.batch_check import decode
+from peerway_jobs.store.chunk import Points
+from peerway_jobs.store.promql import PromStore, SamplesRefused
+from peerway_jobs.store.samples import Filed, Key, Policy, Samples, StoreFailed
+from peerway_jobs.store.schema import bring_up, opened
+from peerway_jobs.store.transaction import transaction
+from peerway_jobs.untrusted import BadBatch
+
+LOG = logging.getLogger("peerway_jobs")
+MOST_BYTES = 2 << 30  # of batches that wait for a database that is away; then agents keep theirs
+_KEEP_S = 120.0  # VictoriaMetrics writes to its disk each 5 s, or as -inmemoryDataFlushInterval says
+_CHECK_S = 2.0  # how old the answer may be to whether the database is still the same process
+_SECOND_S = 1.5
+_PAUSE_S = 5.0  # after a failure, and at most between two looks
+_AT_ONCE = 200  # batches
+_INCREMENTAL = 2  # SQLite's auto_vacuum
+_GIVEN_BACK = 64 << 20  # of it at once, each minute: batches wait meanwhile
+_SPARE_BYTES = 16 << 20  # of the file that may be free for the next batches, or as much as is used
+Name = tuple[str, str, int]  # node, stream, seq
+
+_AHEAD = [
+    """
+    CREATE TABLE batches (
+      number INTEGER PRIMARY KEY, node TEXT NOT NULL, stream TEXT NOT NULL, seq INTEGER NOT NULL,
+      shift INTEGER NOT NULL, period INTEGER NOT NULL, payload BLOB NOT NULL, written REAL,
+      UNIQUE (node, stream, seq)
+    );
+    CREATE INDEX batches_to_write ON batches (number) WHERE written IS NULL;
+    CREATE INDEX batches_written ON batches (written) WHERE written IS NOT NULL;
+    CREATE TABLE process (one INTEGER PRIMARY KEY CHECK (one = 1), began TEXT NOT NULL);
+    """
+]
+
+
+class AheadStore(Samples):
+    """The samples of a database, and ahead of it those that it may not have on its disk."""
+
+    def __init__(self, database: PromStore, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+        """Open the folder, or make it, and begin to write what waits there."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.database = database
+        self._most = most_bytes
+        self._lock = threading.RLock()  # of the file
+        self._writing = threading.Lock()  # to the database; whoever has it may wait long
+        self._base = opened(folder / "ahead.db")
+        _let_shrink(self._base)
+        bring_up(self._base, _AHEAD)
+        self._decoded: dict[Name, Filed] = {}
+        self._checked = 0.0
+        self._why = ""
+        self._work, self._end = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ahead", daemon=True)
+        self._thread.start()
+
+    def put(self, batches: Sequence[Filed]) -> None:
+        """On our disk when this returns. Raises StoreFailed where too much waits for the database."""
+        rows = [
+            (b.batch.node, b.batch.stream, b.batch.seq, b.shift_ms, b.period_ms, b.payload) for b in batches
+        ]
+        with self._lock:
+            if (used := self._used()) > self._most:
+                raise StoreFailed(
+                    f"{used >> 20} MiB of samples wait for the database, the most are {self._most >> 20}"
+                    + (f": {self._why}" if self._why else "")
+                )
+            with transaction(self._base) as base:
+                base.executemany(
+                    "INSERT OR IGNORE INTO batches (node, stream, seq, shift, period, payload) "
+                    "VALUES (?,?,?,?,?,?)",
+                    rows,
+                )
+            if len(self._decoded) < 4 * _AT_ONCE:  # saves to decode them again
+                self._decoded.update(((b.batch.node, b.batch.stream, b.batch.seq), b) for b in batches)
+        self._work.set()
+
+    def read(
+        self,
+        node: str,
+        kind: str,
+        start_ms: int,
+        end_ms: int,
+        devices: Iterable[str] | None = None,
+        metrics: Iterable[str] | None = None,
+    ) -> dict[Key, Points]:
+        """What the database has, once it has all that is here."""
+        self._bring()
+        return self.database.read(node, kind, start_ms, end_ms, devices, metrics)
+
+    def tidy(self, now_ms: int, policy: Policy) -> None:
+        """Forget what is on the database's disk. Raises StoreFailed while it is away, so that it is told."""
+        self._bring()
+        with self._lock, transaction(self._base) as base:
+            # It was the same process at the last check, so it has had the time to write them.
+            base.execute("DELETE FROM batches WHERE written < ?", (self._checked - _KEEP_S,))
+        self._shrink()
+
+    def close(self) -> None:
+        """End the thread and close the file; what waits is written after the next start."""
+        self._end.set()
+        self._work.set()
+        self._thread.join()
+        with self._lock:
+            self._base.close()
+
+    # -- to the database
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            self._work.wait(_PAUSE_S)
+            self._work.clear()
+            try:
+                self._bring()
+                self._why = ""
+            except (StoreFailed, ValueError) as error:
+                if str(error) != self._why:
+                    self._why = str(error)
+                    LOG.warning("samples wait on our disk: %s", error)
+                self._end.wait(_PAUSE_S)
+
+    def _bring(self) -> None:
+        """Write to the database what it does not have. Raises StoreFailed."""
+        with self._writing:
+            if time.time() - self._checked > _CHECK_S or not self._checked:
+                self._check()
+            while not self._end.is_set() and self._bring_some():
+                pass
+
+    def _check(self) -> None:
+        """If the database is another process than before, all that is here is to be written again."""
+        now, began = time.time(), self.database.began()
+        with self._lock:
+            row = self._base.execute("SELECT began FROM process").fetchone()
+        before = row["began"] if row else None
+        while began != before:
+            # It is told in whole seconds: of two processes of one second only the last is here after it.
+            self._end.wait(_SECOND_S)
+            if self._end.is_set():
+                return
+            now, before, began = time.time(), began, self.database.began()
+        if row is None or row["began"] != began:
+            with self._lock, transaction(self._base) as base:
+                base.execute("UPDATE batches SET written = NULL WHERE written IS NOT NULL")
+                base.execute("INSERT OR REPLACE INTO process VALUES (1, ?)", (began,))
+        self._checked = now
+
+    def _bring_some(self) -> bool:
+        with self._lock:
+            rows = self._base.execute(
+                "SELECT * FROM batches WHERE written IS NULL ORDER BY number LIMIT ?", (_AT_ONCE,)
+            ).fetchall()
+            known = [self._decoded.pop((row["node"], row["stream"], row["seq"]), None) for row in rows]
+        if not rows:
+            return False
+        filed: list[Filed] = []
+        for have, row in zip(known, rows, strict=True):
+            try:
+                filed.append(have or Filed(decode(row["payload"]), row["shift"], b"", row["period"]))
+            except BadBatch as error:  # kept by an older version, or damaged: the others must not wait
+                LOG.error("a batch that was kept cannot be read, and is left out: %s", error)
+        try:
+            self.database.put(filed)
+        except SamplesRefused:
+            self._one_by_one(filed)
+        except StoreFailed:
+            self._checked = 0.0  # it may be gone
+            raise
+        with self._lock, transaction(self._base) as base:
+            base.executemany(
+                "UPDATE batches SET written = ? WHERE number = ?",
+                [(time.time(), row["number"]) for row in rows],
+            )
+        return True
+
+    def _one_by_one(self, filed: list[Filed]) -> None:
+        """It will never take some of them, as samples that are too old for it: the others must not wait."""
+        refused: dict[str, int] = {}
+        for each in filed:
+            try:
+                self.database.put([each])
+            except SamplesRefused as error:
+                refused[str(error)] = refused.get(str(error), 0) + 1
+        for why, count in refused.items():
+            LOG.error("%d batches have samples that the database will not keep: %s", count, why)
+
+    def _used(self) -> int:
+        pages, free, size = self._pages()
+        return (pages - free) * size
+
+    def _pages(self) -> tuple[int, ...]:
+        """How many the file has, how many of them are free, and the bytes of one."""
+        names = ("page_count", "freelist_count", "page_size")
+        return tuple(int(self._base.execute(f"PRAGMA {name}").fetchone()[0]) for name in names)
+
+    def _shrink(self) -> None:
+        """Give back what an absence of the database took, once that has been written."""
+        with self._lock:
+            pages, free, size = self._pages()
+            much = min(free - max(pages - free, _SPARE_BYTES // size), _GIVEN_BACK // size)
+            if much > 0:
+                self._base.executescript(f"PRAGMA incremental_vacuum({much})")  # execute would free one page
+                self._base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _let_shrink(base: sqlite3.Connection) -> None:
+    """Only a file that was made so gives pages back; one of an older version is written anew, once."""
+    if base.execute("PRAGMA auto_vacuum").fetchone()[0] != _INCREMENTAL:
+        base.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        base.execute("VACUUM")

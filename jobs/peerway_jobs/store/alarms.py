@@ -1,0 +1,39 @@
+"""What administrators have to know of agents: that one claims what Slurm does not confirm, or sends what
+cannot be. One row for each node, kind and job, however often it happens.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from peerway_common.printable import shortened
+
+KINDS = {
+    "claim": "an agent says something of a job that Slurm's record contradicts",
+    "unconfirmed": "an agent names a job that Slurm does not know",
+    "too many": "an agent names more jobs that Slurm has not confirmed than a node may",
+    "implausible": "an agent sent times or sizes that cannot be; they were left out",
+}
+_MOST_OF_NODE = 200  # rows; a node that has more adds to one without a job
+
+
+def raise_alarm(base: sqlite3.Connection, now: float, node: str, kind: str, text: str, job: str = "") -> None:
+    """Keep an alarm, or count it again."""
+    known = base.execute(
+        "SELECT 1 FROM alarms WHERE node = ? AND kind = ? AND job = ?", (node, kind, job)
+    ).fetchone()
+    if known is None and job:
+        rows = base.execute("SELECT count(*) FROM alarms WHERE node = ?", (node,)).fetchone()[0]
+        job = "" if rows >= _MOST_OF_NODE else job
+    base.execute(
+        "INSERT INTO alarms VALUES (?,?,?,?,?,?,1) ON CONFLICT (node, kind, job) DO UPDATE SET "
+        "text = excluded.text, last = excluded.last, count = count + 1",
+        (node, kind, job, shortened(text, 300), now, now),
+    )
+
+
+def alarms(base: sqlite3.Connection, most: int = 500) -> list[dict[str, Any]]:
+    """All alarms, the newest first."""
+    rows = base.execute("SELECT * FROM alarms ORDER BY last DESC, node, kind, job LIMIT ?", (most,))
+    return [dict(row) for row in rows]

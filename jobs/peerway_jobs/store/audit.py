@@ -1,0 +1,46 @@
+"""Who logged in, and who changed rules, people and tokens, for administrators to look up."""
+
+from __future__ import annotations
+
+import getpass
+from typing import Any
+
+from peerway_common.printable import shortened
+
+from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.transaction import transaction
+
+ACTIONS = (
+    "logged in", "wrong password", "logged out", "token made", "token revoked", "rules changed",
+    "person added", "person changed", "person deleted",
+)  # fmt: skip
+HERE = "command line"  # in place of an address
+_MOST = 100_000  # entries; the oldest go first
+
+
+def note(store: JobStore, now: float, who: str, address: str, action: str, detail: str = "") -> None:
+    """Keep an entry."""
+    assert action in ACTIONS, action
+    with store.lock, transaction(store.writer) as base:
+        base.execute(
+            "INSERT INTO audit VALUES (?,?,?,?,?)",
+            (now, shortened(who, 64), address, action, shortened(detail, 300)),
+        )
+        base.execute(
+            "DELETE FROM audit WHERE rowid <= (SELECT max(rowid) FROM audit) - ?",
+            (_MOST,),
+        )
+
+
+def operator() -> str:
+    """Who uses the command line of the server's host."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name
+        return "unknown"
+
+
+def entries(store: JobStore, most: int = 500) -> list[dict[str, Any]]:
+    """The newest first."""
+    rows = store.reader.execute("SELECT * FROM audit ORDER BY rowid DESC LIMIT ?", (most,))
+    return [dict(row) for row in rows]

@@ -1,0 +1,59 @@
+"""Whether what an agent says of a job may be true. A node's token proves the node and nothing else: what it
+says of a run that Slurm has told of counts only if Slurm gave the run this node, and for the same user. What
+does not agree is kept, counts nowhere, and is an alarm for administrators.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+from peerway_jobs.agent.slurm import expand_hosts
+from peerway_jobs.store.alarms import raise_alarm
+from peerway_jobs.store.runs import Run
+
+CLAIMED = ("node_list", "user", "provisional")  # columns of a run; where they change, claims are checked anew
+_SLACK_S = 30.0  # as filing.SLACK_MS: what touches the run's time by less may be another run's
+
+
+def agreeing(run: Run) -> tuple[str, dict[str, Any]]:
+    """A condition of SQL on intervals or notes of a run, with its values: that Slurm's record agrees."""
+    if run.reason == "agent" or not run.node_list:  # there is no such record
+        return "1", {}
+    condition = "node IN (SELECT value FROM json_each(:claim_nodes))"
+    values: dict[str, Any] = {"claim_nodes": json.dumps(sorted(expand_hosts(run.node_list)))}
+    if run.user:
+        condition += " AND coalesce(user, :claim_user) = :claim_user"
+        values["claim_user"] = run.user
+    return condition, values
+
+
+def check_claim(base: sqlite3.Connection, run: Run, node: str, user: str | None, now: float) -> None:
+    """Raise an alarm if an agent's word on a run contradicts Slurm's record."""
+    if run.reason == "agent" or not run.node_list:
+        return
+    if node not in expand_hosts(run.node_list):
+        why = f"{node} claims job {run.job}, which Slurm ran on {run.node_list}"
+    elif user and run.user and user != run.user:
+        why = f"{node} says that job {run.job} is of {user}, Slurm says {run.user}"
+    else:
+        return
+    raise_alarm(base, now, node, "claim", why, run.job)
+
+
+def check_claims(base: sqlite3.Connection, run: Run, now: float) -> None:
+    """The same of all that agents have said of a run, now that Slurm has told of it."""
+    if run.started is None:
+        return
+    rows = base.execute(
+        "SELECT DISTINCT node, user FROM intervals WHERE job = :job AND step IS NULL "
+        "AND start < :last AND coalesce(end, :last + 1) > :first",
+        {
+            "job": run.job,
+            "first": int((run.started + _SLACK_S) * 1000),
+            "last": int(((run.ended or now) - _SLACK_S) * 1000),
+        },
+    ).fetchall()
+    for row in rows:
+        check_claim(base, run, row["node"], row["user"], now)

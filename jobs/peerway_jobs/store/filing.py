@@ -1,0 +1,183 @@
+"""How a batch of an agent comes into the database of jobs: its intervals, notes and facts, the runs that
+Slurm has not told of, which are made of intervals, and which runs are to be judged once more.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+from peerway_jobs.batch import Interval
+from peerway_jobs.store.alarms import raise_alarm
+from peerway_jobs.store.claims import check_claim
+from peerway_jobs.store.runs import ANEW, Run, of_row, put_run
+from peerway_jobs.store.samples import Filed, time_ms
+
+SLACK_MS = 30_000  # by which Slurm's start of a job and the node's may differ
+MOST_UNCONFIRMED = 1000  # runs that the agent of a node has named and Slurm has not confirmed
+
+
+def file_batch(base: sqlite3.Connection, filed: Filed, begun: Counter[str], *, confirm: bool = False) -> None:
+    """All that a batch says but its samples. `confirm`: Slurm is asked, and a run that it has not told of is
+    provisional until it does. `begun` counts the runs that each node has begun in this transaction.
+    """
+    batch, told = filed.batch, time_ms(filed)
+    for reason in filed.left_out[:1]:
+        more = f", and {len(filed.left_out) - 1} more" if len(filed.left_out) > 1 else ""
+        raise_alarm(base, told / 1000, batch.node, "implausible", reason + more)
+    named = _Named(base, batch.node, told / 1000, confirm, begun)
+    for interval in batch.intervals:
+        of = _shifted(interval, filed.shift_ms)
+        if _put_interval(base, batch.node, of, told) and of.step is None:
+            named.run_of(of)
+    base.executemany(
+        "INSERT INTO seen VALUES (?,?,?,?,?,?,?,?,?)",
+        [
+            (
+                batch.node,
+                n.kind,
+                n.time_ms + filed.shift_ms,
+                _text(n.job),
+                _text(n.owner),
+                n.gpu,
+                n.count,
+                json.dumps(n.pids[:64]),
+                n.text,
+            )
+            for n in batch.notes
+        ],
+    )
+    if batch.facts:
+        base.execute(
+            "INSERT INTO nodes VALUES (?,?,?) ON CONFLICT (node) DO UPDATE SET facts = excluded.facts, "
+            "told = excluded.told WHERE excluded.told >= told",
+            (batch.node, json.dumps(asdict(batch.facts)), told),
+        )
+
+
+def judge_again(base: sqlite3.Connection, node: str, first_ms: int, last_ms: int) -> None:
+    """Runs that were on a node in this time and ended: their samples have come only now. Also those that are
+    not judged yet: they may be about to be.
+    """
+    base.execute(
+        f"UPDATE jobs SET judged = {ANEW} "
+        "WHERE started <= :last / 1000.0 AND ended >= :first / 1000.0 "
+        "AND job IN (SELECT job FROM intervals WHERE node = :node AND step IS NULL AND start <= :last "
+        "AND coalesce(end, :last) >= :first)",
+        {"node": node, "first": first_ms, "last": last_ms},
+    )
+
+
+def _put_interval(base: sqlite3.Connection, node: str, of: Interval, told: int) -> bool:
+    """Keep an interval; False where a newer batch has told of it."""
+    changed = base.execute(
+        "INSERT INTO intervals VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
+        "ON CONFLICT (node, id) DO UPDATE SET "
+        "job = excluded.job, step = excluded.step, slot = excluded.slot, "
+        "restart = coalesce(excluded.restart, restart), start = excluded.start, end = excluded.end, "
+        "user = coalesce(excluded.user, user), partition = coalesce(excluded.partition, partition), "
+        "cpus = coalesce(excluded.cpus, cpus), cores = coalesce(excluded.cores, cores), "
+        "gpus = excluded.gpus, "
+        "memory = coalesce(excluded.memory, memory), source = excluded.source, told = excluded.told "
+        "WHERE excluded.told >= told",
+        (
+            node,
+            of.id,
+            str(of.job),
+            of.step,
+            of.slot,
+            of.restart,
+            of.start_ms,
+            of.end_ms,
+            of.user,
+            of.partition,
+            of.cpus,
+            None if of.cores is None else json.dumps(of.cores),
+            json.dumps(of.gpus),
+            of.memory_bytes,
+            of.source,
+            told,
+        ),
+    ).rowcount
+    return changed > 0
+
+
+class _Named:
+    """The runs that a batch names."""
+
+    def __init__(
+        self, base: sqlite3.Connection, node: str, now: float, confirm: bool, begun: Counter[str]
+    ) -> None:
+        self._base, self._node, self._now, self._confirm, self._begun = base, node, now, confirm, begun
+        if confirm:
+            begun[node] = base.execute(
+                "SELECT count(*) FROM jobs WHERE provisional AND node_list = ?", (node,)
+            ).fetchone()[0]
+
+    def run_of(self, of: Interval) -> None:
+        """A run that Slurm has not told of is made of its intervals; it counts as RUNNING while one is open.
+        What Slurm has told is not changed.
+        """
+        base = self._base
+        rows = base.execute("SELECT * FROM jobs WHERE job = ? ORDER BY restart", (str(of.job),)).fetchall()
+        run = _run_at([of_row(row) for row in rows], of)
+        if run is None:
+            if self._begun[self._node] >= MOST_UNCONFIRMED:  # its interval is kept: Slurm may tell of the run
+                why = f"more than {MOST_UNCONFIRMED:,} jobs that Slurm has not confirmed, such as {of.job}"
+                raise_alarm(base, self._now, self._node, "too many", why)
+                return
+            self._begun[self._node] += 1
+            number = of.restart if of.restart is not None else (rows[-1]["restart"] + 1 if rows else 0)
+            run = Run(str(of.job), number, started=of.start_ms / 1000, reason="agent")
+        if run.reason != "agent":  # Slurm has told, and knows better
+            check_claim(base, run, self._node, of.user, self._now)
+            return
+        start_ms = int((run.started or 0) * 1000)
+        later = [int(row["started"] * 1000) for row in rows if (row["started"] or 0) * 1000 > start_ms]
+        parts = base.execute(
+            "SELECT * FROM intervals WHERE job = ? AND step IS NULL AND start >= ? AND start < ?",
+            (run.job, start_ms - SLACK_MS, min(later, default=1 << 62) - SLACK_MS),
+        ).fetchall()
+        put_run(base, _from_parts(run, parts), provisional=self._confirm)
+
+
+def _text(number: int | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def _shifted(of: Interval, by: int) -> Interval:
+    end = None if of.end_ms is None else of.end_ms + by
+    return replace(of, start_ms=of.start_ms + by, end_ms=end) if by else of
+
+
+def _run_at(runs: list[Run], of: Interval) -> Run | None:
+    """The run that an allocation belongs to: by its time."""
+    for run in reversed(runs):
+        start, end = int((run.started or 0) * 1000), int(run.ended * 1000) if run.ended else 1 << 62
+        if abs(of.start_ms - start) <= SLACK_MS or start < of.start_ms < end:
+            return run
+    return None
+
+
+def _from_parts(run: Run, parts: Sequence[sqlite3.Row]) -> Run:
+    """A run as its allocations on its nodes say it."""
+    if not parts:
+        return run
+    ends = [part["end"] for part in parts]
+    ended = None if None in ends else max(ends) / 1000
+    return replace(
+        run,
+        user=next((part["user"] for part in parts if part["user"]), run.user),
+        partition=next((part["partition"] for part in parts if part["partition"]), run.partition),
+        started=min(part["start"] for part in parts) / 1000,
+        ended=ended,
+        state="RUNNING" if ended is None else "ENDED",
+        nodes=len({part["node"] for part in parts}),
+        cores=sum(part["cpus"] or 0 for part in parts),
+        gpus=sum(len(json.loads(part["gpus"])) for part in parts),
+        memory=sum(part["memory"] or 0 for part in parts),
+        node_list=",".join(sorted({part["node"] for part in parts})),
+    )

@@ -1,0 +1,62 @@
+"""Numbers that do not tell jobs and runs apart. Slurm gives a job's number again when it was set up anew,
+lost its state, or has counted to MaxJobId. And an agent may count the runs of a job otherwise than Slurm, as
+it has not seen all of them. Times tell what belongs together.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from peerway_jobs.clock import AGREES_S
+from peerway_jobs.store.runs import Run
+
+_WHOLE_S = 1.0  # Slurm tells whole seconds
+_EARLY_S = 0.5  # a job that is requeued at once may begin again a second after its first start
+
+
+def make_room(base: sqlite3.Connection, run: Run) -> bool:
+    """Prepare the place of a run as Slurm tells of it; False if the place is that of a younger job by now.
+
+    Runs of an older job that had this number get restarts below 0, and with them their verdicts. A run that
+    was made of agents' intervals, and is the one that Slurm tells of, gives way to it.
+    """
+    rows = base.execute(
+        "SELECT restart, submitted, started, ended, reason FROM jobs WHERE job = ? AND restart >= 0",
+        (run.job,),
+    ).fetchall()
+    for row in rows:
+        if row["restart"] == run.restart and _before(run.started, row["submitted"]):
+            return False
+        if row["restart"] >= run.restart and _before(row["started"], run.submitted):
+            _set_aside(base, run.job, row["restart"])
+        elif (
+            row["restart"] != run.restart
+            and row["reason"] == "agent"
+            and _within(run, row["started"], row["ended"])
+        ):
+            for table in ("jobs", "verdicts"):
+                base.execute(f"DELETE FROM {table} WHERE job = ? AND restart = ?", (run.job, row["restart"]))
+    return True
+
+
+def _before(started: float | None, submitted: float | None) -> bool:
+    """Whether a run began before a job was submitted, and so is none of it."""
+    return started is not None and submitted is not None and started + AGREES_S < submitted
+
+
+def _within(run: Run, started: float | None, ended: float | None) -> bool:
+    """Whether these are times of the run."""
+    if started is None or run.started is None or started < run.started - _EARLY_S:
+        return False
+    if ended is not None and ended < run.started:
+        return False
+    return run.ended is None or started < run.ended + _WHOLE_S
+
+
+def _set_aside(base: sqlite3.Connection, job: str, restart: int) -> None:
+    lowest = base.execute("SELECT min(restart) FROM jobs WHERE job = ?", (job,)).fetchone()[0]
+    for table in ("jobs", "verdicts"):
+        base.execute(
+            f"UPDATE {table} SET restart = ? WHERE job = ? AND restart = ?",
+            (min(lowest, 0) - 1, job, restart),
+        )

@@ -1,0 +1,75 @@
+"""Which runs are to be judged now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from peerway_jobs.agent.slurm import expand_hosts
+from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.runs import Run, of_row
+
+# In sampling periods: between the verdicts on a run that goes on, and from a run's end to its verdict.
+EVERY, SETTLE = 30, 6
+# A verdict on a run that goes on reads all its samples. It is made anew once the run is so much longer: of a
+# long one that changes little in five minutes, and all verdicts on a run together cost a few times the last.
+LONGER = 1 / 20
+# Seconds that a verdict waits for agents that are behind, as all are when the server was away, and for Slurm.
+HOLD = 3600
+_ALIVE_MS = 2 * 3_600_000  # an agent tells its node's facts at least once an hour
+_OLDEST = 14 * 86_400  # seconds; what ended before is judged no more
+_MOST = 200  # at once
+
+
+def due(store: JobStore, now: float) -> list[Run]:
+    """Runs to judge: first those that ended and whose agents have told all, then those that run, of them the
+    one first whose verdict is oldest.
+    """
+    period = store.period()
+    rows = store.reader.execute(
+        "SELECT * FROM (SELECT * FROM jobs WHERE ended > :oldest AND ended <= :settled AND NOT provisional "
+        "AND judged < ended + :settle ORDER BY ended) "
+        "UNION ALL SELECT * FROM (SELECT * FROM jobs WHERE ended IS NULL AND started IS NOT NULL "
+        "AND NOT provisional AND judged < :now - max(:every, (:now - started) * :longer) ORDER BY judged)",
+        {
+            "now": now,
+            "every": EVERY * period,
+            "longer": LONGER,
+            "settle": SETTLE * period,
+            "settled": now - SETTLE * period,
+            "oldest": now - _OLDEST,
+        },
+    )
+    found: list[Run] = []
+    for row in rows:
+        run = of_row(row)
+        told = not behind(store, run, store.newest) and not _only_agents_told(store, run)
+        if run.ended is None or now >= run.ended + HOLD or told:
+            found.append(run)
+            if len(found) == _MOST:
+                break
+    return found
+
+
+def is_final(store: JobStore, run: Run) -> bool:
+    """Whether a run has ended, and its verdict is on all of it. Late samples may change it still."""
+    return run.ended is not None and run.judged >= run.ended + SETTLE * store.period()
+
+
+def behind(store: JobStore, run: Run, newest: Mapping[str, int]) -> bool:
+    """Whether an agent of an ended run has yet to tell of its last moments. One that has told nothing of the
+    run counts, too, if it was there not long before the end.
+    """
+    ended = int((run.ended or 0) * 1000)
+    rows = store.reader.execute(
+        "SELECT node FROM nodes WHERE told > ? AND node IN (SELECT value FROM json_each(?))",
+        (ended - _ALIVE_MS, json.dumps(sorted(expand_hosts(run.node_list)))),
+    )
+    nodes = {part["node"] for part in store.intervals(run)} | {row["node"] for row in rows}
+    return any(newest.get(node, 0) < ended for node in nodes)
+
+
+def _only_agents_told(store: JobStore, run: Run) -> bool:
+    """Whether Slurm is yet to be asked of a run that ended: it knows the job's name and what the job had."""
+    told = [each for each in (store.slurm_told, store.accounts_told) if each is not None]
+    return run.state == "ENDED" and any(each < (run.ended or 0) for each in told)

@@ -1,0 +1,105 @@
+"""Where samples are kept: one interface, with the same contract for each that stands behind it.
+
+A sample is (node, kind, device, metric, time, value). It names no job: who had a device when is told by
+intervals, which can be mended later. To put the same sample twice changes nothing, and a sample may come
+late.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from peerway_jobs.batch import Batch
+from peerway_jobs.metrics import METRICS
+from peerway_jobs.store.chunk import Points
+
+DAY_MS = 86_400_000
+Key = tuple[str, str]  # device, metric
+
+
+class StoreFailed(OSError):
+    """The store cannot take or give samples now, of no job: its database is away, say."""
+
+
+@dataclass(frozen=True)
+class Filed:
+    """A batch with the milliseconds that its node's clock is corrected by, and the bytes it came as."""
+
+    batch: Batch
+    shift_ms: int
+    payload: bytes
+    period_ms: int
+    left_out: tuple[str, ...] = ()  # why parts of it were left out: credible.py
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How long samples are kept as they came, how long thinned to means, and how coarse those are."""
+
+    raw_days: int = 30
+    thin_days: int = 365
+    thin_ms: int = 300_000
+
+
+class Samples(ABC):
+    """The samples of all nodes."""
+
+    @abstractmethod
+    def put(self, batches: Sequence[Filed]) -> None:
+        """Keep them: when this returns they survive the end of this process and of the machine."""
+
+    @abstractmethod
+    def read(
+        self,
+        node: str,
+        kind: str,
+        start_ms: int,
+        end_ms: int,
+        devices: Iterable[str] | None = None,
+        metrics: Iterable[str] | None = None,
+    ) -> dict[Key, Points]:
+        """What there is of a node's devices of one kind within (start, end]; all of them where None is
+        given.
+        """
+
+    @abstractmethod
+    def tidy(self, now_ms: int, policy: Policy) -> None:
+        """Compress what is complete, thin what is old, drop what is older; safe to interrupt at any time."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+
+def columns(filed: Filed) -> Iterable[tuple[str, str, str, float]]:
+    """(kind, device, metric, value) of all samples of a batch."""
+    for kind, part in filed.batch.samples.items():
+        for metric, values in part.values.items():
+            for device, value in zip(part.devices, values, strict=True):
+                if value is not None:
+                    yield kind, device, metric, float(value)
+
+
+def time_ms(filed: Filed) -> int:
+    """When the batch was made, by the server's clock."""
+    return filed.batch.wall_ms + filed.shift_ms
+
+
+def thinned(metric: str, points: Points, step_ms: int) -> Points:
+    """Means over steps of time; of a counter the last value, whose differences stay what they were."""
+    if not points.times.size:
+        return points
+    slots = -(-points.times // step_ms)  # a sample stands for the time before it
+    begins = np.flatnonzero(np.concatenate(([True], slots[1:] != slots[:-1])))
+    ends = np.append(begins[1:], slots.size)
+    if METRICS[metric].type == "counter":
+        values = points.values[ends - 1]
+        times = points.times[ends - 1]  # its own time, so that no rate changes
+    else:
+        values = np.add.reduceat(points.values, begins) / (ends - begins)
+        times = slots[begins] * step_ms
+    return Points(times, values, max(step_ms, points.period))

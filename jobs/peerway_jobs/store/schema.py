@@ -1,0 +1,198 @@
+"""The tables of jobs, allocations, verdicts, people and tokens, and how a database comes to the newest of
+them.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from peerway_jobs.store.disk import Connection, explained
+
+CACHE_KIB = 256  # of a connection
+RESTORE = "stop the server and restore jobs.db from its last backup (docs/jobs/server.md)"
+
+# Each entry brings a database one version on; none is ever changed once it was released.
+VERSIONS = [
+    """
+    -- a requeued job keeps its id: each start of it is a row of its own
+    CREATE TABLE jobs (
+      job TEXT NOT NULL, restart INTEGER NOT NULL,
+      user TEXT NOT NULL, account TEXT NOT NULL DEFAULT '', name TEXT NOT NULL DEFAULT '',
+      partition TEXT NOT NULL DEFAULT '', qos TEXT NOT NULL DEFAULT '',
+      state TEXT NOT NULL DEFAULT 'RUNNING', reason TEXT NOT NULL DEFAULT '',
+      exit_code INTEGER, signal INTEGER, out_of_memory INTEGER NOT NULL DEFAULT 0,
+      submitted REAL, started REAL, ended REAL, time_limit REAL,
+      nodes INTEGER NOT NULL DEFAULT 0, cores REAL NOT NULL DEFAULT 0, gpus REAL NOT NULL DEFAULT 0,
+      gpu_type TEXT NOT NULL DEFAULT '', memory REAL NOT NULL DEFAULT 0,
+      node_list TEXT NOT NULL DEFAULT '', node_type TEXT NOT NULL DEFAULT '',
+      script TEXT NOT NULL DEFAULT '', steps TEXT NOT NULL DEFAULT '[]',
+      -- what lists and sums need of the verdict
+      verdict TEXT NOT NULL DEFAULT 'waiting', tag TEXT NOT NULL DEFAULT '',
+      severity INTEGER NOT NULL DEFAULT 0,
+      cpu_efficiency REAL, gpu_efficiency REAL, memory_efficiency REAL,
+      idle_core_hours REAL NOT NULL DEFAULT 0, idle_gpu_hours REAL NOT NULL DEFAULT 0,
+      freed_core_hours REAL NOT NULL DEFAULT 0, freed_gpu_hours REAL NOT NULL DEFAULT 0,
+      judged REAL NOT NULL DEFAULT 0,
+      PRIMARY KEY (job, restart)
+    ) WITHOUT ROWID;
+    CREATE INDEX jobs_of_user ON jobs (user, started DESC);
+    CREATE INDEX jobs_of_account ON jobs (account, started DESC);
+    CREATE INDEX jobs_started ON jobs (started DESC);
+    CREATE INDEX jobs_ended ON jobs (ended);
+
+    -- who had what of a node; an agent may tell of one again and again
+    CREATE TABLE intervals (
+      node TEXT NOT NULL, id TEXT NOT NULL, job TEXT NOT NULL, step TEXT, slot INTEGER, restart INTEGER,
+      start INTEGER NOT NULL, end INTEGER, user TEXT, partition TEXT, cpus INTEGER, cores TEXT,
+      gpus TEXT NOT NULL DEFAULT '[]', memory INTEGER, source TEXT NOT NULL, told INTEGER NOT NULL,
+      PRIMARY KEY (node, id)
+    ) WITHOUT ROWID;
+    CREATE INDEX intervals_of_job ON intervals (job, start);
+    CREATE INDEX intervals_of_node ON intervals (node, start) WHERE step IS NULL;
+    -- what is no figure: batch_check.NOTES
+    CREATE TABLE seen (
+      node TEXT NOT NULL, kind TEXT NOT NULL, time INTEGER NOT NULL, job TEXT, owner TEXT, gpu TEXT,
+      count INTEGER, pids TEXT NOT NULL DEFAULT '[]', text TEXT NOT NULL DEFAULT ''
+    );
+    CREATE INDEX seen_of_job ON seen (job, time);
+    CREATE INDEX seen_of_owner ON seen (owner, time);
+
+    CREATE TABLE verdicts (
+      job TEXT NOT NULL, restart INTEGER NOT NULL, rules TEXT NOT NULL, judged REAL NOT NULL,
+      body TEXT NOT NULL, PRIMARY KEY (job, restart)
+    ) WITHOUT ROWID;
+    CREATE TABLE rulesets (hash TEXT PRIMARY KEY, since REAL NOT NULL, text TEXT NOT NULL, by TEXT NOT NULL);
+
+    -- which batches of an agent's stream are kept: [[1, 17], [19, 20]]
+    CREATE TABLE received (
+      node TEXT NOT NULL, stream TEXT NOT NULL, ranges TEXT NOT NULL, PRIMARY KEY (node, stream)
+    ) WITHOUT ROWID;
+    CREATE TABLE nodes (node TEXT PRIMARY KEY, facts TEXT NOT NULL, told INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE cluster (one INTEGER PRIMARY KEY CHECK (one = 1), at REAL NOT NULL, body TEXT NOT NULL);
+
+    CREATE TABLE people (
+      name TEXT PRIMARY KEY, password TEXT NOT NULL DEFAULT '', role TEXT NOT NULL DEFAULT 'user',
+      accounts TEXT NOT NULL DEFAULT '[]'
+    ) WITHOUT ROWID;
+    CREATE TABLE sessions (hash TEXT PRIMARY KEY, name TEXT NOT NULL, ends REAL NOT NULL) WITHOUT ROWID;
+    CREATE TABLE tokens (
+      hash TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, node TEXT NOT NULL DEFAULT '',
+      made REAL NOT NULL, ends REAL
+    ) WITHOUT ROWID;
+    CREATE TABLE notices (name TEXT NOT NULL, sent REAL NOT NULL, body TEXT NOT NULL);
+    CREATE INDEX notices_of ON notices (name, sent);
+    """,
+    # whether a person wants notices
+    "ALTER TABLE people ADD COLUMN mail INTEGER NOT NULL DEFAULT 1",
+    # how far a node's time since boot is from the server's clock: clock.py's Arrivals
+    """
+    CREATE TABLE clocks (
+      node TEXT PRIMARY KEY, boot TEXT NOT NULL, difference INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """,
+    # of an array's job, how its owner knows it: 123_4
+    """
+    ALTER TABLE jobs ADD COLUMN array TEXT NOT NULL DEFAULT '';
+    CREATE INDEX jobs_of_array ON jobs (array) WHERE array != '';
+    """,
+    # Slurm's WCKey: what a site calls a project
+    "ALTER TABLE jobs ADD COLUMN project TEXT NOT NULL DEFAULT ''",
+    # all that lists.sums reads: it need not pass over the scripts
+    """
+    DROP INDEX jobs_ended;
+    CREATE INDEX jobs_ended ON jobs (
+      ended, started, user, account, project, partition, tag, verdict, cores, gpus,
+      idle_core_hours, idle_gpu_hours, freed_core_hours, freed_gpu_hours
+    );
+    """,
+    # parts of heterogeneous jobs, suspended time, the accounts' memory
+    """
+    ALTER TABLE jobs ADD COLUMN component TEXT NOT NULL DEFAULT '';
+    ALTER TABLE jobs ADD COLUMN suspended REAL NOT NULL DEFAULT 0;
+    ALTER TABLE jobs ADD COLUMN max_rss REAL NOT NULL DEFAULT 0;
+    CREATE INDEX jobs_of_component ON jobs (component) WHERE component != '';
+    """,
+    # runs that agents named and Slurm has yet to confirm, and what administrators have to know of agents
+    """
+    ALTER TABLE jobs ADD COLUMN provisional INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX jobs_provisional ON jobs (node_list) WHERE provisional;
+    DROP INDEX jobs_ended;
+    CREATE INDEX jobs_ended ON jobs (
+      ended, started, user, account, project, partition, tag, verdict, cores, gpus,
+      idle_core_hours, idle_gpu_hours, freed_core_hours, freed_gpu_hours, provisional
+    );
+    CREATE TABLE alarms (
+      node TEXT NOT NULL, kind TEXT NOT NULL, job TEXT NOT NULL, text TEXT NOT NULL,
+      first REAL NOT NULL, last REAL NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (node, kind, job)
+    ) WITHOUT ROWID;
+    """,
+    # who logged in, and who changed rules, people and tokens
+    """
+    CREATE TABLE audit (
+      at REAL NOT NULL, who TEXT NOT NULL, address TEXT NOT NULL, action TEXT NOT NULL, detail TEXT NOT NULL
+    );
+    CREATE INDEX audit_at ON audit (at);
+    """,
+]
+
+
+def opened(path: Path | str, *, readonly: bool = False) -> sqlite3.Connection:
+    """A connection whose commits are on the disk when they return. Raises DiskFailed, also later."""
+    where = f"file:{quote(str(path))}" + ("?mode=ro" if readonly else "")
+    if not readonly:
+        _make(path)
+    try:
+        base = sqlite3.connect(
+            where, uri=True, timeout=30, check_same_thread=False, isolation_level=None, factory=Connection
+        )
+    except sqlite3.OperationalError as error:
+        raise explained(Path(path), error) from None
+    base.path = Path(path)
+    base.row_factory = sqlite3.Row
+    if not readonly:
+        base.execute("PRAGMA journal_mode = WAL")
+        base.execute("PRAGMA synchronous = FULL")
+    base.execute("PRAGMA foreign_keys = ON")
+    base.execute("PRAGMA mmap_size = 268435456")
+    # Each thread of the server has connections of its own, and each fills its cache over days: 2 MiB unless
+    # set. Pages are read through the mapping; the cache need hold only what is new.
+    base.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    return base
+
+
+def _make(path: Path | str) -> None:
+    """Make the file if there is none, for its user alone; SQLite gives its logs the same mode. A file that is
+    there is not opened: to close it again would take SQLite's locks from this process.
+    """
+    with suppress(FileExistsError):
+        number = os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        os.fchmod(number, 0o600)  # whatever the umask took
+        os.close(number)
+
+
+def emptied(path: Path) -> str:
+    """What shows that an empty file was a database of jobs: SQLite would take it for a new one, and delete
+    its log. Nothing where it may be new.
+    """
+    if not path.exists() or path.stat().st_size:
+        return ""
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size:
+        return log.name
+    # The folder of samples is made after the database.
+    return "samples" if (path.parent / "samples").exists() else ""
+
+
+def bring_up(base: sqlite3.Connection, versions: list[str]) -> None:
+    """Bring a database to the newest version, each step whole or not at all."""
+    have = base.execute("PRAGMA user_version").fetchone()[0]
+    if have > len(versions):
+        raise ValueError(
+            f"the database is of version {have}, this Peerway knows {len(versions)}: install a newer one"
+        )
+    for number, script in enumerate(versions[have:], start=have + 1):
+        base.executescript(f"BEGIN IMMEDIATE;{script};PRAGMA user_version = {number};COMMIT;")

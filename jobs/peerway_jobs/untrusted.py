@@ -1,0 +1,90 @@
+"""An object of JSON from outside, read field by field: what is not as it must be refuses the whole."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NoReturn
+
+from peerway_common.printable import shortened
+
+MOST_LIST = 4096  # cores, GPUs, process numbers
+MOST_UNKNOWN = 16
+MOST_NUMBER = 1 << 63
+
+DEVICE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_:@+!-]|\.(?!\.)){0,127}", re.ASCII)
+
+
+class BadBatch(ValueError):
+    """Bytes that are no batch; the message says where and what, made printable."""
+
+
+class Part:
+    """One object of the JSON, its fields taken one by one; `rest` names those that nobody took."""
+
+    def __init__(self, fields: Any, where: str, unknown: list[str] | None = None) -> None:
+        if not isinstance(fields, dict):
+            raise BadBatch(f"{where} is not an object")
+        self._fields = fields
+        self.where = where
+        self.unknown = [] if unknown is None else unknown
+
+    def refuse(self, name: str, why: str) -> NoReturn:
+        raise BadBatch(f"{self.where}: {name} {why}")
+
+    def peek(self, name: str) -> Any:
+        return self._fields.get(name)
+
+    def take(self, name: str) -> Any:
+        return self._fields.pop(name, None)
+
+    def rest(self, unknown: list[str]) -> None:
+        unknown.extend(shortened(f"{self.where}.{name}") for name in list(self._fields)[:MOST_UNKNOWN])
+
+    def name(self, name: str, pattern: re.Pattern[str]) -> str:
+        found = self.take(name)
+        if not isinstance(found, str) or pattern.fullmatch(found) is None:
+            self.refuse(name, f"may not be {shortened(repr(found))}")
+        return found
+
+    def maybe_name(self, name: str, pattern: re.Pattern[str]) -> str | None:
+        return None if self.peek(name) is None else self.name(name, pattern)
+
+    def text(self, name: str, most: int = 128) -> str:
+        found = self.take(name)
+        if found is None:
+            return ""
+        if not isinstance(found, str) or len(found) > most or not found.isprintable():
+            self.refuse(name, f"is not printable text of at most {most} characters")
+        return found
+
+    def whole(self, name: str, least: int, most: int) -> int:
+        found = self.take(name)
+        if type(found) is not int or not least <= found <= most:
+            self.refuse(name, f"is not a whole number from {least} to {most}")
+        return found
+
+    def maybe(self, name: str, least: int = 0, most: int = MOST_NUMBER - 1) -> int | None:
+        return None if self.peek(name) is None else self.whole(name, least, most)
+
+    def wholes(self, name: str, most: int) -> list[int]:
+        found = self._list(name, MOST_LIST)
+        if not all(type(item) is int and 0 <= item <= most for item in found):
+            self.refuse(name, f"holds something else than whole numbers from 0 to {most}")
+        return found
+
+    def names(self, name: str) -> list[str]:
+        found = self._list(name, MOST_LIST)
+        if not all(isinstance(item, str) and DEVICE.fullmatch(item) for item in found):
+            self.refuse(name, "holds something that may not be a name")
+        return found
+
+    def parts(self, name: str, most: int, unknown: list[str]) -> list[Part]:
+        return [Part(item, name, unknown) for item in self._list(name, most)]
+
+    def _list(self, name: str, most: int) -> list[Any]:
+        found = self.take(name)
+        if found is None:
+            return []
+        if not isinstance(found, list) or len(found) > most:
+            self.refuse(name, f"is not a list of at most {most:,}")
+        return found

@@ -1,0 +1,47 @@
+"""Runs that go on in the database and of which Slurm says nothing any more.
+
+Slurm forgets a job some minutes after its end (MinJobAge), and of a job that it requeued it tells the newest
+run alone. When such a run ended, its agents know: their intervals have ends. While one of those is open the
+run goes on, for its agent asks Slurm itself and will tell; a run that no agent saw ends when it was missed.
+"""
+
+from __future__ import annotations
+
+from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.runs import ANEW
+
+
+def close(store: JobStore, told: set[tuple[str, int]], now: float) -> None:
+    """End the runs that are not among `told`, which is all that Slurm knows: (job, restart)."""
+    rows = store.reader.execute("SELECT job, restart FROM jobs WHERE ended IS NULL AND started IS NOT NULL")
+    for job, restart in [tuple(row) for row in rows]:
+        if (job, restart) in told:
+            continue
+        ended = _end(store, job, restart, now)
+        if ended is None:
+            continue
+        newer = restart >= 0 and (max(store.restarts(job)) > restart or any(each == job for each, _ in told))
+        store.write(
+            f"UPDATE jobs SET state = ?, ended = max(?, started), judged = {ANEW} "
+            "WHERE job = ? AND restart = ? AND ended IS NULL",
+            ("REQUEUED" if newer else "ENDED", ended, job, restart),
+        )
+    for job, restart in told:
+        if restart:  # of the runs before, its agents may have told the end, but not why
+            store.write(
+                f"UPDATE jobs SET state = 'REQUEUED', judged = {ANEW} "
+                "WHERE job = ? AND restart BETWEEN 0 AND ? - 1 AND state = 'ENDED'",
+                (job, restart),
+            )
+
+
+def _end(store: JobStore, job: str, restart: int, now: float) -> float | None:
+    """When a run ended; None while an agent says that it goes on."""
+    run = store.run(job, restart, provisional=True)
+    later = [store.run(job, each) for each in store.restarts(job) if each > restart]
+    starts = [each.started for each in later if each and each.started]
+    following = min(starts, default=float("inf")) * 1000
+    parts = [part for part in store.intervals(run) if part["start"] < following] if run else []
+    if any(part["open"] for part in parts):
+        return None
+    return max((part["end"] / 1000 for part in parts), default=min(now, following / 1000))

@@ -1,0 +1,1 @@
+"""The verbs of the library, a file each."""

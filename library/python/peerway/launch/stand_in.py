@@ -1,0 +1,255 @@
+"""Stands for a rank on another host: a process of the launcher that the launcher treats as the rank itself.
+
+What the launcher sends it as a signal goes to the rank, what the rank writes comes out of it, and it ends as
+the rank does. It reaches the host by an agent: a command that is given a host and a command line, as ssh is.
+The agent is its only way there, so when either of them ends, the rank does (keeper.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import secrets
+import select
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from peerway_common.ignored_signals import told_to_ignore
+
+from peerway.launch import wire
+
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+TRIES = 5  # of an agent that cannot connect: sshd refuses some of many at once
+REFUSED = 255  # as ssh says that it could not
+LAST_LINES = 4
+KEEPER = "peerway.launch.keeper"
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+# What tells of a host or a session, and so is not true on another host.
+OF_THIS_HOST = ("HOSTNAME", "HOST", "PWD", "OLDPWD", "SHLVL", "_", "DISPLAY", "XAUTHORITY", "TMPDIR", "MAIL")
+OF_THIS_SESSION = (
+    "SSH_",
+    "XDG_RUNTIME_",
+    "XDG_SESSION_",
+    "DBUS_",
+    "SLURM",
+    "PMI",
+    "OMPI_",
+    "LS_COLORS",
+    "KUBERNETES_",
+)
+
+
+@dataclass(frozen=True)
+class Far:
+    """A host, how it is reached, and which of its ranks this one is."""
+
+    host: str
+    agent: tuple[str, ...]
+    local_rank: int
+    local_ranks: int
+    bind: str
+
+
+def keeper_command(far: Far, *arguments: str) -> list[str]:
+    """The agent's command line. Everybody can read it: it has nothing of the job.
+
+    The agent joins the words behind the host into one line for a shell there, as ssh does.
+    """
+    words = [sys.executable, "-m", KEEPER, *arguments]
+    return [*far.agent, far.host, *map(shlex.quote, words)]
+
+
+def agent_environment() -> dict[str, str]:
+    """What the agent itself gets: not the secret, which it might show or send on."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PEERWAY_")}
+
+
+def carried(environment: dict[str, str]) -> dict[str, str]:
+    """The variables that the rank gets from here, on top of those that its host gives."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name not in OF_THIS_HOST and not name.startswith(OF_THIS_SESSION)
+    }
+
+
+class Lost(Exception):
+    """The rank could not be started, or the connection to it ended."""
+
+    def __init__(self, text: str, again: bool = False) -> None:
+        super().__init__(text)
+        self.again = again
+
+
+class StandIn:
+    """One connection. One thread, which waits for signals, input and what the keeper says."""
+
+    def __init__(self, far: Far, program: list[str]) -> None:
+        self._far = far
+        self._token = secrets.token_hex(16)
+        self._notes = wire.Notes(self._token)
+        self._chatter = b""  # of the agent, before the keeper is there
+        self._there = False
+        self._ending: tuple[int, bool] | None = None
+        self._feeding = not os.path.samestat(os.fstat(0), Path(os.devnull).stat())
+        self._job = asdict(far) | {
+            "token": self._token,
+            "program": program,
+            "folder": str(Path.cwd()),
+            "environment": carried(dict(os.environ)),
+        }
+
+    def run(self, woken: socket.socket) -> tuple[int, bool]:
+        """The rank's end: its status, or (True) a signal. Raises Lost."""
+        with subprocess.Popen(
+            keeper_command(self._far),
+            env=agent_environment(),
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # signals of the launcher are for the rank, by this process
+            preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509
+        ) as agent:
+            assert agent.stdin is not None
+            assert agent.stderr is not None
+            self._to = agent.stdin.fileno()
+            self._tell(json.dumps(self._job).encode() + b"\n")
+            if not self._feeding:
+                self._tell(wire.command("end"))
+            while self._turn(agent.stderr.fileno(), woken):
+                pass
+            with contextlib.suppress(OSError):
+                agent.stdin.close()
+            status = agent.wait()
+        if self._ending is None:
+            raise self._lost(status)
+        return self._ending
+
+    def _tell(self, text: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError):  # its end comes by its standard error
+            wire.write_all(self._to, text)
+
+    def _turn(self, errors: int, woken: socket.socket) -> bool:
+        poll = select.poll()
+        for source in (errors, woken.fileno(), *((0,) if self._feeding and self._there else ())):
+            poll.register(source, select.POLLIN)
+        ready = dict(poll.poll(wire.ALIVE_S * 1e3))
+        if not ready:
+            self._tell(wire.command("alive"))
+        if woken.fileno() in ready:
+            for number in woken.recv(4096):
+                if not self._there and number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                    _die_by(number)  # nobody is there yet to be told
+                self._tell(wire.command("signal", number))
+        if 0 in ready:
+            self._feed()
+        if errors not in ready:
+            return True
+        chunk = os.read(errors, 1 << 16)
+        for piece in self._notes.feed(chunk) if chunk else [self._notes.finish()]:
+            self._show(piece) if isinstance(piece, bytes) else self._take(piece)
+        return bool(chunk)
+
+    def _feed(self) -> None:
+        """Hand over a chunk of the input, and wait until the rank has taken it."""
+        try:
+            chunk = os.read(0, wire.CHUNK)
+        except OSError:  # a terminal, of which this process is in the background
+            chunk = b""
+        self._tell(wire.command("input", len(chunk), chunk) if chunk else wire.command("end"))
+        self._feeding = False
+
+    def _show(self, text: bytes) -> None:
+        if self._there:
+            with contextlib.suppress(OSError):
+                wire.write_all(2, text)
+        else:
+            self._chatter += text
+
+    def _take(self, note: dict[str, Any]) -> None:
+        match note["kind"]:
+            case "here":
+                self._there = True
+            case "more":
+                self._feeding = True
+            case "failed":
+                raise Lost(f"host {self._far.host}: {note['why']}")
+            case "ended":
+                self._ending = (note["value"], note["by_signal"])
+
+    def _lost(self, status: int) -> Lost:
+        agent, host = self._far.agent[0], self._far.host
+        if self._there:
+            return Lost(
+                f"the connection to host {host} has ended ({agent}, status {status}), and the rank with it"
+            )
+        lines = self._chatter.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
+        said = "\n  ".join(lines) or "it said nothing"
+        text = f"no rank could be started on host {host}: {agent} ended with status {status}:\n  {said}"
+        return Lost(text, again=status == REFUSED)
+
+
+def _die_with(parent: int) -> Any:
+    def prepare() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # an agent may have to end something
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return prepare
+
+
+def _die_by(number: int) -> NoReturn:
+    """End by a signal, as the rank did; its core, if any, is where it was."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.set_wakeup_fd(-1)
+    with contextlib.suppress(OSError):
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)
+
+
+def _attempts(far: Far, program: list[str], woken: socket.socket) -> tuple[int, bool]:
+    for attempt in range(1, TRIES + 1):
+        try:
+            return StandIn(far, program).run(woken)
+        except Lost as lost:
+            if not lost.again or attempt == TRIES:
+                raise
+            time.sleep(secrets.randbelow(100) / 200 * attempt)
+    raise AssertionError
+
+
+def main() -> NoReturn:
+    """Stand for the rank that the first argument (Far, as JSON) and the rest, its program, say."""
+    values = json.loads(sys.argv[1])
+    far = Far(**values | {"agent": tuple(values["agent"])})
+    reading, writing = socket.socketpair()
+    for end in (reading, writing):
+        end.setblocking(False)
+    for number in PASSED_ON:
+        if not told_to_ignore(number):
+            signal.signal(number, lambda *_: None)
+    signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+    try:
+        value, by_signal = _attempts(far, sys.argv[2:], reading)
+    except (Lost, OSError) as error:
+        sys.stderr.write(f"peerway: {error}\n")
+        sys.exit(REFUSED)
+    if by_signal:
+        _die_by(value)
+    os._exit(value)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+// The extension module peerway._core. Its public face is library/python/peerway/__init__.py.
+#include <nanobind/nanobind.h>
+
+#include <cstring>
+
+#include "base/status.h"
+#include "core.h"
+#include "interrupts.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+/// An error becomes the exception class of its status in peerway.errors.
+void raise_python(const char* status, const char* message) try {
+  const nb::object type = nb::module_::import_("peerway.errors").attr("by_status")(status);
+  // Messages quote what was given, a file's bytes or name: not all of it needs to be UTF-8.
+  const auto length = static_cast<Py_ssize_t>(std::strlen(message));
+  const auto text = nb::steal(PyUnicode_DecodeUTF8(message, length, "replace"));
+  PyErr_SetObject(type.ptr(), text.ptr());
+} catch (nb::python_error& error) {
+  error.restore();  // of a signal handler that ran meanwhile (KeyboardInterrupt): it goes before
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+  pwpy::watch_signals();
+  nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
+    if (pwpy::restore_interrupt()) return;  // what the user asked for, whatever came of it here
+    try {
+      std::rethrow_exception(pointer);
+    } catch (const peerway::Error& error) {
+      raise_python(to_string(error.status()), error.what());
+    } catch (const pw::Error& error) {  // of what the tools ask beyond the C interface
+      raise_python(pw_status_name(error.status()), error.what());
+    }
+  });
+  pwpy::bind_requests(module);
+  pwpy::bind_core(module);
+  pwpy::bind_meeting(module);
+  pwpy::bind_plan(module);
+  pwpy::bind_bench(module);
+  pwpy::bind_bench_plans(module);
+  pwpy::bind_config(module);
+  pwpy::bind_routes(module);
+  pwpy::bind_nic(module);
+  pwpy::bind_trace(module);
+  pwpy::bind_replay(module);
+}

@@ -1,0 +1,1 @@
+"""Measuring: benchmarks, route tables, comparisons, reports, storage, campaigns and rehearsals."""

@@ -1,0 +1,203 @@
+"""Which cases of a plan are measured over which ways, as the ranks find out together."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from peerway import _core
+from peerway.errors import InvalidArgument
+from peerway.paths import PathInfo, covers
+from peerway_common.suggestion import meant
+
+from peerway_measure.bench import limits, resume
+from peerway_measure.bench.kinds import FLAG, LIMITS, PLAN_WAYS, ROUTE, STARTS
+from peerway_measure.bench.links import CaseFailed, Links
+from peerway_measure.bench.plan import Case, Plan, Setting
+from peerway_measure.bench.reporter import Reporter
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One case over one way: a label for the records, and the paths it may take."""
+
+    case: Case
+    via: str
+    paths: str
+    chunk: int = 0  # of `staged`, in bytes; 0: its own
+    plans: str = ""  # one of the kind's ways over plans
+
+    @property
+    def allowed(self) -> str:
+        """The paths that the user leaves to the route; "" for all, and for a path that is measured alone."""
+        return os.environ.get("PEERWAY_PATHS", "") if self.paths == ROUTE else ""
+
+    def point(self, ranks: int) -> str:
+        """How `resume` names what it measures."""
+        return resume.of_case(self.case, self.via, ranks, self.via in LIMITS, self.allowed)
+
+
+def jobs_of(plan: Plan, links: Links, reporter: Reporter, ranks: int) -> list[Job]:
+    """The jobs of which there are not all records already. Collective: the same on all ranks."""
+    jobs = list(_all(plan, links, reporter))
+    a_run = Counter(job.point(ranks) for job in jobs)
+    have = Counter({point: max(0, count - plan.run * a_run[point]) for point, count in plan.have.items()})
+    return [job for job in jobs if resume.lacks(have, job.point(ranks))]
+
+
+def _all(plan: Plan, links: Links, reporter: Reporter) -> Iterator[Job]:
+    """Every case over every way it can go, in the order of the plan. Collective: the same on all ranks."""
+    found: dict[tuple[Any, ...], list[PathInfo]] = {}
+    limits_done: set[tuple[str, int, str]] = set()
+    for case in plan.cases:
+        if case.kind.by_paths:
+            yield from _path_jobs(plan, case, links, reporter, found, limits_done)
+        yield from _plan_jobs(plan, case, reporter)
+
+
+def _path_jobs(
+    plan: Plan,
+    case: Case,
+    links: Links,
+    reporter: Reporter,
+    found: dict[tuple[Any, ...], list[PathInfo]],
+    limits_done: set[tuple[str, int, str]],
+) -> Iterator[Job]:
+    op = case.kind.routed_op
+    key = (case.source, case.target, case.pairs, op)
+    if key not in found:
+        found[key] = _paths(case, op, links, reporter)
+    mark = (case.test, case.shape.bytes, case.shape.label)
+    limit = limits.limit_of(case)
+    if limit == FLAG and plan.launch:
+        limit = None  # no page is shared between hosts
+    if plan.limits and limit and mark not in limits_done:
+        limits_done.add(mark)
+        yield Job(case, limit, limit)
+    for via, paths in _settings(plan, case, found[key], reporter):
+        for chunk in plan.staging_chunks or [0]:
+            yield Job(case, via, paths, chunk, plans=_sends(case))
+
+
+def _sends(case: Case) -> str:
+    """The way over plans that measures sends: on GPUs in the order of a stream, as programs start them."""
+    if not case.kind.by_methods:
+        return ""
+    return "sendrecv/stream" if case.source.startswith("cuda") else "sendrecv"
+
+
+def _plan_jobs(plan: Plan, case: Case, reporter: Reporter) -> Iterator[Job]:
+    """The case over plans, in all ways or in those that the settings name; where they name paths, the first
+    way over these.
+    """
+    ways = case.kind.plan_ways(case.source) if case.source == case.target else ()
+    via = {way: f"{way}/{plan.policy}" if case.kind.policies else way for way in ways}
+    asked = [setting.paths for setting in plan.settings]
+    jobs = [
+        Job(case, via[way], ROUTE, plans=way)
+        for way in ways
+        if not asked or any(covers(name, via[way]) for name in asked)
+    ]
+    if STARTS[0] in ways and not case.kind.by_paths:
+        over = [setting for setting in plan.settings if setting.paths not in PLAN_WAYS]
+        jobs += [Job(case, setting.label, setting.paths, plans=STARTS[0]) for setting in over]
+    if not jobs and not case.kind.by_paths:
+        there = f"it goes over {', '.join(ways)}" if ways else "there is no such plan for this memory"
+        why = f"{case.source} to {case.target}: {there}"
+        reporter.say("refused", via="", test=case.test, bytes=0, why=why)
+    yield from jobs
+
+
+def _paths(case: Case, op: str, links: Links, reporter: Reporter) -> list[PathInfo]:
+    try:
+        links.reserve(case.source, case.target, 1)
+        infos = links.paths(case.source, case.target, case.pairs, op)
+    except CaseFailed as failure:
+        reporter.say(
+            "refused", via="", test=case.test, bytes=0, why=f"{case.source} to {case.target}: {failure}"
+        )
+        return []
+    link = links.link(case.source, case.target, case.pairs)
+    ends = (link.got_source, link.got_target) if op == "get" else (link.source, link.target)
+    reporter.say(
+        "paths",
+        source=ends[0],
+        target=ends[1],
+        op=op,
+        paths=infos,
+        pair=links.explained(case, link).get("pair", ""),
+    )
+    return infos
+
+
+def _settings(plan: Plan, case: Case, infos: list[PathInfo], reporter: Reporter) -> Iterator[tuple[str, str]]:
+    """The ways of the plan that can be used, or else all available paths and the route."""
+    available = [info.name for info in infos if info.available]
+    if not available:
+        return
+    if case.kind.via:
+        yield case.kind.via, ROUTE
+    elif not plan.settings:
+        yield from ((name, name) for name in available)
+        if plan.route:
+            yield ROUTE, ROUTE
+    else:
+        for setting in plan.settings:
+            if _is_of_others(setting, case):
+                continue
+            if setting.label == setting.paths:
+                _check_known(setting.paths, infos)
+            elif setting.label == setting.paths.replace(",", "+"):
+                for name in _names(setting.paths):
+                    _check_known(name, infos)
+            usable = _usable(setting.paths, available)
+            if setting.paths == ROUTE:
+                yield setting.label, ROUTE
+            elif not plan.route and setting.label == setting.paths:
+                yield from ((name, name) for name in available if covers(setting.paths, name))
+            elif usable and len(_usable(setting.needs, available)) == len(_names(setting.needs)):
+                yield setting.label, ",".join(usable)
+            elif setting.label != setting.paths:
+                why = f"{case.source} to {case.target}: {_why_none(setting, infos)}"
+                reporter.say("refused", via=setting.label, test="", bytes=0, why=why)
+
+
+def _is_of_others(setting: Setting, case: Case) -> bool:
+    """Whether it names paths where methods of plans are measured, or the other way round."""
+    methods = setting.paths.startswith("plan")
+    return setting.paths != ROUTE and methods != case.kind.by_methods
+
+
+def _names(paths: str) -> list[str]:
+    return [name for name in paths.split(",") if name]
+
+
+def _usable(paths: str, available: list[str]) -> list[str]:
+    return [want for want in _names(paths) if any(covers(want, name) for name in available)]
+
+
+def _check_known(want: str, infos: list[PathInfo]) -> None:
+    """Refuse a path that is none, and a NIC that this context does not have with what to set."""
+    if want != ROUTE and want not in PLAN_WAYS and not any(covers(want, info.name) for info in infos):
+        if want.startswith("nic:"):
+            _core.check_paths(want, [info.name for info in infos])
+        names = [*(info.name for info in infos), ROUTE]
+        near = meant(want, [*names, *(name.partition("/")[0] for name in names)]) or "."
+        raise InvalidArgument(
+            f"peerway: there is no path '{want}'{near} There are {', '.join(names[:-1])}, and route for the "
+            "choice; peer is all that begin with peer/."
+        )
+
+
+def _why_none(setting: Setting, infos: list[PathInfo]) -> str:
+    """What keeps each path off that a setting cannot do without."""
+    reasons = []
+    for want in _names(setting.needs or setting.paths):
+        found = [info for info in infos if covers(want, info.name)]
+        reasons += [f"{info.name}: {info.why_not}" for info in found if not info.available]
+        if not found:
+            reasons.append(f"{want} is not in this build")
+    return "; ".join(reasons)

@@ -1,0 +1,217 @@
+"""The memory a rank measures with, and its links to its partners: regions, imported keys, signals, timed
+loops.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from peerway import _core
+from peerway.context import Context
+from peerway.errors import Error, Unsupported
+from peerway.memory import Region, Remote, Signal
+from peerway.paths import PathInfo
+
+from peerway_measure.bench.plan import Case
+
+SMALLEST = 1 << 20  # bytes of a first allocation
+# For an exchange among the ranks, while one may still take samples: each operation has its own limit, and
+# a rank that has ended is noticed at once.
+EXCHANGE_S = 3600
+
+Pairs = Sequence[tuple[int, int]]
+
+
+class CaseFailed(Exception):
+    """What one rank could not do, as all ranks agreed; the case is given up and the next one begun."""
+
+
+def agree(context: Context, error: str) -> None:
+    """Every rank says what went wrong with it, if anything; raises CaseFailed with the first, on all."""
+    for rank, text in enumerate(context.team.all_gather(error.encode(), EXCHANGE_S)):
+        if text:
+            raise CaseFailed(text.decode() + (f" (rank {rank})" if context.size > 1 else ""))
+
+
+@dataclass(slots=True)
+class Link:
+    """This rank's end of a pair, ready to be timed. A rank that only looks on knows the two devices."""
+
+    partner: int = -1
+    leads: bool = False
+    source: str = ""  # the devices of a put by the first pair
+    target: str = ""
+    got_source: str = ""  # and of a get by its leader
+    got_target: str = ""
+    far_source: Remote | None = None
+    far_target: Remote | None = None
+    loops: _core.Pair | None = None
+    plans: _core.Pair | None = None  # the same ends, with signals for plans and kernels
+    signals: list[Signal | Remote] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Lets go of everything but the memory."""
+        self.loops = self.plans = None
+        for part in (self.far_source, self.far_target, *self.signals):
+            if part is not None:
+                part.close()
+
+
+class Links:
+    """Source and target memory of each kind, grown as needed, and the links made over them. Collective
+    throughout.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._memory: dict[tuple[str, str], Region] = {}
+        self._links: dict[tuple[str, str, tuple[tuple[int, int], ...]], Link] = {}
+
+    def memory(self, kind: str, role: str) -> Region:
+        """The region of one kind ("host", "host:malloc", "cuda") that is the source or the target."""
+        return self._memory[kind, role]
+
+    def reserve(self, source: str, target: str, size: int) -> None:
+        """Makes source and target at least `size` bytes large. Raises CaseFailed when some rank cannot."""
+        wanted = [(source, "source"), (target, "target")]
+        short = [key for key in wanted if key not in self._memory or self._memory[key].bytes < size]
+        if not short:
+            return
+        self.drop()
+        error = ""
+        try:
+            for key in short:
+                if key in self._memory:
+                    self._memory.pop(key).close()
+                self._memory[key] = self._allocate(key[0], max(SMALLEST, 1 << (size - 1).bit_length()))
+        except (Error, MemoryError) as failure:
+            error = str(failure) or f"out of memory for {size} bytes of {key[0]}"
+        agree(self._context, error)
+
+    def link(self, source: str, target: str, pairs: Pairs) -> Link:
+        """This rank's link between memory that was reserved."""
+        key = (source, target, tuple(pairs))
+        if key not in self._links:
+            self._links[key] = self._connect(*key)
+        return self._links[key]
+
+    def for_plans(self, source: str, target: str, pairs: Pairs) -> _core.Pair | None:
+        """The ends of a link as plans and kernels take them: with signals in the memory of the GPU that the
+        bytes arrive in, where GPUs reach them over a path of their own, and else those of the link. None on a
+        rank that only looks on. Collective.
+        """
+        link, device = self.link(source, target, pairs), self._memory[target, "target"].device
+        if device != "host" and link.plans is None:
+            paths = self.paths(source, target, pairs, "put")
+            if any(path.available and path.name.startswith("peer/") for path in paths):
+                link.plans = self._signalled(link, source, target, device)
+        return link.plans or link.loops
+
+    def drop(self) -> None:
+        """Forgets all links: their signals may be out of step after a failure, or their memory is going
+        away.
+        """
+        for link in self._links.values():
+            link.close()
+        self._links.clear()
+
+    def paths(self, source: str, target: str, pairs: Pairs, op: str) -> list[PathInfo]:
+        """Every path, available only where every rank of the pairs can use it. The same on all ranks."""
+        link = self.link(source, target, pairs)
+        mine: list[PathInfo] = []
+        if link.far_source is not None and link.far_target is not None:
+            remote, near = (link.far_source, "target") if op == "get" else (link.far_target, "source")
+            mine = self._context.paths(remote, self._memory[target if op == "get" else source, near], op)
+        merged: dict[str, PathInfo] = {}
+        for text in self._context.team.all_gather(json.dumps(mine).encode(), EXCHANGE_S):
+            for info in (PathInfo(*path) for path in json.loads(text)):
+                if info.name not in merged or (merged[info.name].available and not info.available):
+                    merged[info.name] = info
+        return list(merged.values())
+
+    def explained(self, case: Case, link: Link) -> dict[str, Any]:
+        """The route's decision for a case, as seen from this rank; empty for one that only looks on, or
+        without paths.
+        """
+        if link.far_source is None:
+            return {}
+        try:
+            return self.decision(case, link, _core.shape_class(case.shape.blocks, case.shape.block_bytes))
+        except Unsupported:  # the case is refused when it is run
+            return {}
+
+    def decision(self, case: Case, link: Link, shape: str) -> dict[str, Any]:
+        """The route's decision for a class of shapes, on a rank of the pair. Raises Unsupported when there
+        is no path.
+        """
+        assert link.far_source is not None
+        assert link.far_target is not None
+        op = case.kind.routed_op
+        if op == "get":
+            remote, near = link.far_source, self._memory[case.target, "target"]
+        else:
+            remote, near = link.far_target, self._memory[case.source, "source"]
+        found = json.loads(_core.explain_for(self._context._core, remote._core, near._core, op, shape))
+        assert isinstance(found, dict)
+        return found
+
+    def chosen(self, case: Case, link: Link) -> str:
+        """What the route takes for a case, as seen from this rank; "" for one that only looks on."""
+        rows = self.explained(case, link).get("rows", []) if case.kind.sized else []
+        ends = ((row["to"] or float("inf"), str(row["via"])) for row in rows)
+        return next((via for end, via in ends if case.shape.bytes < end), "")
+
+    def _allocate(self, kind: str, size: int) -> Region:
+        if kind == "host:malloc":
+            return self._context.register(np.zeros(size, np.uint8))
+        return self._context.allocate(kind, size)
+
+    def _connect(self, source: str, target: str, pairs: Pairs) -> Link:
+        context, link = self._context, Link()
+        partners = dict(pairs) | {b: a for a, b in pairs}
+        near_source, near_target = self._memory[source, "source"], self._memory[target, "target"]
+        mine: dict[str, list[str]] = {"devices": [near_source.device, near_target.device], "keys": []}
+        if context.rank in partners:
+            link.partner = partners[context.rank]
+            link.leads = (context.rank, link.partner) in pairs
+            mine["keys"] = [part.key().hex() for part in (near_source, near_target)]
+        told = [json.loads(text) for text in context.team.all_gather(json.dumps(mine).encode(), EXCHANGE_S)]
+        first, second = pairs[0]
+        link.source = _label(source, told[first]["devices"][0])
+        link.target = _label(target, told[second]["devices"][1])
+        link.got_source = _label(source, told[second]["devices"][0])
+        link.got_target = _label(target, told[first]["devices"][1])
+        if link.partner >= 0:
+            imported = [context.import_key(bytes.fromhex(key)) for key in told[link.partner]["keys"]]
+            link.far_source, link.far_target = imported
+        link.loops = self._signalled(link, source, target, "host")
+        return link
+
+    def _signalled(self, link: Link, source: str, target: str, device: str) -> _core.Pair | None:
+        """The ends of a link, with new signals in the memory of a device. Collective."""
+        context, mine = self._context, None
+        if link.partner >= 0:
+            mine = context.signal(link.partner, device)
+        keys = context.team.all_gather(b"" if mine is None else mine.key(), EXCHANGE_S)
+        pair = None
+        if mine is not None:
+            assert link.far_source is not None
+            assert link.far_target is not None
+            far = context.import_key(keys[link.partner])
+            link.signals += [mine, far]
+            near_source, near_target = self._memory[source, "source"], self._memory[target, "target"]
+            pair = _core.Pair(
+                context._core, near_source._core, near_target._core, link.far_source._core,
+                link.far_target._core, mine._core, far._core, link.leads,
+            )  # fmt: skip
+        agree(context, "")
+        return pair
+
+
+def _label(kind: str, device: str) -> str:
+    """How records name a memory: the GPU itself, but "host:malloc" apart from "host"."""
+    return kind if device == "host" else device

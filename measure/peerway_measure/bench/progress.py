@@ -1,0 +1,74 @@
+"""How far a measurement is, on standard error: a bar on a terminal, else a line whenever the test changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from peerway_common.terminal import Terminal
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from peerway_measure.bench.results import Step
+
+
+class _Left(ProgressColumn):
+    """The time that is left: until the end that the task knows, else at the pace of the last cases."""
+
+    def render(self, task: Task) -> Text:
+        """As the bar shows it."""
+        ends = task.fields["ends"]
+        left = ends - time.time() if ends else task.time_remaining
+        return Text("" if left is None else f"{time_left(left)} left")
+
+
+def time_left(seconds: float) -> str:
+    """65 -> "1:05", 3700 -> "1:01:40"."""
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def bar(console: Terminal, *, thread: bool = True) -> Progress:
+    """A bar whose tasks have `what` is being measured and when it `ends` (0: not known). Without a thread it
+    is drawn by refresh() alone.
+    """
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), _Left(),
+        TextColumn("{task.fields[what]}", style="dim", markup=False),
+        console=console, transient=True, auto_refresh=thread,
+    )  # fmt: skip
+
+
+@contextmanager
+def shown(title: str, ends: float = 0) -> Iterator[Step]:
+    """Show progress while the block runs; it calls the step that is given. `ends` is when it must be over, in
+    seconds since 1970.
+    """
+    console = Terminal(stderr=True)
+    if not console.is_terminal:
+        yield _lines(console, title)
+        return
+    with bar(console) as progress:
+        task = progress.add_task(title, total=None, what="starting", ends=ends)
+
+        def step(what: str, done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total or None, what=what)
+
+        yield step
+
+
+def _lines(console: Terminal, title: str) -> Step:
+    said = ""
+
+    def step(what: str, done: int, total: int) -> None:
+        nonlocal said
+        first = what.split(" ")[0]
+        if first and first != said:
+            said = first
+            console.print(f"{title}: {first} ({done}/{total})")
+
+    return step

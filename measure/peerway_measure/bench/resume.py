@@ -1,0 +1,56 @@
+"""What a file that is continued has already: points, and how many records of each. A point is all that a run
+of the same command measures again; so that it is the same for a record and for a case not yet measured, GPUs
+count by kind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from peerway_measure.records import ALLOWED
+
+if TYPE_CHECKING:
+    from peerway_measure.bench.plan import Case
+    from peerway_measure.records import Record
+
+Have = Counter[str]
+
+
+def of_records(records: Iterable[Record], known: Mapping[str, str], peers: Container[str]) -> Have:
+    """The points of the records that were made on this host, those of Peerway by this version of it. `peers`
+    are the names of all peers.
+    """
+    return Counter(
+        point(r.test, r.via, r.shape, r.bytes, r.ranks, r.source, r.target, r.extra.get(ALLOWED, ""))
+        for r in records
+        if r.host == known["host"] and (r.version == known["version"] or r.via.partition("/")[0] in peers)
+    )
+
+
+def of_case(case: Case, via: str, ranks: int, limit: bool = False, allowed: str = "") -> str:
+    """The point of a case over one way; a limit's is of host memory. `allowed`: all that the route may choose
+    from, if the user named it.
+    """
+    ends = ("host", "host") if limit else (case.source, case.target)
+    return point(case.test, via, case.shape.label, case.shape.bytes, ranks, *ends, allowed)
+
+
+def lacks(have: Have, point: str) -> bool:
+    """Whether a record of a point is still to be made; one that is there is used up by asking."""
+    if have[point] > 0:
+        have[point] -= 1
+        return False
+    return True
+
+
+def point(
+    test: str, via: str, shape: str, size: int, ranks: int, source: str, target: str, allowed: str = ""
+) -> str:
+    """How a point is named."""
+    return f"{test} {via} {shape} {size} {ranks} {_kind(source)} {_kind(target)} {allowed}"
+
+
+def _kind(memory: str) -> str:
+    return "cuda" if memory.startswith("cuda") else memory

@@ -1,0 +1,140 @@
+"""One start of the ranks: launches them with a plan and hands back their messages as they come.
+
+The plan goes to rank 0's standard input and the messages come by its standard output, one line of JSON each:
+so nothing is put into any folder, and it is the same whichever hosts the ranks are on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, Protocol
+
+Message = dict[str, Any]
+LAST_LINES = 12  # of what the ranks wrote, at the end or in the message of a failure
+GRACE_S = 1  # for the other ranks when one has died: alone they measure nothing
+END_S = 10  # for the launcher to end its ranks
+
+
+class Asked(Protocol):
+    """What the ranks are told, and how they are started."""
+
+    @property
+    def ranks(self) -> int:
+        """How many."""
+
+    @property
+    def launch(self) -> Sequence[str]:
+        """Options of `peerway run`."""
+
+    @property
+    def timeout_s(self) -> float:
+        """For them to end after their last word."""
+
+    def as_json(self) -> str:
+        """What rank 0 gets."""
+
+
+class SessionFailed(RuntimeError):
+    """The ranks could not be started, or ended before they were done; the message has what they said."""
+
+
+class PlanRefused(ValueError):
+    """The ranks say that the plan cannot be: a path that there is none of, a route table that is broken."""
+
+
+@contextlib.contextmanager
+def started(
+    plan: Asked, environment: Mapping[str, str] | None = None, module: str = "peerway_measure.bench.worker"
+) -> Iterator[Iterator[Message]]:
+    """Start the ranks as `module`; the iterator that is given yields their messages until they are done.
+
+    What the ranks wrote besides comes last, as messages of kind "said". The ranks are gone at the end of the
+    block, however it ends. The iterator raises SessionFailed or PlanRefused.
+    """
+    with tempfile.TemporaryFile() as said, _start(plan, said, environment or {}, module) as process:
+        try:
+            yield _messages(plan, process, said)
+        finally:
+            _end(process)
+
+
+def _start(
+    plan: Asked, said: IO[bytes], environment: Mapping[str, str], module: str
+) -> subprocess.Popen[bytes]:
+    command = [
+        sys.executable,
+        "-m",
+        "peerway",
+        "run",
+        "-n",
+        str(plan.ranks),
+        "--grace",
+        str(GRACE_S),
+        *plan.launch,
+        "--",
+    ]
+    command += [sys.executable, "-m", module]
+    asked = os.memfd_create("plan")
+    with os.fdopen(asked, "r+b") as file:
+        file.write(plan.as_json().encode())
+        file.seek(0)
+        return subprocess.Popen(
+            command, stdin=file, stdout=subprocess.PIPE, stderr=said, env={**os.environ, **environment}
+        )
+
+
+def _messages(plan: Asked, process: subprocess.Popen[bytes], said: IO[bytes]) -> Iterator[Message]:
+    assert process.stdout is not None
+    finished = yield from decoded(line.decode(errors="replace") for line in process.stdout)
+    status = _status(process, plan.timeout_s if finished else END_S)
+    said.seek(0)
+    lines = said.read().decode(errors="replace").strip().splitlines()
+    if not finished or status != 0:
+        raise SessionFailed(_failure(plan, status, lines))
+    yield from ({"kind": "said", "text": line} for line in dict.fromkeys(lines[-LAST_LINES:]))
+
+
+def decoded(lines: Iterable[str]) -> Generator[Message, None, bool]:
+    """Yield the messages of whole lines until "done" (then True is returned).
+
+    A last line without its end is what a rank wrote that died within it; it counts for nothing.
+    """
+    for line in lines:
+        if not line.endswith("\n"):
+            return False
+        message = json.loads(line)
+        if message["kind"] == "done":
+            return True
+        if message["kind"] == "cannot start":
+            raise PlanRefused(message["message"])
+        yield message
+    return False
+
+
+def _status(process: subprocess.Popen[bytes], patience: float) -> int | None:
+    """How the launcher ends whose ranks say no more; None when it does not."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(patience)
+    return process.returncode
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The launcher passes a signal on to its ranks."""
+    if process.poll() is None:
+        process.terminate()
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def _failure(plan: Asked, status: int | None, lines: list[str]) -> str:
+    said = "\n  ".join(lines[-LAST_LINES:]) or "they said nothing"
+    who = "the rank" if plan.ranks == 1 else f"the {plan.ranks} ranks"
+    return f"{who} that measured ended early (status {status}):\n  {said}"

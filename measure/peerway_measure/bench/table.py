@@ -1,0 +1,140 @@
+"""Records as the tables of `peerway bench`: a row a size, a column a way, one table for each test, shape and
+pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from peerway_common.units import bandwidth_text, rate_text, size_text, time_text
+from rich.table import Table
+from rich.text import Text
+
+from peerway_measure.bench.kinds import KINDS, LIMITS
+from peerway_measure.cube import computed_bytes, cube_face, shape_class
+
+if TYPE_CHECKING:
+    from peerway_measure.records import Record
+
+_FACES = {"i": "contiguous face", "j": "face of rows", "k": "face of single doubles"}
+_UNITS = {"bandwidth_MBps": bandwidth_text, "messages_per_s": rate_text}
+_COMPUTE = "messages between computations"
+_MORE_IS_BETTER = frozenset(_UNITS)
+_NOTHING = "–"
+GAP = 2  # blanks between columns
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The records of one table."""
+
+    test: str
+    shape: str
+    source: str
+    target: str
+    records: list[Record]
+
+
+def blocks(records: Iterable[Record]) -> list[Block]:
+    """Records of one test, shape class and pair of memories together, in the order of their first."""
+    found: dict[tuple[str, str, str, str], Block] = {}
+    for record in records:
+        shape = _COMPUTE if computed_bytes(record.shape) else shape_class(record.shape)
+        key = (record.test, shape, record.source, record.target)
+        found.setdefault(key, Block(*key, [])).records.append(record)
+    return list(found.values())
+
+
+def column_of(block: Block, statistic: str | None) -> str:
+    """The field of the records that a block's table shows; `statistic` replaces the median of latencies."""
+    column = KINDS[block.test].column if block.test in KINDS else "p50_us"
+    return statistic if statistic and column == "p50_us" else column
+
+
+def tables(block: Block, width: int, statistic: str | None = None) -> Iterator[Table]:
+    """The block's table, cut into several of at most `width` characters where it is wider.
+
+    `statistic` is the field of latency tests ("p50_us", "p99_us", ...); bandwidths are of the median. The
+    best of each row is bold; a value that was not validated is marked.
+    """
+    column, rows = column_of(block, statistic), _rows(block)
+    columns: dict[str, list[Text]] = {}
+    for via in dict.fromkeys(record.via for record in block.records):
+        columns[via] = [
+            _cell(_of(block, via, size), column, _best(_of(block, None, size), column)) for _, size in rows
+        ]
+    first = max(len(label) for label, _ in rows) + GAP
+    group: list[str] = []
+    used = first
+    for via, cells in columns.items():
+        needs = max(len(via), *(len(cell) for cell in cells)) + GAP
+        if group and used + needs > width:
+            yield _table(rows, {name: columns[name] for name in group})
+            group, used = [], first
+        group.append(via)
+        used += needs
+    yield _table(rows, {name: columns[name] for name in group})
+
+
+def _table(rows: Sequence[tuple[str, int]], columns: dict[str, list[Text]]) -> Table:
+    table = Table(box=None, padding=(0, GAP, 0, 0), header_style="dim")
+    table.add_column("size", justify="right", no_wrap=True)
+    for via in columns:
+        table.add_column(via, justify="right", no_wrap=True)
+    for index, (label, _) in enumerate(rows):
+        table.add_row(label, *(cells[index] for cells in columns.values()))
+    return table
+
+
+def _of(block: Block, via: str | None, size: int) -> list[Record]:
+    return [record for record in block.records if _size(record) == size and via in (None, record.via)]
+
+
+def _size(record: Record) -> int:
+    """What tells the rows of a table apart: bytes, or those that are computed on."""
+    return computed_bytes(record.shape) or record.bytes
+
+
+def title(block: Block, statistic: str | None = None) -> str:
+    """What a block's table shows, in words."""
+    column = column_of(block, statistic)
+    face = block.shape.removeprefix("cube/")
+    shape = _FACES.get(face, block.shape.removeprefix("halo:"))
+    words = {"p50_us": "one way, median", "p99_us": "one way, 99th percentile", "min_us": "one way, least"}
+    if block.test in KINDS and KINDS[block.test].ways == 1:
+        words = {name: text.replace("one way", "whole operation") for name, text in words.items()}
+    if block.test in KINDS and KINDS[block.test].policies:
+        words = {name: f"{text}, CPU" for name, text in words.items()}
+    kind = {"bandwidth_MBps": "bandwidth", "messages_per_s": "messages a second"} | words
+    return f"{block.test}: {shape}, {block.source} to {block.target} ({kind.get(column, column)})"
+
+
+def _rows(block: Block) -> Sequence[tuple[str, int]]:
+    rows: dict[int, str] = {}
+    for record in sorted(block.records, key=_size):
+        face = cube_face(record.shape)
+        rows[_size(record)] = (f"N={face.n}  " if face else "") + size_text(_size(record))
+    return [(label, size) for size, label in rows.items()]
+
+
+def _best(records: Sequence[Record], column: str) -> float | None:
+    values = [getattr(r, column) for r in records if r.validated and r.via not in LIMITS]
+    if not values:
+        return None
+    best: float = max(values) if column in _MORE_IS_BETTER else min(values)
+    return best
+
+
+def _cell(records: Sequence[Record], column: str, best: float | None) -> Text:
+    if not records:
+        return Text(_NOTHING, style="dim")
+    value = median(getattr(record, column) for record in records)
+    text = _UNITS.get(column, time_text)(value)
+    if records[0].test in KINDS and KINDS[records[0].test].policies:  # latency is half of what it tells
+        text += f" {median(record.cpu_percent or 0 for record in records):.0f} %"
+    if not all(record.validated for record in records):
+        return Text(f"{text} WRONG DATA", style="bold red")
+    return Text(text, style="bold" if best is not None and value == best else "")

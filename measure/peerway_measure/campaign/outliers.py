@@ -1,0 +1,99 @@
+"""Which nodes are not like others of their type: by a rule that a few of them do not move.
+
+A node is odd when its median is further from the median of its type than 3.5 robust standard deviations
+(1.4826 times the median distance; Iglewicz and Hoaglin, 1993) and by more than 5 %. With fewer than 5 nodes
+of a type none is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+from peerway_measure.compare.metric import Metric, metric_of, name_of
+from peerway_measure.records import Record
+
+LEAST_NODES = 5
+LEAST_VALUES = 5  # of a type, that one measurement is judged by
+_DEVIATIONS, _ROBUST, _RELATIVE = 3.5, 1.4826, 0.05
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One test on one node. `ratio`: better than its type by this factor."""
+
+    test: str
+    node: str
+    type: str
+    metric: Metric
+    value: float
+    of_type: float
+    ratio: float
+    odd: bool
+    judged: bool
+
+
+def cells(records: Iterable[Record]) -> list[Cell]:
+    """Each test on each node."""
+    groups: dict[tuple[str, str], dict[str, list[float]]] = {}
+    metrics: dict[str, Metric] = {}
+    for name, record, value in _values(records):
+        metrics.setdefault(name, metric_of(record.test))
+        groups.setdefault((name, record.node_type), {}).setdefault(record.host, []).append(value)
+    return [
+        cell for (name, kind), nodes in groups.items() for cell in _judged(name, kind, metrics[name], nodes)
+    ]
+
+
+def _values(records: Iterable[Record]) -> Iterator[tuple[str, Record, float]]:
+    """With the name of the test, and without what has no value."""
+    for record in records:
+        value = metric_of(record.test).of(record)
+        if value is not None and value > 0:
+            yield name_of(record), record, value
+
+
+def against(baseline: Iterable[Record], measured: Iterable[Record]) -> list[Cell]:
+    """Each test on each node that was measured now, beside what a campaign had on the same type. Measurements
+    of one node differ, too: so the deviation is that of all of them, which one node is enough to know.
+    """
+    known: dict[tuple[str, str], list[float]] = {}
+    for name, record, value in _values(baseline):
+        known.setdefault((name, record.node_type), []).append(value)
+    return [replace(cell, **_beside(cell, known.get((cell.test, cell.type), []))) for cell in cells(measured)]
+
+
+def _beside(cell: Cell, values: list[float]) -> dict[str, Any]:
+    if len(values) < LEAST_VALUES:
+        return {"odd": False, "judged": False}
+    middle = median(values)
+    deviation = _ROBUST * median(abs(value - middle) for value in values)
+    return {
+        "of_type": middle,
+        "ratio": cell.value / middle if cell.metric.more_is_better else middle / cell.value,
+        "odd": abs(cell.value - middle) > max(_DEVIATIONS * deviation, _RELATIVE * middle),
+        "judged": True,
+    }
+
+
+def _judged(name: str, kind: str, metric: Metric, nodes: dict[str, list[float]]) -> list[Cell]:
+    values = {node: median(several) for node, several in nodes.items()}
+    middle = median(values.values())
+    deviation = _ROBUST * median(abs(value - middle) for value in values.values())
+    judged = len(values) >= LEAST_NODES
+    return [
+        Cell(
+            name,
+            node,
+            kind,
+            metric,
+            value,
+            middle,
+            value / middle if metric.more_is_better else middle / value,
+            judged and abs(value - middle) > max(_DEVIATIONS * deviation, _RELATIVE * middle),
+            judged,
+        )
+        for node, value in values.items()
+    ]

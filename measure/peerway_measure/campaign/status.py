@@ -1,0 +1,72 @@
+"""How far a campaign is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from peerway_measure.bench.progress import time_left
+from peerway_measure.campaign.failures import by_test_and_type
+from peerway_measure.campaign.journal import Journal, Past
+from peerway_measure.campaign.plan import Plan, Task
+
+
+@dataclass(frozen=True)
+class Status:
+    """Counts of measurements, what failed and why, and the seconds that are left by the pace of those that
+    ended; None before the first.
+    """
+
+    total: int
+    done: int
+    running: int
+    failed: list[str]
+    left_s: float | None
+    rounds: int
+
+    def lines(self) -> list[str]:
+        """For people."""
+        found = [
+            f"{self.done} of {self.total} measurements are done, {self.running} "
+            f"{'is' if self.running == 1 else 'are'} running, {self.rounds} "
+            f"{'round is' if self.rounds == 1 else 'rounds are'} complete"
+        ]
+        if self.done < self.total and self.left_s is not None:
+            end = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + self.left_s))
+            found.append(f"about {time_left(self.left_s)} left; without pauses it ends at {end}")
+        return found + [f"failed: {line}" for line in self.failed]
+
+
+def status(plan: Plan, journal: Journal) -> Status:
+    """As it is now."""
+    tasks = plan.tasks()
+    finished, past = journal.finished(), journal.past()
+    running = sum(journal.is_kept(task.id) for task in tasks if task.id not in finished)
+    waiting = [task for task in tasks if task.id not in finished]
+    lacking = {task.round for task in waiting}
+    return Status(
+        len(tasks),
+        len(tasks) - len(waiting),
+        running,
+        by_test_and_type((task, past.why[task.id]) for task in waiting if task.id in past.why),
+        left_s(plan, waiting, past),
+        plan.repeats - len(lacking),
+    )
+
+
+def left_s(plan: Plan, waiting: Sequence[Task], past: Past) -> float | None:
+    """Until these are done: by the median of each test, or of all for one that never ended, and by the nodes
+    that it takes.
+    """
+    if not past.seconds:
+        return None
+    known: dict[str, list[float]] = {}
+    for task in plan.tasks():
+        if task.id in past.seconds:
+            known.setdefault(task.test.name, []).append(past.seconds[task.id])
+    of_any = median(past.seconds.values())
+    of_test = {name: median(several) for name, several in known.items()}
+    at_once = min(plan.nodes_at_once, len(plan.type_of()))
+    return sum(of_test.get(t.test.name, of_any) * len(t.nodes) for t in waiting) / at_once

@@ -1,0 +1,1 @@
+"""The verbs of measuring, a file each."""

@@ -1,0 +1,113 @@
+"""The health mode of `peerway campaign run`: one round, a line for each node, and a status."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from peerway.launch.hosts import is_this_host
+from peerway_common.cli.options import BadInput
+from peerway_common.printable import printable
+from peerway_common.terminal import say
+
+from peerway_measure.campaign.journal import Journal
+from peerway_measure.campaign.outliers import Cell, against, cells
+from peerway_measure.cli.campaign_pass import measure, run_of
+from peerway_measure.records import RecordError
+
+if TYPE_CHECKING:
+    from peerway_measure.campaign.plan import Plan
+
+_HEALTH_S = 290  # for all tests of a node: under five minutes, also if all of them hang
+_END_S = 10  # of each, to end a test whose time is over
+_LEAST_S = 1
+
+
+def health_of_all(folder: Path, plan: Plan) -> int:
+    """Each node beside the others of its type. The status: 1 when one is odd or was not measured. Raises
+    BadInput.
+    """
+    time_of_one(plan)  # before there is a folder
+    place = _place(folder)
+    failed, journal = _measured(plan, place)
+    found = cells(journal.records())
+    return max([_line(node, kind, found, failed) for node, kind in plan.type_of().items()])
+
+
+def health_of_one(folder: Path, plan: Plan, node: str) -> int:
+    """A node beside what the campaign has of its type. What a healthy one leaves is removed, as a prolog runs
+    often. Raises BadInput.
+    """
+    kind = plan.type_of().get(node)
+    if kind is None:
+        raise BadInput(f"{printable(node)} is no node of {folder}/campaign.toml")
+    try:
+        baseline = Journal(folder).records()
+    except RecordError as error:
+        raise BadInput(str(error)) from None
+    if not any(record.node_type == kind for record in baseline):
+        raise BadInput(
+            f"{folder} has no results of the type {printable(kind)} to compare with; "
+            f"{run_of(folder)} makes them"
+        )
+    alone = tuple(t for t in plan.tests if t.nodes == 1 and (not t.types or kind in t.types))
+    if not alone:
+        raise BadInput(f"{folder}/campaign.toml has no test for one node of the type {printable(kind)}")
+    plan = replace(plan, nodes={kind: (node,)}, tests=alone)
+    if is_this_host(node):  # as in a prolog, in which a job would wait for itself
+        plan = replace(plan, by="hosts", agent=())
+    time_of_one(plan)
+    place = _place(folder)
+    failed, journal = _measured(plan, place)
+    status = _line(node, kind, against(baseline, journal.records()), failed)
+    if not status:
+        shutil.rmtree(place, ignore_errors=True)
+    return status
+
+
+def _place(folder: Path) -> Path:
+    place = folder / f"{datetime.now(UTC):health-%Y%m%dT%H%M%S.%f}"
+    place.mkdir()
+    return place
+
+
+def _measured(plan: Plan, place: Path) -> tuple[dict[str, str], Journal]:
+    """One round, now: why which measurement failed, and the results."""
+    plan = replace(plan, repeats=1, tries=1, time_s=time_of_one(plan), window=None, busy=None)
+    journal = Journal(place)
+    left = measure(plan, journal)
+    return {name.partition(".")[2]: why for name, why in left.why.items()}, journal
+
+
+def time_of_one(plan: Plan) -> float:
+    """Seconds for each test, so that a node has all in under five minutes, also those of others that draw it
+    as their partner. Raises BadInput.
+    """
+    tasks = replace(plan, repeats=1).tasks()
+    most = max(Counter(node for task in tasks for node in task.nodes).values(), default=1)
+    share = _HEALTH_S / most - _END_S
+    if share < _LEAST_S:
+        raise BadInput(
+            f"a node would have {most} measurements; with {_END_S} s to end each that hangs, five minutes "
+            f"have room for {_HEALTH_S // (_END_S + _LEAST_S)}; "
+            "write a campaign.toml with fewer tests or factors for --health, in a folder of its own"
+        )
+    return min(plan.time_s, share)
+
+
+def _line(node: str, kind: str, found: list[Cell], failed: dict[str, str]) -> int:
+    """Say how a node is; 1 when it is not as it should be."""
+    own = [cell for cell in found if cell.node == node]
+    lacking = [
+        f"{name.removesuffix(f'.{node}')}: {why}" for name, why in failed.items() if name.endswith(f".{node}")
+    ]
+    odd = [f"{c.test}: {c.metric.text(c.value)}, its type {c.metric.text(c.of_type)}" for c in own if c.odd]
+    verdict = "failed" if lacking or not own else "odd" if odd else "ok"
+    shown = lacking + odd or [f"{c.test}: {c.metric.text(c.value)}" for c in own[:3]]
+    unjudged = "" if all(c.judged for c in own) else " (not judged: too few measurements of its type)"
+    say(printable(f"{node} {verdict} ({kind}): {'; '.join(shown) or 'no records'}{unjudged}"))
+    return int(verdict != "ok")

@@ -1,0 +1,120 @@
+"""One pass of a campaign, as `peerway campaign run` makes it: for all nodes, and for their health."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.exceptions import Exit
+from peerway_common import disk_space
+from peerway_common.cli.options import BadInput
+from peerway_common.ending import Ended, ended_by_signals
+from peerway_common.terminal import Terminal, say
+
+from peerway_measure.campaign.journal import Busy, Changed, Journal, NoLocks
+
+if TYPE_CHECKING:
+    from peerway_measure.campaign.plan import Plan
+    from peerway_measure.campaign.run import Left, Now, Show
+
+_REDRAWN_S = 0.25
+
+
+def run_of(folder: Path) -> str:
+    """How to make that pass, or to go on with it."""
+    return f"`peerway campaign run {shlex.quote(str(folder))}`"
+
+
+def tell(line: str) -> None:
+    """On standard error. That its disk is full ends no campaign of days: there may be room again later."""
+    with suppress(OSError):
+        say(line, err=True)
+
+
+def leave_errors() -> None:
+    """At the end what standard error still does not take is lost, and is not to become the exit code."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+@contextmanager
+def _shown() -> Iterator[Show]:
+    """A bar on a terminal. What is no terminal, as the log of a service, gets only what tell() says."""
+    from peerway_measure.bench.progress import bar
+
+    console = Terminal(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    # No thread draws it: keepers are forked from this process, which is safe only while it has none.
+    progress = bar(console, thread=False)
+    task = progress.add_task("measuring", total=None, what="starting", ends=0.0)
+    drawn = -_REDRAWN_S
+
+    def show(now: Now) -> None:
+        nonlocal drawn
+        if time.monotonic() - drawn < _REDRAWN_S:
+            return
+        drawn = time.monotonic()
+        progress.update(task, completed=now.done, total=now.total, what=_what(now), ends=now.ends)
+        with suppress(OSError):  # that a terminal goes ends no campaign of days, either
+            progress.refresh()
+
+    with suppress(OSError):
+        progress.start()
+    try:
+        yield show
+    finally:
+        with suppress(OSError):
+            progress.stop()
+
+
+def _what(now: Now) -> str:
+    first = now.running[0] if now.running else "waiting"
+    more = f" and {len(now.running) - 1} more" if len(now.running) > 1 else ""
+    return first + more + (f", {now.lost} given up" if now.lost else "")
+
+
+@contextmanager
+def _told(journal: Journal) -> Iterator[None]:
+    try:
+        yield
+    except (Busy, Changed) as error:
+        raise BadInput(str(error)) from None
+    except NoLocks as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        path = error.filename or journal.folder
+        raise click.ClickException(
+            f"cannot write {path}: {disk_space.why(Path(path), error)}; mend that, and "
+            f"{run_of(journal.folder)} goes on where it stopped"
+        ) from None
+
+
+def measure(plan: Plan, journal: Journal) -> Left:
+    """One pass. Raises ClickException, and Exit where a signal ended it."""
+    from peerway_measure.campaign.run import Runner, starter
+    from peerway_measure.campaign.starters import Unusable
+
+    try:
+        with _told(journal), ended_by_signals(), journal.held():
+            journal.begin(plan.text)
+            with _shown() as show:
+                return Runner(plan, journal, starter(plan, journal), tell, show).run()
+    except Unusable as error:
+        raise click.ClickException(str(error)) from None
+    except Ended as end:
+        tell(
+            f"ended by {end.name}; running measurements go on, and "
+            f"{run_of(journal.folder)} resumes the campaign"
+        )
+        raise Exit(end.code) from None

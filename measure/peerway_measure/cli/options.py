@@ -1,0 +1,99 @@
+"""Options that several verbs share, and what their values mean."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import click
+from peerway_common.cli.options import Decorated, parsed
+from peerway_common.terminal import say
+
+from peerway_measure.bench import conditions
+from peerway_measure.bench.allowance import parse_time
+from peerway_measure.file_kinds import has_records
+
+MEMORIES = ("host", "host:malloc", "cuda")
+
+
+def memories(text: str) -> list[tuple[str, str]]:
+    """Read "host,cuda,host-cuda": pairs of memories to measure, source first."""
+    found = []
+    for part in text.split(","):
+        source, dash, target = part.partition("-")
+        for name in (source, target) if dash else (source,):
+            if name not in MEMORIES:
+                raise ValueError(
+                    f"'{name}' is not a memory to measure; there are {', '.join(MEMORIES)}, "
+                    "or two such as host-cuda"
+                )
+        found.append((source, target if dash else source))
+    return list(dict.fromkeys(found))
+
+
+def memories_option(example: str) -> Callable[[Decorated], Decorated]:
+    """Give --device, the memories to measure; `example` is what its help names."""
+    return click.option(
+        "--device", "memories", callback=parsed(memories), metavar="LIST",
+        help=f"Memory: {example}, or a pair such as host-cuda  [default: all of this machine]",
+    )  # fmt: skip
+
+
+def time_option() -> Callable[[Decorated], Decorated]:
+    """Give --time, the seconds that a measurement may take."""
+    return click.option(
+        "--time", "time_s", callback=parsed(parse_time), metavar="TIME",
+        help="Divide so much time over all cases: 90s, 5m, 1h; where it is too short, each test has its "
+        "part, with sizes of all the range, and what is left out is told  [default: as long as they need]",
+    )  # fmt: skip
+
+
+def ends_after(time_s: float | None) -> float:
+    """When that time is over, in seconds since 1970; 0 when it was not given."""
+    return time.time() + time_s if time_s else 0
+
+
+def tell_conditions(workers: int, noun: str = "ranks") -> None:
+    """Say, before anything is measured, what will disturb it."""
+    if said := conditions.told(conditions.read(), workers, noun):
+        say(f"this host: {'; '.join(said)}", err=True)
+
+
+def table_option(use: str) -> Callable[[Decorated], Decorated]:
+    """Give --table, a route table to read instead of this machine's; `use` says what it is for."""
+    return click.option(
+        "--table", "routes", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        callback=_no_records, help=f"{use}  [default: this machine's]",
+    )  # fmt: skip
+
+
+def _no_records(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse records where a route table is meant."""
+    if value is not None and has_records(value):
+        raise click.BadParameter(
+            f"{value} has records, and is not a route table; `peerway report` and `peerway compare` show "
+            "records, `peerway tune` makes a table", ctx, parameter,
+        )  # fmt: skip
+    return value
+
+
+def table_environment(routes: Path | None) -> dict[str, str]:
+    """What makes the ranks read this table."""
+    return {"PEERWAY_ROUTES": str(routes.resolve())} if routes else {}
+
+
+def need_devices(names: Iterable[str]) -> None:
+    """Refuse a device ("cuda", "cuda:1") that is not here, before anything starts."""
+    from peerway import _core
+
+    here = [name for name, _ in _core.devices()]
+    for name in names:
+        kind, _, index = name.partition(":")
+        if kind != "host" and f"{kind}:{index or 0}" not in here:
+            found = _core.why_none(kind)
+            why = f" There is no {kind} because {found}." if found else ""
+            raise click.ClickException(
+                f"there is no device {name} here. This machine has: {', '.join(here)}.{why} "
+                "`peerway doctor` says more."
+            )

@@ -1,0 +1,228 @@
+"""What else was not the same on the two sides: a comparison is about the factors that its user names, so
+anything more is a warning.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from peerway_measure.compare.groups import IDENTITY, SURROUNDINGS, Pair, factors_apart, kept_apart
+from peerway_measure.compare.metric import name_of
+from peerway_measure.records import FIXED, LOAD, NODE_TYPE, RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from peerway_measure.records import Record
+
+_SHOWN = 4  # values of a field that a warning lists
+_EXTRA = "extra."
+_GROUPS_OF_PATHS = ("peer", "ucx")  # which `--paths` and records may have for all of "peer/..."
+_CHOSEN_BY_TIME = ("iterations",)  # unless the record says otherwise
+# Each measurement of a campaign is a job of its own; evidence for a state tells less than the state.
+_ALWAYS_OTHERS = ("slurm_job", "state_proof", "state_wanted", "fetched_by")
+_BUSY = 0.2  # CPUs of other work, between two sides, that are worth a word
+_OTHERS = ("after", "before")  # what only the one side has, the other has not
+_MORE_SAMPLES = 10  # times as many on one side, that are worth a word
+
+
+def changes(pairs: Sequence[Pair], factors: Sequence[str] = ()) -> list[str]:
+    """One line for each thing that changed apart from the stated factors, and for a factor that did not
+    change.
+    """
+    factors = [_full(name) for name in factors]
+    both = [pair for pair in pairs if pair.before and pair.after]
+    found = {}
+    for name in _names(both):
+        moves = [move for pair in both if (move := _move(pair.before, pair.after, name))]
+        if moves:
+            found[name] = _merged(moves)
+    ranks = _move(_all(pairs, "before"), _all(pairs, "after"), "ranks")
+    if ranks:
+        found["ranks"] = _merged([ranks])
+    lines = [
+        f"{name.removeprefix(_EXTRA)} changed: {text}" for name, text in found.items() if name not in factors
+    ]
+    lines += unchanged(pairs, factors)
+    lines += _load(both) + _samples(both, factors)
+    return lines + _mixtures(both, factors) + _not_validated(pairs) + _called_otherwise(pairs)
+
+
+def unchanged(pairs: Sequence[Pair], factors: Sequence[str]) -> list[str]:
+    """One line for each stated factor that is the same on both sides."""
+    lines = []
+    for factor in map(_full, factors):
+        before, after = (_values(_all(pairs, side), factor) for side in ("before", "after"))
+        if before == after:
+            lines.append(
+                f"{factor.removeprefix(_EXTRA)} was to change, but is {listed(before)} on both sides"
+            )
+    return lines
+
+
+def stated(pairs: Sequence[Pair], factors: Sequence[str]) -> str:
+    """How the stated factors changed: "driver: 550.54 -> 580.65"."""
+    ends = [
+        [listed(_values(_all(pairs, side), _full(name))) for side in ("before", "after")] for name in factors
+    ]
+    return "; ".join(
+        f"{name}: {before} -> {after}" for name, (before, after) in zip(factors, ends, strict=True)
+    )
+
+
+def moved_besides(pair: Pair, factors: Sequence[str]) -> list[str]:
+    """What else changed between the two sides of one pair: "mount_options changed: rw -> rw,noatime"."""
+    found = []
+    known = {*factors, *_ALWAYS_OTHERS, *(("state_proved",) if "state" in factors else ())}
+    for name in _names([pair]):
+        plain = name.removeprefix(_EXTRA)
+        if plain not in known and (move := _move(pair.before, pair.after, name)):
+            found.append(f"{plain} changed: {move[0]} -> {move[1]}")
+    return found
+
+
+def _full(name: str) -> str:
+    """A field, or what is in the extra of records under this name."""
+    return name if name in (*IDENTITY, *SURROUNDINGS) or name.startswith(_EXTRA) else f"{_EXTRA}{name}"
+
+
+def _names(pairs: Iterable[Pair]) -> list[str]:
+    extras = {
+        f"{_EXTRA}{name}"
+        for pair in pairs
+        for record in (*pair.before, *pair.after)
+        for name, value in record.extra.items()
+        if isinstance(value, str | bool)
+        and name not in (RUN, NODE_TYPE)  # settings; numbers in extra are mostly results
+    }
+    return [*SURROUNDINGS, *sorted(extras)]
+
+
+def _load(pairs: Sequence[Pair]) -> list[str]:
+    """Other work on the machine while one side was measured, and not while the other was."""
+    before, after = (_loads(_all(pairs, side)) for side in ("before", "after"))
+    if not (before and after) or abs(median(before) - median(after)) <= _BUSY:
+        return []
+    return [
+        f"load changed: other work kept {median(before):.1f} -> {median(after):.1f} CPUs busy; a difference "
+        "may be its doing, so measure both sides again, in turn"
+    ]
+
+
+def _samples(pairs: Sequence[Pair], factors: Sequence[str]) -> list[str]:
+    """Records of few samples on one side, and of many on the other: what one of few says is less certain."""
+    if "iterations" in factors:
+        return []
+    found = [(_times(*counts), pair, counts) for pair in pairs if (counts := _iterations(pair)) is not None]
+    far = [one for one in found if one[0] > _MORE_SAMPLES]
+    if not far:
+        return []
+    _, pair, (before, after) = max(far, key=lambda one: one[0])
+    where = f"in {len(far)} of {len(pairs)} groups, most in " if len(pairs) > 1 else ""
+    return [
+        f"samples changed: a record is the median of {before:,.0f} -> {after:,.0f} {where}"
+        f"({name_of(pair.before[0])}); one of few is less certain, so give both sides as much time"
+    ]
+
+
+def _times(one: float, other: float) -> float:
+    return max(one, other) / max(1, min(one, other))
+
+
+def _iterations(pair: Pair) -> tuple[float, float] | None:
+    """Of a record on each side; None where they were given, which is told as any other change."""
+    if any(record.extra.get(FIXED) for record in (*pair.before, *pair.after)):
+        return None
+    before, after = (median(r.iterations for r in side) for side in (pair.before, pair.after))
+    return before, after
+
+
+def _called_otherwise(pairs: Sequence[Pair]) -> list[str]:
+    """Paths that one side has by their own name, and the other by that of their group, as peer."""
+    old, new = ({str(pair.key.get("via")) for pair in pairs if not getattr(pair, side)} for side in _OTHERS)
+    lines = []
+    for group in _GROUPS_OF_PATHS:
+        for first, paths in ((True, new if group in old else ()), (False, old if group in new else ())):
+            members = sorted(via for via in paths if via.startswith(f"{group}/"))
+            if members:
+                two = (group, members[0]) if first else (members[0], group)
+                lines.append(
+                    f"{group} is the choice among all paths {group}/..., and no record of "
+                    f"{' or '.join(members)}; to compare the two, write --factor via={two[0]}:{two[1]}"
+                )
+    return lines
+
+
+def _loads(records: Iterable[Record]) -> list[float]:
+    found = (record.extra.get(LOAD) for record in records)
+    return [float(load) for load in found if isinstance(load, int | float)]
+
+
+def _mixtures(pairs: Iterable[Pair], factors: Sequence[str]) -> list[str]:
+    """Samples of one group on one side should differ by chance only."""
+    lines = []
+    for name in dict.fromkeys(("host", "device", "driver", "version", *factors)):
+        sides = [_values(side, name) for pair in pairs for side in (pair.before, pair.after)]
+        mixed = {value for values in sides if len(values) > 1 for value in values}
+        if mixed and name not in _CHOSEN_BY_TIME:
+            remedy = f"give files with one {name} each" if name in factors else f"add --by {name}"
+            lines.append(f"one group has samples of several values of {name} ({listed(mixed)}); {remedy}")
+    return lines
+
+
+def _not_validated(pairs: Iterable[Pair]) -> list[str]:
+    wrong = sum(not record.validated for pair in pairs for record in (*pair.before, *pair.after))
+    return [f"{wrong} records were not validated: their data was not checked or was wrong"] if wrong else []
+
+
+def _move(before: Iterable[Record], after: Iterable[Record], name: str) -> tuple[str, str] | None:
+    left, right = _values(before, name), _values(after, name)
+    return (listed(left), listed(right)) if left != right else None
+
+
+def _merged(moves: Sequence[tuple[str, str]]) -> str:
+    different = list(dict.fromkeys(moves))
+    text = "; ".join(f"{before} -> {after}" for before, after in different[:_SHOWN])
+    return text + (f"; and {len(different) - _SHOWN} more" if len(different) > _SHOWN else "")
+
+
+def _values(records: Iterable[Record], name: str) -> set[str]:
+    def value(record: Record) -> object:
+        if name.startswith(_EXTRA):
+            return record.extra.get(name.removeprefix(_EXTRA), "")
+        if name in _CHOSEN_BY_TIME and not record.extra.get(FIXED):
+            return "as many as fit the time"
+        return getattr(record, "way" if name == "via" else name)
+
+    return {str(value(record)) for record in records}
+
+
+def why_apart(pairs: Sequence[Pair], rows: Sequence[str] = ()) -> str:
+    """Why two sides have no group in common, and what to write to compare them all the same. `rows`: fields
+    of which a table has a row for each value, whatever is written.
+    """
+    # A factor says what differs more plainly than the shape, or the number of bytes, that is made of it.
+    for name, (old, new) in {**factors_apart(pairs), **kept_apart(pairs)}.items():
+        differs = f"{name} is {listed(old)} in the one and {listed(new)} in the other"
+        if name in rows:
+            return differs
+        by = name in pairs[0].key.names and name not in IDENTITY
+        instead = f" in place of --by {name}" if by else ""
+        return f"{differs}; to compare across it, write --factor {name}{instead}"
+    names = list(pairs[0].key.names)
+    return (
+        f"{', '.join(names[:-1])} and {names[-1]} must be the same, and more than one of them is not; "
+        "name those that were meant to change with --factor, one by one"
+    )
+
+
+def listed(values: Iterable[str]) -> str:
+    """The values of a field in one line, the first few of them."""
+    ordered = sorted(value or "none" for value in values)
+    more = f" and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else ""
+    return ", ".join(ordered[:_SHOWN]) + more
+
+
+def _all(pairs: Iterable[Pair], side: str) -> list[Record]:
+    return [record for pair in pairs for record in getattr(pair, side)]

@@ -1,0 +1,75 @@
+"""What a comparison looks at in a record, whether more is better, and how it is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peerway_common import units
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from peerway_measure.records import Record
+
+
+_NAMING = ("test", "via", "shape", "bytes", "ranks")  # fields that tell a test apart for people
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A field of a record that can be compared."""
+
+    field: str
+    name: str
+    more_is_better: bool
+    text: Callable[[float], str]
+
+    def of(self, record: Record) -> float | None:
+        """The value in one record; None where it was not measured."""
+        value: float | None = getattr(record, self.field)
+        return value
+
+
+METRICS = {
+    metric.field: metric
+    for metric in (
+        Metric("p50_us", "median time", False, units.time_text),
+        Metric("p99_us", "99th percentile of time", False, units.time_text),
+        Metric("min_us", "shortest time", False, units.time_text),
+        Metric("mean_us", "mean time", False, units.time_text),
+        Metric("bandwidth_MBps", "bandwidth", True, units.bandwidth_text),
+        Metric("messages_per_s", "message rate", True, units.rate_text),
+        Metric("cpu_percent", "CPU use", False, lambda value: f"{value:.0f} %"),
+    )
+}
+
+
+def name_of(record: Record) -> str:
+    """A test with all that tells it apart: "file_write_bw · posix · sequential 1 MiB · 1 GiB · 4 streams"."""
+    return named({name: getattr(record, name) for name in _NAMING} | {"via": record.way})
+
+
+def named(fields: Mapping[str, str | int]) -> str:
+    """The same of these fields alone, such as those that both sides of a comparison share."""
+    test, size = str(fields.get("test", "")), int(fields.get("bytes", 0))
+    parts = [test, *(str(fields.get(name, "")) for name in ("via", "shape"))]
+    parts += [units.size_text(size)] if size else []
+    parts += [ranks_text(test, int(fields["ranks"]))] if "ranks" in fields else []
+    return " · ".join(filter(None, parts))
+
+
+def ranks_text(test: str, ranks: int) -> str:
+    """As "2 ranks", which are streams in a test of files."""
+    return units.counted(ranks, "stream" if test.startswith("file_") else "rank")
+
+
+def metric_of(test: str, asked: str | None = None) -> Metric:
+    """The metric asked for; else bandwidth for a bandwidth test, message rate for one of rates, the median
+    time for all others.
+    """
+    if asked:
+        return METRICS[asked]
+    if test.endswith("_mr"):
+        return METRICS["messages_per_s"]
+    return METRICS["bandwidth_MBps" if test.endswith("bw") else "p50_us"]

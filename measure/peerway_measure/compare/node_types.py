@@ -1,0 +1,170 @@
+"""The table by node type, in the form in which centres publish an upgrade: node type, n, before, after,
+speed-up %; and beside it what tells an effect from chance.
+
+A sample is a round of a campaign (samples.py). A difference is called an effect of the upgrade only where
+nothing else changed: whatever else did is named, and the row is "not attributable".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from peerway_measure.compare.changes import moved_besides
+from peerway_measure.compare.groups import Pair, pair_up
+from peerway_measure.compare.metric import Metric, metric_of, name_of
+from peerway_measure.compare.samples import Samples, samples_of
+from peerway_measure.compare.statistics import Verdict, judged
+from peerway_measure.records import STATE_WANTED
+from peerway_measure.storage.states import STATES, test_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from peerway_measure.records import Record
+
+Attribution = Verdict | Literal["not attributable"]
+NO_TYPE = "(no type)"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a row: measurements, nodes, their mean and median, and half the distance of the quartiles
+    relative to the median.
+    """
+
+    n: int
+    nodes: int
+    mean: float
+    median: float
+    spread: float | None
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One test of one node type. `mean_percent` is the published number: of the means. `percent`, `low` and
+    `high` are of the samples; `widened`: by which factor the interval is wider as rounds were correlated.
+    """
+
+    pair: Pair
+    metric: Metric
+    node_type: str
+    before: Side
+    after: Side
+    mean_percent: float | None
+    percent: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    samples: tuple[int, int]
+    widened: float
+    besides: tuple[str, ...]
+    left_out: tuple[str, ...]
+    difference: Verdict
+
+    @property
+    def verdict(self) -> Attribution:
+        """What may be said of the upgrade."""
+        if self.difference in ("faster", "slower") and self.besides:
+            return "not attributable"
+        return self.difference
+
+
+def rows(
+    before: Iterable[Record], after: Iterable[Record], factors: Sequence[str] = (), asked: str | None = None
+) -> list[Row]:
+    """A row for each test and node type that both sides have, in the order of the types within a test."""
+    pairs = [p for p in pairs_of(before, after, factors) if p.before and p.after]
+    pairs.sort(key=lambda p: str(p.key.get("node_type")))
+    pairs.sort(key=lambda p: tuple(str(v) for n, v in p.key.as_dict().items() if n != "node_type"))
+    drawn = [
+        (p, metric, samples_of(p, metric)) for p in pairs for metric in [metric_of(p.before[0].test, asked)]
+    ]
+    drawn = [(p, metric, s) for p, metric, s in drawn if s.before.size and s.after.size]
+    found = judged(
+        [(s.before, s.after) for _, _, s in drawn],
+        [metric.more_is_better for _, metric, _ in drawn],
+        [s.alike for _, _, s in drawn],
+    )
+    return [_row(p, m, s, factors, *numbers) for (p, m, s), numbers in zip(drawn, found, strict=True)]
+
+
+def of_one_side(
+    before: Iterable[Record], after: Iterable[Record], factors: Sequence[str] = ()
+) -> tuple[list[str], list[str]]:
+    """What only one of them has, and no row can show: test and node type."""
+    found: tuple[list[str], list[str]] = ([], [])
+    for pair in pairs_of(before, after, factors):
+        if not (pair.before and pair.after):
+            r = (pair.before or pair.after)[0]
+            found[0 if pair.before else 1].append(f"{name_of(r)}, of {r.node_type or NO_TYPE}")
+    return found
+
+
+def pairs_of(before: Iterable[Record], after: Iterable[Record], factors: Sequence[str]) -> list[Pair]:
+    """Each test of each node type, whether both sides have it or one."""
+    return pair_up(map(_as_wanted, before), map(_as_wanted, after), ("node_type",), factors)
+
+
+def _as_wanted(record: Record) -> Record:
+    """A read whose caches held something else is the same test all the same: else an upgrade that changes
+    what they hold would have no row. What was found is in its `state`, and counts as a change.
+    """
+    wanted = record.extra.get(STATE_WANTED)
+    return replace(record, test=test_of(wanted)) if isinstance(wanted, str) and wanted in STATES else record
+
+
+def _row(
+    pair: Pair,
+    metric: Metric,
+    samples: Samples,
+    factors: Sequence[str],
+    speedup: float | None,
+    low: float | None,
+    high: float | None,
+    p: float | None,
+    verdict: Verdict,
+) -> Row:
+    old, new = (_side(records, metric) for records in (pair.before, pair.after))
+    good, bad = (new.mean, old.mean) if metric.more_is_better else (old.mean, new.mean)
+    besides = moved_besides(pair, (*factors, *(("host",) if samples.same_nodes else ())))
+    return Row(
+        pair,
+        metric,
+        str(pair.key.get("node_type") or NO_TYPE),
+        old,
+        new,
+        (good / bad - 1) * 100 if bad else None,
+        _percent(speedup),
+        _percent(low),
+        _percent(high),
+        p,
+        (samples.before.size, samples.after.size),
+        sqrt(samples.alike.factor) if samples.alike else 1.0,
+        tuple(besides),
+        samples.left_out,
+        verdict,
+    )
+
+
+def _side(records: Sequence[Record], metric: Metric) -> Side:
+    values = np.array([v for r in records if (v := metric.of(r)) is not None])
+    middle = float(np.median(values))
+    low, high = np.percentile(values, (25, 75))
+    spread = float(high - low) / 2 / middle if values.size > 1 and middle else None
+    return Side(
+        values.size,
+        len({r.host for r in records}),
+        float(values.mean()),
+        middle,
+        spread,
+        tuple(map(float, values)),
+    )
+
+
+def _percent(ratio: float | None) -> float | None:
+    return None if ratio is None else (ratio - 1) * 100

@@ -1,0 +1,52 @@
+"""Runs: what differs from run to run does not average out within one.
+
+Where memory came to lie, which CPUs the ranks got and what else the machine did stay the same while the ranks
+live, so records of one run are no independent samples. They become one value, their median.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from peerway_measure.compare.metric import Metric
+    from peerway_measure.records import Record
+
+MOST_RUNS = 1000  # a side of a group; more would need gigabytes for the ratios of all pairs of them
+
+
+def runs_of(records: Iterable[Record]) -> list[list[Record]]:
+    """The records of each run. One that does not name its run stands for a run of its own."""
+    runs: dict[object, list[Record]] = {}
+    for number, record in enumerate(records):
+        runs.setdefault((record.host, record.run) if record.run else number, []).append(record)
+    return list(runs.values())
+
+
+def started(records: Iterable[Record], metric: Metric) -> NDArray[np.float64]:
+    """When each of the runs that measured the metric began to do so, in the order of `by_run`: seconds, and
+    no number where a record does not say it.
+    """
+    measured = [[r.time for r in run if metric.of(r) is not None] for run in runs_of(records)]
+    return np.array([seconds(min(times)) for times in measured if times])
+
+
+def seconds(time: str) -> float:
+    """Since 1970; no number where the text is not a time."""
+    try:
+        return datetime.fromisoformat(time).timestamp()
+    except ValueError:
+        return np.nan
+
+
+def by_run(records: Iterable[Record], metric: Metric) -> NDArray[np.float64]:
+    """One value for each run that measured the metric."""
+    measured = [[v for r in run if (v := metric.of(r)) is not None] for run in runs_of(records)]
+    return np.array([np.median(values) if len(values) > 1 else values[0] for values in measured if values])

@@ -1,0 +1,113 @@
+"""Samples of a node type: what is independent of each other among measurements on many nodes over days.
+
+Measurements of one node are alike, and so are those of one hour. So a sample is a round: the mean over all
+nodes of their values, each relative to that node's own level, without the fifth that is largest and the fifth
+that is smallest: a slow node, or one that is missing for a while, then changes no sample by itself, and of
+many nodes it is surer than their median. Nodes that only one side has are left out, and named.
+
+A load that goes with the day makes neighbouring rounds alike, too. Where a side covers a day, its daily cycle
+is fitted and taken out. What correlation is left widens the test (dependence.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import pi, sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from peerway_measure.compare.dependence import LEAST, Dependence, dependence
+from peerway_measure.compare.runs import by_run
+from peerway_measure.records import ROUND
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from peerway_measure.compare.groups import Pair
+    from peerway_measure.compare.metric import Metric
+    from peerway_measure.records import Record
+
+_DAY_S = 86400
+_CUT = 0.2  # of the nodes of a round, at each end
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Those of both sides. `alike`: how much neighbouring rounds depend on each other; None where that cannot
+    be told, or runs are no rounds. `same_nodes`: it is about nodes that both sides have.
+    """
+
+    before: NDArray[Any]
+    after: NDArray[Any]
+    alike: Dependence | None
+    same_nodes: bool
+    left_out: tuple[str, ...] = ()
+
+
+def samples_of(pair: Pair, metric: Metric) -> Samples:
+    """The samples of a pair; without rounds a run is one."""
+    if not all(_round(r) is not None for r in (*pair.before, *pair.after)):
+        hosts = [{r.host for r in side} for side in (pair.before, pair.after)]
+        return Samples(by_run(pair.before, metric), by_run(pair.after, metric), None, hosts[0] == hosts[1])
+    old, new = _by_node(pair.before, metric), _by_node(pair.after, metric)
+    common = sorted(old.keys() & new.keys())
+    if not common:
+        return Samples(by_run(pair.before, metric), by_run(pair.after, metric), None, False)
+    levels = {node: sqrt(_median(old[node]) * _median(new[node])) for node in common}
+    level = float(np.median(list(levels.values())))
+    sides = [_rounds(side, metric, levels, level) for side in (pair.before, pair.after)]
+    before, after = (_without_day(values, times) for values, times in sides)
+    alike = dependence(before, after)
+    return Samples(before, after, alike, True, tuple(sorted(old.keys() ^ new.keys())))
+
+
+def _by_node(records: Iterable[Record], metric: Metric) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for record in records:
+        if (value := metric.of(record)) is not None and value > 0:
+            found.setdefault(record.host, []).append(value)
+    return found
+
+
+def _rounds(
+    records: Sequence[Record], metric: Metric, levels: dict[str, float], level: float
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The value of each round, and the seconds at which it was measured, in the order of the rounds."""
+    found: dict[int, list[tuple[float, float]]] = {}
+    for record in records:
+        number, value = _round(record), metric.of(record)
+        if number is not None and value is not None and value > 0 and record.host in levels:
+            when = datetime.fromisoformat(record.time).timestamp()
+            found.setdefault(number, []).append((value / levels[record.host] * level, when))
+    both = [np.array(found[number]) for number in sorted(found)]
+    return np.array([_middle(b[:, 0]) for b in both]), np.array([np.median(b[:, 1]) for b in both])
+
+
+def _middle(values: NDArray[Any]) -> float:
+    """Their mean without those at the ends: of three at least one at each."""
+    cut = max(1, int(_CUT * values.size)) if values.size > 2 else 0
+    return float(np.sort(values)[cut : values.size - cut].mean())
+
+
+def _without_day(values: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:
+    if values.size < LEAST or times.max() - times.min() < _DAY_S:
+        return values
+    angle = 2 * pi * (times % _DAY_S) / _DAY_S
+    waves = np.stack([np.ones_like(angle), np.sin(angle), np.cos(angle)], axis=1)
+    fitted = np.linalg.lstsq(waves, np.log(values), rcond=None)[0]
+    rest = (
+        np.log(values) - waves @ fitted
+    )  # which is narrower than the truth, by the freedom that the fit took
+    return np.asarray(np.exp(fitted[0] + rest * sqrt(values.size / (values.size - 3))))
+
+
+def _round(record: Record) -> int | None:
+    number = record.extra.get(ROUND)
+    return number if isinstance(number, int) and not isinstance(number, bool) else None
+
+
+def _median(values: Sequence[float]) -> float:
+    return float(np.median(values))

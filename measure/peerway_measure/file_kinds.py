@@ -1,0 +1,46 @@
+"""What a file holds that was given for another: records of measurements and route tables are often side by
+side.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from peerway_common import atomic_file
+
+TABLE_FORMAT = "peerway route table"
+_MOST_TABLE = 64 << 20  # bytes
+_MOST_RECORD = 1 << 20
+
+
+def is_route_table(path: Path) -> bool:
+    """Whether it is one of `peerway tune`, of whatever version."""
+    if not path.is_file():  # what a pipe gives is gone once read
+        return False
+    try:
+        found = _object(atomic_file.read(path, _MOST_TABLE))
+    except (OSError, ValueError):
+        return False
+    return found.get("format") == TABLE_FORMAT
+
+
+def has_records(path: Path) -> bool:
+    """Whether it begins with a record, as files of `peerway bench --out` do."""
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            found = _object(file.readline(_MOST_RECORD))
+    except OSError:
+        return False
+    return {"test", "via", "bytes"} <= found.keys()
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,94 @@
+"""What the fields of a record may hold, and the words with which another value is refused."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Any, NoReturn
+
+from peerway_common.printable import shortened
+
+TOLERANCE_US = 1e-3  # records may be rounded to a nanosecond
+# What a number can be where it is not 0: from less than a clock tells to more than a machine lives or moves.
+_TIME, _BANDWIDTH, _RATE, _PERCENT = (1e-6, 1e12), (1e-12, 1e12), (1e-6, 1e15), (1e-6, 1e8)
+# As this program spells times; fromisoformat decides of other spellings.
+_TIME_TEXT = re.compile(
+    r"2\d{3}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ", re.ASCII
+)
+_ONLY_TEXT = {str}
+NUMBERS = {
+    **dict.fromkeys(("p50_us", "p99_us", "min_us", "mean_us"), _TIME),
+    "bandwidth_MBps": _BANDWIDTH,
+    "messages_per_s": _RATE,
+    "cpu_percent": _PERCENT,
+}
+
+
+class RecordError(ValueError):
+    """A record that cannot be used: the message names the file and line, the field and its value."""
+
+
+def plainly_right(r: Any) -> bool:
+    """Whether a record is right at a glance, as nearly all are; if not, the checks say why."""
+    texts = (r.test, r.via, r.op, r.shape, r.source, r.target, r.host, r.version)
+    return (
+        {*map(type, texts)} == _ONLY_TEXT and "" not in texts
+        and type(r.device) is type(r.driver) is type(r.command) is str
+        and type(r.bytes) is type(r.ranks) is type(r.iterations) is int
+        and 0 <= r.bytes < 1 << 63 and 1 <= r.ranks < 1 << 63 and 1 <= r.iterations < 1 << 63
+        and type(r.p50_us) is type(r.p99_us) is type(r.min_us) is type(r.mean_us) is float
+        and type(r.bandwidth_MBps) is type(r.messages_per_s) is float
+        and _TIME[0] <= r.min_us <= r.p50_us <= r.p99_us <= _TIME[1] and r.min_us <= r.mean_us <= _TIME[1]
+        and (r.bandwidth_MBps == 0 or _BANDWIDTH[0] <= r.bandwidth_MBps <= _BANDWIDTH[1])
+        and (r.messages_per_s == 0 or _RATE[0] <= r.messages_per_s <= _RATE[1])
+        and (r.cpu_percent is None or type(r.cpu_percent) is float)
+        and _PERCENT[0] <= (r.cpu_percent or 1) <= _PERCENT[1]
+        and type(r.validated) is bool and type(r.extra) is dict
+        and type(r.time) is str and _TIME_TEXT.fullmatch(r.time) is not None
+    )  # fmt: skip
+
+
+def typed(record: object, name: str, kind: Any, wanted: str) -> Any:
+    """The field's value, which must be of this kind; true and false are no numbers."""
+    value = getattr(record, name)
+    if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+        refuse(name, value, wanted)
+    return value
+
+
+def number(record: object, name: str) -> None:
+    """A number must be 0, or within the bounds of its field."""
+    value = typed(record, name, int | float, "a number")
+    least, most = NUMBERS[name]
+    if not (value == 0 or least <= value <= most):
+        refuse(name, value, f"0, or a number from {least:g} to {most:g}")
+
+
+def check_time(value: object) -> None:
+    """A time must be in UTC, as records spell it."""
+    wanted = "a time in UTC such as 2026-11-21T09:30:00Z"
+    try:
+        right = (
+            isinstance(value, str)
+            and value.isprintable()  # between date and time stands any character
+            and datetime.fromisoformat(value).utcoffset() == timedelta(0)
+        )
+    except ValueError:
+        right = False
+    check(right, "time", value, wanted)
+
+
+def check(right: bool, name: str, value: object, wanted: str) -> None:
+    """Raises RecordError unless right; `wanted` is what the field must be."""
+    if not right:
+        refuse(name, value, wanted)
+
+
+def refuse(name: str, value: object, wanted: str) -> NoReturn:
+    """For a `wanted` that takes time to say, and is not needed for most of the many records."""
+    raise RecordError(f"field '{shortened(name)}' is {short(value)}, but must be {wanted}")
+
+
+def short(value: object) -> str:
+    """A value as an error shows it."""
+    return shortened(repr(value[:64] if isinstance(value, str) and len(value) > 64 else value))

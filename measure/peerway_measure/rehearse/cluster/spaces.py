@@ -1,0 +1,160 @@
+"""A space: network, UTS, PID and mount namespaces in which one virtual host lives.
+
+Its first process is started with the parent-death signal, so all that runs in the space dies with the process
+that made it, however that ends; the namespaces and their network interfaces go with the last process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from peerway_measure.rehearse.cluster.description import Fabric
+
+_PR_SET_PDEATHSIG = 1
+_CLONE_NEWNET = 0x40000000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent() -> None:
+    """For preexec_fn: be killed when the thread that forked this process ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Space:
+    """One virtual host, from a script that prepares its mounts and then waits as its process 1."""
+
+    def __init__(self, name: str, script: str, log: Path) -> None:
+        self.name = name
+        self._log = log
+        command = [
+            "unshare",
+            "--net",
+            "--uts",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "bash",
+            "-c",
+            script,
+        ]
+        with log.open("ab") as out:
+            self._unshare = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, preexec_fn=die_with_parent,
+                start_new_session=True,
+            )  # fmt: skip
+        self.pid = self._first()
+
+    def _first(self) -> int:
+        """The process 1 of the space, by its number outside."""
+        children = Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children")
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and self._unshare.poll() is None:
+            found = children.read_text().split()
+            # It is another process than unshare only after its exec; before, its namespaces are made already.
+            if found and Path(f"/proc/{found[0]}/comm").read_text().strip() == "bash":
+                return int(found[0])
+            time.sleep(0.01)
+        raise RuntimeError(
+            f"the space {self.name} does not start: {self._log.read_text(errors='replace')[-500:]}"
+        )
+
+    def enter(self, *command: str) -> list[str]:
+        """The command line that runs `command` in this space."""
+        return ["nsenter", "-t", str(self.pid), "-m", "-u", "-n", "-p", "--", *command]
+
+    @property
+    def alive(self) -> bool:
+        return self._unshare.poll() is None
+
+    def kill(self) -> None:
+        """End everything in it at once, as a loss of power does."""
+        self._unshare.kill()
+        self._unshare.wait()
+        # The kernel ends process 1 asynchronously; what it held (mounts, cgroups) is free after that.
+        deadline = time.monotonic() + 10
+        while Path(f"/proc/{self.pid}/stat").exists() and time.monotonic() < deadline:
+            if Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                break
+            time.sleep(0.01)
+
+
+def in_network(space: Space) -> ThreadPoolExecutor:
+    """One thread of this process whose sockets are in the space's network."""
+    return ThreadPoolExecutor(1, initializer=enter_network, initargs=(space,))
+
+
+def enter_network(space: Space) -> None:
+    """The sockets that this thread makes from now on are in the space's network."""
+    with Path(f"/proc/{space.pid}/ns/net").open() as network:
+        if _libc.setns(network.fileno(), _CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"cannot enter the network of {space.name}")
+
+
+def connect(head: Space, nodes: dict[str, Space], head_address: str, addresses: dict[str, str]) -> None:
+    """A bridge in the head's space, and an eth0 in each node's."""
+    lines = [
+        "link add bridge0 type bridge",
+        f"addr add {head_address}/16 dev bridge0",
+        "link set bridge0 up",
+        "link set lo up",
+    ]
+    for place, node in enumerate(nodes.values()):
+        lines += [
+            f"link add port{place} type veth peer name eth0 netns {node.pid}",
+            f"link set port{place} master bridge0 up",
+        ]
+    _ip(head, lines, pid_space=False)
+    for name, node in nodes.items():
+        _ip(node, [f"addr add {addresses[name]}/16 dev eth0", "link set eth0 up", "link set lo up"])
+
+
+def join(head: Space, place: int, node: Space, address: str) -> None:
+    """Connect a node that was started anew."""
+    lines = [
+        f"link add port{place} type veth peer name eth0 netns {node.pid}",
+        f"link set port{place} master bridge0 up",
+    ]
+    deadline = time.monotonic() + 10
+    while True:  # the old interface goes a moment after the old space
+        try:
+            _ip(head, lines, pid_space=False)
+            break
+        except RuntimeError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+    _ip(node, [f"addr add {address}/16 dev eth0", "link set eth0 up", "link set lo up"])
+
+
+def limit(space: Space, fabric: Fabric) -> None:
+    """Give the interface of a host the bandwidth and latency of the fabric, for what it sends."""
+    words = []
+    if fabric.bandwidth:
+        words.append(f"root handle 1: tbf rate {fabric.bandwidth} burst 256kb latency 50ms")
+    if fabric.latency_us:
+        parent = "parent 1:1 handle 2:" if fabric.bandwidth else "root"
+        words.append(f"{parent} netem delay {fabric.latency_us}us")
+    for each in words:
+        command = space.enter("tc", "qdisc", "add", "dev", "eth0", *each.split())
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            why = "; this kernel has no netem, leave latency_us out" if "netem" in each else ""
+            raise RuntimeError(f"tc in {space.name}: {each}: {done.stderr.strip()}{why}")
+
+
+def _ip(space: Space, lines: list[str], *, pid_space: bool = True) -> None:
+    """Run ip's commands in the space's network; without pid_space the caller's process numbers hold."""
+    enter = space.enter() if pid_space else ["nsenter", "-t", str(space.pid), "-n", "--"]
+    done = subprocess.run(
+        [*enter, "ip", "-batch", "-"], input="\n".join(lines), text=True, capture_output=True, check=False
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"ip in {space.name}: {done.stderr.strip()}")

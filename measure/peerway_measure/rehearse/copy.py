@@ -1,0 +1,102 @@
+"""A copy of a cluster: its disk and its hosts, started, kept, rolled back and ended together."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from peerway_measure.rehearse.cluster import VirtualCluster, read
+from peerway_measure.rehearse.disk import Disk, run
+
+DESCRIPTION = "cluster.toml"
+
+
+class Copy:
+    """The copy that lives in `folder`. The caller's mount namespace must be its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.disk = Disk(folder)
+        self.description = read(folder / DESCRIPTION)
+        self._inside = folder / "cluster"  # where hosts see what is theirs, and this process too
+        self.cluster: VirtualCluster | None = None
+
+    def start(self) -> None:
+        """Mount its disk and bring all hosts up."""
+        self._inside.mkdir(exist_ok=True)
+        self.disk.open()
+        self._up()
+
+    def stop(self) -> None:
+        """End all hosts; safe to call twice."""
+        if self.cluster is not None:
+            self._down()
+
+    def snapshot(self, name: str, for_upgrade: bool = False) -> None:
+        """Keep what is now on the disk. Hosts are stopped and started for it, unless the name is wrong."""
+        self.disk.check_new(name)
+        self._down()
+        try:
+            self.disk.snapshot(name, for_upgrade)
+        finally:
+            self._up()
+
+    def roll_back(self, name: str) -> None:
+        """Go back to a snapshot. Hosts are stopped and started for it, unless the name is wrong."""
+        self.disk.check_known(name)
+        self._down()
+        try:
+            self.disk.roll_back(name)
+        finally:
+            self._up()
+
+    def hosts(self, on: str) -> list[str]:
+        """The hosts that a word names: one of them, a node type, "nodes", "servers" or "all"."""
+        types = self.description.types()
+        servers = [each.host for each in self.description.file_systems]
+        named = {
+            "head": ["head"],
+            "nodes": list(types),
+            "servers": servers,
+            "all": ["head", *servers, *types],
+            **{kind.name: kind.names() for kind in self.description.nodes},
+            **{name: [name] for name in (*types, *servers)},
+        }
+        if on not in named:
+            raise ValueError(f"{on!r} is not a host of this copy; there are {', '.join(named)}")
+        return named[on]
+
+    def run(self, host: str, command: str, user: str | None, limit_s: float) -> tuple[int, str]:
+        """Run a command of a shell to its end: its status and what it said. 124: it took too long."""
+        assert self.cluster is not None
+        try:
+            done = self.cluster.run(
+                "sh", "-c", command, host=host, user=user, timeout=limit_s, stdin=subprocess.DEVNULL,
+                capture_output=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                errors="backslashreplace",
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return 124, f"it did not end within {limit_s:g} s"
+        return done.returncode, done.stdout.strip()
+
+    def _up(self) -> None:
+        self.disk.mount(handles=any(each.kind == "nfs" for each in self.description.file_systems))
+        inside = self.disk.root / self._inside.relative_to("/")
+        inside.mkdir(parents=True, exist_ok=True)
+        run("mount", "--bind", str(inside), str(self._inside))
+        self.cluster = VirtualCluster(self.description, self._inside, self.disk.root)
+        try:
+            self.cluster.start()
+        except BaseException:
+            self._down()
+            raise
+
+    def _down(self) -> None:
+        """All hosts lose their power, once Slurm has written down what it knows."""
+        assert self.cluster is not None
+        if self.cluster.spaces:
+            self.cluster.shut_down_slurm()
+        self.cluster.stop()
+        self.cluster = None
+        run("umount", str(self._inside))
+        self.disk.unmount()

@@ -1,0 +1,198 @@
+"""The process in which a copy lives. It has a mount namespace of its own, and all hosts end with it.
+
+Commands reach it through a socket in the copy's folder that only its owner may use: one request a connection,
+a line of JSON; the answer is lines {"say": text}, then {"status": number}. A thread takes requests, and
+answers those that only ask; all others are for the first thread, in turn, because hosts die with the thread
+that started them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import queue
+import socket
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from peerway_common.printable import shell_word
+
+from peerway_measure.rehearse.cluster.ending import end_at_first_signal
+from peerway_measure.rehearse.copy import Copy
+from peerway_measure.rehearse.disk import DiskError
+from peerway_measure.rehearse.scenario import BadScenario, read
+from peerway_measure.rehearse.upgrade import Failed, upgrade
+
+SOCKET = "socket"
+_CLONE_NEWNS = 0x20000
+_START_S = 600.0  # a guard against hangs: it takes seconds on an idle machine
+_ONLY_ASK = ("status", "enter")
+
+
+class Gone(Exception):
+    """No copy is up in the folder."""
+
+
+def main(folder: Path) -> int:
+    """Bring the copy up and serve requests until one asks for the end."""
+    if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS):
+        raise OSError(ctypes.get_errno(), "no mount namespace of its own")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    end_at_first_signal()
+    path = folder / SOCKET
+    path.unlink(missing_ok=True)
+    copy = Copy(folder)
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        copy.start()
+        os.chdir(folder)  # the name of a socket is short
+        listener.bind(SOCKET)
+        path.chmod(0o600)
+        listener.listen()
+        work: queue.Queue[tuple[socket.socket, dict[str, Any]]] = queue.Queue()
+        threading.Thread(target=_take, args=(copy, listener, work), daemon=True).start()
+        while True:
+            connection, asked = work.get()
+            with connection, connection.makefile("w") as stream:
+                if _answer(copy, asked, stream) is None:
+                    return 0
+    except KeyboardInterrupt:
+        return 0
+    except (DiskError, RuntimeError, OSError) as error:
+        print(error, flush=True)  # `start` shows it
+        return 1
+    finally:
+        path.unlink(missing_ok=True)
+        copy.stop()
+
+
+def _take(
+    copy: Copy, listener: socket.socket, work: queue.Queue[tuple[socket.socket, dict[str, Any]]]
+) -> None:
+    """For ever: answer what only asks, hand on all else."""
+    while True:
+        connection, _ = listener.accept()
+        try:
+            with connection.makefile("r") as lines:
+                asked = json.loads(lines.readline())
+            if asked.get("verb") not in _ONLY_ASK:
+                work.put((connection, asked))
+                continue
+            with connection, connection.makefile("w") as stream:
+                _answer(copy, asked, stream)
+        except (ValueError, OSError):  # who asks so gets no answer, and others do
+            connection.close()
+
+
+def _answer(copy: Copy, asked: dict[str, Any], stream: Any) -> int | None:
+    """The status of a request; None when it asks for the end. A command that went away changes nothing."""
+
+    def tell(told: dict[str, Any]) -> None:
+        try:
+            stream.write(json.dumps(told) + "\n")
+            stream.flush()
+        except OSError:
+            pass
+
+    if asked.get("verb") == "stop":
+        copy.stop()
+        tell({"status": 0})
+        return None
+    try:
+        status = _do(copy, asked, tell)
+    except (DiskError, Failed, BadScenario, ValueError, OSError, RuntimeError) as error:
+        traceback.print_exc()
+        tell({"wrong": str(error)})
+        status = 1
+    tell({"status": status})
+    return status
+
+
+def _do(copy: Copy, asked: dict[str, Any], tell: Any) -> int:
+    def say(text: str) -> None:
+        tell({"say": text})
+
+    match asked.get("verb"):
+        case "snapshot":
+            copy.snapshot(asked["name"])
+        case "rollback":
+            copy.roll_back(asked["name"])
+        case "status":
+            say("hosts: " + ", ".join(copy.hosts("all")))
+            say("snapshots: " + (", ".join(copy.disk.snapshots()) or "none"))
+            if half := copy.disk.unfinished():
+                say(
+                    "an upgrade neither ended nor was rolled back: what it had done is in the copy; "
+                    f"`peerway rehearse rollback {shell_word(copy.folder)} {half}` goes back to before it"
+                )
+        case "enter":
+            if copy.cluster is None or asked["host"] not in copy.cluster.spaces:
+                raise ValueError(f"{asked['host']!r} is not up; the hosts are {', '.join(copy.hosts('all'))}")
+            command = asked["command"] or ["bash"]
+            say(
+                json.dumps(
+                    copy.cluster.command(asked["host"], *command, user=asked["user"], TERM=asked["term"])
+                )
+            )
+        case "upgrade":
+            scenario = read(Path(asked["scenario"]))
+            place = copy.folder / f"{scenario.name}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
+            return 0 if upgrade(copy, scenario, say, place) else 1
+        case other:
+            raise ValueError(f"no such request: {other!r}")
+    return 0
+
+
+def start(folder: Path) -> None:
+    """Start the process, and wait until the copy is up. Raises RuntimeError with what it said."""
+    log = folder / "log"
+    (folder / SOCKET).unlink(missing_ok=True)  # of a process that was killed
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "peerway_measure.rehearse.holder", str(folder)], stdin=subprocess.DEVNULL,
+            stdout=out, stderr=out, start_new_session=True,
+        )  # fmt: skip
+    until = time.monotonic() + _START_S
+    try:
+        while not (folder / SOCKET).exists():
+            if process.poll() is not None or time.monotonic() > until:
+                process.terminate()
+                said = log.read_text(errors="replace")[-3000:].strip()
+                raise RuntimeError(f"the copy does not start: {said}")
+            time.sleep(0.1)
+    except KeyboardInterrupt:  # nobody wants the copy any more
+        process.terminate()
+        process.wait()
+        raise
+
+
+def ask(folder: Path, **request: Any) -> Any:
+    """Send a request; give its answer's lines as they come, and raise Gone where nobody answers."""
+    connection = socket.socket(socket.AF_UNIX)
+    before = Path.cwd()
+    try:
+        os.chdir(folder)
+        connection.connect(SOCKET)
+    except OSError:
+        connection.close()
+        raise Gone(
+            f"no copy is up in {folder}; `peerway rehearse start {shell_word(folder)}` starts it"
+        ) from None
+    finally:
+        os.chdir(before)
+    with connection, connection.makefile("rw") as stream:
+        stream.write(json.dumps(request) + "\n")
+        stream.flush()
+        for line in stream:
+            yield json.loads(line)
+    connection.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

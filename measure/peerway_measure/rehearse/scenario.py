@@ -1,0 +1,142 @@
+"""An upgrade as its file says: steps with checks, and the campaign that measures what they changed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from peerway_common.located_toml import LocatedToml
+from peerway_common.printable import printable
+
+from peerway_measure.bench.allowance import parse_time
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_KEYS = {"name", "steps", "campaign"}
+_STEP_KEYS = {"name", "on", "run", "check", "limit", "user"}
+_CAMPAIGN_KEYS = {"file", "user", "folder", "factors", "limit"}
+
+
+class BadScenario(ValueError):
+    """A scenario that cannot be done as its file says."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Commands of a shell on some hosts: what is done, and what must hold after it (status 0 on each)."""
+
+    name: str
+    on: str
+    run: str = ""
+    check: str = ""
+    user: str | None = None
+    limit_s: float = 60
+
+
+@dataclass(frozen=True)
+class Study:
+    """A campaign.toml that a user of the copy runs before and after, in a folder that all hosts see."""
+
+    file: Path
+    user: str
+    folder: str
+    factors: tuple[str, ...] = ()
+    limit_s: float = 1800
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The whole upgrade."""
+
+    name: str
+    steps: tuple[Step, ...]
+    study: Study | None = None
+
+
+def read(path: Path) -> Scenario:
+    """The scenario of a file. Raises BadScenario and OSError."""
+    document = LocatedToml.read(path, BadScenario)
+    whole = _Table(document, "", 0, "the scenario", document.found)
+    whole.known(_KEYS)
+    steps = document.found.get("steps", [])
+    if not isinstance(steps, list) or not steps or not all(isinstance(step, dict) for step in steps):
+        document.wrong("", "steps", "no step is given; write [[steps]], a name, on and run or check")
+    study = document.found.get("campaign")
+    name = whole.text("name", path.stem)
+    if not _NAME.fullmatch(name):
+        why = f"is called {name!r}; a folder is named by it: use up to 64 letters, digits, '.', '_' and '-'"
+        whole.wrong("name", why)
+    return Scenario(
+        name,
+        tuple(
+            _step(_Table(document, "steps", number, f"step {number + 1}", step))
+            for number, step in enumerate(steps)
+        ),
+        None if study is None else _study(document, study, path.parent),
+    )
+
+
+@dataclass(frozen=True)
+class _Table:
+    """One table of the file, and what it is called in a message."""
+
+    document: LocatedToml
+    name: str
+    number: int
+    called: str
+    values: dict[str, Any]
+
+    def wrong(self, key: str, why: str) -> NoReturn:
+        self.document.wrong(self.name, key, f"{self.called} {why}", self.number)
+
+    def known(self, keys: set[str]) -> None:
+        if unknown := [key for key in self.values if key not in keys]:
+            self.wrong(
+                unknown[0], f"has no key {printable(unknown[0])!r}; there are {', '.join(sorted(keys))}"
+            )
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.values.get(key, default)
+        if not isinstance(value, str):
+            self.wrong(key, f"needs {key}, which is a text")
+        return value
+
+    def time(self, default: str) -> float:
+        text = self.text("limit", default)
+        try:
+            return parse_time(text)
+        except ValueError as error:
+            self.wrong("limit", f"has a wrong limit: {error}")
+
+
+def _step(table: _Table) -> Step:
+    table.known(_STEP_KEYS)
+    step = Step(
+        table.text("name"),
+        table.text("on"),
+        table.text("run", ""),
+        table.text("check", ""),
+        table.text("user", "") or None,
+        table.time("60s"),
+    )
+    if not (step.run or step.check):
+        table.wrong("name", f"({printable(step.name)}) has neither run nor check")
+    return step
+
+
+def _study(document: LocatedToml, values: Any, folder: Path) -> Study:
+    if not isinstance(values, dict):
+        document.wrong("", "campaign", "campaign is a table: [campaign]")
+    table = _Table(document, "campaign", 0, "campaign", values)
+    table.known(_CAMPAIGN_KEYS)
+    factors = values.get("factors", [])
+    if not isinstance(factors, list) or not all(isinstance(one, str) for one in factors):
+        table.wrong("factors", "has factors that are no list of texts")
+    return Study(
+        folder / table.text("file"),
+        table.text("user"),
+        table.text("folder"),
+        tuple(factors),
+        table.time("30m"),
+    )

@@ -1,0 +1,79 @@
+"""Which path each case takes, and which paths were unavailable: what follows a page's verdict."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from peerway_measure.report.routes import (
+    Unavailable,
+    in_words,
+    memory_classes,
+    spans_from_fastest,
+    spans_from_records,
+)
+from peerway_measure.report.styles import is_path, of_last_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from peerway_measure.records import Record
+
+
+def choices(records: Sequence[Record]) -> list[tuple[str, str]]:
+    """(case, path by size) of each contiguous case; of several files, the last. Without records of the route
+    it is the fastest path, and says so.
+    """
+    cases: dict[tuple[object, ...], list[Record]] = {}
+    for r in records:
+        if r.shape == "contiguous":
+            cases.setdefault((r.test, r.op, r.source, r.target, r.ranks, r.host), []).append(r)
+    hosts, ranks = {r.host for r in records}, {r.ranks for r in records}
+    found = []
+    for rows in cases.values():
+        if path := _path(of_last_file(rows)):
+            first = rows[0]
+            case = f"{first.test}, {first.source} to {first.target}"
+            case += f", {first.ranks} ranks" if len(ranks) > 1 else ""
+            found.append((case + (f" on {first.host}" if len(hosts) > 1 else ""), path))
+    return found
+
+
+def unavailable(several: Iterable[Unavailable], records: Iterable[Record]) -> list[tuple[str, str, str]]:
+    """(path, why, pair classes) of what a route table could not measure for the memories of the records."""
+    kinds = {memory_classes(r) for r in records}
+    pairs: dict[tuple[str, str], list[str]] = {}
+    for one in several:
+        if (one.source, one.target.split("/")[0]) in kinds:
+            pairs.setdefault((one.path, one.why), []).append(f"{one.source}->{one.target}")
+    return [(path, why, ", ".join(dict.fromkeys(of))) for (path, why), of in pairs.items()]
+
+
+def unavailable_in_brief(several: Iterable[Unavailable], records: Iterable[Record]) -> list[str]:
+    """The names of those paths, with the memories between which each is unavailable, unless between all."""
+    kinds = {memory_classes(r) for r in records}
+    pairs: dict[str, dict[tuple[str, str], None]] = {}
+    for one in several:
+        if (one.source, one.target.split("/")[0]) in kinds:
+            pairs.setdefault(one.path, {})[one.source, one.target] = None
+    return [
+        path if kinds <= set(of) else f"{path} ({', '.join(map(_memories, of))})"
+        for path, of in pairs.items()
+    ]
+
+
+def _memories(pair: tuple[str, str]) -> str:
+    source, target = pair
+    return source if source == target else f"{source} to {target}"
+
+
+def _path(rows: Sequence[Record]) -> str:
+    if spans := spans_from_records(rows):
+        return in_words(spans)
+    times: dict[int, dict[str, list[float]]] = {}
+    for r in rows:
+        if is_path(r.via):
+            times.setdefault(r.bytes, {}).setdefault(r.via, []).append(r.p50_us)
+    medians = {size: {via: median(ts) for via, ts in row.items()} for size, row in times.items()}
+    fastest = in_words(spans_from_fastest(medians))
+    return f"{fastest} (the fastest; the route was not measured)" if fastest else ""

@@ -1,0 +1,145 @@
+"""The page: plots, a summary, the machine and the commands, in one file that opens offline."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from markupsafe import Markup
+from peerway_common import atomic_file
+from peerway_common.printable import printable
+
+from peerway_measure.report.choices import choices, unavailable, unavailable_in_brief
+from peerway_measure.report.pairs import heat_maps
+from peerway_measure.report.routes import Table
+from peerway_measure.report.sections import Section, sections
+from peerway_measure.report.styles import of_file, styles
+from peerway_measure.report.summary import facts, summary
+from peerway_measure.report.verdict import verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from peerway_measure.records import Record
+    from peerway_measure.report.styles import Style
+
+_FOLDER = files("peerway_measure.report") / "assets"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script of the page and its hash, which the page's security policy allows and nothing else."""
+
+    text: Markup
+    hash: str
+
+
+def render(records: Sequence[Record], table: Table | None = None) -> str:
+    """The whole page as text. `records` must not be empty; of several files they are those of together().
+    `table` is a route table, for its borders and for what it found unavailable.
+    """
+    records = [record.as_printable() for record in records]
+    looks = styles(records)
+    table = table or Table([], [])
+    parts = sections(records, looks, table.lines)
+    maps, unmapped = heat_maps(records)
+    data = {
+        "styles": {name: asdict(style) for name, style in looks.items()},
+        "plots": {plot.id: plot.spec for section in parts for plot in section.plots},
+        "maps": maps,
+    }
+    scripts = [_script(_asset(name)) for name in ("plotly/plotly-basic.min.js", "page.js")]
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_asset("page.html.j2")).render(
+        records=records,
+        verdict=verdict(records),
+        choices=choices(records),
+        unavailable=unavailable(table.unavailable, records),
+        unavailable_in_brief=unavailable_in_brief(table.unavailable, records),
+        sections=parts,
+        groups=_by_test(parts),
+        maps=maps,
+        unmapped=unmapped,
+        legend=_legend(looks),
+        facts=facts(records),
+        summary=[
+            (name, list(rows)) for name, rows in groupby(summary(records, looks), lambda row: row.group)
+        ],
+        unchecked=sum(not r.validated for r in records),
+        commands=list(dict.fromkeys(r.command for r in records if r.command)),
+        css=Markup(_asset("page.css")),
+        scripts=scripts,
+        data=_packed(data),
+    )
+
+
+def together(files: Mapping[Path, Sequence[Record]]) -> list[Record]:
+    """The records of several files, each with curves of its own; those of one file as they are."""
+    if len(files) == 1:
+        return [*next(iter(files.values()))]
+    return [
+        record
+        for (_, part), name in zip(files.items(), _names([*files]), strict=True)
+        for record in of_file(part, name)
+    ]
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """Short names that tell the files apart: their stems, or as much of their paths as it takes."""
+    parts = [path.with_suffix("").parts for path in paths]
+    for depth in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(each[-depth:]) for each in parts]
+        if len(set(names)) == len(names):
+            return [printable(name) for name in names]
+    return [printable(str(path)) for path in paths]  # they differ in their suffixes alone
+
+
+def write(path: Path, page: str) -> None:
+    """Writes the page whole or not at all. OSError when it cannot be written, as where there is no folder."""
+    atomic_file.replace(path, page)
+
+
+def _legend(looks: Mapping[str, Style]) -> list[tuple[str, str, str]]:
+    """What can be hidden: (kind, name, a curve that looks like it), the files before the paths and peers."""
+    named = {("file", style.file): curve for curve, style in looks.items() if style.file}
+    named |= {("via", style.via): curve for curve, style in looks.items()}  # the last file's look
+    return [(kind, name, curve) for (kind, name), curve in named.items()]
+
+
+def _by_test(parts: Iterable[Section]) -> dict[str, list[Section]]:
+    groups: dict[str, list[Section]] = {}
+    for section in parts:
+        groups.setdefault(section.test, []).append(section)
+    return groups
+
+
+def _asset(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+def scripts_of(*names: str) -> list[Script]:
+    """Scripts beside the page's own, for another page."""
+    return [_script(_asset(name)) for name in names]
+
+
+def _script(text: str) -> Script:
+    """Ready for a <script> element: the element's text, to the byte, is what is hashed."""
+    text = text.replace("</script", "<\\/script").replace("\r\n", "\n")
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Script(Markup(text), f"sha256-{digest}")
+
+
+def _packed(data: dict[str, Any]) -> str:
+    """JSON, gzipped, in base64: so it cannot leave its <script> element, whatever the records say."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()

@@ -1,0 +1,69 @@
+"""GPU memory to file and back, through KvikIO over NVIDIA's cuFile, in a process of its own (gds_child.py).
+
+gds/direct  cuFile alone: fails where GPUDirect Storage cannot be used
+gds/compat  KvikIO's compatibility mode: POSIX reads into a bounce buffer of its own
+gds/bounce  by hand: POSIX reads into pinned host memory, then one copy
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import tempfile
+from dataclasses import asdict
+
+from peerway_measure.storage.engines.base import Job, Outcome
+from peerway_measure.storage.operation import OperationFailed, finished
+
+
+class Gds:
+    """One of the three settings."""
+
+    memory = "cuda:0"
+    can = frozenset(("write", "read"))
+    takes_direct = False  # the setting says how files are opened
+
+    def __init__(self, setting: str) -> None:
+        self.setting = setting
+        self.name = f"gds/{setting}"
+
+    def missing(self) -> str:
+        """What to install; "" when all is there."""
+        from peerway_measure.bench.machine import has_cuda
+
+        if not has_cuda():
+            return "this machine has no GPU that CUDA can use; `peerway doctor` says why"
+        lacking = [name for name in ("kvikio", "cupy") if importlib.util.find_spec(name) is None]
+        if lacking:
+            return f"{' and '.join(lacking)} not installed: pip install kvikio-cu13 cupy-cuda13x (or 12)"
+        return ""
+
+    def run(self, operation: str, job: Job) -> Outcome:
+        """Do it. Raises OperationFailed."""
+        if job.together:
+            job.together()
+        asked = {"setting": self.setting, "operation": operation, "path": str(job.path), "seed": job.seed}
+        with tempfile.TemporaryDirectory(prefix="peerway-gds-") as log:
+            told = json.dumps({**asked, **_files(job), "log": log})
+            command = [sys.executable, "-m", "peerway_measure.storage.engines.gds_child", told]
+            status, out, err = finished(command, job.limit_s, f"{self.name} {operation}")
+        if status or not out.strip():
+            why = (err.strip().splitlines() or [f"it ended with status {status} and said nothing"])[-1]
+            todo = "; `peerway doctor` says what GPUDirect Storage lacks here"
+            raise OperationFailed(
+                f"{self.name} {operation} failed: {why[:400]}{todo if self.setting == 'direct' else ''}"
+            )
+        answer = json.loads(out.strip().splitlines()[-1])
+        return Outcome(
+            answer["ns"],
+            answer["cpu_us"],
+            fetched=answer["fetched"],
+            right=answer["right"],
+            extra=answer["extra"],
+        )
+
+
+def _files(job: Job) -> dict[str, object]:
+    files = {name: value for name, value in asdict(job.files).items() if name != "tests"}
+    return {**files, "first": job.first}

@@ -1,0 +1,42 @@
+"""Our own loop in C++ (src/storage): io_uring, else pread and pwrite."""
+
+from __future__ import annotations
+
+from peerway_measure.storage.engines.base import Job, Outcome
+from peerway_measure.storage.operation import OperationFailed, operate, program
+
+
+class Posix:
+    """The program peerway-storage."""
+
+    name = "posix"
+    memory = "host"
+    can = frozenset(("write", "read", "random_write", "random_read"))
+    takes_direct = True
+
+    def missing(self) -> str:
+        """What to install; "" when all is there."""
+        try:
+            program()
+        except OperationFailed as error:
+            return str(error)
+        return ""
+
+    def run(self, operation: str, job: Job) -> Outcome:
+        """Do it. Raises OperationFailed."""
+        words = job.words()
+        if operation.startswith("random"):
+            answer = operate(
+                "random", job.limit_s, **words, write=operation == "random_write", count=job.count
+            )
+        else:
+            answer = operate(operation, job.limit_s, job.together, **words)
+        return Outcome(
+            answer["ns"],
+            answer["cpu_us"],
+            answer["user_us"],
+            answer["fetched"],
+            answer.get("right"),
+            tuple(answer.get("times", ())),
+            extra={"io": answer["io"]},
+        )

@@ -1,0 +1,120 @@
+"""The one folder that a run has below the place it was given: made with a manifest, removed at the end, and
+by a later run if this one was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from peerway_common.printable import printable
+
+from peerway_measure.storage.operation import OperationFailed, operate
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who made a folder: enough to tell whether it still runs."""
+
+    host: str
+    boot: str
+    pid: int
+    started: int
+
+    @classmethod
+    def this(cls) -> Owner:
+        """This process."""
+        return cls(socket.gethostname(), _text(BOOT), os.getpid(), started(os.getpid()))
+
+    def is_gone(self) -> bool:
+        """Whether it certainly runs no more; of another host that is not known."""
+        here = Owner.this()
+        if self.host != here.host:
+            return False
+        return self.boot != here.boot or started(self.pid) != self.started
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder of one run."""
+
+    place: Path
+    token: str
+    limit_s: float
+
+    @classmethod
+    def make(cls, place: Path, limit_s: float) -> RunFolder:
+        """A new one. Raises OperationFailed."""
+        made = cls(place, secrets.token_hex(6), limit_s)
+        operate("make", limit_s, place=place, token=made.token, manifest=json.dumps(vars(Owner.this())))
+        return made
+
+    def prefix(self, name: str) -> Path:
+        """What the paths of files with this name begin with."""
+        return self.place / f"peerway-storage-{self.token}" / f"{self.token}.{name}"
+
+    def remove(self, begins: str = "") -> list[str]:
+        """Remove the files whose names begin so, or all and the folder. What is not ours is left, and named.
+        Raises OperationFailed.
+        """
+        answer = operate("remove", self.limit_s, place=self.place, token=self.token, begins=begins)
+        foreign = [printable(name) for name in answer["names"]]
+        more = answer["foreign"] - len(foreign)
+        return foreign + ([f"{more} more"] if more > 0 else [])
+
+
+def clean(place: Path, limit_s: float, also_others: bool = False) -> list[str]:
+    """Remove what killed runs have left in a place, and say what was done. `also_others`: also of other
+    hosts. Raises OperationFailed.
+    """
+    answer = operate("list", limit_s, place=place)
+    said = []
+    for token, text in zip(answer["tokens"], answer["manifests"], strict=True):
+        owner = _owner(text)
+        folder = RunFolder(place, token, limit_s)
+        name = f"peerway-storage-{token}"
+        if owner and not owner.is_gone() and not (also_others and owner.host != socket.gethostname()):
+            where = f"process {owner.pid} of {printable(owner.host)}"
+            said.append(f"{place}/{name} was left: it belongs to {where}, which may still run")
+            continue
+        try:
+            foreign = folder.remove()
+        except OperationFailed as error:
+            said.append(f"{place}/{name} of a run that ended early could not be removed: {error}")
+            continue
+        said.append(
+            f"{place}/{name} has files that no run made, and was left: {', '.join(foreign)}"
+            if foreign
+            else f"removed {place}/{name} of a run that ended early"
+        )
+    return said
+
+
+def started(pid: int) -> int:
+    """When a process started, in ticks since the boot; 0 for one that there is not."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return 0
+    return int(text[text.rindex(")") + 2 :].split()[19])
+
+
+def _owner(manifest: str) -> Owner | None:
+    try:
+        found = json.loads(manifest)
+        return Owner(str(found["host"]), str(found["boot"]), int(found["pid"]), int(found["started"]))
+    except (ValueError, KeyError, TypeError):
+        return None  # it was killed before the manifest was whole: nothing else was written there
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

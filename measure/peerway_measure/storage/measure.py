@@ -1,0 +1,271 @@
+"""Goes through the cases of a request on one node, in step with the other nodes, and gives an outcome to
+`results` for each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from peerway_common.units import counted
+
+from peerway_measure.storage import stripes
+from peerway_measure.storage.engines import ENGINES
+from peerway_measure.storage.engines.base import Engine, Job, Outcome
+from peerway_measure.storage.facts import Facts
+from peerway_measure.storage.folder import RunFolder
+from peerway_measure.storage.operation import OperationFailed, operate
+from peerway_measure.storage.reads import Reads, in_step, of_all_nodes
+from peerway_measure.storage.request import RANDOM_BLOCK, Files, Request
+from peerway_measure.storage.results import Sink
+from peerway_measure.storage.states import judge_random
+
+if TYPE_CHECKING:
+    from peerway_measure.storage.turns import Turns
+
+MOST_STREAMS = 4096
+_SMALL = 1024  # bytes of a small file
+Case = TypeVar("Case")
+Step = Callable[[str, int, int], None]
+
+
+class Measurement:
+    """One run on one node."""
+
+    def __init__(self, request: Request, facts: Facts, folder: RunFolder, turns: Turns, sink: Sink) -> None:
+        self.request, self.facts, self.folder, self.turns, self.sink = request, facts, folder, turns, sink
+        self._number = 0
+        self._posix = ENGINES["posix"]
+        self._reads = Reads(request, facts, turns, sink)
+
+    def run(self, step: Step) -> None:
+        """Everything that was asked for."""
+        engines = [ENGINES[name] for name in self.request.engines]
+        cases = in_random_order(product(engines, self.request.files(self.turns.size)), self.folder.token)
+        small = (
+            [(n, one) for n in self.request.streams for one in (True, False)]
+            if "metadata" in self.request.tests
+            else []
+        )
+        total = len(cases) + len(small)
+        for done, (engine, files) in enumerate(cases):
+            step(f"{engine.name} {files.name}", done, total)
+            self._files(engine, files)
+        if small and not self._spread("", "metadata"):
+            small = []
+        for done, (streams, one_folder) in enumerate(small, start=len(cases)):
+            step(f"metadata with {counted(streams, 'stream')}", done, total)
+            self._small(streams, one_folder)
+        step("", total, total)
+
+    def _files(self, engine: Engine, files: Files) -> None:
+        """Write files, read them in each state, and the random blocks; then remove them."""
+        self._number += 1
+        if files.direct and self.facts.place.kind == "memory":
+            self.sink.note(f"direct was not measured: {self.facts.place.file_system} has its files in memory")
+            return
+        if files.direct and not engine.takes_direct:
+            self.sink.note(
+                f"{files.mode} was not measured by {engine.name}, which opens files in its own way"
+            )
+            return
+        if not self._spread(files.stripes, files.name):
+            return
+        job = self._job(files, self.turns.rank)
+        neighbours = self._job(files, (self.turns.rank + 1) % self.turns.size)
+        try:
+            written = self._write(engine, job)
+            if written:
+                self._see_layout(job)
+            self.turns.wait()
+            if "read" in files.tests:
+                self._reads.all(engine, job, neighbours, written)
+            if "random" in files.tests:
+                self._random(engine, job, written)
+            if written:
+                # What one node wrote to a shared file must be there for another one.
+                self._verify(engine, neighbours if files.nodes > 1 else job)
+        finally:
+            with suppress(OperationFailed):  # it is tried again at the end
+                self.folder.remove(job.path.name.partition(".")[2])
+            self.turns.wait()
+
+    def _job(self, files: Files, rank: int) -> Job:
+        """What a node writes."""
+        path = self.folder.prefix(f"w{self._number}" + (f"r{rank}" if files.nodes == 1 else "s"))
+        first = rank * files.streams if files.nodes > 1 else 0
+        return Job(path, files, self._seed(rank), self.request.limit_s, files.block, first=first)
+
+    def _spread(self, asked: str, what: str) -> bool:
+        """Have new files spread over the servers as asked; "": as the file system does it."""
+        self.sink.layout = {}
+        if not any(self.request.stripes):
+            return True
+        problem = ""
+        if self.turns.rank == 0:
+            folder = self.folder.prefix("").parent
+            try:
+                stripes.choose(folder, asked, self.facts.place.file_system, self.request.limit_s)
+            except OperationFailed as error:
+                problem = str(error)
+        problem = self.turns.worst(problem)
+        if problem:
+            self.sink.note(f"{what} was not measured: {problem}")
+        return not problem
+
+    def _see_layout(self, job: Job) -> None:
+        """Records tell the layout that the files have, which may not be the one that was asked for."""
+        asked = job.files.stripes
+        if not any(self.request.stripes) and self.facts.place.kind != "lustre":
+            return
+        self.sink.layout = stripes.found(Path(job.paths()[0]), self.request.limit_s)
+        if why := stripes.differs(asked, self.sink.layout) if asked else "":
+            self.sink.note(why)
+
+    def _write(self, engine: Engine, job: Job) -> bool:
+        """Write the files that will be read. Only `posix` writes what can be checked; of another engine only
+        the time is taken. A file that nodes share is written where all of them could.
+        """
+        own, timed = engine is self._posix, "write" in job.files.tests
+        if not own and timed and "write" in engine.can:
+            other = replace(job, path=job.path.with_name(f"{job.path.name}e"))
+            if outcome := self._timed_write(engine, other):
+                self._record_write(engine, job, outcome)
+            with suppress(OperationFailed):
+                self.folder.remove(other.path.name.partition(".")[2])
+        outcome = self._timed_write(self._posix, job)
+        if outcome and own and timed:
+            known = outcome
+            self.sink.later(lambda right: self._record_write(engine, job, replace(known, right=right)))
+        return outcome is not None
+
+    def _timed_write(self, engine: Engine, job: Job) -> Outcome | None:
+        """None where this node could not, or another one of those that share the file."""
+        self.turns.wait()
+        outcome = None
+        try:
+            outcome = engine.run("write", in_step(job, self.turns))
+        except OperationFailed as error:
+            self.sink.note(f"write by {engine.name} ({job.files.name}) was not measured: {error}")
+        if job.files.nodes == 1:
+            return outcome
+        each = self.turns.all(str(outcome.ns) if outcome else "")
+        if not all(each):
+            return None
+        assert outcome
+        return replace(outcome, all_ns=max(map(int, each)))
+
+    def _record_write(self, engine: Engine, job: Job, outcome: Outcome) -> None:
+        self.sink.moved(engine, "file_write_bw", "write", job.files, outcome, {})
+        if outcome.all_ns and self.turns.rank == 0:
+            self.sink.moved(engine, "file_write_bw", "write", *of_all_nodes(job, outcome), {})
+
+    def _random(self, engine: Engine, job: Job, written: bool) -> None:
+        if not {"random_read", "random_write"} <= engine.can:
+            self.sink.note(f"random was not measured by {engine.name}, which moves whole files only")
+            return
+        if not written:
+            return
+        part = replace(job, block=RANDOM_BLOCK, count=self.request.random_blocks)
+        target = replace(part, path=job.path.with_name(f"{job.path.name}x"))
+        try:
+            for path in job.paths():
+                operate("let-go", self.request.limit_s, path=path)
+            asked = RANDOM_BLOCK * self.request.random_blocks * job.files.streams
+            read, seen = self._reads.seen(engine, "random_read", part, asked)
+            self._posix.run(
+                "write", replace(target, block=job.block)
+            )  # what is overwritten is a file of its own
+            write = engine.run("random_write", target)
+        except OperationFailed as error:
+            self.sink.note(f"random blocks by {engine.name} ({job.files.name}) were not measured: {error}")
+            return
+        state = {} if self.facts.place.kind == "memory" else judge_random(seen).extra(seen)
+        self._record_random(engine, part, "read", replace(read, right=read.right is not False), state)
+        checked = self._wrong(target, overwritten=True) == 0 if engine is self._posix else None
+        self._record_random(engine, target, "write", replace(write, right=checked), {})
+
+    def _record_random(
+        self, engine: Engine, job: Job, op: str, outcome: Outcome, state: dict[str, Any]
+    ) -> None:
+        self.sink.latencies(engine, f"file_random_{op}_latency", op, job.files, outcome, state)
+
+    def _verify(self, engine: Engine, job: Job) -> None:
+        wrong = self._wrong(job, overwritten=False)
+        if wrong > 0:
+            self.sink.note(
+                f"{wrong} blocks of the files were not what was written ({engine.name}, {job.files.name}): "
+                "did somebody change them?"
+            )
+        if job.files.nodes > 1:
+            wrong = max(map(abs, map(int, self.turns.all(str(wrong)))))
+        self.sink.settle(wrong == 0)
+
+    def _wrong(self, job: Job, overwritten: bool) -> int:
+        words = job.words() | {"direct": False}
+        try:
+            return int(operate("verify", self.request.limit_s, **words, overwritten=overwritten)["wrong"])
+        except OperationFailed as error:
+            self.sink.note(f"the files could not be compared with what was written: {error}")
+            return -1
+
+    def _small(self, streams: int, one_folder: bool) -> None:
+        self._number += 1
+        name = f"m{self._number}r{self.turns.rank}"
+        self.turns.wait()
+        try:
+            answer = operate(
+                "small",
+                self.request.limit_s,
+                path=self.folder.prefix(name),
+                count=self.request.small_files,
+                size=_SMALL,
+                streams=streams,
+                shared=one_folder,
+                seed=self._seed(),
+            )
+        except OperationFailed as error:
+            self.sink.note(f"metadata with {counted(streams, 'stream')} was not measured: {error}")
+            with suppress(OperationFailed):
+                self.folder.remove(name)
+            return
+        finally:
+            self.turns.wait()
+        shape = "one folder" if one_folder else "a folder for each stream"
+        self.sink.rates(self._posix, streams, shape, self.request.small_files, answer)
+
+    def _seed(self, rank: int | None = None) -> int:
+        """Of the token, so that no two runs write the same data, and neither do two files of a run."""
+        own = self.turns.rank if rank is None else rank
+        name = f"{self.folder.token}.{self._number}.{own}"
+        return int.from_bytes(sha256(name.encode()).digest()[:8]) >> 1  # fio takes 63 bits
+
+
+def in_random_order(cases: Iterable[Case], token: str) -> list[Case]:
+    """Another one in each run, so that no combination of factors always follows the same one; but the same
+    one on all nodes.
+    """
+    found = list(cases)
+    Random(token).shuffle(found)
+    return found
+
+
+def streams_of(text: str) -> list[int]:
+    """Read "1,4,all": all is the CPUs that this process may use. Raises ValueError."""
+    cpus = len(os.sched_getaffinity(0))
+    found = []
+    for part in text.split(","):
+        word = part.strip()
+        if word != "all" and not (word.isdecimal() and 1 <= int(word) <= MOST_STREAMS):
+            raise ValueError(
+                f"'{word}' is not a number of streams from 1 to {MOST_STREAMS}; write such as 1,4,all"
+            )
+        found.append(cpus if word == "all" else int(word))
+    return list(dict.fromkeys(found))

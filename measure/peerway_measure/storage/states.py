@@ -1,0 +1,93 @@
+"""What the caches held when a file was read: judged by evidence, never assumed. Pure, so that it is tested as
+data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from peerway_measure.records import STATE_WANTED
+
+State = Literal["cold", "warm_here", "warm_elsewhere", "after_drop"]
+STATES: tuple[State, ...] = ("cold", "warm_here", "warm_elsewhere", "after_drop")
+UNKNOWN = "unknown"
+_WHOLE, _NONE = 0.99, 0.01  # shares of a file: read-ahead and neighbours' bytes are in the counters, too
+
+
+def test_of(state: str) -> str:
+    """The test that a read of such a state belongs to."""
+    return f"file_read_{state}_bw"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was seen. `resident` is the share of the file in this node's page cache before the read, by
+    `residency`; None: cannot be seen. `fetched` bytes came from the network or the device meanwhile, as
+    `counter` says; None: nothing counts them.
+    """
+
+    asked: int
+    resident: float | None
+    residency: str = ""
+    fetched: int | None = None
+    counter: str = ""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The state that was to be made, the one that the record has, whether it was proved, and by what, or why
+    not.
+    """
+
+    wanted: State
+    state: str
+    proved: bool
+    why: str
+
+    def extra(self, seen: Evidence | None = None) -> dict[str, Any]:
+        """What the extra of the record tells."""
+        found: dict[str, Any] = {"state": self.state, "state_proved": self.proved, "state_proof": self.why}
+        if self.state == UNKNOWN:
+            found[STATE_WANTED] = self.wanted
+        if seen and seen.resident is not None:
+            found["resident_before"] = round(seen.resident, 4)
+        if seen and seen.fetched is not None:
+            found |= {"fetched_bytes": seen.fetched, "fetched_by": seen.counter}
+        return found
+
+
+def judge_random(seen: Evidence) -> Judgement:
+    """Whether blocks at random places were read with nothing of the file in this node's cache at first.
+    What was fetched proves nothing here: read-ahead brings more, and what comes twice is fetched once.
+    """
+    if seen.resident is None:
+        return Judgement("cold", "cold", False, "residency cannot be seen on this file system")
+    if seen.resident > 0:
+        why = f"{seen.residency} contradicts cold: nothing of the file should have been resident"
+        return Judgement("cold", UNKNOWN, False, why)
+    return Judgement("cold", "cold", True, f"{seen.residency}, before the first block")
+
+
+def judge(state: State, seen: Evidence) -> Judgement:
+    """Whether the evidence proves the state, contradicts it, or does neither."""
+    warm = state == "warm_here"
+    if seen.resident is not None and (seen.resident < _WHOLE if warm else seen.resident > 0):
+        wanted = (
+            "all of the file should have been resident"
+            if warm
+            else "nothing of the file should have been resident"
+        )
+        return Judgement(state, UNKNOWN, False, f"{seen.residency} contradicts {state}: {wanted}")
+    if seen.fetched is not None:
+        share = seen.fetched / max(1, seen.asked)
+        if share > _NONE if warm else share < _WHOLE:
+            wanted = "nothing should have been fetched" if warm else "the whole file should have been fetched"
+            return Judgement(state, UNKNOWN, False, f"{seen.counter} contradicts {state}: {wanted}")
+    if seen.resident is None:
+        return Judgement(state, state, False, "residency cannot be seen on this file system")
+    if seen.fetched is None:
+        return Judgement(
+            state, state, False, f"{seen.residency} agrees, but nothing counts the bytes that were fetched"
+        )
+    return Judgement(state, state, True, f"{seen.residency} and {seen.counter}")

@@ -1,0 +1,72 @@
+"""A rank of a measurement on several nodes: one on each. All speak to the session through rank 0."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from peerway.team import Team
+from peerway_common.ending import Ended, ended_by_signals
+
+from peerway_measure.bench.reporter import Reporter
+from peerway_measure.bench.results import Results
+from peerway_measure.records import Record
+from peerway_measure.storage.operation import OperationFailed
+from peerway_measure.storage.request import Request
+from peerway_measure.storage.session import one_run, stamps
+from peerway_measure.storage.turns import Several, by_node
+
+
+def main() -> None:
+    """Measure, and remove everything also when a signal ends it."""
+    try:
+        with ended_by_signals():
+            _serve()
+    except Ended as end:
+        sys.exit(end.code)
+
+
+def _serve() -> None:
+    """Take the request from rank 0's input, measure, and report."""
+    line = Reporter()
+    team = Team.from_launcher()
+    line.speaks = team.rank == 0
+    turns = Several(team)
+    told = json.loads(turns.from_first(sys.stdin.read() if team.rank == 0 else ""))
+    request = _request(told["request"])
+    run_names = json.loads(turns.from_first(json.dumps(stamps(request))))
+    line.say("plan", jobs=request.repeat)
+    for number, stamp in enumerate(run_names, start=1):
+        results = Results(stamp=stamp)
+        line.say("begin", test=f"run {number}", via="storage")
+        problem = ""
+        try:
+            one_run(request, turns, results, lambda *_: None)
+        except OperationFailed as error:
+            problem = str(error)
+        for part in turns.all(json.dumps([json.loads(r.as_json()) for r in results.records])):
+            _report(line, json.loads(part), told["command"])
+        for note in by_node(turns, results.notes):
+            line.say("said", text=note)
+        if problem:
+            line.say("error", message=problem)
+            break
+    line.say("done")
+    team.close()
+
+
+def _report(line: Reporter, part: list[dict[str, Any]], command: str) -> None:
+    for values in part:
+        values["command"] = command
+        line.say("record", record={f.name: values.get(f.name, {}) for f in fields(Record)})
+
+
+def _request(values: dict[str, Any]) -> Request:
+    return Request(**values | {"place": Path(values["place"])})
+
+
+if __name__ == "__main__":
+    main()

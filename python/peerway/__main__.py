@@ -1,7 +1,0 @@
-"""`python -m peerway` is the command `peerway`."""
-
-from __future__ import annotations
-
-from peerway.cli import main
-
-main()

@@ -1,0 +1,1 @@
+"""Traces of programs: what records them, what reads them, and the page that shows them."""

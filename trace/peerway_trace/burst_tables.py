@@ -1,0 +1,195 @@
+"""Tables, figures and findings of bursts: how they depend on the gap, the largest, and how fast each was
+beside the measured curve. And all of them as a file for other tools.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from peerway_common.units import about_text, bandwidth_text, size_text
+
+from peerway_trace import bursts
+from peerway_trace.bursts import Bursts
+from peerway_trace.curve import Curve, streamed_ns
+from peerway_trace.messages import Messages, match, match_signals, messages, size_classes
+from peerway_trace.store import Trace
+from peerway_trace.tables import (
+    LITTLE,
+    MOST_ROWS,
+    Analysis,
+    Bars,
+    Distribution,
+    Finding,
+    Table,
+    ns_text,
+    percent,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+GAP_NS = 10_000  # of the bursts that are listed and judged
+SLOW = 0.5  # of the curve's rate
+
+
+def tell(trace: Trace, sent: Messages, curves: Sequence[Curve], result: Analysis) -> None:
+    """Everything that a report says of bursts."""
+    expected = streamed_ns(trace, sent, curves)
+    # Of a large trace those of one gap have a share of all memory.
+    rows = [_of_gap(bursts.find(trace, sent, gap, expected)) for gap in bursts.GAPS_NS]
+    columns = [
+        "gap below", "bursts", "of the messages", "messages", "bytes", "length", "rate", "of the curve",
+    ]  # fmt: skip
+    note = "A burst: messages of one rank with gaps below g between them; medians of the bursts."
+    if any(row[1] != "0" for row in rows):
+        result.tables.append(Table("Bursts, and how they depend on the gap", columns, rows, note))
+    found = bursts.find(trace, sent, GAP_NS, expected)
+    result.tables.append(_largest(found))
+    if not len(found):
+        return
+    _against_curves(trace, found, result)
+    gap = f"gap below {ns_text(GAP_NS)}"
+    result.distributions += [
+        Distribution(f"Bursts by rate ({gap})", "rate", found.rate[found.bytes > 0] / 1e6, "rate"),
+        Distribution(f"Bursts by length ({gap})", "length", found.length, "time"),
+        Distribution(f"Bursts by bytes ({gap})", "bytes", found.bytes[found.bytes > 0], "size"),
+    ]
+    if np.isfinite(found.of_curve).any():
+        known = found.of_curve[np.isfinite(found.of_curve)]
+        result.distributions.append(
+            Distribution(f"Bursts by their share of the curve's rate ({gap})", "share", known, "share")
+        )
+    labels, count = _sizes(sent.bytes[found.inside])
+    result.bars.append(Bars(f"Messages of bursts by size ({gap})", "messages", labels, count))
+
+
+def _of_gap(found: Bursts) -> list[str]:
+    """One row of the first table."""
+    middle = [np.median(part) if len(found) else 0 for part in (found.messages, found.bytes, found.length)]
+    rate = bandwidth_text(float(np.median(found.rate)) / 1e6) if len(found) else ""
+    known = found.of_curve[np.isfinite(found.of_curve)]
+    return [
+        ns_text(found.gap_ns), f"{len(found):,}", percent(found.share), f"{middle[0]:.0f}",
+        about_text(float(middle[1])), ns_text(float(middle[2])), rate,
+        percent(float(np.median(known))) if len(known) else "",
+    ]  # fmt: skip
+
+
+def _largest(found: Bursts) -> Table:
+    rows = [
+        [str(found.rank[i]), ns_text(float(found.begin[i])), ns_text(float(found.length[i])),
+         f"{found.messages[i]:,}", about_text(float(found.bytes[i])), str(found.peers[i]),
+         str(found.in_flight[i]), bandwidth_text(float(found.rate[i]) / 1e6),
+         percent(float(found.of_curve[i])) if np.isfinite(found.of_curve[i]) else "",
+         ns_text(float(found.stall[i])) if found.stall[i] >= 0 else "end"]
+        for i in np.argsort(-found.bytes, kind="stable")[:MOST_ROWS]
+    ]  # fmt: skip
+    columns = [
+        "rank", "begins at", "length", "messages", "bytes", "peers", "in flight", "rate", "of the curve",
+        "stall after",
+    ]  # fmt: skip
+    note = (
+        "In flight: the most messages at one time. Of the curve: the rate, as a share of the measured rate "
+        "of the same messages in a stream. Stall after: the time until this rank sends again."
+    )
+    return Table(f"The largest bursts (gap below {ns_text(GAP_NS)})", columns, rows, note)
+
+
+def _against_curves(trace: Trace, found: Bursts, result: Analysis) -> None:
+    """By rank, and a finding where bursts of many bytes were slow."""
+    known = np.flatnonzero(np.isfinite(found.of_curve) & (found.bytes > 0))
+    if not len(known):
+        return
+    slow = known[found.of_curve[known] < SLOW]
+    rows = []
+    for rank in np.unique(found.rank[known]).tolist():
+        own, late = known[found.rank[known] == rank], slow[found.rank[slow] == rank]
+        p5, p50 = np.percentile(found.of_curve[own], (5, 50))
+        rows.append(
+            [str(rank), f"{len(own):,}", percent(float(p50)), percent(float(p5)), f"{len(late):,}",
+             percent(found.bytes[late].sum() / found.bytes[own].sum()), ns_text(_beyond(found, late))]
+        )  # fmt: skip
+    columns = [
+        "rank", "bursts", "median of the curve", "p5", "below half", "of the bytes", "time beyond the curve",
+    ]  # fmt: skip
+    note = "Only bursts in which every message has a measured curve."
+    result.tables.append(Table("Bursts against the measured curve", columns, rows[:MOST_ROWS], note))
+    share = found.bytes[slow].sum() / found.bytes[known].sum()
+    if share <= LITTLE:
+        return
+    worst = int(slow[(found.length - found.expected)[slow].argmax()])
+    begin, length = int(found.begin[worst]), int(found.length[worst])
+    result.findings.append(
+        Finding(
+            f"{percent(float(share))} of the bytes in bursts moved at less than half of the measured "
+            f"curve's rate: {len(slow):,} of {len(known):,} bursts, which together took "
+            f"{ns_text(_beyond(found, slow))} longer than the curve's time.",
+            f"The worst of them has {found.messages[worst]:,} messages with "
+            f"{about_text(float(found.bytes[worst]))} of rank {found.rank[worst]}, at {ns_text(begin)}: "
+            f"{bandwidth_text(float(found.rate[worst]) / 1e6)}, {percent(float(found.of_curve[worst]))} of "
+            "the curve.",
+            "See what its messages waited for (slow messages by cause), and how many were in flight.",
+            (begin, begin + length),
+            int(found.rank[worst]),
+        )
+    )
+
+
+def _beyond(found: Bursts, which: NDArray[Any]) -> float:
+    return float(np.maximum(0, found.length - found.expected)[which].sum())
+
+
+def _sizes(sizes: NDArray[Any]) -> tuple[list[str], list[int]]:
+    """How many messages there are up to each power of two, from the smallest to the largest."""
+    count = np.bincount(size_classes(sizes))
+    first = int(np.flatnonzero(count)[0]) if count.any() else 0
+    labels = ["0 B", *(f"to {size_text(1 << power)}" for power in range(len(count) - 1))]
+    return labels[first : len(count)], count[first:].tolist()
+
+
+def export(trace: Trace, curves: Sequence[Curve], file: Path) -> int:
+    """Write all bursts of all gaps, one row each, and give how many: as Parquet, CSV, or lines of JSON by the
+    name of the file. Raises OSError.
+    """
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet as pq
+
+    sent = messages(trace, match(trace), match_signals(trace))
+    expected = streamed_ns(trace, sent, curves)
+    table = pa.concat_tables([_rows(bursts.find(trace, sent, gap, expected), sent) for gap in bursts.GAPS_NS])
+    if file.suffix == ".parquet":
+        pq.write_table(table, file, compression="zstd")
+    elif file.suffix == ".csv":
+        pa.csv.write_csv(table, file)
+    else:
+        file.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    return len(table)
+
+
+def _rows(found: Bursts, sent: Messages) -> pa.Table:
+    import pyarrow as pa
+
+    histograms: list[dict[int, int]] = [{} for _ in range(len(found))]
+    classes = size_classes(sent.bytes[found.inside])
+    keys, counts = np.unique(found.of_message << 8 | classes, return_counts=True)
+    for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
+        power = (key & 255) - 1
+        histograms[key >> 8][1 << power if power >= 0 else 0] = count
+    columns = {
+        "gap_ns": np.full(len(found), found.gap_ns), "rank": found.rank, "begin_ns": found.begin,
+        "length_ns": found.length, "messages": found.messages, "bytes": found.bytes, "peers": found.peers,
+        "in_flight": found.in_flight, "bytes_per_s": found.rate,
+    }  # fmt: skip
+    arrays: dict[str, Any] = {name: pa.array(values) for name, values in columns.items()}
+    arrays["of_curve"] = pa.array(found.of_curve, mask=~np.isfinite(found.of_curve))
+    arrays["stall_ns"] = pa.array(found.stall, mask=found.stall < 0)
+    # Up to so many bytes: so many messages.
+    texts = [" ".join(f"{size}:{count}" for size, count in one.items()) for one in histograms]
+    arrays["sizes"] = pa.array(texts, pa.string())
+    return pa.table(arrays)

@@ -1,0 +1,123 @@
+"""One time for several hosts, from the messages themselves: none arrives before it was sent.
+
+The quickest message from one host to another takes its latency and the difference of the two clocks, the
+quickest one back its latency less that difference. With like latencies half of what separates the two is the
+difference of the clocks. It is looked for in stretches of the trace, because clocks run at different rates,
+and a line goes through what is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from peerway_trace.messages import Pairs, match, match_signals
+from peerway_trace.store import Trace
+
+STRETCHES = 8
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What to take from a host's times: `offset` ns at the trace's beginning, and `drift` ns a ns since."""
+
+    host: str
+    offset: float
+    drift: float
+    messages: int  # that it was found from; 0: there were none both ways, and the times are as they were
+
+    def of(self, times: NDArray[Any]) -> NDArray[Any]:
+        """How much to take from times."""
+        rounded: NDArray[Any] = np.rint(self.offset + self.drift * (times - self.offset)).astype(np.int64)
+        return rounded
+
+
+def corrections(trace: Trace) -> list[Correction]:
+    """Of each host but the one of the lowest rank, whose time is that of all."""
+    names = list(dict.fromkeys(thread.host for thread in trace.threads))
+    if len(names) < 2:
+        return []
+    host = np.array([names.index(thread.host) for thread in trace.threads])[trace["thread"]]
+    arrows = _between(trace, host, [match(trace), match_signals(trace)])
+    known = {0: Correction(names[0], 0.0, 0.0, 0)}
+    # A host that has no messages with the first is reached through others.
+    for _ in names:
+        for there in range(len(names)):
+            for here in [] if there in known else list(known):
+                if line := _line(arrows, here, there):
+                    offset, drift, count = line
+                    known[there] = Correction(
+                        names[there], known[here].offset + offset, known[here].drift + drift, count
+                    )
+                    break
+    return [known.get(i, Correction(name, 0.0, 0.0, 0)) for i, name in enumerate(names)][1:]
+
+
+def correct(trace: Trace, found: Sequence[Correction]) -> None:
+    """Bring the times of a trace to one clock, the earliest to 0."""
+    names = {one.host: one for one in found}
+    for place, one in enumerate(trace.open):
+        if (host := trace.threads[one.thread].host) in names:
+            begin = one.begin - int(names[host].of(np.array(one.begin)))
+            trace.open[place] = replace(one, begin=begin)
+    for number, thread in enumerate(trace.threads):
+        if thread.host in names:
+            own = trace["thread"] == number
+            trace.columns["begin"][own] -= names[thread.host].of(trace["begin"][own])
+    if len(trace):
+        first = int(trace["begin"].min())
+        trace.columns["begin"] -= first
+        trace.open[:] = [replace(one, begin=one.begin - first) for one in trace.open]
+
+
+@dataclass(frozen=True)
+class _Arrows:
+    """From a host to another: when it began on the one, and how much later it ended on the other."""
+
+    source: NDArray[Any]
+    target: NDArray[Any]
+    begin: NDArray[Any]
+    took: NDArray[Any]
+
+
+def _between(trace: Trace, host: NDArray[Any], pairs: Sequence[Pairs]) -> _Arrows:
+    first = np.concatenate([one.first for one in pairs])
+    second = np.concatenate([one.second for one in pairs])
+    begin = trace["begin"][first]
+    end = trace["begin"][second] + trace["duration"][second]
+    apart = host[first] != host[second]
+    return _Arrows(host[first][apart], host[second][apart], begin[apart], (end - begin)[apart])
+
+
+def _line(arrows: _Arrows, here: int, there: int) -> tuple[float, float, int] | None:
+    """How far `there` is ahead of `here`: at 0, and how that grows."""
+    to = (arrows.source == here) & (arrows.target == there)
+    back = (arrows.source == there) & (arrows.target == here)
+    if not (to.any() and back.any()):
+        return None
+    times = arrows.begin[to]
+    edges = np.linspace(times.min(), times.max() + 1, STRETCHES + 1)
+    ahead = float(np.median(arrows.took[to]) - np.median(arrows.took[back])) / 2
+    count = int(to.sum() + back.sum())
+    points = []  # time, difference, and how far that may be wrong
+    for low, high in pairwise(edges.tolist()):
+        forth = arrows.took[to & (arrows.begin >= low) & (arrows.begin < high)]
+        home = arrows.took[back & (arrows.begin - ahead >= low) & (arrows.begin - ahead < high)]
+        if len(forth) and len(home):
+            there_and_back = float(forth.min() + home.min())
+            points.append(((low + high) / 2, float(forth.min() - home.min()) / 2, there_and_back / 2))
+    if not points:
+        return float(arrows.took[to].min() - arrows.took[back].min()) / 2, 0.0, count
+    at, difference, wrong = np.array(points).T
+    best = float(difference[wrong.argmin()])
+    quick = wrong <= 3 * wrong.min()
+    # A difference that is one within what is known of it does not grow.
+    if quick.sum() < 3 or np.all(np.abs(difference - best)[quick] <= wrong[quick]):
+        return best, 0.0, count
+    drift, offset = np.polyfit(at[quick], difference[quick], 1)
+    return float(offset), float(drift), count

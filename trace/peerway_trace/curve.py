@@ -1,0 +1,158 @@
+"""The measured curve that messages are judged by: the cost of a path at each size, from a route table or
+from records of `peerway bench`. A message alone is judged by a test of latency, a burst by one of bandwidth
+where there is one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from peerway_common import atomic_file
+from peerway_measure.records import MOST_BYTES
+from peerway_measure.report.routes import read_table
+
+from peerway_trace.messages import Messages
+from peerway_trace.rings import Kind
+from peerway_trace.store import Trace
+
+LATENCIES = ("put_latency", "get_latency", "pingpong", "mpi_latency")
+BANDWIDTHS = ("put_bw", "get_bw", "mpi_bw")
+# The MPIs that recorders of traces name as their source, and what records call their launchers.
+STACKS = {"openmpi": ("openmpi", "open mpi", "openrte"), "mpich": ("mpich", "hydra")}
+PARTS = ("plan", "plan slots", "plan straight", "split")
+OPS = {"put": (Kind.PUT,), "get": (Kind.GET,), "send": (Kind.SEND, Kind.ISEND)}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What one path costs: sizes in bytes, times of a message in ns."""
+
+    path: str
+    op: str  # put, get, or send for messages of an MPI
+    sizes: NDArray[Any]
+    ns: NDArray[Any]
+    stack: str = ""  # whose sends these are, one of STACKS
+    streamed: bool = False  # one message of many that follow each other
+
+    def at(self, sizes: NDArray[Any]) -> NDArray[Any]:
+        """The cost of sizes; beyond the last the rate stays."""
+        inside = np.interp(sizes, self.sizes, self.ns)
+        return np.asarray(np.where(sizes > self.sizes[-1], self.ns[-1] * sizes / self.sizes[-1], inside))
+
+
+def of_table(file: Path) -> list[Curve]:
+    """The curves of contiguous puts and gets. Where classes of pairs differ, the cheapest, which none should
+    beat. Raises TableError and OSError.
+    """
+    found: dict[tuple[str, str], dict[float, float]] = {}
+    for line in read_table(file).lines:
+        if line.shape == "contiguous" and line.op in ("put", "get"):
+            points = found.setdefault((line.path, line.op), {})
+            for size, us in line.corners:
+                points[size] = min(us, points.get(size, us))
+    return [_curve(path, op, points) for (path, op), points in found.items()]
+
+
+def of_records(file: Path) -> list[Curve]:
+    """The curves of records of latency and bandwidth; those of an MPI (the peer openmpi, apps/mpi) judge its
+    messages. Raises OSError, and ValueError with the line that is no record.
+    """
+    found: dict[tuple[str, str, str, bool], dict[float, float]] = {}
+    for number, line in enumerate(atomic_file.text(file, MOST_BYTES).splitlines(), start=1):
+        try:
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise ValueError("it is no JSON object")
+            _add(found, record)
+        except (ValueError, TypeError, ZeroDivisionError) as error:
+            raise ValueError(f"{file}:{number}: not a record of `peerway bench`: {error}") from error
+        except KeyError as error:
+            raise ValueError(
+                f"{file}:{number}: not a record of `peerway bench`: {error} is missing"
+            ) from error
+    return [
+        _curve(path, op, points, stack, streamed) for (path, op, stack, streamed), points in found.items()
+    ]
+
+
+def _add(found: dict[tuple[str, str, str, bool], dict[float, float]], record: dict[str, Any]) -> None:
+    """A point of a curve, where the record is of a test that gives one."""
+    streamed = record["test"] in BANDWIDTHS
+    if not (streamed or record["test"] in LATENCIES) or record["shape"] != "contiguous":
+        return
+    stack = _stack(record)
+    op = "send" if stack else str(record["op"])
+    points = found.setdefault((str(record["via"]), op, stack, streamed), {})
+    size = float(record["bytes"])
+    us = size / float(record["bandwidth_MBps"]) if streamed else float(record["p50_us"])
+    points[size] = min(us, points.get(size, us))
+
+
+def _stack(record: dict[str, Any]) -> str:
+    """The MPI whose messages a record is of; empty where it is of none."""
+    if record["via"] in STACKS:
+        return str(record["via"])
+    said = str(record.get("extra", {}).get("mpi", "")).lower()
+    if not str(record["test"]).startswith("mpi_"):
+        return ""
+    return next((name for name, words in STACKS.items() if any(word in said for word in words)), "unknown")
+
+
+def _curve(path: str, op: str, points: dict[float, float], stack: str = "", streamed: bool = False) -> Curve:
+    sizes = sorted(points)
+    ns = np.array([points[size] * 1e3 for size in sizes])
+    return Curve(path, op, np.array(sizes, float), ns, stack, streamed)
+
+
+def path_of(where: str) -> str:
+    """The path or paths that carried a message: `where` also says of what it is a part ("plan, peer/shm")."""
+    method, comma, path = where.partition(", ")
+    return path if comma and method in PARTS else where
+
+
+def stack_of(trace: Trace) -> str:
+    """The MPI whose calls a trace has; empty where it has none, or one that is not known."""
+    return next((one.source for one in trace.threads if one.source in STACKS), "")
+
+
+def ambiguous(trace: Trace, curves: Sequence[Curve]) -> list[str]:
+    """The ways of this trace's MPI that there are curves of, if there are several: which of them the program
+    went is not known.
+    """
+    stack = stack_of(trace)
+    ways = sorted({one.path for one in curves if one.op == "send" and stack and one.stack == stack})
+    return ways if len(ways) > 1 else []
+
+
+def curve_of(
+    trace: Trace, curves: Sequence[Curve], op: str, path: str, streamed: bool = False
+) -> Curve | None:
+    """The curve that judges the messages of a path or communicator. A burst is judged as messages that each
+    go alone where no test of bandwidth was measured.
+    """
+    if op == "send":
+        stack = "" if ambiguous(trace, curves) else stack_of(trace)
+        fit = [one for one in curves if one.op == "send" and stack and one.stack == stack]
+    else:
+        fit = [one for one in curves if one.op == op and one.path == path_of(path)]
+    kind = next((one for one in fit if one.streamed == streamed), None)
+    return kind or next((one for one in fit if streamed), None)
+
+
+def streamed_ns(trace: Trace, sent: Messages, curves: Sequence[Curve]) -> NDArray[Any]:
+    """What each message would take in a stream of its like; NaN where no curve says it."""
+    expected = np.full(len(sent), np.nan)
+    where, kinds = trace["where"][sent.event], trace["kind"][sent.event]
+    for name in np.unique(where):
+        for op, wanted in OPS.items():
+            which = (where == name) & np.isin(kinds, wanted)
+            curve = curve_of(trace, curves, op, trace.names[name], streamed=True) if which.any() else None
+            if curve is not None:
+                expected[which] = curve.at(sent.bytes[which].astype(float))
+    return expected

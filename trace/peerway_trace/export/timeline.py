@@ -1,0 +1,92 @@
+"""A thread's events as beginnings and ends that nest, in the order of time: what both formats want."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from peerway_trace.messages import Messages
+from peerway_trace.rings import MADE_OR_FREED, Kind
+from peerway_trace.store import Thread, Trace
+
+# What goes on beside the calls of its thread, and may overlap.
+BESIDE = (
+    Kind.SENT, Kind.CANCELLED, Kind.RECEIVED, Kind.COLLECTIVE_DONE, Kind.PROXY, Kind.NIC, Kind.RANGE,
+    *MADE_OR_FREED,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """One moment of a thread."""
+
+    time: int
+    what: str  # "begin", "end"; "point": a request, or what else goes on beside calls, ended
+    event: int  # as an index into the trace's columns
+
+
+@dataclass(frozen=True)
+class SystemThread:
+    """A thread of the operating system, which several recorders may have seen."""
+
+    first: Thread
+    events: NDArray[Any]
+
+
+def threads(trace: Trace) -> list[SystemThread]:
+    """All threads, by rank; each with its events in the order of time, the outer before the inner."""
+    numbers: dict[tuple[str, int, int], list[int]] = {}
+    for number, one in enumerate(trace.threads):
+        numbers.setdefault((one.host, one.pid, one.tid), []).append(number)
+    order = np.argsort(trace["thread"], kind="stable")
+    starts = np.searchsorted(trace["thread"][order], np.arange(len(trace.threads) + 1))
+    found = []
+    for several in numbers.values():
+        events = np.concatenate([order[starts[n] : starts[n + 1]] for n in several])
+        events = events[np.lexsort((-trace["duration"][events], trace["begin"][events]))]
+        found.append(SystemThread(trace.threads[several[0]], events))
+    return found
+
+
+def in_flight(trace: Trace, sent: Messages, rank: int) -> tuple[list[int], list[int]]:
+    """Times, and from each on how many bytes a rank has sent that have not arrived."""
+    own = trace.rank[sent.event] == rank
+    times = np.concatenate([sent.begin[own], sent.end[own]])
+    change = np.concatenate([sent.bytes[own], -sent.bytes[own]])
+    order = np.lexsort((-change, times))
+    return times[order].tolist(), np.cumsum(change[order]).tolist()
+
+
+def steps(trace: Trace, events: NDArray[Any]) -> Iterator[Step]:
+    """The steps of one thread. What by rounding ends after what it lies in ends with it."""
+    requests = np.isin(trace["kind"][events], BESIDE)
+    calls, ended = events[~requests], events[requests]
+    point_times = trace["begin"][ended] + trace["duration"][ended]
+    in_time = np.argsort(point_times, kind="stable")
+    points = list(zip(point_times[in_time].tolist(), ended[in_time].tolist(), strict=True))
+    place = 0
+    for step in _nested(calls.tolist(), trace["begin"][calls].tolist(), trace["duration"][calls].tolist()):
+        while place < len(points) and points[place][0] <= step.time:
+            yield Step(points[place][0], "point", points[place][1])
+            place += 1
+        yield step
+    for time, event in points[place:]:
+        yield Step(time, "point", event)
+
+
+def _nested(events: list[int], begins: list[int], durations: list[int]) -> Iterator[Step]:
+    stack: list[tuple[int, int]] = []
+    for event, begin, duration in zip(events, begins, durations, strict=True):
+        while stack and stack[-1][0] <= begin:
+            end, ended = stack.pop()
+            yield Step(end, "end", ended)
+        end = min(begin + duration, stack[-1][0]) if stack else begin + duration
+        yield Step(begin, "begin", event)
+        stack.append((end, event))
+    while stack:
+        end, ended = stack.pop()
+        yield Step(end, "end", ended)

@@ -1,0 +1,101 @@
+"""GPUs that had nothing to do between their first and their last work: how long, and before which work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from peerway_trace.lanes import OF_GPU, Cover
+from peerway_trace.store import Trace
+from peerway_trace.tables import MOST_ROWS, Analysis, Finding, Table, count_text, ns_text, percent
+
+IDLE = 0.05  # of the time: less is no finding
+
+
+@dataclass(frozen=True)
+class Idle:
+    """One GPU's gaps, in which no stream of a process that records had work."""
+
+    gpu: str
+    busy: int  # ns
+    begin: NDArray[Any]  # ns, of each gap
+    length: NDArray[Any]  # ns
+    before: NDArray[Any]  # the event that ended it
+    rank: int
+
+    @property
+    def total(self) -> int:
+        """All gaps, in ns."""
+        return int(self.length.sum())
+
+    @property
+    def share(self) -> float:
+        """Of the time from the first work to the last."""
+        return self.total / max(1, self.busy + self.total)
+
+
+def find(trace: Trace) -> list[Idle]:
+    """Of each GPU that did anything."""
+    own = np.flatnonzero(np.isin(trace["kind"], OF_GPU))
+    hosts = {thread.host for thread in trace.threads}
+    names = [
+        (f"{one.host}:" if len(hosts) > 1 else "") + one.thread.partition("/")[0]
+        if one.source == "gpu"
+        else ""
+        for one in trace.threads
+    ]
+    of_event = np.array(names, dtype=object)[trace["thread"][own]] if len(own) else np.empty(0, object)
+    found = []
+    for gpu in sorted(set(of_event) - {""}):
+        events = own[of_event == gpu]
+        events = events[np.argsort(trace["begin"][events], kind="stable")]
+        work = Cover(trace["begin"][events], trace["begin"][events] + trace["duration"][events])
+        next_one = events[np.searchsorted(trace["begin"][events], work.begin[1:])]
+        gaps = work.begin[1:] - work.end[:-1]
+        found.append(Idle(gpu, work.total, work.end[:-1], gaps, next_one, int(trace.rank[events[0]])))
+    return found
+
+
+def tell(trace: Trace, result: Analysis) -> None:
+    """A table of all, and a finding for each that was idle for long."""
+    gpus = find(trace)
+    if not gpus:
+        return
+    rows = [
+        [one.gpu, ns_text(one.busy), ns_text(one.total), percent(one.share), f"{len(one.length):,}",
+         ns_text(float(one.length.max(initial=0)))]
+        for one in gpus[:MOST_ROWS]
+    ]  # fmt: skip
+    note = "Idle: no kernel and no copy of a traced process, between the first work and the last."
+    columns = ["GPU", "busy", "idle", "share", "gaps", "longest"]
+    result.tables.append(Table("GPUs", columns, rows, note))
+    for one in gpus:
+        if one.share >= IDLE:
+            result.findings.append(_finding(trace, one))
+
+
+def _finding(trace: Trace, idle: Idle) -> Finding:
+    longest = int(idle.length.argmax())
+    names, groups = np.unique(trace["name"][idle.before], return_inverse=True)
+    by_name = np.bincount(groups, idle.length)
+    most = int(by_name.argmax())
+    begin, length = int(idle.begin[longest]), int(idle.length[longest])
+    mostly, then = _name(trace, int(names[most])), _name(trace, int(trace["name"][idle.before[longest]]))
+    return Finding(
+        f"{idle.gpu} had nothing to do for {ns_text(idle.total)}, {percent(idle.share)} of the time from its "
+        f"first work to its last, in {count_text(len(idle.length), 'gap', 'gaps')}.",
+        f"{ns_text(float(by_name[most]))} of it was before {mostly}; the longest gap was {ns_text(length)}, "
+        f"at {ns_text(begin)}, before {then}.",
+        "See what the host did then: did it wait before it launched more, allocate pinned memory, or load a "
+        "kernel at its first use (CUDA_MODULE_LOADING=EAGER loads them at the start)?",
+        (begin, begin + length),
+        idle.rank if idle.rank >= 0 else None,
+    )
+
+
+def _name(trace: Trace, number: int) -> str:
+    name = trace.names[number] or "unnamed work"
+    return name if len(name) <= 60 else name[:59] + "…"

@@ -1,0 +1,126 @@
+"""Rings in memory, where no file system disturbs the program: a folder in /dev/shm, to which
+FOLDER/rings/memory is a link. Threads for which it has no room, and those of other hosts, record in
+FOLDER/rings.
+
+`peerway trace` holds a lock on that folder. So whoever comes later can tell what was left by one that was
+killed, also by one in another PID namespace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from peerway_common import atomic_file
+from peerway_common.printable import shell_word
+from peerway_common.units import about_text
+
+from peerway_trace.rings import EVENT, HEADER
+
+MEMORY = Path("/dev/shm")
+PREFIX, LINK, OWNER = "peerway-trace-", "memory", "trace"
+OLD = 3600  # seconds
+LEFT = 4 << 30  # bytes for the program at most, as in include/peerway/trace/recorder/ring.h
+
+
+def why_not(memory: Path, events: int) -> str:
+    """Why rings of so many events are not kept there; empty if they are."""
+    if not (memory.is_dir() and os.access(memory, os.W_OK | os.X_OK)):
+        return f"{memory} cannot be written to"
+    found = os.statvfs(memory)
+    free, size = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    needed = HEADER.itemsize + (1 << max(6, (events - 1).bit_length())) * EVENT.itemsize
+    left = min(size / 2, LEFT)
+    if free >= needed + left:
+        return ""
+    return (
+        f"{memory} has {about_text(free)} free, of which {about_text(left)} are left to the program, and a "
+        f"thread's events take {about_text(needed)}"
+    )
+
+
+@contextlib.contextmanager
+def held(rings: Path, memory: Path) -> Iterator[Path]:
+    """Make a folder in memory for rings, and hold it. Raises OSError."""
+    made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=memory.resolve()))
+    with (made / OWNER).open("w") as owner:
+        fcntl.flock(owner, fcntl.LOCK_EX)
+        owner.write(str(rings.parent))
+        owner.flush()
+        (rings / LINK).symlink_to(made, target_is_directory=True)
+        yield made
+
+
+def target(rings: Path) -> Path | None:
+    """The folder in memory, which may be that of another host; None where there is none."""
+    return (rings / LINK).readlink() if (rings / LINK).is_symlink() else None
+
+
+def files(rings: Path) -> list[Path]:
+    """All rings of a job, by name."""
+    folders = [rings, *([rings / LINK] if (rings / LINK).is_dir() else [])]
+    return sorted((file for folder in folders for file in folder.glob("*.ring")), key=lambda file: file.name)
+
+
+def settle(rings: Path) -> None:
+    """Bring what is in memory to the folder of the trace. Raises OSError; then it is still in memory."""
+    if not (rings / LINK).is_dir():
+        return
+    for file in (rings / LINK).glob("*.ring"):
+        with atomic_file.draft(rings / file.name) as draft:
+            shutil.copyfile(file, draft)
+        file.unlink()
+    discard(rings)
+
+
+def discard(rings: Path) -> None:
+    """Remove what is in memory."""
+    if (rings / LINK).is_dir():
+        shutil.rmtree((rings / LINK).resolve())
+    (rings / LINK).unlink(missing_ok=True)
+
+
+def in_use(rings: Path) -> bool:
+    """Whether the command that records there still runs."""
+    return (rings / LINK).is_dir() and _locked(rings / LINK / OWNER)
+
+
+def left_behind(memory: Path = MEMORY) -> list[str]:
+    """Say what killed commands of this user have left there; what belongs to no trace any more is removed."""
+    found = []
+    for folder in sorted(memory.glob(f"{PREFIX}*")):
+        with contextlib.suppress(OSError):  # another one tidies up, too
+            if folder.stat().st_uid != os.getuid():
+                continue
+            if not (folder / OWNER).exists():
+                if time.time() - folder.stat().st_mtime > OLD:
+                    folder.rmdir()
+                continue
+            if _locked(folder / OWNER):
+                continue
+            trace = Path((folder / OWNER).read_text())
+            size = about_text(sum(file.stat().st_size for file in folder.iterdir()))
+            if target(trace / "rings") == folder:
+                found.append(
+                    f"{folder} holds {size} of a trace whose command was killed; `peerway trace collect "
+                    f"{shell_word(trace)}` makes the trace and frees them"
+                )
+            else:
+                shutil.rmtree(folder)
+                found.append(f"removed {folder}, {size} of a killed trace whose folder {trace} is gone")
+    return found
+
+
+def _locked(file: Path) -> bool:
+    with file.open() as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

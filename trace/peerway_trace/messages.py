@@ -1,0 +1,159 @@
+"""Messages of a trace: which receive belongs to which send, and which raise ended which wait.
+
+MPI's messages do not overtake: the k-th send from a rank to another with one tag in one communicator belongs
+to the k-th such receive, in the order in which the receives were posted. A signal is a counter: a wait for a
+value ends with the raise that brought the sum there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from peerway_trace.rings import Kind
+from peerway_trace.store import Trace
+
+SENDS = (Kind.SEND, Kind.ISEND)
+RECEIVES = (Kind.RECV, Kind.RECEIVED)
+MOVES = (Kind.PUT, Kind.GET, Kind.RMA_PUT, Kind.RMA_GET)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Events that belong together, as indices into the trace's columns; and those that are alone."""
+
+    first: NDArray[Any]
+    second: NDArray[Any]
+    alone_first: NDArray[Any]
+    alone_second: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Messages:
+    """One entry for each message that was sent, in the order of their beginnings."""
+
+    event: NDArray[Any]  # the put, get or send, as an index into the trace's columns
+    received: NDArray[Any]  # the receive or the wait that it ended; -1: none is known
+    source: NDArray[Any]
+    target: NDArray[Any]
+    bytes: NDArray[Any]
+    begin: NDArray[Any]
+    end: NDArray[Any]  # when it had arrived, as far as is known; else when the call returned
+    moving: NDArray[Any]  # ns without the time that one side waited for the other
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+def size_classes(sizes: NDArray[Any]) -> NDArray[Any]:
+    """0: no bytes; n: to 2^(n - 1)."""
+    return np.asarray(np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64) + (sizes > 0))
+
+
+def of_kind(trace: Trace, kinds: tuple[Kind, ...]) -> NDArray[Any]:
+    """The indices of events of some kinds."""
+    wanted = np.zeros(256, bool)
+    wanted[list(kinds)] = True
+    return np.flatnonzero(wanted[trace["kind"]])
+
+
+def _not_cancelled(trace: Trace, sends: NDArray[Any]) -> NDArray[Any]:
+    """Without those that were cancelled, which nobody receives: both events of a request begin at one time in
+    one process.
+    """
+    cancelled = of_kind(trace, (Kind.CANCELLED,))
+    if not len(cancelled):
+        return sends
+
+    def key(event: int) -> tuple[str, int, int]:
+        thread = trace.threads[trace["thread"][event]]
+        return thread.host, thread.pid, int(trace["begin"][event])
+
+    gone = {key(event) for event in cancelled.tolist()}
+    return np.array([event for event in sends.tolist() if key(event) not in gone], sends.dtype)
+
+
+def match(trace: Trace) -> Pairs:
+    """Join sends and receives of MPI."""
+    rank = trace.rank
+    sends, receives = _not_cancelled(trace, of_kind(trace, SENDS)), of_kind(trace, RECEIVES)
+    sends, receives = sends[trace["peer"][sends] >= 0], receives[trace["peer"][receives] >= 0]
+    size = int(max(rank.max(initial=0), trace["peer"].max(initial=0))) + 1
+    tags = trace["tag"]
+    _, tag = np.unique(np.concatenate([tags[sends], tags[receives]]), return_inverse=True)
+    pair_s = rank[sends].astype(np.int64) * size + trace["peer"][sends]
+    pair_r = trace["peer"][receives].astype(np.int64) * size + rank[receives]
+    where_s, where_r = (trace["where"][which].astype(np.int64) * size * size for which in (sends, receives))
+    few = int(tag.max(initial=0)) + 1
+    key_s = (where_s + pair_s) * few + tag[: len(sends)]
+    key_r = (where_r + pair_r) * few + tag[len(sends) :]
+    order_s = np.lexsort((trace["begin"][sends], key_s))
+    order_r = np.lexsort((trace["begin"][receives], key_r))
+    sends, key_s = sends[order_s], key_s[order_s]
+    receives, key_r = receives[order_r], key_r[order_r]
+    # The place of each send among those of its key leads to the receive at that place.
+    place = np.arange(len(key_s)) - np.searchsorted(key_s, key_s)
+    at = np.searchsorted(key_r, key_s) + place
+    found = at < np.searchsorted(key_r, key_s, "right")
+    taken = np.zeros(len(receives), bool)
+    taken[at[found]] = True
+    return Pairs(sends[found], receives[at[found]], sends[~found], receives[~taken])
+
+
+def match_signals(trace: Trace) -> Pairs:
+    """Join each wait for a signal with the raise that ended it."""
+    rank = trace.rank
+    kind, peer, tag = trace["kind"], trace["peer"], trace["tag"]
+    raises = np.flatnonzero(((kind == Kind.PUT) | (kind == Kind.RAISE)) & (tag >= 0) & (peer >= 0))
+    waits = of_kind(trace, (Kind.SIGNAL,))
+    owners = np.concatenate([peer[raises], rank[waits]]).astype(np.int64) << 32 | np.concatenate(
+        [tag[raises], tag[waits]]
+    )
+    _, signal = np.unique(owners, return_inverse=True)
+    of_raise, of_wait = signal[: len(raises)], signal[len(raises) :]
+    ends = (trace["begin"] + trace["duration"])[raises]
+    order = np.lexsort((ends, of_raise))
+    raises, of_raise = raises[order], of_raise[order]
+    by = np.where(kind[raises] == Kind.PUT, 1, trace["bytes"][raises])
+    total = np.cumsum(by)
+    before = np.concatenate([[0], total])[np.searchsorted(of_raise, of_raise)]
+    reached = of_raise.astype(np.int64) * (1 << 40) + total - before
+    wanted = of_wait.astype(np.int64) * (1 << 40) + trace["bytes"][waits]
+    at = np.searchsorted(reached, wanted)
+    found = at < len(raises)
+    found[found] = of_raise[at[found]] == of_wait[found]
+    alone = np.ones(len(raises), bool)
+    alone[at[found]] = False
+    return Pairs(raises[at[found]], waits[found], raises[alone], waits[~found])
+
+
+def messages(trace: Trace, matched: Pairs, signals: Pairs) -> Messages:
+    """All that carried bytes, or was a message of MPI without any."""
+    begin, duration = trace["begin"], trace["duration"]
+    event = np.concatenate([of_kind(trace, MOVES), matched.first, matched.alone_first])
+    received = np.full(len(trace), -1, np.int64)
+    received[matched.first] = matched.second
+    raised_data = trace["kind"][signals.first] == Kind.PUT
+    received[signals.first[raised_data]] = signals.second[raised_data]
+    event = event[np.argsort(begin[event], kind="stable")]
+    other = received[event]
+    rank, peer = trace.rank[event], trace["peer"][event]
+    is_get = np.isin(trace["kind"][event], (Kind.GET, Kind.RMA_GET))
+    own_end = begin[event] + duration[event]
+    known = other >= 0
+    # A wait that began after the data had come says nothing of when it came.
+    arrived = np.where(known, begin[other] + duration[other], own_end)
+    late = known & (begin[other] > own_end) & (trace["kind"][event] == Kind.PUT)
+    end = np.where(late, own_end, np.maximum(arrived, begin[event]))
+    started = np.where(known & ~late & (trace["kind"][event] != Kind.PUT), begin[other], begin[event])
+    # The time of a put is its own: the wait for its signal is that of a program.
+    moving = np.where(
+        trace["kind"][event] == Kind.PUT, duration[event], end - np.maximum(begin[event], started)
+    )
+    return Messages(
+        event, other, np.where(is_get, peer, rank), np.where(is_get, rank, peer), trace["bytes"][event],
+        begin[event], end, np.maximum(moving, 0),
+    )  # fmt: skip

@@ -1,0 +1,139 @@
+"""What a report consists of: tables, scatters and findings, as text for people where they are text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from peerway_common.units import time_text
+
+from peerway_trace.curve import Curve
+
+MOST_ROWS = 20
+LITTLE = 0.01  # of the time: less is no finding
+
+
+@dataclass
+class Table:
+    """One table of the report; all cells are text, for people."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+    note: str = ""
+    texts: int = 1  # how many columns from the left are words
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, or worth knowing."""
+
+    text: str  # a sentence
+    evidence: str = ""  # what shows it
+    todo: str = ""  # what to do about it
+    span: tuple[int, int] | None = None  # ns: where the timeline shows it
+    rank: int | None = None
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.text, self.evidence, self.todo) if part)
+
+    @property
+    def link(self) -> str:
+        """Its place in the timeline of the page; empty where it has none."""
+        if self.span is None:
+            return ""
+        begin, end = self.span
+        margin = max(1, (end - begin) // 4)
+        rank = f"&rank={self.rank}" if self.rank is not None else ""
+        return f"#t={max(0, begin - margin)},{end + margin}{rank}"
+
+
+def by_advice(findings: list[Finding]) -> list[list[Finding]]:
+    """In their order, those of one advice together, so that it is read once."""
+    groups: dict[str, list[Finding]] = {}
+    for number, one in enumerate(findings):
+        groups.setdefault(one.todo or f"none {number}", []).append(one)
+    return list(groups.values())
+
+
+@dataclass
+class Scatter:
+    """Messages of one path by size (bytes) and time (ns), and the curve that they are judged by."""
+
+    path: str
+    sizes: NDArray[Any]
+    ns: NDArray[Any]
+    curve: Curve | None
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Values of which the page draws the share that is at most so much, on a logarithmic axis."""
+
+    title: str
+    axis: str
+    values: NDArray[Any]  # above 0
+    unit: str  # "time" (ns), "size" (bytes), "rate" (MB/s) or "share"
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Counts that the page draws as bars."""
+
+    title: str
+    axis: str
+    labels: list[str]
+    counts: list[int]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Messages from each rank to each: how many, and their bytes and times."""
+
+    messages: NDArray[Any]
+    bytes: NDArray[Any]
+    smallest: NDArray[Any]  # bytes; 0 where there is none
+    largest: NDArray[Any]
+    ns: NDArray[Any]  # of moving, summed
+
+    @property
+    def mean(self) -> NDArray[Any]:
+        """The bytes of a message."""
+        return np.asarray(self.bytes / np.maximum(1, self.messages))
+
+    @property
+    def rate(self) -> NDArray[Any]:
+        """MB/s while a message moved."""
+        return np.asarray(np.where(self.ns > 0, self.bytes * 1e3 / np.maximum(1, self.ns), 0))
+
+
+@dataclass
+class Analysis:
+    """All of a report."""
+
+    heading: list[str]
+    findings: list[Finding] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    matrix: Matrix | None = None
+    scatters: list[Scatter] = field(default_factory=list)
+    distributions: list[Distribution] = field(default_factory=list)
+    bars: list[Bars] = field(default_factory=list)
+    path: NDArray[Any] | None = None  # of the critical path: rows of event, begin and end
+    important: NDArray[Any] | None = None  # rows of begin, end and ns: what should be on the timeline
+
+
+def ns_text(ns: float) -> str:
+    """A time for people."""
+    return time_text(ns / 1e3) if ns else "0"
+
+
+def percent(part: float) -> str:
+    """A share for people."""
+    return f"{100 * part:.3g} %" if part == 0 or abs(part) >= 1e-4 else "< 0.01 %"
+
+
+def count_text(count: int, one: str, many: str) -> str:
+    """A number of things."""
+    return f"1 {one}" if count == 1 else f"{count:,} {many}"

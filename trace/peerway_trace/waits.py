@@ -1,0 +1,317 @@
+"""Wait states: time that a rank lost because another was late, by the place that called.
+
+late sender: from the beginning of the receive, or of the call that waits for it, to that of the send;
+late receiver: from the beginning of the send, or of the call that waits for it, to that of the receive;
+rendezvous wait: from there on to when the receiver, whose receive was posted, was in a call again;
+wait at a collective: from this rank's beginning, or that of the call that waits for one that was started, to
+  that of the last one it needs;
+imbalance: the part of that for which the last one had computed longer since the collective before;
+late raise: from the beginning of the wait for a signal to that of the raise that ended it;
+late wake-up: from the end of that raise to the end of the wait, beyond ten times what is usual there.
+If one call waits for several of these (MPI_Waitall), each stretch of its time is counted once.
+Those of proxies and bounce buffers are in stalls.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from peerway_trace import stalls
+from peerway_trace.lanes import Lanes, lanes
+from peerway_trace.messages import Pairs, of_kind, size_classes
+from peerway_trace.rings import Kind
+from peerway_trace.store import Trace
+
+STATES = (
+    "late sender", "late receiver", "wait at a collective", "late raise", "imbalance", "rendezvous wait",
+    "proxy stall", "staging back-pressure", "late wake-up",
+)  # fmt: skip
+REQUESTS = (Kind.RECEIVED, Kind.SENT, Kind.COLLECTIVE_DONE)
+FEWEST, UNUSUAL = 20, 10  # of waits, to know what is usual; how many times that is late
+Part = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # who waited, who was late, ns
+
+
+@dataclass(frozen=True)
+class Waits:
+    """One entry for each event that lost time."""
+
+    state: NDArray[Any]  # index in STATES
+    event: NDArray[Any]  # that waited, as an index into the trace's columns
+    culprit: NDArray[Any]  # the event that was late
+    lost: NDArray[Any]  # ns
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+def find(trace: Trace, matched: Pairs, signals: Pairs, outer: Lanes | None = None) -> Waits:
+    """All that was lost."""
+    outer = outer or lanes(trace)
+    blocking, completed, imbalance = _at_collectives(trace, outer)
+    late_sender, late_receiver, rendezvous, completed = _once(
+        [_late_sender(trace, matched), *_late_receiver(trace, matched), completed]
+    )
+    collective = tuple(np.concatenate(both) for both in zip(blocking, completed, strict=True))
+    parts = [
+        late_sender, late_receiver, collective,
+        (signals.second, signals.first, _until(trace, signals.second, trace["begin"][signals.first])),
+        imbalance, rendezvous, stalls.of_proxies(trace), stalls.of_staging(trace, outer),
+        _late_wake_up(trace, signals),
+    ]  # fmt: skip
+    state = np.concatenate([np.full(len(part[0]), number, np.int8) for number, part in enumerate(parts)])
+    event, culprit, lost = (
+        np.concatenate([np.asarray(part[i], np.int64) for part in parts]) for i in range(3)
+    )
+    some = lost > 0
+    return Waits(state[some], event[some], culprit[some], lost[some])
+
+
+def _once(parts: list[Part]) -> list[Part]:
+    """Shorten waits that have a call in common, from whose beginning each of them counts, to what the parts
+    before do not have. A call that waits for a receive and a send lost their common time to the receive, as
+    MPI_Sendrecv does. Each part has a call at most once.
+    """
+    calls = np.unique(np.concatenate([event for event, _, _ in parts]))
+    taken = np.zeros(len(calls), np.int64)
+    result = []
+    for event, culprit, lost in parts:
+        at = np.searchsorted(calls, event)
+        result.append((event, culprit, np.maximum(0, lost - taken[at])))
+        taken[at] = np.maximum(taken[at], lost)
+    return result
+
+
+def _until(trace: Trace, event: NDArray[Any], then: NDArray[Any]) -> NDArray[Any]:
+    """How much of the events lay before a time."""
+    return np.asarray(np.clip(then - trace["begin"][event], 0, trace["duration"][event]))
+
+
+def _late_wake_up(trace: Trace, signals: Pairs) -> Part:
+    """Usual is the median of waits that had begun when their signal was raised, by path and size."""
+    begin, duration = trace["begin"], trace["duration"]
+    raised = begin[signals.first] + duration[signals.first]
+    waited = np.flatnonzero(begin[signals.second] < raised)
+    first, second, raised = signals.first[waited], signals.second[waited], raised[waited]
+    delay = np.maximum(0, begin[second] + duration[second] - raised)
+    size = np.where(trace["kind"][first] == Kind.PUT, trace["bytes"][first], 0)
+    classes = size_classes(size) + 65 * trace["where"][first].astype(np.int64)
+    _, groups = np.unique(classes, return_inverse=True)
+    order = np.lexsort((delay, groups))
+    count = np.bincount(groups) if len(groups) else np.empty(0, np.int64)
+    start = np.cumsum(count) - count
+    usual = np.where(count >= FEWEST, delay[order][start + count // 2], np.iinfo(np.int64).max // UNUSUAL)
+    return second, second, np.maximum(0, delay - UNUSUAL * usual[groups])
+
+
+def completed(trace: Trace, sent: NDArray[Any]) -> NDArray[Any]:
+    """Of sends that were only started, the event of their request; of all others, themselves."""
+    result = sent.copy()
+    requests = of_kind(trace, (Kind.SENT,))
+    started = np.flatnonzero(trace["kind"][sent] == Kind.ISEND)
+    if not len(started) or not len(requests):
+        return result
+    far = int(trace["begin"].max()) + 1
+    keys, wanted = (
+        trace["thread"][which].astype(np.int64) * far + trace["begin"][which]
+        for which in (requests, sent[started])
+    )
+    order = np.argsort(keys, kind="stable")
+    at = np.minimum(np.searchsorted(keys[order], wanted), len(order) - 1)
+    found = keys[order][at] == wanted
+    result[started[found]] = requests[order][at[found]]
+    return result
+
+
+def receives(trace: Trace, matched: Pairs) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Of each message whose receiver waited for it in a call: that call, and the send."""
+    waiting = waiting_call(trace, matched.second)
+    known = waiting >= 0
+    return waiting[known], matched.first[known]
+
+
+def sends(trace: Trace, matched: Pairs) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Of each message whose sender was held until the receiver was there: the call in which it was, the
+    receive as it was posted, and the call of the receiver that it needed: the receive, or the one that
+    waited for it.
+    """
+    begin = trace["begin"]
+    # A send that was only started lost its time in the call that waited for it.
+    waiting = waiting_call(trace, completed(trace, matched.first))
+    # Both halves of a MPI_Sendrecv last as long as the call: what it lost is its receive's.
+    exchange = np.array([name.startswith(("MPI_Sendrecv", "MPI_Isendrecv")) for name in trace.names])
+    known = (waiting >= 0) & ~exchange[trace["name"][matched.first]]
+    event, posted = waiting[known], matched.second[known]
+    end = begin[event] + trace["duration"][event]
+    held = end >= begin[posted]
+    event, posted, end = event[held], posted[held], end[held]
+    there = waiting_call(trace, posted)
+    there = np.where((there >= 0) & (begin[there] > begin[posted]) & (begin[there] <= end), there, posted)
+    return event, posted, there
+
+
+def _late_sender(trace: Trace, matched: Pairs) -> Part:
+    event, culprit = receives(trace, matched)
+    return _largest(event, culprit, _until(trace, event, trace["begin"][culprit]))
+
+
+def _late_receiver(trace: Trace, matched: Pairs) -> tuple[Part, Part]:
+    """Until the receive was posted; and, from the beginning too, until the receiver was in a call for it."""
+    event, posted, there = sends(trace, matched)
+    late = _until(trace, event, trace["begin"][posted])
+    held = _until(trace, event, np.maximum(trace["begin"][posted], trace["begin"][there]))
+    event, chosen, _ = _largest(event, np.arange(len(event)), held)
+    return (event, posted[chosen], late[chosen]), (event, there[chosen], held[chosen])
+
+
+def waiting_call(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
+    """The call that an event's rank was in while it waited: itself, or of a request the call that found it
+    complete, which ended when the request did, or of a message that was probed the probe, which posted its
+    receive; -1 where there is none.
+    """
+    result = event.copy()
+    requests = np.isin(trace["kind"][event], REQUESTS)
+    result[trace["kind"][event] == Kind.ISEND] = -1  # it did not wait, and nobody completed it
+    waits = of_kind(trace, (Kind.WAIT,))
+    if not requests.any():
+        return result
+    result[requests] = -1
+    if not len(waits):
+        return result
+    end = trace["begin"] + trace["duration"]
+    far = int(end.max()) + 10
+    lane = trace["thread"][waits].astype(np.int64) * far
+    own = trace["thread"][event[requests]].astype(np.int64) * far
+    ended = _nearest(lane + end[waits], own + end[event[requests]], 2)  # times are rounded
+    probed = _nearest(lane + trace["begin"][waits], own + trace["begin"][event[requests]], 0)
+    probed[trace["kind"][event[requests]] != Kind.RECEIVED] = -1
+    which = np.where(probed >= 0, probed, ended)
+    result[requests] = np.where(which >= 0, waits[which], -1)
+    return result
+
+
+def _nearest(keys: NDArray[Any], wanted: NDArray[Any], most: int) -> NDArray[Any]:
+    """Where each of the wanted is among the keys, give or take `most`; -1: nowhere."""
+    order = np.argsort(keys, kind="stable")
+    at = np.minimum(np.searchsorted(keys[order], wanted - most), len(keys) - 1)
+    return np.where(np.abs(keys[order][at] - wanted) <= most, order[at], -1)
+
+
+def _largest(
+    event: NDArray[Any], culprit: NDArray[Any], lost: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Of what one call waited for, the last to come is what it waited for."""
+    order = np.lexsort((-lost, event))
+    _, first = np.unique(event[order], return_index=True)
+    kept = order[first]
+    return event[kept], culprit[kept], lost[kept]
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """One entry for each call of a collective, by communicator, rank and time."""
+
+    event: NDArray[Any]
+    instance: NDArray[Any]  # which of all collectives
+    culprit: NDArray[Any]  # the last that it needs, as an index into the trace's columns
+    needs: NDArray[Any]  # 0: all; 1: the root; 2: nobody, except that the root needs all; 3: not known
+    is_root: NDArray[Any]
+    call: NDArray[Any]  # in which the rank waited: itself, or what found its request complete; -1: none
+    previous: NDArray[Any]  # the rank's collective in this communicator before, as an entry here; -1: none
+
+
+def collectives(trace: Trace) -> Collectives:
+    """All collectives: the k-th of a rank in a communicator is the k-th of the others. Those of a team are
+    numbered (tag), so that a rank may have been recorded later than others.
+    """
+    event = of_kind(trace, (Kind.COLLECTIVE,))
+    rank, begin, where = trace.rank[event], trace["begin"][event], trace["where"][event]
+    if not len(event):
+        none = event.astype(np.int64)
+        return Collectives(none, none, none, none, none.astype(bool), none, none)
+    order = np.lexsort((begin, rank, where))
+    event, rank, begin, where = event[order], rank[order].astype(np.int64), begin[order], where[order]
+    own = where.astype(np.int64) << 32 | rank
+    place = np.arange(len(own)) - np.searchsorted(own, own)
+    number = np.where(trace["tag"][event] >= 0, trace["tag"][event], place)
+    _, instance = np.unique(where.astype(np.int64) << 40 | number, return_inverse=True)
+    by_time = np.lexsort((begin, instance))
+    last = by_time[np.append(np.flatnonzero(np.diff(instance[by_time])), len(by_time) - 1)]
+    is_root = trace["peer"][event] == rank
+    roots = np.full(instance.max() + 1, -1)
+    roots[instance[is_root]] = np.flatnonzero(is_root)
+    needs = np.array([_needs(name) for name in trace.names], np.int8)[trace["name"][event]]
+    # Those who receive from the root wait for it alone, and the root of a reduction waits for all.
+    culprit = np.where((needs == 1) & (roots[instance] >= 0), roots[instance], last[instance])
+    previous = np.where(place > 0, np.arange(len(own)) - 1, -1)
+    return Collectives(event, instance, event[culprit], needs, is_root, _calls(trace, event), previous)
+
+
+def _calls(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
+    """Of each collective the call in which its rank waited for the others."""
+    started = starts(trace, event)
+    result = np.where(started, -1, event)
+    done = of_kind(trace, (Kind.COLLECTIVE_DONE,))
+    if not len(done):
+        return result
+    # Both begin at one time; of several that were started at once the k-th is the k-th.
+    first, both = event[started], np.concatenate([event[started], done])
+    side = np.repeat((0, 1), (len(first), len(done)))
+    keys = (trace["begin"][both], trace["where"][both], trace.rank[both])
+    order = np.lexsort((side, *keys))
+    fresh = np.any([np.diff(key[order], prepend=-2) != 0 for key in (*keys, side)], axis=0)
+    place = np.arange(len(both)) - np.maximum.accumulate(np.where(fresh, np.arange(len(both)), 0))
+    order = order[np.lexsort((side[order], place, *(key[order] for key in keys)))]
+    pair = np.flatnonzero((side[order[:-1]] == 0) & (side[order[1:]] == 1))
+    pair = pair[np.all([key[order[pair]] == key[order[pair + 1]] for key in keys], axis=0)]
+    result[np.flatnonzero(started)[order[pair]]] = waiting_call(trace, both[order[pair + 1]])
+    return result
+
+
+def starts(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
+    """Whether calls of collectives only start one."""
+    of_name = np.array([name.startswith(("MPI_I", "start of ")) for name in trace.names])
+    return np.asarray(of_name[trace["name"][event]])
+
+
+def _at_collectives(trace: Trace, outer: Lanes) -> tuple[Part, Part, Part]:
+    """Waits of collectives that block, those of calls that wait for others, and imbalance."""
+    found = collectives(trace)
+    event, culprit, call = found.event, found.culprit, found.call
+    if not len(event):
+        return (event, culprit, event), (event, culprit, event), (event, culprit, event)
+    lost = np.where(call >= 0, _until(trace, call, trace["begin"][culprit]), 0)
+    lost[((found.needs == 2) & ~found.is_root) | (found.needs == 3)] = 0
+    # How long each rank had computed since the collective before, or its first call.
+    computed = np.cumsum(outer.begin - outer.before())
+    step = outer.step[event]
+    lane = np.searchsorted(outer.first, step, "right") - 1
+    since = np.where(found.previous >= 0, step[found.previous], outer.first[lane])
+    spent = computed[step] - computed[since]
+    longer = _scattered(event, spent, culprit) - spent
+    blocking = call == event
+    imbalance = np.where((found.needs == 0) & blocking, np.clip(longer, 0, lost), 0)
+    # One call may wait for several that were started.
+    later = (lost > 0) & ~blocking
+    waited = _largest(call[later], culprit[later], lost[later])
+    own = event[blocking], culprit[blocking], (lost - imbalance)[blocking]
+    return own, waited, (event[blocking], culprit[blocking], imbalance[blocking])
+
+
+def _scattered(event: NDArray[Any], value: NDArray[Any], wanted: NDArray[Any]) -> NDArray[Any]:
+    """The values of the wanted among some events."""
+    order = np.argsort(event)
+    return np.asarray(value[order][np.searchsorted(event[order], wanted)])
+
+
+def _needs(name: str) -> int:
+    """0: all need all; 1: all need the root; 2: the root needs all; 3: each needs some others."""
+    short = name.removeprefix("start of ").removeprefix("MPI_").removeprefix("I").removesuffix("_c").lower()
+    if short.startswith("neighbor"):
+        return 3
+    if short.startswith(("bcast", "scatter")):
+        return 1
+    return 2 if short in ("reduce", "gather", "gatherv") else 0

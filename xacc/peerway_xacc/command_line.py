@@ -1,0 +1,149 @@
+"""The words of `peerway cc`: those of a C compiler, of which only few are looked at."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from peerway_common.suggestion import meant
+
+_TAKE_NEXT = (
+    "-o", "-I", "-D", "-U", "-L", "-l", "-include", "-imacros", "-isystem", "-iquote",
+    "-idirafter", "-iprefix", "-x", "-MF", "-MT", "-MQ", "-T", "-u", "-z", "-e", "-Xlinker", "-Xassembler",
+    "-Xpreprocessor", "-aux-info", "--param", "-B", "-wrapper", "-specs", "-dumpbase", "-dumpdir", "-arch",
+    "-isysroot",
+)  # fmt: skip
+_FOR_LINKING = ("-l", "-L", "-Wl,", "-shared", "-static", "-rdynamic", "-pie", "-no-pie", "-Xlinker", "-T",
+                "-u", "-z", "-e", "-nostartfiles", "-nodefaultlibs", "-nostdlib", "-s")  # fmt: skip
+_FOR_LIBCLANG = (
+    "-D",
+    "-U",
+    "-I",
+    "-include",
+    "-imacros",
+    "-isystem",
+    "-iquote",
+    "-idirafter",
+    "-std=",
+    "-fgnu89",
+)
+_OWN = ("--explain", "--emit", "--openacc-backend")
+
+
+class BadCommand(Exception):
+    """The words do not go together."""
+
+
+@dataclass
+class Command:
+    """What was asked for. `options` are the compiler's own, each with the word that belongs to it."""
+
+    compiler: list[str]
+    sources: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    options: list[list[str]] = field(default_factory=list)
+    output: str | None = None
+    stage: str = ""
+    emit: str | None = None
+    explain: bool = False
+    openacc: str = ""  # the compiler that the directives of acc are left to
+
+    @property
+    def parallel(self) -> list[str]:
+        """The compiler's option for directives of OpenMP, or of OpenACC where these are left to it."""
+        if not self.openacc:
+            return ["-fopenmp"]
+        of_nvidia = Path(self.compiler[0]).name.startswith(("nvc", "pgcc"))
+        return ["-acc" if of_nvidia else "-fopenacc"]
+
+    def compiling(self) -> list[str]:
+        """The options that count when a file is compiled."""
+        return [word for option in self.options if not _links(option[0]) for word in option]
+
+    def linking(self) -> list[str]:
+        """The options for the last step, which takes them all: some of the others count there too."""
+        return [word for option in self.options for word in option]
+
+    def for_libclang(self) -> list[str]:
+        """The options that decide what a file says."""
+        return [word for option in self.options if option[0].startswith(_FOR_LIBCLANG) for word in option]
+
+
+def _links(word: str) -> bool:
+    return word in _FOR_LINKING or word.startswith(("-l", "-L", "-Wl,"))
+
+
+def read(words: list[str], environment: dict[str, str]) -> Command:
+    """Read the words behind `peerway cc`. Raises BadCommand."""
+    command = Command(_words_of("CC", environment.get("CC", "")) or ["gcc"])
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--explain":
+            command.explain = True
+        elif word == "--emit" or word.startswith("--emit="):
+            command.emit = word.partition("=")[2] or _file_behind(rest)
+        elif word == "--openacc-backend" or word.startswith("--openacc-backend="):
+            command.openacc = word.partition("=")[2]
+            command.compiler = _words_of("--openacc-backend", command.openacc)
+            if not command.compiler:
+                raise BadCommand("--openacc-backend needs a compiler, as in --openacc-backend=gcc")
+        elif word in ("-c", "-S"):
+            command.stage = word
+        elif word == "-E":
+            raise BadCommand("-E is not supported; --emit shows the generated source")
+        elif word == "-o" or (word.startswith("-o") and len(word) > 2):
+            if word == "-o" and not rest:
+                raise BadCommand("-o needs the name of a file")
+            command.output = word[2:] or rest.pop(0)
+        elif word in _TAKE_NEXT:
+            if not rest:
+                raise BadCommand(f"{word} needs a value after it")
+            command.options.append([word, rest.pop(0)])
+        elif word.startswith("-") and word != "-":
+            _not_misspelt(word)
+            command.options.append([word])
+        elif Path(word).suffix == ".c":
+            command.sources.append(word)
+        else:
+            command.others.append(word)
+    _check(command)
+    return command
+
+
+def _not_misspelt(word: str) -> None:
+    """Refuse what looks like an option of ours: the C compiler would not know what is meant."""
+    if word.startswith("--") and (near := meant(word.partition("=")[0], _OWN, 0.8)):
+        raise BadCommand(f"there is no option {word.partition('=')[0]}{near}")
+
+
+def _words_of(setting: str, text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as wrong:
+        raise BadCommand(f"{setting} is {text!r}, in which a quotation is not closed") from wrong
+
+
+def _file_behind(rest: list[str]) -> str:
+    """The file behind --emit, if the next word is one and not the last source; else `-`."""
+    if rest and not rest[0].startswith("-") and len([word for word in rest if word.endswith(".c")]) > 1:
+        return rest.pop(0)
+    return "-"
+
+
+def _check(command: Command) -> None:
+    if not command.sources and not command.others:
+        raise BadCommand("no source file; usage: peerway cc prog.c [options of the C compiler] -o prog")
+    for name in (*command.sources, *command.others):
+        if not Path(name).exists():
+            raise BadCommand(f"{name} does not exist")
+    if command.stage and command.output and len(command.sources) > 1:
+        raise BadCommand(f"{command.stage} with -o takes one source file, not {len(command.sources)}")
+    if command.emit not in (None, "-") and len(command.sources) > 1:
+        raise BadCommand("--emit with a file takes one source file")
+    if command.output and command.output in command.sources:
+        raise BadCommand(f"the output {command.output} is also a source file")
+    for output in (command.output, None if command.emit == "-" else command.emit):
+        if output and not (folder := Path(output).parent).is_dir():
+            raise BadCommand(f"cannot write {output}: there is no folder {folder}")

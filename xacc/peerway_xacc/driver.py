@@ -1,0 +1,154 @@
+"""`peerway cc`: translates each source file, lets the C compiler make objects, and links them.
+
+Nothing is written where the user asked before all is right: outputs are made beside and renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from peerway_common import atomic_file
+
+from peerway_xacc.characters import readable, to_bytes
+from peerway_xacc.command_line import Command
+from peerway_xacc.diagnostics import Diagnostics, Place
+from peerway_xacc.installed import prefix
+from peerway_xacc.paths import Paths
+from peerway_xacc.preprocess import CompilerFailed, started
+from peerway_xacc.translate import HasErrors, Translated, translate
+
+MACROS = ("-D_XCALABLEMP=201411", "-D_XCALABLEACC=201706", "-D_OPENACC=201711")
+_FOLDER = re.compile(r"^ (/.*?)(?: \(framework directory\))?$", re.MULTILINE)
+
+
+def run(command: Command) -> int:
+    """Do what was asked; the exit code. Errors of the program are printed as a compiler does."""
+    try:
+        return _run(command)
+    except CompilerFailed as failed:
+        sys.stderr.write(str(failed))
+        return failed.status
+    except OSError as wrong:  # of a file that cannot be read or written
+        sys.stderr.write(f"peerway cc: error: {wrong.filename}: {wrong.strerror}\n")
+        return 1
+
+
+def _run(command: Command) -> int:
+    found = Diagnostics()
+    translated: dict[str, Translated] = {}
+    folders = _system_folders(command)
+    for source in command.sources:
+        with contextlib.suppress(HasErrors):
+            translated[source] = _translate(command, source, folders, found)
+    sys.stderr.write(found.text())
+    if found:
+        return 1
+    if command.explain:
+        _explain(translated)
+    if command.emit is not None:
+        return _emit(command, translated)
+    if command.explain and command.output is None and not command.stage:
+        return 0
+    with tempfile.TemporaryDirectory(prefix="peerway-cc-") as folder:
+        return _build(command, translated, Path(folder))
+
+
+def _explain(translated: dict[str, Translated]) -> None:
+    """What was generated for each directive, and by which path its bytes go."""
+    paths = Paths([one for result in translated.values() for _, one in result.communications])
+    for source, result in translated.items():
+        sent = [(place, paths.text(one)) for place, one in result.communications]
+        for place, text in sorted([*result.explained, *sent], key=lambda one: _order(source, one[0])):
+            print(readable(f"{place.file}:{place.line}: {text}"))
+    if paths.note:
+        print(f"note: {paths.note}")
+
+
+def _order(source: str, place: Place) -> tuple[bool, str, int]:
+    """Headers first, then the lines of the source file."""
+    return place.file == source, place.file, place.line
+
+
+def _includes(command: Command) -> list[str]:
+    """The folders of xmp.h, of an mpi.h, and of Peerway's openacc.h unless the compiler is to use its own.
+
+    By -I: CPATH, where a site may have the compiler's own openacc.h, counts before -isystem.
+    """
+    include = prefix() / "include"
+    headers = include / "peerway" / ("xmp" if command.openacc else "xacc")
+    own_mpi = include / "peerway" / "xacc" / "mpi"  # behind all others: only for who has no mpi.h
+    return ["-I", str(headers), "-I", str(include), "-idirafter", str(own_mpi)]
+
+
+def _translate(command: Command, source: str, folders: list[str], found: Diagnostics) -> Translated:
+    preprocessor = [*command.compiler, *command.parallel, *MACROS, *command.compiling(), *_includes(command)]
+    arguments = [
+        "-xc", "-nostdinc", "-fno-builtin", "-w", "-ferror-limit=0", "-Wno-implicit-function-declaration",
+        "-Wno-implicit-int", "-Wno-int-conversion", "-Wno-incompatible-function-pointer-types",
+        "-D_OPENMP=201511", *MACROS, *command.for_libclang(), *_includes(command),
+        *(f"-isystem{folder}" for folder in folders),
+    ]  # fmt: skip
+    return translate(source, preprocessor, arguments, found, bool(command.openacc))
+
+
+def _system_folders(command: Command) -> list[str]:
+    """Where the C compiler looks for <…>: libclang shall read the same headers."""
+    done = started([*command.compiler, "-xc", "-E", "-v", os.devnull], LC_ALL="C")
+    told = done.stderr.decode(errors="replace")
+    if done.returncode:
+        raise CompilerFailed(told, done.returncode)
+    behind = told.partition("#include <...> search starts here:")[2]
+    return _FOLDER.findall(behind.partition("End of search list.")[0])
+
+
+def _emit(command: Command, translated: dict[str, Translated]) -> int:
+    text = "".join(result.text for result in translated.values())
+    if command.emit == "-":
+        sys.stdout.buffer.write(to_bytes(text))
+        return 0
+    assert command.emit is not None
+    try:
+        with atomic_file.draft(Path(command.emit)) as file:
+            file.write_bytes(to_bytes(text))
+    except OSError as error:
+        sys.stderr.write(f"peerway: cannot write {command.emit}: {error.strerror}\n")
+        return 1
+    return 0
+
+
+def _build(command: Command, translated: dict[str, Translated], folder: Path) -> int:
+    objects = []
+    for number, (source, result) in enumerate(translated.items()):
+        generated = folder / f"{number}" / Path(source).name
+        generated.parent.mkdir()
+        generated.write_bytes(to_bytes(result.text))
+        compile_one = [
+            *command.compiler, *command.parallel, "-Wno-unknown-pragmas", *MACROS,
+            "-iquote", str(Path(source).parent),
+            *command.compiling(), *_includes(command),
+        ]  # fmt: skip
+        if command.stage:
+            output = command.output or Path(source).with_suffix(".o" if command.stage == "-c" else ".s").name
+            with atomic_file.draft(Path(output)) as made:
+                status = subprocess.call([*compile_one, command.stage, str(generated), "-o", made])
+        else:
+            made = folder / f"{number}" / "unit.o"
+            status = subprocess.call([*compile_one, "-c", str(generated), "-o", made])
+        if status:
+            return status
+        objects.append(str(made))
+    if command.stage:
+        return 0
+    library = prefix() / "lib"
+    first = ["-lgomp"] if command.openacc and "-fopenacc" in command.parallel else []  # before our acc_…
+    with atomic_file.draft(Path(command.output or "a.out")) as made:
+        return subprocess.call([
+            *command.compiler, *command.parallel, *objects, *command.others, *command.linking(),
+            f"-L{library}", f"-Wl,-rpath,{library}", *first, "-lpeerway_xacc", "-lpeerway", "-o", made,
+        ])  # fmt: skip
