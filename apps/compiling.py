@@ -9,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
+
 from peerway_measure.bench.peers import places
 
 ROOT = Path(__file__).resolve().parents[1]
-HEADERS = ROOT / "include"
+HEADERS = ROOT / "library" / "include"
 LIBRARY = Path(os.environ.get("PEERWAY_BUILD", ROOT / "build" / "editable")) / "src"
 WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wno-sign-conversion")
 

@@ -13,11 +13,11 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-APART = ("src/bench/", "src/nic/check/", "src/storage/")
+APART = ("library/src/bench/", "nic/check/", "measure/storage_engine/")
 WORDS = {"Engine", "Guard", "Lane", "Marker", "Part", "Peer", "Request", "Way"}
 # The class of the C++ interface is that of the library, as programs see it.
-INTERFACE = {"Request": {"include/peerway/request.hpp"}}
-BESIDE = ("src", "uct", "nics", "include/peerway")
+INTERFACE = {"Request": {"library/include/peerway/request.hpp"}}
+BESIDE = ("library/src", "library/include/peerway", "nic", "trace/cuda", "measure/storage_engine")
 ENDINGS = {".h", ".hpp", ".cuh", ".cpp"}
 
 CLASS = re.compile(
@@ -37,7 +37,7 @@ def shared_names() -> dict[str, list[str]]:
         name = file.relative_to(ROOT).as_posix()
         if file.suffix not in ENDINGS:
             continue
-        of_library = file.suffix == ".h" and name.startswith("src/") and not name.startswith(APART)
+        of_library = file.suffix == ".h" and name.startswith("library/src/") and not name.startswith(APART)
         for known, nested in classes(file.read_text()):
             if (of_library and not nested) or (known in WORDS and name not in INTERFACE.get(known, ())):
                 found[known].append(name)

@@ -1,4 +1,4 @@
-"""Make src/route/defaults.json, the costs that come with Peerway, from the records of their measurement.
+"""Make library/src/route/defaults.json, the costs that come with Peerway, from the records of their measurement.
 
     python scripts/default_routes.py
 
@@ -15,11 +15,10 @@ from peerway_measure import records
 from peerway_measure.bench.kinds import ROUTE
 from peerway_measure.records import Record
 from peerway_measure.tune import draft
-
 from steps import ROOT, main
 
 RECORDS = [ROOT / "results" / name for name in ("h100-x2/sends.jsonl", "h200-x1/time-sliced.jsonl")]
-DEFAULTS = ROOT / "src" / "route" / "defaults.json"
+DEFAULTS = ROOT / "library" / "src" / "route" / "defaults.json"
 CLASSES = {
     ("host", "host", "send"): "host->host",
     ("cuda:0", "cuda:1", "send"): "cuda->cuda/nvlink",

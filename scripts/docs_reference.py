@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
 
 ROOT = Path(__file__).resolve().parent.parent
-INCLUDE = ROOT / "include" / "peerway"
+INCLUDE = ROOT / "library" / "include" / "peerway"
 CPP_HEADERS = (
     "status.hpp", "team.hpp", "memory.hpp", "context.hpp", "request.hpp", "plan.hpp", "halo.hpp",
     "trace.hpp",
@@ -134,7 +134,7 @@ def is_error(kind: object, base: type) -> bool:
 
 
 def configuration_page() -> str:
-    """Give the page of all settings, from the one table in src/base/config.cpp."""
+    """Give the page of all settings, from the one table in library/src/base/config.cpp."""
     from peerway import _core
 
     lines = [
@@ -159,6 +159,7 @@ def configuration_page() -> str:
 def command_line_page() -> str:
     """Give the page of all verbs: their help, word for word."""
     import click
+
     from peerway_common.cli import command
     from peerway_common.cli.verbs import Verbs
 
@@ -172,7 +173,7 @@ def command_line_page() -> str:
 
     def add(group: Verbs, name: str, level: str) -> None:
         parent = click.Context(group, info_name=name)
-        for verb, summary in group.verbs.items():
+        for verb, summary in group.about(parent):
             found = group.get_command(parent, verb)
             if found is None:
                 raise ValueError(f"the verb '{verb}' is announced, but there is no such command")

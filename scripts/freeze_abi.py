@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-INCLUDE = ROOT / "include" / "peerway"
+INCLUDE = ROOT / "library" / "include" / "peerway"
 HEADERS = ("peerway.h", "handles.h")
 
 

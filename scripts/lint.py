@@ -23,7 +23,19 @@ def tracked(*suffixes: str) -> list[str]:
             "\0"
         )
     except (OSError, subprocess.CalledProcessError):  # an unpacked archive
-        folders = ("src", "include", "nics", "apps", "python", "tests", "examples", "scripts")
+        folders = (
+            "library",
+            "nic",
+            "measure",
+            "trace",
+            "xacc",
+            "jobs",
+            "common",
+            "apps",
+            "tests",
+            "examples",
+            "scripts",
+        )
         names = [str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*")]
     return sorted(name for name in names if name.endswith(suffixes) and (ROOT / name).is_file())
 
@@ -40,7 +52,7 @@ def clang_tidy() -> int:
     if list_commands() != 0:
         show_end(OUT / "commands.log")
         return 1
-    files = [name for name in tracked(".cpp") if name.startswith(("src/", "nics/"))]
+    files = [name for name in tracked(".cpp") if name.startswith(("library/src/", "nic/"))]
     with ThreadPoolExecutor(max_workers=CORES) as pool:
         results = list(pool.map(tidy_one, files))
     (OUT / "clang-tidy.log").write_text("".join(text for _, text in results))

@@ -152,7 +152,9 @@ def install_package(wheels: str | None) -> None:
     names = sorted(str(path) for folder in packages for path in folder.rglob("*.py"))
     projects = [ROOT / name / "pyproject.toml" for name in products.PRODUCTS]
     headers = system.python_headers()
-    inputs = digest(*files, ROOT / "CMakeLists.txt", ROOT / "pyproject.toml", *projects, names, headers, sys.version)
+    inputs = digest(
+        *files, ROOT / "CMakeLists.txt", ROOT / "pyproject.toml", *projects, names, headers, sys.version
+    )
     if stamps().get("package") == inputs and (BUILD / "CMakeCache.txt").exists():
         return
     settings = ["--config-settings=cmake.build-type=RelWithDebInfo", "--config-settings=install.strip=false"]

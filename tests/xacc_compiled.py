@@ -53,7 +53,7 @@ def sequential(folder: Path, sample: str) -> str:
         "-O2",
         *SMALL[sample],
         "-I",
-        ROOT / "include" / "peerway" / "xacc",
+        ROOT / "xacc" / "include" / "peerway" / "xacc",
         SAMPLES / f"{sample}.c",
     ]
     assert run(*plain, "-lm", "-o", "plain", folder=folder).returncode == 0

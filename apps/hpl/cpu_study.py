@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import click
+
 from peerway_common.cli.numbers import Number
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder of the package hpl

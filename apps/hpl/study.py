@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+
 from peerway import _core
 from peerway_common.cli.numbers import Number
 

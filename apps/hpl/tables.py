@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 import plotly.graph_objects as go
+
 from peerway_measure.report.pictures import CannotDraw, as_svg
 
 HEAD = "| program | N | NB | P × Q | memory | runs | Gflops, best | median | of DGEMM | of Rpeak | residual |"

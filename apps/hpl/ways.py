@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+
 from peerway_measure.bench.peers import openmpi
 
 HERE = Path(__file__).resolve().parent

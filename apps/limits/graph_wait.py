@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import cupy  # type: ignore[import-not-found, unused-ignore]
+
 import peerway
 
 LENGTHS_US = (50, 100, 200, 500, 1000, 5000)

@@ -18,6 +18,7 @@ from statistics import median
 from typing import Any
 
 import click
+
 from peerway import _core
 from peerway_common.cli.numbers import Number
 from peerway_measure import records

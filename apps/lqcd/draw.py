@@ -14,8 +14,9 @@ from typing import Any
 
 import click
 import plotly.graph_objects as go
-from peerway_measure.report.pictures import CannotDraw, as_svg
 from plotly.subplots import make_subplots
+
+from peerway_measure.report.pictures import CannotDraw, as_svg
 
 COLOURS = {"two hops": "#4c78a8", "their halos": "#f58518", "linear algebra": "#54a24b", "else": "#bab0ac"}
 Case = tuple[int, str]  # edge and layout

@@ -20,10 +20,11 @@ from typing import Any
 
 import click
 import sloc
+from programs import EDGE, LAYOUTS, SOURCES, CannotBuild, Grid, Program, build, found
+
 from peerway import _core
 from peerway_measure.bench import machine
 from peerway_measure.bench.peers import gpus, openmpi, ucx
-from programs import EDGE, LAYOUTS, SOURCES, CannotBuild, Grid, Program, build, found
 
 GRIDS = ((1, 1), (1, 2), (2, 2), (2, 4))
 HANG_S = 1800.0  # a run that takes longer counts as hanging

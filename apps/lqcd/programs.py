@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+
 import peerway_xacc
 from peerway_measure.bench.peers import gpus, places
 
@@ -73,7 +74,7 @@ class Program:
 @functools.cache
 def _compiler() -> list[Path]:
     package = Path(peerway_xacc.__file__).parent
-    headers = ROOT / "include" / "peerway" / "xacc"
+    headers = ROOT / "xacc" / "include" / "peerway" / "xacc"
     return sorted([*package.glob("*.py"), *headers.glob("*.h")])
 
 

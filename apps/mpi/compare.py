@@ -19,10 +19,11 @@ from pathlib import Path
 import click
 import curves
 from hosts import Network, NoHosts, network
+from transports import TRANSPORTS, Failed, Mpi, Transport
+
 from peerway.launch.mpi import MpiError
 from peerway_measure import records
 from peerway_measure.bench import machine
-from transports import TRANSPORTS, Failed, Mpi, Transport
 
 K, M = 1 << 10, 1 << 20
 LATENCY_SIZES = tuple(1 << power for power in range(13))  # 1 B to 4 KiB

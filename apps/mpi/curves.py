@@ -7,6 +7,7 @@ from statistics import median
 
 import click
 import plotly.graph_objects as go
+
 from peerway_common.units import bandwidth_text, size_text, time_text
 from peerway_measure.records import Record
 from peerway_measure.report.pictures import CannotDraw, as_svg

@@ -26,9 +26,10 @@ from pathlib import Path
 from threading import Lock
 
 import click
+from testlist import FOLDERS, LIMIT_S, Program, Suite, passed
+
 from peerway.launch.mpi import Launcher, MpiError, find_launcher, rank_environment
 from peerway_common.cli.numbers import Number
-from testlist import FOLDERS, LIMIT_S, Program, Suite, passed
 
 WAYS = ("nic", "tcp", "alone")
 GRACE_S = 30  # from the launcher's own time limit to ours

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hosts import Network, address, mpi_words
+
 from peerway.launch.mpi import Launcher, find_launcher
 
 HERE = Path(__file__).resolve().parent

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
-from peerway_measure.report.pictures import as_svg
 from plotly.subplots import make_subplots
+
+from peerway_measure.report.pictures import as_svg
 
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "scale-ranks"
 FILES = {"through rank 0": "before.jsonl", "between partners": "partners.jsonl"}

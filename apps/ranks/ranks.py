@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+
 import peerway
 
 LOCAL = 64  # cells of a rank's part, in each dimension

@@ -19,6 +19,7 @@ import bounds
 import click
 import plotly.graph_objects as go
 import simulator
+
 from peerway import _core
 from peerway_measure import records
 from peerway_measure.records import Record

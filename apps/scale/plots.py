@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import plotly.graph_objects as go
+
 from peerway_common.units import size_text
 from peerway_measure import records
 from peerway_measure.records import Record

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import click
 import plots
-from peerway_measure import records
 from simulator import Case, build, simulate
+
+from peerway_measure import records
 
 K, M = 1 << 10, 1 << 20
 FACES = (K, 64 * K, M)

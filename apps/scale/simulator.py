@@ -16,6 +16,7 @@ from pathlib import Path
 
 import bounds
 import click
+
 from peerway import _core
 from peerway_measure import records
 

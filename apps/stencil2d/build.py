@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+
 from peerway_measure.bench.peers import gpus
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))

@@ -8,9 +8,10 @@ from pathlib import Path
 from statistics import median
 
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
 from peerway_measure import records
 from peerway_measure.records import Record
-from plotly.subplots import make_subplots
 
 TITLES = ("weak scaling: a step of the smallest lattice", "a step, by lattice", "phases alone, most ranks")
 PHASES = {"interior": "#4c78a8", "boundary": "#72b7b2", "exchange": "#f58518"}

@@ -21,6 +21,7 @@ from typing import Any
 import click
 from build import Target, build
 from compiling import mpi_compiler
+
 from peerway import _core
 from peerway_measure import records
 from peerway_measure.bench import machine

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from peerway_measure import records
-from peerway_measure.bench.peers import gpus
 from picture import write
 from run import MPI, Missing, measure
+
+from peerway_measure import records
+from peerway_measure.bench.peers import gpus
 
 GRIDS = ((1, 1), (2, 1), (2, 2), (4, 2))
 ON_HOST = ("host-driven", "stream", "stream/serial", "none")

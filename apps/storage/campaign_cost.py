@@ -18,8 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from peerway_measure.records import write
 from synthetic import made_up
+
+from peerway_measure.records import write
 
 _SECONDS = 0.5
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+
 from peerway_common.cli.numbers import Number, Whole
 from peerway_measure.campaign import plan_file
 

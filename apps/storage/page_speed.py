@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from peerway_measure.records import write
 from synthetic import TESTS, made_up
+
+from peerway_measure.records import write
 
 
 def page(folder: Path, count: int, **_: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import click
 from campaign_cost import campaign
 from engine_speed import engines
 from page_speed import page
+
 from peerway_common.cli.numbers import Number
 from peerway_measure.bench import machine
 from peerway_measure.bench.surroundings import surroundings

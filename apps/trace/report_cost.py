@@ -17,9 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+from trace_cost import typed
+
 from peerway_trace.rings import Kind
 from peerway_trace.store import COLUMNS, EVENTS, SUM_COLUMNS, Thread, Writer
-from trace_cost import typed
 
 NAMES = [
     "", "MPI_Isend", "MPI_Irecv", "MPI_Waitall", "send, until complete", "receive, until complete", "world",

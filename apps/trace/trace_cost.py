@@ -25,7 +25,7 @@ from statistics import median
 from peerway_measure.bench import machine
 
 ROOT = Path(__file__).resolve().parents[2]
-LIBRARY = ROOT / "build" / "editable" / "src"
+LIBRARY = ROOT / "build" / "editable" / "library" / "src"
 PROGRAM = ROOT / "apps" / "trace" / "cost.cpp"
 TESTS = {  # ranks, rounds of the program
     "put": (1, 2000), "pingpong": (2, 20_000), "region": (1, 2000), "python": (1, 2000),

@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-import peerway
 from numpy.typing import NDArray
+
+import peerway
 
 CELLS, STEPS = 16, 50
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
-from peerway_common.printable import printable, shortened
 
+from peerway_common.printable import printable, shortened
 from peerway_jobs.address import is_address, is_open, stays_here
 from peerway_jobs.answered import NotOurs, nodes_of, run_of, verdict_of_run
 from peerway_jobs.places import data_option, monitor_at

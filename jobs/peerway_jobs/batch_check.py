@@ -15,7 +15,6 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from peerway_common.printable import shortened
-
 from peerway_jobs import plausible
 from peerway_jobs.batch import VERSION, Batch, Facts, Gpu, Interval, Note, Samples
 from peerway_jobs.frames import MOST_PAYLOAD

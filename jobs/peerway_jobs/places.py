@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
 from peerway_common import disk_space
 
 if TYPE_CHECKING:

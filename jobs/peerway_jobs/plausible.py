@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from peerway_common.printable import shortened
-
 from peerway_jobs.metrics import METRICS, Metric
 
 _ROUNDING = 0.01  # a share that was measured over a slightly shorter time may exceed 1 by so much

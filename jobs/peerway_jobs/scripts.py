@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from peerway_common.printable import one_line
-
 from peerway_jobs.slurm_json import SlurmFailed, ran
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import FINISHED, Run

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from peerway_common.printable import printable
-
 from peerway_jobs.rules.template import cores, duration, gpus, hours, nodes, percent, plain, size
 from peerway_jobs.store.runs import Run
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from peerway_common import atomic_file
 from peerway_common.printable import json_text, printable
-
 from peerway_measure.record_fields import (
     NUMBERS,
     TOLERANCE_US,

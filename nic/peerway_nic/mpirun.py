@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+
 from peerway.launch.mpi import MpiError, check_program, command_over_nic, find_launcher, replace_process
 from peerway_common.cli.numbers import Whole
 

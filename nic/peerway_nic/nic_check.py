@@ -7,12 +7,13 @@ import shlex
 import sys
 
 import click
+from rich.text import Text
+
 from peerway.errors import Error
 from peerway_common.cli.numbers import Number, Whole
 from peerway_common.cli.options import BadInput
 from peerway_common.suggestion import meant
 from peerway_common.terminal import table_console
-from rich.text import Text
 
 WIDTH = 34
 STYLES = {

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from peerway import _core
 from peerway_measure.bench.peers import gpus as present_gpus
 from peerway_measure.bench.peers import places
@@ -56,7 +57,7 @@ def plan_check(tmp_path_factory: pytest.TempPathFactory) -> Path:
     toolkit = places.cuda_root()
     if toolkit is None:
         pytest.skip("nvcc was not found; set CUDA_HOME, or pip install nvidia-cuda-nvcc")
-    library = BUILD / "src"
+    library = BUILD / "library" / "src"
     if not (library / "libpeerway.so").exists():
         pytest.skip(f"{library} has no libpeerway.so; run `make gpu-test`, or set PEERWAY_BUILD")
     program = tmp_path_factory.mktemp("plan_check") / "plan_check"

@@ -29,7 +29,7 @@ from peerway_jobs.frames import BadFrame, read_frames
 
 ROOT = Path(__file__).resolve().parents[2]
 LOAD = [sys.executable, str(Path(__file__).parent / "programs" / "gpu_load.py")]
-HOOK = ROOT / "python" / "peerway" / "jobs" / "slurm" / "prolog.sh"
+HOOK = ROOT / "jobs" / "peerway_jobs" / "slurm" / "prolog.sh"
 NVML = "pynvml"
 MEBIBYTES = 2048
 FEW_BLOCKS = 2

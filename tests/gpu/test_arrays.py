@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peerway
 import pytest
+
+import peerway
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from peerway_measure.bench.peers import places
 
 ROOT = Path(__file__).resolve().parents[2]

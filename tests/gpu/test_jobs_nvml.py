@@ -10,9 +10,7 @@ import pytest
 from jobs_on_gpus import FEW_BLOCKS, MEBIBYTES, Seen
 
 MIB = 1 << 20
-parser = pytest.importorskip(
-    "prometheus_client.openmetrics.parser", reason="the agent needs peerway[jobs-agent]"
-)
+parser = pytest.importorskip("prometheus_client.openmetrics.parser", reason="the agent needs peerway-jobs")
 ROUND_MS = 100  # of CPU time: 1 % of a core, for rounds of 10 s
 RESIDENT_MIB = 64
 

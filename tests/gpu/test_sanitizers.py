@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from peerway_measure.bench.peers import places
 from told import right
+
+from peerway_measure.bench.peers import places
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, SMALL, compiled, of_all_directives, run, sequential
 
-pytest.importorskip("clang.cindex", reason="peerway cc needs libclang; pip install peerway[cc]")
+pytest.importorskip("clang.cindex", reason="peerway cc needs libclang; pip install peerway-xacc")
 
 
 @pytest.fixture(scope="module")

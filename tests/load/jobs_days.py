@@ -26,6 +26,7 @@ import httpx
 import uvicorn
 from jobs_node import BOOT, batch
 from jobs_sustained import resident_of
+
 from peerway_jobs.batch import Facts, Gpu, Interval, encode
 from peerway_jobs.clock import Sent
 from peerway_jobs.frames import frame

@@ -27,6 +27,7 @@ from jobs_node import BOOT, GPUS, batch, cpu_of
 from jobs_old import DAY, beside, big_job, judging, thinning
 from jobs_page import drawn
 from jobs_server import NOW, scene
+
 from peerway_jobs.batch import encode
 from peerway_jobs.clock import Sent
 from peerway_jobs.frames import frame
@@ -149,6 +150,7 @@ def sealing(folder: Path) -> dict[str, Any]:
 def page(folder: Path) -> dict[str, Any]:
     """The page and the graphs of a job of 24 h on 2 nodes with 8 GPUs and 64 cores each, samples of 10 s."""
     from fastapi.testclient import TestClient
+
     from peerway_jobs.serve.app import create_app
 
     start = DAY
@@ -182,6 +184,7 @@ def page(folder: Path) -> dict[str, Any]:
 def million(folder: Path, count: int) -> dict[str, Any]:
     """My jobs, statistics and the administrator's list with so many finished jobs of 1,192 users."""
     from fastapi.testclient import TestClient
+
     from peerway_jobs.serve.app import create_app
 
     start = 1_790_000_000.0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from peerway_jobs.batch import Batch, Facts, Gpu, Interval, Samples
 from peerway_jobs.metrics import of_kind
 from peerway_jobs.monitor import Monitor

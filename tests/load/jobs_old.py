@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs_node import CORES, GPUS, batch, fill
+
 from peerway_jobs.batch import encode
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.store.pending import EVERY, LONGER

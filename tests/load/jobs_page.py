@@ -12,6 +12,7 @@ from browsing import chromium, until
 from jobs_node import cpu_of
 from jobs_old import DAY, big_job
 from jobs_server import PASSWORD, serving
+
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve.people import People
 

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from jobs_load import SERVE, connected, peak_of, post
 from jobs_node import CORES, GPUS, STEPS, batch, cpu_of
+
 from peerway_jobs.batch import Batch, Facts, Gpu, Interval, encode
 from peerway_jobs.frames import frame
 from peerway_jobs.monitor import Monitor

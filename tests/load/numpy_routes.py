@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 import peerway
 
 SIZES = [4 << 10 << power for power in range(0, 13, 2)]  # 4 KiB to 16 MiB

@@ -12,7 +12,7 @@ from pathlib import Path
 from peerway_xacc import driver
 from peerway_xacc.command_line import read
 
-KERNELS = Path(__file__).resolve().parents[2] / "xacc" / "kernels"
+KERNELS = Path(__file__).resolve().parents[2] / "xacc" / "runtime" / "kernels"
 _PARTS = re.search(r"foreach\(name (.*)\)", (KERNELS / "embed.cmake").read_text())
 assert _PARTS is not None
 PRELUDE = "".join((KERNELS / f"{name}.cuh").read_text() for name in _PARTS[1].split())

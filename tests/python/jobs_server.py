@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs_scene import GIB, PERIOD, START, Job, filed, put
+
 from peerway_jobs.batch import Batch, Samples
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve import connections

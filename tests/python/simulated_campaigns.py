@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 import numpy as np
+
 from peerway_measure.compare.node_types import rows
 from peerway_measure.records import Record
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from peerway_measure.cube import cube_shape
 from peerway_measure.records import Record
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from peerway_measure.bench import conditions, peers, runner, runs, surroundings
 from peerway_measure.bench.allowance import LEAST_S, START_S, Allowance, parse_time, spread
 from peerway_measure.bench.conditions import Conditions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from peerway_measure.bench import halo, halo_data
 from peerway_measure.bench.halo import Halo
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from peerway_measure.bench.osu import as_osu
 from synthetic_records import cube, record
+
+from peerway_measure.bench.osu import as_osu
 
 # How tools read OSU output: comment lines skipped, then a size and columns of numbers.
 ROW = re.compile(r"^(?P<size>\d+)\s+(?P<first>\S+)(\s+(?P<second>\S+))?\s*$")

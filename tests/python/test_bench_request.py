@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from peerway_measure.bench import halo, runner
 from peerway_measure.bench.kinds import DEFAULT_TESTS, KINDS, PLAN_WAYS, POLICIES
 from peerway_measure.bench.peers import choose

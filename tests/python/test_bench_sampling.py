@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+
 from peerway.context import Context
 from peerway_measure.bench import limits, sampling, shapes
 from peerway_measure.bench.links import EXCHANGE_S

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from peerway_measure.bench import session
 
 NOTE, DONE = '{"kind": "note"}\n', '{"kind": "done"}\n'

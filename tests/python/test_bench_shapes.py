@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+
 from peerway_measure.bench import halo, shapes
 from peerway_measure.bench.kinds import DEFAULT_TESTS, KINDS
 from peerway_measure.bench.plan import Plan, Setting, make_cases, pairs_for

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from synthetic_records import record
+
 from peerway_measure.bench.plan import Plan
 from peerway_measure.bench.results import Results
 from peerway_measure.bench.surroundings import runs, surroundings
-from synthetic_records import record
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from rich.console import Console
+
 from peerway_measure.bench import table
 from peerway_measure.records import Record
-from rich.console import Console
 
 VIAS = ("flag", "peer/shm", "peer/shm-nt", "peer/cma", "staged", "route", "openmpi", "openmpi/rma", "ucx")
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from peerway_measure.campaign.applications import read
 from peerway_measure.records import RecordError
 

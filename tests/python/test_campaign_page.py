@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+
 from peerway_measure import records
 from peerway_measure.compare.node_type_text import cells_of
 from peerway_measure.compare.node_types import rows

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from synthetic_records import record
+
 from peerway_common.cli import command as peerway
 from peerway_common.cli.options import BadInput
 from peerway_measure.campaign.journal import Journal
@@ -22,7 +24,6 @@ from peerway_measure.campaign.run import Runner
 from peerway_measure.campaign.status import status
 from peerway_measure.cli.campaign_health import time_of_one
 from peerway_measure.records import Record
-from synthetic_records import record
 
 GOOD = """name = "before"
 repeats = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from peerway_xacc.atomic import call_of
 
 OF_X = "decltype(pwx_atomic_read(x))"

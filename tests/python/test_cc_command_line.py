@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+
 from peerway_common.cli import command as peerway
 from peerway_xacc.command_line import BadCommand, read
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from cc_programs import MAPPED, compiled, in_main
+
 from peerway_xacc import acc, clauses
 from peerway_xacc.command_line import BadCommand, read
 

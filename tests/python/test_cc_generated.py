@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from cc_programs import MAPPED, compiled, in_main
 from click import ClickException
+
 from peerway_xacc import paths
 
 

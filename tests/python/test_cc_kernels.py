@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 from cc_programs import PRELUDE, compiled, in_main
+from test_device_code import ROOT, UNOPTIMIZED, compile_with, nvrtc  # noqa: F401 - a fixture
+
 from peerway_xacc import driver
 from peerway_xacc.command_line import read
-from test_device_code import ROOT, UNOPTIMIZED, compile_with, nvrtc  # noqa: F401 - a fixture
 
 PROGRAMS = [
     *(ROOT / "examples" / "xacc" / f"{sample}.c" for sample in ("laplace", "himeno", "cg", "stream")),
@@ -92,7 +93,7 @@ def test_accesses_are_joined_where_neighbours_are_read(
     layout: tuple[str, ...],
     joins: bool,
 ) -> None:
-    """What the run time decides by (joins_accesses in xacc/kernels.cpp): the PTX of an aligned hop."""
+    """What the run time decides by (joins_accesses in xacc/runtime/kernels.cpp): the PTX of an aligned hop."""
     found = kernels(emitted(ROOT / "apps" / "lqcd" / "xacc.c", *layout))
     [text] = [text for name, text in found.items() if name.startswith("hop_sites")]
     source = tmp_path / "hop.cu"
@@ -114,7 +115,7 @@ def test_nvrtc_takes_a_reduction_between_gpus(
     nvrtc: ctypes.CDLL,  # noqa: F811
     kind: str,
 ) -> None:
-    folder = ROOT / "xacc" / "kernels"
+    folder = ROOT / "xacc" / "runtime" / "kernels"
     text = PRELUDE + "".join((folder / name).read_text() for name in ("exchange_arguments.h", "exchange.cuh"))
     text += f'extern "C" __global__ void pwx_join({kind}* values, long count, const pwx_peers peers)'
     source = tmp_path / "join.cu"

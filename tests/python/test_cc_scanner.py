@@ -8,6 +8,7 @@ import pytest
 from cc_programs import MAPPED, compiled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from peerway_xacc import acc, xmp
 from peerway_xacc.constant import value_of
 from peerway_xacc.diagnostics import Place, Refused

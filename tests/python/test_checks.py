@@ -27,7 +27,7 @@ OF_TESTS = {"tests/unit", "tests/gpu/programs", "tests/fuzz"}
 
 def test_an_edit_in_any_folder_that_is_built_builds_the_package_anew() -> None:
     added = set(re.findall(r"add_subdirectory\((\S+)\)", (ROOT / "CMakeLists.txt").read_text()))
-    assert {"src", "nics/torus", "uct", "xacc", "python/src"} <= added
+    assert {"library/src", "nic/torus", "nic/uct", "xacc/runtime", "library/python/src"} <= added
     assert added >= OF_TESTS
     built_from = {ROOT / folder for folder in (*setup.BUILT_FROM, *OF_TESTS)}
     missed = {folder for folder in added if not built_from & {ROOT / folder, *(ROOT / folder).parents}}
@@ -38,18 +38,18 @@ def test_names_of_classes_are_compared_also_where_a_word_of_one_meaning_is_neste
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = {
-        "src/plan.h": "class Plan {\n  struct Lane {\n  };\n  struct Entry {\n  };\n};\nclass Route {\n};\n",
-        "src/gpu.h": "class Gpu {\n  struct Lane {\n  };\n  struct Entry {\n  };\n};\n",
-        "uct/route.h": "class Route {\n};\n",
-        "src/table.h": "struct Route {\n  class Lane* first;\n};\n",
+        "library/src/plan.h": "class Plan {\n  struct Lane {\n  };\n  struct Entry {\n  };\n};\nclass Route {\n};\n",
+        "library/src/gpu.h": "class Gpu {\n  struct Lane {\n  };\n  struct Entry {\n  };\n};\n",
+        "nic/uct/route.h": "class Route {\n};\n",
+        "library/src/table.h": "struct Route {\n  class Lane* first;\n};\n",
     }
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(class_names, "ROOT", tmp_path)
     assert class_names.shared_names() == {
-        "Lane": ["src/gpu.h", "src/plan.h"],
-        "Route": ["src/plan.h", "src/table.h"],
+        "Lane": ["library/src/gpu.h", "library/src/plan.h"],
+        "Route": ["library/src/plan.h", "library/src/table.h"],
     }
 
 

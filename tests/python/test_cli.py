@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+
 from peerway import _core
 from peerway.errors import BadTable, PeerLost
 from peerway_common.cli import VERBS, main
@@ -118,7 +119,7 @@ def test_a_verb_without_its_packages_says_what_to_install(verb: str, package: st
     )
     assert done.returncode == 1
     assert f"needs {package}" in done.stderr
-    assert "pip install 'peerway[tools]'" in done.stderr
+    assert "pip install peerway-measure" in done.stderr
     assert "Traceback" not in done.stderr
 
 

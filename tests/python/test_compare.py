@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from synthetic_records import record
+
 from peerway_common.cli import command as peerway
 from peerway_measure import records
 from peerway_measure.compare.changes import changes, why_apart
 from peerway_measure.compare.groups import Key, Pair, pair_up
 from peerway_measure.compare.metric import metric_of, name_of, ranks_text
 from peerway_measure.compare.statistics import Comparison, compare_all, runs_needed
-from synthetic_records import record
 
 if TYPE_CHECKING:
     from peerway_measure.records import Record

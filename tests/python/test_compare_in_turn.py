@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
+from synthetic_records import record
+
 from peerway_common.cli import command as peerway
 from peerway_measure import records
 from peerway_measure.compare.groups import Key, Pair
 from peerway_measure.compare.order import order_of
 from peerway_measure.compare.statistics import Comparison, compare_all
-from synthetic_records import record
 
 if TYPE_CHECKING:
     from peerway_measure.records import Record

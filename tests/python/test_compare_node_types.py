@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from simulated_campaigns import BACKGROUNDS, TYPES, counted, shares, sides
+from synthetic_records import record
+
 from peerway_common.cli import command as peerway
 from peerway_measure import records
 from peerway_measure.compare.node_type_text import as_csv, lines, notes_of, title_of
 from peerway_measure.compare.node_types import of_one_side, rows
 from peerway_measure.records import Record
-from simulated_campaigns import BACKGROUNDS, TYPES, counted, shares, sides
-from synthetic_records import record
 
 
 def side(

@@ -15,7 +15,7 @@ def test_the_standard_is_named(standard: str, tmp_path: Path) -> None:
     source = tmp_path / "empty.cpp"
     source.write_text("#include <peerway/peerway.hpp>\n")
     done = subprocess.run(
-        ["c++", f"-std={standard}", "-I", str(ROOT / "include"), "-fsyntax-only", str(source)],
+        ["c++", f"-std={standard}", "-I", str(ROOT / "library" / "include"), "-fsyntax-only", str(source)],
         capture_output=True,
         text=True,
         check=False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from peerway_measure.cube import CubeFace, cube_face, cube_shape, shape_class
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from peerway_measure import records
-
 import default_routes
+from peerway_measure import records
 
 
 def test_the_defaults_are_those_of_the_records() -> None:

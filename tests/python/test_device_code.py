@@ -20,7 +20,7 @@ import pytest
 from cc_programs import PRELUDE
 
 ROOT = Path(__file__).resolve().parents[2]
-CUDA = ROOT / "src" / "device" / "cuda"
+CUDA = ROOT / "library" / "src" / "device" / "cuda"
 KERNELS = CUDA / "kernels"
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 # These take up to 14 s for each architecture: they become machine code in long runs, and PTX always. Parts of
@@ -301,7 +301,7 @@ def struct_checks(abi: str) -> str:
 def test_driver_mirror_is_the_drivers_interface(cuda_include: Path, tmp_path: Path) -> None:
     source = tmp_path / "abi.cpp"
     source.write_text(ABI_CHECK + struct_checks((CUDA / "driver_abi.h").read_text()))
-    done = gxx(source, cuda_include, ROOT / "src", ROOT / "include")
+    done = gxx(source, cuda_include, ROOT / "library" / "src", ROOT / "library" / "include")
     assert done.returncode == 0, done.stderr
 
 
@@ -323,7 +323,7 @@ def test_the_check_sees_a_wrong_mirror(cuda_include: Path, tmp_path: Path, right
     shutil.copy(CUDA / "driver.h", folder)
     source = tmp_path / "abi.cpp"
     source.write_text(ABI_CHECK + struct_checks(abi))
-    done = gxx(source, tmp_path, cuda_include, ROOT / "src", ROOT / "include")
+    done = gxx(source, tmp_path, cuda_include, ROOT / "library" / "src", ROOT / "library" / "include")
     assert "static assertion failed" in done.stderr
 
 
@@ -340,5 +340,5 @@ def test_nvrtc_mirror_is_nvrtcs_interface(cuda_include: Path, tmp_path: Path) ->
         lines.append(f"extern {mirror};")
         lines.append(f"static_assert(SameCall<decltype(&{name}), decltype(mirror_of_{name})>::value);")
     source.write_text("\n".join(lines))
-    done = gxx(source, cuda_include, ROOT / "src", ROOT / "include")
+    done = gxx(source, cuda_include, ROOT / "library" / "src", ROOT / "library" / "include")
     assert done.returncode == 0, done.stderr

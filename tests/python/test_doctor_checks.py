@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 from doctor_nodes import NODES, bare, dgx, mismatch, pcie_pair, v100
+
 from peerway_measure.doctor.checks import examine
 from peerway_measure.doctor.facts import Facts, GpuPair, Library, NicPlugin, OpenMpi, RouteTable, Ucx
 from peerway_measure.doctor.finding import Finding, Status

@@ -8,6 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+
 from peerway_measure.doctor.checks import examine
 from peerway_measure.doctor.facts import CudaDevice, Facts
 from peerway_measure.doctor.finding import Status

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from doctor_nodes import NODES, dgx, pcie_pair
+from rich.cells import cell_len
+from rich.console import Console
+
 from peerway_measure.cli.doctor import command
 from peerway_measure.doctor import report
 from peerway_measure.doctor.checks import examine
@@ -18,8 +21,6 @@ from peerway_measure.doctor.decode import decode
 from peerway_measure.doctor.facts import Facts
 from peerway_measure.doctor.finding import NO_GPU, Group, Status
 from peerway_measure.doctor.page import show
-from rich.cells import cell_len
-from rich.console import Console
 
 DOCS = Path(__file__).parents[2] / "docs" / "doctor.md"
 

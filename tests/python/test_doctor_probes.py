@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import peerway
 import pytest
+
+import peerway
 from peerway_measure.doctor import topology
 from peerway_measure.doctor.probes import gather, gpus, host, kernel, libraries, network, storage
 from peerway_measure.doctor.system import Output, System

@@ -21,11 +21,12 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
+from synthetic_records import record
+
 from peerway import _core
 from peerway_common.cli import command as peerway
 from peerway_measure import records
 from peerway_measure.bench.plan import Plan
-from synthetic_records import record
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,7 +49,7 @@ CLASSES = {
     "PEERWAY_WHEELS=/path/to/wheels make gpu-test": MAKE,
     ".venv/bin/pre-commit install": FOREIGN,
     "pip install .": FOREIGN,
-    "pip install '.[tools]'": FOREIGN,
+    "pip install ./common . ./measure": FOREIGN,
     "pip wheel --no-deps -w dist .": FOREIGN,
     "export PKG_CONFIG_PATH=$(peerway --prefix)/lib/pkgconfig": FOREIGN,
     "cc put.c $(pkg-config --cflags --libs peerway) -o put": FOREIGN,
@@ -178,13 +179,13 @@ CLASSES = {
     'CFLAGS="$flags"; done': FOREIGN,
     "peerway jobs doctor --self-test": VERB,
     "peerway jobs doctor --data /var/lib/peerway-jobs": VERB,
-    "pip install '.[jobs-agent]'": FOREIGN,
+    "pip install ./common ./jobs": FOREIGN,
     "useradd --system --no-create-home peerway-jobs": FOREIGN,
-    "cp /opt/peerway/lib/python3.11/site-packages/peerway/jobs/slurm/peerway-jobs-agent.service "
+    "cp /opt/peerway/lib/python3.11/site-packages/peerway_jobs/slurm/peerway-jobs-agent.service "
     "/etc/systemd/system/": FOREIGN,
     "install -d /etc/peerway": FOREIGN,
     "install -m 600 -o peerway-jobs token /etc/peerway/jobs-agent.token": FOREIGN,
-    "cp /opt/peerway/lib/python3.11/site-packages/peerway/jobs/slurm/jobs-agent.toml /etc/peerway/": FOREIGN,
+    "cp /opt/peerway/lib/python3.11/site-packages/peerway_jobs/slurm/jobs-agent.toml /etc/peerway/": FOREIGN,
     "systemctl enable --now peerway-jobs-agent": FOREIGN,
     "pip install '.[jobs]'": FOREIGN,
     "peerway jobs user alice --admin --data ~/jobs": VERB,
@@ -313,7 +314,7 @@ def help_of(script: str) -> str:
     """
     if script == "apps/scale/simulator.py":
         return (ROOT / "apps" / "scale" / "options.cpp").read_text()
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "python"), "COLUMNS": "200"}
+    environment = os.environ | {"COLUMNS": "200"}
     done = subprocess.run(
         [sys.executable, str(ROOT / script), "--help"],
         capture_output=True, text=True, check=False, env=environment,

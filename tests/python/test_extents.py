@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 import pytest
+
 from peerway import InvalidArgument
 from peerway._arguments.extents import Part, check_same, line, steps
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import kvikio_doubles
 import pytest
+
 from peerway_measure.storage.engines.gds_child import active, moved
 
 

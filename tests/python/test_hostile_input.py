@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from synthetic_records import record
+
 from peerway_common.cli import command as peerway
 from peerway_common.printable import json_text, printable
 from peerway_measure import records
@@ -22,7 +24,6 @@ from peerway_measure.report.figures import bars
 from peerway_measure.report.pairs import heat_maps
 from peerway_measure.report.styles import styles
 from peerway_trace.curve import of_records
-from synthetic_records import record
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "peerway"
 EVIL = "\x1b]0;mine\x07[red]\u202e\ud800\x9b2J\nfake <b>"

@@ -7,8 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from peerway_measure.bench.peers import places
 from test_device_code import ROOT, compile_with, in_local_memory, nvrtc
+
+from peerway_measure.bench.peers import places
 
 __all__ = ["nvrtc"]  # the fixture
 

@@ -1,5 +1,5 @@
-"""No module of peerway needs itself: the imports of all modules, those in functions and for types among them,
-form no circle. Nor do the includes of the layers of the core, which are the folders of src/.
+"""No module needs itself: the imports of all modules, those in functions and for types among them, form no circle.
+Nor do the includes of the layers of the core, which are the folders of library/src. Products import downward only.
 """
 
 from __future__ import annotations
@@ -9,10 +9,20 @@ import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import peerway
+import pytest
 
-PACKAGE = Path(peerway.__file__).parent
-SOURCES = Path(__file__).resolve().parents[2] / "src"
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "library" / "src"
+# Each product's package, and the packages that it may import.
+PRODUCTS = {
+    "common/peerway_common": set(),
+    "library/python/peerway": {"peerway_common"},
+    "nic/peerway_nic": {"peerway", "peerway_common"},
+    "measure/peerway_measure": {"peerway", "peerway_common"},
+    "trace/peerway_trace": {"peerway", "peerway_common", "peerway_measure"},
+    "xacc/peerway_xacc": {"peerway", "peerway_common", "peerway_measure"},
+    "jobs/peerway_jobs": {"peerway_common"},
+}
 
 Graph = dict[str, set[str]]
 
@@ -41,8 +51,8 @@ def imports(name: str, path: Path, known: dict[str, Path]) -> set[str]:
     return (named & known.keys()) - {name}
 
 
-def graph(package: Path) -> Graph:
-    known = modules(package)
+def graph(*packages: Path) -> Graph:
+    known = {name: path for package in packages for name, path in modules(package).items()}
     return {name: imports(name, path, known) for name, path in known.items()}
 
 
@@ -67,9 +77,23 @@ def circle(of: Graph) -> str:
 
 
 def test_no_module_needs_itself() -> None:
-    found = graph(PACKAGE)
+    found = graph(*(ROOT / folder for folder in PRODUCTS))
     assert found["peerway.context"] >= {"peerway._core", "peerway.halo"}
     assert not circle(found), f"imports run in a circle: {circle(found)}; move what both need below both"
+
+
+@pytest.mark.parametrize("folder", PRODUCTS)
+def test_a_product_imports_only_those_below_it(folder: str) -> None:
+    package = Path(folder).name
+    found = graph(*(ROOT / product for product in PRODUCTS))
+    above = {
+        f"{name} imports {other}"
+        for name, imported in found.items()
+        if name.partition(".")[0] == package
+        for other in imported
+        if other.partition(".")[0] not in {package, *PRODUCTS[folder]}
+    }
+    assert above == set()
 
 
 def test_a_circle_is_named(tmp_path: Path) -> None:

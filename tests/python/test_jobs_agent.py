@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 from node_tree import add_process, add_step, make_node
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
 from peerway_jobs.agent.loop import Agent
 from peerway_jobs.agent.records import Records
 from peerway_jobs.agent.settings import BadSettings, Settings, read, read_token
 from peerway_jobs.batch_check import decode
 from peerway_jobs.frames import read_frames
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 HOOK = Path(__file__).resolve().parents[2] / "python" / "peerway" / "jobs" / "slurm" / "prolog.sh"
 JOB = {"SLURM_JOB_ID": "4711", "SLURM_JOB_UID": "1000", "SLURM_JOB_USER": "ann", "SLURM_JOB_GPUS": "0,1"}

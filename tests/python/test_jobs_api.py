@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from jobs_server import EVIL, NOW, PASSWORD, Server, node_batch, served
+
 from peerway_jobs import serve
 from peerway_jobs.batch import encode
 from peerway_jobs.clock import Sent

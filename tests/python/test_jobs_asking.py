@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 from jobs_server import Server, served
+
 from peerway_common.cli import command as peerway
 from peerway_jobs.agent import settings
 

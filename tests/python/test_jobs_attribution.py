@@ -16,6 +16,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 from jobs_scene import START
+from test_jobs_clocks import Clocked
+
 from peerway_jobs.agent.ledger import Ledger, Now
 from peerway_jobs.agent.records import Record
 from peerway_jobs.agent.steps import Step
@@ -24,7 +26,6 @@ from peerway_jobs.batch import Batch, Facts, Samples
 from peerway_jobs.clock import Sent
 from peerway_jobs.series import Series
 from peerway_jobs.store.runs import Run
-from test_jobs_clocks import Clocked
 
 ROUND_S = 10
 NODE, CPU = "n1", "step_cpu_user_seconds_total"

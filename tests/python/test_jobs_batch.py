@@ -8,6 +8,7 @@ import zlib
 from typing import Any
 
 import pytest
+
 from peerway_jobs.batch import VERSION, Batch, Facts, Gpu, Interval, Note, Samples, encode
 from peerway_jobs.batch_check import MOST_REASONS, NOTES, BadBatch, decode, is_device_name, is_node_name
 from peerway_jobs.clock import Sent, correction_ms

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from browsing import until
 from jobs_server import EVIL, PASSWORD, Server, filed, node_batch, served
+
 from peerway_common.printable import printable
 from peerway_jobs.serve import series_data
 from peerway_jobs.store.promql import PromStore

@@ -24,6 +24,7 @@ from click import ClickException
 from click.testing import CliRunner
 from jobs_scene import Job, put
 from jobs_server import EVIL, NOW, Server, served
+
 from peerway_common.cli import command as peerway
 from peerway_common.printable import printable
 from peerway_jobs import sync

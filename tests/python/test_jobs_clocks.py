@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from jobs_scene import START, Job
+
 from peerway_jobs.batch import Batch, encode
 from peerway_jobs.clock import Sent
 from peerway_jobs.frames import frame

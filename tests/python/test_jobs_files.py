@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from jobs_scene import Job, put
+
 from peerway_common.cli import command as peerway
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.store.ahead import AheadStore

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from node_tree import make_node
+
 from peerway_jobs.agent.gpus import Gpus
 from peerway_jobs.agent.ledger import Ledger, Now
 from peerway_jobs.agent.loop import Agent

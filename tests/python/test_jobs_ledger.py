@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from peerway_jobs.agent.ledger import REST_MS, Ledger, Now
 from peerway_jobs.agent.records import Record, Records, parse
 from peerway_jobs.agent.slurm import Answer

@@ -17,6 +17,7 @@ from aiosmtpd.controller import Controller
 from click.testing import CliRunner
 from jobs_scene import GIB, START, Job, put
 from jobs_server import EVIL
+
 from peerway_jobs.cli.notices import command
 from peerway_jobs.mail.notices import Notices
 from peerway_jobs.mail.post import NotNow

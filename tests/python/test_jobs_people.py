@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+
 from peerway_common.cli import command as peerway
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve.people import People, Viewer

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from jobs_scene import GIB, START, Job, put
+
 from peerway_jobs.batch import Note
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.rules.expression import BadExpression, Expression

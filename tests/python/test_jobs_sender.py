@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from jobs_server import NOW, Server, node_batch, serving
+
 from peerway_jobs.agent.sender import Sender
 from peerway_jobs.agent.settings import Settings
 from peerway_jobs.agent.spool import Spool

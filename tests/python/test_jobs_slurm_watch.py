@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from jobs_scene import BOOT, filed
+
 from peerway_jobs import slurm_watch
 from peerway_jobs.batch import Batch, Interval
 from peerway_jobs.slurm_watch import Watch

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from node_tree import add_process, add_step, end, make_node, write
+
 from peerway_jobs.agent.cgroups import Cgroups
 from peerway_jobs.agent.fabric import Fabric
 from peerway_jobs.agent.processes import Processes, cpu_list, parse_stat

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from peerway_jobs.agent.spool import FILE_BYTES, Spool
 from peerway_jobs.frames import read_frames
 

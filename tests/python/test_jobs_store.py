@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from jobs_scene import BOOT, START, Job, filed, put
+
 from peerway_jobs import vanished
 from peerway_jobs.batch import Batch, Interval, Samples
 from peerway_jobs.monitor import Monitor, NotJudged

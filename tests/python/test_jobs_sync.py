@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from jobs_scene import BOOT, filed
+
 from peerway_jobs import slurm_json, sync
 from peerway_jobs.accounting import Accounts
 from peerway_jobs.batch import Batch, Interval

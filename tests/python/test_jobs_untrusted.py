@@ -12,6 +12,8 @@ import httpx
 import pytest
 from jobs_scene import GIB, Job, put
 from jobs_server import NOW, Server, node_batch, served
+from test_jobs_api import bearer, sent
+
 from peerway_jobs.batch import Batch, Facts, Interval, Note, Samples, encode
 from peerway_jobs.batch_check import MOST_TEXT, BadBatch, decode
 from peerway_jobs.frames import MOST_FRAMES, frame
@@ -19,7 +21,6 @@ from peerway_jobs.rules.hours import hours
 from peerway_jobs.serve.ingest import MOST_POST_PARTS
 from peerway_jobs.store.filing import MOST_UNCONFIRMED
 from peerway_jobs.store.runs import Run
-from test_jobs_api import bearer, sent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

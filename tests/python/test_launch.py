@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from peerway.errors import Unsupported
 from peerway.launch.lines import LONGEST, Lines
 from peerway.launch.output import names

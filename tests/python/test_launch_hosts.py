@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+
 from peerway.cli.hosts import Hosts
 from peerway.launch import wire
 from peerway.launch.addresses import own_addresses

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from peerway import InvalidArgument
 from peerway._arguments.layout import halo_layout_of, layout_of
 from peerway.stream import stream_handle

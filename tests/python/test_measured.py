@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+
 from peerway_common.units import bandwidth_text, size_text, time_text
 from peerway_measure import records
 

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 import pytest
+
 from peerway_measure import records
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
 from peerway_measure.bench import halo, peers
 from peerway_measure.bench.peers import build, gpus, launch, record
 from peerway_measure.bench.peers.base import Ability, Peer, pairs

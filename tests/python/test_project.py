@@ -11,8 +11,9 @@ import sys
 import tomllib
 from pathlib import Path
 
-import peerway
 import pytest
+
+import peerway
 from peerway import _core, errors
 from peerway_common.cli import VERBS
 
@@ -52,7 +53,7 @@ def test_every_requirement_is_explained() -> None:
 
 
 def test_every_status_of_the_c_interface_has_an_exception() -> None:
-    header = (ROOT / "include" / "peerway" / "peerway.h").read_text()
+    header = (ROOT / "library" / "include" / "peerway" / "peerway.h").read_text()
     statuses = {
         name.lower() for name in re.findall(r"^\s+PW_(\w+) = \d+", header.split("} pw_status")[0], re.M)
     }

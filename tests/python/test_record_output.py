@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from synthetic_records import record
+
 from peerway_measure import records
 from peerway_measure.bench import resume
 from peerway_measure.bench.plan import Case
 from peerway_measure.bench.shapes import contiguous
 from peerway_measure.record_output import RecordFile, Unusable, WriteFailed
-from synthetic_records import record
 
 
 def test_records_that_are_there_are_neither_overwritten_nor_added_to_unasked(tmp_path: Path) -> None:

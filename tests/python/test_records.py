@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from synthetic_records import GIVEN, record
+
 from peerway_measure import records
 from peerway_measure.records import Record, RecordError
-from synthetic_records import GIVEN, record
 
 if TYPE_CHECKING:
     from pathlib import Path

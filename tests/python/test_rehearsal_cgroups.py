@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from peerway_measure.rehearse.cluster import cgroups
 
 NAME = "peerway-1234567890"  # of no process

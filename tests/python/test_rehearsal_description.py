@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from peerway_measure.rehearse.cluster import VirtualCluster, description, servers
 from peerway_measure.rehearse.cluster.description import BadDescription, FileSystem
 

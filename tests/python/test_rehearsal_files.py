@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from peerway_measure.rehearse import user_files
 from peerway_measure.rehearse.cluster import user_data
 from peerway_measure.rehearse.user_files import Files, differences

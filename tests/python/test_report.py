@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
+from synthetic_records import LINES, cube, curves, record
+
 from peerway_common.cli import command as peerway
 from peerway_common.units import bandwidth_text, size_text, time_text
 from peerway_measure import records
@@ -35,7 +37,6 @@ from peerway_measure.report.spread import spread_text
 from peerway_measure.report.styles import styles
 from peerway_measure.report.summary import summary
 from peerway_measure.report.verdict import verdict
-from synthetic_records import LINES, cube, curves, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -430,7 +431,7 @@ def test_sizes_are_said_in_short_numbers(count: int, text: str) -> None:
 def test_the_script_is_the_one_that_the_lock_names_and_a_page_stays_small() -> None:
     lock = (ROOT / "requirements.lock").read_text()
     version, digest = re.findall(r"npm: plotly.js-basic-dist-min==(\S+) sha256:(\w+)", lock)[0]
-    script = (ROOT / "measure/peerway_measure/report/assets/plotly/plotly-basic.min.js").read_bytes()
+    script = (ROOT / "common/peerway_common/assets/plotly/plotly-basic.min.js").read_bytes()
     assert hashlib.sha256(script).hexdigest() == digest
     assert f"v{version}".encode() in script[:200]
     assert len(render([*curves(), *cube()]).encode()) < 1.5e6

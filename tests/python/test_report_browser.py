@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from browsing import until
+from synthetic_records import cube, curves, record
+
 from peerway_common.printable import printable
 from peerway_measure.report.page import render, together, write
-from synthetic_records import cube, curves, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

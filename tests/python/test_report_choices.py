@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from synthetic_records import cube, curves, record
+
 from peerway_measure.report.choices import choices, unavailable
 from peerway_measure.report.page import render, together
 from peerway_measure.report.routes import TableError, read_table
-from synthetic_records import cube, curves, record
 
 TABLE = {
     "format": "peerway route table", "version": 2, "costs": [], "splits": [],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from peerway_measure.report.points import picture
 
 

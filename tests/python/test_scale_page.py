@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from peerway_common.units import time_text
 from peerway_measure import records
 from peerway_measure.records import Record

@@ -6,8 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from peerway_measure.bench.peers import places
 from test_device_code import ARCHITECTURES, ROOT, compile_alone, in_local_memory
+
+from peerway_measure.bench.peers import places
 
 APP = ROOT / "apps" / "stencil2d"
 

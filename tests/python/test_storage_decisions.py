@@ -10,6 +10,8 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from synthetic_records import record
+
 from peerway_measure.storage import place as places
 from peerway_measure.storage.engines.base import Job
 from peerway_measure.storage.engines.fio import command, outcome
@@ -19,7 +21,6 @@ from peerway_measure.storage.request import BadRequest, Request
 from peerway_measure.storage.states import Evidence, State, judge, judge_random
 from peerway_measure.storage.table import rows
 from peerway_measure.storage.turns import Alone, by_node
-from synthetic_records import record
 
 MB = 10**6
 BY = ("cachestat", "NFS mountstats")

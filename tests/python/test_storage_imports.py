@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+
 from peerway_common.cli import command as peerway
 from peerway_measure import records
 from peerway_measure.storage.imports import BadResult, read

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from peerway_measure.storage import stripes
 from peerway_measure.storage.request import Request
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from peerway_trace import bursts, waits
 from peerway_trace.curve import Curve, ambiguous, curve_of, streamed_ns
 from peerway_trace.messages import match, match_signals, messages

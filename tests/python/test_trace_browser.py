@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from browsing import until
+from test_trace_analysis import receive, send, trace_of
+from test_trace_report import bursts_of_puts
+
 from peerway_measure.report.page import write
 from peerway_trace.analysis import analyse
 from peerway_trace.curve import Curve
 from peerway_trace.page import render
-from test_trace_analysis import receive, send, trace_of
-from test_trace_report import bursts_of_puts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_trace_analysis import lost, receive, send, trace_of
+
 from peerway_trace import overlap
 from peerway_trace.analysis import analyse
 from peerway_trace.curve import Curve
 from peerway_trace.lanes import lanes
 from peerway_trace.messages import match, match_signals, messages
 from peerway_trace.rings import Kind
-from test_trace_analysis import lost, receive, send, trace_of
 
 Event = dict[str, Any]
 FLAT = np.array([1.0, 1e9]), np.array([100.0, 100.0])  # each message should take 100 ns

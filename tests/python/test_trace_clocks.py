@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_trace_analysis import receive, send, trace_of
+
 from peerway_trace.clocks import correct, corrections
 from peerway_trace.messages import match
 from peerway_trace.store import Trace
-from test_trace_analysis import receive, send, trace_of
 
 LATENCY = 1500
 

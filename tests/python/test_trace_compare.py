@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from test_trace_analysis import receive, send, trace_of
+from test_trace_report import saved
+
 from peerway_trace.cli import command
 from peerway_trace.comparison import alone, compare, compare_messages, messages_alone
 from peerway_trace.rings import Kind
 from peerway_trace.store import Trace
-from test_trace_analysis import receive, send, trace_of
-from test_trace_report import saved
 
 
 @functools.cache

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_trace_analysis import receive, send, started, trace_of, waiting
+
 from peerway_trace import critical
 from peerway_trace.analysis import analyse
 from peerway_trace.lanes import lanes
 from peerway_trace.messages import match, match_signals
 from peerway_trace.rings import Kind
 from peerway_trace.store import Thread, Trace
-from test_trace_analysis import receive, send, started, trace_of, waiting
 
 Event = dict[str, Any]
 

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from test_trace_analysis import receive, send, started, trace_of, waiting
+from test_trace_report import saved
+
 from peerway_trace.cli import command
 from peerway_trace.export import otf2_archive, perfetto
 from peerway_trace.rings import Kind
 from peerway_trace.store import BadTrace, Thread, Trace
-from test_trace_analysis import receive, send, started, trace_of, waiting
-from test_trace_report import saved
 
 
 def job() -> Trace:

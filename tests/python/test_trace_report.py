@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
+from test_trace_analysis import receive, send, trace_of
+
 from peerway_trace import pressure
 from peerway_trace.analysis import analyse
 from peerway_trace.cli import command
@@ -27,8 +30,6 @@ from peerway_trace.regions import enclosing
 from peerway_trace.rings import Kind
 from peerway_trace.store import SUM_COLUMNS, Thread, Trace, Writer, load
 from peerway_trace.tables import Analysis, Finding
-from rich.console import Console
-from test_trace_analysis import receive, send, trace_of
 
 PUT = {"kind": Kind.PUT, "peer": 1, "bytes": 1000, "where": "peer/shm", "name": "put"}
 

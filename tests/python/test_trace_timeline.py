@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from test_trace_analysis import receive, send, trace_of
+
 from peerway_trace.analysis import analyse
 from peerway_trace.page import render
 from peerway_trace.rings import Kind
 from peerway_trace.store import Trace
 from peerway_trace.timeline import DEEPEST, Timeline, build
-from test_trace_analysis import receive, send, trace_of
 
 
 def unpacked(drawn: Timeline) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+
 from peerway import _core
 from peerway.errors import Unavailable
 from peerway.paths import PathInfo

@@ -1,4 +1,4 @@
-"""src/transport/ucx/ucp_abi.h says what <ucp/api/ucp.h> says: every structure, constant and function in it is
+"""library/src/transport/ucx/ucp_abi.h says what <ucp/api/ucp.h> says: every structure, constant and function in it is
 compared with each UCX whose headers are installed (Debian's libucx-dev, the wheels libucx-cu12 and -cu13) by
 the compiler."""
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-MIRROR = ROOT / "src" / "transport" / "ucx" / "ucp_abi.h"
+MIRROR = ROOT / "library" / "src" / "transport" / "ucx" / "ucp_abi.h"
 # No own structures: these have no counterpart in UCX.
 OURS = {"Appended", "Functions"}
 

@@ -1,4 +1,4 @@
-"""The declarations in uct/ucx/uct_abi.h against the headers of UCX's transports that are installed: Debian's
+"""The declarations in nic/uct/ucx/uct_abi.h against the headers of UCX's transports that are installed: Debian's
 (1.13) and those of the wheel libucx-cu13 (1.22).
 
 What UCX installs nowhere (its base classes) is checked by size in the process, before the transport is
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADER = ROOT / "uct" / "ucx" / "uct_abi.h"
+HEADER = ROOT / "nic" / "uct" / "ucx" / "uct_abi.h"
 WHEELS = [Path(path) / "libucx" / "include" for path in sys.path if path.endswith("-packages")]
 PLACES = {13: [Path("/usr/include")], 22: WHEELS}
 

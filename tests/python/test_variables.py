@@ -10,8 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import peerway
 import pytest
+
+import peerway
 
 PACKAGE = Path(peerway.__file__).parent
 PLACEHOLDERS = {"PEERWAY_NAME"}  # of help texts

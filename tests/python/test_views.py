@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from peerway import InvalidArgument, OutOfRange, _core, views
 from peerway.views import Span, View, view_of
 

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+
 from peerway_common import atomic_file
 
 

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import peerway
 import pytest
 import rank_server
 from launching import LIMIT, ROOT, Run, clean_environment, compile_double, compile_program, made_once
+
+import peerway
 
 # Of programs that tests build, for which the compiler takes half the time; whoever names others gets them.
 os.environ.setdefault("CXXFLAGS", "-O1")

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "python"), str(ROOT / "tests" / "system")]
 
 from node_tree import add_step, make_node, stat_line, write  # noqa: E402
+
 from peerway_measure.rehearse.cluster import gpus  # noqa: E402
 from peerway_measure.rehearse.cluster.description import Description, NodeType, Partition  # noqa: E402
 

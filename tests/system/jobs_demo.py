@@ -20,6 +20,7 @@ from pathlib import Path
 
 from jobs_served import MONITOR, ServedSite
 from jobs_site import PORT as INSIDE
+
 from peerway_measure.rehearse.cluster import read, why_not
 from peerway_measure.rehearse.cluster.configuration import HEAD, HEAD_ADDRESS
 from peerway_measure.rehearse.cluster.ending import end_at_first_signal

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs_site import PORT, ROOT, SLURM, Site
+
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.rules.load import SHIPPED
 from peerway_jobs.serve.people import People
@@ -108,7 +109,7 @@ class ServedSite(Site):
             HEAD, *ordinary, sys.executable, "-m", "peerway", "jobs", "serve", "--data", str(self.data),
             "--listen", f"{HEAD_ADDRESS}:{PORT}", "--tls-cert", str(self.folder / "cert.pem"),
             "--tls-key", str(self.folder / "key.pem"), "--rules", str(self.rules),
-            log=self.folder / "server.log", PYTHONPATH=str(ROOT / "python"),
+            log=self.folder / "server.log",
         )  # fmt: skip
 
     def answers(self) -> bool:

@@ -18,7 +18,7 @@ from peerway_measure.rehearse.cluster import Description, VirtualCluster
 from peerway_measure.rehearse.cluster.configuration import HEAD, HEAD_ADDRESS
 
 ROOT = Path(__file__).resolve().parents[2]
-SLURM = ROOT / "python" / "peerway" / "jobs" / "slurm"
+SLURM = ROOT / "jobs" / "peerway_jobs" / "slurm"
 PORT = 8443
 INTERVAL_S = 0.5
 LIMIT_S = 150  # a guard against hangs, no expectation

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from launching import PROGRAMS, ROOT, clean_environment, peerway
+
 from peerway import _core
 
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

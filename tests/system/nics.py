@@ -81,7 +81,7 @@ def full_nic() -> Path:
 
 def _folder_of(text: str) -> Path:
     """Where the plugin of this text is kept for all processes of tests, until it changes."""
-    interface = (ROOT / "include" / "peerway" / "nic.h").read_text()
+    interface = (ROOT / "library" / "include" / "peerway" / "nic.h").read_text()
     return ROOT / "build" / "test-nics" / hashlib.sha256((text + interface).encode()).hexdigest()[:16]
 
 

@@ -99,6 +99,7 @@ def stop() -> None:
 def serve(descriptor: int) -> None:
     """Fork a rank for each request, and tell its process and how it ended, until the tests are gone."""
     import numpy as np
+
     import peerway
 
     assert callable(np.random.default_rng)  # which loads the rest, as this does:

@@ -12,8 +12,9 @@ import re
 import subprocess
 from pathlib import Path
 
-import peerway._core
 import pytest
+
+import peerway._core
 
 ROOT = Path(__file__).resolve().parents[2]
 FROZEN = sorted((ROOT / "tests" / "abi").iterdir())
@@ -128,7 +129,7 @@ def breaks(then: dict[str, int], now: dict[str, int]) -> list[str]:
 
 @pytest.mark.parametrize("frozen", FROZEN, ids=lambda path: path.name)
 def test_structs_and_names_are_as_they_were(frozen: Path, tmp_path: Path) -> None:
-    then, now = facts_of(frozen, tmp_path / "then"), facts_of(ROOT / "include", tmp_path / "now")
+    then, now = facts_of(frozen, tmp_path / "then"), facts_of(ROOT / "library" / "include", tmp_path / "now")
     assert len(then) > 150
     assert breaks(then, now) == []
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from launching import LIMIT, clean_environment
+
 from peerway_measure import records
 from peerway_measure.bench import machine, session
 from peerway_measure.bench.kinds import DEFAULT_TESTS, KINDS, LIMITS, POLICIES

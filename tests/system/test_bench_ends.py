@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from launching import LIMIT, clean_environment, peerway
+
 from peerway_measure import records
 
 QUICK = ("bench", "put_latency", "--quick", "--device", "host", "--paths", "staged")

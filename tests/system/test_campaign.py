@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from launching import LIMIT
+
 from peerway_measure import records
 from peerway_measure.campaign.plan_file import parse
 from peerway_measure.records import Record

@@ -17,12 +17,13 @@ from pathlib import Path
 import fake_slurm
 import pytest
 from launching import LIMIT
+from test_campaign import PEERWAY, Campaign, record, wait_until
+
 from peerway_measure.campaign import plan_file, slurm
 from peerway_measure.campaign.journal import Journal
 from peerway_measure.campaign.plan import Plan, Task
 from peerway_measure.campaign.run import Left, Runner
 from peerway_measure.rehearse.cluster import VirtualCluster, read, why_not
-from test_campaign import PEERWAY, Campaign, record, wait_until
 
 pytestmark = pytest.mark.cluster
 

@@ -64,7 +64,7 @@ def assert_said(done: subprocess.CompletedProcess[str], example: str) -> None:
 
 def test_the_installation_has_what_it_should(prefix: Path) -> None:
     files = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
-    headers = sorted(path.name for path in (ROOT / "include" / "peerway").glob("*.h*"))
+    headers = sorted(path.name for path in (ROOT / "library" / "include" / "peerway").glob("*.h*"))
     for name in (*(f"include/peerway/{header}" for header in headers), "lib/libpeerway.so"):
         assert name in files
     assert {"lib/cmake/peerway/peerwayConfig.cmake", "lib/pkgconfig/peerway.pc"} <= files

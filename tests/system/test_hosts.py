@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hosts import Network
 from launching import LIMIT, clean_environment, peerway
+
 from peerway import _core
 from peerway_measure import records
 from peerway_measure.tune import draft

@@ -19,10 +19,11 @@ import scipy.linalg
 from launching import BUILD, PROGRAMS, ROOT, Run, library_folder, peerway
 from mpi_stacks import STACKS, environment
 from nics import torus_file
+from test_hpcc import INPUT
+
 from peerway_measure.bench.peers import gpus
 from peerway_trace.rings import Kind
 from peerway_trace.store import load
-from test_hpcc import INPUT
 
 APP = ROOT / "apps" / "hpl"
 # As parsers of HPL's output find a test: the encoded variant, N, NB, P, Q, time, Gflops.
@@ -207,7 +208,7 @@ def test_a_start_by_a_stream_is_refused_where_there_is_none(
 def test_the_solution_is_right_over_a_nic_that_keeps_no_order(
     run: Run, program: str, grid: str, start: str
 ) -> None:
-    plugin = BUILD / "nics" / "torus" / "libpeerway_nic_torus.so"
+    plugin = BUILD / "nic" / "torus" / "libpeerway_nic_torus.so"
     nic = {"PEERWAY_NIC": f"{plugin}?file={torus_file('nic:torus-none')}", "PEERWAY_PATHS": "nic:torus"}
     command = hpl(
         program, grid, "--n", "203", "--nb", "16", "--bcast", "1ring,tree", "--start", start, "--json"

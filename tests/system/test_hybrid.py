@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from launching import ROOT, Run, clean_environment, peerway
+
 from peerway import _core
 from peerway_measure.tune import draft
 

@@ -5,8 +5,9 @@ does, in place.
 from __future__ import annotations
 
 import numpy as np
-import peerway
 import pytest
+
+import peerway
 
 jax = pytest.importorskip("jax", reason="no JAX (pip install jax)")
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 import pytest
 from jobs_site import ROOT, Site
+
 from peerway_measure.rehearse.cluster import read, why_not
 from peerway_measure.rehearse.cluster.gpus import PROGRAM, gpu_uuid
 

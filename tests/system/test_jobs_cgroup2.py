@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
 from peerway_jobs.agent.cgroups import Cgroups
 from peerway_jobs.agent.processes import Processes
 from peerway_jobs.agent.steps import Step, Steps

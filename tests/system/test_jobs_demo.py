@@ -11,6 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+
 from peerway_measure.rehearse.cluster import why_not
 
 LIMIT_S = 150  # a guard against hangs, no expectation

@@ -23,6 +23,7 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
+
 from peerway_common.cli import command as peerway
 from peerway_jobs.agent.spool import Spool
 from peerway_jobs.monitor import Monitor

@@ -19,6 +19,7 @@ from pathlib import Path
 import httpx
 import pytest
 from launching import ROOT
+
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve.people import People
 from peerway_jobs.store.runs import Run

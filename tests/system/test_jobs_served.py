@@ -20,6 +20,7 @@ import pytest
 from jobs_kinds import HARDWARE, LITE, LOOP, SLEEP, Kind, computing, quiet
 from jobs_served import MONITOR, ServedSite
 from jobs_site import INTERVAL_S
+
 from peerway_jobs.rules.load import read_rules
 from peerway_jobs.store.chunks import ChunkStore
 from peerway_jobs.store.samples import Filed, columns

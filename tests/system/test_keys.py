@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import peerway
 import pytest
 from ranks import PROGRAMS, Ranks
+
+import peerway
 
 SIZE = 1 << 20
 

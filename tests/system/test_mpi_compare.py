@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from launching import ROOT, Run
+
 from peerway_measure import records
 
 TOOL = ROOT / "apps" / "mpi" / "compare.py"

@@ -10,6 +10,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from launching import ROOT, Run, clean_environment, peerway
 from mpi_stacks import STACKS, Carried, build, check_lanes, environment, over, over_nic_alone
+
 from peerway import _core
 from peerway.launch.preload import preload
 

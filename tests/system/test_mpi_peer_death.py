@@ -12,6 +12,7 @@ import pytest
 from hosts import Network, address
 from launching import PROGRAMS, Run
 from mpi_stacks import build, environment, over
+
 from peerway import _core
 from peerway.launch.preload import preload
 

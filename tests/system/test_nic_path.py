@@ -11,12 +11,13 @@ from pathlib import Path
 
 import nics
 import numpy as np
-import peerway
 import pytest
 from launching import compile_nic
+from ranks import Ranks
+
+import peerway
 from peerway import _core
 from peerway_measure.tune import draft
-from ranks import Ranks
 
 PLUGIN_WITHOUT = """
 #include "peerway/nic.h"

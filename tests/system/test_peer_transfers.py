@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 import pytest
+
 from peerway_measure.bench import halo, peers
 from peerway_measure.bench.peers import nccl, nvshmem, places, record
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
-import peerway
 import pytest
 from launching import ranks
+
+import peerway
 
 
 def test_puts_around_a_ring_again_and_again() -> None:

@@ -7,9 +7,10 @@ import signal
 import sys
 
 import numpy as np
-import peerway
 import pytest
 from launching import LIMIT, PROGRAMS, Run, ranks
+
+import peerway
 from peerway.errors import by_status
 
 

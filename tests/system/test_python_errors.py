@@ -7,8 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import peerway
 import pytest
+
+import peerway
 from peerway import Closed, InvalidArgument, OutOfRange, Timeout
 
 World = Any

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import numpy as np
-import peerway
 import pytest
 from launching import LIMIT, ranks
+
+import peerway
 
 
 def test_what_was_started_between_ranks_ends_in_any_order() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from peerway_measure.campaign.journal import Journal
 from peerway_measure.rehearse import holder
 from peerway_measure.rehearse.cluster import read, why_not

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from test_rehearse import EXAMPLE, LIMIT_S, Rehearsed
+
 from peerway_measure.rehearse import holder
 from peerway_measure.rehearse.cluster import read, why_not
 from peerway_measure.rehearse.cluster.needs import PATH
-from test_rehearse import EXAMPLE, LIMIT_S, Rehearsed
 
 pytestmark = pytest.mark.cluster
 HOLDER = """

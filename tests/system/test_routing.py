@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from launching import Run, clean_environment, peerway, ranks
+
 from peerway import _core
 from peerway_measure.tune import draft
 

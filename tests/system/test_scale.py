@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 from launching import ROOT, clean_environment
+
 from peerway_measure import records
 
 APP = ROOT / "apps" / "scale"

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 from launching import LIMIT, Run, clean_environment, peerway
 from mpi_stacks import STACKS, build
+from test_trace import PING_PONG
+
 from peerway_measure.records import Record
 from peerway_trace.messages import match, match_signals
 from peerway_trace.rings import Kind
 from peerway_trace.store import load
-from test_trace import PING_PONG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

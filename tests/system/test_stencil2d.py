@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from launching import BUILD, ROOT, Run, clean_environment, library_folder, peerway
+
 from peerway import _core
 from peerway_measure import records
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from launching import LIMIT
+
 from peerway_measure import records
 from peerway_measure.storage.folder import RunFolder
 from peerway_measure.storage.operation import OperationFailed, operate

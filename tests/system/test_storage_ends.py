@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from launching import LIMIT
+
 from peerway_measure.storage.folder import Owner
 from peerway_measure.storage.operation import GaveUp, operate
 

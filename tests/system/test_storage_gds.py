@@ -13,8 +13,9 @@ from pathlib import Path
 import kvikio_doubles
 import pytest
 from launching import ROOT
-from peerway_measure import records
 from test_storage import is_disk
+
+from peerway_measure import records
 
 STUDY = ROOT / "apps" / "storage" / "gds.py"
 

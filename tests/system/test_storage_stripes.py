@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from peerway_measure import records
 
 FAKE = Path(__file__).with_name("fake_lfs.py")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hosts import address
 from launching import BUILD, LIMIT, PROGRAMS, ROOT, clean_environment
+
 from peerway_measure import records
 
 LOSS = ROOT / "apps" / "loss"
@@ -42,7 +43,7 @@ class Ranks:
     """Runs the tests of nic_ranks over a torus."""
 
     def __init__(self, program: Path, folder: Path) -> None:
-        self.plugin = BUILD / "nics" / "torus" / "libpeerway_nic_torus.so"
+        self.plugin = BUILD / "nic" / "torus" / "libpeerway_nic_torus.so"
         if not self.plugin.exists():
             pytest.skip(f"no {self.plugin}: run `make build`, or set PEERWAY_BUILD")
         self.program, self.folder = program, folder
@@ -251,7 +252,7 @@ def nic_crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def crowd(program: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    plugin = BUILD / "nics" / "torus" / "libpeerway_nic_torus.so"
+    plugin = BUILD / "nic" / "torus" / "libpeerway_nic_torus.so"
     if not plugin.exists():
         pytest.skip(f"no {plugin}: run `make build`, or set PEERWAY_BUILD")
     command = [str(program), str(plugin), *words]

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from launching import PROGRAMS, ROOT, Run, peerway
+
 from peerway import _core
 from peerway_measure.tune import draft
 from peerway_trace import memory

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from launching import PROGRAMS, ROOT, Run, clean_environment, peerway
+
 from peerway_trace.messages import match_signals
 from peerway_trace.rings import Kind
 from peerway_trace.store import Trace, load
@@ -202,7 +203,7 @@ def test_the_records_of_cupti_are_as_its_header_has_them() -> None:
     ]
     if not headers:
         pytest.skip("no cupti_activity.h here: pip install nvidia-cuda-cupti, or name it by CUPTI_HEADERS")
-    own = (ROOT / "src" / "trace_cuda" / "cupti_abi.h").read_text()
+    own = (ROOT / "trace" / "cuda" / "cupti_abi.h").read_text()
     kernel, copy = offsets(own, "KernelRecord"), offsets(own, "CopyRecord")
     for header in headers:
         text = header.read_text()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from launching import Run, peerway
 from mpi_stacks import STACKS, environment
+
 from peerway_trace.analysis import analyse
 from peerway_trace.store import load
 

@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 from launching import ROOT, Run, peerway
 from mpi_stacks import STACKS, Carried, environment, over
+from test_hpcc import INPUT
+
 from peerway_trace.messages import match, match_signals
 from peerway_trace.rings import Kind
 from peerway_trace.store import Trace, load
-from test_hpcc import INPUT
 
 LONG = pytest.mark.long
 # Read here, since tests see none of these variables: a tarball, and a file of records.

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from launching import LIMIT, PROGRAMS, Run, peerway
 from mpi_stacks import STACKS, Carried, build, environment, over
+
 from peerway_trace import waits
 from peerway_trace.messages import match, match_signals, of_kind
 from peerway_trace.mpi import compiler_of

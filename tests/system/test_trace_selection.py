@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from launching import PROGRAMS, ROOT, Run, clean_environment, peerway
+
 from peerway_trace.store import Trace, load
 
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from peerway_measure.rehearse.cluster import VirtualCluster, read, why_not
 from peerway_measure.rehearse.cluster.configuration import addresses, gres_conf, slurm_conf
 from peerway_measure.rehearse.cluster.description import BadDescription

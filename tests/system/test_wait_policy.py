@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import peerway
 import pytest
 from ranks import Ranks
+
+import peerway
 
 WAITED = 0.5  # s
 pytestmark = pytest.mark.alone

@@ -94,7 +94,7 @@ def test_the_library_alone_needs_no_tools(empty: Path, there: dict[str, object])
         **there,
     )  # type: ignore[call-overload]
     assert (said.returncode, said.stderr.count("\n")) == (1, 1)
-    assert "pip install 'peerway[tools]'" in said.stderr
+    assert "pip install peerway-measure" in said.stderr
 
 
 def test_the_example_of_the_readme(there: dict[str, object], tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import peerway._core
 import pytest
 from launching import LIMIT
+
+import peerway._core
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).parent / "programs" / "xacc"

@@ -12,6 +12,6 @@ inline std::string built(const char* below_this_folder) {
 
 inline const std::string kFakeCuda = built("libfake_cuda.so");
 inline const std::string kFakeGdrcopy = built("libfake_gdrcopy.so");
-inline const std::string kTorusPlugin = built("../../nics/torus/libpeerway_nic_torus.so");
+inline const std::string kTorusPlugin = built("../../nic/torus/libpeerway_nic_torus.so");
 
 }  // namespace pw

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from peerway_common.units import about_text
 
+from peerway_common.units import about_text
 from peerway_trace import (
     burst_tables,
     busy_hosts,

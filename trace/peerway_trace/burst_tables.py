@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from peerway_common.units import about_text, bandwidth_text, size_text
 
+from peerway_common.units import about_text, bandwidth_text, size_text
 from peerway_trace import bursts
 from peerway_trace.bursts import Bursts
 from peerway_trace.curve import Curve, streamed_ns

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from peerway_measure.compare.dependence import Dependence
 from peerway_measure.compare.order import order_of
 from peerway_measure.compare.runs import seconds
 from peerway_measure.compare.statistics import Finding, judged
-
 from peerway_trace.lanes import SPANS
 from peerway_trace.messages import match, match_signals, messages, size_classes
 from peerway_trace.regions import places

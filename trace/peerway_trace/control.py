@@ -1,5 +1,5 @@
 """Starts and stops the recording of a job that runs: a flag in the page of each of its processes, and a file
-for those that are yet to begin. include/peerway/trace/recorder/settings.h reads both.
+for those that are yet to begin. library/include/peerway/trace/recorder/settings.h reads both.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from peerway_common import atomic_file
 from peerway_measure.records import MOST_BYTES
 from peerway_measure.report.routes import read_table
-
 from peerway_trace.messages import Messages
 from peerway_trace.rings import Kind
 from peerway_trace.store import Trace

@@ -20,13 +20,12 @@ from pathlib import Path
 from peerway_common import atomic_file
 from peerway_common.printable import shell_word
 from peerway_common.units import about_text
-
 from peerway_trace.rings import EVENT, HEADER
 
 MEMORY = Path("/dev/shm")
 PREFIX, LINK, OWNER = "peerway-trace-", "memory", "trace"
 OLD = 3600  # seconds
-LEFT = 4 << 30  # bytes for the program at most, as in include/peerway/trace/recorder/ring.h
+LEFT = 4 << 30  # bytes for the program at most, as in library/include/peerway/trace/recorder/ring.h
 
 
 def why_not(memory: Path, events: int) -> str:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from peerway_common.units import about_text
 
+from peerway_common.units import about_text
 from peerway_trace import waits
 from peerway_trace.messages import Pairs
 from peerway_trace.store import Trace

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from peerway_common.printable import printable
 from peerway_common.units import about_text, bandwidth_text, size_text
 from peerway_measure.report.axes import tick_text, value_axis
 from peerway_measure.report.node_types import page
 from peerway_measure.report.page import scripts_of
-
 from peerway_trace.tables import (
     Analysis,
     Bars,

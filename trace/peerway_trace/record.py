@@ -17,7 +17,6 @@ from peerway import _core
 from peerway.launch.mpi import MpiError, find_launcher
 from peerway.launch.preload import preload
 from peerway_common.printable import shell_word
-
 from peerway_trace import cuda, left, memory, pressure
 from peerway_trace.collect import collect
 from peerway_trace.control import Window, kept
@@ -104,7 +103,7 @@ def _record(
     except ModuleNotFoundError as error:
         raise RecordError(
             f"the events are in {_settled(ring_folder)}, but {error.name}, which makes the trace, is not "
-            f"installed: `pip install 'peerway[trace]'` here, or where you copy {folder} to, then "
+            f"installed: `pip install peerway-trace` here, or where you copy {folder} to, then "
             f"`peerway trace collect {shell_word(folder)}`"
         ) from error
     except OSError as error:

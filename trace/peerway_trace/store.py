@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from peerway_common import atomic_file
 from peerway_common.printable import shell_word
 

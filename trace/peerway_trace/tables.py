@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from peerway_common.units import time_text
 
+from peerway_common.units import time_text
 from peerway_trace.curve import Curve
 
 MOST_ROWS = 20

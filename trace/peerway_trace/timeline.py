@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from peerway_common.printable import printable
 
+from peerway_common.printable import printable
 from peerway_trace.export.timeline import BESIDE
 from peerway_trace.lanes import OF_GPU, Cover
 from peerway_trace.messages import match, match_signals, messages

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from peerway_common.units import about_text, bandwidth_text, size_text
 
+from peerway_common.units import about_text, bandwidth_text, size_text
 from peerway_trace.causes import CAUSES, WHAT_TO_DO, Causes
 from peerway_trace.curve import OPS, Curve, ambiguous, curve_of, stack_of
 from peerway_trace.lanes import Lanes

@@ -14,7 +14,6 @@ import tempfile
 from pathlib import Path
 
 from peerway_common import atomic_file
-
 from peerway_xacc.characters import readable, to_bytes
 from peerway_xacc.command_line import Command
 from peerway_xacc.diagnostics import Diagnostics, Place

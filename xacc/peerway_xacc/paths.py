@@ -8,8 +8,8 @@ from itertools import product
 from typing import Any
 
 from click import ClickException
-from peerway_common.units import about_text, size_text
 
+from peerway_common.units import about_text, size_text
 from peerway_xacc.mapping import DistributedArray
 from peerway_xacc.phrases import Width
 

@@ -13,7 +13,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -161,23 +161,25 @@ def main() -> None:
             click.echo(error.ctx.get_usage(), err=True)
         _say(error.format_message().expandtabs(2))  # click indents the choices of an option
         sys.exit(error.exit_code)
-    except ModuleNotFoundError as error:
-        module = (error.name or "").partition(".")[0]
-        brings = next((name for name, modules in _BRINGS.items() if module in modules), None)
-        if brings is None:
-            raise
-        _say(f"this needs {error.name}, which is not installed; run pip install {brings}")
-        sys.exit(1)
-    except OSError as error:
-        if error.errno not in _OUTPUT_ENDED or error.filename:
-            raise
-        _leave_output(error)
     except Exception as error:
-        if not isinstance(error, _library_errors()):
-            raise
+        _end(error)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _end(error: Exception) -> NoReturn:
+    """Say what a user can mend, and exit; anything else is a defect, and is raised again."""
+    if isinstance(error, _library_errors()):
         _say(str(error))
         sys.exit(1)
-    sys.exit(status if isinstance(status, int) else 0)
+    if isinstance(error, ModuleNotFoundError):
+        module = (error.name or "").partition(".")[0]
+        brings = next((name for name, modules in _BRINGS.items() if module in modules), None)
+        if brings is not None:
+            _say(f"this needs {error.name}, which is not installed; run pip install {brings}")
+            sys.exit(1)
+    if isinstance(error, OSError) and error.errno in _OUTPUT_ENDED and not error.filename:
+        _leave_output(error)
+    raise error
 
 
 def _library_errors() -> tuple[type[Exception], ...]:
@@ -200,7 +202,7 @@ def _open_closed_outputs() -> None:
             setattr(sys, name, os.fdopen(number, "w", errors="backslashreplace", closefd=False))
 
 
-def _leave_output(error: OSError) -> None:
+def _leave_output(error: OSError) -> NoReturn:
     """Standard output takes no more: its reader has gone, which is no error of ours, or its disk is full."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is written at the exit
     if error.errno != errno.EPIPE:

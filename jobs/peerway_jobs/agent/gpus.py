@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from peerway_common.printable import shortened
-
 from peerway_jobs.agent.gpm import Gpm, scaled
 from peerway_jobs.agent.system import Figures
 from peerway_jobs.batch import Gpu, Samples

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from peerway_common import atomic_file
-
 from peerway_jobs.agent.records import Record
 from peerway_jobs.agent.slurm import Answer
 from peerway_jobs.agent.steps import Step

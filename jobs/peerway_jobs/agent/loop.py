@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from peerway_common.printable import shortened
-
 from peerway_jobs import plausible
 from peerway_jobs.agent import files
 from peerway_jobs.agent.cgroups import Cgroups

@@ -1,4 +1,4 @@
-"""What prolog and epilog left for the agent: one small file each, by peerway/jobs/slurm/interval.sh.
+"""What prolog and epilog left for the agent: one small file each, by peerway_jobs/slurm/interval.sh.
 
 A file is written under another name and renamed, so what is read is whole. It is removed once what it said
 lies in the spool. Slurm's environment is where its values come from; names of users are taken as untrusted.

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 from peerway_common.printable import one_line
-
 from peerway_jobs.agent.checks import Finding
 from peerway_jobs.agent.settings import Settings
 from peerway_jobs.batch import Batch, Interval

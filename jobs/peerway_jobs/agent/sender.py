@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from peerway_common.printable import shortened
-
 from peerway_jobs.agent.settings import Settings, read_token
 from peerway_jobs.agent.spool import Spool
 from peerway_jobs.clock import Sent

@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from peerway_common.located_toml import LocatedToml
-
 from peerway_jobs.address import is_address, is_open
 from peerway_jobs.batch_check import is_node_name
 

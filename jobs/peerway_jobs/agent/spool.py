@@ -20,7 +20,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from peerway_common import atomic_file
-
 from peerway_jobs.frames import HEAD_BYTES, MOST_BODY, MOST_FRAMES, BadFrame, frame, read_frames
 
 FILE_BYTES = 1 << 20

@@ -6,7 +6,6 @@ Each is noted once; the gauges say how many there are at any moment.
 from __future__ import annotations
 
 from peerway_common.printable import shortened
-
 from peerway_jobs.agent.ledger import Ledger, Now
 from peerway_jobs.agent.processes import Processes
 from peerway_jobs.agent.steps import Step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+
 from peerway_common.cli.verbs import Verbs, in_package
 
 VERBS = {

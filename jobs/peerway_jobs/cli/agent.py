@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import click
+
 from peerway_common import disk_space
 from peerway_common.printable import printable
-
 from peerway_jobs.only_one import only_one
 
 SETTINGS = Path("/etc/peerway/jobs-agent.toml")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from peerway_common.terminal import say
 
+from peerway_common.terminal import say
 from peerway_jobs.cli.agent import settings_option
 from peerway_jobs.places import check_folder
 

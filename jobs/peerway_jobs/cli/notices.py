@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 import click
-from peerway_common.terminal import say
 
+from peerway_common.terminal import say
 from peerway_jobs.places import data_option, monitor_at
 
 

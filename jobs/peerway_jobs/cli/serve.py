@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import click
+
 from peerway_common.cli.numbers import Whole
 from peerway_common.terminal import say
-
 from peerway_jobs.only_one import only_one
 from peerway_jobs.places import check_folder, data_option, monitor_at
 from peerway_jobs.store.samples import Policy

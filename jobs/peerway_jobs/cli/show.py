@@ -7,9 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+
 from peerway_common.printable import json_text
 from peerway_common.terminal import say
-
 from peerway_jobs.asking import language_option, one, source_options
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
 from peerway_common.cli.options import parsed
 from peerway_common.terminal import say
-
 from peerway_jobs.asking import NotNow, Told, language_option, of_node, one, source_options
 from peerway_jobs.places import parse_since
 

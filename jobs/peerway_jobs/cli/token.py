@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 
 import click
+
 from peerway_common.cli.numbers import Number
 from peerway_common.printable import printable
 from peerway_common.terminal import say
-
 from peerway_jobs.places import data_option, monitor_at
 from peerway_jobs.serve.people import MOST_DAYS, People
 from peerway_jobs.store.audit import HERE, note, operator

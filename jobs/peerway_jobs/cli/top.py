@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 import click
-from peerway_common.cli.numbers import Whole
 
+from peerway_common.cli.numbers import Whole
 from peerway_jobs.asking import several, source_options
 from peerway_jobs.cli.list import tell
 from peerway_jobs.store.lists import Filter

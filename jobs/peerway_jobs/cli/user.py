@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
 from peerway_common.printable import printable
 from peerway_common.terminal import say
-
 from peerway_jobs.places import check_folder, data_option, monitor_at
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 
 from peerway_common.printable import shortened
-
 from peerway_jobs.mail.settings import Mail
 from peerway_jobs.rules.template import duration, figure
 from peerway_jobs.store.jobs import JobStore

@@ -9,7 +9,6 @@ from email.message import EmailMessage
 from pathlib import Path
 
 from peerway_common import atomic_file
-
 from peerway_jobs.mail.settings import Mail
 
 _TIMEOUT_S = 30

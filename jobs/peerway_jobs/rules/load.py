@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 
 from peerway_common import atomic_file
 from peerway_common.suggestion import meant
-
 from peerway_jobs.measured import SETS
 from peerway_jobs.rules.expression import BadExpression, Expression
 from peerway_jobs.rules.functions import FUNCTIONS, RENAMED, TAKES_NONE

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from importlib.resources import files
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
@@ -30,7 +31,7 @@ from peerway_jobs.slurm_watch import Watch
 from peerway_jobs.store.disk import DiskFailed
 
 HERE = Path(__file__).parent
-PLOTLY = HERE.parents[1] / "report" / "assets" / "plotly"
+PLOTLY = Path(str(files("peerway_common"))) / "assets" / "plotly"
 # No script but our own files runs, whatever a job is called. Plotly sets styles of its elements.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from peerway_common.disk_space import Room
 from peerway_common.units import about_text
-
 from peerway_jobs.agent.checks import Finding, scontrol, setting
 from peerway_jobs.only_one import started
 from peerway_jobs.rules.load import SHIPPED, BadRules, read_rules

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from peerway_common.printable import printable
-
 from peerway_jobs.store.runs import Run
 
 COLUMNS = (

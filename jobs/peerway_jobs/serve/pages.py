@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+
 from peerway_common.atomic_file import replace
 from peerway_common.printable import printable
-
 from peerway_jobs.rules.load import BadRules, rules_of
 from peerway_jobs.serve.api import Before, JobId, Order, Restart, older_page
 from peerway_jobs.serve.csv_file import as_csv

@@ -9,8 +9,8 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
-from peerway_common.printable import printable
 
+from peerway_common.printable import printable
 from peerway_jobs.rules import template as texts
 from peerway_jobs.rules.template import LANGUAGES
 from peerway_jobs.serve.people import Viewer

@@ -6,7 +6,6 @@ import getpass
 from typing import Any
 
 from peerway_common.printable import shortened
-
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.transaction import transaction
 

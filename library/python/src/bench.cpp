@@ -1,4 +1,4 @@
-// The timed loops of src/bench for Python: samples come back as NumPy arrays of nanoseconds.
+// The timed loops of library/src/bench for Python: samples come back as NumPy arrays of nanoseconds.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>

@@ -1,4 +1,4 @@
-// The timed loops of plans (src/bench/plans.h, async.h) for Python.
+// The timed loops of plans (library/src/bench/plans.h, async.h) for Python.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

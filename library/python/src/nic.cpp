@@ -1,4 +1,4 @@
-// Plugins of NICs (src/nic) for Python: how people name them, and their conformance tests.
+// Plugins of NICs (library/src/nic) for Python: how people name them, and their conformance tests.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/string.h>

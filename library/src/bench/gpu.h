@@ -31,7 +31,7 @@ class Gpu {
     std::shared_ptr<void> exec_;
   };
 
-  /// A kernel of src/bench/kernels, compiled for this GPU when it is first asked for.
+  /// A kernel of library/src/bench/kernels, compiled for this GPU when it is first asked for.
   [[nodiscard]] void* kernel(const char* name) const;
 
   /// Enqueues the kernel; `arguments` as cuLaunchKernel takes them.

@@ -3,7 +3,7 @@ set(path ${CMAKE_CURRENT_LIST_DIR}/kernels.cu)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
 file(READ ${path} text)
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/bench_kernels.cpp @ONLY CONTENT
-"// Made by src/bench/kernels.cmake from kernels.cu beside it.
+"// Made by library/src/bench/kernels.cmake from kernels.cu beside it.
 #include \"bench/kernels.h\"
 
 namespace pw::bench {

@@ -1,4 +1,4 @@
-// A FIFO from kernels to the proxy: the host's end of include/peerway/device/fifo.cuh.
+// A FIFO from kernels to the proxy: the host's end of library/include/peerway/device/fifo.cuh.
 #pragma once
 
 #include <memory>

@@ -3,7 +3,7 @@ set(path ${CMAKE_CURRENT_LIST_DIR}/defaults.json)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
 file(READ ${path} text)
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/default_routes.cpp @ONLY CONTENT
-"// Made by src/route/defaults.cmake from defaults.json beside it.
+"// Made by library/src/route/defaults.cmake from defaults.json beside it.
 #include \"route/defaults.h\"
 
 namespace pw::route {

@@ -12,7 +12,6 @@ from peerway import _core
 from peerway.errors import InvalidArgument
 from peerway.paths import PathInfo, covers
 from peerway_common.suggestion import meant
-
 from peerway_measure.bench import limits, resume
 from peerway_measure.bench.kinds import FLAG, LIMITS, PLAN_WAYS, ROUTE, STARTS
 from peerway_measure.bench.links import CaseFailed, Links

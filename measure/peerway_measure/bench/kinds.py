@@ -83,7 +83,7 @@ MBPS, RATE = "bandwidth_MBps", "messages_per_s"
 STARTS = ("plan", "plan/stream")  # from the host, in the order of a stream
 TWO_SIDED = ("sendrecv", "sendrecv/stream")  # the same, of sends and receives
 POLICIES = ("busy-poll", "blocking")
-MODES = ("cpu", "transmit", "stream", "kernel")  # src/bench/async.h
+MODES = ("cpu", "transmit", "stream", "kernel")  # library/src/bench/async.h
 
 KINDS = {
     kind.name: kind

@@ -10,9 +10,9 @@ import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from peerway import _core
 from peerway.context import Context
-
 from peerway_measure.bench.kinds import FLAG, MEMCPY
 from peerway_measure.bench.plan import SIGNAL_BYTES, Case, Plan
 from peerway_measure.bench.sampling import FEWEST, MOST_LATENCIES, MOST_WINDOWS, Outcome, block_of

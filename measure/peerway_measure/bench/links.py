@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
 from peerway import _core
 from peerway.context import Context
 from peerway.errors import Error, Unsupported
 from peerway.memory import Region, Remote, Signal
 from peerway.paths import PathInfo
-
 from peerway_measure.bench.plan import Case
 
 SMALLEST = 1 << 20  # bytes of a first allocation

@@ -11,7 +11,6 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from peerway_common.printable import printable
-
 from peerway_measure.bench.kinds import KINDS
 from peerway_measure.cube import shape_class
 

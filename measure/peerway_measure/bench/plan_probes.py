@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from peerway import _core
 
+from peerway import _core
 from peerway_measure.bench import halo, halo_data
 from peerway_measure.bench.links import EXCHANGE_S
 from peerway_measure.bench.sampling import block_of, fill, holds, together
@@ -14,7 +14,6 @@ from peerway_measure.cube import computed_bytes
 
 if TYPE_CHECKING:
     from peerway.context import Context
-
     from peerway_measure.bench.links import Links
     from peerway_measure.bench.plan import Case
     from peerway_measure.bench.sampling import Probe, Samples

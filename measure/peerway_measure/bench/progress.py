@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from peerway_common.terminal import Terminal
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
+
+from peerway_common.terminal import Terminal
 
 if TYPE_CHECKING:
     from peerway_measure.bench.results import Step

@@ -11,7 +11,6 @@ from typing import Any
 
 from peerway.paths import PathInfo
 from peerway_common.units import size_text
-
 from peerway_measure.bench.session import Message, PlanRefused
 from peerway_measure.record_output import Output
 from peerway_measure.records import Record
@@ -37,7 +36,7 @@ class Results:
     pair_classes: dict[tuple[str, str, str], str] = field(default_factory=dict)
     """(source, target, op) -> what route tables call such a pair."""
     decisions: list[Message] = field(default_factory=list)
-    """Decisions that were asked for: source, target, decision (src/route/explain.h)."""
+    """Decisions that were asked for: source, target, decision (library/src/route/explain.h)."""
 
     stamp: Mapping[str, Any] = field(default_factory=dict)
     """What the extra of each record tells of its run (surroundings.py)."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from peerway.paths import covers
 from peerway_common.units import about_text, size_text
-
 from peerway_measure.bench import machine, resume, session
 from peerway_measure.bench.allowance import within
 from peerway_measure.bench.plan import Case, Plan

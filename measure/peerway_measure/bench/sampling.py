@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+
 from peerway import _core
 from peerway.context import Context
 from peerway.errors import Error
-
 from peerway_measure.bench.links import EXCHANGE_S, Link, Links, agree
 from peerway_measure.bench.plan import Case, Plan
 

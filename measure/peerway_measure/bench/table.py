@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from peerway_common.units import bandwidth_text, rate_text, size_text, time_text
 from rich.table import Table
 from rich.text import Text
 
+from peerway_common.units import bandwidth_text, rate_text, size_text, time_text
 from peerway_measure.bench.kinds import KINDS, LIMITS
 from peerway_measure.cube import computed_bytes, cube_face, shape_class
 

@@ -12,11 +12,11 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+
 from peerway import _core
 from peerway.context import Context
 from peerway.errors import Error, InvalidArgument, PeerLost
 from peerway.team import Team
-
 from peerway_measure.bench import limits, machine
 from peerway_measure.bench.allowance import Allowance, spread
 from peerway_measure.bench.jobs import Job, jobs_of

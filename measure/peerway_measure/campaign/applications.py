@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from peerway_common.printable import printable
-
 from peerway_measure import records
 from peerway_measure.bench import machine
 from peerway_measure.records import Record, RecordError

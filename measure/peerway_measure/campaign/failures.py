@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from peerway_common.units import counted
-
 from peerway_measure.campaign.plan import Task
 
 _MOST_NODES = 12  # that a line names

@@ -8,7 +8,6 @@ from statistics import median
 
 from peerway_common.printable import printable
 from peerway_common.units import counted, size_text
-
 from peerway_measure.compare.metric import metric_of
 from peerway_measure.records import Record
 

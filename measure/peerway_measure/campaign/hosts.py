@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Callable, Mapping, Set
 
 from peerway.launch.hosts import SSH, is_this_host
-
 from peerway_measure.campaign import keep
 from peerway_measure.campaign.journal import Journal
 from peerway_measure.campaign.plan import NODES, Plan, Task

@@ -24,7 +24,6 @@ from typing import Any
 
 from peerway_common import disk_space
 from peerway_common.printable import printable, shortened
-
 from peerway_measure.campaign import applications
 from peerway_measure.campaign.journal import Journal
 from peerway_measure.campaign.plan import NODES

@@ -12,7 +12,6 @@ from typing import Any
 from peerway.launch import hosts
 from peerway_common.located_toml import LocatedToml
 from peerway_common.printable import printable
-
 from peerway_measure.bench.allowance import parse_time
 from peerway_measure.campaign.plan import NODES, Plan, Test
 from peerway_measure.records import NODE_TYPE, ROUND, RUN

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from markupsafe import Markup
-from peerway_common.printable import printable
 
+from peerway_common.printable import printable
 from peerway_measure.campaign.failures import by_test_and_type
 from peerway_measure.campaign.gpudirect import matrices
 from peerway_measure.campaign.journal import Journal

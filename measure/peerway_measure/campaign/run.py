@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from peerway_common.units import counted
-
 from peerway_measure.campaign.failures import Failures, away_lines
 from peerway_measure.campaign.journal import Journal
 from peerway_measure.campaign.plan import Plan, Task

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peerway_common.printable import one_line, printable
-
 from peerway_measure.campaign.failures import away_lines
 from peerway_measure.campaign.journal import Journal
 from peerway_measure.campaign.plan import Plan, Task

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from click.exceptions import Exit
+
 from peerway.cli.hosts import Hosts, hosts_options
 from peerway_common.cli.numbers import Whole
 from peerway_common.cli.options import BadInput, Name, names, parsed
 from peerway_common.ending import Ended, ended_by_signals
 from peerway_common.units import counted
-
 from peerway_measure.bench import halo as halos
 from peerway_measure.bench import shapes
 from peerway_measure.bench.kinds import KINDS

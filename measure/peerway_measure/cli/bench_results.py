@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peerway_common.terminal import Terminal, say, table_console
 from rich.text import Text
 
+from peerway_common.terminal import Terminal, say, table_console
 from peerway_measure.bench.kinds import LIMITS
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 from click.exceptions import Exit
+
 from peerway_common.cli.options import BadInput
 from peerway_common.cli.verbs import VerbGroup
 from peerway_common.terminal import say
 from peerway_common.units import about_text, counted
-
 from peerway_measure.campaign import plan_file
 from peerway_measure.campaign.journal import Journal, Unreadable
 from peerway_measure.campaign.plan import Plan

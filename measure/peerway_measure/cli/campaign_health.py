@@ -13,7 +13,6 @@ from peerway.launch.hosts import is_this_host
 from peerway_common.cli.options import BadInput
 from peerway_common.printable import printable
 from peerway_common.terminal import say
-
 from peerway_measure.campaign.journal import Journal
 from peerway_measure.campaign.outliers import Cell, against, cells
 from peerway_measure.cli.campaign_pass import measure, run_of

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
 from peerway_common import disk_space
 from peerway_common.terminal import say
-
 from peerway_measure.campaign import plan_file
 from peerway_measure.cli.campaign_pass import run_of
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import click
 from click.exceptions import Exit
+
 from peerway_common import disk_space
 from peerway_common.cli.options import BadInput
 from peerway_common.ending import Ended, ended_by_signals
 from peerway_common.terminal import Terminal, say
-
 from peerway_measure.campaign.journal import Busy, Changed, Journal, NoLocks
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from peerway_common.cli.options import BadInput
 from peerway_common.printable import json_text, printable
 from peerway_common.terminal import say
-
 from peerway_measure.cli.output import cannot_write
 from peerway_measure.compare.changes import unchanged, why_apart
 from peerway_measure.compare.node_type_text import as_csv, lines

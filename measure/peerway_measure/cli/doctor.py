@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import click
+
 from peerway_common.cli.numbers import Number
 from peerway_common.cli.options import BadInput
 from peerway_common.terminal import Terminal, say
-
 from peerway_measure.doctor import report
 from peerway_measure.doctor.checks import examine
 from peerway_measure.doctor.finding import Status

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from click.exceptions import Exit
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from peerway_common.cli.options import BadInput, format_option
 from peerway_common.ending import Ended, ended_by_signals
 from peerway_common.printable import json_text
 from peerway_common.terminal import say, table_console
 from peerway_common.units import about_text, bandwidth_text, time_text
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from peerway_measure.cli.options import need_devices, table_environment, table_option
 
 if TYPE_CHECKING:
@@ -70,7 +70,6 @@ def command(
     Without --from and --to: every pair of kinds of memory that is here.
     """
     from peerway import _core
-
     from peerway_measure.bench import machine
 
     memories = machine.memory_pairs()

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from peerway_common.cli.options import BadInput
 
+from peerway_common.cli.options import BadInput
 from peerway_measure.bench.shapes import parse_size
 from peerway_measure.compare.changes import listed
 from peerway_measure.compare.groups import IDENTITY, SURROUNDINGS

@@ -6,10 +6,10 @@ import warnings
 from typing import TYPE_CHECKING
 
 import click
+
 from peerway_common.cli.options import BadInput
 from peerway_common.printable import shell_word
 from peerway_common.terminal import say
-
 from peerway_measure import records
 from peerway_measure.file_kinds import is_route_table
 

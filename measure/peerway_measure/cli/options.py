@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
+
 from peerway_common.cli.options import Decorated, parsed
 from peerway_common.terminal import say
-
 from peerway_measure.bench import conditions
 from peerway_measure.bench.allowance import parse_time
 from peerway_measure.file_kinds import has_records

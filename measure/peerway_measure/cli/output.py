@@ -7,8 +7,8 @@ import stat
 from typing import TYPE_CHECKING
 
 import click
-from peerway_common.terminal import say
 
+from peerway_common.terminal import say
 from peerway_measure.record_output import STANDARD
 
 if TYPE_CHECKING:

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 from peerway_common.cli.options import BadInput
 from peerway_common.terminal import say
-
 from peerway_measure.bench import machine
 from peerway_measure.cli.output import cannot_write
 from peerway_measure.record_output import STANDARD, RecordFile, StandardOutput, Unusable
 
 if TYPE_CHECKING:
     from peerway_common.ending import Ended
-
     from peerway_measure.record_output import Output
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from click.exceptions import Exit
+
 from peerway_common.cli.options import BadInput
 from peerway_common.cli.verbs import VerbGroup
 from peerway_common.printable import shell_word

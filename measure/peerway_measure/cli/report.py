@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+
 from peerway_common.cli.options import BadInput
 from peerway_common.terminal import say
-
 from peerway_measure.cli.input import SKIP_TRUNCATED, read_records
 from peerway_measure.cli.output import cannot_write
 from peerway_measure.record_output import STANDARD

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from click.exceptions import Exit
+
 from peerway.cli.hosts import Hosts, hosts_options
 from peerway_common.cli.numbers import Number, Whole
 from peerway_common.cli.options import BadInput, names, parsed
@@ -15,7 +16,6 @@ from peerway_common.cli.verbs import VerbGroup
 from peerway_common.ending import Ended, ended_by_signals
 from peerway_common.terminal import say
 from peerway_common.units import counted
-
 from peerway_measure.bench import shapes
 from peerway_measure.cli import storage_run
 from peerway_measure.cli.options import tell_conditions

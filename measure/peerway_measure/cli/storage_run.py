@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
+
 from peerway.cli.hosts import Hosts
 from peerway_common.cli.options import BadInput
 from peerway_common.terminal import say
-
 from peerway_measure.record_output import WriteFailed
 from peerway_measure.storage.request import BadRequest, Request
 
@@ -63,9 +63,9 @@ def run(request: Request, hosts: Hosts, results: Results) -> str:
 
 
 def show(results: Results, form: str) -> None:
-    from peerway_common.terminal import Terminal
     from rich.text import Text
 
+    from peerway_common.terminal import Terminal
     from peerway_measure.storage.table import rows
 
     if form == "table":

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 from click.exceptions import Exit
+
 from peerway.cli.hosts import Hosts, hosts_options
 from peerway_common.cli.options import BadInput, names, parsed
 from peerway_common.ending import Ended, ended_by_signals
 from peerway_common.terminal import say
-
 from peerway_measure.cli.options import (
     ends_after,
     memories_option,
@@ -57,7 +57,6 @@ def command(
     Contexts that start afterwards use the table. `peerway explain` shows it.
     """
     from peerway import _core
-
     from peerway_measure.bench import machine, progress
     from peerway_measure.bench.session import PlanRefused, SessionFailed
     from peerway_measure.tune import merged

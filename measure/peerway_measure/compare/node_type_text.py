@@ -7,9 +7,9 @@ import io
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from peerway_common.units import counted
 from rich.cells import cell_len
 
+from peerway_common.units import counted
 from peerway_measure.compare.metric import named
 from peerway_measure.compare.node_types import Row, Side
 from peerway_measure.compare.sides import BEFORE_AFTER, Sides

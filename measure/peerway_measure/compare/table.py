@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from peerway_common.units import size_text
 from rich.cells import cell_len
 from rich.text import Text
 
+from peerway_common.units import size_text
 from peerway_measure.compare.metric import ranks_text
 from peerway_measure.compare.order import TURNS
 from peerway_measure.compare.sides import BEFORE_AFTER, Sides

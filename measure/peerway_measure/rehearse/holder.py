@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from peerway_common.printable import shell_word
-
 from peerway_measure.rehearse.cluster.ending import end_at_first_signal
 from peerway_measure.rehearse.copy import Copy
 from peerway_measure.rehearse.disk import DiskError

@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 
 from peerway_common.located_toml import LocatedToml
 from peerway_common.printable import printable
-
 from peerway_measure.bench.allowance import parse_time
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from peerway_common.printable import shell_word
-
 from peerway_measure import records
 from peerway_measure.rehearse import user_files
 from peerway_measure.rehearse.copy import Copy

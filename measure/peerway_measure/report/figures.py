@@ -11,7 +11,6 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from peerway_common.units import bandwidth_text, size_text, time_text
-
 from peerway_measure.cube import cube_face
 from peerway_measure.report.axes import bar_axis, size_axis, tick_text, value_axis
 from peerway_measure.report.spread import quartiles, spread_text

@@ -11,8 +11,8 @@ from itertools import groupby
 
 import jinja2
 from markupsafe import Markup
-from peerway_common.printable import printable
 
+from peerway_common.printable import printable
 from peerway_measure.compare.node_type_text import cells_of, head, notes_of, title_of, too_few
 from peerway_measure.compare.node_types import Row
 from peerway_measure.compare.sides import Sides

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
+
 from peerway_common import atomic_file
 from peerway_common.printable import printable
-
 from peerway_measure.report.choices import choices, unavailable, unavailable_in_brief
 from peerway_measure.report.pairs import heat_maps
 from peerway_measure.report.routes import Table
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from peerway_measure.report.styles import Style
 
 _FOLDER = files("peerway_measure.report") / "assets"
+_SHARED = files("peerway_common") / "assets"  # with plotly.js, which the pages of jobs take, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ def _by_test(parts: Iterable[Section]) -> dict[str, list[Section]]:
 
 
 def _asset(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
+    folder = _SHARED if name.startswith("plotly/") else _FOLDER
+    return (folder / name).read_text(encoding="utf-8")
 
 
 def scripts_of(*names: str) -> list[Script]:

@@ -7,7 +7,6 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from peerway_common.units import bandwidth_text, size_text, time_text
-
 from peerway_measure.bench.kinds import LIMITS, ROUTE
 from peerway_measure.cube import cube_face
 from peerway_measure.report.styles import FILE, PEERS

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from peerway_common import atomic_file
 from peerway_common.printable import printable, shortened
 from peerway_common.units import size_text
-
 from peerway_measure.bench.kinds import ROUTE
 from peerway_measure.file_kinds import TABLE_FORMAT, has_records
 from peerway_measure.record_fields import NUMBERS

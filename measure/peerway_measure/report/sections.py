@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peerway_common.units import size_text
-
 from peerway_measure.bench.kinds import KINDS, MBPS
 from peerway_measure.cube import cube_face
 from peerway_measure.report import figures

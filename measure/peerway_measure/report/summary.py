@@ -7,7 +7,6 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from peerway_common.units import bandwidth_text, size_text, time_text
-
 from peerway_measure.compare.metric import ranks_text
 from peerway_measure.cube import shape_class
 from peerway_measure.report.spread import spread_text

@@ -7,7 +7,6 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from peerway_common.units import size_text
-
 from peerway_measure.bench.kinds import LIMITS, ROUTE
 from peerway_measure.report.styles import FILE, is_path, is_peer, of_last_file
 

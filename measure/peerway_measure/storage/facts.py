@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from peerway_common.units import about_text
-
 from peerway_measure.storage import place as places
 from peerway_measure.storage import stripes
 from peerway_measure.storage.operation import Answer, operate

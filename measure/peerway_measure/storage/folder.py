@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peerway_common.printable import printable
-
 from peerway_measure.storage.operation import OperationFailed, operate
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")

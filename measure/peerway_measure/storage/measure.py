@@ -15,7 +15,6 @@ from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from peerway_common.units import counted
-
 from peerway_measure.storage import stripes
 from peerway_measure.storage.engines import ENGINES
 from peerway_measure.storage.engines.base import Engine, Job, Outcome

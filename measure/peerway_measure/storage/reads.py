@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peerway_common.printable import one_line
-
 from peerway_measure.storage import place as places
 from peerway_measure.storage.engines import ENGINES
 from peerway_measure.storage.engines.base import Engine, Job, Outcome

@@ -8,7 +8,6 @@ from itertools import product
 from pathlib import Path
 
 from peerway_common.units import counted, size_text
-
 from peerway_measure.storage import stripes
 from peerway_measure.storage.states import STATES
 

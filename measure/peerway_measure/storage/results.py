@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from peerway_common.units import size_text
-
 from peerway_measure.bench.results import Results
 from peerway_measure.records import FIXED, Record, now
 from peerway_measure.storage.engines.base import Engine, Outcome

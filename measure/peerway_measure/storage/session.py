@@ -11,7 +11,6 @@ from json import dumps
 from typing import Any
 
 from peerway_common.printable import shell_word
-
 from peerway_measure.bench import machine, progress, surroundings
 from peerway_measure.bench import session as sessions
 from peerway_measure.bench.results import Results

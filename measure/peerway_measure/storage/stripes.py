@@ -9,7 +9,6 @@ from pathlib import Path
 
 from peerway_common.printable import one_line
 from peerway_common.units import size_text
-
 from peerway_measure.bench.shapes import parse_size
 from peerway_measure.storage.operation import OperationFailed, finished
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from peerway_common.units import time_text
-
 from peerway_measure.bench.shapes import parse_size
 from peerway_measure.compare.metric import metric_of
 from peerway_measure.records import Record

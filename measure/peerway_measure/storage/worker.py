@@ -10,7 +10,6 @@ from typing import Any
 
 from peerway.team import Team
 from peerway_common.ending import Ended, ended_by_signals
-
 from peerway_measure.bench.reporter import Reporter
 from peerway_measure.bench.results import Results
 from peerway_measure.records import Record

@@ -11,7 +11,6 @@ from typing import Any
 
 from peerway import _core
 from peerway.paths import PathInfo
-
 from peerway_measure.records import Record, now
 
 Case = tuple[str, str, str]  # op, class of shape, class of pair

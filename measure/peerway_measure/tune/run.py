@@ -13,7 +13,6 @@ from typing import Any
 from peerway import _core
 from peerway.errors import Unavailable
 from peerway_common.units import size_text
-
 from peerway_measure.bench import machine, runner, shapes
 from peerway_measure.bench.allowance import START_S, within
 from peerway_measure.bench.kinds import SEND

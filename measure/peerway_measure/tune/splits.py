@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from peerway import _core
-
 from peerway_measure.bench.results import Results
 from peerway_measure.tune import draft
 from peerway_measure.tune.draft import Case, Costs, Point

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+
 import peerway
 from peerway import _core
 

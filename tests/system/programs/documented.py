@@ -13,6 +13,7 @@ import traceback
 from typing import Any
 
 import numpy as np
+
 import peerway
 
 N = 64

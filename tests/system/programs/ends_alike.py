@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 
 import numpy
+
 import peerway
 
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import peerway
 from numpy.typing import NDArray
+
+import peerway
 
 POISON = -1.0
 

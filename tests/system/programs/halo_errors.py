@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import peerway
 from halo import OnlyDlpack
+
+import peerway
 
 
 def arrays(ctx: peerway.Context) -> dict[str, Callable[[], object]]:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+
 import peerway
 
 LONG = 600.0

@@ -15,8 +15,9 @@ import os
 import sys
 
 import numpy as np
-import peerway
 from layouts import Bytes, Side, noise
+
+import peerway
 
 GIB = 1 << 30
 SPAN = 13 * GIB

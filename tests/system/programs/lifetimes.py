@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 import peerway
 
 DEVICE, SHUFFLES = sys.argv[1], int(sys.argv[2])

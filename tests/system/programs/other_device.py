@@ -14,9 +14,10 @@ import json
 import sys
 
 import numpy as np
-import peerway
 from layouts import Bytes, contiguous_cases, moved, noise, strided_cases
 from transfers import blocks
+
+import peerway
 
 SPAN = 5 << 20
 EPOCHS = 20

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
 import peerway
 
 CYCLES = 200

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
 import peerway
 
 

@@ -16,8 +16,9 @@ import sys
 import tempfile
 
 import numpy as np
-import peerway
 from layouts import Bytes, Case, Side, contiguous_cases, moved, noise, run, strided_cases
+
+import peerway
 
 SPAN = 5 << 20
 PATIENCE = 300.0  # s: a NIC of one small operation at a time is slow on a busy machine, and that is no hang

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 import click
+
 from peerway_common.cli.verbs import Verbs, in_package
 from peerway_common.suggestion import meant
 

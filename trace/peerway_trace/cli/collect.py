@@ -6,8 +6,8 @@ import socket
 from pathlib import Path
 
 import click
-from peerway import _core
 
+from peerway import _core
 from peerway_trace import left, memory
 from peerway_trace.cli.record import summarize
 from peerway_trace.collect import collect
@@ -30,7 +30,7 @@ def command(folder: Path) -> None:
         trace = collect(folder, about, readings)
     except ModuleNotFoundError as error:
         raise click.ClickException(
-            f"{error.name}, which writes traces, is not installed: pip install 'peerway[trace]'"
+            f"{error.name}, which writes traces, is not installed: pip install peerway-trace"
         ) from error
     except OSError as error:
         raise click.ClickException(

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
 from peerway_common.cli.options import BadInput
 from peerway_common.terminal import table_console
 from peerway_common.units import size_text, time_text
-
 from peerway_trace.cli.input import read
 
 if TYPE_CHECKING:

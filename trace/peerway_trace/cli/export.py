@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+
 from peerway_common.cli.options import BadInput
 from peerway_common.terminal import say
 from peerway_measure.cli.output import cannot_write, ensure_replaceable
-
 from peerway_trace.cli.input import read
 from peerway_trace.store import BadTrace
 

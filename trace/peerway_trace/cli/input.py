@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from peerway_common.cli.options import BadInput
-
 from peerway_trace.store import BadTrace, Trace, load
 
 

@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 
 import click
+
 from peerway.cli.run import find
 from peerway_common.cli.numbers import Number, Whole
 from peerway_common.cli.options import parsed
 from peerway_common.printable import shell_word
 from peerway_common.terminal import say
-
 from peerway_trace import memory
 from peerway_trace.control import Window
 from peerway_trace.mpi import MpiError, compiler_of, library
@@ -149,7 +149,7 @@ def _say_what_is_missing(folder: Path) -> None:
     if importlib.util.find_spec("pyarrow") is None:
         say(
             f"peerway: trace: pyarrow, which makes the trace, is not installed: the events will stay in "
-            f"{folder / 'rings'}. `pip install 'peerway[trace]'`, then "
+            f"{folder / 'rings'}. `pip install peerway-trace`, then "
             f"`peerway trace collect {shell_word(folder)}`",
             err=True,
         )

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
 from peerway_common.cli.options import BadInput
 from peerway_common.terminal import say, table_console
 from peerway_measure.cli.output import beside_text, cannot_write, ensure_replaceable
 from peerway_measure.file_kinds import has_records, is_route_table
-
 from peerway_trace.cli.input import read
 
 if TYPE_CHECKING:
@@ -64,7 +64,6 @@ def command(
     # Files come first: whoever reads what is printed may close the pipe early, as `head` does.
     if out is not None:
         from peerway_measure.report.page import write
-
         from peerway_trace.tables import by_advice
 
         try:
@@ -88,7 +87,6 @@ def _curves(table: Path | None, bench: Path | None) -> list[Curve]:
     """Those of the route table and of the records."""
     from peerway import _core
     from peerway_measure.report.routes import TableError
-
     from peerway_trace.curve import of_records, of_table
 
     if bench and is_route_table(bench):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from peerway_common.terminal import say
 
+from peerway_common.terminal import say
 from peerway_trace.control import NoJob, processes, rings_of, stop
 
 

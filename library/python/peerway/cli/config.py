@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import click
-from peerway_common.cli.options import format_option
-from peerway_common.printable import json_text
-from peerway_common.terminal import Terminal, say
 from rich.table import Table
 
 from peerway.errors import Error
+from peerway_common.cli.options import format_option
+from peerway_common.printable import json_text
+from peerway_common.terminal import Terminal, say
 
 FIELDS = ("name", "type", "default", "help", "value", "origin", "problem")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from peerway_common import atomic_file
 
 from peerway.launch import hosts
 from peerway.launch.places import Place, assign, read_host
+from peerway_common import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,11 +7,11 @@ import shutil
 from pathlib import Path
 
 import click
-from peerway_common.cli.numbers import Number, Whole
 
 from peerway.cli.hosts import Hosts, hosts_options
 from peerway.launch.supervisor import Job
 from peerway.launch.supervisor import run as run_job
+from peerway_common.cli.numbers import Number, Whole
 
 
 class NotFound(click.ClickException):

@@ -24,9 +24,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from peerway_common.ignored_signals import told_to_ignore
-
 from peerway.launch import wire
+from peerway_common.ignored_signals import told_to_ignore
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 TRIES = 5  # of an agent that cannot connect: sshd refuses some of many at once

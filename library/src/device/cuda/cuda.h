@@ -1,4 +1,4 @@
-// The CUDA devices of this node, for src/device/kinds.cpp.
+// The CUDA devices of this node, for library/src/device/kinds.cpp.
 #pragma once
 
 #include <memory>

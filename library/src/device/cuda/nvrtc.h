@@ -44,7 +44,7 @@ class Nvrtc {
 /// knows, then the usual folders of the toolkit and of the wheels of an active virtual environment.
 std::vector<std::string> nvrtc_candidates(const std::string& setting);
 
-/// The text of src/device/cuda/kernels, embedded by the build.
+/// The text of library/src/device/cuda/kernels, embedded by the build.
 std::span<const KernelSource> kernel_sources();
 
 }  // namespace pw::cuda

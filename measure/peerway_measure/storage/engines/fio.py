@@ -13,7 +13,6 @@ from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
 
 from peerway_common.printable import one_line
-
 from peerway_measure.storage.engines.base import Job, Outcome
 from peerway_measure.storage.operation import OperationFailed, finished
 

@@ -1,4 +1,4 @@
-"""Our own loop in C++ (src/storage): io_uring, else pread and pwrite."""
+"""Our own loop in C++ (measure/storage_engine): io_uring, else pread and pwrite."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from peerway_common import atomic_file
-
 from peerway_measure.storage.imports import elbencho, fio, gdsio, ior, mdtest
 from peerway_measure.storage.imports.rows import Rows
 from peerway_measure.storage.imports.source import BadResult, Source

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 from peerway_common.units import size_text
-
 from peerway_measure.records import Record
 from peerway_measure.storage.imports.rows import BadRow, Rows, above_zero, number, whole
 from peerway_measure.storage.imports.source import Source, moved

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from peerway_common.units import size_text
-
 from peerway_measure.records import Record
 from peerway_measure.storage.imports.rows import BadRow, Rows, above_zero, number, whole
 from peerway_measure.storage.imports.source import Source, moved

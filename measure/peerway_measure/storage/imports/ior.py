@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from peerway_common.units import size_text
-
 from peerway_measure.records import Record
 from peerway_measure.storage.imports.rows import BadRow, Rows, above_zero, number, whole
 from peerway_measure.storage.imports.source import MIB, Source, moved

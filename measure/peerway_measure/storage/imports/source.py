@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from peerway import _core
-
 from peerway_measure.records import Record
 from peerway_measure.storage.imports.rows import above_zero, line_of, read_json
 
