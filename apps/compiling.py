@@ -14,7 +14,7 @@ from peerway_measure.bench.peers import places
 
 ROOT = Path(__file__).resolve().parents[1]
 HEADERS = ROOT / "library" / "include"
-LIBRARY = Path(os.environ.get("PEERWAY_BUILD", ROOT / "build" / "editable")) / "src"
+LIBRARY = Path(os.environ.get("PEERWAY_BUILD", ROOT / "build" / "editable")) / "library" / "src"
 WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wno-sign-conversion")
 
 

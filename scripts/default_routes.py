@@ -1,4 +1,4 @@
-"""Make library/src/route/defaults.json, the costs that come with Peerway, from the records of their measurement.
+"""Make library/src/route/defaults.json, the costs that come with Peerway, from their records.
 
     python scripts/default_routes.py
 

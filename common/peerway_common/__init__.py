@@ -1,1 +1,1 @@
-"""What the products of Peerway share: the command line, errors, files, units and texts. It needs none of them."""
+"""What the products of Peerway share: the command line, files, units and texts. It imports none of them."""

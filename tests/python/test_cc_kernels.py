@@ -120,7 +120,7 @@ def test_nvrtc_takes_a_reduction_between_gpus(
     text += f'extern "C" __global__ void pwx_join({kind}* values, long count, const pwx_peers peers)'
     source = tmp_path / "join.cu"
     source.write_text(f"{text} {{ pwx_exchange(pwx_sum(), values, count, peers); }}")
-    flags = ["-std=c++20", "--restrict", f"-I{ROOT / 'include'}"]
+    flags = ["-std=c++20", "--restrict", f"-I{ROOT / 'library' / 'include'}"]
     for architecture in ("sm_80", "compute_90"):
         result, log, made = compile_with(nvrtc, source, *flags, f"--gpu-architecture={architecture}")
         assert result == 0, log

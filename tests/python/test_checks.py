@@ -44,7 +44,7 @@ def test_names_of_classes_are_compared_also_where_a_word_of_one_meaning_is_neste
         "library/src/table.h": "struct Route {\n  class Lane* first;\n};\n",
     }
     for name, text in texts.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(class_names, "ROOT", tmp_path)
     assert class_names.shared_names() == {

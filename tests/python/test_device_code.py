@@ -111,7 +111,7 @@ def in_local_memory(log: str) -> list[str]:
 
 
 def device_sources() -> list[Path]:
-    return sorted(path for path in ROOT.glob("src/**/*.cu"))
+    return sorted(path for path in ROOT.glob("library/src/**/*.cu"))
 
 
 def test_there_is_device_code() -> None:
@@ -146,7 +146,7 @@ def test_large_files_compile_to_ptx(nvrtc: ctypes.CDLL, name: str) -> None:
         f"-arch={LARGE[name]}",
         "--std=c++17",
         f"-I{source.parent}",
-        f"-I{ROOT / 'include'}",
+        f"-I{ROOT / 'library' / 'include'}",
     ]
     result, log, ptx = compile_with(nvrtc, source, *options)
     assert result == 0, log
@@ -155,7 +155,7 @@ def test_large_files_compile_to_ptx(nvrtc: ctypes.CDLL, name: str) -> None:
 
 @pytest.mark.parametrize(("source", "architecture"), compilations())
 def test_compiles(nvrtc: ctypes.CDLL, source: Path, architecture: str) -> None:
-    folders = [f"-I{source.parent}", f"-I{ROOT / 'include'}"]
+    folders = [f"-I{source.parent}", f"-I{ROOT / 'library' / 'include'}"]
     options = [f"-arch={architecture}", "--std=c++17", *folders, "-Xptxas=-v"]
     result, log, cubin = compile_with(nvrtc, source, *options)
     assert result == 0, log

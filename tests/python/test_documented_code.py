@@ -79,7 +79,7 @@ def host_source() -> str:
 def test_the_blocks_for_the_host_compile(tmp_path: Path) -> None:
     source = tmp_path / "documented.cpp"
     source.write_text(host_source())
-    command = ["g++", "-std=c++20", "-fsyntax-only", "-w", f"-I{ROOT / 'include'}", str(source)]
+    command = ["g++", "-std=c++20", "-fsyntax-only", "-w", f"-I{ROOT / 'library' / 'include'}", str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -96,6 +96,6 @@ def test_the_blocks_of_kernels_compile(tmp_path: Path) -> None:
         functions.append(f"namespace block_{number} {{  // {name}\n{opened}\n{body}\n}}\n")
     source = tmp_path / "documented.cu"
     source.write_text(BEFORE_KERNELS + "\n".join(functions))
-    options = [UNOPTIMIZED, "-arch=compute_90", "--std=c++20", "-rdc=true", f"-I{ROOT / 'include'}"]
+    options = [UNOPTIMIZED, "-arch=compute_90", "--std=c++20", "-rdc=true", f"-I{ROOT / 'library' / 'include'}"]
     result, log, _ = compile_with(load_nvrtc(), source, *options)
     assert result == 0, log

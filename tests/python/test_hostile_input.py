@@ -25,7 +25,8 @@ from peerway_measure.report.pairs import heat_maps
 from peerway_measure.report.styles import styles
 from peerway_trace.curve import of_records
 
-PACKAGE = Path(__file__).resolve().parents[2] / "python" / "peerway"
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("common", "library/python", "nic", "measure", "trace", "xacc", "jobs")
 EVIL = "\x1b]0;mine\x07[red]\u202e\ud800\x9b2J\nfake <b>"
 SHOWN = r"\x1b]0;mine\x07[red]\u202e\ud800\x9b2J\nfake <b>"
 NAMES = ("via", "shape", "source", "target", "device", "version", "command")
@@ -105,11 +106,13 @@ def test_names_in_a_report_are_only_text(evil: tuple[Path, Path], tmp_path: Path
 def test_nothing_prints_past_the_one_printer() -> None:
     """Rich's own console obeys markup and passes escape sequences on; peerway_common.terminal's does not."""
     found = Counter(
-        str(file.relative_to(PACKAGE))
-        for file in PACKAGE.rglob("*.py")
+        str(file.relative_to(ROOT))
+        for package in PACKAGES
+        for file in (ROOT / package).rglob("*.py")
         for _ in re.findall(r"click\.echo\(|(?<!\w)Console\(", file.read_text())
     )
-    assert found == {"terminal.py": 1, "cli/__init__.py": 4}  # the one printer; errors, which import no rich
+    shared = "common/peerway_common"  # the one printer; errors, which import no rich
+    assert found == {f"{shared}/terminal.py": 1, f"{shared}/cli/__init__.py": 4}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from peerway_jobs.agent.settings import BadSettings, Settings, read, read_token
 from peerway_jobs.batch_check import decode
 from peerway_jobs.frames import read_frames
 
-HOOK = Path(__file__).resolve().parents[2] / "python" / "peerway" / "jobs" / "slurm" / "prolog.sh"
+HOOK = Path(__file__).resolve().parents[2] / "jobs" / "peerway_jobs" / "slurm" / "prolog.sh"
 JOB = {"SLURM_JOB_ID": "4711", "SLURM_JOB_UID": "1000", "SLURM_JOB_USER": "ann", "SLURM_JOB_GPUS": "0,1"}
 
 

@@ -355,7 +355,7 @@ def test_the_summary_goes_beside_the_output_and_follows_no_link(server: Server, 
 
 def test_the_summary_outlives_the_end_of_the_epilog(tmp_path: Path) -> None:
     """Slurm ends the process group of an epilog as soon as that has let go of its output."""
-    script = Path(summary.__file__).parents[2] / "jobs" / "slurm" / "summary.sh"
+    script = Path(summary.__file__).parents[1] / "slurm" / "summary.sh"
     stub = tmp_path / "peerway"
     stub.write_text('#!/bin/sh\ntouch "$(dirname "$0")/asked-$3"\n')
     stub.chmod(0o755)

@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel(const __grid_consta
 def test_the_persistent_kernel_compiles(tmp_path: Path, architecture: str) -> None:
     source = tmp_path / "kernel.cu"
     source.write_text(KERNEL)
-    folders = [f"-I{APP}", f"-I{ROOT / 'include'}"]
+    folders = [f"-I{APP}", f"-I{ROOT / 'library' / 'include'}"]
     options = [f"-arch={architecture}", "--std=c++17", *folders, "-Xptxas=-v"]
     result, log, cubin = compile_alone(source, *options)
     assert result == 0, log
@@ -49,7 +49,7 @@ def test_nvcc_compiles(source: Path, tmp_path: Path) -> None:
     root = places.cuda_root()
     if root is None:
         pytest.skip("nvcc is not here: pip install nvidia-cuda-nvcc, or set CUDA_HOME")
-    command = [str(root / "bin" / "nvcc"), "-std=c++20", "-O3", "-arch=sm_90", f"-I{ROOT / 'include'}"]
+    command = [str(root / "bin" / "nvcc"), "-std=c++20", "-O3", "-arch=sm_90", f"-I{ROOT / 'library' / 'include'}"]
     command += ["-c", str(source), "-o", str(tmp_path / "object.o")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -88,7 +88,7 @@ def test_declarations_are_those_of_installed_headers(minor: int, tmp_path: Path)
         lines += [same_offset(struct, field) for field in fields]
     source = tmp_path / "compare.cpp"
     source.write_text("\n".join(lines) + "\n")
-    command = ["c++", "-std=c++20", "-fsyntax-only", "-w", f"-I{ROOT / 'uct'}", f"-I{folder}", source]
+    command = ["c++", "-std=c++20", "-fsyntax-only", "-w", f"-I{ROOT / 'nic' / 'uct'}", f"-I{folder}", source]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -108,6 +108,6 @@ def test_declarations_compile_for_each_version(minor: int, tmp_path: Path) -> No
         f'#define PW_UCX_MINOR {minor}\n#include "ucx/uct_abi.h"\n'
         "static_assert(sizeof(pw::uct::PW_UCX::uct_base_iface_t) == 1280);\n"
     )
-    command = ["c++", "-std=c++20", "-fsyntax-only", f"-I{ROOT / 'uct'}", source]
+    command = ["c++", "-std=c++20", "-fsyntax-only", f"-I{ROOT / 'nic' / 'uct'}", source]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Start a virtual cluster, stay until Ctrl-C: python -m peerway_measure.rehearse.cluster [DESCRIPTION.toml]"""
+"""Start a virtual cluster until Ctrl-C: python -m peerway_measure.rehearse.cluster [DESCRIPTION.toml]"""
 
 from __future__ import annotations
 

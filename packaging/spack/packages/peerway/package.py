@@ -14,7 +14,6 @@ class Peerway(CMakePackage):
     version("main", branch="main")
 
     variant("python", default=True, description="The Python package and the command `peerway`")
-    variant("tools", default=True, when="+python", description="`peerway compare` and `peerway report`")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
@@ -36,7 +35,6 @@ class Peerway(CMakePackage):
         depends_on("py-numpy@1.26:", type="run")
         depends_on("py-nvidia-ml-py@12:", type="run")
         depends_on("py-rich@13:", type="run")
-    with when("+tools"):
         depends_on("py-jinja2@3.1:", type="run")
         depends_on("py-scipy@1.15:", type="run")
 
@@ -44,7 +42,8 @@ class Peerway(CMakePackage):
     def install_python_package(self):
         """As `pip install .` does; fmt and nlohmann-json are Spack's, so their wheels are not asked for."""
         pip(
-            "install", "--no-deps", "--no-build-isolation", "--no-index", f"--prefix={self.prefix}", ".",
+            "install", "--no-deps", "--no-build-isolation", "--no-index", f"--prefix={self.prefix}",
+            "./common", ".", "./measure", "./trace", "./xacc", "./jobs",
             "--config-settings=cmake.define.CMAKE_PREFIX_PATH="
             + ";".join(self.spec[name].prefix for name in ("fmt", "nlohmann-json")),
         )  # fmt: skip
