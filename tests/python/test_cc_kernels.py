@@ -23,6 +23,7 @@ PROGRAMS = [
     ROOT / "tests" / "system" / "programs" / "xacc_cc" / "mapping.c",
     ROOT / "tests" / "system" / "programs" / "xacc_cc" / "clauses.c",
     ROOT / "tests" / "system" / "programs" / "xacc_cc" / "own.c",
+    ROOT / "tests" / "system" / "programs" / "xacc_bounds.c",
     ROOT / "apps" / "lqcd" / "xacc.c",
     ROOT / "apps" / "lqcd" / "xacc_nowait.c",
 ]
@@ -78,6 +79,20 @@ def test_nvrtc_takes_every_kernel(
         flags = ["-std=c++20", f"--gpu-architecture={architecture}", *options]
         result, log, _ = compile_with(nvrtc, source, *flags)
         assert result == 0, log
+
+
+SAMPLES = [ROOT / "examples" / "xacc" / f"{sample}.c" for sample in ("laplace", "himeno", "cg", "stream")]
+LQCD = [ROOT / "apps" / "lqcd" / f"{name}.c" for name in ("xacc", "xacc_nowait")]
+
+
+@pytest.mark.parametrize(
+    ("program", "options"),
+    [*((one, ()) for one in SAMPLES + LQCD), *((one, ("-DPZ=2", "-DPT=2")) for one in LQCD)],
+)
+def test_no_subscript_of_a_sample_is_checked(program: Path, options: tuple[str, ...]) -> None:
+    """A check in a hot loop costs time: all of these are proved to be in memory."""
+    text = emitted(program, *options)
+    assert not re.findall(r"PWX_IN\w*\(|pwx_in_\w+", text)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peerway.cc import fixing, subscripts
-from peerway.cc.checks import Checks
+from peerway.cc.checks import Checks, checks_of
 from peerway.cc.declarators import become_pointer
 from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at
@@ -31,7 +31,7 @@ def generate(unit: Unit) -> None:
                 _local(unit, array)
         except Refused as refused:
             unit.found.add(refused)
-    checks = Checks(unit)
+    checks = checks_of(unit)
     for function in unit.syntax.functions:
         try:
             _function(unit, function)

@@ -10,7 +10,7 @@ from peerway.cc import acc, phrases, xmp
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Diagnostics, Place, Refused
 from peerway.cc.edits import Edits
-from peerway.cc.mapping import Declared, DistributedArray, Scopes, TemplateOf
+from peerway.cc.mapping import Declared, DistributedArray, LoopOver, Scopes, TemplateOf
 from peerway.cc.paths import Communication, Transfer
 from peerway.cc.preprocess import Pragma, Texts
 from peerway.cc.source import Function, Range, Statement
@@ -96,6 +96,7 @@ class Unit:
         self.unbound: set[int] = set()  # loops of xmp that may leave their bounds, by where they begin
         self.guards: list[Guard] = []
         self.localised: dict[int, str] = {}  # loops of xmp, by where they begin: span or cyclic
+        self.loops_over: dict[int, LoopOver] = {}  # what these go over
         self.kernels: list[Callable[[], None]] = []  # what generates them, once all directives are known
         self.kernel_names: list[str] = []  # that were generated
         self.on_gpu = False

@@ -82,7 +82,7 @@ def context(cursor: Any, use: Use, parents: list[Any]) -> None:
             break
         elif kind == _Kind.UNARY_OPERATOR:
             operator = _operator_of(outer)
-            use.address = operator == _ADDRESS_OF
+            use.address = use.address_of = operator == _ADDRESS_OF
             use.written = use.address or operator in _INCREMENTS
             if use.address and at:
                 _handed(use, parents[:at], outer)

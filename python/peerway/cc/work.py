@@ -7,7 +7,7 @@ from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
 from peerway.cc.edits import Edits
 from peerway.cc.generated import reference, referred, where
-from peerway.cc.mapping import NodeArray, TemplateOf
+from peerway.cc.mapping import LoopOver, NodeArray, TemplateOf
 from peerway.cc.nest import For
 from peerway.cc.unit import Stack, Unit
 
@@ -201,6 +201,9 @@ def _localise(
             raise Refused(
                 place, f"the index '{index}' of a distributed loop is an integer, not {variable.spelling}"
             )
+    lower, upper = widening.beyond_owned(made, dimension)
+    for one in loops:
+        unit.loops_over[one.statement.start] = LoopOver(found, dimension, offset, lower, upper)
     if isinstance(found, TemplateOf) and found.kind_of(dimension) == "cyclic":
         for one in loops:
             unit.localised[one.statement.start] = "cyclic"
