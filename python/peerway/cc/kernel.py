@@ -146,7 +146,7 @@ def build(
         groups,
         arguments,
         reductions,
-        in_device_code(unit, around(unit, text) + text),
+        in_device_code(unit, around(unit, text, stack.function, inside) + text),
         by_block=bool(shared),
     )
 
