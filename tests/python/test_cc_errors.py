@@ -981,6 +981,37 @@ def test_an_error_says_where_it_is_and_what_was_expected(tmp_path: Path, what: s
     assert (result.status, result.errors, result.text) == (1, errors, "")
 
 
+# Data clauses of one directive that cannot be one: the second naming, and why.
+CONTRADICTING = {
+    "data copyin(c[0:8]) copyout(c[4:8])": (
+        "c[4:8]", "'c' is in the clauses copyin and copyout of one directive; name the same section in both, "
+        "or sections that are apart"
+    ),
+    "data copyin(c) copyout(c[0:N])": (
+        "c[0:N]", "'c' is in the clauses copyin and copyout of one directive; name the same section in both, "
+        "or sections that are apart"
+    ),
+    "data present(c) copyout(c)": (
+        "c)", "'c' is in the clauses present and copyout of one directive; keep one of both"
+    ),
+    "exit data copyout(c) delete(c)": (
+        "c)", "'c' is in the clauses copyout and delete of one directive; keep one of both"
+    ),
+    "parallel deviceptr(k) copy(k)": (
+        "k)", "'k' is in the clauses deviceptr and copy of one directive; keep one of both"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("directive", CONTRADICTING)
+def test_data_clauses_that_contradict_each_other_are_refused(tmp_path: Path, directive: str) -> None:
+    named, message = CONTRADICTING[directive]
+    result = compiled(tmp_path, in_main("int *k = 0; (void)k;", f"#pragma acc {directive}", ";"))
+    column = 13 + directive.rindex(named)
+    assert result.status == 1
+    assert result.errors.splitlines()[0] == f"prog.c:11:{column}: error: {message}"
+
+
 # Directives of acc with a clause that they may have, but that is not built.
 REFUSED = {
     "enter data attach(c)": "attach not supported yet; name what the pointer leads to in a data clause",
@@ -991,10 +1022,7 @@ REFUSED = {
     "update host(c) dtype(*)": "dtype not supported yet; write the clauses that every device shall have",
     "declare device_resident(c)": "device_resident not supported yet; write create",
     "declare link(c)": "link not supported yet; write create, or copyin where it is used",
-    "enter data create(zero: c)": (
-        "the modifier zero not supported yet: on CPUs, whose memory is the device's, it would clear the "
-        "program's own variable; set zeros in a loop"
-    ),
+    "declare create(zero: c)": "the modifier zero of acc declare is not supported; set zeros in a loop",
     "routine bind(main)": "bind not supported yet; call the other function",
 }
 

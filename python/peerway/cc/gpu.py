@@ -287,7 +287,7 @@ def _data(
                 if section.name.text in named:
                     continue
                 named.add(section.name.text)
-                clauses.append(memory.described(unit, made, section, data.KINDS[clause.name]))
+                clauses.append(memory.described(unit, made, section, data.kind_of(clause)))
     names = sorted(named - own)
     whole = Range(stack.statement.start, stack.statement.end)
     for use in used_in(stack.function.uses, whole):

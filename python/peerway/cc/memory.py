@@ -18,7 +18,9 @@ from peerway.cc.source import Variable
 from peerway.cc.tokens import quoted
 from peerway.cc.unit import Unit
 
-_TABLES = {"COPY": "CREATE", "COPYIN": "CREATE", "COPYOUT": "CREATE"}  # pointers of the GPU stay there
+_TABLES = dict.fromkeys(
+    ("COPY", "COPYIN", "COPYOUT", "COPYOUT_ZERO", "CREATE_ZERO"), "CREATE"
+)  # pointers of the GPU stay there
 
 
 def described(unit: Unit, made: d.Acc, section: phrases.Section, kind: str) -> str:

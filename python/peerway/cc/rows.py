@@ -57,12 +57,13 @@ def of(unit: Unit, made: d.Acc, kinds: dict[str, str], skipped: set[str] | None 
             if parts is None or section.name.text in (skipped or ()):
                 continue
             table, count, offset, bytes_ = parts
+            zero = "_ZERO" if clause.modifier == "zero" else ""
             name, text = unit.new_name(f"{section.name.text}__rows"), quoted(section.name.text)
             filled = (
                 f"static __attribute__((unused)) pwx_data_region {name}__region; "
                 f"const long {name}__n = {count}; "
                 f"pwx_data {name}[{name}__n > 0 ? {name}__n : 1]; pwx_rows({name}, {name}__n, "
-                f"PWX_DATA_{kinds[clause.name]}, {text}, {table}, {offset}, {bytes_});"
+                f"PWX_DATA_{kinds[clause.name]}{zero}, {text}, {table}, {offset}, {bytes_});"
             )
             attach = f"pwx_rows_attach({text}, {table}, {name}__n, {offset}, {where(made)});"
             found.append(Rows(name, filled, "" if kinds[clause.name] in ("PRESENT", "DELETE") else attach))

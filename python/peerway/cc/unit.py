@@ -100,6 +100,7 @@ class Unit:
         self.kernels: list[Callable[[], None]] = []  # what generates them, once all directives are known
         self.kernel_names: list[str] = []  # that were generated
         self.on_gpu = False
+        self.has_zero = False  # a data clause has the modifier
         self.one_sided = False  # a gmove in or out reaches arrays of nodes that do not come by
         self.translated: set[int] = set()  # starts of subscripts that became those of a node's memory
         self.left_regions: list[Range] = []  # compute constructs that another compiler makes code of
