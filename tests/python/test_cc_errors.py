@@ -1182,3 +1182,29 @@ def test_clauses_that_are_refused_may_stay_for_another_compiler(tmp_path: Path) 
     result = compiled(tmp_path, source, "--openacc-backend=gcc", "--emit")
     assert (result.status, result.errors) == (0, "")
     assert "#pragma acc update host(c) device_type(nvidia)\n" in result.text
+
+
+STRUCT = """\
+struct { int v[16], k; } s;
+#pragma xmp nodes p[*]
+#pragma xmp template t[16]
+#pragma xmp distribute t[block] onto p
+#pragma xmp align s.v[i] with t[i]
+int main(void) {
+#pragma xmp loop on t[i]
+  for (int i = 0; i < 16; i++) USE[i] = s.v[i];
+}
+"""
+
+
+@pytest.mark.parametrize("written", ["(s).v", "((s)).v"])
+def test_brackets_that_hide_a_distributed_member_are_refused(tmp_path: Path, written: str) -> None:
+    done = compiled(tmp_path, STRUCT.replace("USE", written))
+    assert done.status == 1
+    assert "prog.c:8:" in done.errors
+    assert "error: brackets or a macro hide this use of 's.v'; write 's.v[...]'" in done.errors
+
+
+def test_brackets_around_a_distributed_member_hide_nothing(tmp_path: Path) -> None:
+    done = compiled(tmp_path, STRUCT.replace("USE", "(s.v)"))
+    assert "(s__v)[i - s__v__b0] = s__v[i - s__v__b0];" in done.text

@@ -124,6 +124,85 @@ def test_accesses_are_joined_where_neighbours_are_read(
     assert b"ld.global.nc.f64" in plain
 
 
+OF_FLOAT = """\
+#include <math.h>
+#include <stdlib.h>
+void of_float(const float *in, double *out) {
+#pragma acc parallel loop copyin(in[0:8]) copyout(out[0:8])
+  for (int i = 0; i < 8; i++) out[i] = NAME(in[i]);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "instruction"),
+    [
+        ("exp", "math.h", b"fma.rn.f64"),
+        ("sqrt", "math.h", b"sqrt.rn.f64"),
+        ("exp", "tgmath.h", b"ex2.approx"),
+        ("abs", "math.h", b"cvt.rzi.s32.f32"),
+    ],
+)
+def test_functions_are_of_the_types_that_c_gives_them(
+    tmp_path: Path,
+    nvrtc: ctypes.CDLL,  # noqa: F811
+    name: str,
+    header: str,
+    instruction: bytes,
+) -> None:
+    done = compiled(tmp_path, OF_FLOAT.replace("NAME", name).replace("math.h", header))
+    [text] = kernels(done.text).values()
+    source = tmp_path / "kernel.cu"
+    source.write_text(PRELUDE + text)
+    result, log, ptx = compile_with(nvrtc, source, "-std=c++20", "--gpu-architecture=compute_90")
+    assert result == 0, log
+    assert instruction in ptx
+
+
+NAMED_ALIKE = """\
+#include <stdio.h>
+struct pair { int shift, add; };
+static int shift(int i) { return printf("%d", i); }
+static int add(int i) { return shift(i); }
+void alike(int *out, struct pair of, long total) {
+#pragma acc parallel loop copyout(out[0:8]) reduction(+ : total)
+  for (int i = 0; i < 8; i++) {
+    int shift = i + of.add;
+    out[i] = shift, total += i;
+  }
+}
+int main(void) { return add(1); }
+"""
+
+
+def test_a_variable_or_a_member_brings_no_function_of_its_name(tmp_path: Path) -> None:
+    done = compiled(tmp_path, NAMED_ALIKE)
+    assert (done.status, done.errors) == (0, "")
+    [text] = kernels(done.text).values()
+    assert "printf" not in text
+
+
+PAST = """\
+void past(int *out) {
+#pragma acc parallel loop copy(out[0:8])
+  for (int i = 0; i < 8; i++)
+    switch (out[i]) {
+      case 1:;
+        int k = 5;
+        out[i] = k;
+      default: out[i]++;
+    }
+}
+"""
+
+
+def test_a_jump_past_a_declaration_is_named(tmp_path: Path) -> None:
+    done = compiled(tmp_path, PAST)
+    assert "prog.c:8:7: warning: no kernel for GPUs: a switch or goto jumps past a declaration" in done.errors
+    braces = PAST.replace("case 1:;", "case 1: {").replace("out[i] = k;", "out[i] = k; }")
+    assert compiled(tmp_path, braces).errors == ""
+
+
 @pytest.mark.parametrize("kind", ["double", "int", "pwx_complex<double>"])
 def test_nvrtc_takes_a_reduction_between_gpus(
     tmp_path: Path,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from peerway.cc import mathematics
 from peerway.cc.diagnostics import Place
 from peerway.cc.edits import Edits
 from peerway.cc.source import Function, Range, Variable, used_in
@@ -53,7 +54,7 @@ def around(unit: Unit, body: str, of: Function, inside: Range) -> str:
         wanted |= _words(text)
     macros, types = _macros_and_types(unit, wanted)
     prototypes = [_prototype(texts[id(function)]) for function in functions]
-    lines = [*macros, *types, *tables, *prototypes, *texts.values()]
+    lines = [*mathematics.of_c(unit, wanted), *macros, *types, *tables, *prototypes, *texts.values()]
     return _HEAD + "".join(f"{line}\n" for line in lines)
 
 
