@@ -1184,6 +1184,15 @@ def test_clauses_that_are_refused_may_stay_for_another_compiler(tmp_path: Path) 
     assert "#pragma acc update host(c) device_type(nvidia)\n" in result.text
 
 
+def test_rows_of_the_file_cannot_be_declared(tmp_path: Path) -> None:
+    done = compiled(tmp_path, "double **rows;\n#pragma acc declare create(rows[0:4][0:4])\n")
+    assert done.status == 1
+    assert (
+        "prog.c:2:13: error: acc declare outside functions names rows, whose pointers are not set"
+        in done.errors
+    )
+
+
 STRUCT = """\
 struct { int v[16], k; } s;
 #pragma xmp nodes p[*]

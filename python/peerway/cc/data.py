@@ -190,7 +190,14 @@ def _declare(unit: Unit, made: d.Acc) -> None:
     if not parts:
         return
     tail = f"PWX_QUEUE_SYNC, {where(made)});"
+    of_rows = rows.of(unit, made, KINDS)
     if unit.function_of(made) is None:
+        if of_rows:
+            raise Refused(
+                made.place,
+                "acc declare outside functions names rows, whose pointers are not set before main; name them "
+                "in enter data, behind what sets them",
+            )
         unit.setup_last.append(f"pwx_enter_data({list_of(parts)}, {tail}")
         return
     # In a function until the block ends that it stands in, by whichever way.
@@ -199,7 +206,9 @@ def _declare(unit: Unit, made: d.Acc) -> None:
         f"const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
         f"__attribute__((cleanup(pwx_declared_end))) pwx_declared {name} = "
         f"{{{len(parts)}, {name}__list, {where(made)}}}; "
-        f"pwx_enter_data({len(parts)}, {name}__list, {tail}"
+        f"pwx_enter_data({len(parts)}, {name}__list, {tail}",
+        *(f"{one.filled} {one.declared(where(made))} {one.call('pwx_enter_data', tail)} {one.attached}"
+          for one in of_rows),
     ])  # fmt: skip
     unit.explain(made, f"acc declare: {', '.join(_names(made))}, until this block ends")
 

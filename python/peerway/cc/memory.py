@@ -139,7 +139,9 @@ def _meant(unit: Unit, made: d.Acc, section: phrases.Section) -> tuple[Variable,
     if section.member and array is None:
         whole = name.text.partition(".")[0]
         raise Refused(
-            name.place, f"a member of '{whole}' in a data clause is not supported yet; name a variable"
+            name.place,
+            f"a member of '{whole}' in a data clause is not supported yet; give it a pointer of its own, and "
+            "name that in the clause and in the loop",
         )
     rank = _rank(variable, array)
     is_rows = rank == 1 and len(section.parts) == 2 and variable.has_pointers and array is None

@@ -33,6 +33,13 @@ class Rows:
         """Its end."""
         return f"pwx_data_end(&{self.name}__region, (int){self.name}__n, {self.name}, {tail}"
 
+    def declared(self, where_: str) -> str:
+        """What leaves the rows where the block ends, before the pointers: it is declared behind these."""
+        return (
+            f"__attribute__((cleanup(pwx_declared_end))) pwx_declared {self.name}__declared = "
+            f"{{(int){self.name}__n, {self.name}, {where_}}};"
+        )
+
     def call(self, function: str, tail: str) -> str:
         """A call that takes a count and a list."""
         return f"{function}((int){self.name}__n, {self.name}, {tail}"

@@ -316,6 +316,25 @@ static void zeros(void) {
   CHECK(are(on_gpu() ? 1 : 0));
 }
 
+/* Rows until a function returns. */
+static void of_function(int n, int m, int** rows) {
+#pragma acc declare copyin(rows[0 : n][0 : m])
+#pragma acc parallel loop
+  for (int i = 0; i < n; i++) rows[i][m - 1] += 1;
+#pragma acc update self(rows[0 : 1][0 : m])
+}
+static void rows_of_function(void) {
+  int* rows[N];
+  for (int i = 0; i < N; i++) rows[i] = grid[i];
+  for (int i = 0; i < N; i++) grid[i][M - 1] = i;
+  for (int call = 1; call < 3; call++) {
+    of_function(N, M, rows);
+    CHECK(grid[0][M - 1] == call);
+    CHECK(grid[1][M - 1] == (on_gpu() ? 1 : 1 + call));
+    CHECK(!on_gpu() || (!acc_is_present(rows, sizeof rows) && !acc_is_present(grid[1], sizeof grid[1])));
+  }
+}
+
 void data(void) {
   structured();
   unstructured();
@@ -325,4 +344,5 @@ void data(void) {
   contiguous(N, M, grid);
   twice();
   zeros();
+  rows_of_function();
 }
