@@ -68,6 +68,25 @@ class Checks:
             if distributed.loop.body.start <= start < distributed.loop.body.end
         )
 
+    def crossed(self, array: DistributedArray, dimension: int, use: Use, inside: Range) -> bool:
+        """Does the subscript go with a loop over another dimension of the array's template than its own, so
+        that only some nodes have it?
+        """
+        aligned = array.dimensions[dimension]
+        assert aligned is not None
+        assert array.template is not None
+        if array.shadow_values(dimension)[0] == -1 or array.template.nodes_of(aligned[0]) == 1:
+            return False
+        for distributed in self._loops:
+            over, start = distributed.over, use.range.start
+            if not distributed.loop.body.start <= start < distributed.loop.body.end:
+                continue
+            values_of = self._values(distributed, inside)
+            other = over.of is array.template and over.dimension != aligned[0]
+            if other and values_of is not None and values_of.of_index:
+                return True
+        return False
+
     def _proves(
         self, distributed: _Distributed, array: DistributedArray, dimension: int, inside: Range
     ) -> bool:

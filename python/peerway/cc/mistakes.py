@@ -109,3 +109,17 @@ def plain_loop(unit: Unit, array: DistributedArray, use: Use, dimension: int, in
                 (array.place, f"'{array.name}' is distributed here"),
             )
         return
+
+
+def other_dimension(unit: Unit, array: DistributedArray, dimension: int, inside: Range) -> None:
+    """Warn of a subscript that goes with another dimension of the template."""
+    assert array.template is not None
+    text = unit.text.text[inside.start : inside.end].strip()
+    unit.found.warn(
+        unit.text.place(inside.start, inside.end),
+        f"the loop over this index of '{array.name}[{text}]' goes over another dimension of template "
+        f"'{array.template.name}' than dimension {dimension} of '{array.name}' lies along: only some nodes "
+        "have such elements, and the program ends on the others; align the array, or distribute the loop, "
+        "otherwise",
+        (array.place, f"'{array.name}' is aligned here"),
+    )

@@ -96,6 +96,8 @@ def translate(
         if distributed and checks and checks.needs(array, dimension, use, inside):
             if held is None:
                 mistakes.plain_loop(unit, array, use, dimension, inside)
+                if checks.crossed(array, dimension, use, inside):
+                    mistakes.other_dimension(unit, array, dimension, inside)
             if held is None:
                 before, behind = _check(array, dimension, use), ")"
             else:
