@@ -1193,6 +1193,28 @@ def test_rows_of_the_file_cannot_be_declared(tmp_path: Path) -> None:
     )
 
 
+POINTER = """\
+#include <xmp.h>
+#pragma xmp nodes p[*]
+#pragma xmp template t[16]
+#pragma xmp distribute t[block] onto p
+int *a;
+#pragma xmp align a[i] with t[i]
+int main(void) {
+  a = xmp_malloc(xmp_desc_of(a), 16);
+  const unsigned long size = sizeof *a;
+  return a == 0 ? 1 : USE + (size != 4);
+}
+"""
+
+
+@pytest.mark.parametrize("written", ["*a", "*(a + 3)", "a[3]"])
+def test_an_element_of_a_distributed_pointer_has_a_subscript(tmp_path: Path, written: str) -> None:
+    done = compiled(tmp_path, POINTER.replace("USE", written))
+    refused = "error: an element of distributed array 'a' is written 'a[i]', without '*'" in done.errors
+    assert (done.status, refused) == ((0, False) if written == "a[3]" else (1, True))
+
+
 STRUCT = """\
 struct { int v[16], k; } s;
 #pragma xmp nodes p[*]

@@ -257,6 +257,9 @@ def _name(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
 
 def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
     """A use of an array without subscripts: only as an argument of a function that knows its mapping."""
+    if array.variable and array.variable.pointee is not None and use.subscripts and not use.in_sizeof:
+        message = f"an element of distributed array '{array.name}' is written '{array.name}[i]', without '*'"
+        raise Refused(place, message)
     if array.variable and array.variable.pointee is not None and use.argument is None:
         return  # the pointer itself
     if not use.in_sizeof and is_on_device(unit, use):

@@ -97,7 +97,8 @@ class Checks:
         if values_of is None or not isinstance(over.of, TemplateOf):
             return False
         if not values_of.of_index:
-            return over.of is template and self._on_each_node(array, dimension, values_of)
+            shared = over.of is template and template.kind_of(over.dimension) != "*"  # by nodes of the array
+            return shared and self._on_each_node(array, dimension, values_of)
         return self._follows(distributed, array, dimension, values_of)
 
     def _on_each_node(self, array: DistributedArray, dimension: int, values_of: ranges.Range) -> bool:

@@ -87,15 +87,33 @@ static int what_all_have(void) {
 
 int main(int argc, char** argv) {
   switch (argc > 1 ? atoi(argv[1]) : 0) {
-    case 1: of_other_dimension(); break;
-    case 2: mirrored(); break;
-    case 3: of_smaller_array(); break;
-    case 4: of_nodes(); break;
-    case 5: beyond_shadow(argc); break;
-    case 6: of_cyclic(); break;
-    case 7: of_full_shadow(); break;
-    case 8: in_construct(); break;
-    case 9: of_cyclic_in_construct(); break;
+    case 1:
+      of_other_dimension();
+      break;
+    case 2:
+      mirrored();
+      break;
+    case 3:
+      of_smaller_array();
+      break;
+    case 4:
+      of_nodes();
+      break;
+    case 5:
+      beyond_shadow(argc);
+      break;
+    case 6:
+      of_cyclic();
+      break;
+    case 7:
+      of_full_shadow();
+      break;
+    case 8:
+      in_construct();
+      break;
+    case 9:
+      of_cyclic_in_construct();
+      break;
   }
   const int wrong = what_all_have();
   if (xmp_node_num() == 1) printf("%d wrong\n", wrong);

@@ -304,7 +304,7 @@ static void zeros(void) {
 #pragma acc enter data copyin(x)
 #pragma acc enter data create(zero : x)
   add();
-#pragma acc exit data delete (x)
+#pragma acc exit data delete(x)
 #pragma acc exit data copyout(x)
   CHECK(are(2));
   begin();
