@@ -58,6 +58,7 @@ ALL = {
     "cg": Program((SAMPLES / "cg.c",), ""),
     "stream": Program(("-DN=100000", SAMPLES / "stream.c"), ""),
     "reduction": Program(("-DBATCHES=3", SAMPLES / "reduction.c"), '"right": true', nodes=(1, 2)),
+    "local-array": Program(("-DBATCHES=3", SAMPLES / "local.c"), '"right": true'),
     "lqcd": lqcd("xacc", 1, 2),
     "lqcd-rows": lqcd("xacc", 2, 2, "-DROWS"),
     "lqcd-nowait": lqcd("xacc_nowait", 2, 2),
@@ -71,7 +72,17 @@ ALL = {
 def test_ubsan_reports_nothing(tmp_path: Path, compiler: str, level: str, name: str) -> None:
     program = ALL[name]
     made = run(
-        PEERWAY, "cc", level, *SANITIZED, *program.words, "-lm", "-o", "made", folder=tmp_path, CC=compiler
+        PEERWAY,
+        "cc",
+        level,
+        *SANITIZED,
+        *program.words,
+        "-lm",
+        "-latomic",
+        "-o",
+        "made",
+        folder=tmp_path,
+        CC=compiler,
     )
     assert made.returncode == 0, made.stderr
     for nodes in program.nodes:

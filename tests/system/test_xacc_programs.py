@@ -88,6 +88,14 @@ def test_values_that_stay_on_gpus_are_reduced_one_by_one_and_in_a_graph(
         assert done.stdout.count('"right": true') == 2
 
 
+def test_a_call_with_an_array_of_its_own_is_timed_on_a_gpu(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    made = compiled(tmp_path, "-DBATCHES=2", "-DCALLS=3", SAMPLES / "local.c")
+    done = run(PEERWAY, "run", "-n", 2, made, folder=tmp_path, **fake_gpu)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '"device": "GPU"' in done.stdout
+    assert '"right": true' in done.stdout
+
+
 def test_a_loop_that_has_no_kernel_is_done_by_the_host(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
     made = run(PEERWAY, "cc", PROGRAMS / "xacc_host.c", "-o", "made", folder=tmp_path)
     assert made.returncode == 0
