@@ -64,7 +64,9 @@ def launched(
     said = kernel_arguments.Clauses(
         own, copied, on_device, pointers, sections, pointed,
         lambda variable: data.around(unit, variable, regions),
-        rows.named(unit, [*directives, *regions], data.KINDS),
+        rows.named(
+            unit, [*directives, *regions, *kernel_arguments.declared_in(unit, stack.function)], data.KINDS
+        ),
     )  # fmt: skip
     built = kernel.build(unit, stack, made, name, loops, reductions, said)
     device_check.check(unit, built.text)
