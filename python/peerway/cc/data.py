@@ -104,7 +104,7 @@ def around(unit: Unit, variable: Variable, regions: list[d.Acc]) -> str:
     return ""
 
 
-def executable(unit: Unit, made: d.Acc) -> None:
+def executable(unit: Unit, made: d.Acc) -> None:  # noqa: C901
     """A directive without a statement: enter data, exit data, update, wait, declare."""
     unit.on_gpu = True
     lines: list[str] = []

@@ -158,7 +158,7 @@ def _sized(unit: Unit, syntax: Syntax, visible: str, arguments: list[str]) -> Sy
     return Syntax(unit.file, visible, arguments, unit.texts, starts)
 
 
-def _executable(unit: Unit) -> None:
+def _executable(unit: Unit) -> None:  # noqa: C901
     stacks: dict[int, Stack] = {}
     if not unit.acc_left:
         sequences.mark(unit)

@@ -52,7 +52,7 @@ def spelled(cursor: Any, length: int) -> Range:
     return Range(offset.value, offset.value + length)
 
 
-def context(cursor: Any, use: Use, parents: list[Any]) -> None:
+def context(cursor: Any, use: Use, parents: list[Any]) -> None:  # noqa: C901
     """What is done with a variable: walk outwards over its subscripts to what uses the element."""
     inner = element = cursor
     pointer = use.variable.pointee is not None

@@ -44,7 +44,7 @@ def text_of(ref: phrases.Ref | None) -> str:
     return f"{ref.name.text}[{inner}]" if ref.square else f"{ref.name.text}({inner})"
 
 
-def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
+def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:  # noqa: C901
     """Each loop of the directive goes over what its node owns."""
     assert made.on is not None
     if stack.statement.kind != "for":
