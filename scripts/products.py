@@ -1,4 +1,4 @@
-"""The distributions of this repository, and what each needs: the pyproject.toml of the library and of each product."""
+"""The distributions of this repository, and what each needs, from the pyproject.toml of each."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import tomllib
 
 from steps import ROOT
 
-# Pure Python, each in a folder of its own; the library and the NIC kit are the distribution of the root folder.
+# Pure Python, each in a folder of its own. The root folder has the library and the NIC kit.
 PRODUCTS = ("common", "measure", "trace", "xacc", "jobs")
 
 
 def groups() -> dict[str, list[str]]:
-    """Give what can be installed, by name: "base" is what a build, the library and measuring need; then each other
-    product, "jobs-server", and the extras of the library's pyproject.toml.
+    """Give what can be installed, by name: "base" is what a build, the library and measuring need; then each
+    other product, "jobs-server", and the extras of the library's pyproject.toml.
     """
     library = tomllib.loads((ROOT / "pyproject.toml").read_text())
     products = {name: tomllib.loads((ROOT / name / "pyproject.toml").read_text()) for name in PRODUCTS}

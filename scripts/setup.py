@@ -31,8 +31,8 @@ OLDEST = (3, 11)
 
 # All that the package is built from; CMakeLists.txt adds the folders, or folders in them.
 BUILT_FROM = (
-    "cmake", "library/src", "library/include", "library/python/src", "nic/torus", "nic/uct", "nic/check", "trace/cuda",
-    "measure/storage_engine", "xacc/include", "xacc/runtime", "tests/added",
+    "cmake", "library/src", "library/include", "library/python/src", "nic/torus", "nic/uct", "nic/check",
+    "trace/cuda", "measure/storage_engine", "xacc/include", "xacc/runtime", "tests/added",
 )  # fmt: skip
 
 

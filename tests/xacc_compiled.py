@@ -36,14 +36,15 @@ def compiled(folder: Path, *words: object, errors: str = "") -> Path:
     return folder / "made"
 
 
-def of_all_directives(folder: Path) -> Path:
+def of_all_directives(folder: Path, *options: str) -> Path:
     """The parts of xacc_cc, each compiled by itself, linked together."""
     for source in (PROGRAMS / "xacc_cc").iterdir():
         shutil.copy(source, folder)
     for part in PARTS:
-        made = run(PEERWAY, "cc", "-Wall", "-Wextra", "-O1", "-g", "-c", f"{part}.c", folder=folder)
+        words = ["-Wall", "-Wextra", "-O1", "-g", *options, "-c", f"{part}.c"]
+        made = run(PEERWAY, "cc", *words, folder=folder)
         assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
-    return compiled(folder, *(f"{part}.o" for part in PARTS))
+    return compiled(folder, *options, *(f"{part}.o" for part in PARTS))
 
 
 def sequential(folder: Path, sample: str) -> str:

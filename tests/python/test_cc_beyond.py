@@ -110,3 +110,39 @@ def test_what_may_be_right_is_none(lines: list[str], tmp_path: Path) -> None:
 def _wide(source: str) -> str:
     """With a shadow of `b` in both dimensions."""
     return source.replace("int main", "#pragma xmp shadow b[1][1]\nint main")
+
+
+CROSSED = """\
+#define N 8
+#pragma xmp nodes p[{nodes}]
+#pragma xmp template t[N][N]
+#pragma xmp distribute t[block][block] onto p
+static int a[N][N], b[N][N];
+#pragma xmp align a[i][j] with t[i][j]
+#pragma xmp align b[i][j] with t[i][j]
+#pragma xmp shadow b[*][*]
+int main(void) {{
+#pragma xmp loop on t[i][j]
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++) {written}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "written", "subscripts"),
+    [
+        ("2][2", "a[j][i] = 1;", ["a[j]", "a[i]"]),
+        ("2][2", "a[i][i + 1] = 1;", ["a[i + 1]"]),
+        ("2][2", "a[i][j] = b[j][i];", []),  # with a full shadow each node may have all
+        ("2][1", "a[j][i] = 1;", ["a[j]"]),
+    ],
+)
+def test_an_index_of_another_dimension_is_a_warning(
+    tmp_path: Path, nodes: str, written: str, subscripts: list[str]
+) -> None:
+    done = compiled(tmp_path, CROSSED.format(nodes=nodes, written=written))
+    assert done.status == 0
+    assert done.errors.count("warning: ") == len(subscripts)
+    for subscript in subscripts:
+        assert f"the loop over this index of '{subscript}' goes over another dimension" in done.errors

@@ -981,6 +981,37 @@ def test_an_error_says_where_it_is_and_what_was_expected(tmp_path: Path, what: s
     assert (result.status, result.errors, result.text) == (1, errors, "")
 
 
+# Data clauses of one directive that cannot be one: the second naming, and why.
+CONTRADICTING = {
+    "data copyin(c[0:8]) copyout(c[4:8])": (
+        "c[4:8]", "'c' is in the clauses copyin and copyout of one directive; name the same section in both, "
+        "or sections that are apart"
+    ),
+    "data copyin(c) copyout(c[0:N])": (
+        "c[0:N]", "'c' is in the clauses copyin and copyout of one directive; name the same section in both, "
+        "or sections that are apart"
+    ),
+    "data present(c) copyout(c)": (
+        "c)", "'c' is in the clauses present and copyout of one directive; keep one of both"
+    ),
+    "exit data copyout(c) delete(c)": (
+        "c)", "'c' is in the clauses copyout and delete of one directive; keep one of both"
+    ),
+    "parallel deviceptr(k) copy(k)": (
+        "k)", "'k' is in the clauses deviceptr and copy of one directive; keep one of both"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("directive", CONTRADICTING)
+def test_data_clauses_that_contradict_each_other_are_refused(tmp_path: Path, directive: str) -> None:
+    named, message = CONTRADICTING[directive]
+    result = compiled(tmp_path, in_main("int *k = 0; (void)k;", f"#pragma acc {directive}", ";"))
+    column = 13 + directive.rindex(named)
+    assert result.status == 1
+    assert result.errors.splitlines()[0] == f"prog.c:11:{column}: error: {message}"
+
+
 # Directives of acc with a clause that they may have, but that is not built.
 REFUSED = {
     "enter data attach(c)": "attach not supported yet; name what the pointer leads to in a data clause",
@@ -991,10 +1022,7 @@ REFUSED = {
     "update host(c) dtype(*)": "dtype not supported yet; write the clauses that every device shall have",
     "declare device_resident(c)": "device_resident not supported yet; write create",
     "declare link(c)": "link not supported yet; write create, or copyin where it is used",
-    "enter data create(zero: c)": (
-        "the modifier zero not supported yet: on CPUs, whose memory is the device's, it would clear the "
-        "program's own variable; set zeros in a loop"
-    ),
+    "declare create(zero: c)": "the modifier zero of acc declare is not supported; set zeros in a loop",
     "routine bind(main)": "bind not supported yet; call the other function",
 }
 
@@ -1154,3 +1182,60 @@ def test_clauses_that_are_refused_may_stay_for_another_compiler(tmp_path: Path) 
     result = compiled(tmp_path, source, "--openacc-backend=gcc", "--emit")
     assert (result.status, result.errors) == (0, "")
     assert "#pragma acc update host(c) device_type(nvidia)\n" in result.text
+
+
+def test_rows_of_the_file_cannot_be_declared(tmp_path: Path) -> None:
+    done = compiled(tmp_path, "double **rows;\n#pragma acc declare create(rows[0:4][0:4])\n")
+    assert done.status == 1
+    assert (
+        "prog.c:2:13: error: acc declare outside functions names rows, whose pointers are not set"
+        in done.errors
+    )
+
+
+POINTER = """\
+#include <xmp.h>
+#pragma xmp nodes p[*]
+#pragma xmp template t[16]
+#pragma xmp distribute t[block] onto p
+int *a;
+#pragma xmp align a[i] with t[i]
+int main(void) {
+  a = xmp_malloc(xmp_desc_of(a), 16);
+  const unsigned long size = sizeof *a;
+  return a == 0 ? 1 : USE + (size != 4);
+}
+"""
+
+
+@pytest.mark.parametrize("written", ["*a", "*(a + 3)", "a[3]"])
+def test_an_element_of_a_distributed_pointer_has_a_subscript(tmp_path: Path, written: str) -> None:
+    done = compiled(tmp_path, POINTER.replace("USE", written))
+    refused = "error: an element of distributed array 'a' is written 'a[i]', without '*'" in done.errors
+    assert (done.status, refused) == ((0, False) if written == "a[3]" else (1, True))
+
+
+STRUCT = """\
+struct { int v[16], k; } s;
+#pragma xmp nodes p[*]
+#pragma xmp template t[16]
+#pragma xmp distribute t[block] onto p
+#pragma xmp align s.v[i] with t[i]
+int main(void) {
+#pragma xmp loop on t[i]
+  for (int i = 0; i < 16; i++) USE[i] = s.v[i];
+}
+"""
+
+
+@pytest.mark.parametrize("written", ["(s).v", "((s)).v"])
+def test_brackets_that_hide_a_distributed_member_are_refused(tmp_path: Path, written: str) -> None:
+    done = compiled(tmp_path, STRUCT.replace("USE", written))
+    assert done.status == 1
+    assert "prog.c:8:" in done.errors
+    assert "error: brackets or a macro hide this use of 's.v'; write 's.v[...]'" in done.errors
+
+
+def test_brackets_around_a_distributed_member_hide_nothing(tmp_path: Path) -> None:
+    done = compiled(tmp_path, STRUCT.replace("USE", "(s.v)"))
+    assert "(s__v)[i - s__v__b0] = s__v[i - s__v__b0];" in done.text

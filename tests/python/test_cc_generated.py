@@ -520,7 +520,7 @@ static void with_loop(int i) {
     [
         (["if (N > 3)", "a[0][0] = 1;"], "pwx_written(&a__x); if (N > 3)"),
         (["touch(&a[0][0]);"], "pwx_written(&a__x); touch(&a[PWX_IN_OR_END(a, 0, 0)][0]);"),
-        (["touch(a[0]);"], "pwx_written(&a__x); touch(a[PWX_IN_OR_END(a, 0, 0)]);"),
+        (["touch(a[0]);"], "pwx_written(&a__x); touch(a[PWX_IN(a, 0, 0)]);"),
         (["#pragma xmp task on p[0]", "a[0][0] = 1;"], "{ pwx_written(&a__x); pwx_task"),
         (["#pragma xmp task on p[0]", "with_loop(1);"], "{ pwx_written_all(); pwx_task"),
         (

@@ -23,6 +23,7 @@ PROGRAMS = [
     ROOT / "tests" / "system" / "programs" / "xacc_cc" / "mapping.c",
     ROOT / "tests" / "system" / "programs" / "xacc_cc" / "clauses.c",
     ROOT / "tests" / "system" / "programs" / "xacc_cc" / "own.c",
+    ROOT / "tests" / "system" / "programs" / "xacc_bounds.c",
     ROOT / "apps" / "lqcd" / "xacc.c",
     ROOT / "apps" / "lqcd" / "xacc_nowait.c",
 ]
@@ -80,6 +81,20 @@ def test_nvrtc_takes_every_kernel(
         assert result == 0, log
 
 
+SAMPLES = [ROOT / "examples" / "xacc" / f"{sample}.c" for sample in ("laplace", "himeno", "cg", "stream")]
+LQCD = [ROOT / "apps" / "lqcd" / f"{name}.c" for name in ("xacc", "xacc_nowait")]
+
+
+@pytest.mark.parametrize(
+    ("program", "options"),
+    [*((one, ()) for one in SAMPLES + LQCD), *((one, ("-DPZ=2", "-DPT=2")) for one in LQCD)],
+)
+def test_no_subscript_of_a_sample_is_checked(program: Path, options: tuple[str, ...]) -> None:
+    """A check in a hot loop costs time: all of these are proved to be in memory."""
+    text = emitted(program, *options)
+    assert not re.findall(r"PWX_IN\w*\(|pwx_in_\w+", text)
+
+
 @pytest.mark.parametrize(
     ("layout", "joins"),
     [
@@ -93,7 +108,7 @@ def test_accesses_are_joined_where_neighbours_are_read(
     layout: tuple[str, ...],
     joins: bool,
 ) -> None:
-    """What the run time decides by (joins_accesses in xacc/runtime/kernels.cpp): the PTX of an aligned hop."""
+    """What the run time decides by (joins_accesses in runtime/kernels.cpp): the PTX of an aligned hop."""
     found = kernels(emitted(ROOT / "apps" / "lqcd" / "xacc.c", *layout))
     [text] = [text for name, text in found.items() if name.startswith("hop_sites")]
     source = tmp_path / "hop.cu"
@@ -107,6 +122,85 @@ def test_accesses_are_joined_where_neighbours_are_read(
     assert b".v2." not in plain
     assert b"griddepcontrol.launch_dependents" in plain  # a halo plan behind it may be made ready
     assert b"ld.global.nc.f64" in plain
+
+
+OF_FLOAT = """\
+#include <math.h>
+#include <stdlib.h>
+void of_float(const float *in, double *out) {
+#pragma acc parallel loop copyin(in[0:8]) copyout(out[0:8])
+  for (int i = 0; i < 8; i++) out[i] = NAME(in[i]);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "instruction"),
+    [
+        ("exp", "math.h", b"fma.rn.f64"),
+        ("sqrt", "math.h", b"sqrt.rn.f64"),
+        ("exp", "tgmath.h", b"ex2.approx"),
+        ("abs", "math.h", b"cvt.rzi.s32.f32"),
+    ],
+)
+def test_functions_are_of_the_types_that_c_gives_them(
+    tmp_path: Path,
+    nvrtc: ctypes.CDLL,  # noqa: F811
+    name: str,
+    header: str,
+    instruction: bytes,
+) -> None:
+    done = compiled(tmp_path, OF_FLOAT.replace("NAME", name).replace("math.h", header))
+    [text] = kernels(done.text).values()
+    source = tmp_path / "kernel.cu"
+    source.write_text(PRELUDE + text)
+    result, log, ptx = compile_with(nvrtc, source, "-std=c++20", "--gpu-architecture=compute_90")
+    assert result == 0, log
+    assert instruction in ptx
+
+
+NAMED_ALIKE = """\
+#include <stdio.h>
+struct pair { int shift, add; };
+static int shift(int i) { return printf("%d", i); }
+static int add(int i) { return shift(i); }
+void alike(int *out, struct pair of, long total) {
+#pragma acc parallel loop copyout(out[0:8]) reduction(+ : total)
+  for (int i = 0; i < 8; i++) {
+    int shift = i + of.add;
+    out[i] = shift, total += i;
+  }
+}
+int main(void) { return add(1); }
+"""
+
+
+def test_a_variable_or_a_member_brings_no_function_of_its_name(tmp_path: Path) -> None:
+    done = compiled(tmp_path, NAMED_ALIKE)
+    assert (done.status, done.errors) == (0, "")
+    [text] = kernels(done.text).values()
+    assert "printf" not in text
+
+
+PAST = """\
+void past(int *out) {
+#pragma acc parallel loop copy(out[0:8])
+  for (int i = 0; i < 8; i++)
+    switch (out[i]) {
+      case 1:;
+        int k = 5;
+        out[i] = k;
+      default: out[i]++;
+    }
+}
+"""
+
+
+def test_a_jump_past_a_declaration_is_named(tmp_path: Path) -> None:
+    done = compiled(tmp_path, PAST)
+    assert "prog.c:8:7: warning: no kernel for GPUs: a switch or goto jumps past a declaration" in done.errors
+    braces = PAST.replace("case 1:;", "case 1: {").replace("out[i] = k;", "out[i] = k; }")
+    assert compiled(tmp_path, braces).errors == ""
 
 
 @pytest.mark.parametrize("kind", ["double", "int", "pwx_complex<double>"])

@@ -38,7 +38,9 @@ def test_names_of_classes_are_compared_also_where_a_word_of_one_meaning_is_neste
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = {
-        "library/src/plan.h": "class Plan {\n  struct Lane {\n  };\n  struct Entry {\n  };\n};\nclass Route {\n};\n",
+        "library/src/plan.h": (
+            "class Plan {\n  struct Lane {\n  };\n  struct Entry {\n  };\n};\nclass Route {\n};\n"
+        ),
         "library/src/gpu.h": "class Gpu {\n  struct Lane {\n  };\n  struct Entry {\n  };\n};\n",
         "nic/uct/route.h": "class Route {\n};\n",
         "library/src/table.h": "struct Route {\n  class Lane* first;\n};\n",

@@ -75,6 +75,38 @@ def test_nothing_else_may_have_changed() -> None:
     assert rows(before, after, ("kernel", "mount_options"))[0].verdict == "faster"
 
 
+def at_rounds(records: list[Record], first: int, step: int = 1) -> list[Record]:
+    """The same, each round in an hour of its own, counted from `first`."""
+    return [
+        replace(r, time=f"2026-07-{1 + hour // 24:02}T{hour % 24:02}:00:00+00:00")
+        for r in records
+        for hour in [first + step * int(r.extra["round"])]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("runs", "first", "step", "verdict"),
+    [
+        (8, (0, 20), 1, "confounded with time"),
+        (8, (20, 0), 1, "confounded with time"),
+        (8, (0, 1), 2, "faster"),
+        (12, (0, 20), 1, "faster"),  # enough rounds to see how much they depend on each other
+    ],
+)
+def test_a_few_rounds_of_one_side_after_the_other_are_confounded_with_time(
+    runs: int, first: tuple[int, int], step: int, verdict: str
+) -> None:
+    before, after = (
+        at_rounds(side(rate, runs), at, step) for rate, at in zip((1000, 1100), first, strict=True)
+    )
+    (row,) = rows(before, after)
+    assert (row.difference, row.verdict) == ("faster", verdict)
+    told = any("one side was measured after the other" in note for note in notes_of(row))
+    assert told == (verdict == "confounded with time")
+    (same,) = rows(before, at_rounds(side(1000, runs), first[1], step))
+    assert same.verdict == "no difference"
+
+
 def test_what_changed_beside_no_difference_is_told() -> None:
     row = rows(side(1000, stripe_count="1"), side(1000, stripe_count="4"))[0]
     assert row.verdict == "no difference"

@@ -96,6 +96,12 @@ def test_the_blocks_of_kernels_compile(tmp_path: Path) -> None:
         functions.append(f"namespace block_{number} {{  // {name}\n{opened}\n{body}\n}}\n")
     source = tmp_path / "documented.cu"
     source.write_text(BEFORE_KERNELS + "\n".join(functions))
-    options = [UNOPTIMIZED, "-arch=compute_90", "--std=c++20", "-rdc=true", f"-I{ROOT / 'library' / 'include'}"]
+    options = [
+        UNOPTIMIZED,
+        "-arch=compute_90",
+        "--std=c++20",
+        "-rdc=true",
+        f"-I{ROOT / 'library' / 'include'}",
+    ]
     result, log, _ = compile_with(load_nvrtc(), source, *options)
     assert result == 0, log

@@ -1,5 +1,6 @@
-"""No module needs itself: the imports of all modules, those in functions and for types among them, form no circle.
-Nor do the includes of the layers of the core, which are the folders of library/src. Products import downward only.
+"""No module needs itself: the imports of all modules, those in functions and for types among them, form no
+circle. Nor do the includes of the layers of the core, which are the folders of library/src. Products import
+downward only.
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-import products
-
 import peerway
+import products
 from peerway import _core, errors
 from peerway_common.cli import VERBS
 

@@ -49,7 +49,13 @@ def test_nvcc_compiles(source: Path, tmp_path: Path) -> None:
     root = places.cuda_root()
     if root is None:
         pytest.skip("nvcc is not here: pip install nvidia-cuda-nvcc, or set CUDA_HOME")
-    command = [str(root / "bin" / "nvcc"), "-std=c++20", "-O3", "-arch=sm_90", f"-I{ROOT / 'library' / 'include'}"]
+    command = [
+        str(root / "bin" / "nvcc"),
+        "-std=c++20",
+        "-O3",
+        "-arch=sm_90",
+        f"-I{ROOT / 'library' / 'include'}",
+    ]
     command += ["-c", str(source), "-o", str(tmp_path / "object.o")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""library/src/transport/ucx/ucp_abi.h says what <ucp/api/ucp.h> says: every structure, constant and function in it is
+"""transport/ucx/ucp_abi.h says what <ucp/api/ucp.h> says: every structure, constant and function in it is
 compared with each UCX whose headers are installed (Debian's libucx-dev, the wheels libucx-cu12 and -cu13) by
 the compiler."""
 

@@ -1,4 +1,4 @@
-"""The declarations in nic/uct/ucx/uct_abi.h against the headers of UCX's transports that are installed: Debian's
+"""The declarations in ucx/uct_abi.h against the headers of UCX's transports that are installed: Debian's
 (1.13) and those of the wheel libucx-cu13 (1.22).
 
 What UCX installs nowhere (its base classes) is checked by size in the process, before the transport is

@@ -10,7 +10,8 @@ from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, SMALL, compiled, of_all_di
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return of_all_directives(tmp_path_factory.mktemp("xacc"))
+    """Under UBSan: what it reports stands in the errors. test_xacc_defined has other compilers and levels."""
+    return of_all_directives(tmp_path_factory.mktemp("xacc"), "-fsanitize=undefined")
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,14 @@ def test_values_that_stay_on_gpus_are_reduced_one_by_one_and_in_a_graph(
         assert done.stdout.count('"right": true') == 2
 
 
+def test_a_call_with_an_array_of_its_own_is_timed_on_a_gpu(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    made = compiled(tmp_path, "-DBATCHES=2", "-DCALLS=3", SAMPLES / "local.c")
+    done = run(PEERWAY, "run", "-n", 2, made, folder=tmp_path, **fake_gpu)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '"device": "GPU"' in done.stdout
+    assert '"right": true' in done.stdout
+
+
 def test_a_loop_that_has_no_kernel_is_done_by_the_host(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
     made = run(PEERWAY, "cc", PROGRAMS / "xacc_host.c", "-o", "made", folder=tmp_path)
     assert made.returncode == 0
@@ -119,11 +128,62 @@ def test_what_functions_and_blocks_declare_is_their_own(tmp_path: Path, fake_gpu
         assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
 
 
+@pytest.fixture(scope="module")
+def beyond(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    crossed = "goes over another dimension of template"
+    return compiled(tmp_path_factory.mktemp("bounds"), "-O2", PROGRAMS / "xacc_bounds.c", errors=crossed)
+
+
+ALL = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (1, "element 4 of dimension 0 of a is used, but this node owns 0 to 3 and has 0 to 3 in its memory"),
+        pytest.param(2, " of dimension 0 of a is used, but this node owns ", marks=ALL),
+        (3, " of dimension 0 of c is used, but this node owns "),
+        pytest.param(4, "element 5 of dimension 1 of a is used, but this node owns 0 to 3", marks=ALL),
+        pytest.param(5, " of dimension 1 of b is used, but this node owns ", marks=ALL),
+        (6, " of dimension 0 of d is used, but this node has others: it is distributed cyclic"),
+        pytest.param(7, "element 8 of dimension 0 of e is used, but this node owns 4 to 7", marks=ALL),
+        (8, "element 4 of dimension 0 of a is used, but this node owns 0 to 3 and has 0 to 3 in its memory"),
+    ],
+)
+def test_a_subscript_that_a_node_has_not_ends_the_program(beyond: Path, number: int, said: str) -> None:
+    done = run(PEERWAY, "run", "-n", 4, beyond, number, folder=beyond.parent, PEERWAY_ACC="host")
+    assert done.returncode != 0
+    assert f"error: {said}" in done.stderr or (said.startswith(" ") and said in done.stderr)
+    assert done.stdout == ""
+
+
+def test_a_subscript_that_a_node_has_does_not(beyond: Path, fake_gpu: dict[str, str]) -> None:
+    for settings in (fake_gpu, {"PEERWAY_ACC": "host"}):
+        done = run(PEERWAY, "run", "-n", 4, beyond, folder=beyond.parent, **settings)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
+
+
+@pytest.mark.parametrize(
+    ("number", "subscript"), [(8, "[i] in dimension 0 of a"), (9, "[i + 1] in dimension 0 of d")]
+)
+def test_one_that_a_node_has_not_ends_a_kernel(
+    beyond: Path, fake_gpu: dict[str, str], number: int, subscript: str
+) -> None:
+    done = run(PEERWAY, "run", "-n", 4, beyond, number, folder=beyond.parent, **fake_gpu)
+    assert done.returncode != 0
+    assert f"Assertion `{subscript} is in this node's memory` failed" in done.stderr
+    assert done.stdout == ""
+
+
 def test_posts_need_not_be_waited_for_at_once(tmp_path: Path) -> None:
     made = compiled(tmp_path, PROGRAMS / "xacc_posts.c")
-    for nodes in (1, 3):
+    for nodes in (1, 2, 3):
         done = run(PEERWAY, "run", "-n", nodes, made, folder=tmp_path)
-        assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes * (nodes + 1) // 2}\n", "")
+        assert (done.returncode, done.stdout, done.stderr) == (
+            0,
+            f"{nodes * (nodes + 1) // 2}, 0 wrong\n",
+            "",
+        )
 
 
 OWN_ROW = """

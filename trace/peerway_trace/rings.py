@@ -1,4 +1,4 @@
-"""Reads the rings that `library/include/peerway/trace/recorder.h` writes: one file for each thread that recorded.
+"""Reads the rings that `peerway/trace/recorder.h` writes: one file for each thread that recorded.
 
 A file may end early, because its disk was full or its host went down, and it may be damaged. What can be read
 is read, and what is lost is said.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peerway_xacc import fixing, subscripts
-from peerway_xacc.checks import Checks
+from peerway_xacc.checks import Checks, checks_of
 from peerway_xacc.declarators import become_pointer
 from peerway_xacc.diagnostics import Place, Refused, counted
 from peerway_xacc.generated import at
@@ -31,7 +31,7 @@ def generate(unit: Unit) -> None:
                 _local(unit, array)
         except Refused as refused:
             unit.found.add(refused)
-    checks = Checks(unit)
+    checks = checks_of(unit)
     for function in unit.syntax.functions:
         try:
             _function(unit, function)
@@ -257,6 +257,9 @@ def _name(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
 
 def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
     """A use of an array without subscripts: only as an argument of a function that knows its mapping."""
+    if array.variable and array.variable.pointee is not None and use.subscripts and not use.in_sizeof:
+        message = f"an element of distributed array '{array.name}' is written '{array.name}[i]', without '*'"
+        raise Refused(place, message)
     if array.variable and array.variable.pointee is not None and use.argument is None:
         return  # the pointer itself
     if not use.in_sizeof and is_on_device(unit, use):

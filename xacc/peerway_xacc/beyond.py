@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from peerway_xacc.constant import value_of
+from peerway_xacc import ranges, values
 from peerway_xacc.mapping import DistributedArray, TemplateOf
 from peerway_xacc.source import Range, used_in
-from peerway_xacc.tokens import scan
 from peerway_xacc.unit import Stack, Unit
 
 
@@ -31,10 +30,15 @@ def warn(unit: Unit, stack: Stack, template: TemplateOf, localised: list[tuple[i
 
 def _reach(unit: Unit, written: Range, index: str, aligned: str, added: str) -> int | None:
     """How far from the iteration's own element a subscript reaches; None if it is known at run time only."""
-    tokens = [span.text for span in scan(unit.text.text[written.start : written.end])]
-    if tokens[:1] != [index] or tokens[1:2] not in ([], ["+"], ["-"]):
-        return None
-    constant, offset, on = value_of(["0", *tokens[1:]]), _number(aligned), _number(added)
+    known = unit.syntax.constants
+    names = ranges.Names(
+        lambda name: ranges.Range(0, 0, of_index=True) if name == index
+        else ranges.Range(known[name], known[name]) if name in known else None,
+        lambda name: values.macro(unit, name), None, signed=True,
+    )  # fmt: skip
+    reached = ranges.range_of(unit.text.text[written.start : written.end], names)
+    constant = reached.low if reached and reached.of_index and reached.low == reached.high else None
+    offset, on = values.offset(unit, aligned), values.offset(unit, added)
     return None if constant is None or offset is None or on is None else constant + offset - on
 
 
@@ -51,9 +55,3 @@ def _compare(unit: Unit, array: DistributedArray, dimension: int, written: Range
             f"shadow of dimension {dimension} has {width or 'none'} there: on several nodes this is no "
             f"element of '{array.name}'; widen the shadow and reflect it",
         )
-
-
-def _number(text: str) -> int | None:
-    """The value of what is added to an index: "1", "- 1"; None if it is no constant."""
-    tokens = [span.text for span in scan(text)]
-    return value_of(["0", *tokens] if tokens[0] in ("+", "-") else tokens)

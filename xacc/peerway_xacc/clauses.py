@@ -56,8 +56,11 @@ def check(unit: Unit, made: d.Acc) -> None:
         if clause.name in REFUSED and not unit.acc_left and not of_devices:
             raise Refused(clause.place, f"{clause.name} not supported yet; {REFUSED[clause.name]}")
         if clause.modifier == "zero" and not unit.acc_left:
-            why = "on CPUs, whose memory is the device's, it would clear the program's own variable"
-            raise Refused(clause.place, f"the modifier zero not supported yet: {why}; set zeros in a loop")
+            unit.has_zero = True
+            if made.construct == "declare":
+                raise Refused(
+                    clause.place, "the modifier zero of acc declare is not supported; set zeros in a loop"
+                )
 
 
 def _check_values(unit: Unit, made: d.Acc, clause: phrases.Clause) -> None:

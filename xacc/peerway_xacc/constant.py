@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
-_LEVELS = (
+LEVELS = (
     ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", ">", "<=", ">="), ("<<", ">>"), ("+", "-"),
     ("*", "/", "%"),
 )  # fmt: skip
-_INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)[uUlL]*")
+INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)[uUlL]*")
 _FEW = 1 << 40  # beyond it a shift is no size of anything
 
 
-class _NotConstant(Exception):
+class NotConstant(Exception):
     """The expression has a name, or what no constant has."""
 
 
@@ -20,7 +20,7 @@ def value_of(texts: list[str]) -> int | None:
     """The value of the expression that these tokens are, or None."""
     try:
         value, rest = _choice(texts)
-    except (_NotConstant, ZeroDivisionError, RecursionError):
+    except (NotConstant, ZeroDivisionError, RecursionError):
         return None
     return value if not rest else None
 
@@ -31,24 +31,25 @@ def _choice(texts: list[str]) -> tuple[int, list[str]]:
         return value, rest
     yes, rest = _choice(rest[1:])
     if rest[:1] != [":"]:
-        raise _NotConstant
+        raise NotConstant
     no, rest = _choice(rest[1:])
     return (yes if value else no), rest
 
 
 def _binary(texts: list[str], level: int) -> tuple[int, list[str]]:
-    if level == len(_LEVELS):
+    if level == len(LEVELS):
         return _single(texts)
     left, rest = _binary(texts, level + 1)
-    while rest and rest[0] in _LEVELS[level]:
+    while rest and rest[0] in LEVELS[level]:
         right, after = _binary(rest[1:], level + 1)
-        left, rest = _apply(rest[0], left, right), after
+        left, rest = applied(rest[0], left, right), after
     return left, rest
 
 
-def _apply(operator: str, left: int, right: int) -> int:
+def applied(operator: str, left: int, right: int) -> int:
+    """What a binary operator makes of two numbers."""
     if operator in ("<<", ">>") and not (0 <= right < 64 and abs(left) < _FEW):
-        raise _NotConstant
+        raise NotConstant
     quotient = (abs(left) // abs(right) if (left < 0) == (right < 0) else -(abs(left) // abs(right))) \
         if operator in ("/", "%") else 0  # fmt: skip
     table = {
@@ -66,7 +67,7 @@ def _apply(operator: str, left: int, right: int) -> int:
 
 def _single(texts: list[str]) -> tuple[int, list[str]]:
     if not texts:
-        raise _NotConstant
+        raise NotConstant
     head, rest = texts[0], texts[1:]
     if head in ("+", "-", "~", "!"):
         value, rest = _single(rest)
@@ -74,14 +75,14 @@ def _single(texts: list[str]) -> tuple[int, list[str]]:
     if head == "(":
         value, rest = _choice(rest)
         if rest[:1] != [")"]:
-            raise _NotConstant
+            raise NotConstant
         return value, rest[1:]
-    match = _INTEGER.fullmatch(head)
+    match = INTEGER.fullmatch(head)
     if not match:
-        raise _NotConstant
+        raise NotConstant
     digits = match[1]
     octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
     try:
         return int(digits, 8 if octal else 0), rest
     except ValueError as error:
-        raise _NotConstant from error
+        raise NotConstant from error

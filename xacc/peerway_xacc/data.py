@@ -5,8 +5,10 @@ Where a process computes on its CPUs host and device memory are one, and the cal
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from peerway_xacc import directives as d
-from peerway_xacc import memory, rows
+from peerway_xacc import memory, phrases, rows
 from peerway_xacc.diagnostics import Refused
 from peerway_xacc.generated import where
 from peerway_xacc.source import Variable
@@ -27,6 +29,11 @@ KINDS = {
     },
 }
 _UPDATES = {"host": "host", "self": "host", "device": "device"}
+
+
+def kind_of(clause: phrases.Clause) -> str:
+    """What a data clause does, as the end of its name in pwx_data_kind."""
+    return KINDS[clause.name] + ("_ZERO" if clause.modifier == "zero" else "")
 
 
 def queue_of(made: d.Acc) -> str:
@@ -75,7 +82,7 @@ def list_of(parts: list[str]) -> str:
 def clauses_of(unit: Unit, made: d.Acc) -> list[str]:
     """The data clauses of a directive."""
     return [
-        memory.described(unit, made, section, KINDS[clause.name])
+        memory.described(unit, made, section, kind_of(clause))
         for clause in made.clauses
         if clause.name in KINDS
         for section in clause.sections
@@ -97,7 +104,7 @@ def around(unit: Unit, variable: Variable, regions: list[d.Acc]) -> str:
     return ""
 
 
-def executable(unit: Unit, made: d.Acc) -> None:
+def executable(unit: Unit, made: d.Acc) -> None:  # noqa: C901
     """A directive without a statement: enter data, exit data, update, wait, declare."""
     unit.on_gpu = True
     lines: list[str] = []
@@ -183,7 +190,14 @@ def _declare(unit: Unit, made: d.Acc) -> None:
     if not parts:
         return
     tail = f"PWX_QUEUE_SYNC, {where(made)});"
+    of_rows = rows.of(unit, made, KINDS)
     if unit.function_of(made) is None:
+        if of_rows:
+            raise Refused(
+                made.place,
+                "acc declare outside functions names rows, whose pointers are not set before main; name them "
+                "in enter data, behind what sets them",
+            )
         unit.setup_last.append(f"pwx_enter_data({list_of(parts)}, {tail}")
         return
     # In a function until the block ends that it stands in, by whichever way.
@@ -192,7 +206,9 @@ def _declare(unit: Unit, made: d.Acc) -> None:
         f"const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
         f"__attribute__((cleanup(pwx_declared_end))) pwx_declared {name} = "
         f"{{{len(parts)}, {name}__list, {where(made)}}}; "
-        f"if (pwx_gpu()) pwx_enter_data({len(parts)}, {name}__list, {tail}"
+        f"pwx_enter_data({len(parts)}, {name}__list, {tail}",
+        *(f"{one.filled} {one.declared(where(made))} {one.call('pwx_enter_data', tail)} {one.attached}"
+          for one in of_rows),
     ])  # fmt: skip
     unit.explain(made, f"acc declare: {', '.join(_names(made))}, until this block ends")
 
@@ -220,6 +236,16 @@ def region(unit: Unit, stack: Stack, made: d.Acc) -> None:
     ends = " ".join([*(one.end(tail) for one in of_rows), f"pwx_data_end{call}"])
     unit.edits.behind(stack.statement.end, f" if ({asked}) {{ {ends} }} }}")
     unit.explain(made, f"acc data: {', '.join(_names(made))}")
+
+
+def zeros(unit: Unit, stack: Stack, made: d.Acc) -> None:
+    """The clauses with zero of a compute construct, as those of a data construct around it: also where no
+    kernel begins, they have their effect.
+    """
+    named = [clause for clause in made.clauses if clause.modifier == "zero"]
+    if named:
+        region(unit, stack, replace(made, construct="data", clauses=named + made.all("async", "if", "self")))
+        unit.data_lists.pop(made.start)  # it has not all that the construct names
 
 
 def on_gpu(unit: Unit, made: d.Acc) -> str:

@@ -60,6 +60,11 @@ def check(unit: Unit, text: str) -> None:
 def _said(message: str) -> str:
     if "variable length arrays" in message:
         return "the size of an array is not known when it is compiled"
+    if re.match("cannot jump from (switch|this goto)", message):
+        return (
+            "a switch or goto jumps past a declaration with a value, which C++ forbids; put braces around "
+            "the statements that use what is declared"
+        )
     undeclared = re.match(r"use of undeclared identifier '(\w+)'", message)
     if undeclared:
         return f"'{undeclared[1]}' is not known in device code, nor is its text in this program"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
+from peerway_xacc import mathematics
 from peerway_xacc.diagnostics import Place
 from peerway_xacc.edits import Edits
-from peerway_xacc.source import Function, Range, Variable
+from peerway_xacc.source import Function, Range, Variable, used_in
 from peerway_xacc.tokens import quoted, scan
 from peerway_xacc.unit import Unit
 
@@ -42,17 +44,17 @@ class Unsupported(Exception):
         self.place = place
 
 
-def around(unit: Unit, body: str) -> str:
-    """The declarations that stand before a kernel of this text."""
+def around(unit: Unit, body: str, of: Function, inside: Range) -> str:
+    """The declarations that stand before a kernel of this text, which is a range of a function."""
     wanted = _words(body)
-    functions = _functions(unit, wanted)
+    functions = _functions(unit, _named(unit, body, of, inside))
     texts = {id(function): _text_of(unit, function) for function in functions}
     tables = _tables(unit, functions)
     for text in [*texts.values(), *tables]:
         wanted |= _words(text)
     macros, types = _macros_and_types(unit, wanted)
     prototypes = [_prototype(texts[id(function)]) for function in functions]
-    lines = [*macros, *types, *tables, *prototypes, *texts.values()]
+    lines = [*mathematics.of_c(unit, wanted), *macros, *types, *tables, *prototypes, *texts.values()]
     return _HEAD + "".join(f"{line}\n" for line in lines)
 
 
@@ -100,6 +102,22 @@ def _words(text: str) -> set[str]:
     return {span.text for span in scan(text) if span.kind == "name"}
 
 
+def _named(unit: Unit, text: str, of: Function, inside: Range) -> set[str]:
+    """The names in a text of a function that may be those of functions: no members, and no variables unless
+    it calls a function of that name.
+    """
+    spans = scan(text)
+    words = {
+        span.text
+        for before, span in pairwise([spans[0], *spans] if spans else [])
+        if span.kind == "name" and before.text not in (".", "->")
+    }
+    variables = {use.variable.name for use in used_in(of.uses, inside)}
+    variables |= {variable.name for variable, function in unit.syntax.locals if function is of}
+    called = {mark.name for mark in of.marks if inside.start <= mark.start < inside.end}
+    return words - (variables - called)
+
+
 def _functions(unit: Unit, wanted: set[str]) -> list[Function]:
     """The functions of the program that are named, and those that these name; in the order of the text."""
     known = {function.name: function for function in unit.syntax.functions}
@@ -113,7 +131,8 @@ def _functions(unit: Unit, wanted: set[str]) -> list[Function]:
         function = known[name]
         _check(unit, function)
         found[name] = function
-        inside = _words(unit.texts.of(function.file).text[function.body.start : function.body.end])
+        text = unit.texts.of(function.file).text[function.body.start : function.body.end]
+        inside = _named(unit, text, function, function.body)
         open_names += sorted((inside | _expansions(unit, inside)) & set(known))
     return sorted(found.values(), key=lambda one: (one.file == unit.file, one.file, one.whole.start))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from peerway_xacc import atomic, nest, subscripts, vector
 from peerway_xacc import directives as d
+from peerway_xacc.checks import checks_of
 from peerway_xacc.device_code import around, blank_directives, expands_to_variables, in_device_code
 from peerway_xacc.edits import Edits
 from peerway_xacc.kernel_arguments import Argument, Clauses, arguments_of, declared
@@ -114,7 +115,7 @@ def build(
     edits = Edits(unit.text)
     blank_directives(unit, edits, inside)
     given = _inner_loops(unit, edits, stack, inside)
-    _arrays(unit, edits, stack, inside)
+    held = _arrays(unit, edits, stack, inside)
     for guard in unit.guards:
         if stack.statement.start <= guard.loop < stack.statement.end and guard.body >= inside.start:
             edits.before(guard.body, guard.text)
@@ -135,6 +136,8 @@ def build(
     arguments, locals_ = arguments_of(unit, stack, inside, skipped, clauses)
     given += [f"pwx_cycle {one.index}__c" for one in dimensions if one.cyclic]
     arguments += [Argument(f"const {one}", f"&{one.split()[1]}") for one in dict.fromkeys(given)]
+    arguments += [Argument(f"const long {one}", f"&{one}", [f"const long {one} = {value};"])
+                  for one, value in held.items()]  # fmt: skip
     arguments += _bounds(dimensions, groups)
     text = _text(unit, name, groups, arguments, locals_, reductions, body, inside, bool(shared))
     return Kernel(
@@ -143,7 +146,7 @@ def build(
         groups,
         arguments,
         reductions,
-        in_device_code(unit, around(unit, text) + text),
+        in_device_code(unit, around(unit, text, stack.function, inside) + text),
         by_block=bool(shared),
     )
 
@@ -165,15 +168,20 @@ def _inner_loops(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> list[
     return given
 
 
-def _arrays(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> None:
-    """Subscripts become those of this node's memory, members of structs plain names."""
+def _arrays(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> dict[str, str]:
+    """Subscripts become those of this node's memory, members of structs plain names. Gives the extents that
+    checks need.
+    """
     seen: set[int] = set()
+    held: dict[str, str] = {}
+    checks = None if "NDEBUG" in unit.texts.defines else checks_of(unit)
     for use in used_in(stack.function.uses, inside):
         array = unit.scopes.of_variable(use.variable)
         if array and array.symbol != array.name:
             edits.replace(use.range.start, use.range.end, array.symbol)
         if array:
-            subscripts.translate(unit, edits, array, use, seen, declared=True)
+            subscripts.translate(unit, edits, array, use, seen, declared=True, checks=checks, held=held)
+    return held
 
 
 def _bounds(dimensions: list[Dimension], groups: list[list[Dimension]]) -> list[Argument]:

@@ -39,15 +39,19 @@ class Clauses:
     rows: set[str]  # pointers to pointers of which clauses name the rows, too
 
 
-def device_pointers(unit: Unit, function: Function, directives: list[d.Acc]) -> list[Variable]:
-    """The pointers that clauses deviceptr of these constructs name, or an acc declare of the function."""
-    declared = [
+def declared_in(unit: Unit, function: Function) -> list[d.Acc]:
+    """The acc declare of a function."""
+    return [
         made
         for made in unit.directives
         if isinstance(made, d.Acc) and made.construct == "declare" and unit.function_of(made) is function
     ]
+
+
+def device_pointers(unit: Unit, function: Function, directives: list[d.Acc]) -> list[Variable]:
+    """The pointers that clauses deviceptr of these constructs name, or an acc declare of the function."""
     found = []
-    for made in (*directives, *declared):
+    for made in (*directives, *declared_in(unit, function)):
         for name in made.named_variables("deviceptr"):
             variable = unit.syntax.variable(name.text, made.file, made.start)
             if variable is not None:

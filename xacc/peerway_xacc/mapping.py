@@ -65,12 +65,28 @@ class TemplateOf(Declared):
         position = sum(fmt.kind != "*" for fmt in self.formats[:dimension])
         return self.onto.sizes[position]
 
-    def size_of(self, dimension: int) -> int | None:
-        """The number of indices of a dimension, if that is known."""
+    def range_of(self, dimension: int) -> tuple[int, int] | None:
+        """The first and the last index of a dimension, if they are known."""
         bound = self.bounds[dimension]
         if bound is None or bound.first_value is None or bound.last_value is None:
             return None
-        return bound.last_value - bound.first_value + 1
+        return bound.first_value, bound.last_value
+
+    def size_of(self, dimension: int) -> int | None:
+        """The number of indices of a dimension, if that is known."""
+        known = self.range_of(dimension)
+        return None if known is None else known[1] - known[0] + 1
+
+    def lies_as(self, other: TemplateOf, dimension: int) -> bool:
+        """Does each node own the same indices of a dimension of both, as far as constants tell?"""
+        if other is self:
+            return True
+        if self.formats is None or other.formats is None or self.onto is not other.onto:
+            return False
+        kinds = [[fmt.kind for fmt in one.formats or ()] for one in (self, other)]
+        known = self.range_of(dimension)
+        plain = self.formats[dimension].argument is None and other.formats[dimension].argument is None
+        return kinds[0] == kinds[1] and plain and known is not None and known == other.range_of(dimension)
 
     def share(self, dimension: int) -> str:
         """How a dimension is spread, in words."""
@@ -156,6 +172,20 @@ class DistributedArray(Declared):
         if kind != "block" or self.template.has_width(aligned[0]) or total is None or nodes is None:
             return None
         return -(-total // nodes) + lower + upper
+
+
+@dataclass(frozen=True)
+class LoopOver:
+    """What a distributed loop goes over: what a node owns, in a dimension, of index plus `offset`.
+
+    `lower` and `upper` are the iterations that a node does beyond that; None where no constant says it.
+    """
+
+    of: TemplateOf | NodeArray
+    dimension: int
+    offset: str
+    lower: int | None
+    upper: int | None
 
 
 def _value(expr: Expr | None) -> int | None:

@@ -18,7 +18,9 @@ from peerway_xacc.source import Variable
 from peerway_xacc.tokens import quoted
 from peerway_xacc.unit import Unit
 
-_TABLES = {"COPY": "CREATE", "COPYIN": "CREATE", "COPYOUT": "CREATE"}  # pointers of the GPU stay there
+_TABLES = dict.fromkeys(
+    ("COPY", "COPYIN", "COPYOUT", "COPYOUT_ZERO", "CREATE_ZERO"), "CREATE"
+)  # pointers of the GPU stay there
 
 
 def described(unit: Unit, made: d.Acc, section: phrases.Section, kind: str) -> str:
@@ -137,7 +139,9 @@ def _meant(unit: Unit, made: d.Acc, section: phrases.Section) -> tuple[Variable,
     if section.member and array is None:
         whole = name.text.partition(".")[0]
         raise Refused(
-            name.place, f"a member of '{whole}' in a data clause is not supported yet; name a variable"
+            name.place,
+            f"a member of '{whole}' in a data clause is not supported yet; give it a pointer of its own, and "
+            "name that in the clause and in the loop",
         )
     rank = _rank(variable, array)
     is_rows = rank == 1 and len(section.parts) == 2 and variable.has_pointers and array is None

@@ -5,11 +5,9 @@ array that no directive distributes, a sum that is each node's own, iterations t
 from __future__ import annotations
 
 from peerway_xacc import directives as d
-from peerway_xacc import nest
-from peerway_xacc.constant import value_of
+from peerway_xacc import nest, values
 from peerway_xacc.diagnostics import Refused
 from peerway_xacc.mapping import DistributedArray, TemplateOf
-from peerway_xacc.nest import For
 from peerway_xacc.source import Range, Use, used_in
 from peerway_xacc.tokens import scan
 from peerway_xacc.unit import Stack, Unit
@@ -23,13 +21,11 @@ def beyond_template(
     """Warn of iterations that no node owns."""
     for dimension, index, added in localised:
         bound = template.bounds[dimension]
-        offset = (
-            value_of(["0", *(span.text for span in scan(added))]) if added[0] in "+-" else _value(unit, added)
-        )
+        offset = values.offset(unit, added)
         if bound is None or bound.first_value is None or bound.last_value is None or offset is None:
             continue
         for loop in nest.with_index(unit, stack.statement, index):
-            ends = _ends(unit, loop)
+            ends = values.ends(unit, loop)
             if ends is None or ends[0] > ends[1]:
                 continue
             first, last = ends[0] + offset, ends[1] + offset
@@ -96,7 +92,7 @@ def plain_loop(unit: Unit, array: DistributedArray, use: Use, dimension: int, in
             continue
         if loop.header.index != index:
             continue
-        ends = _ends(unit, loop)
+        ends = values.ends(unit, loop)
         guarded = {"if", "?"} & {span.text for span in scan(unit.text.text, loop.body.start, use.range.start)}
         in_task = any(
             isinstance(made, d.Task)
@@ -115,29 +111,15 @@ def plain_loop(unit: Unit, array: DistributedArray, use: Use, dimension: int, in
         return
 
 
-def _ends(unit: Unit, loop: For) -> tuple[int, int] | None:
-    """The least and the largest value of a loop's index, if both are constants."""
-    head = loop.header
-    first, last = (_value(unit, unit.text.text[part.start : part.end]) for part in (head.first, head.last))
-    if first is None or last is None:
-        return None
-    if head.down:
-        return last + (head.relation == ">"), first
-    return first, last - (head.relation in ("<", "!="))
-
-
-def _value(unit: Unit, text: str, depth: int = 8) -> int | None:
-    """The value of an expression of numbers, macros and constants of an enum."""
-    tokens: list[str] = []
-    for span in scan(text):
-        define = unit.texts.defines.get(span.text, "").split(None, 2)
-        if span.text in unit.syntax.constants:
-            tokens.append(str(unit.syntax.constants[span.text]))
-        elif len(define) == 3 and define[1] == span.text and depth:
-            value = _value(unit, define[2], depth - 1)
-            if value is None:
-                return None
-            tokens += ["(", "0", "+" if value >= 0 else "-", str(abs(value)), ")"]
-        else:
-            tokens.append(span.text)
-    return value_of(tokens)
+def other_dimension(unit: Unit, array: DistributedArray, dimension: int, inside: Range) -> None:
+    """Warn of a subscript that goes with another dimension of the template."""
+    assert array.template is not None
+    text = unit.text.text[inside.start : inside.end].strip()
+    unit.found.warn(
+        unit.text.place(inside.start, inside.end),
+        f"the loop over this index of '{array.name}[{text}]' goes over another dimension of template "
+        f"'{array.template.name}' than dimension {dimension} of '{array.name}' lies along: only some nodes "
+        "have such elements, and the program ends on the others; align the array, or distribute the loop, "
+        "otherwise",
+        (array.place, f"'{array.name}' is aligned here"),
+    )

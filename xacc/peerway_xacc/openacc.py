@@ -41,6 +41,7 @@ def compute(unit: Unit, stack: Stack, made: d.Acc) -> None:
         if inside == region and (all(both) or all(loops)):
             note = (other.place, "the first is here")
             raise Refused(made.place, "a second directive of this kind for the same statement", note)
+    data.zeros(unit, stack, made)
     unit.acc_regions.append((region, made))
     if made.construct != "loop":
         unit.kernels.append(lambda: clauses.check_default(unit, stack, made))

@@ -33,6 +33,13 @@ class Rows:
         """Its end."""
         return f"pwx_data_end(&{self.name}__region, (int){self.name}__n, {self.name}, {tail}"
 
+    def declared(self, where_: str) -> str:
+        """What leaves the rows where the block ends, before the pointers: it is declared behind these."""
+        return (
+            f"__attribute__((cleanup(pwx_declared_end))) pwx_declared {self.name}__declared = "
+            f"{{(int){self.name}__n, {self.name}, {where_}}};"
+        )
+
     def call(self, function: str, tail: str) -> str:
         """A call that takes a count and a list."""
         return f"{function}((int){self.name}__n, {self.name}, {tail}"
@@ -57,12 +64,13 @@ def of(unit: Unit, made: d.Acc, kinds: dict[str, str], skipped: set[str] | None 
             if parts is None or section.name.text in (skipped or ()):
                 continue
             table, count, offset, bytes_ = parts
+            zero = "_ZERO" if clause.modifier == "zero" else ""
             name, text = unit.new_name(f"{section.name.text}__rows"), quoted(section.name.text)
             filled = (
                 f"static __attribute__((unused)) pwx_data_region {name}__region; "
                 f"const long {name}__n = {count}; "
                 f"pwx_data {name}[{name}__n > 0 ? {name}__n : 1]; pwx_rows({name}, {name}__n, "
-                f"PWX_DATA_{kinds[clause.name]}, {text}, {table}, {offset}, {bytes_});"
+                f"PWX_DATA_{kinds[clause.name]}{zero}, {text}, {table}, {offset}, {bytes_});"
             )
             attach = f"pwx_rows_attach({text}, {table}, {name}__n, {offset}, {where(made)});"
             found.append(Rows(name, filled, "" if kinds[clause.name] in ("PRESENT", "DELETE") else attach))

@@ -79,7 +79,8 @@ class Use:
 
     `subscripts` are the ranges of the expressions in the brackets behind it; `argument` is the range of
     the argument of a call that it is, `callee` the name of that function and `position` which argument.
-    `address`: not the value is used, but where it lies; `handed` is the call that this is an argument of.
+    `address`: not the value is used, but where it lies, `address_of` where the program writes &; `handed` is
+    the call that this is an argument of.
     `aliased`: what is used is a pointer or an array as such, not an element; it may be written through that.
     `expanded_at` is where the outermost macro is used that it comes out of.
     """
@@ -95,6 +96,7 @@ class Use:
     written: bool = False
     in_sizeof: bool = False
     address: bool = False
+    address_of: bool = False
     aliased: bool = False
     handed: Handed | None = None
     expanded_at: int = -1

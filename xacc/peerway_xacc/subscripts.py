@@ -10,7 +10,7 @@ from peerway_xacc.checks import Checks
 from peerway_xacc.edits import Edits
 from peerway_xacc.mapping import DistributedArray
 from peerway_xacc.source import Range, Use
-from peerway_xacc.tokens import scan, spans
+from peerway_xacc.tokens import quoted, scan, spans
 from peerway_xacc.unit import Unit
 
 
@@ -80,21 +80,28 @@ def translate(
     seen: set[int],
     declared: bool = False,
     checks: Checks | None = None,
+    held: dict[str, str] | None = None,
 ) -> None:
     """Edit the subscripts of a use. `seen` are the starts of those that were edited: what is an argument of a
     macro may be used more than once. Where `checks` say so, one that is not in this node's memory ends the
-    program with an error.
+    program with an error. A kernel's checks need the extents of the memory: `held` gets their names, and what
+    they are on the host.
     """
     written = _written(unit, use)[: len(array.dimensions)]
     for dimension, inside in enumerate(written):
         text = unit.text.text[inside.start : inside.end].strip()
         simple = text.isdigit() or (text.isidentifier() and text not in unit.texts.defines)
         before, behind = around(array, dimension, declared, simple)
-        if behind and array.kind_of(dimension) != "*" and checks and checks.needs(use, inside):
-            mistakes.plain_loop(unit, array, use, dimension, inside)
-            end = "_OR_END" if use.address else ""
-            check = "PWX_IN_CYCLE" if array.kind_of(dimension) == "cyclic" else f"PWX_IN{end}"
-            before, behind = f"{check}({array.symbol}, {dimension}, ", ")"
+        distributed = array.kind_of(dimension) != "*"
+        if distributed and checks and checks.needs(array, dimension, use, inside):
+            if held is None:
+                mistakes.plain_loop(unit, array, use, dimension, inside)
+                if checks.crossed(array, dimension, use, inside):
+                    mistakes.other_dimension(unit, array, dimension, inside)
+            if held is None:
+                before, behind = _check(array, dimension, use), ")"
+            else:
+                before, behind = _check_in_kernel(unit, array, dimension, inside, held)
         if behind and inside.start not in seen:
             seen.add(inside.start)
             edits.before(inside.start, before)
@@ -102,6 +109,29 @@ def translate(
     count = len(written)
     if count and any(is_shifted(array, d) for d in range(count, len(array.dimensions))):
         _row(unit, edits, array, use, written, seen, declared)
+
+
+def _check(array: DistributedArray, dimension: int, use: Use) -> str:
+    """What stands before a subscript that is checked."""
+    end = "_OR_END" if use.address_of else ""
+    check = "PWX_IN_CYCLE" if array.kind_of(dimension) == "cyclic" else f"PWX_IN{end}"
+    return f"{check}({array.symbol}, {dimension}, "
+
+
+def _check_in_kernel(
+    unit: Unit, array: DistributedArray, dimension: int, inside: Range, held: dict[str, str]
+) -> tuple[str, str]:
+    """What stands before and behind one: a kernel can say its text, not its value."""
+    extent = f"{array.symbol}__e{dimension}"
+    cyclic = array.kind_of(dimension) == "cyclic"
+    held[extent] = f"{array.descriptor}.dim[{dimension}].{'size' if cyclic else 'held'}"
+    text = " ".join(unit.text.text[inside.start : inside.end].split())
+    message = quoted(f"[{text}] in dimension {dimension} of {array.name} is in this node's memory")
+    place = f"{message}, {quoted(unit.file)}, {unit.text.place(inside.start).line}"
+    if cyclic:
+        return f"pwx_in_cycle({array.symbol}__c{dimension}, (", f"), {extent}, {place})"
+    first = base_text(array, dimension, declared=True) if is_shifted(array, dimension) else "0"
+    return "pwx_in_memory((", f"), {first}, {extent}, {place})"
 
 
 def _row(

@@ -14,7 +14,7 @@ from peerway_xacc.preprocess import Texts
 from peerway_xacc.source import Function, Mark, Range, Statement, TypeText, Use, Variable
 from peerway_xacc.structs import Structs
 from peerway_xacc.tokens import scan, spans
-from peerway_xacc.uses import context, dimensions, of_system, spelled, written_dimensions
+from peerway_xacc.uses import TRANSPARENT, context, dimensions, of_system, spelled, written_dimensions
 
 _Kind = cindex.CursorKind
 _TYPES = (_Kind.TYPEDEF_DECL, _Kind.STRUCT_DECL, _Kind.UNION_DECL, _Kind.ENUM_DECL)
@@ -356,5 +356,8 @@ class Syntax:
         variable.uses.append(use)
         function.uses.append(use)
         function.used.setdefault(variable.name, variable)
-        if parents[-1].kind == _Kind.MEMBER_REF_EXPR:
-            self.structs.used(use, parents, self._text)
+        outer = len(parents)  # `(s).a` is the member, too
+        while outer > 1 and parents[outer - 1].kind in TRANSPARENT:
+            outer -= 1
+        if parents[outer - 1].kind == _Kind.MEMBER_REF_EXPR:
+            self.structs.used(use, parents[:outer], self._text)

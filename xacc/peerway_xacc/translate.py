@@ -20,6 +20,7 @@ from peerway_xacc import (
     left,
     locks,
     macros,
+    merged,
     openacc,
     reflects,
     sequences,
@@ -157,11 +158,17 @@ def _sized(unit: Unit, syntax: Syntax, visible: str, arguments: list[str]) -> Sy
     return Syntax(unit.file, visible, arguments, unit.texts, starts)
 
 
-def _executable(unit: Unit) -> None:
+def _executable(unit: Unit) -> None:  # noqa: C901
     stacks: dict[int, Stack] = {}
     if not unit.acc_left:
         sequences.mark(unit)
     on_gpu = openacc.device_statements(unit)
+    for made in unit.directives_in() if not unit.acc_left else ():
+        if isinstance(made, d.Acc):
+            try:
+                merged.merge(made)
+            except Refused as refused:
+                unit.found.add(refused)
     for directive in unit.directives:
         try:
             _check_host(unit, on_gpu, directive)
@@ -290,10 +297,11 @@ def _set_up(unit: Unit) -> None:
     unit.edits.before(start, "\n".join(top) + f"\n#line {line} {quoted(unit.file)}\n")
     hooks = fixing.set_up(unit)
     unit.setup += unit.setup_last
-    if unit.setup or unit.kernel_names or unit.one_sided:
+    if unit.setup or unit.kernel_names or unit.one_sided or unit.has_zero:
         kernels = ", ".join(f"&{name}" for name in unit.kernel_names)
         listed = f"static pwx_kernel *const pwx__kernels[] = {{{kernels}, 0}};"
         add = ("pwx_gmove_one_sided(); " if unit.one_sided else "") + "pwx_unit_add(&pwx__unit);"
+        add = ("pwx_data_zero(); " if unit.has_zero else "") + add
         unit.ending = "\n".join([
             *hooks, "", "static void pwx__set_up(void) {", *("  " + line for line in unit.setup), "}",
             *([listed] if kernels else []),

@@ -10,7 +10,7 @@ from peerway_xacc import acc, phrases, xmp
 from peerway_xacc import directives as d
 from peerway_xacc.diagnostics import Diagnostics, Place, Refused
 from peerway_xacc.edits import Edits
-from peerway_xacc.mapping import Declared, DistributedArray, Scopes, TemplateOf
+from peerway_xacc.mapping import Declared, DistributedArray, LoopOver, Scopes, TemplateOf
 from peerway_xacc.paths import Communication, Transfer
 from peerway_xacc.preprocess import Pragma, Texts
 from peerway_xacc.source import Function, Range, Statement
@@ -96,9 +96,11 @@ class Unit:
         self.unbound: set[int] = set()  # loops of xmp that may leave their bounds, by where they begin
         self.guards: list[Guard] = []
         self.localised: dict[int, str] = {}  # loops of xmp, by where they begin: span or cyclic
+        self.loops_over: dict[int, LoopOver] = {}  # what these go over
         self.kernels: list[Callable[[], None]] = []  # what generates them, once all directives are known
         self.kernel_names: list[str] = []  # that were generated
         self.on_gpu = False
+        self.has_zero = False  # a data clause has the modifier
         self.one_sided = False  # a gmove in or out reaches arrays of nodes that do not come by
         self.translated: set[int] = set()  # starts of subscripts that became those of a node's memory
         self.left_regions: list[Range] = []  # compute constructs that another compiler makes code of

@@ -11,7 +11,7 @@ from peerway_xacc.libclang import range_of, spelling
 from peerway_xacc.source import Handed, Range, Use
 
 _Kind = cindex.CursorKind
-_TRANSPARENT = (_Kind.UNEXPOSED_EXPR, _Kind.PAREN_EXPR)
+TRANSPARENT = (_Kind.UNEXPOSED_EXPR, _Kind.PAREN_EXPR)
 # libclang's numbers of operators, whose names its Python package does not have.
 _INCREMENTS, _ADDRESS_OF, _DEREFERENCE, _ASSIGN = (1, 2, 3, 4), 5, 6, 22
 _MOVES = (6, 7)  # plus and minus
@@ -52,7 +52,7 @@ def spelled(cursor: Any, length: int) -> Range:
     return Range(offset.value, offset.value + length)
 
 
-def context(cursor: Any, use: Use, parents: list[Any]) -> None:
+def context(cursor: Any, use: Use, parents: list[Any]) -> None:  # noqa: C901
     """What is done with a variable: walk outwards over its subscripts to what uses the element."""
     inner = element = cursor
     pointer = use.variable.pointee is not None
@@ -82,7 +82,7 @@ def context(cursor: Any, use: Use, parents: list[Any]) -> None:
             break
         elif kind == _Kind.UNARY_OPERATOR:
             operator = _operator_of(outer)
-            use.address = operator == _ADDRESS_OF
+            use.address = use.address_of = operator == _ADDRESS_OF
             use.written = use.address or operator in _INCREMENTS
             if use.address and at:
                 _handed(use, parents[:at], outer)
@@ -90,10 +90,10 @@ def context(cursor: Any, use: Use, parents: list[Any]) -> None:
         elif kind == _Kind.CXX_UNARY_EXPR:
             use.in_sizeof = True
             return
-        elif kind not in _TRANSPARENT:
+        elif kind not in TRANSPARENT:
             break
         inner = outer
-        if kind not in _TRANSPARENT:
+        if kind not in TRANSPARENT:
             element = outer
     use.aliased = element.type.kind in (*ARRAYS, cindex.TypeKind.POINTER) and not use.in_sizeof
     if element.type.kind in ARRAYS:  # it becomes a pointer to its first element
@@ -126,7 +126,7 @@ def _argument(use: Use, call: Any, inner: Any) -> None:
 
 def _handed(use: Use, parents: list[Any], address: Any) -> None:
     """Keep which function gets an address, if it is an argument."""
-    call = next((one for one in reversed(parents) if one.kind not in _TRANSPARENT), None)
+    call = next((one for one in reversed(parents) if one.kind not in TRANSPARENT), None)
     if call is None or call.kind != _Kind.CALL_EXPR:
         return
     arguments = [range_of(argument) for argument in call.get_arguments()]

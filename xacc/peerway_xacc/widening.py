@@ -39,6 +39,16 @@ def prepare(unit: Unit, stack: Stack, made: d.Loop, found: object) -> None:
                 unit.unbound.add(loops[0].statement.start)
 
 
+def beyond_owned(made: d.Loop, dimension: int) -> tuple[int | None, int | None]:
+    """How many iterations more than it owns a node does, below and above; None where no constant says it."""
+    if made.widening is None:
+        return 0, 0
+    width = _width(made, dimension)
+    values = (expr.value if expr else None for expr in (width.lower, width.upper))
+    lower, upper = (None if value is None else max(0, value) for value in values)
+    return lower, upper
+
+
 def _width(made: d.Loop, dimension: int) -> phrases.Width:
     """The widths are in the order of the on clause, whose square brackets are in C's order."""
     assert made.widening is not None

@@ -7,7 +7,7 @@ from peerway_xacc import directives as d
 from peerway_xacc.diagnostics import Refused
 from peerway_xacc.edits import Edits
 from peerway_xacc.generated import reference, referred, where
-from peerway_xacc.mapping import NodeArray, TemplateOf
+from peerway_xacc.mapping import LoopOver, NodeArray, TemplateOf
 from peerway_xacc.nest import For
 from peerway_xacc.unit import Stack, Unit
 
@@ -44,7 +44,7 @@ def text_of(ref: phrases.Ref | None) -> str:
     return f"{ref.name.text}[{inner}]" if ref.square else f"{ref.name.text}({inner})"
 
 
-def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
+def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:  # noqa: C901
     """Each loop of the directive goes over what its node owns."""
     assert made.on is not None
     if stack.statement.kind != "for":
@@ -201,6 +201,9 @@ def _localise(
             raise Refused(
                 place, f"the index '{index}' of a distributed loop is an integer, not {variable.spelling}"
             )
+    lower, upper = widening.beyond_owned(made, dimension)
+    for one in loops:
+        unit.loops_over[one.statement.start] = LoopOver(found, dimension, offset, lower, upper)
     if isinstance(found, TemplateOf) and found.kind_of(dimension) == "cyclic":
         for one in loops:
             unit.localised[one.statement.start] = "cyclic"

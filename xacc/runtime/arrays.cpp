@@ -81,6 +81,14 @@ void describe(pwx_array& a, const ArrayAsk& asked) {
   }
 }
 
+/// How many elements of the memory are the array's: where a rank owns less than others, the rest is none.
+long held_of(const pwx_array& a, int d, const Placed& placed) {
+  const pwx_template_dim* t = template_dim(a, d);
+  if (is_full(a.dim[d]) || t == nullptr || t->kind == PWX_CYCLIC) return placed.ld;
+  const long own = placed.owned.count();
+  return own == 0 ? 0 : own + a.dim[d].shadow[0] + a.dim[d].shadow[1];
+}
+
 /// Fills in where this rank's part lies. Gives the bytes of its memory.
 uint64_t place_all(pwx_array& a) {
   uint64_t bytes = a.element_bytes;
@@ -92,7 +100,7 @@ uint64_t place_all(pwx_array& a) {
     dim.last = placed.owned.last;
     dim.base = placed.base;
     a.ld[d] = dim.ld = placed.ld;
-    dim.held = a.on->nodes->member != 0 ? placed.ld : 0;
+    dim.held = a.on->nodes->member != 0 ? held_of(a, d, placed) : 0;
     if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim.ld), &bytes))
       refuse("array ", a.name, " is larger than any memory");
   }
@@ -411,7 +419,8 @@ void pwx_not_in_memory(const pwx_array* a, int d, long i, const char* file, int 
   if (pwx::template_dim(*a, d)->kind != PWX_CYCLIC) {
     has = dim.first > dim.last ? "this node owns none"
                                : pwx::text("this node owns ", dim.first, " to ", dim.last);
-    has += pwx::text(" and has ", dim.base, " to ", dim.base + dim.ld - 1, " in its memory");
+    if (dim.held > 0)
+      has += pwx::text(" and has ", dim.base, " to ", dim.base + dim.held - 1, " in its memory");
   }
   pwx::end_with(&where, pwx::text(used, has, " (of 0 to ", dim.size - 1,
                                   "); subscripts count in the whole array: let an xmp loop or a task give "

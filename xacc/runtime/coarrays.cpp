@@ -150,7 +150,7 @@ void meet(const std::vector<int>& images) {
     out.push_back({image, nullptr, 0});
     in.push_back({image, nullptr, 0});
   }
-  check(program().context.flush());
+  complete_segment();
   program().mail.exchange(out, in);
 }
 
@@ -172,6 +172,11 @@ peerway::Region* coarray_on_gpu(const void* address, size_t bytes, size_t& offse
     return &one->on_gpus->memory();
   }
   return nullptr;
+}
+
+void complete_segment() {
+  wait_for_unqueued();
+  check(program().context.flush());
 }
 
 void free_coarrays() {
@@ -222,12 +227,12 @@ void pwx_coarray_get(const pwx_section* other, const pwx_coarray* from, long ima
 }
 
 void pwx_sync_memory(const pwx_where* where) {
-  pwx::guarded(where, [&] { pwx::check(pwx::program().context.flush()); });
+  pwx::guarded(where, [&] { pwx::complete_segment(); });
 }
 
 void pwx_sync_all(const pwx_where* where) {
   pwx::guarded(where, [&] {
-    pwx::check(pwx::program().context.flush());
+    pwx::complete_segment();
     pwx::barrier(pwx::program(), pwx::program().all());
   });
 }
@@ -241,8 +246,10 @@ void pwx_sync_images(long count, const int* images, const pwx_where* where) {
 }
 
 void pwx_post(const pwx_ref* node, long tag, const pwx_where* where) {
-  pwx::guarded(where,
-               [&] { pwx::program().mail.post(pwx::node_of(*node, "post to"), static_cast<uint64_t>(tag)); });
+  pwx::guarded(where, [&] {
+    pwx::wait_for_unqueued();
+    pwx::program().mail.post(pwx::node_of(*node, "post to"), static_cast<uint64_t>(tag));
+  });
 }
 
 void pwx_wait(const pwx_ref* node, int any_tag, long tag, const pwx_where* where) {

@@ -1,4 +1,6 @@
 // The data directives and clauses of OpenACC.
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -32,7 +34,12 @@ Present* found(const pwx_data& data) {
 }
 
 bool copies_in(const pwx_data& data) { return data.kind == PWX_DATA_COPY || data.kind == PWX_DATA_COPYIN; }
-bool copies_out(const pwx_data& data) { return data.kind == PWX_DATA_COPY || data.kind == PWX_DATA_COPYOUT; }
+bool copies_out(const pwx_data& data) {
+  return data.kind == PWX_DATA_COPY || data.kind == PWX_DATA_COPYOUT || data.kind == PWX_DATA_COPYOUT_ZERO;
+}
+bool begins_zero(const pwx_data& data) {
+  return data.kind == PWX_DATA_COPYOUT_ZERO || data.kind == PWX_DATA_CREATE_ZERO;
+}
 
 [[noreturn]] void refuse_absent(const pwx_data& data, const char* where) {
   refuse(data.name, " is not present on the GPU", where,
@@ -48,6 +55,7 @@ Present* acquired(const pwx_data& data, long queue) {
   if (data.kind == PWX_DATA_PRESENT) refuse_absent(data, "");
   one = &make_present(data);
   if (copies_in(data)) copy_to_device(*one, one->host, one->bytes, queue);
+  if (begins_zero(data)) clear_on_device(*one, queue);
   return one;
 }
 
@@ -132,6 +140,43 @@ void exit(const pwx_data& data, bool finalize, long queue) {
   released(one, copies_out(data), queue);
 }
 
+/// What is present where host and device memory are one; empty unless the program has clauses with zero.
+std::vector<Named>& on_host() {
+  static auto& all = *new std::vector<Named>;  // outlives atexit
+  return all;
+}
+bool zero_is_used = false;
+
+bool is_nothing(const pwx_data& data) {
+  return data.array != nullptr ? data.array->state == nullptr : data.address == nullptr;
+}
+
+void begin_on_host(int count, const pwx_data* data) {
+  for (int i = 0; i < count && zero_is_used; ++i) {
+    if (is_nothing(data[i])) continue;
+    const Named one = named(data[i]);
+    const auto* const first = static_cast<const std::byte*>(one.address);
+    const auto holds = [&](const Named& other) {
+      const auto* const begin = static_cast<const std::byte*>(other.address);
+      return begin <= first && first + one.bytes <= begin + other.bytes;
+    };
+    if (begins_zero(data[i]) && std::ranges::none_of(on_host(), holds))
+      std::memset(one.address, 0, one.bytes);
+    on_host().push_back(one);
+  }
+}
+
+void end_on_host(int count, const pwx_data* data, bool all) {
+  for (int i = 0; i < count; ++i) {
+    if (is_nothing(data[i])) continue;
+    const Named one = named(data[i]);
+    const auto is_it = [&](const Named& other) { return other.address == one.address; };
+    if (all) std::erase_if(on_host(), is_it);
+    const auto last = std::find_if(on_host().rbegin(), on_host().rend(), is_it);
+    if (last != on_host().rend()) on_host().erase(std::next(last).base());
+  }
+}
+
 using CopyPart = void (*)(const Present& one, void* address, uint64_t bytes, long queue);
 
 void update(const pwx_data& data, bool if_present, long queue, CopyPart copy) {
@@ -163,29 +208,39 @@ void update(const pwx_section& part, const char* name, bool to_device, bool if_p
 
 extern "C" {
 
+void pwx_data_zero(void) { pwx::zero_is_used = true; }
+
 void pwx_data_begin(pwx_data_region* region, int count, const pwx_data* data, long queue,
                     const pwx_where* where) {
   pwx::guarded(where, [&] {
-    if (pwx::gpu() != nullptr) pwx::begin(*region, count, data, queue);
+    if (pwx::gpu() != nullptr)
+      pwx::begin(*region, count, data, queue);
+    else
+      pwx::begin_on_host(count, data);
   });
 }
 
 void pwx_data_end(pwx_data_region* region, int count, const pwx_data* data, long queue,
                   const pwx_where* where) {
   pwx::guarded(where, [&] {
-    if (pwx::gpu() != nullptr) pwx::end(*region, count, data, queue);
+    if (pwx::gpu() != nullptr)
+      pwx::end(*region, count, data, queue);
+    else
+      pwx::end_on_host(count, data, false);
   });
 }
 
 void pwx_enter_data(int count, const pwx_data* data, long queue, const pwx_where* where) {
   pwx::guarded(where, [&] {
-    for (int i = 0; i < count && pwx::gpu() != nullptr; ++i) pwx::enter(data[i], queue);
+    if (pwx::gpu() == nullptr) return pwx::begin_on_host(count, data);
+    for (int i = 0; i < count; ++i) pwx::enter(data[i], queue);
   });
 }
 
 void pwx_exit_data(int count, const pwx_data* data, int finalize, long queue, const pwx_where* where) {
   pwx::guarded(where, [&] {
-    for (int i = 0; i < count && pwx::gpu() != nullptr; ++i) pwx::exit(data[i], finalize != 0, queue);
+    if (pwx::gpu() == nullptr) return pwx::end_on_host(count, data, finalize != 0);
+    for (int i = 0; i < count; ++i) pwx::exit(data[i], finalize != 0, queue);
   });
 }
 

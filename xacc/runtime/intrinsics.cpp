@@ -5,6 +5,7 @@
 #include <cstdarg>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #define _XCALABLEMP 201411  // NOLINT(bugprone-reserved-identifier): as `peerway cc` defines it
@@ -13,7 +14,7 @@
 #pragma GCC visibility pop
 #include "xacc/runtime/arrays.h"
 #include "xacc/runtime/failure.h"
-#include "xacc/runtime/operators.h"
+#include "xacc/runtime/types.h"
 
 namespace pwx {
 namespace {
@@ -168,37 +169,27 @@ void sort(Whole& values, bool up) {
 /// Calls `with` with a value of a type that has an order.
 template <typename With>
 void ordered(pwx_type type, const char* function, With&& with) {
-  switch (type) {
-    case PWX_CHAR:
-      return with(char{});
-    case PWX_SIGNED_CHAR:
-      return with(static_cast<signed char>(0));
-    case PWX_UNSIGNED_CHAR:
-      return with(static_cast<unsigned char>(0));
-    case PWX_SHORT:
-      return with(static_cast<short>(0));
-    case PWX_UNSIGNED_SHORT:
-      return with(static_cast<unsigned short>(0));
-    case PWX_INT:
-      return with(0);
-    case PWX_UNSIGNED_INT:
-      return with(0U);
-    case PWX_LONG:
-      return with(0L);
-    case PWX_UNSIGNED_LONG:
-      return with(0UL);
-    case PWX_LONG_LONG:
-      return with(0LL);
-    case PWX_UNSIGNED_LONG_LONG:
-      return with(0ULL);
-    case PWX_FLOAT:
-      return with(0.0F);
-    case PWX_DOUBLE:
-      return with(0.0);
-    case PWX_LONG_DOUBLE:
-      return with(0.0L);
-    default:
+  for_type(type, [&]<typename Value>(Value value) {
+    if constexpr (std::is_arithmetic_v<Value> && !std::is_same_v<Value, bool>)
+      with(value);
+    else
       refuse(function, " is not defined for elements of this type");
+  });
+}
+
+/// The elements that a mask chooses, side by side in a vector: `move(number, place)` for each of them.
+template <typename Move>
+void each_chosen(const char* function, const pwx_array& vector, const pwx_array& shape, xmp_desc_t mask,
+                 Move&& move) {
+  check_rank(function, vector, 1);
+  check_elements(function, vector, shape);
+  const std::vector<char> chosen = truths(function, shape, mask);
+  long next = 0;
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (chosen[i] == 0) continue;
+    if (next == vector.dim[0].size)
+      refuse(function, ": the mask chooses more than the ", next, " elements that ", vector.name, " has");
+    move(static_cast<long>(i), next++);
   }
 }
 
@@ -258,18 +249,11 @@ void xmp_pack(xmp_desc_t to, xmp_desc_t from, xmp_desc_t mask) {
   guarded(&kIntrinsic, [&] {
     const pwx_array& v = array_at(to, "xmp_pack");
     const pwx_array& a = array_at(from, "xmp_pack");
-    check_rank("xmp_pack", v, 1);
-    check_elements("xmp_pack", v, a);
-    const std::vector<char> chosen = truths("xmp_pack", a, mask);
     const Whole given = all_of(a);
     Whole result = all_of(v);
-    long next = 0;
-    for (size_t i = 0; i < chosen.size(); ++i) {
-      if (chosen[i] == 0) continue;
-      if (next == v.dim[0].size)
-        refuse("xmp_pack: the mask chooses more than the ", next, " elements that ", v.name, " has");
-      std::memcpy(result.at(next++), given.at(static_cast<long>(i)), given.element);
-    }
+    each_chosen("xmp_pack", v, a, mask, [&](long number, long place) {
+      std::memcpy(result.at(place), given.at(number), given.element);
+    });
     keep(v, result);
   });
 }
@@ -278,18 +262,11 @@ void xmp_unpack(xmp_desc_t to, xmp_desc_t from, xmp_desc_t mask) {
   guarded(&kIntrinsic, [&] {
     const pwx_array& a = array_at(to, "xmp_unpack");
     const pwx_array& v = array_at(from, "xmp_unpack");
-    check_rank("xmp_unpack", v, 1);
-    check_elements("xmp_unpack", v, a);
-    const std::vector<char> chosen = truths("xmp_unpack", a, mask);
     const Whole given = all_of(v);
     Whole result = all_of(a);
-    long next = 0;
-    for (size_t i = 0; i < chosen.size(); ++i) {
-      if (chosen[i] == 0) continue;
-      if (next == v.dim[0].size)
-        refuse("xmp_unpack: the mask chooses more than the ", next, " elements that ", v.name, " has");
-      std::memcpy(result.at(static_cast<long>(i)), given.at(next++), given.element);
-    }
+    each_chosen("xmp_unpack", v, a, mask, [&](long number, long place) {
+      std::memcpy(result.at(number), given.at(place), given.element);
+    });
     keep(a, result);
   });
 }

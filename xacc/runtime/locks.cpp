@@ -172,7 +172,7 @@ int pwx_unlock(const pwx_locks* locks, long element, long image, int may_fail, c
                     other < 0 ? std::string("no image has") : pwx::text("image ", other, " has"));
       return static_cast<int>(other < 0 ? PWX_STAT_UNLOCKED : PWX_STAT_LOCKED_OTHER_IMAGE);
     }
-    pwx::check(pwx::program().context.flush());  // what was put under the lock
+    pwx::complete_segment();  // what was done under the lock
     lock.tell({0, 0});
     return static_cast<int>(PWX_STAT_SUCCESS);
   });

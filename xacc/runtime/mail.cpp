@@ -44,6 +44,7 @@ Mail::Mail(peerway::Team& team, peerway::Context& context) : context_(context), 
   append(mine, in_->key());
   for (size_t rank = 0; rank < size; ++rank) {
     auto& peer = *peers_.emplace_back(std::make_unique<Peer>());
+    peer.rank = static_cast<int>(rank);
     peer.in = static_cast<std::byte*>(in_->address()) + rank * kRoom;
     peer.out = static_cast<std::byte*>(out_->address()) + rank * kRoom;
     std::memset(peer.in + kWordsAt, 0, kRoom - kWordsAt);

@@ -39,9 +39,9 @@ class Mail {
   void send(int rank, const void* data, size_t bytes);
   void receive(int rank, void* data, size_t bytes);
 
-  /// A channel of its own, in which no order is agreed: words that wait until they are looked for. Of up to
-  /// 64 different words a rank may post as many as it likes. Of further ones 64 may be on their way to a
-  /// rank: then a post waits until that rank waits for any message.
+  /// A channel of its own, in which no order is agreed: words that wait until they are looked for. A post
+  /// never waits for the other rank, which may itself be waiting for this one. Up to 64 different words are
+  /// counted at the other rank, 64 further ones stay there; the rest stay here until that rank reads them.
   void post(int rank, uint64_t word);
   /// Returns once a word that fits has come, and takes it. `rank` -1: of any.
   void wait(int rank, std::optional<uint64_t> word);
@@ -61,6 +61,10 @@ class Mail {
   void send_run(Peer& peer, const void* data, size_t bytes);
   void take_slot(Peer& peer, void* data, size_t bytes);
   void put_beside(Peer& to, size_t at, const void* data, size_t bytes);
+  void add_to_backlog(Peer& to, uint64_t word);
+  void grow_backlog(Peer& to, uint64_t read);
+  void publish_backlog(Peer& to);
+  void read_backlog(Peer& from);
   void look_for_words(Peer& peer);
   void look_for_words();
   void wait_for(peerway::Signal& signal, uint64_t value);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -16,17 +17,33 @@ namespace pwx {
 struct Tally {
   uint64_t word, check, count;
 };
-/// A word that has no tally, in a ring. The receiver says which it has looked at.
+/// A word that has no tally, in a ring at the receiver, which says which it has looked at.
 struct Word {
   uint64_t sequence, word, check;
 };
 constexpr size_t kTallies = 64, kWords = 64;
-/// `check` of both: what is read while it is put is not taken.
+/// Where the words are that found the ring full: in memory of the sender, a ring that it replaces by a larger
+/// one. `check` is over all the rest.
+struct Backlog {
+  uint64_t count, capacity, key_bytes, check;
+  std::array<std::byte, (PW_KEY_MAX + 7) / 8 * 8> key;
+};
+/// `check` of the two: what is read while it is put is not taken.
 constexpr uint64_t checked(uint64_t word, uint64_t sequence) { return ~(word ^ (sequence << 32)); }
 
-// A rank's room for one other: its slots, then the words and the tallies.
+/// What another rank may be writing, a word at a time.
+template <typename Words>
+Words read_words(const std::byte* at) {
+  std::array<uint64_t, sizeof(Words) / sizeof(uint64_t)> all;
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = __atomic_load_n(reinterpret_cast<const uint64_t*>(at) + i, __ATOMIC_ACQUIRE);
+  return std::bit_cast<Words>(all);
+}
+
+// A rank's room for one other: its slots, then the words, the tallies and the backlog.
 constexpr size_t kWordsAt = Mail::kSlots * Mail::kSlotBytes, kTalliesAt = kWordsAt + kWords * sizeof(Word);
-constexpr size_t kRoom = kTalliesAt + kTallies * sizeof(Tally);
+constexpr size_t kBacklogAt = kTalliesAt + kTallies * sizeof(Tally);
+constexpr size_t kRoom = kBacklogAt + sizeof(Backlog);
 constexpr auto kPatience = std::chrono::microseconds(200);  // with one of several that are waited for
 
 /// The `number`-th key of those that were appended.
@@ -34,12 +51,13 @@ peerway::Key mail_key_at(const peerway::Key& keys, size_t number);
 
 /// One other rank.
 struct Mail::Peer {
-  /// What it raises here: slots that it filled, slots that it emptied, words that it posted, words that it
-  /// has looked at, and that it ends the job.
-  static constexpr size_t kSignals = 5;
-  enum { filled, emptied, posted, looked_at, farewell };
-  std::vector<peerway::Signal> signals;
-  peerway::Key keys;  ///< of its room, and of the signals of it that this rank raises
+  /// What it raises here: slots that it filled, slots that it emptied, words that it posted, words of the
+  /// ring and of the backlog that it has looked at, and that it ends the job.
+  static constexpr size_t kSignals = 6;
+  enum { filled, emptied, posted, looked_at, backlog_read, farewell };
+  int rank = 0;
+  std::vector<peerway::Signal> signals{};
+  peerway::Key keys{};  ///< of its room, and of the signals of it that this rank raises
   std::optional<peerway::Remote> room{};
   std::vector<peerway::Remote> raises{};
   std::byte* in = nullptr;   ///< what it sends to this rank
@@ -51,6 +69,14 @@ struct Mail::Peer {
   std::vector<Tally> tallies{};                 ///< of what this rank posted to it
   std::array<uint64_t, kTallies> waited_for{};  ///< of what it posted: how many of each tally
   std::deque<uint64_t> words{};                 ///< came and fit nothing yet
+
+  // What this rank posted while the ring was full. Earlier regions stay, since the receiver may be reading.
+  std::vector<peerway::Region> backlogs{};
+  uint64_t backlog_capacity = 0, backlog_sent = 0;
+  // The same of the other rank, and where its words arrive.
+  std::optional<peerway::Remote> its_backlog{};
+  std::optional<peerway::Region> its_words{};
+  uint64_t its_capacity = 0, its_words_read = 0;
 
   void reach(peerway::Context& context) {
     if (room) return;

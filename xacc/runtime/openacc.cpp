@@ -46,13 +46,13 @@ void* device_of(void* address) {
 
 void* entered(pwx_data_kind kind, void* address, size_t bytes, int async = acc_async_sync) {
   const pwx_data data = plain(kind, address, bytes);
-  if (pwx_gpu() != 0) pwx_enter_data(1, &data, queue_of(async), &kOpenAcc);
+  pwx_enter_data(1, &data, queue_of(async), &kOpenAcc);
   return device_of(address);
 }
 void exited(pwx_data_kind kind, void* address, size_t bytes, int async = acc_async_sync,
             bool finalize = false) {
   const pwx_data data = plain(kind, address, bytes);
-  if (pwx_gpu() != 0) pwx_exit_data(1, &data, finalize ? 1 : 0, queue_of(async), &kOpenAcc);
+  pwx_exit_data(1, &data, finalize ? 1 : 0, queue_of(async), &kOpenAcc);
 }
 void updated(bool to_device, void* address, size_t bytes, int async = acc_async_sync) {
   const pwx_data data = plain(PWX_DATA_PRESENT, address, bytes);

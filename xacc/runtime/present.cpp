@@ -187,6 +187,13 @@ void remove_present(Present& one) {
   table().erase(one.host);
 }
 
+void clear_on_device(const Present& one, long queue) {
+  const Gpu& gpu = the_gpu();
+  gpu.check(gpu.driver.cuMemsetD8Async(device_pointer(one.device), 0, one.bytes, stream_of(queue)),
+            "clearing memory");
+  if (queue == PWX_QUEUE_SYNC) wait_for(queue);
+}
+
 void copy_to_device(const Present& one, const void* address, uint64_t bytes, long queue) {
   copy(one.device + (bytes_of(address) - one.host), address, bytes, queue, kToDevice);
 }

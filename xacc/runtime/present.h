@@ -53,6 +53,7 @@ void map_present(void* host, void* device, uint64_t bytes);
 void present_outside(const pwx_array& a, void* device);
 void remove_present(Present& one);
 
+void clear_on_device(const Present& one, long queue);
 void copy_to_device(const Present& one, const void* address, uint64_t bytes, long queue);
 void copy_to_host(const Present& one, void* address, uint64_t bytes, long queue);
 

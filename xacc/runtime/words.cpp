@@ -1,7 +1,6 @@
 // The words of mail: posts, and that a rank ends the job.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include "xacc/runtime/mail_peer.h"
@@ -12,21 +11,12 @@ using peerway::check;
 
 namespace {
 
-/// What another rank may be writing, a word at a time.
-template <typename Words>
-Words read(const std::byte* at) {
-  std::array<uint64_t, sizeof(Words) / sizeof(uint64_t)> all;
-  for (size_t i = 0; i < all.size(); ++i)
-    all[i] = __atomic_load_n(reinterpret_cast<const uint64_t*>(at) + i, __ATOMIC_ACQUIRE);
-  return std::bit_cast<Words>(all);
-}
-
 /// Takes one post that fits from what a rank counts.
 bool take_from_tallies(const std::byte* room, std::array<uint64_t, kTallies>& waited_for,
                        std::optional<uint64_t> word) {
   if (room == nullptr) return false;
   for (size_t number = 0; number < kTallies; ++number) {
-    const auto tally = read<Tally>(room + kTalliesAt + number * sizeof(Tally));
+    const auto tally = read_words<Tally>(room + kTalliesAt + number * sizeof(Tally));
     if (tally.check != checked(tally.word, 0)) return false;  // none yet
     if (tally.count == waited_for[number] || (word && tally.word != *word)) continue;
     ++waited_for[number];
@@ -53,11 +43,7 @@ void Mail::post(int rank, uint64_t word) {
     const auto number = static_cast<size_t>(tally - to.tallies.begin());
     return put_beside(to, kTalliesAt + number * sizeof *tally, &*tally, sizeof *tally);
   }
-  while (to.words_sent >= to.signals[Peer::looked_at].value() + kWords) {
-    look_for_words();  // that rank may be posting, too
-    const auto status = to.signals[Peer::looked_at].wait(to.words_sent + 1 - kWords, kPatience);
-    if (status != peerway::Status::timeout) check(status);
-  }
+  if (to.words_sent >= to.signals[Peer::looked_at].value() + kWords) return add_to_backlog(to, word);
   const Word next{to.words_sent + 1, word, checked(word, to.words_sent + 1)};
   put_beside(to, kWordsAt + to.words_sent++ % kWords * sizeof next, &next, sizeof next);
 }
@@ -95,9 +81,10 @@ void Mail::look_for_words(Peer& from) {
   const uint64_t come = from.signals[Peer::posted].value();
   if (come == from.known_posted) return;
   from.known_posted = come;
+  read_backlog(from);
   const uint64_t before = from.words_taken;
   for (;;) {
-    const Word next = read<Word>(from.in + kWordsAt + from.words_taken % kWords * sizeof(Word));
+    const Word next = read_words<Word>(from.in + kWordsAt + from.words_taken % kWords * sizeof(Word));
     if (next.sequence != from.words_taken + 1 || next.check != checked(next.word, next.sequence)) break;
     from.words.push_back(next.word);
     ++from.words_taken;

@@ -46,7 +46,7 @@ class RulesAsked(BaseModel):
     most: int = Field(200, ge=1, le=5000)
 
 
-def router(state: State) -> APIRouter:
+def router(state: State) -> APIRouter:  # noqa: C901
     """The routes under /api/v1."""
     api = APIRouter(prefix="/api/v1", responses=answers.errors(401, 403, 413, 422, 503))
     access, monitor = state.access, state.monitor

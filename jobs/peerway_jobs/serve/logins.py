@@ -43,7 +43,7 @@ def _is_inside(place: str) -> bool:
     return place.startswith("/") and not place.startswith(("//", "/\\")) and place.isprintable()
 
 
-def add_logins(html: APIRouter, pages: Pages, state: State, provider: Provider | None, secure: bool) -> None:
+def add_logins(html: APIRouter, pages: Pages, state: State, provider: Provider | None, secure: bool) -> None:  # noqa: C901
     """The routes of logging in and out."""
     attempts, people, clock = Attempts(), state.people, state.monitor.clock
 

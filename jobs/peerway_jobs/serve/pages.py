@@ -35,7 +35,7 @@ Day = Annotated[str, Query(pattern=r"^(\d{4}-\d\d-\d\d)?$")]
 Word = Annotated[str, Query(max_length=64)]
 
 
-def router(state: State, pages: Pages, provider: Provider | None, secure: bool) -> APIRouter:
+def router(state: State, pages: Pages, provider: Provider | None, secure: bool) -> APIRouter:  # noqa: C901
     """The routes of the pages."""
     html = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
     monitor, access = state.monitor, state.access

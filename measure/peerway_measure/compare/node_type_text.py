@@ -10,6 +10,7 @@ from itertools import groupby
 from rich.cells import cell_len
 
 from peerway_common.units import counted
+from peerway_measure.compare.dependence import LEAST
 from peerway_measure.compare.metric import named
 from peerway_measure.compare.node_types import Row, Side
 from peerway_measure.compare.sides import BEFORE_AFTER, Sides
@@ -115,7 +116,12 @@ def notes_of(row: Row, sides: Sides = BEFORE_AFTER) -> list[str]:
     found = []
     if row.verdict == "not attributable":
         found.append(f"not called an effect of the intended change: {'; '.join(row.besides)}")
-    elif row.besides:
+    elif row.verdict == "confounded with time":
+        found.append(
+            f"one side was measured after the other, in fewer than {LEAST} rounds a side: too few to tell an "
+            "effect from what changed with time; measure both in turn, or more rounds"
+        )
+    if row.besides and row.verdict != "not attributable":
         found.append(f"also changed: {'; '.join(row.besides)}")
     if row.left_out:
         found.append(f"only one side has {', '.join(row.left_out)}; the samples are without")

@@ -2,7 +2,9 @@
 speed-up %; and beside it what tells an effect from chance.
 
 A sample is a round of a campaign (samples.py). A difference is called an effect of the upgrade only where
-nothing else changed: whatever else did is named, and the row is "not attributable".
+nothing else changed: whatever else did is named, and the row is "not attributable". Sides that were measured
+one after the other differ by all that changed with time. From ten rounds a side on, what rounds of one side
+have in common with the next widens the interval; with fewer the row is "confounded with time".
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ import numpy as np
 from peerway_measure.compare.changes import moved_besides
 from peerway_measure.compare.groups import Pair, pair_up
 from peerway_measure.compare.metric import Metric, metric_of, name_of
+from peerway_measure.compare.order import order_of
+from peerway_measure.compare.runs import started
 from peerway_measure.compare.samples import Samples, samples_of
-from peerway_measure.compare.statistics import Verdict, judged
+from peerway_measure.compare.statistics import Finding, Verdict, judged
 from peerway_measure.records import STATE_WANTED
 from peerway_measure.storage.states import STATES, test_of
 
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
 
     from peerway_measure.records import Record
 
-Attribution = Verdict | Literal["not attributable"]
+Attribution = Finding | Literal["not attributable"]
 NO_TYPE = "(no type)"
 
 
@@ -47,7 +51,8 @@ class Side:
 @dataclass(frozen=True, slots=True)
 class Row:
     """One test of one node type. `mean_percent` is the published number: of the means. `percent`, `low` and
-    `high` are of the samples; `widened`: by which factor the interval is wider as rounds were correlated.
+    `high` are of the samples; `widened`: by which factor the interval is wider as rounds were correlated;
+    `in_turn`: whether both sides were measured in turn, None where the records do not tell.
     """
 
     pair: Pair
@@ -65,12 +70,16 @@ class Row:
     besides: tuple[str, ...]
     left_out: tuple[str, ...]
     difference: Verdict
+    in_turn: bool | None
+    enough_rounds: bool
 
     @property
     def verdict(self) -> Attribution:
         """What may be said of the upgrade."""
         if self.difference in ("faster", "slower") and self.besides:
             return "not attributable"
+        if self.difference in ("faster", "slower") and self.in_turn is False and not self.enough_rounds:
+            return "confounded with time"
         return self.difference
 
 
@@ -131,6 +140,7 @@ def _row(
 ) -> Row:
     old, new = (_side(records, metric) for records in (pair.before, pair.after))
     good, bad = (new.mean, old.mean) if metric.more_is_better else (old.mean, new.mean)
+    order = order_of(started(pair.before, metric), started(pair.after, metric))
     besides = moved_besides(pair, (*factors, *(("host",) if samples.same_nodes else ())))
     return Row(
         pair,
@@ -148,6 +158,8 @@ def _row(
         tuple(besides),
         samples.left_out,
         verdict,
+        None if order is None else order.in_turn,
+        samples.alike is not None,
     )
 
 

@@ -2,6 +2,38 @@
 #include <stdio.h>
 #include <xmp.h>
 #pragma xmp nodes p(*)
+#define TAGS 200
+#pragma xmp template t(0 : 15)
+#pragma xmp distribute t(block) onto p
+double u[16];
+#pragma xmp align u[i] with t(i)
+#pragma xmp shadow u[1]
+
+/* Posts of more tags than fit at the receiver, while that reflects and waits for this node in it. */
+static int reflect_between(int me, int right, int left, int one_way, int first) {
+  int wrong = 0;
+#pragma xmp loop on t(i)
+  for (int i = 0; i < 16; i++) u[i] = i + first;
+  if (!one_way || me == 1) {
+    for (int k = 0; k < TAGS; k++) {
+#pragma xmp post(p(right), first + k)
+#pragma xmp post(p(left), first + TAGS + k)
+    }
+  }
+#pragma xmp reflect(u)
+#pragma xmp loop on t(i)
+  for (int i = 1; i < 15; i++) wrong += u[i - 1] + u[i + 1] != 2 * u[i];
+  for (int k = TAGS - 1; k >= 0; k--) {
+    if (!one_way || left == 1) {
+#pragma xmp wait(p(left), first + k)
+    }
+    if (!one_way || right == 1) {
+#pragma xmp wait(p(right), first + TAGS + k)
+    }
+  }
+  return wrong;
+}
+
 int main(void) {
   const int size = xmp_num_nodes(), me = xmp_node_num();
   const int right = me % size + 1, left = (me + size - 2) % size + 1;
@@ -35,6 +67,9 @@ int main(void) {
     }
   }
 #pragma xmp barrier
-  if (me == 1) printf("%d\n", sum);
+  int wrong = reflect_between(me, right, left, 0, 1000);
+  for (int round = 1; round < 5; round++) wrong += reflect_between(me, right, left, 1, 1000 * (round + 1));
+#pragma xmp reduction(+ : wrong)
+  if (me == 1) printf("%d, %d wrong\n", sum, wrong);
   return 0;
 }

@@ -10,6 +10,7 @@
 #include <climits>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <tuple>
@@ -59,6 +60,13 @@ T atomicCAS(T* address, T seen, T wanted) {
   const T before = *address;
   if (before == seen) *address = wanted;
   return before;
+}
+
+/// What assert() of a kernel calls.
+[[noreturn]] inline void __assertfail(const char* is_true, const char* file, unsigned line,
+                                      const char* function, size_t) {
+  std::fprintf(stderr, "%s:%u: %s: Assertion `%s` failed.\n", file, line, function, is_true);
+  std::_Exit(1);
 }
 
 template <class... Arguments, size_t... Number>

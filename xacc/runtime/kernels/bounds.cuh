@@ -40,3 +40,19 @@ inline __device__ long pwx_local(pwx_cycle cycle, long i) {
   const long u = i - cycle.lower;
   return u / (cycle.width * cycle.parts) * cycle.width + u % cycle.width;
 }
+
+// Where a node's memory has an element; a kernel that uses another one ends as by assert().
+inline __device__ long pwx_in_memory(long i, long base, long held, const char* is_true, const char* file,
+                                     unsigned line) {
+  const long at = i - base;
+  if ((unsigned long)at >= (unsigned long)held) __assertfail(is_true, file, line, "a compute construct", 1);
+  return at;
+}
+inline __device__ long pwx_in_cycle(pwx_cycle cycle, long i, long size, const char* is_true, const char* file,
+                                    unsigned line) {
+  const long u = i - cycle.lower;
+  if (i < 0 || i >= size || cycle.at < 0 || u < 0 || i > cycle.upper ||
+      u / cycle.width % cycle.parts != cycle.at)
+    __assertfail(is_true, file, line, "a compute construct", 1);
+  return pwx_local(cycle, i);
+}

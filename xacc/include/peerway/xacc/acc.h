@@ -26,7 +26,9 @@ typedef enum pwx_data_kind {
   PWX_DATA_CREATE,
   PWX_DATA_NO_CREATE,
   PWX_DATA_PRESENT,
-  PWX_DATA_DELETE /* of exit data */
+  PWX_DATA_DELETE,       /* of exit data */
+  PWX_DATA_COPYOUT_ZERO, /* with zeros first, where it is made present */
+  PWX_DATA_CREATE_ZERO
 } pwx_data_kind;
 
 /* What a clause names: a distributed array, always the whole local part with its shadow, or `bytes` of memory
@@ -38,6 +40,10 @@ typedef struct pwx_data {
   void* address;
   size_t bytes;
 } pwx_data;
+
+/* Some file of the program has clauses with zero: where host and device memory are one, what is named is
+ * counted from the start, because zeros come only to what is not present. */
+PWX_API void pwx_data_zero(void);
 
 /* The queue of a construct, numbered as in openacc.h: async(n) is n, async without an argument
  * PWX_QUEUE_DEFAULT, which is queue 0 or what was set; no async PWX_QUEUE_SYNC, whose work is in the order of
@@ -66,7 +72,7 @@ typedef struct pwx_declared {
   const pwx_where* where;
 } pwx_declared;
 static inline void pwx_declared_end(pwx_declared* declared) {
-  if (pwx_gpu()) pwx_exit_data(declared->count, declared->data, 0, PWX_QUEUE_SYNC, declared->where);
+  pwx_exit_data(declared->count, declared->data, 0, PWX_QUEUE_SYNC, declared->where);
 }
 
 /* `bytes` may be a part of what is present; 0 is all of it. */

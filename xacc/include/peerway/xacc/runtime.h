@@ -149,7 +149,7 @@ typedef struct pwx_array_dim {
   long shadow[2];   /* layers below and above; -1 in both: full */
   long first, last; /* of what this rank owns, both included; empty where first > last; not for cyclic */
   long ld;          /* elements that the memory holds in this dimension */
-  long held;        /* as many, but 0 where nothing is allocated and on a rank that is no member */
+  long held;        /* of these the array's own, with its shadow; 0 where nothing is allocated */
   long base;        /* the subscript of the first of them; 0 for cyclic, whose subscripts are translated */
 } pwx_array_dim;
 
