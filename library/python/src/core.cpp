@@ -1,5 +1,6 @@
 // Team, Context, Region, Remote and Signal for Python: thin, one method a call of peerway.hpp. The
-// interpreter's lock is released wherever a call may wait or move bytes. library/python/peerway adds the convenience.
+// interpreter's lock is released wherever a call may wait or move bytes. library/python/peerway adds the
+// convenience.
 #include "core.h"
 
 #include <nanobind/ndarray.h>

@@ -1,5 +1,5 @@
-// Requests for Python: what was started, to be tested and waited for. library/python/peerway/request.py adds the
-// convenience.
+// Requests for Python: what was started, to be tested and waited for. library/python/peerway/request.py adds
+// the convenience.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 

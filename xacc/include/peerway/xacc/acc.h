@@ -138,9 +138,9 @@ PWX_API void pwx_acc_set(int type, const int* number, const long* queue, const p
 /* ---- kernels ---- */
 
 /* One static object for each compute construct. `source`: CUDA C++ with an extern "C" __global__ function
- * `name`, without the prelude (xacc/runtime/kernels: fixed-width types, reductions), which the run time puts before
- * it. Compiled by NVRTC, kept on disk: those that a pwx_unit has before the first work on the GPU, others
- * when first launched. */
+ * `name`, without the prelude (xacc/runtime/kernels: fixed-width types, reductions), which the run time puts
+ * before it. Compiled by NVRTC, kept on disk: those that a pwx_unit has before the first work on the GPU,
+ * others when first launched. */
 typedef struct pwx_kernel {
   const char* name;
   const char* source;
