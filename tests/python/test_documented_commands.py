@@ -24,6 +24,7 @@ from click.testing import CliRunner
 from synthetic_records import record
 
 from peerway import _core
+from peerway.settings import settings as all_settings
 from peerway_common.cli import command as peerway
 from peerway_measure import records
 from peerway_measure.bench.plan import Plan
@@ -46,7 +47,7 @@ CLASSES = {
     "make test": MAKE,
     "make build": MAKE,
     "make wheels": MAKE,
-    "PEERWAY_WHEELS=/path/to/wheels make gpu-test": MAKE,
+    "PEERWAY_BUILD_WHEELS=/path/to/wheels make gpu-test": MAKE,
     ".venv/bin/pre-commit install": FOREIGN,
     "pip install ./common .": FOREIGN,
     "pip install ./common . ./measure": FOREIGN,
@@ -285,7 +286,7 @@ def test_the_verb_takes_its_words_and_the_settings_are_known(
         Path(folder).mkdir()
     shutil.copytree(ROOT / "examples" / "rehearsal", "copy")
     settings, words = parts(line)
-    assert settings.keys() <= {f"PEERWAY_{setting.name.upper()}" for setting in _core.settings()}
+    assert settings.keys() <= {f"PEERWAY_{setting.name.upper()}" for setting in all_settings()}
     parsed(words)
 
 
