@@ -156,7 +156,7 @@ def test_of_our_hpl_over_mpi_every_byte_is_in_both(
 
     program = build("program", "peerway")
     module = tmp_path / "comm_mpi.so"
-    flags = ["-std=c++20", "-O2", "-fPIC", "-shared", f"-I{ROOT / 'include'}"]
+    flags = ["-std=c++20", "-O2", "-fPIC", "-shared", f"-I{ROOT / 'library' / 'include'}"]
     source = ROOT / "apps" / "hpl" / "comm_mpi.cpp"
     cxx = compiler.with_name(compiler.name.replace("mpicc", "mpicxx"))
     made = run([str(cxx), *flags, str(source), "-o", str(module)], env=environment())
