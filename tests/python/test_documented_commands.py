@@ -48,7 +48,8 @@ CLASSES = {
     "make build": MAKE,
     "make wheels": MAKE,
     "PEERWAY_BUILD_WHEELS=/path/to/wheels make gpu-test": MAKE,
-    ".venv/bin/pre-commit install": FOREIGN,
+    "make lint": FOREIGN,
+    ".venv/bin/pre-commit install -t pre-commit -t commit-msg": FOREIGN,
     "pip install ./common .": FOREIGN,
     "pip install ./common . ./measure": FOREIGN,
     "pip wheel --no-deps -w dist .": FOREIGN,
@@ -59,7 +60,6 @@ CLASSES = {
     "cmake -S . -B build/release && cmake --build build/release -j && cmake --install build/release "
     "--prefix ~/.local": FOREIGN,
     "spack repo add packaging/spack && spack install peerway": FOREIGN,
-    "spack install peerway~tools": FOREIGN,
     ".venv/bin/python scripts/wheels.py --python 3.11 gpu-test": SCRIPT,
     ".venv/bin/python scripts/wheels.py --skip numpy scipy": SCRIPT,
     "peerway doctor": VERB,
