@@ -37,8 +37,7 @@ std::vector<Test> chosen(const std::vector<std::string>& names) {
   for (const std::string& name : names)
     if (name != kSetupName &&
         std::ranges::none_of(tests, [&](const Test& test) { return name == test.name; }))
-      throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: nic-check has no test '{}'; there are: {}", name, listed()));
+      throw Error(PW_INVALID_ARGUMENT, format("nic-check has no test '{}'; there are: {}", name, listed()));
   if (!names.empty())
     std::erase_if(tests,
                   [&](const Test& test) { return std::ranges::find(names, test.name) == names.end(); });

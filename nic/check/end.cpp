@@ -64,7 +64,7 @@ End::End(std::shared_ptr<const Plugin> plugin, const Job& job, const std::string
     nic_ = nullptr;
     if (status == PW_NIC_INVALID && !configuration.empty())
       throw WrongOptions{
-          format("peerway: the NIC {} refuses the options '{}': {}", plugin_->name(), configuration, why())};
+          format("the NIC {} refuses the options '{}': {}", plugin_->name(), configuration, why())};
     demand(status, *this, "open()");
   }
   info_.size = sizeof info_;

@@ -62,13 +62,13 @@ void be_a_child() {
 pid_t Stand::spawn(const std::function<void()>& body) {
   std::fflush(nullptr);
   const pid_t child = fork();
-  if (child < 0) throw Error(PW_SYSTEM, "peerway: no process for the tests" + errno_text(errno));
+  if (child < 0) throw Error(PW_SYSTEM, "no process for the tests" + errno_text(errno));
   if (child > 0) return child;
   be_a_child();
   try {
     body();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    std::fprintf(stderr, "peerway: %s\n", error.what());
     _exit(1);
   }
   _exit(0);  // neither Python's nor the plugin's own ends are run
@@ -82,12 +82,11 @@ Stand::Stand(const Options& o, uint64_t j, const std::function<void(Stand&)>& ne
             Arena{4096, Arena::kRoom, false}, Arena{4096 + 136, Arena::kRoom, true}},
       huge(4096, kHugeRoom, true) {
   for (const Arena& each : arena)
-    if (!each.there())
-      throw Error(PW_NO_MEMORY, "peerway: no shared memory for the tests" + errno_text(errno));
+    if (!each.there()) throw Error(PW_NO_MEMORY, "no shared memory for the tests" + errno_text(errno));
   const auto pair = [](int type) {
     int both[2];
     if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, both) != 0)
-      throw Error(PW_SYSTEM, "peerway: no socket for the tests" + errno_text(errno));
+      throw Error(PW_SYSTEM, "no socket for the tests" + errno_text(errno));
     return std::pair(Descriptor(both[0]), Descriptor(both[1]));
   };
   for (uint32_t rank = 1; rank < kRanks; ++rank) {
@@ -122,7 +121,7 @@ std::string Stand::how_near_ended() {
   waitpid(process[0], &status, 0);
   process[0] = 0;
   if (WIFSIGNALED(status)) {
-    if (WTERMSIG(status) == SIGINT) throw Error(PW_CLOSED, "peerway: interrupted");
+    if (WTERMSIG(status) == SIGINT) throw Error(PW_CLOSED, "interrupted");
     return format("its process was killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
   }
   return WEXITSTATUS(status) == 0 ? "" : format("its process ended with status {}", WEXITSTATUS(status));

@@ -21,8 +21,7 @@ template <typename Named>
 void get(ByteReader& reader, Named& named) {
   named.length = reader.get<uint8_t>();
   if (named.length > sizeof named.bytes)
-    throw Error(PW_BAD_KEY,
-                format("peerway: an address of another transport: it names {} bytes", named.length));
+    throw Error(PW_BAD_KEY, format("an address of another transport: it names {} bytes", named.length));
   std::memcpy(named.bytes, reader.take(named.length).data(), named.length);
 }
 
@@ -63,14 +62,12 @@ Address unpack(const void* bytes, const Secret& secret) {
   const auto* first = static_cast<const std::byte*>(bytes);
   const auto size = static_cast<size_t>(*first);
   if (size < 1 + sizeof(Digest))
-    throw Error(PW_BAD_KEY,
-                format("peerway: an address of another transport: it says that it has {} bytes", size));
+    throw Error(PW_BAD_KEY, format("an address of another transport: it says that it has {} bytes", size));
   const ByteView body(first + 1, size - 1 - sizeof(Digest));
   Digest digest;
   std::memcpy(digest.data(), first + size - sizeof digest, sizeof digest);
   if (!equal_digests(digest, siphash(secret, body)))
-    throw Error(PW_BAD_KEY,
-                "peerway: the address of an endpoint that is not of this job, or was altered on its way");
+    throw Error(PW_BAD_KEY, "the address of an endpoint that is not of this job, or was altered on its way");
   return parse(body);
 }
 

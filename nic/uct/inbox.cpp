@@ -18,7 +18,7 @@ Inbox::Inbox(nic::Endpoint& endpoint)
       file_(make_shared_memory("peerway-uct-inbox", bytes_)),
       known_(endpoints_, Presence::unknown) {
   const auto failure = [&](const char* what) {
-    return Error(PW_SYSTEM, format("peerway: no {} of {} bytes for arriving messages{}", what, bytes_,
+    return Error(PW_SYSTEM, format("no {} of {} bytes for arriving messages{}", what, bytes_,
                                    why_no_shared_memory(errno)));
   };
   if (!file_) throw failure("shared memory");
@@ -48,7 +48,7 @@ void Inbox::admit(uint32_t number, Presence presence) {
 void Inbox::refuse(Ring& ring, uint8_t id, size_t bytes) {
   ring.refused = true;
   log(LogLevel::error,
-      format("peerway: endpoint {} sent a message of kind {} of {} bytes; there are {} kinds, of at most {} "
+      format("endpoint {} sent a message of kind {} of {} bytes; there are {} kinds, of at most {} "
              "bytes. Nothing more is taken from that endpoint",
              ring.number, id, bytes, kMessageKinds, kMessageBytes));
 }

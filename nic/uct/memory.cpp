@@ -53,15 +53,14 @@ PackedKey unpack_key(const void* bytes, const Secret& secret) {
   std::memcpy(&packed, bytes, sizeof packed);
   if (!equal_digests(packed.digest, siphash(secret, authenticated(packed))) ||
       packed.key.length > sizeof packed.key.bytes || packed.base + packed.bytes < packed.base)
-    throw Error(PW_BAD_KEY, "peerway: a key of memory that no process of this job made, or that was altered");
+    throw Error(PW_BAD_KEY, "a key of memory that no process of this job made, or that was altered");
   return packed;
 }
 
 RegisteredMemory::RegisteredMemory(Domain& domain, const pw_nic_span& span, bool may_wait)
     : domain_(domain), span_(span), idle_(domain.idle_memory.end()) {
   if (!add(Room::left) && !may_wait)
-    throw Error(PW_NO_MEMORY,
-                format("peerway: the NIC has no room now for {} bytes at {}", span.bytes, span.address));
+    throw Error(PW_NO_MEMORY, format("the NIC has no room now for {} bytes at {}", span.bytes, span.address));
 }
 
 RegisteredMemory::~RegisteredMemory() {
@@ -115,7 +114,7 @@ void RegisteredMemory::used(Operation& operation) {
 PackedKey RegisteredMemory::pack() {
   if (memory() == nullptr)
     throw Error(PW_NO_MEMORY,
-                format("peerway: the NIC has no room for {} bytes at {}, which a peer is to reach; fewer "
+                format("the NIC has no room for {} bytes at {}, which a peer is to reach; fewer "
                        "transfers at once leave more",
                        span_.bytes, span_.address));
   if (!packed_ && users_ > 0) --domain_.passing_memory;

@@ -84,10 +84,10 @@ void serve(void* libuct) {
   if (served == libuct) return;
   if (served != nullptr)
     return log_once(LogLevel::warning,
-                    "peerway: a second UCX in this process does not get the transport over PEERWAY_NIC");
+                    "a second UCX in this process does not get the transport over PEERWAY_NIC");
   served = libuct;
   if (const std::string why = start_for(libuct); !why.empty())
-    log(LogLevel::error, format("peerway: the transport over PEERWAY_NIC is not offered: {}", why));
+    log(LogLevel::error, format("the transport over PEERWAY_NIC is not offered: {}", why));
 }
 
 }  // namespace

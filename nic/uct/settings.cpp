@@ -21,7 +21,7 @@ uint64_t parse_job(const char* text) {
   errno = 0;
   const uint64_t job = std::strtoull(text, &end, 0);
   if (errno == 0 && end != text && *end == '\0') return job;
-  throw Error(PW_BAD_CONFIG, format("peerway: PEERWAY_NIC_JOB='{}' is not a number below 2^64", text));
+  throw Error(PW_BAD_CONFIG, format("PEERWAY_NIC_JOB='{}' is not a number below 2^64", text));
 }
 
 // What launchers call a job: Open MPI's (4, 5), PMIx in general, Hydra's (MPICH), Slurm's.
@@ -39,7 +39,7 @@ Settings settings_from_environment() {
   const char* nic = environment("PEERWAY_NIC");
   if (nic == nullptr)
     throw Error(PW_BAD_CONFIG,
-                "peerway: PEERWAY_NIC is not set; set it to the name or the file of a NIC's plugin, or start "
+                "PEERWAY_NIC is not set; set it to the name or the file of a NIC's plugin, or start "
                 "the program with peerway mpirun --nic");
   const char* job = environment("PEERWAY_NIC_JOB");
   return {nic::parse_nic(nic, "PEERWAY_NIC"),

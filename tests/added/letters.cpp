@@ -110,7 +110,7 @@ Bytes LetterTransport::open(const Together&) {
   sockaddr_un own{};
   own.sun_family = AF_UNIX;
   if (socket_.get() < 0 || bind(socket_.get(), reinterpret_cast<sockaddr*>(&own), sizeof(sa_family_t)) != 0)
-    throw Error(PW_SYSTEM, "peerway: a socket for letters" + errno_text(errno));
+    throw Error(PW_SYSTEM, "a socket for letters" + errno_text(errno));
   socklen_t length = sizeof own;  // chosen by the kernel
   getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&own), &length);
   with_.progress.add(*this);
@@ -233,11 +233,11 @@ bool LetterTransport::reached(int rank, Mark mark) {
 pw_status LetterTransport::outcome(int rank, Mark mark) {
   const std::lock_guard lock(mutex_);
   Line& line = lines_[rank];
-  if (with_.team.lost(rank)) return fail(PW_PEER_LOST, "peerway: " + with_.team.describe_loss(rank));
-  if (line.answered < mark) return fail(PW_CLOSED, "peerway: this context was closed");
+  if (with_.team.lost(rank)) return fail(PW_PEER_LOST, "" + with_.team.describe_loss(rank));
+  if (line.answered < mark) return fail(PW_CLOSED, "this context was closed");
   const pw_status failed = std::exchange(line.failed, PW_OK);
   if (failed == PW_OK) return PW_OK;
-  return fail(failed, format("peerway: rank {} refused a letter: {}", rank, pw_status_name(failed)));
+  return fail(failed, format("rank {} refused a letter: {}", rank, pw_status_name(failed)));
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ class Seen {
  public:
   Seen(Views& views, std::byte* behind, uint64_t bytes) : views_(views), behind_(behind), bytes_(bytes) {
     void* front = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (front == MAP_FAILED) throw Error(PW_NO_MEMORY, format("peerway: no {} addresses", bytes));
+    if (front == MAP_FAILED) throw Error(PW_NO_MEMORY, format("no {} addresses", bytes));
     front_ = static_cast<std::byte*>(front);
     views_.add(front_, bytes_, behind_ - front_);
   }
@@ -104,9 +104,7 @@ class Mapped final : public CpuMapping {
   explicit Mapped(std::byte* address) { address_ = address; }
 };
 
-pw_status unreachable() {
-  return fail(PW_INTERNAL, "peerway: mock:0: illegal address: neither its own nor pinned");
-}
+pw_status unreachable() { return fail(PW_INTERNAL, "mock:0: illegal address: neither its own nor pinned"); }
 
 class MockQueue final : public Queue {
  public:
@@ -171,9 +169,7 @@ class MockRunner final : public Runner {
     const unsigned piece = part == PlanPart::finish ? start_ : 0;
     return piece < epochs_.size() ? epochs_[piece] & ~peerway::device::kCancelled : 0;
   }
-  pw_status handle(pw_plan_handle&) override {
-    return fail(PW_UNSUPPORTED, "peerway: mock:0 runs no kernels");
-  }
+  pw_status handle(pw_plan_handle&) override { return fail(PW_UNSUPPORTED, "mock:0 runs no kernels"); }
 
  private:
   void run(PlanPart part) {

@@ -140,7 +140,7 @@ struct Failing final : pw::Marker {
   pw_status outcome(int, pw::Mark) override {
     const bool first = !told;
     told = true;
-    return first ? pw::fail(PW_SYSTEM, "peerway: it failed") : PW_OK;
+    return first ? pw::fail(PW_SYSTEM, "it failed") : PW_OK;
   }
   bool over = false, told = false;
 };

@@ -413,7 +413,7 @@ TEST(Meeting, WhatOneRankCannotDoEndsItForAllWithItsMessage) {
         },
         &message);
     EXPECT_EQ(ended, PW_INTERNAL);
-    EXPECT_EQ(message, rank == 3 ? "peerway: seven" : "peerway: rank 3 cannot meet: seven");
+    EXPECT_EQ(message, rank == 3 ? "seven" : "rank 3 cannot meet: seven");
     hold(*team, "meet again", [&](Meeting& meeting) {
       EXPECT_EQ(only_text(meeting.exchange(letters_to({rank ^ 1}, "x"), 20 * kSecondNs)), "x");
     });
@@ -428,7 +428,7 @@ TEST(Meeting, AnObjectionReachesWhoHadAllItsLetters) {
       EXPECT_EQ(outcome_of([&] {
                   hold(*team, "meet", [&](Meeting&) {
                     team->barrier(20 * kSecondNs);
-                    throw Error(PW_DENIED, "peerway: no");
+                    throw Error(PW_DENIED, "no");
                   });
                 }),
                 PW_DENIED);
@@ -509,7 +509,7 @@ TEST(Meeting, WithoutRank0AnObjectionReachesThoseWhoAreFarAway) {
     ++begun;
     if (rank == 1) {
       wait_for([&] { return begun == 5; });
-      meeting->object(Error(PW_DENIED, "peerway: no"));
+      meeting->object(Error(PW_DENIED, "no"));
     }
     if (rank == 3 || rank == 4) {
       std::atomic<bool> heard{false};
@@ -534,7 +534,7 @@ TEST(Meeting, AnObjectionIsNotLostBetweenTheHubAndTheRing) {
     }
     EXPECT_EQ(outcome_of([&] {
                 hold(*team, "meet", [&](Meeting& meeting) {
-                  if (rank == 1) throw Error(PW_DENIED, "peerway: no");
+                  if (rank == 1) throw Error(PW_DENIED, "no");
                   meeting.exchange(letters_to({1}, "x"), 20 * kSecondNs);
                 });
               }),
@@ -559,15 +559,15 @@ TEST(Meeting, WhoFailsBecauseAPartnerEndedSaysWhatThatOneHadHeard) {
               const std::vector<int> partners[] = {{1}, {0, 2}, {1}, {}};
               if (rank == 3) return;
               meeting.exchange(letters_to(partners[rank], "x"), 20 * kSecondNs);
-              if (rank == 0) throw Error(PW_DENIED, "peerway: no");
+              if (rank == 0) throw Error(PW_DENIED, "no");
               if (rank == 1) meeting.exchange(letters_to({0}, "x"), 20 * kSecondNs);
               while (!round) ::sched_yield();
-              throw Error(PW_STALE_KEY, "peerway: the region was closed");
+              throw Error(PW_STALE_KEY, "the region was closed");
             });
           },
           &message);
       if (rank == 1) round = true;
-      EXPECT_EQ(message, rank == 0 ? "peerway: no" : rank == 3 ? "" : "peerway: rank 0 cannot meet: no");
+      EXPECT_EQ(message, rank == 0 ? "no" : rank == 3 ? "" : "rank 0 cannot meet: no");
     }
     team->barrier(20 * kSecondNs);
   });

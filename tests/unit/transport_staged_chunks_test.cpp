@@ -34,7 +34,7 @@ class SlowDevice final : public testing::MadeUpDevice {
     return std::make_unique<SlowQueue>(done, end);
   }
   void pin(void*, uint64_t bytes) override {
-    if (refuses_pins) throw Error(PW_NO_MEMORY, "peerway: nothing can be pinned");
+    if (refuses_pins) throw Error(PW_NO_MEMORY, "nothing can be pinned");
     pinned += bytes;
   }
   void unpin(void*) noexcept override { pinned = 0; }

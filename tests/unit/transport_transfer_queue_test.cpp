@@ -40,7 +40,7 @@ class Gated final : public TransferQueue {
   bool unused() override { return !in_use; }
   [[nodiscard]] uint64_t chunks() const override { return 0; }
   [[nodiscard]] bool over() const override { return lost; }
-  pw_status why_over() override { return fail(PW_PEER_LOST, "peerway: rank 1 was lost"); }
+  pw_status why_over() override { return fail(PW_PEER_LOST, "rank 1 was lost"); }
   [[nodiscard]] bool served(uint64_t count) const override { return posts >= static_cast<int>(count); }
   pw_status outcome_there() override { return PW_OK; }
 };

@@ -32,7 +32,7 @@ Setting setting_of(const pw::ConfigEntry& entry) {
     setting.origin = pw::config_origin(entry.name);
     setting.value = pw::config(entry.name);
   } catch (const pw::Error& error) {
-    setting.problem = error.what();
+    setting.problem = std::string("peerway: ") + error.what();
   }
   return setting;
 }

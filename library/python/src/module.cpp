@@ -33,7 +33,7 @@ NB_MODULE(_core, module) {
     } catch (const peerway::Error& error) {
       raise_python(to_string(error.status()), error.what());
     } catch (const pw::Error& error) {  // of what the tools ask beyond the C interface
-      raise_python(pw_status_name(error.status()), error.what());
+      raise_python(pw_status_name(error.status()), (std::string("peerway: ") + error.what()).c_str());
     }
   });
   pwpy::bind_requests(module);

@@ -19,7 +19,7 @@ struct Pair {
 };
 
 [[noreturn]] void differ(const std::string& text) {
-  throw Error(PW_INVALID_ARGUMENT, "peerway: ranks ask for different halos: " + text);
+  throw Error(PW_INVALID_ARGUMENT, "ranks ask for different halos: " + text);
 }
 
 template <typename Value>

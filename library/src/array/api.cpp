@@ -37,7 +37,7 @@ struct Asked {
   /// Throws Error.
   void take() {
     if (grid == nullptr || (given == nullptr && count > 0))
-      throw Error(PW_INVALID_ARGUMENT, "peerway: pw_halo_create was given a null pointer");
+      throw Error(PW_INVALID_ARGUMENT, "pw_halo_create was given a null pointer");
     grid = pw::sized(grid, grid_room, "pw_grid");
     const auto* bytes = reinterpret_cast<const std::byte*>(given);
     for (uint32_t a = 0; a < count; ++a) {
@@ -52,15 +52,14 @@ struct Asked {
 void check_region(const pw_array& array, uint64_t span, size_t number) {
   if (span == 0) return;
   if (array.region == nullptr)
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: array {} has no region, but this rank's part with its shadow needs {} bytes",
-                       number, span));
+    throw Error(
+        PW_INVALID_ARGUMENT,
+        format("array {} has no region, but this rank's part with its shadow needs {} bytes", number, span));
   const uint64_t bytes = array.region->region->bytes();
   if (array.offset > bytes || span > bytes - array.offset)
-    throw Error(PW_OUT_OF_RANGE,
-                format("peerway: this rank's part of array {} with its shadow needs {} bytes from "
-                       "offset {} on, but the region has {} bytes",
-                       number, span, array.offset, bytes));
+    throw Error(PW_OUT_OF_RANGE, format("this rank's part of array {} with its shadow needs {} bytes from "
+                                        "offset {} on, but the region has {} bytes",
+                                        number, span, array.offset, bytes));
 }
 
 /// The device of the arrays that this rank holds a part of; null where there are none.
@@ -70,11 +69,10 @@ pw::Device* device_of(std::span<const pw_array> arrays) {
     if (array.region == nullptr) continue;
     pw::Device& here = array.region->region->device();
     if (device != nullptr && device != &here)
-      throw Error(
-          PW_INVALID_ARGUMENT,
-          format("peerway: array {} of a halo is memory of {}, those before it of {}; all must be of one "
-                 "device, or make a halo for each",
-                 &array - arrays.data(), pw::to_string(here.id()), pw::to_string(device->id())));
+      throw Error(PW_INVALID_ARGUMENT,
+                  format("array {} of a halo is memory of {}, those before it of {}; all must be of one "
+                         "device, or make a halo for each",
+                         &array - arrays.data(), pw::to_string(here.id()), pw::to_string(device->id())));
     device = &here;
   }
   return device;
@@ -83,10 +81,9 @@ pw::Device* device_of(std::span<const pw_array> arrays) {
 /// All that one rank can find wrong by itself.
 pw::array::HaloOpening opening_of(Asked& asked, pw::Team& team) {
   asked.take();
-  if (asked.arrays.empty())
-    throw Error(PW_INVALID_ARGUMENT, "peerway: a halo of 0 arrays; give at least one");
+  if (asked.arrays.empty()) throw Error(PW_INVALID_ARGUMENT, "a halo of 0 arrays; give at least one");
   if (asked.corners != 0 && asked.corners != 1)
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: corners is {}; it must be 0 or 1", asked.corners));
+    throw Error(PW_INVALID_ARGUMENT, format("corners is {}; it must be 0 or 1", asked.corners));
   const pw::array::Grid grid(*asked.grid, team.size());
   const auto at = grid.coordinates(team.rank());
   for (size_t a = 0; a < asked.arrays.size(); ++a) {

@@ -25,10 +25,10 @@ ArrayStrides given_strides(const pw_array& array) {
 Distribution::Distribution(const Grid& grid, const pw_array& array, uint32_t number)
     : grid_(grid), array_(array), number_(number) {
   if (array.dims < 1 || array.dims > PW_MAX_ARRAY_DIMS)
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: {} has {} dimensions; 1 to {} are possible", named(),
-                                            array.dims, PW_MAX_ARRAY_DIMS));
+    throw Error(PW_INVALID_ARGUMENT,
+                format("{} has {} dimensions; 1 to {} are possible", named(), array.dims, PW_MAX_ARRAY_DIMS));
   if (array.element_bytes == 0)
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: {} has elements of 0 bytes", named()));
+    throw Error(PW_INVALID_ARGUMENT, format("{} has elements of 0 bytes", named()));
   for (uint32_t d = 0; d < array.dims; ++d) check_dimension(d);
   for (uint32_t d = 0; d < array.dims; ++d) check_shadow(d);
 }
@@ -39,27 +39,24 @@ void Distribution::check_dimension(uint32_t d) const {
   const pw_array_dim& dim = array_.dim[d];
   const auto grid_dims = static_cast<int32_t>(grid_.dims());
   if (dim.grid_dim < -1 || dim.grid_dim >= grid_dims)
-    throw Error(
-        PW_OUT_OF_RANGE,
-        format("peerway: dimension {} of {} is distributed over dimension {} of the grid, which has {}; "
-               "-1 is not distributed",
-               d, named(), dim.grid_dim, grid_dims));
+    throw Error(PW_OUT_OF_RANGE,
+                format("dimension {} of {} is distributed over dimension {} of the grid, which has {}; "
+                       "-1 is not distributed",
+                       d, named(), dim.grid_dim, grid_dims));
   for (uint32_t other = 0; other < d; ++other)
     if (dim.grid_dim >= 0 && array_.dim[other].grid_dim == dim.grid_dim)
       throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: dimensions {} and {} of {} are both distributed over dimension {} of the "
+                  format("dimensions {} and {} of {} are both distributed over dimension {} of the "
                          "grid; each needs its own",
                          other, d, named(), dim.grid_dim));
   if (dim.extent < parts(d))
-    throw Error(
-        PW_INVALID_ARGUMENT,
-        format("peerway: dimension {} of {} has {} elements, distributed over {} processes; there must "
-               "be at least as many elements",
-               d, named(), dim.extent, parts(d)));
+    throw Error(PW_INVALID_ARGUMENT,
+                format("dimension {} of {} has {} elements, distributed over {} processes; there must "
+                       "be at least as many elements",
+                       d, named(), dim.extent, parts(d)));
   if (dim.periodic > 1)
-    throw Error(
-        PW_INVALID_ARGUMENT,
-        format("peerway: periodic is {} in dimension {} of {}; it must be 0 or 1", dim.periodic, d, named()));
+    throw Error(PW_INVALID_ARGUMENT,
+                format("periodic is {} in dimension {} of {}; it must be 0 or 1", dim.periodic, d, named()));
 }
 
 void Distribution::check_shadow(uint32_t d) const {
@@ -68,20 +65,19 @@ void Distribution::check_shadow(uint32_t d) const {
   for (const Side side : {below, above}) {
     if (dim.width[side] > dim.shadow[side])
       throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: width {} {} in dimension {} of {} is larger than its shadow, {}",
-                         dim.width[side], name(side), d, named(), dim.shadow[side]));
+                  format("width {} {} in dimension {} of {} is larger than its shadow, {}", dim.width[side],
+                         name(side), d, named(), dim.shadow[side]));
     if (dim.width[side] == 0) continue;
     for (uint32_t i = 0; i < used; ++i) {
       const auto next = neighbour(used, i, side, dim.periodic != 0);
       if (!next) continue;
       const uint64_t count = block_of(dim.extent, parts(d), *next).count;
       if (dim.shadow[side] > count)
-        throw Error(
-            PW_INVALID_ARGUMENT,
-            format("peerway: a shadow of {} layers {} in dimension {} of {} is wider than the block of "
-                   "the neighbour: part {} of {} has {} of {} elements; use fewer processes or a "
-                   "narrower shadow",
-                   dim.shadow[side], name(side), d, named(), *next, parts(d), count, dim.extent));
+        throw Error(PW_INVALID_ARGUMENT,
+                    format("a shadow of {} layers {} in dimension {} of {} is wider than the block of "
+                           "the neighbour: part {} of {} has {} of {} elements; use fewer processes or a "
+                           "narrower shadow",
+                           dim.shadow[side], name(side), d, named(), *next, parts(d), count, dim.extent));
     }
   }
 }
@@ -122,10 +118,9 @@ Counts Distribution::held(const Coordinates& at) const {
   for (uint32_t d = 0; d < dims(); ++d) {
     for (const Side side : {below, above}) {
       if (shadow(d, side) > INT64_MAX - counts[d])
-        throw Error(PW_OUT_OF_RANGE,
-                    format("peerway: {} elements and a shadow of {} {} in dimension {} of {} "
-                           "overflow 63 bits",
-                           counts[d], shadow(d, side), name(side), d, named()));
+        throw Error(PW_OUT_OF_RANGE, format("{} elements and a shadow of {} {} in dimension {} of {} "
+                                            "overflow 63 bits",
+                                            counts[d], shadow(d, side), name(side), d, named()));
       counts[d] += shadow(d, side);
     }
   }
@@ -146,21 +141,18 @@ ArrayStrides Distribution::strides(const ArrayStrides& given, const Coordinates&
     const uint32_t d = order[i];
     if (dense) strides[d] = static_cast<int64_t>(inner);
     if (counts[d] > 1 && strides[d] <= 0)
-      throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: stride {} in dimension {} of {}; strides must be positive", strides[d], d,
-                         named()));
+      throw Error(PW_INVALID_ARGUMENT, format("stride {} in dimension {} of {}; strides must be positive",
+                                              strides[d], d, named()));
     if (counts[d] > 1 && static_cast<unsigned __int128>(strides[d]) < inner)
-      throw Error(
-          PW_INVALID_ARGUMENT,
-          format("peerway: stride {} in dimension {} of {} is smaller than the {} bytes within it, so "
-                 "that elements of {} bytes would overlap or interleave",
-                 strides[d], d, named(), static_cast<uint64_t>(inner), element_bytes()));
+      throw Error(PW_INVALID_ARGUMENT,
+                  format("stride {} in dimension {} of {} is smaller than the {} bytes within it, so "
+                         "that elements of {} bytes would overlap or interleave",
+                         strides[d], d, named(), static_cast<uint64_t>(inner), element_bytes()));
     if (counts[d] > 1) inner += (counts[d] - 1) * static_cast<unsigned __int128>(strides[d]);
     if (inner > kMost)
-      throw Error(PW_OUT_OF_RANGE,
-                  format("peerway: {} elements of {} bytes apart in dimension {} of {} go past "
-                         "63 bits",
-                         counts[d], strides[d], d, named()));
+      throw Error(PW_OUT_OF_RANGE, format("{} elements of {} bytes apart in dimension {} of {} go past "
+                                          "63 bits",
+                                          counts[d], strides[d], d, named()));
   }
   return strides;
 }

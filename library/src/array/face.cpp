@@ -59,7 +59,7 @@ CutFace cut_face(std::span<const FaceDim> dims, uint64_t element_bytes) {
     if (cut.count > kMaxPieces / face.pieces.size())
       throw Error(
           PW_UNSUPPORTED,
-          format("peerway: a face that lies in {} strided dimensions would be cut into {} times {} "
+          format("a face that lies in {} strided dimensions would be cut into {} times {} "
                  "pieces, over {}; make more of its dimensions contiguous, or their order the same on "
                  "both ranks",
                  list.size() + 1, cut.count, face.pieces.size(), kMaxPieces));

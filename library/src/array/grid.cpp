@@ -24,8 +24,7 @@ std::string text_of(const pw_grid& grid) {
 Interval block_of(uint64_t extent, uint32_t parts, uint32_t index) {
   if (index >= parts)
     throw Error(PW_OUT_OF_RANGE,
-                format("peerway: part {} of {} parts of {} elements; parts are counted from 0", index, parts,
-                       extent));
+                format("part {} of {} parts of {} elements; parts are counted from 0", index, parts, extent));
   const uint64_t block = longest(extent, parts);
   if (block == 0 || index > extent / block) return {extent, 0};
   const uint64_t first = index * block;
@@ -48,23 +47,22 @@ std::optional<uint32_t> neighbour(uint32_t used, uint32_t index, Side side, bool
 
 Grid::Grid(const pw_grid& grid, int team_size) : grid_(grid) {
   if (grid.dims < 1 || grid.dims > PW_MAX_DIMS)
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: a process grid of {} dimensions; 1 to {} are possible",
-                                            grid.dims, PW_MAX_DIMS));
+    throw Error(PW_INVALID_ARGUMENT,
+                format("a process grid of {} dimensions; 1 to {} are possible", grid.dims, PW_MAX_DIMS));
   uint64_t product = 1;
   for (uint32_t d = 0; d < grid.dims; ++d) {
     if (grid.extent[d] == 0)
       throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: a process grid of {}; dimension {} has no place", text_of(grid), d));
+                  format("a process grid of {}; dimension {} has no place", text_of(grid), d));
     // Beyond any team it need not grow: so it cannot overflow.
     if (product <= INT32_MAX) product *= grid.extent[d];
   }
   if (product != static_cast<uint64_t>(team_size))
-    throw Error(
-        PW_INVALID_ARGUMENT,
-        format("peerway: a process grid of {} has {}{} places, but the team has {} ranks; they must be "
-               "as many",
-               text_of(grid), product > INT32_MAX ? "over " : "", product > INT32_MAX ? INT32_MAX : product,
-               team_size));
+    throw Error(PW_INVALID_ARGUMENT,
+                format("a process grid of {} has {}{} places, but the team has {} ranks; they must be "
+                       "as many",
+                       text_of(grid), product > INT32_MAX ? "over " : "",
+                       product > INT32_MAX ? INT32_MAX : product, team_size));
   size_ = team_size;
 }
 

@@ -114,10 +114,9 @@ class Exchange {
     constexpr uint64_t kDirections = 2187;  // of 7 dimensions
     const uint64_t tag = (piece * arrays_ + number_) * kDirections + static_cast<uint64_t>(direction_number);
     if (tag > INT32_MAX)
-      throw Error(PW_UNSUPPORTED,
-                  format("peerway: array {} of {} has a face of over {} pieces, more than tags "
-                         "can name; use several plans",
-                         number_, arrays_, piece));
+      throw Error(PW_UNSUPPORTED, format("array {} of {} has a face of over {} pieces, more than tags "
+                                         "can name; use several plans",
+                                         number_, arrays_, piece));
     return static_cast<int>(tag);
   }
 

@@ -46,7 +46,7 @@ const char* pw_status_name(pw_status status) {
   return "unknown";
 }
 
-const char* pw_error_message(void) { return pw::last_error_message(); }
+const char* pw_error_message(void) { return pw::last_error_message_with_name(); }
 
 const char* pw_version(void) { return PEERWAY_VERSION; }
 

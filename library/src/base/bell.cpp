@@ -33,19 +33,18 @@ Bell::Bell() {
     const Descriptor write(ends[1]), both = open_both(format("/proc/self/fd/{}", ends[0]));
     if (both && dup3(both.get(), read.get(), O_CLOEXEC) >= 0) pipe_ = std::move(read);  // the lowest number
   }
-  if (!pipe_) throw Error(PW_SYSTEM, "peerway: no pipe can be opened" + errno_text(errno));
+  if (!pipe_) throw Error(PW_SYSTEM, "no pipe can be opened" + errno_text(errno));
 }
 
 Bell::Bell(int process, int number, uint64_t identity) {
   const std::string path = format("/proc/{}/fd/{}", process, number);
   pipe_ = open_both(path);
   if (!pipe_)
-    throw Error(
-        errno == EACCES ? PW_DENIED : PW_SYSTEM,
-        format("peerway: the bell of process {} cannot be opened ({}){}", process, path, errno_text(errno)));
+    throw Error(errno == EACCES ? PW_DENIED : PW_SYSTEM,
+                format("the bell of process {} cannot be opened ({}){}", process, path, errno_text(errno)));
   uint64_t found = 0;
   if (!identify(pipe_.get(), found) || found != identity)
-    throw Error(PW_PEER_LOST, format("peerway: process {} has closed its bell ({})", process, path));
+    throw Error(PW_PEER_LOST, format("process {} has closed its bell ({})", process, path));
 }
 
 uint64_t Bell::identity() const {

@@ -49,9 +49,8 @@ class ByteReader {
 
   ByteView take(size_t count) {
     if (count > left_.size())
-      throw Error(PW_INVALID_ARGUMENT, std::string("peerway: ") + what_ +
-                                           " is cut off: " + std::to_string(count) + " bytes wanted, " +
-                                           std::to_string(left_.size()) + " left");
+      throw Error(PW_INVALID_ARGUMENT, std::string("") + what_ + " is cut off: " + std::to_string(count) +
+                                           " bytes wanted, " + std::to_string(left_.size()) + " left");
     const ByteView taken = left_.first(count);
     left_ = left_.subspan(count);
     return taken;
@@ -76,17 +75,16 @@ class ByteReader {
   std::string get_text(size_t limit) {
     const size_t length = get<uint32_t>();
     if (length > limit)
-      throw Error(PW_INVALID_ARGUMENT, std::string("peerway: ") + what_ + " has a text of " +
-                                           std::to_string(length) + " bytes; at most " +
-                                           std::to_string(limit) + " are allowed");
+      throw Error(PW_INVALID_ARGUMENT, std::string("") + what_ + " has a text of " + std::to_string(length) +
+                                           " bytes; at most " + std::to_string(limit) + " are allowed");
     const ByteView raw = take(length);
     return {reinterpret_cast<const char*>(raw.data()), raw.size()};
   }
   ByteView rest() { return take(left_.size()); }
   void end() const {
     if (!left_.empty())
-      throw Error(PW_INVALID_ARGUMENT, std::string("peerway: ") + what_ + " has " +
-                                           std::to_string(left_.size()) + " bytes too many");
+      throw Error(PW_INVALID_ARGUMENT,
+                  std::string("") + what_ + " has " + std::to_string(left_.size()) + " bytes too many");
   }
 
  private:

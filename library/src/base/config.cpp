@@ -109,14 +109,15 @@ std::string variable_of(std::string_view name) { return "PEERWAY_" + in_capitals
 bool is_of_another_product(std::string_view name) {
   std::lock_guard lock(declared().mutex);
   return std::ranges::any_of(product_prefixes, [&](std::string_view prefix) {
-    return name.starts_with(prefix) && std::ranges::find(declared().prefixes, prefix) == declared().prefixes.end();
+    return name.starts_with(prefix) &&
+           std::ranges::find(declared().prefixes, prefix) == declared().prefixes.end();
   });
 }
 
 ConfigEntry entry_of(std::string_view name) {
   const auto entries = config_table();
   const auto entry = std::ranges::find(entries, name, &ConfigEntry::name);
-  if (entry == entries.end()) throw Error(PW_INTERNAL, format("peerway: there is no setting '{}'", name));
+  if (entry == entries.end()) throw Error(PW_INTERNAL, format("there is no setting '{}'", name));
   return *entry;
 }
 
@@ -140,13 +141,12 @@ std::map<std::string, Value, std::less<>> read_file(const std::string& path) {
   if (!file) return values;
   const Json json = Json::parse(file, nullptr, false, true);
   if (!json.is_object())
-    throw Error(PW_BAD_CONFIG,
-                format("peerway: {} must be one JSON object, such as {{\"log\": \"info\"}}", path));
+    throw Error(PW_BAD_CONFIG, format("{} must be one JSON object, such as {{\"log\": \"info\"}}", path));
   const auto known = names();
   for (const auto& [name, value] : json.items()) {
     if (std::ranges::find(known, name) == known.end() && !is_of_another_product(in_capitals(name))) {
       const std::string_view near = nearest_name(name, known);
-      throw Error(PW_BAD_CONFIG, format("peerway: '{}' in {} is not a setting{}", name, path,
+      throw Error(PW_BAD_CONFIG, format("'{}' in {} is not a setting{}", name, path,
                                         near.empty() ? std::string("; `peerway config` lists them all")
                                                      : format("; did you mean '{}'?", near)));
     }
@@ -194,7 +194,7 @@ void refuse_unknown_variables() {
     const std::string_view name = setting.substr(prefix.size(), setting.find('=') - prefix.size());
     if (std::ranges::find(known, name) != known.end() || is_of_another_product(name)) continue;
     const std::string_view near = nearest_name(name, known);
-    throw Error(PW_BAD_CONFIG, format("peerway: {}{} in the environment is not a setting; {}", prefix, name,
+    throw Error(PW_BAD_CONFIG, format("{}{} in the environment is not a setting; {}", prefix, name,
                                       near.empty() ? std::string("`peerway config` lists them all; unset it")
                                                    : format("did you mean {}{}?", prefix, near)));
   }

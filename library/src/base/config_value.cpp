@@ -13,7 +13,7 @@ namespace pw {
 namespace {
 
 [[noreturn]] void refuse(const std::string& what, std::string_view value, std::string_view allowed) {
-  throw Error(PW_BAD_CONFIG, format("peerway: {} is '{}'; it must be {}", what, value, allowed));
+  throw Error(PW_BAD_CONFIG, format("{} is '{}'; it must be {}", what, value, allowed));
 }
 
 uint64_t parse_whole(std::string_view value, bool suffixes, const std::string& what,

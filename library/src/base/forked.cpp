@@ -32,12 +32,11 @@ ForkGuard::~ForkGuard() { guards.fetch_sub(1); }
 
 void refuse_in_forked_child(const char* call) {
   if (in_forked_child())
-    throw Error(
-        PW_UNSUPPORTED,
-        format("peerway: {} was called in process {}, a child that process {} forked while it was in a "
-               "team; the team and its memory stay with the parent. Fork before the team is made, or "
-               "start a new program instead (exec; in Python multiprocessing with \"spawn\")",
-               call, ::getpid(), guarded_process.load()));
+    throw Error(PW_UNSUPPORTED,
+                format("{} was called in process {}, a child that process {} forked while it was in a "
+                       "team; the team and its memory stay with the parent. Fork before the team is made, or "
+                       "start a new program instead (exec; in Python multiprocessing with \"spawn\")",
+                       call, ::getpid(), guarded_process.load()));
 }
 
 }  // namespace pw

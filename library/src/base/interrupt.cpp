@@ -8,9 +8,8 @@ namespace pw {
 constinit thread_local InterruptCheck interrupt_check;
 
 pw_status fail_interrupted(const char* what) noexcept {
-  return guard([&] {
-    return fail(PW_INTERRUPTED, format("peerway: waiting for {} was interrupted by this program", what));
-  });
+  return guard(
+      [&] { return fail(PW_INTERRUPTED, format("waiting for {} was interrupted by this program", what)); });
 }
 
 }  // namespace pw

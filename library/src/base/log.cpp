@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/config.h"
-#include "base/reason.h"
 #include "base/status.h"
 
 namespace pw {
@@ -24,7 +23,6 @@ void log(LogLevel level, std::string_view message) {
     return 1;
   }();
   if (static_cast<int>(level) > limit) return;
-  message = reason_of(message);  // every line begins with the name, but once
   std::fprintf(stderr, "peerway: %.*s\n", static_cast<int>(message.size()), message.data());
 }
 

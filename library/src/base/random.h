@@ -19,7 +19,7 @@ std::array<std::byte, Count> random_bytes() {
   do got = ::getrandom(bytes.data(), Count, 0);
   while (got < 0 && errno == EINTR);
   if (got != static_cast<ssize_t>(Count))
-    throw Error(PW_SYSTEM, "peerway: the operating system returned no random bytes" + errno_text(errno));
+    throw Error(PW_SYSTEM, "the operating system returned no random bytes" + errno_text(errno));
   return bytes;
 }
 

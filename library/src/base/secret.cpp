@@ -26,7 +26,7 @@ Secret parse_secret(std::string_view text, const std::string& what) {
   }
   if (!good)
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: {} must be 32 hexadecimal digits; it has {} characters", what, text.size()));
+                format("{} must be 32 hexadecimal digits; it has {} characters", what, text.size()));
   return secret;
 }
 

@@ -3,9 +3,12 @@
 #include <cstddef>
 #include <cstring>
 #include <new>
+#include <string_view>
 
 namespace pw {
 namespace {
+
+constexpr std::string_view kName = "peerway: ";
 
 thread_local bool message_ended = false;
 struct Message {
@@ -27,18 +30,23 @@ std::string& last_message() noexcept {
 }  // namespace
 
 pw_status fail(pw_status status, std::string message) noexcept {
-  last_message() = std::move(message);
+  last_message() = std::string(kName).append(message);
   return status;
 }
 
 pw_status refuse_call(const char* function) noexcept {
   return guard([&] {
     refuse_in_forked_child(function);
-    return fail(PW_INVALID_ARGUMENT, std::string("peerway: ") + function + " was given a null pointer");
+    return fail(PW_INVALID_ARGUMENT, std::string("") + function + " was given a null pointer");
   });
 }
 
-const char* last_error_message() noexcept { return last_message().c_str(); }
+const char* last_error_message() noexcept {
+  const std::string& message = last_message();
+  return message.empty() ? "" : message.c_str() + kName.size();
+}
+
+const char* last_error_message_with_name() noexcept { return last_message().c_str(); }
 
 std::string errno_text(int error) {
   char buffer[128];

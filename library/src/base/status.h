@@ -1,6 +1,7 @@
 // Failures inside the library. Control paths (set-up, registration) throw Error; data paths return a
 // pw_status and store the message in a thread-local, which pw_error_message() reads. Either way the message
-// states what was asked, what was found, and what to do.
+// states what was asked, what was found, and what to do. Only pw_error_message(), the Python module and the
+// log put the name of the library in front of it.
 #pragma once
 
 #include <exception>
@@ -30,6 +31,9 @@ pw_status fail(pw_status status, std::string message) noexcept;
 /// The message of this thread's last failure; empty when there was none.
 const char* last_error_message() noexcept;
 
+/// The same as users see it, with the name of the library in front.
+const char* last_error_message_with_name() noexcept;
+
 /// ": No such file or directory (errno 2)" for the errno given.
 std::string errno_text(int error);
 
@@ -51,11 +55,11 @@ pw_status guard(Body&& body) noexcept {
   } catch (const Error& error) {
     return fail(error.status(), error.what());
   } catch (const std::bad_alloc&) {
-    return fail(PW_NO_MEMORY, "peerway: out of host memory");
+    return fail(PW_NO_MEMORY, "out of host memory");
   } catch (const std::exception& error) {
-    return fail(PW_INTERNAL, std::string("peerway: unexpected failure: ") + error.what());
+    return fail(PW_INTERNAL, std::string("unexpected failure: ") + error.what());
   } catch (...) {  // a callback of the program may throw anything
-    return fail(PW_INTERNAL, "peerway: an exception that is not a std::exception was thrown");
+    return fail(PW_INTERNAL, "an exception that is not a std::exception was thrown");
   }
 }
 

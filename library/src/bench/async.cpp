@@ -26,7 +26,7 @@ Mode mode_of(std::string_view name) {
   if (name == "graph") return Mode::graph;
   if (name == "kernel") return Mode::kernel;
   throw Error(PW_INVALID_ARGUMENT,
-              "peerway: async_pingpong has the modes cpu, transmit, stream, graph and kernel, not '" +
+              "async_pingpong has the modes cpu, transmit, stream, graph and kernel, not '" +
                   std::string(name) + "'.");
 }
 

@@ -43,7 +43,7 @@ void copy_now(const pw_region* region, std::byte* to, const std::byte* from, uin
   copy.layout.shape.block_bytes = bytes;
   pw_status status = queue->copy(copy, Method::engine);
   while (status == PW_OK && !queue->idle(status)) std::this_thread::yield();
-  if (status != PW_OK) throw Error(status, pw_error_message());
+  if (status != PW_OK) throw Error(status, last_error_message());
 }
 
 std::byte* address_of(const pw_region* region) { return static_cast<std::byte*>(pw_region_address(region)); }

@@ -40,7 +40,7 @@ struct Gpu::Driver {
   Driver() {
     const std::string library = config("cuda_library");
     void* handle = dlopen(library.empty() ? "libcuda.so.1" : library.c_str(), RTLD_NOW);
-    if (handle == nullptr) throw Error(PW_UNAVAILABLE, format("peerway: no NVIDIA driver: {}", dlerror()));
+    if (handle == nullptr) throw Error(PW_UNAVAILABLE, format("no NVIDIA driver: {}", dlerror()));
     get(handle, init, "cuInit");
     get(handle, device, "cuDeviceGet");
     get(handle, attribute, "cuDeviceGetAttribute");
@@ -65,8 +65,7 @@ struct Gpu::Driver {
   static void get(void* handle, Function& pointer, const char* symbol) {
     pointer = reinterpret_cast<Function>(dlsym(handle, symbol));
     if (pointer == nullptr)
-      throw Error(PW_UNAVAILABLE,
-                  format("peerway: the NVIDIA driver has no {}; a newer one is needed", symbol));
+      throw Error(PW_UNAVAILABLE, format("the NVIDIA driver has no {}; a newer one is needed", symbol));
   }
 };
 
@@ -84,7 +83,7 @@ void Gpu::check(int result, const char* what) const {
   if (result == 0) return;
   const char* name = nullptr;
   driver_->name(result, &name);
-  throw Error(PW_DEVICE, format("peerway: {} of a benchmark: {}", what, name == nullptr ? "unknown" : name));
+  throw Error(PW_DEVICE, format("{} of a benchmark: {}", what, name == nullptr ? "unknown" : name));
 }
 
 Gpu::Graph::Graph(const Gpu& gpu, pw_stream stream, const std::function<void()>& body) : gpu_(&gpu) {

@@ -13,7 +13,7 @@ namespace pw::bench {
 std::string bench_kernels(int capability) {
   std::string why;
   const auto nvrtc = cuda::Nvrtc::load(cuda::nvrtc_candidates(config("nvrtc_library")), why);
-  if (nvrtc == nullptr) throw Error(PW_UNAVAILABLE, "peerway: " + why);
+  if (nvrtc == nullptr) throw Error(PW_UNAVAILABLE, "" + why);
   std::vector<cuda::KernelSource> sources{{"bench.cu", kernel_text()}};
   const auto library = cuda::kernel_sources();  // its headers are what this text includes
   sources.insert(sources.end(), library.begin() + 1, library.end());

@@ -33,7 +33,7 @@ Samples flag_ping_pong(uint64_t* mine, const uint64_t* partners, bool leads, uin
     if (leads) own.store(value, std::memory_order_release);
     for (uint32_t spins = 1; other.load(std::memory_order_acquire) < value; ++spins) {
       if (spins % 65536 == 0 && now_ns() - started > timeout_ns) {
-        throw Error(PW_TIMEOUT, "peerway: the partner of a flag ping-pong did not answer.");
+        throw Error(PW_TIMEOUT, "the partner of a flag ping-pong did not answer.");
       }
     }
     if (!leads) own.store(value, std::memory_order_release);

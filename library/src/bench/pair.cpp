@@ -9,7 +9,7 @@ namespace pw::bench {
 namespace {
 
 void check(pw_status status) {
-  if (status != PW_OK) throw Error(status, pw_error_message());
+  if (status != PW_OK) throw Error(status, last_error_message());
 }
 
 /// Reads one word of every cache line of a block in host memory, as a consumer of the data would.

@@ -88,8 +88,7 @@ Start start_of(std::string_view name) {
   if (name == "stream") return Start::stream;
   if (name == "graph") return Start::graph;
   throw Error(PW_INVALID_ARGUMENT,
-              "peerway: plans are started from the host, on a stream or in a graph, not '" +
-                  std::string(name) + "'.");
+              "plans are started from the host, on a stream or in a graph, not '" + std::string(name) + "'.");
 }
 
 PlanLoop::PlanLoop(pw_context* context, pw_device device, Trip trip, Start start, uint64_t batch,

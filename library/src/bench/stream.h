@@ -8,7 +8,7 @@ namespace pw::bench {
 
 /// Throws Error with the message of the thread's last failure.
 inline void need(pw_status status) {
-  if (status != PW_OK) throw Error(status, pw_error_message());
+  if (status != PW_OK) throw Error(status, last_error_message());
 }
 
 class Stream {

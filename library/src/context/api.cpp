@@ -17,7 +17,7 @@ pw_status copy_key(const std::vector<std::byte>& bytes, void* key, size_t capaci
   *length = bytes.size();
   if (capacity < bytes.size())
     return pw::fail(PW_OUT_OF_RANGE,
-                    format("peerway: the key has {} bytes, the buffer {}; PW_KEY_MAX ({}) is always enough",
+                    format("the key has {} bytes, the buffer {}; PW_KEY_MAX ({}) is always enough",
                            bytes.size(), capacity, PW_KEY_MAX));
   std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(key));
   return PW_OK;
@@ -36,7 +36,7 @@ pw_context::pw_context(std::shared_ptr<pw::Team> team) {
 }
 
 const std::shared_ptr<pw::Context>& pw_context::open() const {
-  if (context->closed()) throw pw::Error(PW_CLOSED, "peerway: this context was closed; make a new one");
+  if (context->closed()) throw pw::Error(PW_CLOSED, "this context was closed; make a new one");
   return context;
 }
 
@@ -75,7 +75,7 @@ pw_status pw_context_set_wait_policy(pw_context* context, pw_wait_policy policy)
   return pw::guard(__func__, given(context), [&] {
     if (policy != PW_WAIT_BUSY_POLL && policy != PW_WAIT_BLOCKING)
       return pw::fail(PW_INVALID_ARGUMENT,
-                      format("peerway: {} is not a wait policy; there are PW_WAIT_BUSY_POLL ({}) and "
+                      format("{} is not a wait policy; there are PW_WAIT_BUSY_POLL ({}) and "
                              "PW_WAIT_BLOCKING ({})",
                              static_cast<int>(policy), static_cast<int>(PW_WAIT_BUSY_POLL),
                              static_cast<int>(PW_WAIT_BLOCKING)));

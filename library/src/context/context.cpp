@@ -70,7 +70,7 @@ Assumed truth_of(std::span<const Introduction> all) {
   std::string advice;
   for (const PathFamily& family : path_families())
     advice += format("{} name fewer {}s in {}", advice.empty() ? ":" : " or", family.member, family.setting);
-  throw Error(PW_UNSUPPORTED, format("peerway: {} paths; a context has at most {}{}", paths, most, advice));
+  throw Error(PW_UNSUPPORTED, format("{} paths; a context has at most {}{}", paths, most, advice));
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ Context::Context(Team& team)
 // that did open their transports again, and all exchange what they say once more.
 void Context::meet_others() {
   if (transports_.size() > kMostTransports)
-    throw Error(PW_INTERNAL, format("peerway: more than {} transports", kMostTransports));
+    throw Error(PW_INTERNAL, format("more than {} transports", kMostTransports));
   Introduction mine{facts_of_process(control_), {}, std::vector<Bytes>(transports_.size())};
   Objection objection;  // what one rank cannot do ends the context of all alike
   const auto open = [&](const Assumed& assumed) {
@@ -218,8 +218,8 @@ void Context::attach_signals(Key& key) {
 std::shared_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
   Key key = parse_key(bytes, seal_);
   if (key.rank >= team_.size())
-    throw Error(PW_BAD_KEY, format("peerway: the key names rank {}; this team has ranks 0 to {}", key.rank,
-                                   team_.size() - 1));
+    throw Error(PW_BAD_KEY,
+                format("the key names rank {}; this team has ranks 0 to {}", key.rank, team_.size() - 1));
   refuse_lost(team_, key.rank);
   auto remote = std::make_shared<Remote>(std::move(key), importer_, team_.rank());
   if (remote->same_process()) check_own(remote->key);
@@ -239,11 +239,10 @@ void Context::check_own(const Key& key) {
             region->exported() == key.exported;
   }
   if (!known)
-    throw Error(
-        PW_BAD_KEY,
-        format("peerway: the key names {} bytes at {:#x} of this very rank, which registered none such "
-               "there",
-               key.bytes, key.exported.address));
+    throw Error(PW_BAD_KEY,
+                format("the key names {} bytes at {:#x} of this very rank, which registered none such "
+                       "there",
+                       key.bytes, key.exported.address));
 }
 
 }  // namespace pw

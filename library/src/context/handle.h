@@ -58,11 +58,10 @@ class CheckedRaise {
   void take(const pw_raise& given) {
     std::optional<pw_raise> room;
     const pw_raise& raise = *sized(&given, room, "pw_raise");
-    if (raise.signal == nullptr) throw Error(PW_INVALID_ARGUMENT, "peerway: a raise without a signal");
+    if (raise.signal == nullptr) throw Error(PW_INVALID_ARGUMENT, "a raise without a signal");
     if (raise.signal->remote->key.type != KeyType::signal)
-      throw Error(PW_INVALID_ARGUMENT, "peerway: a raise of a region; import the key of a signal instead");
-    if (raise.by == 0)
-      throw Error(PW_INVALID_ARGUMENT, "peerway: a raise by 0; a signal grows by at least 1");
+      throw Error(PW_INVALID_ARGUMENT, "a raise of a region; import the key of a signal instead");
+    if (raise.by == 0) throw Error(PW_INVALID_ARGUMENT, "a raise by 0; a signal grows by at least 1");
     value_ = {raise.signal->remote.get(), raise.by};
     given_ = true;
   }
@@ -85,8 +84,7 @@ class CheckedBlock {
 
 inline Remote& region_of(const pw_remote* remote) {
   if (remote->remote->key.type != KeyType::region)
-    throw Error(PW_INVALID_ARGUMENT,
-                "peerway: data cannot be moved to or from a signal; import the key of a region");
+    throw Error(PW_INVALID_ARGUMENT, "data cannot be moved to or from a signal; import the key of a region");
   return *remote->remote;
 }
 

@@ -114,7 +114,7 @@ void Context::prepare(const Transfer& transfer) {
 pw_status Context::check_raise(const Remote& signal) {
   if (signal.is_device_signal())
     return fail(PW_UNSUPPORTED,
-                format("peerway: the signal of rank {} lies in the memory of its {}: only plans of GPUs and "
+                format("the signal of rank {} lies in the memory of its {}: only plans of GPUs and "
                        "kernels raise it; for the host, make one with pw_signal_create",
                        signal.rank(), to_string(signal.key.device)));
   return check(signal);
@@ -124,13 +124,13 @@ pw_status Context::check_raise(const Remote& signal) {
 pw_status Context::why_not(const Remote& remote) {
   if (team_.lost(remote.rank())) {
     touch(remote.rank(), kAtStart);  // so that a flush says so, too
-    return fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(remote.rank()));
+    return fail(PW_PEER_LOST, "" + team_.describe_loss(remote.rank()));
   }
   if (!remote.current())
     return fail(PW_STALE_KEY,
-                format("peerway: the {} of rank {} behind this key was closed; ask that rank for a new key",
+                format("the {} of rank {} behind this key was closed; ask that rank for a new key",
                        remote.key.type == KeyType::signal ? "signal" : "region", remote.rank()));
-  if (closed()) return fail(PW_CLOSED, "peerway: this context was closed; make a new one");
+  if (closed()) return fail(PW_CLOSED, "this context was closed; make a new one");
   return PW_OK;
 }
 
@@ -201,7 +201,7 @@ pw_status Context::raise_at_once(const Raise& raise) {
 pw_status Context::add_marks_of(int rank, Marks& marks) {
   if (rank != PW_ANY_RANK && (rank < 0 || rank >= team_.size()))
     return fail(PW_OUT_OF_RANGE,
-                format("peerway: flush of rank {}; this team has ranks 0 to {}", rank, team_.size() - 1));
+                format("flush of rank {}; this team has ranks 0 to {}", rank, team_.size() - 1));
   if (rank != PW_ANY_RANK)
     add_marks(rank, marks);
   else
@@ -230,7 +230,7 @@ pw_status Context::flush_now(int rank, uint64_t timeout_ns) {
 
 pw_status Context::check_touched(int rank) const {
   const auto check = [&](int each) {
-    return team_.lost(each) ? fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(each)) : PW_OK;
+    return team_.lost(each) ? fail(PW_PEER_LOST, "" + team_.describe_loss(each)) : PW_OK;
   };
   if (rank != PW_ANY_RANK) return check(rank);
   for (int each = 0; each < team_.size(); ++each)

@@ -63,7 +63,7 @@ void Raises::reserve(Remote& signal) {
     std::lock_guard lock(sender.lock);
     if (sender.planned)
       throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: this signal of rank {} is raised by another plan or by kernels of this "
+                  format("this signal of rank {} is raised by another plan or by kernels of this "
                          "rank, or twice by this plan",
                          signal.rank()));
     sender.planned = true;
@@ -189,10 +189,10 @@ pw_status Raises::enter_next(Deferred& deferred) {
 pw_status Raises::store(const Deferred& deferred) {
   Remote& signal = *deferred.signal;
   SignalSender& sender = *signal.sender();
-  if (team_.lost(signal.rank())) return fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(signal.rank()));
+  if (team_.lost(signal.rank())) return fail(PW_PEER_LOST, "" + team_.describe_loss(signal.rank()));
   if (!signal.current())
     return fail(PW_STALE_KEY,
-                format("peerway: the signal of rank {} was closed before it could be raised", signal.rank()));
+                format("the signal of rank {} was closed before it could be raised", signal.rank()));
   std::lock_guard lock(sender.lock);
   if (deferred.fetched != nullptr && !sender.known.load(std::memory_order_relaxed)) {
     sender.raised = *deferred.fetched;
@@ -201,7 +201,7 @@ pw_status Raises::store(const Deferred& deferred) {
   const uint64_t total = sender.raised + deferred.by;
   if (total < deferred.by)
     return fail(PW_OUT_OF_RANGE,
-                format("peerway: a raise by {} of a signal that this rank has raised to {} goes past 64 bits",
+                format("a raise by {} of a signal that this rank has raised to {} goes past 64 bits",
                        deferred.by, sender.raised));
   if (deferred.path == nullptr) {
     signal.word()->store(total, std::memory_order_release);

@@ -73,7 +73,7 @@ pw_status wait_for_requests(Requests requests, uint64_t timeout_ns, Done&& done)
   if (waited != PW_TIMEOUT) return waited;
   const auto left = std::ranges::count_if(requests, [](pw_request* one) { return !one->complete(); });
   return pw::fail(PW_TIMEOUT,
-                  pw::format("peerway: waited {:.3g} s for requests; {} of {} are not complete. "
+                  pw::format("waited {:.3g} s for requests; {} of {} are not complete. "
                              "They go on: wait again, and see whether the other ranks are at work",
                              static_cast<double>(timeout_ns) * 1e-9, left, requests.size()));
 }
@@ -81,14 +81,13 @@ pw_status wait_for_requests(Requests requests, uint64_t timeout_ns, Done&& done)
 // Throws Error.
 void check_list(Requests requests) {
   if (requests.empty())
-    throw pw::Error(PW_INVALID_ARGUMENT, "peerway: a wait for an empty list of requests; give at least one");
+    throw pw::Error(PW_INVALID_ARGUMENT, "a wait for an empty list of requests; give at least one");
   for (size_t r = 0; r < requests.size(); ++r) {
     if (requests[r] == nullptr)
-      throw pw::Error(PW_INVALID_ARGUMENT,
-                      pw::format("peerway: request {} of {} is null", r, requests.size()));
+      throw pw::Error(PW_INVALID_ARGUMENT, pw::format("request {} of {} is null", r, requests.size()));
     if (requests[r]->context != requests.front()->context)
       throw pw::Error(PW_INVALID_ARGUMENT,
-                      pw::format("peerway: requests 0 and {} are of two contexts; wait for those of each "
+                      pw::format("requests 0 and {} are of two contexts; wait for those of each "
                                  "context by themselves",
                                  r));
   }

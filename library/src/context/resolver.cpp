@@ -127,10 +127,9 @@ Path& Resolver::far_raiser(const Remote& signal) const {
   for (const auto& path : paths_)
     if (const std::string reason = path->why_not_stores(signal); !reason.empty())
       why += (why.empty() ? "" : "; ") + reason;
-  throw Error(
-      PW_UNSUPPORTED,
-      format("peerway: no path of this context raises a signal of rank {}, which is on another host: {}",
-             signal.rank(), why.empty() ? "none of them leads to other hosts" : why));
+  throw Error(PW_UNSUPPORTED,
+              format("no path of this context raises a signal of rank {}, which is on another host: {}",
+                     signal.rank(), why.empty() ? "none of them leads to other hosts" : why));
 }
 
 uint64_t Resolver::chunk_bytes() const {
@@ -156,7 +155,7 @@ void Resolver::classify(Region& region) {
   if (known == classes_.end()) {
     if (classes_.size() == Remote::kMemoryClasses)
       throw Error(PW_UNSUPPORTED,
-                  format("peerway: regions of more than {} kinds of memory in one context", classes_.size()));
+                  format("regions of more than {} kinds of memory in one context", classes_.size()));
     known = classes_.insert(classes_.end(), kind);
   }
   region.memory_class.store(static_cast<uint32_t>(known - classes_.begin()), std::memory_order_relaxed);

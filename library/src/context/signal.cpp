@@ -8,16 +8,15 @@ namespace pw {
 namespace {
 
 pw_status closed_at(uint64_t now, uint64_t wanted) {
-  return fail(PW_CLOSED,
-              format("peerway: this context was closed while waiting for a signal to reach {}; it is at {}",
-                     wanted, now));
+  return fail(PW_CLOSED, format("this context was closed while waiting for a signal to reach {}; it is at {}",
+                                wanted, now));
 }
 
 // A wait that ended for lack of time says what it waited for; all else was told by the wait itself.
 pw_status told(pw_status ended, int sender, uint64_t now, uint64_t wanted, uint64_t timeout_ns) {
   if (ended != PW_TIMEOUT) return ended;
   const std::string who = sender == PW_ANY_RANK ? "any rank" : format("rank {}", sender);
-  return fail(PW_TIMEOUT, format("peerway: waited {:.3g} s for a signal that {} raises to reach {}; it is at "
+  return fail(PW_TIMEOUT, format("waited {:.3g} s for a signal that {} raises to reach {}; it is at "
                                  "{}. Has that rank raised it often enough?",
                                  static_cast<double>(timeout_ns) * 1e-9, who, wanted, now));
 }
@@ -29,8 +28,8 @@ Signal::Signal(Context& context, int sender, Device& device)
       sender_(sender),
       words_(sender == PW_ANY_RANK ? static_cast<uint32_t>(context.team().size()) : 1) {
   if (sender != PW_ANY_RANK && (sender < 0 || sender >= context.team().size()))
-    throw Error(PW_OUT_OF_RANGE, format("peerway: a signal raised by rank {}; this team has ranks 0 to {}",
-                                        sender, context.team().size() - 1));
+    throw Error(PW_OUT_OF_RANGE, format("a signal raised by rank {}; this team has ranks 0 to {}", sender,
+                                        context.team().size() - 1));
   if (device.id().kind == PW_HOST)
     first_ = context.control().take_words(words_);
   else
@@ -115,7 +114,7 @@ uint64_t* Signal::words_on(Device& device, uint32_t& count) const {
     const Device& owner = device_words_.region->device();
     if (&owner != &device)
       throw Error(PW_UNSUPPORTED,
-                  format("peerway: a signal in the memory of {} cannot be waited for by plans and kernels of "
+                  format("a signal in the memory of {} cannot be waited for by plans and kernels of "
                          "{}; make it there",
                          to_string(owner.id()), to_string(device.id())));
     return device_words_.address();

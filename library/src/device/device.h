@@ -164,13 +164,11 @@ class Device {
 
   /// A dma-buf descriptor of the allocation, by which the CPU or a NIC maps device memory; the caller
   /// closes it. Throws Error with the reason.
-  virtual int dma_buf(const Allocation&) {
-    throw Error(PW_UNSUPPORTED, "peerway: " + name() + " has no dma-buf");
-  }
+  virtual int dma_buf(const Allocation&) { throw Error(PW_UNSUPPORTED, "" + name() + " has no dma-buf"); }
 
   /// Maps memory of this device for the CPU. Throws Error with the reason and what to do.
   virtual std::unique_ptr<CpuMapping> map_for_cpu(const Allocation&) {
-    throw Error(PW_UNSUPPORTED, "peerway: the CPU cannot map the memory of " + name());
+    throw Error(PW_UNSUPPORTED, "the CPU cannot map the memory of " + name());
   }
 
   /// Makes this device the current one of the calling thread, where none is: libraries that use it themselves

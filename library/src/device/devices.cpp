@@ -72,8 +72,8 @@ Device& device(DeviceId id) {
     names += (names.empty() ? "" : ", ") + to_string(candidate->id());
   }
   const std::string& why = why_none(id.kind);
-  throw Error(PW_UNAVAILABLE, format("peerway: there is no device {}; this process has {}{}{}", to_string(id),
-                                     names, why.empty() ? "" : ". Why there is none of this kind: ", why));
+  throw Error(PW_UNAVAILABLE, format("there is no device {}; this process has {}{}{}", to_string(id), names,
+                                     why.empty() ? "" : ". Why there is none of this kind: ", why));
 }
 
 }  // namespace pw

@@ -13,30 +13,29 @@ namespace {
 uint64_t multiply(uint64_t a, uint64_t b, const char* what) {
   uint64_t product;
   if (__builtin_mul_overflow(a, b, &product))
-    throw Error(PW_OUT_OF_RANGE, format("peerway: {} of {} times {} bytes overflows 64 bits", what, a, b));
+    throw Error(PW_OUT_OF_RANGE, format("{} of {} times {} bytes overflows 64 bits", what, a, b));
   return product;
 }
 
 uint64_t add(uint64_t a, uint64_t b, const char* what) {
   uint64_t sum;
   if (__builtin_add_overflow(a, b, &sum))
-    throw Error(PW_OUT_OF_RANGE, format("peerway: {} of {} plus {} bytes overflows 64 bits", what, a, b));
+    throw Error(PW_OUT_OF_RANGE, format("{} of {} plus {} bytes overflows 64 bits", what, a, b));
   return sum;
 }
 
 // Checks the numbers of one side and returns the bytes from its first byte to one past its last.
 uint64_t checked_extent(const pw_block& block, const Described& span) {
   if (block.dims > PW_MAX_DIMS)
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: a block of {} dimensions in the {}; at most {}",
-                                            block.dims, span.text(), PW_MAX_DIMS));
+    throw Error(PW_INVALID_ARGUMENT, format("a block of {} dimensions in the {}; at most {}", block.dims,
+                                            span.text(), PW_MAX_DIMS));
   uint64_t extent = block.block_bytes;
   for (uint32_t d = 0; d < block.dims; ++d) {
     if (block.count[d] == 0) return 0;
     if (block.count[d] == 1) continue;
     if (block.stride[d] <= 0)
-      throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: stride {} in dimension {} of the {}; strides must be positive",
-                         block.stride[d], d, span.text()));
+      throw Error(PW_INVALID_ARGUMENT, format("stride {} in dimension {} of the {}; strides must be positive",
+                                              block.stride[d], d, span.text()));
     const auto stride = static_cast<uint64_t>(block.stride[d]);
     extent = add(extent, multiply(block.count[d] - 1, stride, "an extent"), "an extent");
   }
@@ -48,7 +47,7 @@ void check_overlap(const pw_block& block, const Described& span) {
   const Overlap found = find_overlap(block);
   if (found.kind == Overlap::Kind::none) return;
   const std::string what =
-      format("peerway: stride {} in dimension {} of the {} is smaller than the {} bytes within it",
+      format("stride {} in dimension {} of the {} is smaller than the {} bytes within it",
              block.stride[found.dimension], found.dimension, span.text(), found.within);
   if (found.kind == Overlap::Kind::some)
     throw Error(PW_INVALID_ARGUMENT,
@@ -63,13 +62,12 @@ void check_overlap(const pw_block& block, const Described& span) {
 void check_span(const pw_block& block, const Described& span) {
   const uint64_t extent = checked_extent(block, span);
   if (block.offset > span.bytes || extent > span.bytes - block.offset)
-    throw Error(PW_OUT_OF_RANGE, format("peerway: {} bytes at offset {} go past the end of the {}", extent,
-                                        block.offset, span.text()));
+    throw Error(PW_OUT_OF_RANGE,
+                format("{} bytes at offset {} go past the end of the {}", extent, block.offset, span.text()));
   if (block.dims == 0 || extent == 0) return;
   if (extent > kMaxExtent)
-    throw Error(PW_OUT_OF_RANGE,
-                format("peerway: blocks that span {} bytes of the {}; at most {} are allowed", extent,
-                       span.text(), kMaxExtent));
+    throw Error(PW_OUT_OF_RANGE, format("blocks that span {} bytes of the {}; at most {} are allowed", extent,
+                                        span.text(), kMaxExtent));
   check_overlap(block, span);
 }
 
@@ -152,18 +150,15 @@ Layout join(const pw_block& to, const Described& to_span, const pw_block& from, 
   const Shape to_shape = shape_of(to);
   const Shape from_shape = shape_of(from);
   if (to_shape.bytes() != from_shape.bytes())
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: the {} takes {} bytes but the {} gives {}", to_span.text(), to_shape.bytes(),
-                       from_span.text(), from_shape.bytes()));
+    throw Error(PW_INVALID_ARGUMENT, format("the {} takes {} bytes but the {} gives {}", to_span.text(),
+                                            to_shape.bytes(), from_span.text(), from_shape.bytes()));
   const bool same = to_shape.dims == from_shape.dims && to_shape.count == from_shape.count &&
                     to_shape.block_bytes == from_shape.block_bytes;
   if (!same && to_shape.dims > 0 && from_shape.dims > 0)
-    throw Error(
-        PW_INVALID_ARGUMENT,
-        format(
-            "peerway: the {} and the {} have different counts or block sizes; make them equal, or one side "
-            "contiguous",
-            to_span.text(), from_span.text()));
+    throw Error(PW_INVALID_ARGUMENT,
+                format("the {} and the {} have different counts or block sizes; make them equal, or one side "
+                       "contiguous",
+                       to_span.text(), from_span.text()));
   Layout layout;
   layout.shape = to_shape.dims >= from_shape.dims ? to_shape : from_shape;
   layout.to = layout.from = dense_strides(layout.shape);

@@ -17,8 +17,7 @@ ControlSegment::ControlSegment()
       process_(getpid()),
       used_units_(kSignalWords / kSignalUnit) {
   void* address = mmap(nullptr, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
-  if (address == MAP_FAILED)
-    throw Error(PW_NO_MEMORY, "peerway: mapping the control segment" + errno_text(errno));
+  if (address == MAP_FAILED) throw Error(PW_NO_MEMORY, "mapping the control segment" + errno_text(errno));
   control_ = {static_cast<Control*>(address), unmap_control};
   control_->bell_identity.store(bell_.identity(), std::memory_order_relaxed);
   control_->bell.store(bell_.descriptor(), std::memory_order_release);
@@ -44,8 +43,8 @@ uint32_t ControlSegment::open_slot() {
   } else if (next_slot_ < kRegionSlots) {
     slot = next_slot_++;
   } else {
-    throw Error(PW_NO_MEMORY, format("peerway: all {} regions and signals of this rank are open; close some",
-                                     kRegionSlots));
+    throw Error(PW_NO_MEMORY,
+                format("all {} regions and signals of this rank are open; close some", kRegionSlots));
   }
   control_->generation[slot].fetch_add(1, std::memory_order_release);
   return slot;
@@ -73,7 +72,7 @@ uint32_t ControlSegment::take_words(uint32_t words) {
       return first;
     }
   }
-  throw Error(PW_NO_MEMORY, format("peerway: no {} signal words in a row are free (of {}); close signals, or "
+  throw Error(PW_NO_MEMORY, format("no {} signal words in a row are free (of {}); close signals, or "
                                    "name their sender: a signal "
                                    "that any rank may raise takes a word a rank",
                                    words, kSignalWords));

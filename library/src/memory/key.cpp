@@ -45,7 +45,7 @@ struct Wire {
 };
 static_assert(sizeof(Wire) % 8 == 0 && sizeof(Wire) + sizeof(Digest) < PW_KEY_MAX);
 
-Error refusal(std::string why) { return Error(PW_BAD_KEY, "peerway: " + std::move(why)); }
+Error refusal(std::string why) { return Error(PW_BAD_KEY, "" + std::move(why)); }
 
 // The fixed fields of a body that is one, as far as its beginning and its size tell.
 Wire wire_of(std::span<const std::byte> body) {
@@ -85,7 +85,7 @@ void parse_attached(ByteView bytes, Key& key) {
   while (!reader.at_end()) {
     const ByteView name = reader.take(reader.get<uint8_t>());
     const ByteView content = reader.take(reader.get<uint16_t>());
-    if (key.attached.size() == kMost) throw Error(PW_BAD_KEY, "peerway: too much is attached to a key");
+    if (key.attached.size() == kMost) throw Error(PW_BAD_KEY, "too much is attached to a key");
     key.attached.emplace_back(std::string(reinterpret_cast<const char*>(name.data()), name.size()),
                               Bytes(content.begin(), content.end()));
   }
@@ -129,8 +129,7 @@ std::vector<std::byte> pack_body(const Key& key, uint64_t job) {
   std::memcpy(wire.handle_bytes, key.exported.handle_bytes.data(), sizeof wire.handle_bytes);
   const size_t size = sizeof wire + attached.size() + why.size();
   if (size + sizeof(Digest) > PW_KEY_MAX)
-    throw Error(PW_INTERNAL,
-                format("peerway: {} bytes that transports add do not fit into a key", attached.size()));
+    throw Error(PW_INTERNAL, format("{} bytes that transports add do not fit into a key", attached.size()));
   wire.body_bytes = static_cast<uint32_t>(size);
   std::vector<std::byte> bytes(size);
   std::memcpy(bytes.data(), &wire, sizeof wire);
@@ -158,7 +157,7 @@ Key parse_key(std::span<const std::byte> bytes, const KeySeal& seal) {
   const Wire wire = wire_of(body);
   if (wire.job != seal.job)
     throw Error(PW_FOREIGN_KEY,
-                "peerway: this key belongs to another job; keys are only good within the team they were "
+                "this key belongs to another job; keys are only good within the team they were "
                 "made in");
   Digest digest;
   std::memcpy(digest.data(), bytes.data() + body_bytes, sizeof digest);

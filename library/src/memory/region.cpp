@@ -66,7 +66,7 @@ Device& owner_of(const void* address, uint64_t bytes, Allocation& allocation) {
 }  // namespace
 
 std::shared_ptr<Region> Registry::allocate(Device& device, uint64_t bytes) {
-  if (bytes == 0) throw Error(PW_INVALID_ARGUMENT, "peerway: a region of 0 bytes; a region has at least 1");
+  if (bytes == 0) throw Error(PW_INVALID_ARGUMENT, "a region of 0 bytes; a region has at least 1");
   const Allocation allocation = device.allocate(bytes);
   std::shared_ptr<void> memory(allocation.base, [&device, allocation](void*) { device.release(allocation); });
   return keep(
@@ -76,13 +76,11 @@ std::shared_ptr<Region> Registry::allocate(Device& device, uint64_t bytes) {
 std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
   auto* address = static_cast<std::byte*>(pointer);
   if (address == nullptr || bytes == 0)
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: cannot register {} bytes at {}; a region has an address and at "
-                       "least 1 byte",
-                       bytes, pointer));
+    throw Error(PW_INVALID_ARGUMENT, format("cannot register {} bytes at {}; a region has an address and at "
+                                            "least 1 byte",
+                                            bytes, pointer));
   if (reinterpret_cast<uint64_t>(address) + bytes < bytes)
-    throw Error(PW_OUT_OF_RANGE,
-                format("peerway: {} bytes at {} wrap around the address space", bytes, pointer));
+    throw Error(PW_OUT_OF_RANGE, format("{} bytes at {} wrap around the address space", bytes, pointer));
   std::shared_ptr<Region> old;  // let go of after the lock: the last to do so waits for the service thread
   std::lock_guard adding(adding_);
   old = known(address, bytes);
@@ -93,7 +91,7 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
   Device& device = owner_of(address, bytes, allocation);
   if (bytes > allocation.bytes - static_cast<uint64_t>(address - allocation.base))
     throw Error(PW_OUT_OF_RANGE,
-                format("peerway: {} bytes at {} leave the allocation of {} bytes at {} on {}", bytes, pointer,
+                format("{} bytes at {} leave the allocation of {} bytes at {} on {}", bytes, pointer,
                        allocation.bytes, static_cast<void*>(allocation.base), to_string(device.id())));
   return keep(std::make_shared<Region>(device, std::move(allocation), address, bytes, nullptr, control_));
 }

@@ -65,7 +65,7 @@ WordAccess::WordAccess(Device& device, uint32_t count)
     : device_(device), count_(count), bytes_((count * sizeof(uint64_t) + kPage - 1) / kPage * kPage) {
   void* pages = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED)
-    throw Error(PW_NO_MEMORY, format("peerway: {} bytes to read a signal into{}", bytes_, errno_text(errno)));
+    throw Error(PW_NO_MEMORY, format("{} bytes to read a signal into{}", bytes_, errno_text(errno)));
   here_ = static_cast<uint64_t*>(pages);
   try {
     device_.pin(here_, bytes_);

@@ -17,9 +17,8 @@ ControlSpan::ControlSpan(uint32_t endpoints, bool with_boxes)
   void* address = MAP_FAILED;
   if (descriptor_) address = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
   if (address == MAP_FAILED)
-    throw Error(PW_NO_MEMORY,
-                format("peerway: no {} bytes of shared memory for the markers of {} endpoints{}", bytes_,
-                       endpoints, why_no_shared_memory(errno)));
+    throw Error(PW_NO_MEMORY, format("no {} bytes of shared memory for the markers of {} endpoints{}", bytes_,
+                                     endpoints, why_no_shared_memory(errno)));
   address_ = static_cast<std::byte*>(address);
 }
 

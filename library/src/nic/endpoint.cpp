@@ -51,7 +51,7 @@ Endpoint::Endpoint(std::shared_ptr<const Plugin> plugin, const Job& job, const s
   const pw_nic_options options{sizeof options, job.number, configuration.c_str(), secret};
   const pw_nic_status status = ops().open(&options, &handle_);
   if (status != PW_NIC_OK)
-    throw Error(PW_UNAVAILABLE, format("peerway: the NIC {} ({}) could not be opened: {}", plugin_->name(),
+    throw Error(PW_UNAVAILABLE, format("the NIC {} ({}) could not be opened: {}", plugin_->name(),
                                        plugin_->path(), with_reason(ops().why(nullptr), status)));
   try {
     query();
@@ -62,7 +62,7 @@ Endpoint::Endpoint(std::shared_ptr<const Plugin> plugin, const Job& job, const s
                            control_->descriptor(), 0});
     ops().address(handle_, &facts_.address);
     if (facts_.address.length > PW_NIC_ADDRESS_BYTES)
-      throw Error(PW_UNAVAILABLE, format("peerway: the NIC {} gave an address of {} bytes; addresses have at "
+      throw Error(PW_UNAVAILABLE, format("the NIC {} gave an address of {} bytes; addresses have at "
                                          "most {}",
                                          plugin_->name(), facts_.address.length, PW_NIC_ADDRESS_BYTES));
     facts_.control = control_memory_->key();
@@ -87,8 +87,7 @@ void Endpoint::query() {
   info_.size = sizeof info_;
   ops().query(handle_, &info_);
   const auto breaks = [&](const std::string& what) {
-    return Error(PW_UNAVAILABLE,
-                 format("peerway: the NIC {} ({}) states {}", plugin_->name(), plugin_->path(), what));
+    return Error(PW_UNAVAILABLE, format("the NIC {} ({}) states {}", plugin_->name(), plugin_->path(), what));
   };
   if (info_.largest < 4096)
     throw breaks(format("that it moves at most {} bytes at once; at least 4096 are needed", info_.largest));
@@ -107,7 +106,7 @@ Error Endpoint::failure(const std::string& what, pw_nic_status status) const {
   const pw_status kind = status == PW_NIC_UNREACHABLE ? PW_PEER_LOST
                          : status == PW_NIC_BUSY      ? PW_NO_MEMORY
                                                       : PW_UNAVAILABLE;
-  return Error(kind, format("peerway: the NIC {} {}: {}", plugin_->name(), what, why(status)));
+  return Error(kind, format("the NIC {} {}: {}", plugin_->name(), what, why(status)));
 }
 
 uint64_t Endpoint::copied() const {
@@ -119,7 +118,7 @@ uint64_t Endpoint::copied() const {
 
 std::unique_ptr<Memory> Endpoint::add(const pw_nic_span& span) {
   if ((info_.memory_kinds >> span.kind & 1u) == 0 && span.kind != PW_NIC_HOST)
-    throw Error(PW_UNAVAILABLE, format("peerway: the NIC {} does not accept GPU memory", plugin_->name()));
+    throw Error(PW_UNAVAILABLE, format("the NIC {} does not accept GPU memory", plugin_->name()));
   std::unique_ptr<Memory> memory(new Memory());
   memory->span_ = span;
   memory->span_.size = sizeof(pw_nic_span);
@@ -129,7 +128,7 @@ std::unique_ptr<Memory> Endpoint::add(const pw_nic_span& span) {
     throw failure(format("could not register {} bytes at {}", span.bytes, span.address), status);
   memory->endpoint_ = this;
   if (memory->key_.length > PW_NIC_KEY_BYTES)
-    throw Error(PW_UNAVAILABLE, format("peerway: the NIC {} gave a key of {} bytes; keys have at most {}",
+    throw Error(PW_UNAVAILABLE, format("the NIC {} gave a key of {} bytes; keys have at most {}",
                                        plugin_->name(), memory->key_.length, PW_NIC_KEY_BYTES));
   memories_.push_back(memory.get());
   return memory;
@@ -154,21 +153,19 @@ Memory* Endpoint::find(const pw_nic_key& key) const {
 // an arrival for one must be understood by the other.
 void Endpoint::check_peer(const EndpointFacts& peer) const {
   if (peer.address.length > PW_NIC_ADDRESS_BYTES || peer.control.length > PW_NIC_KEY_BYTES)
-    throw Error(
-        PW_BAD_KEY,
-        format("peerway: endpoint {} of the NIC {} names an address of {} bytes and a key of {}; they "
-               "have at most {} and {}",
-               peer.number, plugin_->name(), peer.address.length, peer.control.length, PW_NIC_ADDRESS_BYTES,
-               PW_NIC_KEY_BYTES));
+    throw Error(PW_BAD_KEY,
+                format("endpoint {} of the NIC {} names an address of {} bytes and a key of {}; they "
+                       "have at most {} and {}",
+                       peer.number, plugin_->name(), peer.address.length, peer.control.length,
+                       PW_NIC_ADDRESS_BYTES, PW_NIC_KEY_BYTES));
   if (peer.guarantees != info_.guarantees)
-    throw Error(
-        PW_UNAVAILABLE,
-        format("peerway: the NIC {} guarantees {:#x} here and {:#x} at endpoint {}; use one build and "
-               "one configuration of the plugin in a job",
-               plugin_->name(), info_.guarantees, peer.guarantees, peer.number));
+    throw Error(PW_UNAVAILABLE,
+                format("the NIC {} guarantees {:#x} here and {:#x} at endpoint {}; use one build and "
+                       "one configuration of the plugin in a job",
+                       plugin_->name(), info_.guarantees, peer.guarantees, peer.number));
   if (peer.number >= info_.endpoints || info_.number >= peer.endpoints)
     throw Error(PW_UNAVAILABLE,
-                format("peerway: the NIC {} has endpoint {} of {} here and {} of {} there; use one "
+                format("the NIC {} has endpoint {} of {} here and {} of {} there; use one "
                        "configuration of the plugin in a job",
                        plugin_->name(), info_.number, info_.endpoints, peer.number, peer.endpoints));
 }

@@ -17,8 +17,7 @@ constexpr std::string_view kPrefix = "libpeerway_nic_", kSuffix = ".so";
 
 NicSpec parse_entry(std::string_view entry, std::string_view origin) {
   const auto refuse = [&](const std::string& why) {
-    return Error(PW_BAD_CONFIG,
-                 format("peerway: {}: '{}' {}; a NIC is [NAME=]PLUGIN[?OPTIONS]", origin, entry, why));
+    return Error(PW_BAD_CONFIG, format("{}: '{}' {}; a NIC is [NAME=]PLUGIN[?OPTIONS]", origin, entry, why));
   };
   NicSpec spec;
   const size_t question = entry.find('?');
@@ -85,7 +84,7 @@ std::vector<NicSpec> parse_nics(std::string_view text, std::string_view origin) 
 NicSpec parse_nic(std::string_view text, std::string_view origin) {
   std::vector<NicSpec> all = parse_nics(text, origin);
   if (all.size() == 1) return std::move(all.front());
-  throw Error(PW_BAD_CONFIG, format("peerway: {}: '{}' names {} NICs; name one", origin, text, all.size()));
+  throw Error(PW_BAD_CONFIG, format("{}: '{}' names {} NICs; name one", origin, text, all.size()));
 }
 
 std::string plugin_file(const std::string& plugin) {
@@ -98,7 +97,7 @@ std::string plugin_file(const std::string& plugin) {
   const std::string file = fs::exists(plugin) ? format("did you mean the file ./{}?", plugin)
                                               : "or give a plugin's file, with a '/' in its path";
   throw Error(PW_UNAVAILABLE,
-              format("peerway: there is no NIC plugin '{}'; {} here; {}", plugin, plugins_in(folders), file));
+              format("there is no NIC plugin '{}'; {} here; {}", plugin, plugins_in(folders), file));
 }
 
 }  // namespace pw::nic

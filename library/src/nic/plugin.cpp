@@ -44,7 +44,7 @@ std::string missing_entries(const pw_nic_ops& ops) {
 // An older plugin was built with a shorter struct: what it does not have stays null.
 void Plugin::take(const pw_nic_ops* ops) {
   const auto refuse = [this](const std::string& why) {
-    return Error(PW_UNAVAILABLE, format("peerway: the NIC plugin {}: {}", path_, why));
+    return Error(PW_UNAVAILABLE, format("the NIC plugin {}: {}", path_, why));
   };
   if (ops == nullptr) throw refuse(PW_NIC_PLUGIN_SYMBOL "() returned NULL; it must return its pw_nic_ops");
   if (ops->abi != PW_NIC_ABI)
@@ -77,14 +77,13 @@ std::shared_ptr<const Plugin> Plugin::load(const std::string& path) {
   const std::shared_ptr<Plugin> plugin(new Plugin(path));
   plugin->library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (plugin->library_ == nullptr)
-    throw Error(PW_UNAVAILABLE, format("peerway: the NIC plugin {} cannot be loaded: {}", path, dlerror()));
+    throw Error(PW_UNAVAILABLE, format("the NIC plugin {} cannot be loaded: {}", path, dlerror()));
   const auto function =
       reinterpret_cast<pw_nic_plugin_function>(dlsym(plugin->library_, PW_NIC_PLUGIN_SYMBOL));
   if (function == nullptr)
-    throw Error(PW_UNAVAILABLE,
-                format("peerway: {} is not a NIC plugin: it has no function " PW_NIC_PLUGIN_SYMBOL
-                       "() (peerway/nic.h)",
-                       path));
+    throw Error(PW_UNAVAILABLE, format("{} is not a NIC plugin: it has no function " PW_NIC_PLUGIN_SYMBOL
+                                       "() (peerway/nic.h)",
+                                       path));
   plugin->take(function());
   return plugin;
 }

@@ -4,7 +4,6 @@
 
 #include "base/format.h"
 #include "base/log.h"
-#include "base/reason.h"
 #include "nic/control.h"
 #include "nic/settle.h"
 
@@ -122,7 +121,7 @@ void Service::hello(Client& client, MessageReader& reader) try {
   facts.guarantees = reader.next();
   client.connection = endpoint_.connect(facts);
 } catch (const Error& error) {
-  log(LogLevel::warning, format("endpoint {} asks, but {}", client.number, reason_of(error)));
+  log(LogLevel::warning, format("endpoint {} asks, but {}", client.number, error.what()));
   client.broken = true;
 }
 

@@ -37,7 +37,7 @@ Stream::~Stream() { std::erase(endpoint_.active_, this); }
 
 std::unique_ptr<RemoteMemory> Stream::import(const pw_nic_key& key) {
   if (key.length > PW_NIC_KEY_BYTES)
-    throw Error(PW_BAD_KEY, format("peerway: a key of {} bytes of endpoint {}; keys of NICs have at most {}",
+    throw Error(PW_BAD_KEY, format("a key of {} bytes of endpoint {}; keys of NICs have at most {}",
                                    key.length, connection_->facts().number, PW_NIC_KEY_BYTES));
   std::unique_ptr<RemoteMemory> remote(new RemoteMemory());
   remote->key_ = key;

@@ -19,14 +19,13 @@ pw_status enqueue(pw_plan* plan, pw_stream stream, pw::PlanPart part) {
       stream.device.kind == id.kind && (stream.device.index == id.index || stream.device.index == -1);
   if (!same)
     return pw::fail(PW_INVALID_ARGUMENT,
-                    format("peerway: a plan of {} was given a stream of {}", to_string(id),
+                    format("a plan of {} was given a stream of {}", to_string(id),
                            to_string(pw::DeviceId{stream.device.kind, stream.device.index})));
   return plan->plan->enqueue(stream.queue, part);
 }
 
 void check_by(uint64_t by) {
-  if (by == 0)
-    throw Error(PW_INVALID_ARGUMENT, "peerway: a wait for growth by 0; a signal grows by at least 1");
+  if (by == 0) throw Error(PW_INVALID_ARGUMENT, "a wait for growth by 0; a signal grows by at least 1");
 }
 
 }  // namespace

@@ -51,8 +51,8 @@ bool PostedFifo::complete() {
   }
   if (!marks_.reached()) {
     if (now_ns() < deadline_ns_) return false;
-    must(fail(PW_TIMEOUT, format("peerway: the transfers of a FIFO with rank {} were not complete in time",
-                                 marks_.rank())));
+    must(fail(PW_TIMEOUT,
+              format("the transfers of a FIFO with rank {} were not complete in time", marks_.rank())));
     return true;
   }
   if (!must(guard([&] { return marks_.outcome(); }))) return true;
@@ -65,7 +65,7 @@ bool PostedFifo::complete() {
 bool PostedFifo::cancelled_by_kernel() {
   const uint64_t report = guard_->report.load(std::memory_order_acquire);
   if (report == 0 || guard_->stop.load(std::memory_order_relaxed) != 0) return false;
-  cancel(PW_TIMEOUT, format("peerway: entry {} of a FIFO waited {:.3g} s for the proxy without success; it "
+  cancel(PW_TIMEOUT, format("entry {} of a FIFO waited {:.3g} s for the proxy without success; it "
                             "has taken {} entries of {}",
                             report >> 32, static_cast<double>(guard_->timeout_ns) * 1e-9, taken_, count_));
   return true;
@@ -90,12 +90,12 @@ bool PostedFifo::take(pw_fifo_entry& entry) {
 Remote& PostedFifo::remote_at(uint64_t place, KeyType type) const {
   const char* what = type == KeyType::signal ? "signal" : "region";
   if (place >= lists_.remotes.size())
-    throw Error(PW_OUT_OF_RANGE, format("peerway: entry {} of a FIFO names remote {}; it was made with {}",
-                                        taken_, place, lists_.remotes.size()));
+    throw Error(PW_OUT_OF_RANGE, format("entry {} of a FIFO names remote {}; it was made with {}", taken_,
+                                        place, lists_.remotes.size()));
   if (lists_.remotes[place]->key.type != type)
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: entry {} of a FIFO names remote {} as its {}, but that remote is none",
-                       taken_, place, what));
+    throw Error(
+        PW_INVALID_ARGUMENT,
+        format("entry {} of a FIFO names remote {} as its {}, but that remote is none", taken_, place, what));
   return *lists_.remotes[place];
 }
 
@@ -104,15 +104,15 @@ pw_status PostedFifo::begin(const pw_fifo_entry& entry) {
   if (entry.signal != PW_FIFO_NONE) {
     if (entry.by == 0)
       throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: entry {} of a FIFO raises a signal by 0; give at least 1", taken_));
+                  format("entry {} of a FIFO raises a signal by 0; give at least 1", taken_));
     raise = {&remote_at(entry.signal, KeyType::signal), entry.by};
   }
   const bool raises = raise.signal != nullptr;
   if (entry.bytes == 0) return raises ? context_.raise(raise) : PW_OK;
   const uint64_t from = entry.to_from >> 32;
   if (from >= lists_.regions.size())
-    throw Error(PW_OUT_OF_RANGE, format("peerway: entry {} of a FIFO names region {}; it was made with {}",
-                                        taken_, from, lists_.regions.size()));
+    throw Error(PW_OUT_OF_RANGE, format("entry {} of a FIFO names region {}; it was made with {}", taken_,
+                                        from, lists_.regions.size()));
   Remote& to = remote_at(entry.to_from & 0xffffffff, KeyType::region);
   // It is checked there against both regions.
   const RangeTransfer range{Op::put,           &to,        lists_.regions[from].get(), entry.to_offset,
@@ -148,7 +148,7 @@ Fifo::Fifo(Context& context, Device& device, uint32_t count, FifoLists lists)
     : context_(context), device_(device) {
   if (!std::has_single_bit(count) || count < 2 || count > kMostEntries)
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: a FIFO of {} entries; a power of two from 2 to {}", count, kMostEntries));
+                format("a FIFO of {} entries; a power of two from 2 to {}", count, kMostEntries));
   std::vector<bool> depends(static_cast<size_t>(context.team().size()));
   for (const Remote* remote : lists.remotes) depends[static_cast<size_t>(remote->rank())] = true;
   guard_ = make_guard(device, context.words(device), config_number("plan_timeout"));

@@ -24,7 +24,7 @@ int rank_in(uint64_t word) { return static_cast<int>(word >> 8 & 0xffffff) - 1; 
 std::shared_ptr<void> pinned_memory(Device& device, uint64_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
-    throw Error(PW_NO_MEMORY, format("peerway: {} bytes of host memory{}", bytes, errno_text(errno)));
+    throw Error(PW_NO_MEMORY, format("{} bytes of host memory{}", bytes, errno_text(errno)));
   try {
     device.pin(memory, bytes);
   } catch (...) {
@@ -83,7 +83,7 @@ namespace {
 // What waits for the proxy does not know for whom the proxy waits.
 std::string text_of_timeout(const Guard& guard, const Ended& end) {
   const int rank = end.rank >= 0 ? end.rank : guard.awaited.load() - 1;
-  const std::string waited = format("peerway: epoch {} of a plan waited {:.3g} s in vain for ", end.of,
+  const std::string waited = format("epoch {} of a plan waited {:.3g} s in vain for ", end.of,
                                     static_cast<double>(guard.timeout_ns) * 1e-9);
   if (rank < 0)
     return waited +
@@ -105,13 +105,12 @@ pw_status status_of(const Guard& guard, const Team& team, const char* what) {
     case PW_TIMEOUT:
       return fail(PW_TIMEOUT, text_of_timeout(guard, end));
     case PW_PEER_LOST:
-      return fail(PW_PEER_LOST, format("peerway: {}; the {} that depends on it is cancelled",
-                                       team.describe_loss(end.rank), what));
+      return fail(PW_PEER_LOST,
+                  format("{}; the {} that depends on it is cancelled", team.describe_loss(end.rank), what));
     case PW_CLOSED:
-      return fail(PW_CLOSED, format("peerway: the context was closed; its {}s are cancelled", what));
+      return fail(PW_CLOSED, format("the context was closed; its {}s are cancelled", what));
     default:
-      return fail(end.why,
-                  format("peerway: the {} was cancelled by a failure of the path that serves it", what));
+      return fail(end.why, format("the {} was cancelled by a failure of the path that serves it", what));
   }
 }
 

@@ -22,8 +22,7 @@ struct pw_plan_builder {
   /// What operations are added to. Throws Error once it has made its plan.
   [[nodiscard]] pw::Plan& open() const {
     if (plan == nullptr)
-      throw pw::Error(PW_INVALID_ARGUMENT,
-                      "peerway: this builder has already made its plan; create another one");
+      throw pw::Error(PW_INVALID_ARGUMENT, "this builder has already made its plan; create another one");
     return *plan;
   }
   /// Throws Error.

@@ -12,7 +12,7 @@ namespace {
 
 void check_has_kernels(const Device& device) {
   if (device.id().kind == PW_HOST)
-    throw Error(PW_UNSUPPORTED, "peerway: the host has no kernels to give a handle to; name a GPU");
+    throw Error(PW_UNSUPPORTED, "the host has no kernels to give a handle to; name a GPU");
 }
 
 unsigned long long* as_word(Device& device, uint64_t* word) {
@@ -25,7 +25,7 @@ pw_remote_handle handle_of(Remote& remote, Device& device) {
   check_has_kernels(device);
   std::string why_not = "its rank is on another host";
   if (!remote.same_host() || !device.reaches(remote.key.exported, why_not))
-    throw Error(PW_UNSUPPORTED, format("peerway: kernels of {} cannot reach the region of rank {}: {}",
+    throw Error(PW_UNSUPPORTED, format("kernels of {} cannot reach the region of rank {}: {}",
                                        to_string(device.id()), remote.rank(), why_not));
   const void* address = device.as_seen(remote.address_on(device));
   return {PW_HANDLE_VERSION, static_cast<unsigned char*>(const_cast<void*>(address)), remote.bytes()};
@@ -37,7 +37,7 @@ KernelRaises::KernelRaises(Context& context, Remote& signal, Device& device)
   word_ = signal.word_on(device);
   if (word_ == nullptr)
     throw Error(PW_UNSUPPORTED,
-                format("peerway: kernels of {} cannot raise a signal of rank {}, which is on another host",
+                format("kernels of {} cannot raise a signal of rank {}, which is on another host",
                        to_string(device.id()), signal.rank()));
   access_ = std::make_unique<WordAccess>(device, 1);
   total_ = context.words(device).take(1);
@@ -93,14 +93,13 @@ pw_status KernelWaits::status() const {
     case PW_OK:
       return PW_OK;
     case PW_PEER_LOST:
-      return fail(PW_PEER_LOST, format("peerway: {}; waits of kernels for its signal end",
+      return fail(PW_PEER_LOST, format("{}; waits of kernels for its signal end",
                                        context_.team().describe_loss(ended.rank)));
     case PW_TIMEOUT:
-      return fail(PW_TIMEOUT,
-                  format("peerway: a kernel waited {:.3g} s in vain for rank {} to raise a signal to {}",
-                         static_cast<double>(timeout_ns_) * 1e-9, ended.rank, ended.of));
+      return fail(PW_TIMEOUT, format("a kernel waited {:.3g} s in vain for rank {} to raise a signal to {}",
+                                     static_cast<double>(timeout_ns_) * 1e-9, ended.rank, ended.of));
     default:
-      return fail(ended.why, "peerway: the context was closed; the waits of its kernels end");
+      return fail(ended.why, "the context was closed; the waits of its kernels end");
   }
 }
 

@@ -15,7 +15,7 @@ using pw::given;
 pw::Remote& signal_of(const pw_remote* remote) {
   if (remote->remote->key.type != pw::KeyType::signal)
     throw pw::Error(PW_INVALID_ARGUMENT,
-                    "peerway: kernels raise signals, and this is a region; import the key of a signal");
+                    "kernels raise signals, and this is a region; import the key of a signal");
   return *remote->remote;
 }
 
@@ -38,11 +38,10 @@ pw_status pw_remote_get_raise_handle(pw_remote* signal, pw_device device, pw_rai
     pw::Device& on = signal->context->device_named(device);
     auto raises = std::static_pointer_cast<pw::KernelRaises>(signal->in_kernels);
     if (raises != nullptr && &raises->device() != &on)
-      return pw::fail(
-          PW_INVALID_ARGUMENT,
-          pw::format("peerway: kernels of {} have the handle of this signal of rank {}; give it back "
-                     "with pw_remote_release_raise_handle before those of {} get one",
-                     to_string(raises->device().id()), raised.rank(), to_string(on.id())));
+      return pw::fail(PW_INVALID_ARGUMENT,
+                      pw::format("kernels of {} have the handle of this signal of rank {}; give it back "
+                                 "with pw_remote_release_raise_handle before those of {} get one",
+                                 to_string(raises->device().id()), raised.rank(), to_string(on.id())));
     if (raises == nullptr) raises = std::make_shared<pw::KernelRaises>(*signal->context, raised, on);
     signal->in_kernels = raises;
     *handle = raises->handle();
@@ -64,11 +63,10 @@ pw_status pw_signal_get_handle(pw_signal* signal, pw_device device, uint64_t tim
     pw::Device& on = signal->context->device_named(device);
     auto waits = std::static_pointer_cast<pw::KernelWaits>(signal->in_kernels);
     if (waits != nullptr && &waits->device() != &on)
-      return pw::fail(
-          PW_INVALID_ARGUMENT,
-          pw::format("peerway: kernels of {} have a handle of this signal already; those of {} need "
-                     "another signal",
-                     to_string(waits->device().id()), to_string(on.id())));
+      return pw::fail(PW_INVALID_ARGUMENT,
+                      pw::format("kernels of {} have a handle of this signal already; those of {} need "
+                                 "another signal",
+                                 to_string(waits->device().id()), to_string(on.id())));
     if (waits == nullptr) waits = std::make_shared<pw::KernelWaits>(*signal->context, *signal->signal, on);
     signal->in_kernels = waits;
     *handle = waits->handle(timeout_ns);

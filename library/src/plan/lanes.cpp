@@ -62,8 +62,7 @@ std::vector<LaneOffer> get_lanes(ByteReader& from) {
     lane.region = from.get<uint32_t>();
     lane.block = get_block(from);
     if (!std::has_single_bit(lane.unit) || lane.unit > 8)
-      throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: a rank's offer for a plan has words of {} bytes", lane.unit));
+      throw Error(PW_INVALID_ARGUMENT, format("a rank's offer for a plan has words of {} bytes", lane.unit));
   }
   return lanes;
 }
@@ -107,16 +106,16 @@ PlanOffer parse_plan_offer(ByteView bytes) {
   from.end();
   for (const LaneOffer& lane : offer.receives)
     if (lane.region >= offer.regions.size())
-      throw Error(PW_INVALID_ARGUMENT, format("peerway: a rank's offer for a plan names region {} of {}",
-                                              lane.region, offer.regions.size()));
+      throw Error(PW_INVALID_ARGUMENT, format("a rank's offer for a plan names region {} of {}", lane.region,
+                                              offer.regions.size()));
   return offer;
 }
 
 void check_inside(const char* what, uint64_t offset, uint64_t bytes, uint64_t room) {
   if (offset <= room && bytes <= room - offset && offset % sizeof(uint64_t) == 0) return;
   throw Error(PW_INVALID_ARGUMENT,
-              format("peerway: a rank's offer for a plan has {} bytes at {} of its {}, which has {} bytes",
-                     bytes, offset, what, room));
+              format("a rank's offer for a plan has {} bytes at {} of its {}, which has {} bytes", bytes,
+                     offset, what, room));
 }
 
 void put_report(ByteWriter& to, const LaneReport& report) {
@@ -131,7 +130,7 @@ LaneReport parse_lane_report(ByteView letter, size_t number) {
   const auto pieces = from.get<uint32_t>();
   if (kind > static_cast<uint8_t>(LaneKind::posted) || pieces < 1 || pieces > kMostPieces)
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: a rank reports method {} in {} pieces for a lane", kind, pieces));
+                format("a rank reports method {} in {} pieces for a lane", kind, pieces));
   return {static_cast<LaneKind>(kind), pieces};
 }
 
@@ -167,15 +166,13 @@ const LaneOffer& partner(const LaneOffer& mine, int self, std::span<const LaneOf
   const auto found = std::ranges::find_if(
       theirs, [&](const LaneOffer& lane) { return lane.rank == self && lane.tag == mine.tag; });
   if (found == theirs.end())
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: the {} of {} bytes with rank {} and tag {} has no {} in that "
-                       "rank's plan; add one there, with this rank and tag",
-                       what, mine.bytes, mine.rank, mine.tag, their_what));
+    throw Error(PW_INVALID_ARGUMENT, format("the {} of {} bytes with rank {} and tag {} has no {} in that "
+                                            "rank's plan; add one there, with this rank and tag",
+                                            what, mine.bytes, mine.rank, mine.tag, their_what));
   if (found->bytes != mine.bytes)
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: tag {}: the {} here has {} bytes, the {} of rank {} {}; "
-                       "give both the same size",
-                       mine.tag, what, mine.bytes, their_what, mine.rank, found->bytes));
+    throw Error(PW_INVALID_ARGUMENT, format("tag {}: the {} here has {} bytes, the {} of rank {} {}; "
+                                            "give both the same size",
+                                            mine.tag, what, mine.bytes, their_what, mine.rank, found->bytes));
   return *found;
 }
 

@@ -74,11 +74,10 @@ PlanOffer Plan::offer_to(int rank) {
 Remote* Plan::import_of(int rank, KeyType type, ByteView key) {
   Remote* remote = remotes_.emplace_back(context_.import(key)).get();
   if (remote->rank() == rank && remote->key.type == type) return remote;
-  throw Error(PW_BAD_KEY,
-              format("peerway: rank {} offers for a plan a key of a {} of rank {}; it must be of a {} "
-                     "of its own",
-                     rank, remote->key.type == KeyType::region ? "region" : "signal", remote->rank(),
-                     type == KeyType::region ? "region" : "signal"));
+  throw Error(PW_BAD_KEY, format("rank {} offers for a plan a key of a {} of rank {}; it must be of a {} "
+                                 "of its own",
+                                 rank, remote->key.type == KeyType::region ? "region" : "signal",
+                                 remote->rank(), type == KeyType::region ? "region" : "signal"));
 }
 
 void Plan::find_partners(const Letters& told) {
@@ -89,12 +88,11 @@ void Plan::find_partners(const Letters& told) {
     if (mine.contains(rank)) continue;
     const bool sends = !offer.sends.empty();
     const LaneOffer& lane = sends ? offer.sends.front() : offer.receives.at(0);
-    throw Error(
-        PW_INVALID_ARGUMENT,
-        format("peerway: the {} of {} bytes with rank {} and tag {} in the plan of rank {} has no {} in "
-               "this rank's plan",
-               sends ? "send" : "receive", lane.bytes, lane.rank, lane.tag, rank,
-               sends ? "receive" : "send"));
+    throw Error(PW_INVALID_ARGUMENT,
+                format("the {} of {} bytes with rank {} and tag {} in the plan of rank {} has no {} in "
+                       "this rank's plan",
+                       sends ? "send" : "receive", lane.bytes, lane.rank, lane.tag, rank,
+                       sends ? "receive" : "send"));
   }
   std::map<int, Remote*> mailboxes;
   const auto meet = [&](Lane& lane, bool sends) {
@@ -102,10 +100,9 @@ void Plan::find_partners(const Letters& told) {
     const std::vector<LaneOffer>& side = sends ? theirs.receives : theirs.sends;
     const LaneOffer& found = partner(lane.offer, context_.team().rank(), side, sends);
     if (theirs.device_kind != device_kind())
-      throw Error(PW_UNSUPPORTED,
-                  format("peerway: tag {}: this rank's plan is on {}, that of rank {} on another "
-                         "kind of device",
-                         lane.offer.tag, to_string(device_.id()), lane.offer.rank));
+      throw Error(PW_UNSUPPORTED, format("tag {}: this rank's plan is on {}, that of rank {} on another "
+                                         "kind of device",
+                                         lane.offer.tag, to_string(device_.id()), lane.offer.rank));
     lane.theirs = found;
     lane.place = static_cast<size_t>(&found - side.data()) + (sends ? theirs.sends.size() : 0);
     auto& mailbox = mailboxes[lane.offer.rank];

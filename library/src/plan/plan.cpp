@@ -22,9 +22,8 @@ std::string text_of(const Remote& remote) {
 
 void check_device(const Device& device, const Region& region) {
   if (&region.device() != &device)
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: a plan of {} with a region on {}; make one plan for each device",
-                       to_string(device.id()), to_string(region.device().id())));
+    throw Error(PW_INVALID_ARGUMENT, format("a plan of {} with a region on {}; make one plan for each device",
+                                            to_string(device.id()), to_string(region.device().id())));
 }
 
 }  // namespace
@@ -51,8 +50,7 @@ Plan::~Plan() {
 
 void Plan::change() {
   if (runner_ != nullptr)
-    throw Error(PW_INVALID_ARGUMENT,
-                "peerway: this plan is prepared and cannot be changed; make another one");
+    throw Error(PW_INVALID_ARGUMENT, "this plan is prepared and cannot be changed; make another one");
 }
 
 void Plan::depend(int rank) { depends_.insert(rank); }
@@ -103,12 +101,12 @@ Plan::Lane Plan::make_lane(int rank, int tag, std::shared_ptr<Region> region, co
   change();
   check_device(device_, *region);
   if (rank < 0 || rank >= context_.team().size())
-    throw Error(PW_OUT_OF_RANGE, format("peerway: a {} with rank {}; this team has ranks 0 to {}", what, rank,
+    throw Error(PW_OUT_OF_RANGE, format("a {} with rank {}; this team has ranks 0 to {}", what, rank,
                                         context_.team().size() - 1));
   for (const Lane& other : others)
     if (other.offer.rank == rank && other.offer.tag == tag)
       throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: this plan has a {} with rank {} and tag {} already", what, rank, tag));
+                  format("this plan has a {} with rank {} and tag {} already", what, rank, tag));
   pw_block dense{};
   dense.block_bytes = block.block_bytes;
   for (uint32_t d = 0; d < std::min<uint32_t>(block.dims, PW_MAX_DIMS); ++d)

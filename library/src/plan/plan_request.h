@@ -16,7 +16,7 @@ class PlanRequest final : public Request {
   bool complete(pw_status& ended) override {
     const auto plan = plan_.lock();
     if (plan != nullptr) return plan->finished(number_, ended);
-    ended = fail(PW_CLOSED, "peerway: the plan of this request was freed before it was finished");
+    ended = fail(PW_CLOSED, "the plan of this request was freed before it was finished");
     return true;
   }
   [[nodiscard]] Source* source() override {

@@ -94,8 +94,8 @@ bool PostedPlan::complete() {
 
 pw_status PostedPlan::completion() {
   if (marks_.reached()) return marks_.outcome();
-  return fail(PW_TIMEOUT, format("peerway: the transfers of a plan with rank {} were not complete in time",
-                                 marks_.rank()));
+  return fail(PW_TIMEOUT,
+              format("the transfers of a plan with rank {} were not complete in time", marks_.rank()));
 }
 
 bool PostedPlan::must(int rank, pw_status status) {

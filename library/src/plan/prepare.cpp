@@ -21,9 +21,8 @@ void Plan::prepare(bool alone) {
     return;
   }
   if (!(sends_.empty() && receives_.empty()))
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: a plan with {} sends and {} receives cannot be prepared alone",
-                       sends_.size(), receives_.size()));
+    throw Error(PW_INVALID_ARGUMENT, format("a plan with {} sends and {} receives cannot be prepared alone",
+                                            sends_.size(), receives_.size()));
   begin_program();
   end_program();
 }
@@ -33,7 +32,7 @@ void Plan::prepare_among(std::span<const int> ranks) {
   const auto has = [&](int rank) { return std::ranges::find(ranks, rank) != ranks.end(); };
   const auto refuse = [&](const std::string& what) {
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: a plan is to be prepared among {} ranks {}", ranks.size(), what));
+                format("a plan is to be prepared among {} ranks {}", ranks.size(), what));
   };
   // What is wrong with the list itself is refused here; the others cannot be in a meeting of such a list.
   if (!has(team.rank())) refuse(format("without rank {}, which prepares it", team.rank()));
@@ -84,10 +83,10 @@ void Plan::guard_losses() {
 void Plan::begin_program() {
   change();
   if (context_.closed())
-    throw Error(PW_CLOSED, "peerway: the context of this plan was closed before the plan was prepared");
+    throw Error(PW_CLOSED, "the context of this plan was closed before the plan was prepared");
   if (program_.guard != nullptr)
     throw Error(PW_INVALID_ARGUMENT,
-                "peerway: an earlier prepare of this plan failed; create another builder and add its "
+                "an earlier prepare of this plan failed; create another builder and add its "
                 "operations again");
   for (const Move& move : moves_) refuse_lost(context_.team(), move.transfer.remote->rank());
   for (const Raise& raise : raises_) refuse_lost(context_.team(), raise.signal->rank());

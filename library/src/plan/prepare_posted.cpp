@@ -21,7 +21,7 @@ void Plan::post(const PostedOperation& operation) {
   if (operation.transfer) context_.prepare(*operation.transfer);
   if (operation.raise && operation.raise->signal->is_device_signal())
     throw Error(PW_UNSUPPORTED,
-                format("peerway: the proxy cannot raise a signal of rank {} in GPU memory; make that signal "
+                format("the proxy cannot raise a signal of rank {} in GPU memory; make that signal "
                        "on the host",
                        operation.rank));
   if (operation.raise && operation.raise->signal->word() == nullptr)

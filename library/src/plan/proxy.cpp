@@ -49,9 +49,9 @@ bool Proxy::turn() {
   try {
     most = poll_all();
   } catch (const std::exception& error) {
-    fail(format("peerway: the proxy of this context failed: {}", error.what()));
+    fail(format("the proxy of this context failed: {}", error.what()));
   } catch (...) {
-    fail("peerway: the proxy of this context failed: an exception that is not a std::exception");
+    fail("the proxy of this context failed: an exception that is not a std::exception");
   }
   active_.store(most != Poll::idle, std::memory_order_relaxed);
   if (most == Poll::progress) since_.store(now_ns(), std::memory_order_relaxed);

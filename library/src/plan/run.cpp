@@ -12,7 +12,7 @@
 namespace pw {
 
 pw_status Plan::refuse_unprepared(const char* what) const {
-  return fail(PW_INVALID_ARGUMENT, format("peerway: {} of a plan that is not prepared", what));
+  return fail(PW_INVALID_ARGUMENT, format("{} of a plan that is not prepared", what));
 }
 
 pw_status Plan::status() const {
@@ -36,10 +36,9 @@ uint64_t Plan::sent_bytes() const {
 pw_status Plan::note(PlanPart part, std::optional<void*> stream) {
   std::lock_guard lock(mutex_);
   if (part != PlanPart::finish && started_ && !(in_kernels_ && stream_))
-    return fail(
-        PW_INVALID_ARGUMENT,
-        format("peerway: this plan was started {} and is not finished; finish it before the next start",
-               stream_ ? "on a stream" : "from the host"));
+    return fail(PW_INVALID_ARGUMENT,
+                format("this plan was started {} and is not finished; finish it before the next start",
+                       stream_ ? "on a stream" : "from the host"));
   started_ = part == PlanPart::start;
   if (part != PlanPart::finish) stream_ = stream;
   return PW_OK;
@@ -97,7 +96,7 @@ pw_status Plan::finish(uint64_t timeout_ns) {
   const uint64_t deadline = deadline_after(timeout_ns);
   {
     std::lock_guard lock(mutex_);
-    if (!started_) return fail(PW_INVALID_ARGUMENT, "peerway: a finish of a plan that was not started");
+    if (!started_) return fail(PW_INVALID_ARGUMENT, "a finish of a plan that was not started");
     if (const pw_status begun = begin_finish(); begun != PW_OK) return begun;
   }
   pw_status failed = PW_OK;
@@ -107,11 +106,10 @@ pw_status Plan::finish(uint64_t timeout_ns) {
       {context_.team(), context_.team().rank(), deadline, "a plan"}, proxy_.get(),
       [&] { return notice->given() || runner_->done(failed); }, [&] { return ask_for(notice); });
   if (waited == PW_TIMEOUT)
-    return fail(
-        PW_TIMEOUT,
-        format("peerway: waited {:.3g} s for a plan of {} to finish. It goes on: finish it again, and "
-               "see whether the ranks at its other ends have started theirs",
-               static_cast<double>(timeout_ns) * 1e-9, to_string(device_.id())));
+    return fail(PW_TIMEOUT,
+                format("waited {:.3g} s for a plan of {} to finish. It goes on: finish it again, and "
+                       "see whether the ranks at its other ends have started theirs",
+                       static_cast<double>(timeout_ns) * 1e-9, to_string(device_.id())));
   if (waited != PW_OK) return waited;
   std::lock_guard lock(mutex_);
   finishing_ = started_ = false;
@@ -124,7 +122,7 @@ pw_status Plan::enqueue(void* stream, PlanPart part) {
   std::string why_not;
   if (!device_.owns_stream(stream, why_not))
     return fail(PW_INVALID_ARGUMENT,
-                format("peerway: this stream cannot run a plan of {}: {}", to_string(device_.id()), why_not));
+                format("this stream cannot run a plan of {}: {}", to_string(device_.id()), why_not));
   if (const pw_status noted = note(part, stream); noted != PW_OK) return noted;
   return runner_->enqueue(stream, part);
 }
@@ -143,21 +141,19 @@ pw_status Plan::lane(bool sends, int rank, int tag, pw_lane_handle& handle) {
   const auto found = std::ranges::find_if(
       lanes, [&](const Lane& lane) { return lane.offer.rank == rank && lane.offer.tag == tag; });
   if (found == lanes.end())
-    return fail(PW_INVALID_ARGUMENT, format("peerway: this plan has no {} with rank {} and tag {}",
-                                            sends ? "send" : "receive", rank, tag));
+    return fail(PW_INVALID_ARGUMENT,
+                format("this plan has no {} with rank {} and tag {}", sends ? "send" : "receive", rank, tag));
   const std::string what = format("{} bytes with rank {} and tag {}", found->offer.bytes, rank, tag);
   if (!through_slots(found->kind))
-    return fail(
-        PW_UNSUPPORTED,
-        format("peerway: {} go by {}; a kernel needs plan/packets or plan/lines: let the sender use only "
-               "those before it prepares its plan (pw_context_use or PEERWAY_PATHS)",
-               what, name_of_method(found->kind, device_kind())));
+    return fail(PW_UNSUPPORTED,
+                format("{} go by {}; a kernel needs plan/packets or plan/lines: let the sender use only "
+                       "those before it prepares its plan (pw_context_use or PEERWAY_PATHS)",
+                       what, name_of_method(found->kind, device_kind())));
   if (found->unit() < 4)
-    return fail(
-        PW_UNSUPPORTED,
-        format("peerway: {} go in words of {} bytes; a kernel needs words of 4 or 8: align the memory, "
-               "sizes and strides of both ends to that",
-               what, found->unit()));
+    return fail(PW_UNSUPPORTED,
+                format("{} go in words of {} bytes; a kernel needs words of 4 or 8: align the memory, "
+                       "sizes and strides of both ends to that",
+                       what, found->unit()));
   std::byte* slots = (sends ? found->slots->address_on(device_) : slots_->address()) + found->slots_at;
   handle = {PW_HANDLE_VERSION, found->unit(), reinterpret_cast<unsigned char*>(slots),
             found->slot_bytes, rank,          whole.guard};

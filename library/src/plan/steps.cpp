@@ -108,7 +108,7 @@ GrowingWords Plan::words_of(const Watch& watch) {
   uint64_t* words = watch.signal->words_on(device_, count);
   if (count != 1)
     throw Error(PW_INVALID_ARGUMENT,
-                "peerway: a plan waits for signals of one sender; name it when the signal is made");
+                "a plan waits for signals of one sender; name it when the signal is made");
   return {words, watch.signal->planned, watch.by, watch.lead, 1};
 }
 
@@ -141,16 +141,14 @@ GrowingWords Plan::wait_of(const Move& move, std::vector<bool>& used) {
     if (wait.word != nullptr)
       throw Error(
           PW_INVALID_ARGUMENT,
-          format("peerway: a put or get with rank {} waits for two signals of that rank (after); use one",
-                 rank));
+          format("a put or get with rank {} waits for two signals of that rank (after); use one", rank));
     wait = words_of(afters_[a]);
     used[a] = true;
   }
   if (move.raise && move.raise->signal->rank() != rank)
-    throw Error(
-        PW_INVALID_ARGUMENT,
-        format("peerway: a plan's put to rank {} cannot raise a signal of rank {}; only one of the same rank",
-               rank, move.raise->signal->rank()));
+    throw Error(PW_INVALID_ARGUMENT,
+                format("a plan's put to rank {} cannot raise a signal of rank {}; only one of the same rank",
+                       rank, move.raise->signal->rank()));
   return wait;
 }
 

@@ -20,7 +20,7 @@ pw::Device& owner_of(pw_context* context, pw_stream stream) {
   std::string why_not;
   if (!device.owns_stream(stream.queue, why_not))
     throw pw::Error(PW_INVALID_ARGUMENT,
-                    pw::format("peerway: this is not a stream of {}: {}", to_string(device.id()), why_not));
+                    pw::format("this is not a stream of {}: {}", to_string(device.id()), why_not));
   return device;
 }
 

@@ -47,7 +47,7 @@ void Progress::add(Source& source) {
   std::lock_guard lock(adding_);
   const size_t count = count_.load(std::memory_order_relaxed);
   if (count == kMostSources)
-    throw Error(PW_UNSUPPORTED, format("peerway: more than {} sources of progress in one context", count));
+    throw Error(PW_UNSUPPORTED, format("more than {} sources of progress in one context", count));
   all_[count] = &source;
   count_.store(count + 1, std::memory_order_release);
 }

@@ -59,7 +59,7 @@ std::string to_string(Op op) { return std::string(kOps.at(static_cast<size_t>(op
 std::string to_string(ShapeClass shape) {
   for (const Class& each : kClasses)
     if (each.shape == shape) return std::string(each.name);
-  throw Error(PW_INTERNAL, format("peerway: {} is not a shape class", static_cast<int>(shape)));
+  throw Error(PW_INTERNAL, format("{} is not a shape class", static_cast<int>(shape)));
 }
 
 std::string to_string(const PairClass& pair) {

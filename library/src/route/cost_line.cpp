@@ -14,12 +14,12 @@ CostLine::CostLine(std::vector<Point> points) : points_(std::move(points)) {
     const Point& p = points_[i];
     if (p.bytes == 0 || !std::isfinite(p.microseconds) || p.microseconds <= 0 || !(p.spread >= 0))
       throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: a measured point needs a size above 0 and a positive cost, not {} bytes, "
+                  format("a measured point needs a size above 0 and a positive cost, not {} bytes, "
                          "{} us, spread {}",
                          p.bytes, p.microseconds, p.spread));
     if (i > 0 && p.bytes <= points_[i - 1].bytes)
-      throw Error(PW_INVALID_ARGUMENT, format("peerway: measured sizes must grow; {} bytes come after {}",
-                                              p.bytes, points_[i - 1].bytes));
+      throw Error(PW_INVALID_ARGUMENT,
+                  format("measured sizes must grow; {} bytes come after {}", p.bytes, points_[i - 1].bytes));
   }
 }
 

@@ -145,7 +145,7 @@ Affine Candidate::piece(uint64_t bytes) const {
 std::vector<Range> lower_envelope(std::span<const Candidate> candidates, std::span<const size_t> allowed,
                                   SizeRange sizes) {
   if (allowed.empty() || sizes.from >= sizes.to)
-    throw Error(PW_INVALID_ARGUMENT, "peerway: an envelope needs at least one candidate and one size");
+    throw Error(PW_INVALID_ARGUMENT, "an envelope needs at least one candidate and one size");
   Exact exact = exact_envelope(candidates, allowed, sizes);
   while (exact.ranges.size() > 1) {
     const Merge merge = best_merge(candidates, exact);

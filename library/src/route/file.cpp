@@ -19,8 +19,8 @@ namespace pw::route {
 namespace {
 
 [[noreturn]] void cannot_write(const std::string& file, const std::string& what, int error) {
-  throw Error(PW_SYSTEM, format("peerway: cannot write {}: {}{}; choose a folder that you may write to", file,
-                                what, errno_text(error)));
+  throw Error(PW_SYSTEM, format("cannot write {}: {}{}; choose a folder that you may write to", file, what,
+                                errno_text(error)));
 }
 
 /// False with errno set when not all of it could be written.
@@ -38,7 +38,7 @@ bool write_all(int descriptor, std::string_view text) {
 
 std::string read_file(const std::string& file, size_t most, const std::string& remedy) {
   const auto bad = [&](const std::string& problem) {
-    return Error(PW_BAD_TABLE, format("peerway: {}: {}; {}", file, problem, remedy));
+    return Error(PW_BAD_TABLE, format("{}: {}; {}", file, problem, remedy));
   };
   // O_NONBLOCK: opening a FIFO must not wait for a writer.
   const Descriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -71,8 +71,7 @@ void write_file(const std::string& file, std::string_view text) {
   const std::filesystem::path target = std::filesystem::weakly_canonical(file, error);  // a link stays one
   if (error) cannot_write(file, "its folder cannot be found", error.value());
   if (std::filesystem::exists(target, error) && !std::filesystem::is_regular_file(target, error))
-    throw Error(PW_SYSTEM,
-                format("peerway: cannot write {}: it is not an ordinary file; name another", file));
+    throw Error(PW_SYSTEM, format("cannot write {}: it is not an ordinary file; name another", file));
 
   std::string temporary = target.string() + ".XXXXXX";
   const Descriptor out(::mkostemp(temporary.data(), O_CLOEXEC));

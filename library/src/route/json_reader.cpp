@@ -18,7 +18,7 @@ constexpr int kDeepest = 16;
 
 std::string message(const std::string& file, std::string_view place, std::string_view problem,
                     std::string_view remedy) {
-  return format("peerway: {}: {}{}{}; {}", file, place, place.empty() ? "" : ": ", problem, remedy);
+  return format("{}: {}{}{}; {}", file, place, place.empty() ? "" : ": ", problem, remedy);
 }
 
 /// Sees every event of the parse: keys that come twice in one object would otherwise be dropped silently.

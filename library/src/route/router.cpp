@@ -22,7 +22,7 @@ std::string cache_key(const Query& query) {
 [[noreturn]] void nothing_available(const Query& query) {
   std::string reasons;
   for (const Unavailable& entry : query.unavailable) reasons += format("\n  {}: {}", entry.path, entry.why);
-  throw Error(PW_UNSUPPORTED, format("peerway: no path can do {}{}", to_string(query.where),
+  throw Error(PW_UNSUPPORTED, format("no path can do {}{}", to_string(query.where),
                                      reasons.empty() ? "; none was offered" : ":" + reasons));
 }
 
@@ -201,9 +201,8 @@ std::shared_ptr<const Route> Router::decide(const Query& query) const {
       route->decisions_.push_back(
           {range, reason(allowance, candidates, range), allowance.why, allowance.forbids, allowance.allowed});
   if (strict_ && !unmet.empty())
-    throw Error(
-        PW_BAD_TABLE,
-        format("peerway: {}; strict mode allows no fallback: correct that or unset strict", unmet.front()));
+    throw Error(PW_BAD_TABLE,
+                format("{}; strict mode allows no fallback: correct that or unset strict", unmet.front()));
   route->notes_.insert(route->notes_.end(), unmet.begin(), unmet.end());
 
   const size_t singles = query.available.size();

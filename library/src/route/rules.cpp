@@ -151,7 +151,7 @@ std::vector<Allowance> Rules::apply(const Case& where, std::span<const Choosable
                                     std::span<const Unavailable> unavailable,
                                     std::vector<std::string>& notes) const {
   if (candidates.empty())
-    throw Error(PW_INVALID_ARGUMENT, "peerway: rules need at least one candidate to choose from");
+    throw Error(PW_INVALID_ARGUMENT, "rules need at least one candidate to choose from");
   std::vector<const Rule*> relevant;
   std::vector<uint64_t> cuts = {1, kEnd};
   for (const Rule& rule : rules_) {

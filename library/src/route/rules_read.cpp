@@ -123,7 +123,7 @@ Rule use_rule(std::string_view paths, const KnownPaths& known) {
     rule.paths = path_patterns(paths, known, false);
     return rule;
   } catch (const Error& error) {
-    throw Error(error.status(), format("peerway: {}", error.what()));
+    throw Error(error.status(), error.what());
   }
 }
 

@@ -46,10 +46,9 @@ void check_machine(const Table& table, const Machine& machine, const std::string
   fields.insert(machine.begin(), machine.end());
   for (const auto& entry : fields)
     add(entry.first, value(table.machine, entry.first), value(machine, entry.first));
-  throw Error(PW_BAD_TABLE,
-              format("peerway: {}: was measured on another machine, or this one has changed ({}); run "
-                     "`peerway tune` to measure a new one",
-                     name, differences));
+  throw Error(PW_BAD_TABLE, format("{}: was measured on another machine, or this one has changed ({}); run "
+                                   "`peerway tune` to measure a new one",
+                                   name, differences));
 }
 
 }  // namespace pw::route

@@ -11,12 +11,6 @@ namespace pw {
 namespace {
 
 constexpr size_t kLongestMessage = 4096;
-constexpr std::string_view kPrefix = "peerway: ";
-
-// Without the prefix, which the message that quotes it has.
-std::string_view bare(std::string_view message) {
-  return message.starts_with(kPrefix) ? message.substr(kPrefix.size()) : message;
-}
 
 }  // namespace
 
@@ -26,17 +20,17 @@ Error error_of(const std::exception_ptr& exception) {
   } catch (const Error& error) {
     return error;
   } catch (const std::bad_alloc&) {
-    return {PW_NO_MEMORY, "peerway: no memory is left"};
+    return {PW_NO_MEMORY, "no memory is left"};
   } catch (const std::exception& error) {
-    return {PW_INTERNAL, format("peerway: {}", error.what())};
+    return {PW_INTERNAL, error.what()};
   } catch (...) {
-    return {PW_INTERNAL, "peerway: an exception that is not a std::exception"};
+    return {PW_INTERNAL, "an exception that is not a std::exception"};
   }
 }
 
 Error objection_of(const Error& own, int rank, const char* do_what) {
-  return {own.status(), format("peerway: rank {} cannot {}: {}", rank, do_what,
-                               bare(own.what()).substr(0, kLongestMessage - 128))};
+  return {own.status(), format("rank {} cannot {}: {}", rank, do_what,
+                               std::string_view(own.what()).substr(0, kLongestMessage - 128))};
 }
 
 void end_meeting(Meeting& meeting, const Error& own, int rank, const char* do_what) {
@@ -53,7 +47,7 @@ Bytes pack_part(const Objection& objection, ByteView mine) {
   ByteWriter to;
   to.put(static_cast<int32_t>(objection ? objection->status() : PW_OK));
   if (objection)
-    to.put_text(bare(objection->what()).substr(0, kLongestMessage));
+    to.put_text(std::string_view(objection->what()).substr(0, kLongestMessage));
   else
     to.put(mine);
   return to.take();
@@ -66,8 +60,8 @@ std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const Objection& 
   for (const Bytes& part : parts) {
     ByteReader from(part, "a rank's part of an agreement");
     if (const auto status = static_cast<pw_status>(from.get<int32_t>()); status != PW_OK)
-      throw Error(status, format("peerway: rank {} cannot {}: {}", told.size(), do_what,
-                                 from.get_text(kLongestMessage)));
+      throw Error(status,
+                  format("rank {} cannot {}: {}", told.size(), do_what, from.get_text(kLongestMessage)));
     const ByteView rest = from.rest();
     told.emplace_back(rest.begin(), rest.end());
   }

@@ -23,8 +23,7 @@ pw_status pw_team_create(int rank, int size, pw_broadcast broadcast, void* user,
     pw::trace::begin();
     *team = new pw_team{pw::make_team(rank, size, [&](std::span<std::byte> data) {
       if (const int code = broadcast(user, data.data(), data.size()))
-        throw pw::Error(PW_SYSTEM,
-                        pw::format("peerway: pw_team_create: the broadcast function returned {}", code));
+        throw pw::Error(PW_SYSTEM, pw::format("pw_team_create: the broadcast function returned {}", code));
     })};
     pw::trace::is_rank(rank);
     return PW_OK;
@@ -64,8 +63,8 @@ pw_status pw_team_lost(const pw_team* team, int rank, int* lost) {
   return pw::guard(__func__, pw::given(team, lost), [&] {
     if (rank < 0 || rank >= team->team->size())
       return pw::fail(PW_OUT_OF_RANGE,
-                      pw::format("peerway: pw_team_lost: asked for rank {}; this team has ranks 0 to {}",
-                                 rank, team->team->size() - 1));
+                      pw::format("pw_team_lost: asked for rank {}; this team has ranks 0 to {}", rank,
+                                 team->team->size() - 1));
     *lost = team->team->lost(rank) ? 1 : 0;
     return PW_OK;
   });

@@ -90,7 +90,7 @@ std::optional<Message> Channel::next(size_t limit) {
   consumed_ += total;
   if (incoming_key_ &&
       !equal_digests(message.seal, seal(*incoming_key_, sealed_in_++, message.header, payload)))
-    throw Error(PW_DENIED, "peerway: a message was not sealed with this job's secret");
+    throw Error(PW_DENIED, "a message was not sealed with this job's secret");
   return message;
 }
 

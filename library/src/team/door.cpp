@@ -98,12 +98,12 @@ void Door::hear(Stranger& stranger, std::vector<Guest>& guests) {
 Hello Door::check(const Message& message) {
   if (message.type != Type::hello)
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: a message of type {} came first", static_cast<int>(message.type)));
+                format("a message of type {} came first", static_cast<int>(message.type)));
   if (!equal_digests(message.seal, seal(hello_key_, 0, message.header, message.payload)))
-    throw Error(PW_DENIED, "peerway: a message was not sealed with this job's secret");
+    throw Error(PW_DENIED, "a message was not sealed with this job's secret");
   const Hello hello = parse_hello(message.payload);
   if (!greeted_.insert(hello.nonce).second)
-    throw Error(PW_DENIED, format("peerway: a hello of rank {} came a second time", hello.rank));
+    throw Error(PW_DENIED, format("a hello of rank {} came a second time", hello.rank));
   return hello;
 }
 
@@ -132,7 +132,7 @@ void Door::close() {
 
 void Door::note(const std::string& why) {
   ++refused_;
-  last_refused_ = why.starts_with("peerway: ") ? why.substr(9) : why;
+  last_refused_ = why;
 }
 
 std::string Door::refusals() const {

@@ -84,7 +84,7 @@ std::unique_ptr<Team> team_by_pmix(const Launch& launch, const std::string& want
   }
   if (wanted == "pmix" || launch.by == Launch::By::pmix)
     throw Error(PW_UNAVAILABLE,
-                format("peerway: PMIx is needed to find the other ranks, but {}. Install libpmix2, or add "
+                format("PMIx is needed to find the other ranks, but {}. Install libpmix2, or add "
                        "its folder to LD_LIBRARY_PATH",
                        why_not));
   log(LogLevel::info, format("the ranks meet by a file, not by PMIx: {}", why_not));

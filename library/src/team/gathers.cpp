@@ -48,22 +48,22 @@ std::optional<wire::Refusal> Gathers::refusal_of(const Gather& gather, int rank,
   });
   const char* name = name_of(part.kind);
   if (missing != gone_.end())
-    return wire::Refusal{(*missing)->status, format("peerway: {}: {}", name, (*missing)->text)};
+    return wire::Refusal{(*missing)->status, format("{}: {}", name, (*missing)->text)};
   const size_t bytes = part.data.size();
   if (part.kind != gather.kind)
     return wire::Refusal{
         PW_INVALID_ARGUMENT,
-        format("peerway: rank {} calls {} where rank {} calls {}; all ranks must make the same collective "
+        format("rank {} calls {} where rank {} calls {}; all ranks must make the same collective "
                "calls in the same order, and repeat one that timed out before the next",
                rank, call_of(part.kind, bytes), gather.first, call_of(gather.kind, gather.first_bytes))};
   if (lengths_differ(part.kind)) {
     if (gather.bytes + bytes <= wire::kMaxResult) return {};
     return wire::Refusal{PW_INVALID_ARGUMENT,
-                         format("peerway: {}: more than {} bytes in all", name, wire::kMaxResult)};
+                         format("{}: more than {} bytes in all", name, wire::kMaxResult)};
   }
   if (bytes == gather.bytes) return {};
   return wire::Refusal{PW_INVALID_ARGUMENT,
-                       format("peerway: {}: rank {} gave {} bytes and rank {} gave {}; all must give the "
+                       format("{}: rank {} gave {} bytes and rank {} gave {}; all must give the "
                               "same number",
                               name, rank, bytes, gather.first, gather.bytes)};
 }
@@ -81,8 +81,8 @@ void Gathers::keep(Gather& gather, size_t index, ByteView data) {
 std::vector<Gathers::Answer> Gathers::contribute(int rank, const wire::Contribution& part) {
   const auto index = static_cast<size_t>(rank);
   if (part.sequence != next_[index])
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: rank {} gives to all_gather {}; its next one is {}",
-                                            rank, part.sequence, next_[index]));
+    throw Error(PW_INVALID_ARGUMENT, format("rank {} gives to all_gather {}; its next one is {}", rank,
+                                            part.sequence, next_[index]));
   ++next_[index];
   Gather& gather = open(rank, part);
   std::vector<Answer> answers;
@@ -121,7 +121,7 @@ std::vector<Gathers::Answer> Gathers::lose(int rank, const std::string& why, pw_
   for (auto each = gathers_.begin(); each != gathers_.end();) {
     auto& [sequence, gather] = *each;
     if (!gather.given[index] && !gather.failure)
-      fail(sequence, gather, {status, format("peerway: {}: {}", name_of(gather.kind), why)}, answers);
+      fail(sequence, gather, {status, format("{}: {}", name_of(gather.kind), why)}, answers);
     each = over(sequence, gather) ? gathers_.erase(each) : std::next(each);
   }
   return answers;

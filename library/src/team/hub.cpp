@@ -8,7 +8,6 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "base/reason.h"
 
 namespace pw {
 
@@ -41,7 +40,7 @@ void Hub::run() {
   try {
     serve();
   } catch (const std::exception& error) {  // out of memory or descriptors
-    log(LogLevel::error, format("the hub of the team ends: {}", reason_of(error)));
+    log(LogLevel::error, format("the hub of the team ends: {}", error.what()));
   }
   door_.close();
   connections_.clear();  // the others see the hub's end at once
@@ -108,7 +107,7 @@ void Hub::receive(Connection& connection) {
         break;
   } catch (const Error& error) {
     if (connection.state == State::joined)
-      log(LogLevel::error, format("rank {} is cut off: {}", connection.hello.rank, reason_of(error)));
+      log(LogLevel::error, format("rank {} is cut off: {}", connection.hello.rank, error.what()));
     else
       door_.note(error.what());
     open = false;
@@ -145,7 +144,7 @@ void Hub::handle(Connection& connection, const Message& message) {
     lose(connection.hello.rank, How::left);
   } else {
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: a message of type {} came out of turn", static_cast<int>(message.type)));
+                format("a message of type {} came out of turn", static_cast<int>(message.type)));
   }
 }
 
@@ -164,15 +163,14 @@ void Hub::join(Connection& connection, const Message& message) {
   if (!failure_ && (size != size_ || members_.contains(rank))) {
     // It knows the secret, so it is of this job and started wrongly: nobody can go on.
     connection.state = State::joined;
-    return fail_all(
-        PW_INVALID_ARGUMENT,
-        size != size_
-            ? format("peerway: rank {} was started as one of {} ranks and rank 0 as one of {}; start "
-                     "all with the same number",
-                     rank, size, size_)
-            : format("peerway: two processes joined as rank {} ({} and {} on {}); each must have "
-                     "its own rank",
-                     rank, roster_[rank].process, identity.process, identity.host_name));
+    return fail_all(PW_INVALID_ARGUMENT,
+                    size != size_
+                        ? format("rank {} was started as one of {} ranks and rank 0 as one of {}; start "
+                                 "all with the same number",
+                                 rank, size, size_)
+                        : format("two processes joined as rank {} ({} and {} on {}); each must have "
+                                 "its own rank",
+                                 rank, roster_[rank].process, identity.process, identity.host_name));
   }
   connection.state = State::joined;
   own_joined_ |= rank == 0;
@@ -218,7 +216,7 @@ void Hub::lose(uint32_t rank, How how) {
                                 rank, who.process, who.host_name);
   if (rank == 0 && how == How::left) linger_until_ = deadline_after(kLinger);
   if (rank == 0 && (how == How::died || !complete_)) over_ = true;
-  if (!complete_) return fail_all(PW_PEER_LOST, format("peerway: {}, while the team was being made", why));
+  if (!complete_) return fail_all(PW_PEER_LOST, format("{}, while the team was being made", why));
   for (const auto& [other, connection] : members_)
     connection->channel.queue(Type::lost, pack(Loss{rank, how}));
   send(gathers_.lose(static_cast<int>(rank), why));
@@ -241,7 +239,7 @@ void Hub::fail_late() {
     if (!members_.contains(rank) && ++count <= 8)
       missing += format("{}{}", missing.empty() ? "" : ", ", rank);
   std::string why = format(
-      "peerway: {} of {} ranks did not join the team in time (rank {}{}). Were all started, with "
+      "{} of {} ranks did not join the team in time (rank {}{}). Were all started, with "
       "the same secret and address? PEERWAY_TIMEOUT limits the wait",
       count, size_, missing, count > 8 ? ", ..." : "");
   fail_all(PW_TIMEOUT, why + door_.refusals());

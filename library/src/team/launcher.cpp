@@ -22,7 +22,7 @@ std::optional<int64_t> number(const Environment& environment, const char* name) 
   // Slurm's node lists and its like begin with a number as well: the whole text has to be one.
   if (error != std::errc{} || *end)
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: {} is '{}'; the launcher should have set a whole number", name, text));
+                format("{} is '{}'; the launcher should have set a whole number", name, text));
   return value;
 }
 
@@ -35,11 +35,11 @@ void set_rank(Launch& launch, std::optional<int64_t> rank, std::optional<int64_t
               std::optional<int64_t> local_size, const char* what) {
   if (!rank || !size)
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: {}: the {} of this rank is not set", what, rank ? "size" : "rank"));
+                format("{}: the {} of this rank is not set", what, rank ? "size" : "rank"));
   check_rank(*rank, *size, what);
   if (local_size && (*local_size < 1 || *local_size > *size))
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: {}: {} ranks on this host is not from 1 to {}", what, *local_size, *size));
+                format("{}: {} ranks on this host is not from 1 to {}", what, *local_size, *size));
   launch.rank = static_cast<int>(*rank);
   launch.size = static_cast<int>(*size);
   launch.local_size = static_cast<int>(local_size.value_or(0));
@@ -54,9 +54,8 @@ bool read_peerway(const Environment& env, Launch& launch) {
   launch.rendezvous = text_of(env, "PEERWAY_RENDEZVOUS");
   launch.secret = text_of(env, "PEERWAY_SECRET");
   if (launch.size > 1 && (launch.rendezvous.empty() || launch.secret.empty()))
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: PEERWAY_RANK is set but {} is not; `peerway run` sets both",
-                       launch.secret.empty() ? "PEERWAY_SECRET" : "PEERWAY_RENDEZVOUS"));
+    throw Error(PW_INVALID_ARGUMENT, format("PEERWAY_RANK is set but {} is not; `peerway run` sets both",
+                                            launch.secret.empty() ? "PEERWAY_SECRET" : "PEERWAY_RENDEZVOUS"));
   return true;
 }
 
@@ -124,7 +123,7 @@ Launch read_launch(const Environment& environment, const std::string& wanted) {
       return launch;
   if (wanted == "auto") return launch;
   throw Error(PW_BAD_CONFIG,
-              format("peerway: PEERWAY_LAUNCHER is '{}', but the environment shows no sign of it; unset it, "
+              format("PEERWAY_LAUNCHER is '{}', but the environment shows no sign of it; unset it, "
                      "or start the program with that launcher",
                      wanted));
 }

@@ -12,7 +12,6 @@
 #include "base/host_id.h"
 #include "base/interrupt.h"
 #include "base/log.h"
-#include "base/reason.h"
 #include "team/change.h"
 
 namespace pw {
@@ -55,11 +54,10 @@ Member::Member(int rank, int size, const Secret& secret, Channel channel, Listen
       wait_for_change(changed_, lock, deadline, [this] { return welcomed_ || refused_; });
   if (welcomed_) return;
   hurried_ = waited == PW_INTERRUPTED;
-  const Answer why =
-      waited == PW_OK ? *refused_
-      : hurried_
-          ? Answer{PW_INTERRUPTED, "peerway: joining the team was interrupted by this program", {}}
-          : Answer{PW_TIMEOUT, "peerway: rank 0 let this rank in but not all ranks joined in time", {}};
+  const Answer why = waited == PW_OK ? *refused_
+                     : hurried_
+                         ? Answer{PW_INTERRUPTED, "joining the team was interrupted by this program", {}}
+                         : Answer{PW_TIMEOUT, "rank 0 let this rank in but not all ranks joined in time", {}};
   lock.unlock();
   stop();
   throw Error(why.status, why.text);
@@ -103,7 +101,7 @@ void Member::run() {
   try {
     serve();
   } catch (const std::exception& error) {
-    log(LogLevel::error, format("rank {} stops following its team: {}", rank_, reason_of(error)));
+    log(LogLevel::error, format("rank {} stops following its team: {}", rank_, error.what()));
     hub_ended();
   }
   mesh_.close();
@@ -198,7 +196,7 @@ void Member::receive() {
     }
   } catch (const Error& error) {
     if (!lock.owns_lock()) lock.lock();
-    log(LogLevel::error, format("rank {} leaves the hub: {}", rank_, reason_of(error)));
+    log(LogLevel::error, format("rank {} leaves the hub: {}", rank_, error.what()));
     open = false;
   }
   lock.unlock();
@@ -248,7 +246,7 @@ void Member::handle(const Message& message) {
     }
     default:
       throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: the hub sent a message of type {}", static_cast<int>(message.type)));
+                  format("the hub sent a message of type {}", static_cast<int>(message.type)));
   }
 }
 
@@ -271,8 +269,7 @@ void Member::hub_ended() {
     hub_alive_ = false;
     channel_.close();  // it waits for that, so that nothing that it has sent is lost
     if (!welcomed_ && !refused_)
-      refused_ =
-          Answer{PW_PEER_LOST, "peerway: rank 0 closed the connection while the team was being made", {}};
+      refused_ = Answer{PW_PEER_LOST, "rank 0 closed the connection while the team was being made", {}};
     changed_.notify_all();
     if (leaving_) return;
   }

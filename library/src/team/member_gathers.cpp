@@ -22,20 +22,20 @@ Digest digest_of(std::span<const std::byte> bytes) { return siphash(Secret{}, by
 std::vector<std::byte> Member::all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) {
   if (mine.size() > kMaxContribution || mine.size() * static_cast<size_t>(size_) > kMaxResult)
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: all_gather of {} bytes by {} ranks; at most {} bytes a rank and {} "
+                format("all_gather of {} bytes by {} ranks; at most {} bytes a rank and {} "
                        "in all are allowed",
                        mine.size(), size_, kMaxContribution, kMaxResult));
   Bytes all = gather(mine.empty() ? Collective::barrier : Collective::all_gather, mine, timeout_ns);
   if (all.size() != mine.size() * static_cast<size_t>(size_))
-    throw Error(PW_INTERNAL, format("peerway: all_gather returned {} bytes for {} ranks of {}", all.size(),
-                                    size_, mine.size()));
+    throw Error(PW_INTERNAL,
+                format("all_gather returned {} bytes for {} ranks of {}", all.size(), size_, mine.size()));
   return all;
 }
 
 std::vector<std::vector<std::byte>> Member::all_gather_parts(Collective kind, std::span<const std::byte> mine,
                                                              uint64_t timeout_ns) {
   if (mine.size() > kMaxContribution)
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: all_gather of {} bytes; at most {} a rank are allowed",
+    throw Error(PW_INVALID_ARGUMENT, format("all_gather of {} bytes; at most {} a rank are allowed",
                                             mine.size(), kMaxContribution));
   const Bytes all = gather(kind, mine, timeout_ns);
   ByteReader reader(all, "what all_gather returned");
@@ -58,7 +58,7 @@ void Member::begin_or_resume(Collective kind, std::span<const std::byte> mine) {
   if (kind == its_kind && mine.size() == its_bytes && digest_of(mine) == its_digest) return;
   const bool same_call = kind == its_kind && mine.size() == its_bytes;
   throw Error(PW_INVALID_ARGUMENT,
-              format("peerway: rank {} calls {}{} after its {} timed out, which the other ranks may have "
+              format("rank {} calls {}{} after its {} timed out, which the other ranks may have "
                      "finished with it; repeat that one with the same bytes first, or make a new team",
                      rank_, call_of(kind, mine.size()), same_call ? " with other bytes" : "",
                      call_of(its_kind, its_bytes)));
@@ -73,8 +73,8 @@ Bytes Member::gather(Collective kind, std::span<const std::byte> mine, uint64_t 
     traced->by(trace_name_);
   }
   const auto late = [&] {
-    return Error(PW_TIMEOUT, format("peerway: {}: not every one of the {} ranks took part within {:.3g} s",
-                                    name, size_, static_cast<double>(timeout_ns) / 1e9));
+    return Error(PW_TIMEOUT, format("{}: not every one of the {} ranks took part within {:.3g} s", name,
+                                    size_, static_cast<double>(timeout_ns) / 1e9));
   };
   std::unique_lock lock(mutex_);
   const auto give_up = [&](pw_status waited) {
@@ -98,7 +98,7 @@ Bytes Member::gather(Collective kind, std::span<const std::byte> mine, uint64_t 
         PW_INTERRUPTED)
       interrupted();
   }
-  if (!answer_ && !hub_alive_) throw Error(PW_PEER_LOST, format("peerway: {}: {}", name, describe_loss(0)));
+  if (!answer_ && !hub_alive_) throw Error(PW_PEER_LOST, format("{}: {}", name, describe_loss(0)));
   if (!answer_) {
     if (!unfinished_) unfinished_ = Unfinished{kind, mine.size(), digest_of(mine)};
     throw late();
@@ -118,7 +118,7 @@ void Member::interrupted() {
     wake_.ring();
   }
   throw Error(PW_INTERRUPTED,
-              format("peerway: rank {} was interrupted in a collective, which ends the collectives of its "
+              format("rank {} was interrupted in a collective, which ends the collectives of its "
                      "team; make a new team for more",
                      rank_));
 }

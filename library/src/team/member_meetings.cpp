@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "base/reason.h"
 #include "team/change.h"
 #include "team/member.h"
 
@@ -84,17 +83,15 @@ Letters Member::exchange(uint64_t meeting, const Letters& mine, uint64_t timeout
     waited = wait_for_change(changed_, lock, std::min(deadline, deadline_after(kPatience)), over);
   meetings_.check(meeting);
   if (complete()) return meetings_.take(meeting, partners);
-  if (waited == PW_INTERRUPTED)
-    throw Error(PW_INTERRUPTED, "peerway: it was interrupted by this rank's program");
+  if (waited == PW_INTERRUPTED) throw Error(PW_INTERRUPTED, "it was interrupted by this rank's program");
   const int unreached = not_reached(partners);
   if (const int gone = gone_without(missing); gone >= 0 || (unreached >= 0 && losses_.lost(unreached)))
-    throw Error(PW_PEER_LOST, format("peerway: {}", describe_loss(gone >= 0 ? gone : unreached)));
+    throw Error(PW_PEER_LOST, format("{}", describe_loss(gone >= 0 ? gone : unreached)));
   if (unreached >= 0)
-    throw Error(PW_SYSTEM, format("peerway: rank {} cannot connect to rank {}: {}", rank_, unreached,
-                                  unreached_.at(unreached)));
-  if (ended_)
-    throw Error(PW_INTERNAL, format("peerway: rank {} no longer follows its team; its log says why", rank_));
-  throw Error(PW_TIMEOUT, format("peerway: rank {} did not take part within {:.3g} s",
+    throw Error(PW_SYSTEM,
+                format("rank {} cannot connect to rank {}: {}", rank_, unreached, unreached_.at(unreached)));
+  if (ended_) throw Error(PW_INTERNAL, format("rank {} no longer follows its team; its log says why", rank_));
+  throw Error(PW_TIMEOUT, format("rank {} did not take part within {:.3g} s",
                                  missing.empty() ? not_written_to(partners) : missing.front(),
                                  static_cast<double>(timeout_ns) / 1e9));
 }
@@ -209,7 +206,7 @@ void Member::hear(const Mesh::Heard& heard) try {
       return hear_end(heard);
   }
 } catch (const Error& error) {
-  log(LogLevel::error, format("rank {} heard from rank {}: {}", rank_, heard.rank, reason_of(error)));
+  log(LogLevel::error, format("rank {} heard from rank {}: {}", rank_, heard.rank, error.what()));
 }
 
 void Member::hear_end(const Mesh::Heard& heard) {
@@ -238,8 +235,8 @@ void Member::hear_message(int rank, const Message& message) {
     if (meetings_.letter(rank, part.sequence, part.data)) return;
     const Refusal refusal{
         PW_INVALID_ARGUMENT,
-        format("peerway: rank {} does not expect rank {} in this collective; do both make the same calls?",
-               rank_, rank)};
+        format("rank {} does not expect rank {} in this collective; do both make the same calls?", rank_,
+               rank)};
     mesh_.send(rank, Type::failure, std::make_shared<const Bytes>(pack(Failure{part.sequence, refusal})));
   } else if (message.type == Type::failure) {
     const Failure failure = parse_failure(message.payload);

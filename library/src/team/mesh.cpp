@@ -9,7 +9,6 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "base/reason.h"
 #include "team/socket.h"
 
 namespace pw {
@@ -71,7 +70,7 @@ bool Mesh::link(int rank, const std::string& addresses, uint64_t deadline) {
   for (std::string word; words >> word;) try {
       link->ways.push_back(parse_address(word, "where a rank listens"));
     } catch (const Error& error) {
-      link->why = reason_of(error);
+      link->why = error.what();
     }
   call(*link);
   links_.push_back(std::move(link));
@@ -95,7 +94,7 @@ void Mesh::call(Link& link) {
     } catch (const Error& error) {
       link.channel.close();
       link.full = link.full || error.status() == PW_TIMEOUT;
-      link.why = reason_of(error);
+      link.why = error.what();
     }
   }
   if (!std::exchange(link.full, false)) link.state = State::unanswered;
@@ -107,7 +106,7 @@ void Mesh::greet(Link& link) {
   const Address& way = link.ways[link.next_way - 1];
   check_connected(link.channel.descriptor(), way);
   if (const auto user = peer_user(link.channel.descriptor()); user && *user != ::geteuid())
-    throw Error(PW_DENIED, format("peerway: the process at {} belongs to user {}", to_string(way), *user));
+    throw Error(PW_DENIED, format("the process at {} belongs to user {}", to_string(way), *user));
   link.state = State::called;
   link.way_until = link.until;  // its process may be slow
   link.hello = {static_cast<uint32_t>(rank_), static_cast<uint32_t>(size_), random_bytes<16>()};
@@ -117,7 +116,7 @@ void Mesh::greet(Link& link) {
 }
 
 void Mesh::connected(Link& link) try { greet(link); } catch (const Error& error) {
-  link.why = reason_of(error);
+  link.why = error.what();
   call(link);
 }
 
@@ -211,8 +210,8 @@ void Mesh::receive(Link& link, std::vector<Heard>& heard) {
         heard.push_back({link.rank, What::message, std::move(*message), How::none, {}});
   } catch (const Error& error) {
     log(LogLevel::error,
-        format("rank {} drops the connection with rank {}: {}", rank_, link.rank, reason_of(error)));
-    link.why = reason_of(error);
+        format("rank {} drops the connection with rank {}: {}", rank_, link.rank, error.what()));
+    link.why = error.what();
     open = false;
     refused = true;
   }
@@ -239,7 +238,7 @@ bool Mesh::handle(Link& link, const Message& message, std::vector<Heard>& heard)
     const Nonce nonce = parse_challenge(message.payload);
     const Secret secret = door_secret(link.rank);
     if (!link.channel.opens_with(message, session_key(secret, "called", link.hello, nonce)))
-      throw Error(PW_DENIED, "peerway: it does not know this job's secret");
+      throw Error(PW_DENIED, "it does not know this job's secret");
     link.channel.seal_outgoing(session_key(secret, "caller", link.hello, nonce));
     link.channel.queue(Type::join);
   } else if (link.state == State::challenged && message.type == Type::join) {
@@ -251,7 +250,7 @@ bool Mesh::handle(Link& link, const Message& message, std::vector<Heard>& heard)
     return false;
   } else {
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: a message of type {} came out of turn", static_cast<int>(message.type)));
+                format("a message of type {} came out of turn", static_cast<int>(message.type)));
   }
   link.state = State::open;
   link.ways = {};

@@ -79,7 +79,7 @@ struct Pmix::Library {
   }
   void require(PmixStatus status, const char* what) const {
     if (status != 0)
-      throw Error(PW_SYSTEM, format("peerway: PMIx: {} failed: {} ({})", what, error_text(status), status));
+      throw Error(PW_SYSTEM, format("PMIx: {} failed: {} ({})", what, error_text(status), status));
   }
   /// A value that is freed again; nothing else of it is needed.
   template <typename Read>
@@ -93,8 +93,7 @@ struct Pmix::Library {
     auto result = good ? read(*value) : decltype(read(*value)){};
     if (good && type == pmix_string) std::free(value->data.string);
     std::free(value);
-    if (!good)
-      throw Error(PW_SYSTEM, format("peerway: PMIx: the value of {} is not of the type expected", key));
+    if (!good) throw Error(PW_SYSTEM, format("PMIx: the value of {} is not of the type expected", key));
     return result;
   }
 };

@@ -63,8 +63,7 @@ class TeamOfOne final : public Team {
 
 /// Joining a team is given up when the program says so.
 void check_interrupt() {
-  if (Interrupt::ask())
-    throw Error(PW_INTERRUPTED, "peerway: joining the team was interrupted by this program");
+  if (Interrupt::ask()) throw Error(PW_INTERRUPTED, "joining the team was interrupted by this program");
 }
 
 /// The next message, for the few that come before the connection has a thread.
@@ -77,10 +76,9 @@ Message await(Channel& channel, size_t limit, uint64_t deadline, const std::stri
     channel.write();
     if (!channel.read()) {
       if (auto message = channel.next(limit)) return std::move(*message);
-      throw Error(PW_SYSTEM, format("peerway: the process at {} closed the connection", where));
+      throw Error(PW_SYSTEM, format("the process at {} closed the connection", where));
     }
-    if (now_ns() >= deadline)
-      throw Error(PW_TIMEOUT, format("peerway: the process at {} does not answer", where));
+    if (now_ns() >= deadline) throw Error(PW_TIMEOUT, format("the process at {} does not answer", where));
   }
 }
 
@@ -88,19 +86,19 @@ Message await(Channel& channel, size_t limit, uint64_t deadline, const std::stri
 Channel introduce(Descriptor socket, int rank, int size, const Secret& secret, const std::string& addresses,
                   uint64_t deadline, const std::string& where) {
   if (const auto user = peer_user(socket.get()); user && *user != ::geteuid())
-    throw Error(PW_DENIED, format("peerway: the process at {} belongs to user {}, not to user {}", where,
-                                  *user, ::geteuid()));
+    throw Error(PW_DENIED,
+                format("the process at {} belongs to user {}, not to user {}", where, *user, ::geteuid()));
   Channel channel(std::move(socket));
   const Hello hello{static_cast<uint32_t>(rank), static_cast<uint32_t>(size), random_bytes<16>()};
   channel.seal_outgoing(hello_key(secret));
   channel.queue(Type::hello, pack(hello));
   const Message answer = await(channel, kMaxHandshake, deadline, where);
   if (answer.type != Type::challenge && answer.type != Type::refuse)
-    throw Error(PW_DENIED, format("peerway: the process at {} does not answer as the hub of a team", where));
+    throw Error(PW_DENIED, format("the process at {} does not answer as the hub of a team", where));
   const Nonce nonce = answer.type == Type::challenge ? parse_challenge(answer.payload) : Nonce{};
   if (answer.type == Type::refuse || !channel.opens_with(answer, session_key(secret, "hub", hello, nonce)))
     throw Error(PW_DENIED,
-                format("peerway: the process at {} does not know this job's secret: wrong PEERWAY_SECRET, or "
+                format("the process at {} does not know this job's secret: wrong PEERWAY_SECRET, or "
                        "the address of another job",
                        where));
   channel.seal_outgoing(session_key(secret, "member", hello, nonce));
@@ -137,7 +135,7 @@ Channel reach_hub(const Ticket& ticket, int rank, int size, const std::string& o
         telling.emplace(error);
     }
   }
-  throw telling.value_or(Error(PW_INVALID_ARGUMENT, "peerway: rank 0 gave no address"));
+  throw telling.value_or(Error(PW_INVALID_ARGUMENT, "rank 0 gave no address"));
 }
 
 uint64_t deadline_for_setup() {
@@ -217,11 +215,10 @@ std::unique_ptr<Team> join(int rank, int size, bool trusted,
       return std::make_unique<Member>(rank, size, ticket->secret, std::move(*channel), std::move(own),
                                       nullptr, later(deadline, kHubSlack));
     if (now_ns() >= deadline)
-      throw Error(
-          PW_TIMEOUT,
-          format("peerway: rank {} of {} could not connect to rank 0 in time (PEERWAY_TIMEOUT bounds the "
-                 "wait): {}",
-                 rank, size, why.starts_with("peerway: ") ? why.substr(9) : why));
+      throw Error(PW_TIMEOUT,
+                  format("rank {} of {} could not connect to rank 0 in time (PEERWAY_TIMEOUT bounds the "
+                         "wait): {}",
+                         rank, size, why));
     check_interrupt();
     ::usleep(pause);
   }
@@ -238,11 +235,9 @@ Secret team_secret(const Secret& job, uint64_t number) {
 
 void check_rank(int64_t rank, int64_t size, const std::string& what) {
   if (size < 1 || size > kMaxRanks)
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: {}: size {} is not from 1 to {}", what, size, kMaxRanks));
+    throw Error(PW_INVALID_ARGUMENT, format("{}: size {} is not from 1 to {}", what, size, kMaxRanks));
   if (rank < 0 || rank >= size)
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: {}: rank {} is not from 0 to {}", what, rank, size - 1));
+    throw Error(PW_INVALID_ARGUMENT, format("{}: rank {} is not from 0 to {}", what, rank, size - 1));
 }
 
 std::unique_ptr<Team> make_team(int rank, int size, const Broadcast& broadcast) {

@@ -48,7 +48,7 @@ std::string launch_name(const Launch& launch) {
   if (!launch.job.empty()) return safe_name(launch.job);
   if (!launch.one_host)
     throw Error(PW_UNAVAILABLE,
-                "peerway: this launcher does not name its job, so ranks on several hosts cannot find each "
+                "this launcher does not name its job, so ranks on several hosts cannot find each "
                 "other. Make the "
                 "team from an MPI communicator (peerway_mpi.h), or start the program with srun");
   return format("starter-{}", starter());
@@ -82,16 +82,15 @@ void require_private_folder(const std::string& folder) {
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), ignored);
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-    throw Error(PW_SYSTEM, format("peerway: the folder {} for the rendezvous cannot be made{}", folder,
-                                  errno_text(errno)));
+    throw Error(PW_SYSTEM,
+                format("the folder {} for the rendezvous cannot be made{}", folder, errno_text(errno)));
   if (is_private_folder(folder)) return;
   struct stat known{};
   ::lstat(folder.c_str(), &known);
-  throw Error(
-      PW_DENIED,
-      format("peerway: {} is not a folder of user {} alone (owner {}, mode {:o}); the job's secret is "
-             "not put there. Remove it, or chmod 700 it",
-             folder, ::geteuid(), known.st_uid, known.st_mode & 07777));
+  throw Error(PW_DENIED,
+              format("{} is not a folder of user {} alone (owner {}, mode {:o}); the job's secret is "
+                     "not put there. Remove it, or chmod 700 it",
+                     folder, ::geteuid(), known.st_uid, known.st_mode & 07777));
 }
 
 RendezvousFile::RendezvousFile(const Launch& launch, uint64_t number)
@@ -116,11 +115,10 @@ std::string RendezvousFile::folder_to_write() const {
   if (const auto known = folders(); !known.empty()) return known.front();
   std::string made = "/tmp/" + prefix_in_tmp() + "XXXXXX";
   if (!::mkdtemp(made.data()))
-    throw Error(
-        PW_SYSTEM,
-        format("peerway: no folder for the rendezvous can be made in /tmp{}. Set XDG_RUNTIME_DIR to a "
-               "folder of your own with mode 700",
-               errno_text(errno)));
+    throw Error(PW_SYSTEM,
+                format("no folder for the rendezvous can be made in /tmp{}. Set XDG_RUNTIME_DIR to a "
+                       "folder of your own with mode 700",
+                       errno_text(errno)));
   return made;
 }
 
@@ -134,8 +132,7 @@ void RendezvousFile::write(const Ticket& ticket) {
   if (!written || ::rename(fresh.c_str(), path_.c_str()) != 0) {
     const int error = errno;
     ::unlink(fresh.c_str());
-    throw Error(PW_SYSTEM,
-                format("peerway: the rendezvous file {} cannot be written{}", path_, errno_text(error)));
+    throw Error(PW_SYSTEM, format("the rendezvous file {} cannot be written{}", path_, errno_text(error)));
   }
 }
 
@@ -163,8 +160,8 @@ std::optional<Ticket> RendezvousFile::read(std::string& why_not) const {
   }
   if (!is_private(known, S_IFREG))
     throw Error(PW_DENIED,
-                format("peerway: {} is not a file of user {} alone (owner {}, mode {:o}); it is not trusted",
-                       path, ::geteuid(), known.st_uid, known.st_mode & 07777));
+                format("{} is not a file of user {} alone (owner {}, mode {:o}); it is not trusted", path,
+                       ::geteuid(), known.st_uid, known.st_mode & 07777));
   std::string text(kTicketBytes, '\0');
   const ssize_t count = ::read(file.get(), text.data(), text.size());
   text.resize(static_cast<size_t>(count > 0 ? count : 0));

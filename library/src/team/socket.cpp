@@ -52,8 +52,8 @@ SocketAddress tcp_address(const Address& address, int flags) {
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   if (const int error = ::getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &found))
-    throw Error(PW_SYSTEM, format("peerway: the host '{}' of {} was not found: {}", address.host,
-                                  to_string(address), ::gai_strerror(error)));
+    throw Error(PW_SYSTEM, format("the host '{}' of {} was not found: {}", address.host, to_string(address),
+                                  ::gai_strerror(error)));
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
   SocketAddress result;
   std::copy_n(reinterpret_cast<const char*>(found->ai_addr), found->ai_addrlen,
@@ -68,7 +68,7 @@ SocketAddress resolve(const Address& address, int flags) {
 
 Descriptor open_socket(int family) {
   Descriptor socket(::socket(family, kFlags, 0));
-  if (!socket) throw Error(PW_SYSTEM, "peerway: no socket can be opened" + errno_text(errno));
+  if (!socket) throw Error(PW_SYSTEM, "no socket can be opened" + errno_text(errno));
   return socket;
 }
 
@@ -153,7 +153,7 @@ Descriptor listen_on(const Address& address) {
   if (::bind(socket.get(), at.get(), at.length) != 0 || ::listen(socket.get(), kBacklog) != 0) {
     const int error = errno;
     throw Error(PW_SYSTEM,
-                format("peerway: rank 0 cannot listen at {}{}{}", to_string(address), errno_text(error),
+                format("rank 0 cannot listen at {}{}{}", to_string(address), errno_text(error),
                        error == EADDRINUSE ? ". Another process uses it: choose another address, or let "
                                              "`peerway run` choose"
                                            : ""));
@@ -175,10 +175,10 @@ Descriptor listen_on_any_port(std::vector<Address>& reachable) {
     sockaddr_in any4{};
     any4.sin_family = AF_INET;
     if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&any4), sizeof any4) != 0)
-      throw Error(PW_SYSTEM, "peerway: no TCP port is free" + errno_text(errno));
+      throw Error(PW_SYSTEM, "no TCP port is free" + errno_text(errno));
   }
   if (::listen(socket.get(), kBacklog) != 0)
-    throw Error(PW_SYSTEM, "peerway: this rank cannot listen on TCP" + errno_text(errno));
+    throw Error(PW_SYSTEM, "this rank cannot listen on TCP" + errno_text(errno));
   reachable = interface_addresses(std::to_string(port_of(socket)), family == AF_INET6);
   return socket;
 }
@@ -209,20 +209,19 @@ Descriptor connect_to(const Address& address, uint64_t deadline) {
     error = connect_in_turn(socket, to, deadline);
   else if (::connect(socket.get(), to.get(), to.length) != 0)
     error = errno;
-  if (error == EAGAIN)
-    throw Error(PW_TIMEOUT, format("peerway: too many connections wait at {}", to_string(address)));
+  if (error == EAGAIN) throw Error(PW_TIMEOUT, format("too many connections wait at {}", to_string(address)));
   if (error == EINPROGRESS) {
     pollfd ready{socket.get(), POLLOUT, 0};
     while (::poll(&ready, 1, sliced_milliseconds(deadline)) <= 0)
       if (Interrupt::ask())
-        throw Error(PW_INTERRUPTED, "peerway: joining the team was interrupted by this program");
+        throw Error(PW_INTERRUPTED, "joining the team was interrupted by this program");
       else if (now_ns() >= deadline)
-        throw Error(PW_TIMEOUT, format("peerway: nothing answers at {}", to_string(address)));
+        throw Error(PW_TIMEOUT, format("nothing answers at {}", to_string(address)));
     socklen_t length = sizeof error;
     ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
   }
   if (error != 0)
-    throw Error(PW_SYSTEM, format("peerway: cannot connect to {}{}", to_string(address), errno_text(error)));
+    throw Error(PW_SYSTEM, format("cannot connect to {}{}", to_string(address), errno_text(error)));
   return socket;
 }
 
@@ -232,9 +231,9 @@ Descriptor begin_connect(const Address& address, bool& connected) {
   if (!address.unix_socket) tune_tcp(socket.get());
   connected = ::connect(socket.get(), to.get(), to.length) == 0;
   if (const int error = connected ? 0 : errno; error == EAGAIN)
-    throw Error(PW_TIMEOUT, format("peerway: too many connections wait at {}", to_string(address)));
+    throw Error(PW_TIMEOUT, format("too many connections wait at {}", to_string(address)));
   else if (error != 0 && error != EINPROGRESS)
-    throw Error(PW_SYSTEM, format("peerway: cannot connect to {}{}", to_string(address), errno_text(error)));
+    throw Error(PW_SYSTEM, format("cannot connect to {}{}", to_string(address), errno_text(error)));
   return socket;
 }
 
@@ -243,7 +242,7 @@ void check_connected(int socket, const Address& address) {
   socklen_t length = sizeof error;
   ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
   if (error != 0)
-    throw Error(PW_SYSTEM, format("peerway: cannot connect to {}{}", to_string(address), errno_text(error)));
+    throw Error(PW_SYSTEM, format("cannot connect to {}{}", to_string(address), errno_text(error)));
 }
 
 std::optional<uid_t> peer_user(int socket) {
@@ -261,7 +260,7 @@ std::optional<uid_t> peer_user(int socket) {
 std::pair<Descriptor, Descriptor> socket_pair() {
   int both[2];
   if (::socketpair(AF_UNIX, kFlags, 0, both) != 0)
-    throw Error(PW_SYSTEM, "peerway: no socket pair can be opened" + errno_text(errno));
+    throw Error(PW_SYSTEM, "no socket pair can be opened" + errno_text(errno));
   return {Descriptor(both[0]), Descriptor(both[1])};
 }
 

@@ -10,14 +10,14 @@ int lost_of(const Team& team, int rank) {
 }
 
 void refuse_lost(const Team& team, int rank) {
-  if (team.lost(rank)) throw Error(PW_PEER_LOST, "peerway: " + team.describe_loss(rank));
+  if (team.lost(rank)) throw Error(PW_PEER_LOST, "" + team.describe_loss(rank));
 }
 
 pw_status WaitFor::ended() const {
   if (const int lost = lost_of(team, rank); lost >= 0)
-    return fail(PW_PEER_LOST, format("peerway: waiting for {}: {}", what, team.describe_loss(lost)));
+    return fail(PW_PEER_LOST, format("waiting for {}: {}", what, team.describe_loss(lost)));
   if (deadline_ns != PW_FOREVER && now_ns() >= deadline_ns)
-    return fail(PW_TIMEOUT, format("peerway: waiting for {}: the timeout has passed", what));
+    return fail(PW_TIMEOUT, format("waiting for {}: the timeout has passed", what));
   return PW_OK;
 }
 

@@ -14,7 +14,7 @@ namespace pw {
 class Wake {
  public:
   Wake() : event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-    if (!event_) throw Error(PW_SYSTEM, "peerway: no event descriptor can be opened" + errno_text(errno));
+    if (!event_) throw Error(PW_SYSTEM, "no event descriptor can be opened" + errno_text(errno));
   }
   void ring() const { ::eventfd_write(event_.get(), 1); }
   void clear() const {

@@ -14,8 +14,7 @@ uint64_t Backlog::resume() {
     if (first.go_on)
       status = guard([&] { return first.go_on(done); });
     else
-      status = fail(PW_STALE_KEY,
-                    "peerway: memory was closed before a transfer of it could be started; flush first");
+      status = fail(PW_STALE_KEY, "memory was closed before a transfer of it could be started; flush first");
     if (status == PW_OK && !done) return ended;
     if (status != PW_OK && failed_ == PW_OK) {
       failed_ = status;

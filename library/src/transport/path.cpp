@@ -44,23 +44,22 @@ pw_status wait_for(Marks& marks, Progress& progress, uint64_t deadline_ns) {
       deadline_ns, "transfers to complete", marks.source(), [&] { return marks.reached(); },
       [&] { return marks.wakes(); });
   if (waited != PW_TIMEOUT) return waited;
-  return fail(
-      PW_TIMEOUT,
-      format("peerway: waited {:.3g} s for transfers with rank {} to complete. They go on: flush again, "
-             "and see whether that rank is at work",
-             static_cast<double>(now_ns() - since) * 1e-9, marks.rank()));
+  return fail(PW_TIMEOUT,
+              format("waited {:.3g} s for transfers with rank {} to complete. They go on: flush again, "
+                     "and see whether that rank is at work",
+                     static_cast<double>(now_ns() - since) * 1e-9, marks.rank()));
 }
 
 pw_status Path::start_and_store(const Transfer&, RaiseTurn&) {
-  return fail(PW_INTERNAL, format("peerway: {} raises no signals with its transfers", name()));
+  return fail(PW_INTERNAL, format("{} raises no signals with its transfers", name()));
 }
 
 pw_status Path::store(Remote&, uint64_t) {
-  return fail(PW_INTERNAL, format("peerway: {} stores no words of signals", name()));
+  return fail(PW_INTERNAL, format("{} stores no words of signals", name()));
 }
 
 std::shared_ptr<const uint64_t> Path::fetch(Remote&) {
-  throw Error(PW_INTERNAL, format("peerway: {} reads no words of signals", name()));
+  throw Error(PW_INTERNAL, format("{} reads no words of signals", name()));
 }
 
 }  // namespace pw

@@ -25,14 +25,13 @@ pw_status RaiseTurn::begin(const Raise& raise, Path* by) {
   const SignalSender& sender = this->sender();
   lock_ = std::unique_lock(this->sender().lock);
   if (sender.planned && !raise.by_plan)
-    return fail(
-        PW_INVALID_ARGUMENT,
-        format("peerway: this signal of rank {} is raised by a plan of this rank; free the plan, or use "
-               "another signal",
-               raise.signal->rank()));
+    return fail(PW_INVALID_ARGUMENT,
+                format("this signal of rank {} is raised by a plan of this rank; free the plan, or use "
+                       "another signal",
+                       raise.signal->rank()));
   if (total() < raise.by)
     return fail(PW_OUT_OF_RANGE,
-                format("peerway: a raise by {} of a signal that this rank has raised to {} goes past 64 bits",
+                format("a raise by {} of a signal that this rank has raised to {} goes past 64 bits",
                        raise.by, sender.raised));
   pw_status failed = PW_OK;
   now_ = sender.deferred == 0 && sender.known.load(std::memory_order_relaxed) &&

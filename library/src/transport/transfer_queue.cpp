@@ -121,7 +121,7 @@ bool TransferQueue::give_up_closed(std::vector<Unstored>& unstored) {
     }
     give_up(waiting, unstored);
     waiting.kept.erase(waiting.kept.begin());
-    note(fail(PW_STALE_KEY, format("peerway: a region was closed before its staged transfer with rank {} was "
+    note(fail(PW_STALE_KEY, format("a region was closed before its staged transfer with rank {} was "
                                    "complete; flush before it is closed",
                                    rank_)));
   }

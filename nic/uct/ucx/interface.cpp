@@ -27,10 +27,9 @@ void check_room(size_t bytes) {
   constexpr size_t kOlderForm = 63;
   const char* form = std::getenv("UCX_ADDRESS_VERSION");
   if (bytes > kOlderForm && (form == nullptr || std::strcmp(form, "v2") != 0))
-    throw Error(PW_UNAVAILABLE,
-                format("peerway: the addresses of this NIC have {} bytes, UCX has room for {}; set "
-                       "UCX_ADDRESS_VERSION=v2, as peerway mpirun does",
-                       bytes, kOlderForm));
+    throw Error(PW_UNAVAILABLE, format("the addresses of this NIC have {} bytes, UCX has room for {}; set "
+                                       "UCX_ADDRESS_VERSION=v2, as peerway mpirun does",
+                                       bytes, kOlderForm));
 }
 
 // ---- attributes ----
@@ -143,7 +142,7 @@ void report_failures(Interface& interface) {
     (*found)->reported = true;
     const Peer& peer = (*found)->peer();
     log(LogLevel::warning,
-        format("peerway: the connection to endpoint {} failed: {}", peer.facts().number, peer.why_failed()));
+        format("the connection to endpoint {} failed: {}", peer.facts().number, peer.why_failed()));
     if (interface.base.err_handler != nullptr)
       interface.base.err_handler(interface.base.err_handler_arg, &(*found)->base.super,
                                  UCS_ERR_CONNECTION_RESET);

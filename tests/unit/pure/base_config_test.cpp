@@ -68,7 +68,7 @@ TEST_F(Config, EnvironmentBeatsFileBeatsDefault) {
 TEST_F(Config, AWrongValueIsNamedWithItsOriginAndWhatIsAllowed) {
   ::setenv("PEERWAY_LOG", "loud", 1);
   EXPECT_EQ(refusal([] { config("log"); }),
-            "peerway: PEERWAY_LOG is 'loud'; it must be one of error, warning, info, debug");
+            "PEERWAY_LOG is 'loud'; it must be one of error, warning, info, debug");
   ::setenv("PEERWAY_LOG", "info", 1);
   ::setenv("PEERWAY_TIMEOUT", "-1", 1);
   EXPECT_NE(refusal([] { check_config(); }).find("PEERWAY_TIMEOUT is '-1'; it must be a number of seconds"),
@@ -107,13 +107,11 @@ TEST_F(Config, AProductDeclaresItsSettingsAndOnlyThenAreTheyChecked) {
   static constexpr ConfigEntry settings[] = {{"test_colour", "choice:red|blue", "blue", "A colour."}};
   declare_settings("test", settings);
   EXPECT_EQ(config("test_colour"), "red");
-  EXPECT_EQ(
-      refusal([] { check_config(); }),
-      "peerway: PEERWAY_TEST_COLUOR in the environment is not a setting; did you mean PEERWAY_TEST_COLOUR?");
+  EXPECT_EQ(refusal([] { check_config(); }),
+            "PEERWAY_TEST_COLUOR in the environment is not a setting; did you mean PEERWAY_TEST_COLOUR?");
   ::unsetenv("PEERWAY_TEST_COLUOR");
   ::setenv("PEERWAY_TEST_COLOUR", "green", 1);
-  EXPECT_EQ(refusal([] { check_config(); }),
-            "peerway: PEERWAY_TEST_COLOUR is 'green'; it must be one of red, blue");
+  EXPECT_EQ(refusal([] { check_config(); }), "PEERWAY_TEST_COLOUR is 'green'; it must be one of red, blue");
   ::unsetenv("PEERWAY_TEST_COLOUR");
 }
 
@@ -123,11 +121,11 @@ TEST_F(Config, AnUnknownVariableIsRefusedAndThoseThatAreNoSettingsAreNot) {
   EXPECT_NO_THROW(check_config());
   ::setenv("PEERWAY_LOGG", "info", 1);
   EXPECT_EQ(refusal([] { check_config(); }),
-            "peerway: PEERWAY_LOGG in the environment is not a setting; did you mean PEERWAY_LOG?");
+            "PEERWAY_LOGG in the environment is not a setting; did you mean PEERWAY_LOG?");
   ::unsetenv("PEERWAY_LOGG");
   ::setenv("PEERWAY_BANANA", "1", 1);
   EXPECT_EQ(refusal([] { check_config(); }),
-            "peerway: PEERWAY_BANANA in the environment is not a setting; `peerway config` lists them all; "
+            "PEERWAY_BANANA in the environment is not a setting; `peerway config` lists them all; "
             "unset it");
   ::unsetenv("PEERWAY_BANANA");
   ::unsetenv("PEERWAY_RANK");

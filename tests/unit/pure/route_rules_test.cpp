@@ -188,7 +188,7 @@ TEST(RouteRules, RefusesWithTheValueAndWhatIsAllowed) {
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), PW_BAD_TABLE);
       EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << text << "\n" << error.what();
-      EXPECT_EQ(std::string(error.what()).find("peerway: my/rules.json: "), 0u) << error.what();
+      EXPECT_EQ(std::string(error.what()).find("my/rules.json: "), 0u) << error.what();
       EXPECT_NE(std::string(error.what()).find("; correct it"), std::string::npos) << error.what();
     }
 }
@@ -209,8 +209,7 @@ TEST(RouteRules, ANicThatThisContextLacksIsToldWithTheSetting) {
     KnownPaths known;
     const char* expected;
   } const table[] = {
-      {"nic:torus", kKnownPaths,
-       "peerway: no NIC 'torus' in this context; set PEERWAY_NIC=torus (a plugin's file)"},
+      {"nic:torus", kKnownPaths, "no NIC 'torus' in this context; set PEERWAY_NIC=torus (a plugin's file)"},
       {"staged,nic:toy", with_nic, "no NIC 'toy' in this context; set PEERWAY_NIC=toy "},
       {"nic:tours", with_nic, "no NIC 'tours' in this context; did you mean \"nic:torus\"?"},
       {"staged+nic:torus1", with_nic, "did you mean \"nic:torus\"?"},

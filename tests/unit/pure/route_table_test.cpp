@@ -84,7 +84,7 @@ std::string refusal(const std::string& text) {
     (void)parse_table(text, "routes/node01.json");
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), PW_BAD_TABLE) << error.what();
-    EXPECT_EQ(std::string(error.what()).find("peerway: routes/node01.json: "), 0u) << error.what();
+    EXPECT_EQ(std::string(error.what()).find("routes/node01.json: "), 0u) << error.what();
     EXPECT_NE(std::string(error.what()).find("run `peerway tune`"), std::string::npos) << error.what();
     return error.what();
   }
@@ -245,7 +245,7 @@ TEST(RouteTable, WhatIsNoFileIsNotReplacedByOne) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), PW_SYSTEM);
-    EXPECT_EQ(error.what(), "peerway: cannot write " + fifo + ": it is not an ordinary file; name another");
+    EXPECT_EQ(error.what(), "cannot write " + fifo + ": it is not an ordinary file; name another");
   }
   EXPECT_TRUE(fs::is_fifo(fifo));
 }
@@ -302,7 +302,7 @@ TEST(RouteTable, AnotherMachine) {
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), PW_BAD_TABLE);
     EXPECT_EQ(std::string(error.what()),
-              "peerway: table.json: was measured on another machine, or this one has changed (gpu 0 was "
+              "table.json: was measured on another machine, or this one has changed (gpu 0 was "
               "\"H200\" and is "
               "\"A100\"; gpu 1 was absent and is \"A100\"); run `peerway tune` to measure a new one");
   }

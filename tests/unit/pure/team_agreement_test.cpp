@@ -33,21 +33,21 @@ TEST(Agreement, EveryRankGetsWhatAllTell) {
 }
 
 TEST(Agreement, AnObjectionIsEverybodysWithItsStatus) {
-  const Objection objection = Error(PW_OUT_OF_RANGE, "peerway: the region has 8 bytes");
+  const Objection objection = Error(PW_OUT_OF_RANGE, "the region has 8 bytes");
   const std::vector<Bytes> parts = {pack_part({}, {}), pack_part({}, {}), pack_part(objection, {})};
   const Error own = error_of(parts, objection), other = error_of(parts, {});
   EXPECT_EQ(own.status(), PW_OUT_OF_RANGE);
-  EXPECT_STREQ(own.what(), "peerway: the region has 8 bytes");
+  EXPECT_STREQ(own.what(), "the region has 8 bytes");
   EXPECT_EQ(other.status(), PW_OUT_OF_RANGE);
-  EXPECT_STREQ(other.what(), "peerway: rank 2 cannot make it: the region has 8 bytes");
+  EXPECT_STREQ(other.what(), "rank 2 cannot make it: the region has 8 bytes");
 }
 
 TEST(Agreement, ARankWithAnObjectionOfItsOwnGivesThat) {
-  const Objection first = Error(PW_OUT_OF_RANGE, "peerway: this");
-  const Objection second = Error(PW_INVALID_ARGUMENT, "peerway: that");
+  const Objection first = Error(PW_OUT_OF_RANGE, "this");
+  const Objection second = Error(PW_INVALID_ARGUMENT, "that");
   const std::vector<Bytes> parts = {pack_part(first, {}), pack_part(second, {}), pack_part({}, {})};
-  EXPECT_STREQ(error_of(parts, second).what(), "peerway: that");
-  EXPECT_STREQ(error_of(parts, {}).what(), "peerway: rank 0 cannot make it: this");
+  EXPECT_STREQ(error_of(parts, second).what(), "that");
+  EXPECT_STREQ(error_of(parts, {}).what(), "rank 0 cannot make it: this");
 }
 
 TEST(Agreement, ALongObjectionIsCut) {
@@ -62,14 +62,14 @@ TEST(Agreement, AnExceptionOfAnyTypeIsAnObjection) {
   attempt(odd, [] { throw 7; });
   EXPECT_EQ(none_left->status(), PW_NO_MEMORY);
   EXPECT_EQ(foreign->status(), PW_INTERNAL);
-  EXPECT_STREQ(foreign->what(), "peerway: vector");
+  EXPECT_STREQ(foreign->what(), "vector");
   EXPECT_EQ(odd->status(), PW_INTERNAL);
 }
 
 TEST(Agreement, OthersHearWhoseObjectionItIs) {
-  const Error told = objection_of(Error(PW_OUT_OF_RANGE, "peerway: the region has 8 bytes"), 2, "make it");
+  const Error told = objection_of(Error(PW_OUT_OF_RANGE, "the region has 8 bytes"), 2, "make it");
   EXPECT_EQ(told.status(), PW_OUT_OF_RANGE);
-  EXPECT_STREQ(told.what(), "peerway: rank 2 cannot make it: the region has 8 bytes");
+  EXPECT_STREQ(told.what(), "rank 2 cannot make it: the region has 8 bytes");
   EXPECT_LT(std::string(objection_of(Error(PW_INTERNAL, std::string(50000, 'x')), 0, "do").what()).size(),
             4096u);
 }

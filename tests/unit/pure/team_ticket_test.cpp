@@ -27,10 +27,10 @@ TEST(Ticket, RoundTrip) {
 TEST(Ticket, AProblemOfRankZeroTravels) {
   Ticket ticket;
   ticket.status = PW_SYSTEM;
-  ticket.problem = "peerway: no\nport";
+  ticket.problem = "no\nport";
   const Ticket back = parse_ticket(format_ticket(ticket), "t");
   EXPECT_EQ(back.status, PW_SYSTEM);
-  EXPECT_EQ(back.problem, "peerway: no port");
+  EXPECT_EQ(back.problem, "no port");
 }
 
 TEST(Ticket, BadAddressesAreRefusedWithTheText) {

@@ -35,12 +35,6 @@ std::string uuid_text(const std::array<std::byte, 16>& uuid) {
   return text;
 }
 
-std::string without_prefix(std::string_view message) {
-  constexpr std::string_view prefix = "peerway: ";
-  if (message.starts_with(prefix)) message.remove_prefix(prefix.size());
-  return std::string(message);
-}
-
 }  // namespace
 
 CudaDevice::CudaDevice(const Driver& driver, int ordinal, Pins& pins, MakeImage make_image)
@@ -125,9 +119,8 @@ Allocation CudaDevice::allocate(uint64_t bytes) {
   }
   auto allocation = find(reinterpret_cast<void*>(address), made);
   if (allocation) return *allocation;
-  throw Error(
-      PW_INTERNAL,
-      format("peerway: CUDA does not recognise the {} bytes that it just allocated at {:#x}", made, address));
+  throw Error(PW_INTERNAL,
+              format("CUDA does not recognise the {} bytes that it just allocated at {:#x}", made, address));
 }
 
 void CudaDevice::release(const Allocation& allocation) noexcept {
@@ -179,7 +172,7 @@ const Kernels* CudaDevice::kernels(std::string& why_not) {
   try {
     opened = context();
   } catch (const Error& error) {  // another call may find the GPU free
-    why_not = without_prefix(error.what());
+    why_not = error.what();
     return nullptr;
   }
   const Current current(driver_, opened);
@@ -190,7 +183,7 @@ const Kernels* CudaDevice::kernels(std::string& why_not) {
       own_kernels_ = std::make_unique<Kernels>(driver_, make_image_(capability));
       kernels_.store(own_kernels_.get(), std::memory_order_release);
     } catch (const Error& error) {
-      why_no_kernels_ = without_prefix(error.what());
+      why_no_kernels_ = error.what();
     }
   why_not = why_no_kernels_;
   return own_kernels_.get();
@@ -201,7 +194,7 @@ bool CudaDevice::has_kernels(std::string& why_not) { return kernels(why_not) != 
 int CudaDevice::dma_buf(const Allocation& allocation) {
   if (attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) == 0)
     throw Error(PW_UNAVAILABLE,
-                "peerway: the driver has no dma-buf for GPU memory; install the open GPU kernel modules "
+                "the driver has no dma-buf for GPU memory; install the open GPU kernel modules "
                 "(driver 515 or newer, kernel 5.12 or newer)");
   const Current current(driver_, context());
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));

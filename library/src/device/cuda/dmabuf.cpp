@@ -37,7 +37,7 @@ class DmabufMapper final : public CpuMapper {
     const uint64_t offset = reinterpret_cast<uint64_t>(allocation.base) % page;  // dma_buf begins with a page
     const uint64_t bytes = (offset + allocation.bytes + page - 1) / page * page;
     void* start = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.get(), 0);
-    if (start == MAP_FAILED) throw Error(PW_UNAVAILABLE, "peerway: " + why_no_dmabuf_map(errno));
+    if (start == MAP_FAILED) throw Error(PW_UNAVAILABLE, "" + why_no_dmabuf_map(errno));
     return std::make_unique<DmabufMapping>(start, bytes, offset);
   }
 };

@@ -93,7 +93,7 @@ pw_status Driver::status(CUresult result) {
 }
 
 void Driver::check(CUresult result, std::string_view what) const {
-  if (result != CUDA_SUCCESS) throw Error(status(result), format("peerway: {}: {}", what, text(result)));
+  if (result != CUDA_SUCCESS) throw Error(status(result), format("{}: {}", what, text(result)));
 }
 
 Current::Current(const Driver& driver, CUcontext context) : driver_(driver) {

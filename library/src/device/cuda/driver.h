@@ -32,7 +32,7 @@ struct Driver {
   /// The status that tells of `result`: PW_NO_MEMORY or PW_DEVICE.
   [[nodiscard]] static pw_status status(CUresult result);
 
-  /// Throws Error "peerway: WHAT: CUDA_ERROR_..." unless `result` is success.
+  /// Throws Error "WHAT: CUDA_ERROR_..." unless `result` is success.
   void check(CUresult result, std::string_view what) const;
 };
 

@@ -30,11 +30,10 @@ class GdrcopyMapping final : public CpuMapping {
     bytes_ =
         (base + allocation.bytes - start + gdrcopy::kGpuPage - 1) / gdrcopy::kGpuPage * gdrcopy::kGpuPage;
     if (const int error = api.gdr_pin_buffer(library_->gdr, start, bytes_, 0, 0, &handle_); error != 0)
-      throw Error(
-          PW_UNAVAILABLE,
-          format("peerway: pinning {} bytes of GPU memory{}; the memory must be cudaMalloc's or be made "
-                 "for GPUDirect RDMA, and fit into BAR1 (nvidia-smi -q)",
-                 bytes_, errno_text(error)));
+      throw Error(PW_UNAVAILABLE,
+                  format("pinning {} bytes of GPU memory{}; the memory must be cudaMalloc's or be made "
+                         "for GPUDirect RDMA, and fit into BAR1 (nvidia-smi -q)",
+                         bytes_, errno_text(error)));
     gdrcopy::Info info{};
     int error = api.gdr_map(library_->gdr, handle_, &start_, bytes_);
     if (error == 0 && (error = api.gdr_get_info_v2(library_->gdr, handle_, &info)) != 0)
@@ -42,7 +41,7 @@ class GdrcopyMapping final : public CpuMapping {
     if (error != 0) {
       api.gdr_unpin_buffer(library_->gdr, handle_);
       throw Error(PW_UNAVAILABLE,
-                  format("peerway: mapping {} bytes of pinned GPU memory{}", bytes_, errno_text(error)));
+                  format("mapping {} bytes of pinned GPU memory{}", bytes_, errno_text(error)));
     }
     address_ = static_cast<std::byte*>(start_) + (base - info.va);
   }

@@ -46,7 +46,7 @@ CUresult Kernels::launch_clock(CUdeviceptr words, unsigned rounds, CUstream stre
 std::string kernel_image(int capability, const std::string& nvrtc_setting, const std::string& folder) {
   std::string why;
   const auto nvrtc = Nvrtc::load(nvrtc_candidates(nvrtc_setting), why);
-  if (nvrtc == nullptr) throw Error(PW_UNAVAILABLE, "peerway: " + why);
+  if (nvrtc == nullptr) throw Error(PW_UNAVAILABLE, "" + why);
   const auto options = nvrtc->options(capability);
   std::string key = format("peerway kernels\nnvrtc {}\n", nvrtc->version());
   for (const std::string& option : options) key += option + "\n";

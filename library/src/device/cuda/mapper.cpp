@@ -15,11 +15,10 @@ std::unique_ptr<CpuMapping> map_for_cpu(const std::vector<std::unique_ptr<CpuMap
     } catch (const Error& error) {
       if (!last.empty()) earlier += format("{}{}", earlier.empty() ? "" : "; ", last);
       last = error.what();
-      if (last.starts_with("peerway: ")) last.erase(0, 9);
     }
   }
   // The last way needs least of the system, so that its reason says best what to do.
-  throw Error(PW_UNAVAILABLE, format("peerway: {} ({}{}{})", last, to_string(device.id()),
+  throw Error(PW_UNAVAILABLE, format("{} ({}{}{})", last, to_string(device.id()),
                                      earlier.empty() ? "" : "; before that: ", earlier));
 }
 

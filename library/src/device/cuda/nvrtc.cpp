@@ -128,9 +128,8 @@ std::vector<std::string> Nvrtc::options(int capability) const {
     for (int arch : known)
       if (arch < capability) newest = std::max(newest, arch);
     if (newest == 0)
-      throw Error(PW_UNAVAILABLE,
-                  format("peerway: {} (version {}) has no code for a GPU of compute capability {}.{}",
-                         library_, version(), capability / 10, capability % 10));
+      throw Error(PW_UNAVAILABLE, format("{} (version {}) has no code for a GPU of compute capability {}.{}",
+                                         library_, version(), capability / 10, capability % 10));
   }
   return {format("-arch={}_{}", knows ? "sm" : "compute", newest), "--std=c++17"};
 }
@@ -145,8 +144,8 @@ std::string Nvrtc::compile(std::span<const KernelSource> sources,
   for (const std::string& option : options) flags.push_back(option.c_str());
   const auto failed = [&](int result, const std::string& log) {
     return Error(PW_DEVICE,
-                 format("peerway: {} (version {}) cannot compile {}: {}{}{}", library_, version(),
-                        sources[0].name, api_->nvrtcGetErrorString(result), log.empty() ? "" : "\n", log));
+                 format("{} (version {}) cannot compile {}: {}{}{}", library_, version(), sources[0].name,
+                        api_->nvrtcGetErrorString(result), log.empty() ? "" : "\n", log));
   };
   Api::Program program = nullptr;
   int result = api_->nvrtcCreateProgram(&program, sources[0].text, sources[0].name,

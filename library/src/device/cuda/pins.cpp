@@ -39,7 +39,7 @@ void Pins::pin(void* pointer, uint64_t bytes) {
       result = CUDA_SUCCESS;  // the program pinned it
     if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
       throw Error(PW_DEVICE,
-                  format("peerway: {} bytes of host memory at {} overlap a span that is registered with CUDA "
+                  format("{} bytes of host memory at {} overlap a span that is registered with CUDA "
                          "and not as large; register the larger span first",
                          bytes, pointer));
     driver_.check(result, format("registering {} bytes of host memory at {} with CUDA", bytes, pointer));

@@ -208,7 +208,7 @@ pw_status CudaRunner::enqueue(void* stream, PlanPart part) {
   return result == CUDA_SUCCESS
              ? PW_OK
              : fail(Driver::status(result),
-                    format("peerway: cuda:{}: launching a plan: {}", gpu_.ordinal, gpu_.driver.text(result)));
+                    format("cuda:{}: launching a plan: {}", gpu_.ordinal, gpu_.driver.text(result)));
 }
 
 pw_status CudaRunner::begin(PlanPart part, const std::optional<void*>& after) {
@@ -224,7 +224,7 @@ bool CudaRunner::done(pw_status& status) {
   if (times_ != nullptr) times_->take();
   if (result != CUDA_SUCCESS)
     status = fail(Driver::status(result),
-                  format("peerway: cuda:{}: running a plan: {}", gpu_.ordinal, gpu_.driver.text(result)));
+                  format("cuda:{}: running a plan: {}", gpu_.ordinal, gpu_.driver.text(result)));
   return true;
 }
 

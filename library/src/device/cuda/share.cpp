@@ -152,9 +152,8 @@ std::shared_ptr<Mapping> import_handle(const Driver& driver, const Export& expor
   if (exported.handle == kFd || exported.handle == kFabric)
     return import_vmm(driver, exported, ordinal, context);
   if (exported.handle == kPool) return import_pool(driver, exported, ordinal, context);
-  throw Error(PW_UNSUPPORTED,
-              format("peerway: cuda:{} cannot map {}: its owner could not export it as CUDA memory", ordinal,
-                     whose(exported)));
+  throw Error(PW_UNSUPPORTED, format("cuda:{} cannot map {}: its owner could not export it as CUDA memory",
+                                     ordinal, whose(exported)));
 }
 
 std::shared_ptr<Mapping> own_memory(const Driver& driver, const Export& exported, int ordinal, int owner) {
@@ -184,18 +183,17 @@ int descriptor_of(int process, int descriptor) {
   const Descriptor other(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
   if (!other)
     throw Error(errno == ESRCH ? PW_PEER_LOST : PW_SYSTEM,
-                format("peerway: cannot open process {}{}", process, errno_text(errno)));
+                format("cannot open process {}{}", process, errno_text(errno)));
   const int own = static_cast<int>(syscall(SYS_pidfd_getfd, other.get(), descriptor, 0));
   if (own >= 0) return own;
   const int error = errno;
   if (error == EBADF)
-    throw Error(PW_STALE_KEY,
-                format("peerway: process {} has closed descriptor {}, by which it showed its memory", process,
-                       descriptor));
+    throw Error(PW_STALE_KEY, format("process {} has closed descriptor {}, by which it showed its memory",
+                                     process, descriptor));
   throw Error(
       error == EPERM ? PW_DENIED : PW_SYSTEM,
       format(
-          "peerway: cannot copy descriptor {} of process {}{}. Both processes must belong to one user, "
+          "cannot copy descriptor {} of process {}{}. Both processes must belong to one user, "
           "/proc/sys/kernel/yama/ptrace_scope must be 0 or 1, and a container needs a seccomp profile that "
           "allows pidfd_getfd",
           descriptor, process, errno_text(error)));

@@ -50,7 +50,7 @@ std::unique_ptr<TracedTimes> TracedTimes::make(const Gpu& gpu, Pins& pins, const
 TracedTimes::TracedTimes(const Gpu& gpu, Pins& pins, const Kernels& kernels, std::unique_ptr<StepTrack> track)
     : gpu_(gpu), pins_(pins), kernels_(kernels), track_(std::move(track)) {
   memory_ = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory_ == MAP_FAILED) throw Error(PW_NO_MEMORY, "peerway: no host memory for the times of a plan");
+  if (memory_ == MAP_FAILED) throw Error(PW_NO_MEMORY, "no host memory for the times of a plan");
   try {
     pins_.pin(memory_, kBytes);
   } catch (...) {

@@ -37,8 +37,8 @@ pw_status CudaDevice::call(void* stream, void (*function)(void*), void* user) {
   const CUresult result = driver_.cuLaunchHostFunc(static_cast<CUstream>(stream), function, user);
   return result == CUDA_SUCCESS
              ? PW_OK
-             : fail(Driver::status(result), format("peerway: cuda:{}: enqueueing a call of the host: {}",
-                                                   gpu_.ordinal, driver_.text(result)));
+             : fail(Driver::status(result),
+                    format("cuda:{}: enqueueing a call of the host: {}", gpu_.ordinal, driver_.text(result)));
 }
 
 bool CudaDevice::stream_idle(void* stream, pw_status& status) {
@@ -48,7 +48,7 @@ bool CudaDevice::stream_idle(void* stream, pw_status& status) {
   if (result == CUDA_ERROR_NOT_READY) return false;
   if (result != CUDA_SUCCESS)
     status = fail(Driver::status(result),
-                  format("peerway: cuda:{}: work on a stream: {}", gpu_.ordinal, driver_.text(result)));
+                  format("cuda:{}: work on a stream: {}", gpu_.ordinal, driver_.text(result)));
   return true;
 }
 
@@ -63,7 +63,7 @@ std::unique_ptr<Runner> CudaDevice::make_runner(const Program& program) {
   std::string why_not;
   const Kernels* ready = kernels(why_not);
   if (ready == nullptr)
-    throw Error(PW_UNAVAILABLE, format("peerway: cuda:{} cannot run plans: {}", gpu_.ordinal, why_not));
+    throw Error(PW_UNAVAILABLE, format("cuda:{} cannot run plans: {}", gpu_.ordinal, why_not));
   return std::make_unique<CudaRunner>(gpu_, context(), pins_, *ready, program);
 }
 

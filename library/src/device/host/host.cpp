@@ -61,31 +61,30 @@ void check_mapped(const void* address, uint64_t bytes) {
     unsigned char resident;
     if (mincore(reinterpret_cast<void*>(byte / page * page), 1, &resident) != 0 && errno == ENOMEM)
       throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: cannot register {} bytes at {}: {:#x} is not memory of this process",
-                         bytes, address, byte));
+                  format("cannot register {} bytes at {}: {:#x} is not memory of this process", bytes,
+                         address, byte));
   }
 }
 
 std::byte* map_shared(int descriptor, uint64_t bytes, const char* whose) {
   void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (address == MAP_FAILED)
-    throw Error(PW_NO_MEMORY, format("peerway: mapping {} bytes of {}{}", bytes, whose, errno_text(errno)));
+    throw Error(PW_NO_MEMORY, format("mapping {} bytes of {}{}", bytes, whose, errno_text(errno)));
   return static_cast<std::byte*>(address);
 }
 
 // Why the shared memory of another process cannot be opened.
 [[noreturn]] void refuse_to_open(int error, int process, const std::string& path, const char* whose) {
   if (error == ENOENT && access(format("/proc/{}", process).c_str(), F_OK) != 0)
-    throw Error(PW_PEER_LOST, format("peerway: {} is gone", whose));
-  if (error == ENOENT) throw Error(PW_STALE_KEY, format("peerway: {} has closed its shared memory", whose));
+    throw Error(PW_PEER_LOST, format("{} is gone", whose));
+  if (error == ENOENT) throw Error(PW_STALE_KEY, format("{} has closed its shared memory", whose));
   if (error == EMFILE || error == ENFILE)
-    throw Error(PW_SYSTEM, format("peerway: no descriptor is left to open shared memory of {}{}; raise the "
+    throw Error(PW_SYSTEM, format("no descriptor is left to open shared memory of {}{}; raise the "
                                   "limit (ulimit -n)",
                                   whose, errno_text(error)));
-  throw Error(PW_DENIED,
-              format("peerway: cannot open shared memory of {} at {}{}. Both processes must belong to one "
-                     "user and see one another in /proc",
-                     whose, path, errno_text(error)));
+  throw Error(PW_DENIED, format("cannot open shared memory of {} at {}{}. Both processes must belong to one "
+                                "user and see one another in /proc",
+                                whose, path, errno_text(error)));
 }
 
 }  // namespace
@@ -95,8 +94,7 @@ Descriptor make_memfd(const char* purpose, uint64_t bytes, uint64_t held) {
   if (!made) {
     const int error = errno;
     throw Error(error == ENOMEM || error == ENOSPC ? PW_NO_MEMORY : PW_SYSTEM,
-                format("peerway: no {} bytes of shared memory for {}{}", bytes, purpose,
-                       why_no_shared_memory(error)));
+                format("no {} bytes of shared memory for {}{}", bytes, purpose, why_no_shared_memory(error)));
   }
   return made;
 }
@@ -113,11 +111,10 @@ std::byte* map_memfd_of(int process, int descriptor, uint64_t identity, uint64_t
   if (!own) refuse_to_open(errno, process, path, whose);
   struct stat status{};
   if (memfd_identity(own.get()) != identity)
-    throw Error(PW_STALE_KEY, format("peerway: {} has closed its shared memory", whose));
+    throw Error(PW_STALE_KEY, format("{} has closed its shared memory", whose));
   if (fstat(own.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
       static_cast<uint64_t>(status.st_size) < bytes)
-    throw Error(PW_BAD_KEY,
-                format("peerway: {} is not shared memory of at least {} bytes of {}", path, bytes, whose));
+    throw Error(PW_BAD_KEY, format("{} is not shared memory of at least {} bytes of {}", path, bytes, whose));
   return map_shared(own.get(), bytes, whose);
 }
 
@@ -158,7 +155,7 @@ std::optional<Allocation> HostDevice::find(const void* address, uint64_t bytes) 
 Allocation HostDevice::allocate(uint64_t bytes) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   if (bytes > UINT64_MAX / 2)
-    throw Error(PW_NO_MEMORY, format("peerway: cannot allocate {} bytes of host memory", bytes));
+    throw Error(PW_NO_MEMORY, format("cannot allocate {} bytes of host memory", bytes));
   const uint64_t size = std::max<uint64_t>(1, (bytes + page - 1) / page) * page;
   Descriptor descriptor = make_memfd("peerway-region", size);
   Allocation allocation;
@@ -193,7 +190,7 @@ Export HostDevice::export_allocation(const Allocation& allocation, const void* a
 std::shared_ptr<Mapping> HostDevice::import(const Export& exported) {
   if (exported.handle != Handle::memfd)
     throw Error(PW_UNSUPPORTED,
-                "peerway: this memory of the peer was not allocated by pw_allocate and cannot be mapped");
+                "this memory of the peer was not allocated by pw_allocate and cannot be mapped");
   const std::string whose = format("process {}", exported.process);
   uint64_t identity = 0;
   std::memcpy(&identity, exported.handle_bytes.data(), sizeof identity);

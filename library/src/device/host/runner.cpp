@@ -233,7 +233,7 @@ class HostRunner final : public Runner {
   uint64_t epochs(PlanPart part) override { return state_->epochs(part); }
   pw_status handle(pw_plan_handle&) override {
     return fail(PW_UNSUPPORTED,
-                "peerway: a plan of the host has no kernels to start it from; start it from the host or on a "
+                "a plan of the host has no kernels to start it from; start it from the host or on a "
                 "stream");
   }
 

@@ -44,7 +44,7 @@ pw_status Mapped::start(const Transfer& transfer) {
   // The route was found with another region of this kind of memory; this one may be too large for BAR1.
   if (mapping == nullptr)
     return fail(PW_UNAVAILABLE,
-                format("peerway: mapped cannot serve the local region of {} bytes on {}: {}; "
+                format("mapped cannot serve the local region of {} bytes on {}: {}; "
                        "forbid mapped for it, or use another path",
                        transfer.local->bytes(), to_string(transfer.local->device().id()), why_not));
   const uint64_t bytes = transfer.layout.shape.block_bytes;

@@ -25,7 +25,6 @@ CpuMapping* CpuMaps::find(Region& region, std::string& why_not) {
       known.ready.store(known.mapping.get(), std::memory_order_release);
     } catch (const Error& error) {
       known.why_not = error.what();
-      if (known.why_not.starts_with("peerway: ")) known.why_not.erase(0, 9);
     }
   }
   why_not = known.why_not;

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/hash.h"
-#include "base/reason.h"
 #include "base/status.h"
 #include "transport/nic/peer.h"
 
@@ -73,7 +72,7 @@ NicEngine::NicPeer& NicEngine::peer(int rank) {
   auto& entry = peers_[static_cast<size_t>(rank)];
   if (entry != nullptr) return *entry;
   const auto facts = facts_of_(rank);
-  if (!facts) throw Error(PW_UNAVAILABLE, format("peerway: rank {} has no NIC {}", rank, name()));
+  if (!facts) throw Error(PW_UNAVAILABLE, format("rank {} has no NIC {}", rank, name()));
   auto made = std::make_unique<NicPeer>();
   made->rank = rank;
   made->stream = endpoint_.open(*facts);
@@ -96,7 +95,7 @@ std::string NicEngine::why_unreachable(int rank) {
     return {};
   } catch (const Error& error) {
     reach.store(Reach::none, std::memory_order_relaxed);
-    return reason_of(error);
+    return error.what();
   }
 }
 

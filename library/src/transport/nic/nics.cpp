@@ -7,7 +7,6 @@
 #include "base/config.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "base/reason.h"
 #include "base/status.h"
 #include "transport/nic/direct.h"
 #include "transport/nic/span.h"
@@ -69,7 +68,7 @@ Nic::Nic(NicSpec spec, size_t number) : spec_(std::move(spec)), number_(number) 
     plugin_ = Plugin::load(plugin_file(spec_.plugin));
     if (spec_.name.empty()) spec_.name = plugin_->name();
   } catch (const Error& error) {
-    why_not_loaded_ = why_not_ = reason_of(error);
+    why_not_loaded_ = why_not_ = error.what();
     if (spec_.name.empty()) spec_.name = name_by_file(spec_.plugin);
   }
   name_ = "nic:" + spec_.name;
@@ -79,12 +78,12 @@ Nics::Nics(const Surroundings& surroundings) : surroundings_(surroundings) {
   for (NicSpec& spec : parse_nics(config("nic"), config_origin("nic"))) {
     const size_t number = surroundings.attachments.take();
     if (number == Attachments::kMost)
-      throw Error(PW_BAD_CONFIG, format("peerway: {} names more than {} NICs; a context has no room for more",
+      throw Error(PW_BAD_CONFIG, format("{} names more than {} NICs; a context has no room for more",
                                         config_origin("nic"), all_.size()));
     auto nic = std::make_unique<Nic>(std::move(spec), number);
     for (const auto& other : all_)
       if (other->name() == nic->name())
-        throw Error(PW_BAD_CONFIG, format("peerway: {} has two NICs {}; give one another name: other={}",
+        throw Error(PW_BAD_CONFIG, format("{} has two NICs {}; give one another name: other={}",
                                           config_origin("nic"), nic->name(), nic->spec_.plugin));
     all_.push_back(std::move(nic));
   }
@@ -110,12 +109,11 @@ Bytes Nics::open(const Together&) {
         control.sleepers.unseen.store(1);  // a NIC writes words, and wakes nobody
         nic->why_not_.clear();
       } catch (const Error& error) {
-        nic->why_not_ = reason_of(error);
+        nic->why_not_ = error.what();
         log(LogLevel::warning, nic->why_not_);
       }
     if (!nic->why_not_loaded_.empty() || (config("strict") == "on" && nic->engine_ == nullptr))
-      throw Error(PW_UNAVAILABLE,
-                  format("peerway: {} (asked for by {})", nic->why_not_, config_origin("nic")));
+      throw Error(PW_UNAVAILABLE, format("{} (asked for by {})", nic->why_not_, config_origin("nic")));
     if (nic->engine_ != nullptr) {
       told.rank.running = true;
       told.facts = nic->engine_->facts();
@@ -167,8 +165,7 @@ RankMemory& Nic::memory_of(Remote& remote) const {
     pw_nic_key key{};
     uint64_t base = 0;
     if (bytes == nullptr || bytes->size() < kAddressBytes || bytes->size() > kAddressBytes + sizeof key.bytes)
-      throw Error(PW_BAD_KEY,
-                  format("peerway: the key of rank {} has nothing for the NIC {}", remote.rank(), name_));
+      throw Error(PW_BAD_KEY, format("the key of rank {} has nothing for the NIC {}", remote.rank(), name_));
     std::memcpy(&base, bytes->data(), kAddressBytes);
     key.length = static_cast<uint32_t>(bytes->size() - kAddressBytes);
     std::memcpy(key.bytes, bytes->data() + kAddressBytes, key.length);
@@ -195,7 +192,7 @@ Bytes Nic::key_of(Region& region) const {
   try {
     return bytes_of(memory_of(region));
   } catch (const Error& error) {
-    log(LogLevel::warning, reason_of(error));
+    log(LogLevel::warning, error.what());
     return {};
   }
 }

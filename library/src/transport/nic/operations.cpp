@@ -13,16 +13,14 @@ namespace pw::nic {
 pw_status NicEngine::failure(Lock& lock, int rank, pw_nic_status status) {
   const std::string why = endpoint_.why(status);
   lock.unlock();
-  if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(rank));
+  if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "" + team_.describe_loss(rank));
   if (status == PW_NIC_UNREACHABLE)
-    return pw::fail(PW_PEER_LOST,
-                    format("peerway: rank {} is out of reach of the NIC {}: {}", rank, name(), why));
+    return pw::fail(PW_PEER_LOST, format("rank {} is out of reach of the NIC {}: {}", rank, name(), why));
   if (status == PW_NIC_REFUSED)
-    return pw::fail(PW_STALE_KEY, format("peerway: the NIC {} finds memory of rank {} closed ({}); ask that "
+    return pw::fail(PW_STALE_KEY, format("the NIC {} finds memory of rank {} closed ({}); ask that "
                                          "rank for a new key",
                                          name(), rank, why));
-  return pw::fail(PW_SYSTEM,
-                  format("peerway: a transfer of the NIC {} with rank {} failed: {}", name(), rank, why));
+  return pw::fail(PW_SYSTEM, format("a transfer of the NIC {} with rank {} failed: {}", name(), rank, why));
 }
 
 /// Does what there is room for, and leaves the rest to progress.
@@ -270,8 +268,8 @@ pw_status NicEngine::outcome(int rank, Mark mark) {
   NicPeer& peer = *peers_[static_cast<size_t>(rank)];
   if (!peer.proofs.reached(mark)) {
     lock.unlock();
-    if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(rank));
-    return pw::fail(PW_CLOSED, format("peerway: this context was closed while transfers of the NIC {} with "
+    if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "" + team_.describe_loss(rank));
+    return pw::fail(PW_CLOSED, format("this context was closed while transfers of the NIC {} with "
                                       "rank {} were under way",
                                       name(), rank));
   }

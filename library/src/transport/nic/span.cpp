@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/reason.h"
 #include "base/status.h"
 
 namespace pw::nic {
@@ -23,7 +22,7 @@ Span::Span(Region& region)
   try {
     dma_buf_ = Descriptor(region.device().dma_buf(allocation));
   } catch (const Error& error) {  // the plugin may know another way, by the address
-    log_once(LogLevel::info, reason_of(error));
+    log_once(LogLevel::info, error.what());
     return;
   }
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));

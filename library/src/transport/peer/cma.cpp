@@ -101,15 +101,14 @@ pw_status PeerCma::start(const Transfer& transfer) {
   if (error == 0) return PW_OK;
   const int rank = transfer.remote->rank();
   if (error == ESRCH)
-    return fail(PW_PEER_LOST, format("peerway: rank {} (process {}) has ended", rank, key.exported.process));
+    return fail(PW_PEER_LOST, format("rank {} (process {}) has ended", rank, key.exported.process));
   if (error == EPERM)
-    return fail(PW_DENIED,
-                format("peerway: the kernel refuses cross-memory attach to rank {} (process {}); both must "
-                       "run as one user, and kernel.yama.ptrace_scope be 0 or 1",
-                       rank, key.exported.process));
+    return fail(PW_DENIED, format("the kernel refuses cross-memory attach to rank {} (process {}); both must "
+                                  "run as one user, and kernel.yama.ptrace_scope be 0 or 1",
+                                  rank, key.exported.process));
   return fail(
       PW_SYSTEM,
-      format("peerway: cross-memory {} of {} bytes with rank {}{}; the memory may have been freed while "
+      format("cross-memory {} of {} bytes with rank {}{}; the memory may have been freed while "
              "registered",
              transfer.op == Op::put ? "put" : "get", transfer.layout.shape.bytes(), rank, errno_text(error)));
 }

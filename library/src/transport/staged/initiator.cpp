@@ -33,8 +33,7 @@ Mailbox& mailbox_of(Control& target, int initiator) {
 
 void* map_ring(const Descriptor& memfd) {
   void* address = mmap(nullptr, kChannelBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
-  if (address == MAP_FAILED)
-    throw Error(PW_NO_MEMORY, "peerway: mapping a staging channel" + errno_text(errno));
+  if (address == MAP_FAILED) throw Error(PW_NO_MEMORY, "mapping a staging channel" + errno_text(errno));
   return address;
 }
 
@@ -76,10 +75,9 @@ pw_status StagingInitiator::refused() {
   const auto status = static_cast<pw_status>(mailbox.refused.load(std::memory_order_acquire));
   if (status == PW_OK) return PW_OK;
   announced_ = false;
-  return fail(status,
-              format("peerway: rank {} cannot serve a staging channel; its log (PEERWAY_LOG) says why, "
-                     "most often that it has no descriptor left (ulimit -n)",
-                     rank_));
+  return fail(status, format("rank {} cannot serve a staging channel; its log (PEERWAY_LOG) says why, "
+                             "most often that it has no descriptor left (ulimit -n)",
+                             rank_));
 }
 
 void StagingInitiator::prepare(const Transfer& transfer) {
@@ -107,15 +105,13 @@ bool StagingInitiator::over() const {
 }
 
 pw_status StagingInitiator::why_over() {
-  if (surroundings_.team.lost(rank_))
-    return fail(PW_PEER_LOST, "peerway: " + surroundings_.team.describe_loss(rank_));
+  if (surroundings_.team.lost(rank_)) return fail(PW_PEER_LOST, "" + surroundings_.team.describe_loss(rank_));
   if (surroundings_.control.control().closed.load(std::memory_order_relaxed) != 0)
-    return fail(PW_CLOSED, "peerway: this context was closed while waiting for staged transfers to complete");
-  return fail(
-      PW_CLOSED,
-      format("peerway: rank {} closed its context while this rank had staged transfers with it; let it "
-             "wait for all ranks (a barrier) before it closes",
-             rank_));
+    return fail(PW_CLOSED, "this context was closed while waiting for staged transfers to complete");
+  return fail(PW_CLOSED,
+              format("rank {} closed its context while this rank had staged transfers with it; let it "
+                     "wait for all ranks (a barrier) before it closes",
+                     rank_));
 }
 
 pw_status StagingInitiator::outcome_there() {

@@ -45,12 +45,12 @@ pw_status tell_failure(uint64_t word, std::atomic<uint64_t>& told, int rank) {
   if (told.exchange(word, std::memory_order_relaxed) == word) return PW_OK;
   const auto status = static_cast<pw_status>(word & 255);
   return fail(status,
-              format("peerway: rank {} could not serve a staged transfer: {}", rank,
+              format("rank {} could not serve a staged transfer: {}", rank,
                      status == PW_STALE_KEY ? "the region or signal was closed" : pw_status_name(status)));
 }
 
 pw_status refuse_after(pw_status broken, int rank) {
-  return fail(broken, format("peerway: an earlier staged transfer with rank {} ended half way ({}); no more "
+  return fail(broken, format("an earlier staged transfer with rank {} ended half way ({}); no more "
                              "can follow in this context",
                              rank, pw_status_name(broken)));
 }

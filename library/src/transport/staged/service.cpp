@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "base/reason.h"
 #include "base/status.h"
 #include "device/host/host.h"
 
@@ -132,8 +131,7 @@ void StagingService::attach() {
       wake(served->initiator->sleepers);
       served_[rank] = std::move(served);
     } catch (const Error& error) {
-      log(LogLevel::warning,
-          format("cannot serve the staging channel of rank {}: {}", rank, reason_of(error)));
+      log(LogLevel::warning, format("cannot serve the staging channel of rank {}: {}", rank, error.what()));
       mailbox.refused.store(error.status(), std::memory_order_release);
     }
   }

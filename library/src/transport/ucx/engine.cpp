@@ -61,12 +61,11 @@ UcxEngine::UcxEngine(const Library& library, Team& team, const std::atomic<uint3
 void UcxEngine::open() {
   const auto check = [&](ucs_status_t status, const char* what) {
     if (status != UCS_OK)
-      throw Error(
-          PW_UNAVAILABLE,
-          format("peerway: UCX {} ({}) could not {}: {}{}; `ucx_info -d` shows what it finds, UCX_TLS "
-                 "and UCX_NET_DEVICES restrict it",
-                 library_.version, library_.path, what, text_of(library_, status),
-                 status == UCS_ERR_NO_MEMORY ? room_to_share() : ""));
+      throw Error(PW_UNAVAILABLE,
+                  format("UCX {} ({}) could not {}: {}{}; `ucx_info -d` shows what it finds, UCX_TLS "
+                         "and UCX_NET_DEVICES restrict it",
+                         library_.version, library_.path, what, text_of(library_, status),
+                         status == UCS_ERR_NO_MEMORY ? room_to_share() : ""));
   };
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
@@ -191,7 +190,7 @@ UcxEngine::UcxPeer& UcxEngine::connect(int rank) {
   const ucs_status_t status = library_.ucp_ep_create(worker_, &params, &peer.endpoint);
   if (status != UCS_OK)
     throw Error(PW_UNAVAILABLE,
-                format("peerway: UCX {} found no way to rank {}: {}; both ends need a transport in common "
+                format("UCX {} found no way to rank {}: {}; both ends need a transport in common "
                        "(`ucx_info -d`, UCX_TLS, UCX_NET_DEVICES)",
                        library_.version, rank, text_of(library_, status)));
   peer.connected = true;
@@ -254,9 +253,9 @@ pw_status UcxEngine::failure(int rank) {
 }
 
 pw_status UcxEngine::failure_of(UcxPeer& peer) {
-  if (team_.lost(peer.rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(peer.rank));
+  if (team_.lost(peer.rank)) return pw::fail(PW_PEER_LOST, "" + team_.describe_loss(peer.rank));
   if (!peer.failed()) return PW_OK;
-  return pw::fail(PW_PEER_LOST, format("peerway: the connection of UCX to rank {} broke: {}", peer.rank,
+  return pw::fail(PW_PEER_LOST, format("the connection of UCX to rank {} broke: {}", peer.rank,
                                        text_of(library_, peer.failure)));
 }
 

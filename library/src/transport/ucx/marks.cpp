@@ -89,12 +89,11 @@ bool UcxEngine::over(int rank) {
 }
 
 pw_status UcxEngine::why_over(int rank) {
-  if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(rank));
+  if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "" + team_.describe_loss(rank));
   if (failed(rank)) return failure(rank);
-  return pw::fail(PW_CLOSED,
-                  format("peerway: this context was closed while transfers of UCX with rank {} were "
-                         "under way",
-                         rank));
+  return pw::fail(PW_CLOSED, format("this context was closed while transfers of UCX with rank {} were "
+                                    "under way",
+                                    rank));
 }
 
 // `flushed` is UCX's word on the flush itself. Each failure is told once.
@@ -102,14 +101,13 @@ pw_status UcxEngine::failure_since_flush(UcxPeer& peer, ucs_status_t flushed) {
   const ucs_status_t failed = std::exchange(peer.unreported, static_cast<ucs_status_t>(UCS_OK));
   const pw_status refused = std::exchange(peer.refused, PW_OK);
   if (refused != PW_OK)
-    return pw::fail(refused,
-                    format("peerway: rank {} refused an operation over UCX: the memory that it was for "
-                           "is closed; ask that rank for a new key",
-                           peer.rank));
+    return pw::fail(refused, format("rank {} refused an operation over UCX: the memory that it was for "
+                                    "is closed; ask that rank for a new key",
+                                    peer.rank));
   if (const pw_status broken = failure_of(peer); broken != PW_OK)
     return broken;  // and so failed the transfers
   if (failed == UCS_OK && flushed >= UCS_OK) return PW_OK;
-  return pw::fail(PW_SYSTEM, format("peerway: a transfer of UCX {} with rank {} failed: {}", library_.version,
+  return pw::fail(PW_SYSTEM, format("a transfer of UCX {} with rank {} failed: {}", library_.version,
                                     peer.rank, text_of(library_, failed != UCS_OK ? failed : flushed)));
 }
 

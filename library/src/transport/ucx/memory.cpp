@@ -24,7 +24,7 @@ UcxMemory::UcxMemory(std::shared_ptr<UcxEngine> engine, const void* address, uin
     library.ucp_mem_unmap(engine_->context_, handle_);
   if (status != UCS_OK)
     throw Error(PW_UNAVAILABLE,
-                format("peerway: UCX {} could not register {} bytes at {}: {}; RDMA needs a large enough "
+                format("UCX {} could not register {} bytes at {}: {}; RDMA needs a large enough "
                        "locked-memory limit (ulimit -l)",
                        library.version, bytes, address, text_of(library, status)));
   number_ = ++engine_->numbered_;
@@ -59,11 +59,10 @@ UcxRemoteMemory::UcxRemoteMemory(std::shared_ptr<UcxEngine> engine, int rank, By
   const ucs_status_t status =
       engine_->library_.ucp_ep_rkey_unpack(peer.endpoint, from.rest().data(), &handle_);
   if (status != UCS_OK)
-    throw Error(
-        PW_BAD_KEY,
-        format("peerway: UCX {} cannot use the key that rank {} gave it ({} bytes): {}; use one UCX on "
-               "all hosts",
-               engine_->library_.version, rank, key.size(), text_of(engine_->library_, status)));
+    throw Error(PW_BAD_KEY,
+                format("UCX {} cannot use the key that rank {} gave it ({} bytes): {}; use one UCX on "
+                       "all hosts",
+                       engine_->library_.version, rank, key.size(), text_of(engine_->library_, status)));
 }
 
 UcxRemoteMemory::~UcxRemoteMemory() {

@@ -5,7 +5,6 @@
 
 #include "base/format.h"
 #include "base/log.h"
-#include "base/reason.h"
 #include "base/status.h"
 #include "transport/ucx/peer.h"
 
@@ -226,7 +225,7 @@ void UcxEngine::answer(UcxPeer& peer) try {
   if (post(peer, flight, nullptr, 0) != PW_OK) log(LogLevel::debug, last_error_message());
 } catch (const Error& error) {
   give_up_answers(peer);
-  log(LogLevel::warning, format("rank {} cannot be answered over UCX: {}", peer.rank, reason_of(error)));
+  log(LogLevel::warning, format("rank {} cannot be answered over UCX: {}", peer.rank, error.what()));
 }
 
 void UcxEngine::answer_get(UcxPeer& peer, const MessageHeader& get) {

@@ -25,8 +25,7 @@ Layout get_layout(ByteReader& reader) {
   layout.shape.block_bytes = reader.get<uint64_t>();
   layout.shape.dims = reader.get<uint32_t>();
   if (layout.shape.dims > PW_MAX_DIMS)
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: a note with a layout of {} dimensions", layout.shape.dims));
+    throw Error(PW_INVALID_ARGUMENT, format("a note with a layout of {} dimensions", layout.shape.dims));
   for (uint32_t d = 0; d < PW_MAX_DIMS; ++d) {
     layout.shape.count[d] = reader.get<uint64_t>();
     layout.to[d] = reader.get<int64_t>();
@@ -47,7 +46,7 @@ StagedRequest get_request(ByteReader& reader) {
   StagedRequest request;
   const auto op = reader.get<uint8_t>();
   if (op > static_cast<uint8_t>(Op::get))
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: a note that asks for operation {}", op));
+    throw Error(PW_INVALID_ARGUMENT, format("a note that asks for operation {}", op));
   request.op = static_cast<Op>(op);
   request.slot = reader.get<uint32_t>();
   request.generation = reader.get<uint64_t>();
@@ -70,7 +69,7 @@ Note read_note(ByteView bytes, int ranks, const Secret& secret) {
   const ByteView body = reader.take(bytes.size() - std::min(bytes.size(), sizeof(Digest)));
   if (!equal_digests(reader.get_array<sizeof(Digest)>(), siphash(secret, body)))
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: a note of {} bytes that no rank of this team wrote", bytes.size()));
+                format("a note of {} bytes that no rank of this team wrote", bytes.size()));
   return read_body(body, ranks);
 }
 
@@ -98,7 +97,7 @@ Note read_body(ByteView bytes, int ranks) {
   const auto kind = static_cast<Kind>(reader.get<uint8_t>());
   const auto rank = reader.get<int32_t>();
   if (rank < 0 || rank >= ranks)
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: a note of rank {}; this team has {}", rank, ranks));
+    throw Error(PW_INVALID_ARGUMENT, format("a note of rank {}; this team has {}", rank, ranks));
   if (kind == Kind::ring) {
     RingNote ring;
     ring.rank = rank;
@@ -111,7 +110,7 @@ Note read_body(ByteView bytes, int ranks) {
     return ring;
   }
   if (kind != Kind::request)
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: a note of unknown kind {}", static_cast<int>(kind)));
+    throw Error(PW_INVALID_ARGUMENT, format("a note of unknown kind {}", static_cast<int>(kind)));
   RequestNote request;
   request.rank = rank;
   request.number = reader.get<uint64_t>();

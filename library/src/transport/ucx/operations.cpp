@@ -64,8 +64,8 @@ pw_status UcxEngine::started(ucs_status_ptr_t answer, Flight* flight) {
     broken_ |= peer.fail(status);
     return failure_of(peer);
   }
-  return pw::fail(PW_SYSTEM, format("peerway: UCX {} refused a transfer with rank {}: {}", library_.version,
-                                    peer.rank, text_of(library_, status)));
+  return pw::fail(PW_SYSTEM, format("UCX {} refused a transfer with rank {}: {}", library_.version, peer.rank,
+                                    text_of(library_, status)));
 }
 
 /// Does what there is room for, and leaves the rest to progress. With the lock.

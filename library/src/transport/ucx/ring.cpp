@@ -10,8 +10,7 @@ namespace pw::ucx {
 
 Ring::Ring(const std::shared_ptr<UcxEngine>& engine) : engine_(engine) {
   void* address = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (address == MAP_FAILED)
-    throw Error(PW_NO_MEMORY, "peerway: mapping a ring for staging" + errno_text(errno));
+  if (address == MAP_FAILED) throw Error(PW_NO_MEMORY, "mapping a ring for staging" + errno_text(errno));
   pages_ = {address, [](void* old) { munmap(old, kBytes); }};
   memory_ = std::make_unique<UcxMemory>(engine, address, kBytes);
   queues_ = std::make_unique<RingQueues>(address);

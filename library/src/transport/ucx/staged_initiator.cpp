@@ -48,8 +48,7 @@ pw_status StagedInitiator::refused() {
   const pw_status status = answer_.status;
   asked_ = false;
   answered_.store(false, std::memory_order_relaxed);
-  return fail(status, format("peerway: rank {} cannot serve staged transfers; its log (PEERWAY_LOG) says why",
-                             rank_));
+  return fail(status, format("rank {} cannot serve staged transfers; its log (PEERWAY_LOG) says why", rank_));
 }
 
 void StagedInitiator::prepare(const Transfer& transfer) {

@@ -2,7 +2,6 @@
 
 #include "base/format.h"
 #include "base/log.h"
-#include "base/reason.h"
 #include "base/status.h"
 
 namespace pw::ucx {
@@ -71,7 +70,7 @@ void StagedService::handle(const Bytes& bytes) try {
   Note note = read_note(bytes, surroundings_.team.size(), secret_);
   if (auto* request = std::get_if<RequestNote>(&note)) {
     const auto served = served_.find(request->rank);
-    if (served == served_.end()) throw Error(PW_INTERNAL, "peerway: a request before its rings");
+    if (served == served_.end()) throw Error(PW_INTERNAL, "a request before its rings");
     served->second->requests.emplace(request->number, *request);
     return;
   }
@@ -81,7 +80,7 @@ void StagedService::handle(const Bytes& bytes) try {
   else
     open(ring);
 } catch (const Error& error) {
-  log(LogLevel::warning, format("a note of the ucx/staged path is not answered: {}", reason_of(error)));
+  log(LogLevel::warning, format("a note of the ucx/staged path is not answered: {}", error.what()));
 }
 
 void StagedService::open(const RingNote& note) {
@@ -94,8 +93,7 @@ void StagedService::open(const RingNote& note) {
     answer.address = served->ring.address();
     answer.key = served->ring.memory().key();
   } catch (const Error& error) {
-    log(LogLevel::warning,
-        format("cannot serve staged transfers of rank {}: {}", note.rank, reason_of(error)));
+    log(LogLevel::warning, format("cannot serve staged transfers of rank {}: {}", note.rank, error.what()));
     served_.erase(note.rank);
     answer.status = error.status();
   }

@@ -76,7 +76,7 @@ Bytes Ucx::open(const Together& together) {
     }
     const bool strict = config("strict") == "on";
     if (engine_ == nullptr && (strict || !config("ucx_library").empty()))
-      throw Error(PW_UNAVAILABLE, format("peerway: UCX is wanted ({}), but {}",
+      throw Error(PW_UNAVAILABLE, format("UCX is wanted ({}), but {}",
                                          config_origin(strict ? "strict" : "ucx_library"), mine.text));
   }
   if (engine_ != nullptr) {

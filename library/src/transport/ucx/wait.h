@@ -16,7 +16,7 @@ pw_status UcxEngine::wait_for(int rank, uint64_t deadline_ns, const char* what, 
       Wakes::perhaps);
   if (status != PW_OK || done()) return status;
   if (failed(rank)) return failure(rank);
-  return fail(PW_CLOSED, format("peerway: this context was closed while waiting for {}", what));
+  return fail(PW_CLOSED, format("this context was closed while waiting for {}", what));
 }
 
 }  // namespace pw::ucx
