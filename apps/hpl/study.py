@@ -119,12 +119,12 @@ def _cpu() -> str:
 
 
 def _grids(text: str) -> list[tuple[int, int]]:
-    found = [re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", grid) for grid in text.split(",")]
-    if None in found:
+    matches = [re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", grid) for grid in text.split(",")]
+    if None in matches:
         raise click.BadParameter(
             f"'{text}'; give P x Q as 1x2, several joined by commas", param_hint="--grid"
         )
-    return [(int(match[1]), int(match[2])) for match in found if match is not None]
+    return [(int(match[1]), int(match[2])) for match in matches if match is not None]
 
 
 def _numbers(text: str) -> list[int]:
@@ -187,21 +187,21 @@ def main(
 ) -> None:
     """Measure, and print the medians and their ratios to the last way."""
     chosen = _ways(ways)
-    asked = list(cases(_numbers(n), _grids(grid), nb, blas.absolute(), device, weak, rpeak))
-    found: dict[tuple[Case, str], list[float]] = {(case, way): [] for case in asked for way in chosen}
+    planned = list(cases(_numbers(n), _grids(grid), nb, blas.absolute(), device, weak, rpeak))
+    gflops: dict[tuple[Case, str], list[float]] = {(case, way): [] for case in planned for way in chosen}
     for _ in range(times):
-        for case, way in found:
-            found[case, way].append(one_run(case, way, out))
-    for case in asked:
-        last = statistics.median(found[case, chosen[-1]])
+        for case, way in gflops:
+            gflops[case, way].append(one_run(case, way, out))
+    for case in planned:
+        last = statistics.median(gflops[case, chosen[-1]])
         for way in chosen:
-            median = statistics.median(found[case, way])
+            median = statistics.median(gflops[case, way])
             click.echo(
                 f"N = {case.n}, {case.p} x {case.q}, {way}: median {median:.1f} Gflops, "
                 f"{median / last:.3f} of {chosen[-1]}"
             )
     if pages is not None:
-        report(asked[-1], pages, bench)
+        report(planned[-1], pages, bench)
 
 
 if __name__ == "__main__":

@@ -82,10 +82,10 @@ def build(program: Program) -> Path:
     """Compile the program unless it is there; gives its file. Raises CannotBuild."""
     if not program.file.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
-        made = program.file.with_suffix(f".{os.getpid()}")
+        draft = program.file.with_suffix(f".{os.getpid()}")
         command, settings = _command(program)
         done = subprocess.run(
-            [*command, *program.defines, str(HERE / SOURCES[program.name]), "-o", str(made), "-lm"],
+            [*command, *program.defines, str(HERE / SOURCES[program.name]), "-o", str(draft), "-lm"],
             env={**os.environ, **settings},
             capture_output=True,
             text=True,
@@ -94,7 +94,7 @@ def build(program: Program) -> Path:
         if done.returncode:
             last = "\n".join(done.stderr.strip().splitlines()[-6:])
             raise CannotBuild(f"{command[0]} ended with status {done.returncode}:\n{last}")
-        made.rename(program.file)
+        draft.rename(program.file)
     return program.file
 
 
@@ -146,9 +146,9 @@ def offloading_compiler() -> str:
         path = shutil.which(name)
         if path is None:
             continue
-        asked = [path, "-print-file-name=accel/nvptx-none/mkoffload"]
+        command = [path, "-print-file-name=accel/nvptx-none/mkoffload"]
         if Path(
-            subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+            subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
         ).is_absolute():
             return path
     raise CannotBuild("no gcc here compiles OpenACC for GPUs; apt-get install gcc-12-offload-nvptx")

@@ -92,15 +92,15 @@ def network(hosts: int) -> Iterator[Network]:
         raise NoHosts("network namespaces need root and iproute2")
     _sweep()
     tag = f"peerway{os.getpid()}"
-    made = Network([f"{tag}n{i}" for i in range(hosts)], f"{tag}h")
+    created = Network([f"{tag}n{i}" for i in range(hosts)], f"{tag}h")
     try:
-        for step in _steps(made):
+        for step in _steps(created):
             done = ip(*step)
             if done.returncode != 0:
                 raise NoHosts(f"no network namespaces here: ip {' '.join(step)}: {done.stderr.strip()}")
-        yield made
+        yield created
     finally:
-        for name in [*made.names, made.head]:
+        for name in [*created.names, created.head]:
             ip("netns", "del", name)
 
 
@@ -112,14 +112,14 @@ def _sweep() -> None:
             ip("netns", "del", name)
 
 
-def _steps(made: Network) -> Iterator[list[str]]:
-    head = ["-n", made.head]
-    yield ["netns", "add", made.head]
+def _steps(network: Network) -> Iterator[list[str]]:
+    head = ["-n", network.head]
+    yield ["netns", "add", network.head]
     yield [*head, "link", "set", "lo", "up"]
     yield [*head, "link", "add", "bridge", "type", "bridge"]
     yield [*head, "addr", "add", f"{LAUNCHER}/24", "dev", "bridge"]
     yield [*head, "link", "set", "bridge", "up"]
-    for i, name in enumerate(made.names):
+    for i, name in enumerate(network.names):
         port = f"port{i}"
         pair = ["type", "veth", "peer", "name", "eth0", "netns", name]
         yield ["netns", "add", name]

@@ -186,7 +186,7 @@ class Judge:
                 runs[way].append(self.runner.start(way, program, file, limit))
         return self._record(program, verdict(runs), runs)
 
-    def _record(self, program: Program, found: str, runs: dict[str, list[Run]]) -> dict[str, object]:
+    def _record(self, program: Program, verdict: str, runs: dict[str, list[Run]]) -> dict[str, object]:
         return {
             "suite": f"MPICH {self.suite.version}",
             "mpi": self.runner.launcher.kind,
@@ -195,7 +195,7 @@ class Judge:
             "program": program.title,
             "ranks": program.ranks,
             "load": round(os.getloadavg()[0], 1),
-            "verdict": found,
+            "verdict": verdict,
             "runs": {way: [asdict(run) for run in runs.get(way, [])] for way in WAYS},
         }
 

@@ -81,8 +81,8 @@ class Suite:
         self.source = Path(source[1]) if source else folder
         version = self.source / "version.m4"
         text = version.read_text() if version.exists() else ""
-        found = re.search(r"\[MPICH_VERSION_m4\],\[(.*?)\]", text)
-        self.version = found[1] if found else "of unknown version"
+        match = re.search(r"\[MPICH_VERSION_m4\],\[(.*?)\]", text)
+        self.version = match[1] if match else "of unknown version"
 
     def programs(self, folders: tuple[str, ...] = FOLDERS) -> Iterator[Program]:
         """Give what the suite's own script would run."""

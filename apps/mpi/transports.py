@@ -74,18 +74,18 @@ class Mpi:
         self, transport: Transport, test: str, sizes: str, count: int, hosts: Network | None
     ) -> list[dict[str, object]]:
         """What the program tells of each size."""
-        said = _said(self._command(transport, hosts, {}, test, sizes, str(count)))
-        return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        output = _said(self._command(transport, hosts, {}, test, sizes, str(count)))
+        return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
     def ask_ucx(self, transport: Transport, hosts: Network | None) -> dict[str, str]:
         """UCX's version. Raises Failed when its lanes are not those of the transport alone."""
-        said = _said(self._command(transport, hosts, {"UCX_LOG_LEVEL": "info"}, "latency", "8,65536", "10"))
-        version = re.search(r"UCX +INFO +Version (\S+)", said)
-        lines = [line for line in said.splitlines() if re.search(r"INFO.*cfg[#\[]", line)]
-        lanes = " ".join(found for line in lines for found in re.findall(r"\w\(([^()]+)\)", line)).split()
+        output = _said(self._command(transport, hosts, {"UCX_LOG_LEVEL": "info"}, "latency", "8,65536", "10"))
+        version = re.search(r"UCX +INFO +Version (\S+)", output)
+        lines = [line for line in output.splitlines() if re.search(r"INFO.*cfg[#\[]", line)]
+        lanes = " ".join(names for line in lines for names in re.findall(r"\w\(([^()]+)\)", line)).split()
         used = {lane.split("/")[0] for lane in lanes}
         if version is None or not used or not used <= {*transport.tls.split(",")}:
-            raise Failed(f"{transport.name}: UCX should use {transport.tls} and uses {sorted(used)}:\n{said}")
+            raise Failed(f"{transport.name}: UCX should use {transport.tls} and uses {sorted(used)}:\n{output}")
         return {"mpi": self.version, "ucx": version[1]}
 
     def _command(

@@ -119,12 +119,12 @@ class RecordFile:
 def _held(path: Path, append: bool) -> list[Record]:
     """The records of a file that is not empty. Raises Unusable."""
     try:
-        found = records.read(path)
+        held = records.read(path)
     except RecordError as error:
         raise Unusable(f"{path} cannot take records: {error}") from None
-    if found and not append:
+    if held and not append:
         raise Unusable(
-            f"{path} has {len(found)} records already; --append keeps them and measures what they lack, or "
+            f"{path} has {len(held)} records already; --append keeps them and measures what they lack, or "
             "name another file with --out"
         )
-    return found
+    return held

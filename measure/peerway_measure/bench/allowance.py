@@ -37,19 +37,19 @@ class Allowance:
         does not suffice the last groups are not the ones to have nothing. The jobs of the first `case` of
         each group are always done: what was asked for is worth more than the moment at which it ends.
         """
-        left = len(jobs)
+        remaining = len(jobs)
         for _, alike in groupby(jobs, group):
             members = list(alike)
             now = time.monotonic()
-            until = now + (self._ends - now) * len(members) / left
+            until = now + (self._ends - now) * len(members) / remaining
             for number, job in enumerate(members):
                 start = time.monotonic()
-                asked = self._share(until - start, len(members) - number)
-                asked = max(asked, LEAST_S) if case(job) == case(members[0]) else asked
-                yield job, asked
-                self._asked += asked
+                seconds = self._share(until - start, len(members) - number)
+                seconds = max(seconds, LEAST_S) if case(job) == case(members[0]) else seconds
+                yield job, seconds
+                self._asked += seconds
                 self._took += time.monotonic() - start
-            left -= len(members)
+            remaining -= len(members)
 
     def _share(self, left_s: float, cases: int) -> float:
         """Of the seconds that are left, what the next of `cases` may sample."""
@@ -72,14 +72,14 @@ def spread(
 
 
 def _halving(parts: Sequence[list[Job]]) -> list[list[Job]]:
-    found = [*parts[:1], *parts[1:][-1:]]
+    ordered = [*parts[:1], *parts[1:][-1:]]
     between = [(0, len(parts) - 1)]
     for low, high in between:  # which grows meanwhile
         if high - low > 1:
             middle = (low + high) // 2
-            found.append(parts[middle])
+            ordered.append(parts[middle])
             between += [(low, middle), (middle, high)]
-    return found
+    return ordered
 
 
 def within(ends: float, part: float) -> float:
@@ -93,7 +93,7 @@ def parse_time(text: str) -> float:
     parts = re.findall(r"(\d+(?:\.\d+)?)([smh]?)", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ValueError(f"'{text}' is not a time; write 90s, 5m or 1h30m")
-    found = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
-    if not 0 < found <= LONGEST_S:
+    seconds = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
+    if not 0 < seconds <= LONGEST_S:
         raise ValueError(f"'{text}' is not a time of more than 0s and at most {LONGEST_S // 3600}h (a week)")
-    return found
+    return seconds

@@ -65,7 +65,7 @@ def cuda_driver() -> str:
     """The NVIDIA kernel driver's version; "" without one."""
     try:
         # "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build ..."
-        found = re.search(r"Module\b.*?\s(\d+\.\d[\d.]*)", NVIDIA_VERSION.read_text())
+        match = re.search(r"Module\b.*?\s(\d+\.\d[\d.]*)", NVIDIA_VERSION.read_text())
     except OSError:
         return ""
-    return found[1] if found else ""
+    return match[1] if match else ""

@@ -125,9 +125,9 @@ class AsyncProbe(PairProbe):
 
     def right(self, seed: int) -> bool:
         """Whether the message arrived and each trip computed once."""
-        found = np.empty_like(self._start)
-        _core.load(self._buffer._core, found.view(np.uint8))
-        computed = bool(np.array_equal(found, self._start + np.uint32(self._trips & 0xFFFFFFFF)))
+        actual = np.empty_like(self._start)
+        _core.load(self._buffer._core, actual.view(np.uint8))
+        computed = bool(np.array_equal(actual, self._start + np.uint32(self._trips & 0xFFFFFFFF)))
         return super().right(seed) and (computed or not self.takes_part)
 
     def close(self) -> None:
@@ -154,13 +154,13 @@ class HaloProbe:
         together(context, lambda: self._make(start, timeout_s))
 
     def _make(self, start: str, timeout_s: float) -> None:
-        asked = self._halo
+        halo = self._halo
         dims = [
             (local, *width, periodic)
-            for local, width, periodic in zip(asked.local, asked.width, asked.periodic, strict=True)
+            for local, width, periodic in zip(halo.local, halo.width, halo.periodic, strict=True)
         ]
         self._loops = _core.halo_loop(
-            self._context._core, self._array._core, asked.grid, dims, asked.element, asked.corners, start,
+            self._context._core, self._array._core, halo.grid, dims, halo.element, halo.corners, start,
             self.batch, timeout_s,
         )  # fmt: skip
 
@@ -177,9 +177,9 @@ class HaloProbe:
     def right(self, seed: int) -> bool:
         """Whether the halo has the neighbours' elements, and all else is as it was."""
         wanted = halo_data.image(self._halo, self._context.rank, seed, after=True)
-        found = np.empty_like(wanted)
-        _core.load(self._array._core, found)
-        return bool(np.array_equal(found, wanted))
+        actual = np.empty_like(wanted)
+        _core.load(self._array._core, actual)
+        return bool(np.array_equal(actual, wanted))
 
     def chosen(self) -> str:
         """As many paths as neighbours."""

@@ -126,8 +126,8 @@ class Request:
 
     def _cases(self) -> list[Case]:
         sizes = self.sizes or shapes.parse_sizes(QUICK_SIZES if self.quick else SIZES)
-        asked = [face.n for label in self.shapes if (face := cube_face(label))]
-        cubes = dict.fromkeys(asked) or (QUICK_CUBES if self.quick else CUBES)
+        edges = [face.n for label in self.shapes if (face := cube_face(label))]
+        cubes = dict.fromkeys(edges) or (QUICK_CUBES if self.quick else CUBES)
         cases = make_cases(
             self.tests or DEFAULT_TESTS, sizes, self.shapes, cubes, self.measured_memories(), self.processes,
             self._own_shapes(),
@@ -147,10 +147,10 @@ class Request:
         return replace(case, samples=QUICK_ASYNC_SAMPLES if self.quick else ASYNC_SAMPLES)
 
 
-def _setting(asked: str) -> Setting:
+def _setting(text: str) -> Setting:
     """A path alone, or several with '+' between, among which the route table chooses."""
-    paths = asked.replace("+", ",")
-    return Setting(asked, paths, needs=paths if paths != asked else "")
+    paths = text.replace("+", ",")
+    return Setting(text, paths, needs=paths if paths != text else "")
 
 
 def _each_pair(cases: Sequence[Case], ranks: int) -> list[Case]:

@@ -26,7 +26,7 @@ class Shown(Protocol):
 def needed_s(plan: Plan, repeat: int, peers: Sequence[Asked]) -> float:
     """What all runs take at the least: the starts of ranks, and of the peers that can move such memory."""
     memories = {case.source for case in plan.cases if case.source == case.target}
-    able = sum(not memories.isdisjoint(asked.peer.devices) for asked in peers)
+    able = sum(not memories.isdisjoint(request.peer.devices) for request in peers)
     return START_S * repeat * (len(list(runner.starts_of(plan))) + able)
 
 

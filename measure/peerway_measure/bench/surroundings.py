@@ -34,14 +34,14 @@ def runs(plan: Plan, repeat: int, results: Results) -> Iterator[Plan]:
 def surroundings(root: Path = conditions.ROOT) -> dict[str, Any]:
     """What of this host the extra of a record tells. What there is none of is left out."""
     now = conditions.read(root)
-    found = {
+    fields = {
         "kernel": platform.release(),
         "governor": ", ".join(sorted(now.governors)),
         "numa": _numa(root, sorted(os.sched_getaffinity(0))),
         **_nics(root),
         "slurm_job": os.environ.get("SLURM_JOB_ID", ""),
     }
-    return {LOAD: round(now.busy, 2)} | {name: text for name, text in found.items() if text}
+    return {LOAD: round(now.busy, 2)} | {name: text for name, text in fields.items() if text}
 
 
 def _numa(root: Path, cpus: list[int]) -> str:

@@ -40,12 +40,12 @@ class Block:
 
 def blocks(records: Iterable[Record]) -> list[Block]:
     """Records of one test, shape class and pair of memories together, in the order of their first."""
-    found: dict[tuple[str, str, str, str], Block] = {}
+    by_key: dict[tuple[str, str, str, str], Block] = {}
     for record in records:
         shape = _COMPUTE if computed_bytes(record.shape) else shape_class(record.shape)
         key = (record.test, shape, record.source, record.target)
-        found.setdefault(key, Block(*key, [])).records.append(record)
-    return list(found.values())
+        by_key.setdefault(key, Block(*key, [])).records.append(record)
+    return list(by_key.values())
 
 
 def column_of(block: Block, statistic: str | None) -> str:

@@ -74,12 +74,12 @@ class Failures:
             else:
                 self._reached(node)
                 self._failed_in_a_row[node].add(task.test.name)
-        said = [self._set_aside(task, node, why) for node in nodes]
+        lines = [self._set_aside(task, node, why) for node in nodes]
         if self._of_task[task.id] >= self._tries:
             self._tasks[task.id] = why
             places = [_on(task, node) for node in nodes] or [_started(task)]
-            said += [self._given_up(place, why) for place in places if place.node not in self.aside]
-        return [*filter(None, said)]
+            lines += [self._given_up(place, why) for place in places if place.node not in self.aside]
+        return [*filter(None, lines)]
 
     def why_lost(self, task: Task) -> str:
         """Why it is not tried in this pass any more; "" for one that is."""

@@ -52,15 +52,15 @@ def expand(pattern: str) -> list[str]:
         if "[" in pattern[1:]:
             raise _no_range(pattern)
         return [pattern]  # also an address such as [::1]
-    found = []
+    names = []
     for part in match[2].split(","):
         low, _, high = part.partition("-")
         if not low.isdecimal() or (high and not high.isdecimal()) or int(high or low) - int(low) >= 100_000:
             raise _no_range(pattern)
-        found += [
+        names += [
             f"{match[1]}{number:0{len(low)}}{match[3]}" for number in range(int(low), int(high or low) + 1)
         ]
-    return found
+    return names
 
 
 def _no_range(pattern: str) -> ValueError:
@@ -144,7 +144,7 @@ class _Reader:
                 f'{self._name}: no node type is named; write such as [nodes] and v100 = ["node[01-16]"]'
             )
         seen: dict[str, str] = {}
-        found = {}
+        by_type = {}
         for kind, listed in table.items():
             names = []
             for pattern in self._strings("nodes", kind, listed):
@@ -162,44 +162,44 @@ class _Reader:
                         f"{name} is of {printable(seen[name])} already; a node has one type, named once",
                     )
                 seen[name] = kind
-            found[kind] = tuple(names)
-        return found
+            by_type[kind] = tuple(names)
+        return by_type
 
     def _tests(self, types: dict[str, tuple[str, ...]]) -> tuple[Test, ...]:
         listed = self._found.get("tests", [])
-        if not isinstance(listed, list) or not listed or not all(isinstance(one, dict) for one in listed):
+        if not isinstance(listed, list) or not listed or not all(isinstance(entry, dict) for entry in listed):
             raise BadPlan(
                 f"{self._name}: no test is given; write [[tests]], a name and a command that prints records"
             )
-        found: list[Test] = []
-        for number, one in enumerate(listed):
-            self._known("tests", one, number)
+        tests: list[Test] = []
+        for number, entry in enumerate(listed):
+            self._known("tests", entry, number)
             for key in ("name", "command"):
-                if not isinstance(one.get(key), str) or not one[key].strip():
+                if not isinstance(entry.get(key), str) or not entry[key].strip():
                     self._wrong("tests", key, f"a test needs a {key}, which is a text", number)
-            if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", one["name"]):
+            if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", entry["name"]):
                 self._wrong(
                     "tests", "name", "a name has letters, digits, - and _ only: files are named by it", number
                 )
-            wanted = tuple(self._strings("tests", "types", one.get("types", []), number))
+            wanted = tuple(self._strings("tests", "types", entry.get("types", []), number))
             for kind in wanted:
                 if kind not in types:
                     self._wrong("tests", "types", f"there is no node type '{printable(kind)}'", number)
-            nodes = self._together(one, wanted, types, number)
-            for factors in self._combinations(one, number):
+            nodes = self._together(entry, wanted, types, number)
+            for factors in self._combinations(entry, number):
                 name = "-".join(
-                    [one["name"], *(re.sub(r"[^A-Za-z0-9_-]", "_", value) for _, value in factors)]
+                    [entry["name"], *(re.sub(r"[^A-Za-z0-9_-]", "_", value) for _, value in factors)]
                 )
                 if len(name) > _LONGEST_NAME:
                     self._wrong("tests", "factors", f"the name {name} is too long for a file", number)
-                if name in (test.name for test in found):
+                if name in (test.name for test in tests):
                     self._wrong("tests", "name", f"two tests are called {name}", number)
-                found.append(Test(name, one["command"], wanted, nodes, factors))
-        return tuple(found)
+                tests.append(Test(name, entry["command"], wanted, nodes, factors))
+        return tuple(tests)
 
-    def _combinations(self, one: dict[str, Any], number: int) -> list[tuple[tuple[str, str], ...]]:
+    def _combinations(self, entry: dict[str, Any], number: int) -> list[tuple[tuple[str, str], ...]]:
         """Each combination of the factors of a test, which is a test of its own; of none, one without any."""
-        table = one.get("factors", {})
+        table = entry.get("factors", {})
         if not isinstance(table, dict):
             self._wrong("tests", "factors", 'factors are such as { size = ["1G", "4G"] }', number)
         levels = []
@@ -220,10 +220,10 @@ class _Reader:
         return [*product(*levels)]
 
     def _together(
-        self, one: dict[str, Any], wanted: tuple[str, ...], types: dict[str, tuple[str, ...]], number: int
+        self, entry: dict[str, Any], wanted: tuple[str, ...], types: dict[str, tuple[str, ...]], number: int
     ) -> int:
         """How many nodes a test takes together."""
-        count = one.get("nodes", 1)
+        count = entry.get("nodes", 1)
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             self._wrong("tests", "nodes", "nodes is how many a test takes together, such as 2", number)
         for kind in wanted or types:
@@ -273,33 +273,33 @@ class _Reader:
         return first, last
 
     def _table(self, key: str) -> dict[str, Any]:
-        found = self._found.get(key, {})
-        if not isinstance(found, dict):
+        table = self._found.get(key, {})
+        if not isinstance(table, dict):
             self._wrong("", key, f"{key} is a table: [{key}]")
-        return found
+        return table
 
-    def _strings(self, table: str, key: str, found: Any, number: int = 0) -> list[str]:
-        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    def _strings(self, table: str, key: str, values: Any, number: int = 0) -> list[str]:
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
             self._wrong(table, key, f"{printable(key)} is a list of texts", number)
-        return found
+        return values
 
     def _of(self, table: str, values: dict[str, Any], key: str, kind: Any, default: Any) -> Any:
-        found = values.get(key, default)
-        if found is not default and (not isinstance(found, kind) or isinstance(found, bool)):
+        value = values.get(key, default)
+        if value is not default and (not isinstance(value, kind) or isinstance(value, bool)):
             self._wrong(
                 table,
                 key,
-                f"{key} is {printable(str(found))}, but must be {'a text' if kind is str else 'a number'}",
+                f"{key} is {printable(str(value))}, but must be {'a text' if kind is str else 'a number'}",
             )
-        return found
+        return value
 
     def _number(
         self, table: str, values: dict[str, Any], key: str, least: int, most: int, default: int
     ) -> int:
-        found = self._of(table, values, key, int, default)
-        if not least <= found <= most:
-            self._wrong(table, key, f"{key} is {found}, but must be from {least} to {most}")
-        return int(found)
+        value = self._of(table, values, key, int, default)
+        if not least <= value <= most:
+            self._wrong(table, key, f"{key} is {value}, but must be from {least} to {most}")
+        return int(value)
 
     def _known(self, table: str, values: dict[str, Any], number: int = 0) -> None:
         for key in values:

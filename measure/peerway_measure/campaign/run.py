@@ -73,11 +73,11 @@ class Runner:
         while self._waiting or self._running:
             self._take_back(self._ended() | self._returned())
             self._give_up_what_stays_away()
-            left = [*self._waiting.values(), *self._running.values()]
-            if len(left) != known or not self._running:  # where nothing may run, the end is put off
-                ends, known = self._expected_end(left), len(left)
+            remaining = [*self._waiting.values(), *self._running.values()]
+            if len(remaining) != known or not self._running:  # where nothing may run, the end is put off
+                ends, known = self._expected_end(remaining), len(remaining)
             started = self._start()
-            done = len(self._tasks) - len(left) - len(self._lost)
+            done = len(self._tasks) - len(remaining) - len(self._lost)
             self._show(Now(len(self._tasks), done, len(self._lost), tuple(self._running), ends))
             if not started:
                 self._starter.wait()
@@ -86,8 +86,8 @@ class Runner:
             self._failures.lines(self._lost.values()),
         )
 
-    def _expected_end(self, left: Sequence[Task]) -> float:
-        seconds = left_s(self._plan, left, self._journal.past())
+    def _expected_end(self, remaining: Sequence[Task]) -> float:
+        seconds = left_s(self._plan, remaining, self._journal.past())
         return 0.0 if seconds is None else time.time() + seconds
 
     def _take_back(self, failed: dict[str, Task]) -> None:

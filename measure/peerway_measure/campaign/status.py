@@ -28,15 +28,15 @@ class Status:
 
     def lines(self) -> list[str]:
         """For people."""
-        found = [
+        lines = [
             f"{self.done} of {self.total} measurements are done, {self.running} "
             f"{'is' if self.running == 1 else 'are'} running, {self.rounds} "
             f"{'round is' if self.rounds == 1 else 'rounds are'} complete"
         ]
         if self.done < self.total and self.left_s is not None:
             end = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + self.left_s))
-            found.append(f"about {time_left(self.left_s)} left; without pauses it ends at {end}")
-        return found + [f"failed: {line}" for line in self.failed]
+            lines.append(f"about {time_left(self.left_s)} left; without pauses it ends at {end}")
+        return lines + [f"failed: {line}" for line in self.failed]
 
 
 def status(plan: Plan, journal: Journal) -> Status:

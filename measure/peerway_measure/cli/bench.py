@@ -152,7 +152,7 @@ def _peers(text: str) -> list[Asked]:
 @hosts_options
 def command(
     peers: list[Asked] | None, out: Path | None, append: bool, form: str, stat: str, routes: Path | None,
-    pairs: str, time_s: float | None, hosts: Hosts, **asked: Any,
+    pairs: str, time_s: float | None, hosts: Hosts, **options: Any,
 ) -> None:  # fmt: skip
     """Measure every path, and the automatic choice, between the ranks of this host, or of several.
 
@@ -186,7 +186,7 @@ def command(
     if append and out in (None, STANDARD):
         raise click.UsageError("--append needs a file to continue; name it with --out")
     try:
-        request = Request(all_pairs=pairs == "all", halo=_halo(asked), **asked)
+        request = Request(all_pairs=pairs == "all", halo=_halo(options), **options)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if peers and hosts.named:
@@ -259,14 +259,14 @@ def _measured(
     return ""
 
 
-def _halo(asked: dict[str, Any]) -> Halo | None:
+def _halo(options: dict[str, Any]) -> Halo | None:
     """The halo of the options, which are taken out of `asked`. Raises ValueError."""
     names = ("grid", "local", "element", "width", "periodic", "corners")
-    given = {name: asked.pop(name) for name in names}
+    given = {name: options.pop(name) for name in names}
     missing = [f"--{name}" for name in names[:3] if given[name] is None]
     if not any(given.values()):
         return None
-    if "halo" not in asked["tests"]:
+    if "halo" not in options["tests"]:
         option = next(name for name, value in given.items() if value)
         raise ValueError(f"--{option} is of the test halo; name that test, or leave --{option} out")
     if missing:

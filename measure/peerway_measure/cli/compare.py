@@ -111,22 +111,22 @@ def command(
         raise click.UsageError("--format csv and -o are of --table node-type")
     pairs = pair_up(*sides, by, factors)
     _refuse_too_many(pairs, before, after)
-    found = compare_all(pairs, metric)
-    if not found:
+    comparisons = compare_all(pairs, metric)
+    if not comparisons:
         raise BadInput(_nothing_in_common(before, after, pairs, metric))
     if same:
         say(f"peerway: both sides are the same file, {before}: nothing can differ", err=True)
     warned = changes(pairs, factors)
-    slow = _slowdowns(found, fail_on_slowdown)
+    slow = _slowdowns(comparisons, fail_on_slowdown)
     if form == "json":
-        say(json_text(_as_json(pairs, found, warned, called), indent=1))
+        say(json_text(_as_json(pairs, comparisons, warned, called), indent=1))
     else:
-        _print(pairs, found, warned, by, factors, called)
+        _print(pairs, comparisons, warned, by, factors, called)
     if slow:
         confounded = sum(c.verdict == "confounded with time" for c in slow)
         time = f", {confounded} of them confounded with time" if confounded else ""
         say(
-            f"peerway: {len(slow)} of {len(found)} groups got slower by more than {fail_on_slowdown:g} %"
+            f"peerway: {len(slow)} of {len(comparisons)} groups got slower by more than {fail_on_slowdown:g} %"
             f"{time}",
             err=True,
         )
@@ -145,7 +145,7 @@ def _refuse_too_many(pairs: Sequence[Pair], before: Path, after: Path) -> None:
 
 def _print(
     pairs: Sequence[Pair],
-    found: Sequence[Comparison],
+    comparisons: Sequence[Comparison],
     warned: Sequence[str],
     by: Sequence[str],
     factors: Sequence[str],
@@ -156,30 +156,30 @@ def _print(
         console.print(Text(stated(pairs, factors), style="bold"))
     for line in warned:
         console.print(Text(f"warning: {line}", style="yellow"))
-    show(console, found, by, called)
+    show(console, comparisons, by, called)
     show_one_sided(console, pairs, called)
 
 
-def _slowdowns(found: Sequence[Comparison], percent: float | None) -> list[Comparison]:
+def _slowdowns(comparisons: Sequence[Comparison], percent: float | None) -> list[Comparison]:
     """Groups slower by more than asked, beyond noise; with too few runs to know the noise the value alone
     counts. What is confounded with time has become slower all the same.
     """
     if percent is None:
         return []
     worst = 1 - percent / 100
-    return [c for c in found if c.speedup is not None and c.speedup < worst and c.verdict in _MAY_BE_SLOWER]
+    return [c for c in comparisons if c.speedup is not None and c.speedup < worst and c.verdict in _MAY_BE_SLOWER]
 
 
 def _nothing_in_common(before: Path, after: Path, pairs: Sequence[Pair], metric: str | None) -> str:
     if metric and any(pair.before and pair.after for pair in pairs):
         return f"no group of {before} and {after} has {metric} on both sides"
-    left = sum(bool(pair.before) for pair in pairs)
-    why = f"{before} ({left} groups) and {after} ({len(pairs) - left} groups) have no group in common"
+    groups = sum(bool(pair.before) for pair in pairs)
+    why = f"{before} ({groups} groups) and {after} ({len(pairs) - groups} groups) have no group in common"
     return f"{why}: {why_apart(pairs)}"
 
 
 def _as_json(
-    pairs: Sequence[Pair], found: Sequence[Comparison], warned: Sequence[str], called: Sides
+    pairs: Sequence[Pair], comparisons: Sequence[Comparison], warned: Sequence[str], called: Sides
 ) -> dict[str, Any]:
     def group(c: Comparison) -> dict[str, Any]:
         percent = None if c.speedup is None else (c.speedup - 1) * 100
@@ -192,9 +192,9 @@ def _as_json(
 
     return {
         "sides": called._asdict(),
-        "groups": [group(c) for c in found],
+        "groups": [group(c) for c in comparisons],
         "only_before": [pair.key.as_dict() for pair in pairs if not pair.after],
         "only_after": [pair.key.as_dict() for pair in pairs if not pair.before],
         "warnings": list(warned),
-        "notes": notes(found),
+        "notes": notes(comparisons),
     }

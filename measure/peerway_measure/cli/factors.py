@@ -27,14 +27,14 @@ HELP = (
 
 def parse(words: Sequence[str]) -> Factors:
     """ "block=1M:16M" -> {"block": ("1M", "16M")}; None for a factor without values. Raises UsageError."""
-    found: dict[str, tuple[str, str] | None] = {}
+    factors: dict[str, tuple[str, str] | None] = {}
     for word in words:
         name, equals, text = word.partition("=")
         old, colon, new = text.partition(":")
         if equals and not (old and new and colon):
             raise click.UsageError(f"--factor {word}: write the values of both sides, as in block=1M:16M")
-        found[name] = (old, new) if equals else None
-    return found
+        factors[name] = (old, new) if equals else None
+    return factors
 
 
 def check(factors: Iterable[str], records: Sequence[Record]) -> None:
@@ -53,18 +53,18 @@ def chosen(
     factors: Factors, sides: tuple[list[Record], list[Record]], files: tuple[Path, Path]
 ) -> tuple[list[Record], list[Record]]:
     """The records of both sides that have the values that were asked for. Raises BadInput."""
-    asked = {name: values for name, values in factors.items() if values}
-    kept = [_with({name: values[i] for name, values in asked.items()}, sides[i], files[i]) for i in range(2)]
+    wanted = {name: values for name, values in factors.items() if values}
+    kept = [_with({name: values[i] for name, values in wanted.items()}, sides[i], files[i]) for i in range(2)]
     return kept[0], kept[1]
 
 
-def _with(asked: Mapping[str, str], records: list[Record], file: Path) -> list[Record]:
-    for name, value in asked.items():
-        found = [record for record in records if _value(_text(record, name)) == _value(value)]
-        if not found:
+def _with(wanted: Mapping[str, str], records: list[Record], file: Path) -> list[Record]:
+    for name, value in wanted.items():
+        matches = [record for record in records if _value(_text(record, name)) == _value(value)]
+        if not matches:
             there = listed({_text(record, name) for record in records})
             raise BadInput(f"no record of {file} has {name}={value}; its values there: {there}")
-        records = found
+        records = matches
     return records
 
 

@@ -19,7 +19,7 @@ MEMORIES = ("host", "host:malloc", "cuda")
 
 def memories(text: str) -> list[tuple[str, str]]:
     """Read "host,cuda,host-cuda": pairs of memories to measure, source first."""
-    found = []
+    pairs = []
     for part in text.split(","):
         source, dash, target = part.partition("-")
         for name in (source, target) if dash else (source,):
@@ -28,8 +28,8 @@ def memories(text: str) -> list[tuple[str, str]]:
                     f"'{name}' is not a memory to measure; there are {', '.join(MEMORIES)}, "
                     "or two such as host-cuda"
                 )
-        found.append((source, target if dash else source))
-    return list(dict.fromkeys(found))
+        pairs.append((source, target if dash else source))
+    return list(dict.fromkeys(pairs))
 
 
 def memories_option(example: str) -> Callable[[Decorated], Decorated]:
@@ -56,8 +56,8 @@ def ends_after(time_s: float | None) -> float:
 
 def tell_conditions(workers: int, noun: str = "ranks") -> None:
     """Say, before anything is measured, what will disturb it."""
-    if said := conditions.told(conditions.read(), workers, noun):
-        say(f"this host: {'; '.join(said)}", err=True)
+    if warnings := conditions.told(conditions.read(), workers, noun):
+        say(f"this host: {'; '.join(warnings)}", err=True)
 
 
 def table_option(use: str) -> Callable[[Decorated], Decorated]:
@@ -91,8 +91,8 @@ def need_devices(names: Iterable[str]) -> None:
     for name in names:
         kind, _, index = name.partition(":")
         if kind != "host" and f"{kind}:{index or 0}" not in here:
-            found = _core.why_none(kind)
-            why = f" There is no {kind} because {found}." if found else ""
+            reason = _core.why_none(kind)
+            why = f" There is no {kind} because {reason}." if reason else ""
             raise click.ClickException(
                 f"there is no device {name} here. This machine has: {', '.join(here)}.{why} "
                 "`peerway doctor` says more."

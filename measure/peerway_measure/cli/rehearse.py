@@ -85,10 +85,10 @@ def shell(folder: Path, host: str, user: str | None, as_root: bool, words: tuple
         raise BadInput(f"the copy has no user {user}; there are {', '.join(description.users)}")
     servers = [each.host for each in description.file_systems]
     who = None if as_root or (host in servers and user is None) else user or description.users[0]
-    told = _answer(
+    answer = _answer(
         folder, verb="enter", host=host, user=who, command=words, term=os.environ.get("TERM", "dumb")
     )
-    argv = json.loads(told[0])
+    argv = json.loads(answer[0])
     os.chdir("/")
     os.execvp(argv[0], argv)
 
@@ -171,11 +171,11 @@ def _asked(folder: Path, **request: Any) -> None:
 
     status, wrong = None, ""
     try:
-        for told in holder.ask(folder, **request):
-            if "say" in told:
-                say(told["say"])
-            wrong = told.get("wrong", wrong)
-            status = told.get("status", status)
+        for message in holder.ask(folder, **request):
+            if "say" in message:
+                say(message["say"])
+            wrong = message.get("wrong", wrong)
+            status = message.get("status", status)
     except holder.Gone as error:
         raise BadInput(str(error)) from None
     except KeyboardInterrupt:
@@ -195,15 +195,15 @@ def _answer(folder: Path, **request: Any) -> list[str]:
     from peerway_measure.rehearse import holder
 
     try:
-        told = list(holder.ask(folder, **request))
+        messages = list(holder.ask(folder, **request))
     except holder.Gone as error:
         raise BadInput(str(error)) from None
-    for one in told:
-        if "wrong" in one:
-            raise click.ClickException(one["wrong"])
-    if not told:
+    for message in messages:
+        if "wrong" in message:
+            raise click.ClickException(message["wrong"])
+    if not messages:
         raise click.ClickException(_ended(folder))
-    return [one["say"] for one in told if "say" in one]
+    return [message["say"] for message in messages if "say" in message]
 
 
 def _ended(folder: Path) -> str:

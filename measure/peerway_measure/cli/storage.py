@@ -43,19 +43,19 @@ def one_of(allowed: tuple[str, ...]) -> Any:
     """A parser of "a,b" that refuses what is not allowed."""
 
     def parse(text: str) -> list[str]:
-        found = names(text)
-        for name in found:
+        chosen = names(text)
+        for name in chosen:
             if name not in allowed:
                 raise ValueError(f"'{name}' is not one of {', '.join(allowed)}")
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(chosen))
 
     return parsed(parse)
 
 
 def sizes_of(text: str) -> list[int]:
     """Read "64M,1G" in its order. Raises ValueError."""
-    found = [shapes.parse_size(word) for word in text.split(",")]
-    return list(dict.fromkeys(found))
+    sizes = [shapes.parse_size(word) for word in text.split(",")]
+    return list(dict.fromkeys(sizes))
 
 
 def stripes_of(text: str) -> list[str]:
@@ -188,7 +188,7 @@ _NODE_TYPE = click.option(
 @_APPEND
 @hosts_options
 def measure(
-    folder: Path, out: Path | None, append: bool, hosts: Hosts, engines: list[str], **asked: Any
+    folder: Path, out: Path | None, append: bool, hosts: Hosts, engines: list[str], **options: Any
 ) -> None:
     """Write and read files below FOLDER, prove what the caches held, and remove the files again.
 
@@ -207,9 +207,9 @@ def measure(
 
     if append and out in (None, STANDARD):
         raise click.UsageError("--append needs a file to continue; name it with --out")
-    asked["tests"] = tuple(asked["tests"]) or TESTS
+    options["tests"] = tuple(options["tests"]) or TESTS
     try:
-        request = Request(place=Path(folder).absolute(), engines=storage_run.engines(engines), **asked)
+        request = Request(place=Path(folder).absolute(), engines=storage_run.engines(engines), **options)
     except BadRequest as error:
         raise click.UsageError(str(error)) from None
     form = "jsonl" if out == STANDARD else "table"
@@ -228,8 +228,8 @@ def measure(
         storage_run.show(results, form)
         outputs.tell(len(results.records))
     wrong = sum(not r.validated for r in results.records if r.via == "posix")
-    said = f"in {wrong} records the data read differs from the data written, or could not be compared with it"
-    problem = problem or (said if wrong else "")
+    mismatch = f"in {wrong} records the data read differs from the data written, or could not be compared with it"
+    problem = problem or (mismatch if wrong else "")
     if problem or not results.records:
         raise click.ClickException(problem or "nothing could be measured; the notes above say why")
 
@@ -246,7 +246,7 @@ def import_(files: tuple[Path, ...], node_type: str, out: Path | None, append: b
     """
     from peerway_measure.storage.imports import BadResult, read
 
-    made = left_out = 0
+    converted = left_out = 0
     with closing(Outputs(out, append, "jsonl" if out in (None, STANDARD) else "table")) as outputs:
         for file in files:
             try:
@@ -260,12 +260,12 @@ def import_(files: tuple[Path, ...], node_type: str, out: Path | None, append: b
                     output.add(record)
             for row in rows.left_out:
                 say(f"{file}: left out {row}", err=True)
-            made += len(rows.records)
+            converted += len(rows.records)
             left_out += len(rows.left_out)
-        outputs.tell(made)
+        outputs.tell(converted)
     if left_out:
         raise click.ClickException(
-            f"{counted(left_out, 'row')} left out of {made + left_out}; the notes above name them"
+            f"{counted(left_out, 'row')} left out of {converted + left_out}; the notes above name them"
         )
 
 
@@ -291,8 +291,8 @@ def clean(folder: Path, limit_s: float, others: bool) -> None:
     from peerway_measure.storage.operation import OperationFailed
 
     try:
-        said = clean_place(folder.absolute(), limit_s, others)
+        lines = clean_place(folder.absolute(), limit_s, others)
     except OperationFailed as error:
         raise click.ClickException(str(error)) from None
-    for line in said or [f"{folder} has no files of killed runs"]:
+    for line in lines or [f"{folder} has no files of killed runs"]:
         say(line)

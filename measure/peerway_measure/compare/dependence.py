@@ -35,8 +35,8 @@ def dependence(before: NDArray[Any], after: NDArray[Any]) -> Dependence | None:
         return None
     total, factor = before.size + after.size, 1.0
     for lag in range(1, _WINDOW):
-        found = (_correlation(before, lag) + _correlation(after, lag)) / 2 + 2 / total
-        factor += 2 * (1 - lag / _WINDOW) * found
+        correlation = (_correlation(before, lag) + _correlation(after, lag)) / 2 + 2 / total
+        factor += 2 * (1 - lag / _WINDOW) * correlation
     return Dependence(max(1.0, factor), 1.5 * total / _WINDOW)
 
 

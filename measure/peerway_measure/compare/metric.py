@@ -64,12 +64,12 @@ def ranks_text(test: str, ranks: int) -> str:
     return units.counted(ranks, "stream" if test.startswith("file_") else "rank")
 
 
-def metric_of(test: str, asked: str | None = None) -> Metric:
+def metric_of(test: str, name: str | None = None) -> Metric:
     """The metric asked for; else bandwidth for a bandwidth test, message rate for one of rates, the median
     time for all others.
     """
-    if asked:
-        return METRICS[asked]
+    if name:
+        return METRICS[name]
     if test.endswith("_mr"):
         return METRICS["messages_per_s"]
     return METRICS["bandwidth_MBps" if test.endswith("bw") else "p50_us"]

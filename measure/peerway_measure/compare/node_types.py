@@ -84,34 +84,34 @@ class Row:
 
 
 def rows(
-    before: Iterable[Record], after: Iterable[Record], factors: Sequence[str] = (), asked: str | None = None
+    before: Iterable[Record], after: Iterable[Record], factors: Sequence[str] = (), metric_name: str | None = None
 ) -> list[Row]:
     """A row for each test and node type that both sides have, in the order of the types within a test."""
     pairs = [p for p in pairs_of(before, after, factors) if p.before and p.after]
     pairs.sort(key=lambda p: str(p.key.get("node_type")))
     pairs.sort(key=lambda p: tuple(str(v) for n, v in p.key.as_dict().items() if n != "node_type"))
     drawn = [
-        (p, metric, samples_of(p, metric)) for p in pairs for metric in [metric_of(p.before[0].test, asked)]
+        (p, metric, samples_of(p, metric)) for p in pairs for metric in [metric_of(p.before[0].test, metric_name)]
     ]
     drawn = [(p, metric, s) for p, metric, s in drawn if s.before.size and s.after.size]
-    found = judged(
+    judgements = judged(
         [(s.before, s.after) for _, _, s in drawn],
         [metric.more_is_better for _, metric, _ in drawn],
         [s.alike for _, _, s in drawn],
     )
-    return [_row(p, m, s, factors, *numbers) for (p, m, s), numbers in zip(drawn, found, strict=True)]
+    return [_row(p, m, s, factors, *numbers) for (p, m, s), numbers in zip(drawn, judgements, strict=True)]
 
 
 def of_one_side(
     before: Iterable[Record], after: Iterable[Record], factors: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:
     """What only one of them has, and no row can show: test and node type."""
-    found: tuple[list[str], list[str]] = ([], [])
+    names: tuple[list[str], list[str]] = ([], [])
     for pair in pairs_of(before, after, factors):
         if not (pair.before and pair.after):
             r = (pair.before or pair.after)[0]
-            found[0 if pair.before else 1].append(f"{name_of(r)}, of {r.node_type or NO_TYPE}")
-    return found
+            names[0 if pair.before else 1].append(f"{name_of(r)}, of {r.node_type or NO_TYPE}")
+    return names
 
 
 def pairs_of(before: Iterable[Record], after: Iterable[Record], factors: Sequence[str]) -> list[Pair]:

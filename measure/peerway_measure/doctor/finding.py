@@ -52,25 +52,25 @@ class Topic:
     title: str
     why: str
 
-    def ok(self, found: str) -> Finding:
+    def ok(self, state: str) -> Finding:
         """Make a finding that needs nothing."""
-        return self._finding(Status.OK, found, "")
+        return self._finding(Status.OK, state, "")
 
-    def off(self, found: str, todo: str) -> Finding:
+    def off(self, state: str, todo: str) -> Finding:
         """Make one of something that could be switched on."""
-        return self._finding(Status.OFF, found, todo)
+        return self._finding(Status.OFF, state, todo)
 
-    def warning(self, found: str, todo: str) -> Finding:
+    def warning(self, state: str, todo: str) -> Finding:
         """Make one that the user should act on."""
-        return self._finding(Status.WARNING, found, todo)
+        return self._finding(Status.WARNING, state, todo)
 
-    def unknown(self, found: str, todo: str) -> Finding:
+    def unknown(self, state: str, todo: str) -> Finding:
         """Make one of something that could not be found out."""
-        return self._finding(Status.UNKNOWN, found, todo)
+        return self._finding(Status.UNKNOWN, state, todo)
 
-    def absent(self, found: str, todo: str = "") -> Finding:
+    def absent(self, state: str, todo: str = "") -> Finding:
         """Make one of something that is not here."""
-        return self._finding(Status.ABSENT, found, todo)
+        return self._finding(Status.ABSENT, state, todo)
 
     def cuda_silent(self) -> Finding:
         """Make the finding that CUDA, which knows, cannot be asked."""
@@ -80,13 +80,13 @@ class Topic:
         """Make the finding that there is no GPU to judge."""
         return self._finding(Status.ABSENT, NO_GPU, "see GPUs")
 
-    def _finding(self, status: Status, found: str, todo: str) -> Finding:
+    def _finding(self, status: Status, state: str, todo: str) -> Finding:
         return Finding(
             id=self.id,
             group=self.group,
             title=self.title,
             status=status,
-            found=found,
+            found=state,
             why=self.why,
             todo=todo,
         )

@@ -96,7 +96,7 @@ def _peer(pair: GpuPair | None) -> Text:
 
 
 def distances(
-    facts: Facts, what: str, rows: Sequence[tuple[str, dict[str, str]]], width: int
+    facts: Facts, title: str, rows: Sequence[tuple[str, dict[str, str]]], width: int
 ) -> RenderableType:
     """Make the table of distances from devices to GPUs."""
 
@@ -107,7 +107,7 @@ def distances(
     matrix = [(name, [cell(far, gpu) for gpu in facts.gpus]) for name, far in rows]
     used = {c.plain for _, cells in matrix for c in cells}
     notes = "; ".join(f"{name}: {DESCRIPTIONS[name]}" for name in DESCRIPTIONS if name in used)
-    return _matrix(what, facts.gpus, matrix, notes, width)
+    return _matrix(title, facts.gpus, matrix, notes, width)
 
 
 def _matrix(

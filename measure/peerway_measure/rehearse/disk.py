@@ -125,8 +125,8 @@ class Disk:
         return self.at / "layers.json"
 
     def _read(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self._list.read_text())
-        return found
+        content: dict[str, Any] = json.loads(self._list.read_text())
+        return content
 
     def _write(self, state: object) -> None:
         draft = self._list.with_suffix(".new")

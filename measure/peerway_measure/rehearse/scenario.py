@@ -130,7 +130,7 @@ def _study(document: LocatedToml, values: Any, folder: Path) -> Study:
     table = _Table(document, "campaign", 0, "campaign", values)
     table.known(_CAMPAIGN_KEYS)
     factors = values.get("factors", [])
-    if not isinstance(factors, list) or not all(isinstance(one, str) for one in factors):
+    if not isinstance(factors, list) or not all(isinstance(factor, str) for factor in factors):
         table.wrong("factors", "has factors that are no list of texts")
     return Study(
         folder / table.text("file"),

@@ -30,8 +30,8 @@ def picture(
     parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" class="points" role="img" aria-label="{escape(label)}">']
     for at in ticks:
         parts.append(f'<path class="grid" d="M{_LEFT} {y(at):.1f}H{_WIDTH}"/>')
-        told = escape(text(at) if at else "0")
-        parts.append(f'<text x="{_LEFT - 6}" y="{y(at) + 4:.1f}" text-anchor="end">{told}</text>')
+        tick = escape(text(at) if at else "0")
+        parts.append(f'<text x="{_LEFT - 6}" y="{y(at) + 4:.1f}" text-anchor="end">{tick}</text>')
     for number, (name, several) in enumerate(columns):
         middle = _LEFT + wide * (number + 0.5)
         dots = "".join(
@@ -63,10 +63,10 @@ def _ticks(values: Sequence[float]) -> list[float]:
 
 def _place(number: int) -> float:
     """From 0 to 1, evenly for any count: van der Corput's sequence."""
-    found, part = 0.0, 0.5
+    place, part = 0.0, 0.5
     number += 1
     while number:
-        found += part * (number & 1)
+        place += part * (number & 1)
         number >>= 1
         part /= 2
-    return found
+    return place

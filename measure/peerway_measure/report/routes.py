@@ -155,14 +155,14 @@ def _each(
     entries = table.get(kind)
     if not isinstance(entries, list):
         raise TableError(f"{path}: '{kind}' cannot be read: it is not a list")
-    found = []
+    parsed = []
     for i, entry in enumerate(entries):
         try:
-            found.append(read(entry))
+            parsed.append(read(entry))
         except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             why = shortened(repr(error), 120)
             raise TableError(f"{path}: {kind}[{i}] cannot be read ({why})") from None
-    return found
+    return parsed
 
 
 def _left(entry: Mapping[str, Any]) -> Unavailable:

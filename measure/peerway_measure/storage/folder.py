@@ -50,9 +50,9 @@ class RunFolder:
     @classmethod
     def make(cls, place: Path, limit_s: float) -> RunFolder:
         """A new one. Raises OperationFailed."""
-        made = cls(place, secrets.token_hex(6), limit_s)
-        operate("make", limit_s, place=place, token=made.token, manifest=json.dumps(vars(Owner.this())))
-        return made
+        folder = cls(place, secrets.token_hex(6), limit_s)
+        operate("make", limit_s, place=place, token=folder.token, manifest=json.dumps(vars(Owner.this())))
+        return folder
 
     def prefix(self, name: str) -> Path:
         """What the paths of files with this name begin with."""
@@ -73,26 +73,26 @@ def clean(place: Path, limit_s: float, also_others: bool = False) -> list[str]:
     hosts. Raises OperationFailed.
     """
     answer = operate("list", limit_s, place=place)
-    said = []
+    lines = []
     for token, text in zip(answer["tokens"], answer["manifests"], strict=True):
         owner = _owner(text)
         folder = RunFolder(place, token, limit_s)
         name = f"peerway-storage-{token}"
         if owner and not owner.is_gone() and not (also_others and owner.host != socket.gethostname()):
             where = f"process {owner.pid} of {printable(owner.host)}"
-            said.append(f"{place}/{name} was left: it belongs to {where}, which may still run")
+            lines.append(f"{place}/{name} was left: it belongs to {where}, which may still run")
             continue
         try:
             foreign = folder.remove()
         except OperationFailed as error:
-            said.append(f"{place}/{name} of a run that ended early could not be removed: {error}")
+            lines.append(f"{place}/{name} of a run that ended early could not be removed: {error}")
             continue
-        said.append(
+        lines.append(
             f"{place}/{name} has files that no run made, and was left: {', '.join(foreign)}"
             if foreign
             else f"removed {place}/{name} of a run that ended early"
         )
-    return said
+    return lines
 
 
 def started(pid: int) -> int:
@@ -106,8 +106,8 @@ def started(pid: int) -> int:
 
 def _owner(manifest: str) -> Owner | None:
     try:
-        found = json.loads(manifest)
-        return Owner(str(found["host"]), str(found["boot"]), int(found["pid"]), int(found["started"]))
+        fields = json.loads(manifest)
+        return Owner(str(fields["host"]), str(fields["boot"]), int(fields["pid"]), int(fields["started"]))
     except (ValueError, KeyError, TypeError):
         return None  # it was killed before the manifest was whole: nothing else was written there
 

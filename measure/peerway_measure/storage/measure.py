@@ -49,7 +49,7 @@ class Measurement:
         engines = [ENGINES[name] for name in self.request.engines]
         cases = in_random_order(product(engines, self.request.files(self.turns.size)), self.folder.token)
         small = (
-            [(n, one) for n in self.request.streams for one in (True, False)]
+            [(n, in_one_folder) for n in self.request.streams for in_one_folder in (True, False)]
             if "metadata" in self.request.tests
             else []
         )
@@ -102,7 +102,7 @@ class Measurement:
         first = rank * files.streams if files.nodes > 1 else 0
         return Job(path, files, self._seed(rank), self.request.limit_s, files.block, first=first)
 
-    def _spread(self, asked: str, what: str) -> bool:
+    def _spread(self, stripe: str, name: str) -> bool:
         """Have new files spread over the servers as asked; "": as the file system does it."""
         self.sink.layout = {}
         if not any(self.request.stripes):
@@ -111,21 +111,21 @@ class Measurement:
         if self.turns.rank == 0:
             folder = self.folder.prefix("").parent
             try:
-                stripes.choose(folder, asked, self.facts.place.file_system, self.request.limit_s)
+                stripes.choose(folder, stripe, self.facts.place.file_system, self.request.limit_s)
             except OperationFailed as error:
                 problem = str(error)
         problem = self.turns.worst(problem)
         if problem:
-            self.sink.note(f"{what} was not measured: {problem}")
+            self.sink.note(f"{name} was not measured: {problem}")
         return not problem
 
     def _see_layout(self, job: Job) -> None:
         """Records tell the layout that the files have, which may not be the one that was asked for."""
-        asked = job.files.stripes
+        wanted = job.files.stripes
         if not any(self.request.stripes) and self.facts.place.kind != "lustre":
             return
         self.sink.layout = stripes.found(Path(job.paths()[0]), self.request.limit_s)
-        if why := stripes.differs(asked, self.sink.layout) if asked else "":
+        if why := stripes.differs(wanted, self.sink.layout) if wanted else "":
             self.sink.note(why)
 
     def _write(self, engine: Engine, job: Job) -> bool:
@@ -177,8 +177,8 @@ class Measurement:
         try:
             for path in job.paths():
                 operate("let-go", self.request.limit_s, path=path)
-            asked = RANDOM_BLOCK * self.request.random_blocks * job.files.streams
-            read, seen = self._reads.seen(engine, "random_read", part, asked)
+            wanted = RANDOM_BLOCK * self.request.random_blocks * job.files.streams
+            read, seen = self._reads.seen(engine, "random_read", part, wanted)
             self._posix.run(
                 "write", replace(target, block=job.block)
             )  # what is overwritten is a file of its own
@@ -251,20 +251,20 @@ def in_random_order(cases: Iterable[Case], token: str) -> list[Case]:
     """Another one in each run, so that no combination of factors always follows the same one; but the same
     one on all nodes.
     """
-    found = list(cases)
-    Random(token).shuffle(found)
-    return found
+    shuffled = list(cases)
+    Random(token).shuffle(shuffled)
+    return shuffled
 
 
 def streams_of(text: str) -> list[int]:
     """Read "1,4,all": all is the CPUs that this process may use. Raises ValueError."""
     cpus = len(os.sched_getaffinity(0))
-    found = []
+    counts = []
     for part in text.split(","):
         word = part.strip()
         if word != "all" and not (word.isdecimal() and 1 <= int(word) <= MOST_STREAMS):
             raise ValueError(
                 f"'{word}' is not a number of streams from 1 to {MOST_STREAMS}; write such as 1,4,all"
             )
-        found.append(cpus if word == "all" else int(word))
-    return list(dict.fromkeys(found))
+        counts.append(cpus if word == "all" else int(word))
+    return list(dict.fromkeys(counts))

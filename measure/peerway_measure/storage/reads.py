@@ -36,8 +36,8 @@ def of_all_nodes(job: Job, outcome: Outcome) -> tuple[Files, Outcome]:
 
 def judged_together(mine: Judgement, each: list[str]) -> Judgement:
     """The state of a whole file whose parts were read by several nodes ("TIME STATE PROVED" of each)."""
-    states = {told.split()[1] for told in each}
-    proved = sum(int(told.split()[2]) for told in each)
+    states = {text.split()[1] for text in each}
+    proved = sum(int(text.split()[2]) for text in each)
     why = mine.why if proved == len(each) else f"{proved} of {len(each)} nodes proved their part"
     return Judgement(mine.wanted, states.pop() if len(states) == 1 else UNKNOWN, proved == len(each), why)
 
@@ -133,29 +133,29 @@ class Reads:
             problem = f"another node could not read the files before: {error}"
         return self.turns.worst(problem)
 
-    def seen(self, engine: Engine, what: str, job: Job, asked: int) -> tuple[Outcome, Evidence]:
+    def seen(self, engine: Engine, operation: str, job: Job, wanted: int) -> tuple[Outcome, Evidence]:
         """Read, and tell what the cache held before and what was fetched. Raises OperationFailed."""
         share, by = self._resident(job)
         before = places.counter(self.facts.place)
-        outcome = engine.run(what, in_step(job, self.turns))
+        outcome = engine.run(operation, in_step(job, self.turns))
         after = places.counter(self.facts.place)
         fetched, counter = outcome.fetched, "the process's own count"
         if before and after:
             fetched, counter = after.fetched - before.fetched, after.name
         elif self.facts.place.kind != "local":
             fetched = None
-        return outcome, Evidence(asked, share, by, fetched, counter)
+        return outcome, Evidence(wanted, share, by, fetched, counter)
 
     def _read(self, engine: Engine, job: Job, state: State) -> str:
         try:
             outcome, seen = self.seen(engine, "read", job, job.files.size * job.files.streams)
             judged = judge(state, seen)
-            told = f"{outcome.ns} {judged.state} {int(judged.proved)}"
+            summary = f"{outcome.ns} {judged.state} {int(judged.proved)}"
         except OperationFailed as error:
-            told, problem = "", str(error)
-        each = self.turns.all(told) if job.files.nodes > 1 else [told]
+            summary, problem = "", str(error)
+        each = self.turns.all(summary) if job.files.nodes > 1 else [summary]
         if not all(each):
-            return problem if not told else "another node could not read its part"
+            return problem if not summary else "another node could not read its part"
         if not judged.proved:
             self.sink.note(f"{state} was not proved: {judged.why}")
 
@@ -164,7 +164,7 @@ class Reads:
             self.sink.moved(engine, test_of(judged.state), "read", job.files, checked, judged.extra(seen))
             if job.files.nodes > 1 and self.turns.rank == 0:
                 of_all = judged_together(judged, each)
-                whole = replace(checked, all_ns=max(int(told.split()[0]) for told in each))
+                whole = replace(checked, all_ns=max(int(summary.split()[0]) for summary in each))
                 self.sink.moved(
                     engine, test_of(of_all.state), "read", *of_all_nodes(job, whole), of_all.extra()
                 )
@@ -175,7 +175,7 @@ class Reads:
     def _resident(self, job: Job) -> tuple[float | None, str]:
         """The share of all files of this node that is in its page cache."""
         try:
-            found = [operate("residency", self.request.limit_s, path=p, **job.part()) for p in job.paths()]
+            answers = [operate("residency", self.request.limit_s, path=p, **job.part()) for p in job.paths()]
         except OperationFailed:
             return None, ""
-        return sum(f["resident"] for f in found) / max(1, sum(f["size"] for f in found)), found[0]["by"]
+        return sum(f["resident"] for f in answers) / max(1, sum(f["size"] for f in answers)), answers[0]["by"]

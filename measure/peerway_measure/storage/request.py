@@ -65,9 +65,9 @@ class Files:
 
     def _how(self, op: str) -> list[str]:
         """What a shape says besides; a read has no fsync."""
-        told = ["direct"] if self.direct else []
-        told += ["fsync"] if self.fsync and op == "write" else []
-        return [*told, stripes.name(self.stripes)]
+        words = ["direct"] if self.direct else []
+        words += ["fsync"] if self.fsync and op == "write" else []
+        return [*words, stripes.name(self.stripes)]
 
     @property
     def name(self) -> str:

@@ -42,13 +42,13 @@ def stamps(request: Request) -> list[dict[str, Any]]:
 def one_run(request: Request, turns: Turns, results: Results, step: Step) -> None:
     """One run of one node, from its folder to the removal of it. Raises BadRequest and OperationFailed."""
     token, problem = "", ""
-    folder, found = None, None
+    folder, node = None, None
     try:
         if turns.rank == 0:
             for line in clean(request.place, request.limit_s):
                 results.note(line)
-        found = facts.gather(request, turns.size)
-        for line in found.notes:
+        node = facts.gather(request, turns.size)
+        for line in node.notes:
             results.note(line)
         folder = RunFolder.make(request.place, request.limit_s) if turns.rank == 0 else None
         token = folder.token if folder else ""
@@ -57,12 +57,12 @@ def one_run(request: Request, turns: Turns, results: Results, step: Step) -> Non
     try:
         problem = "; ".join(by_node(turns, [problem] if problem else []))
         token = turns.from_first(token)
-        if problem or found is None:
+        if problem or node is None:
             raise OperationFailed(problem)
         shared = RunFolder(request.place, token, request.limit_s)
         surrounding = {name: value for name, value in surroundings.surroundings().items() if name != "numa"}
-        sink = Sink(results, machine.known(), {**found.extra, **surrounding}, turns.size)
-        Measurement(request, found, shared, turns, sink).run(step)
+        sink = Sink(results, machine.known(), {**node.extra, **surrounding}, turns.size)
+        Measurement(request, node, shared, turns, sink).run(step)
         turns.wait()
     finally:
         if folder:
@@ -111,9 +111,9 @@ class Asked:
 
 def measure_on(request: Request, nodes: int, results: Results) -> None:
     """All runs on several nodes together. Raises PlanRefused, SessionFailed and WriteFailed."""
-    asked = Asked(request, nodes, machine.command())
+    plan = Asked(request, nodes, machine.command())
     with (
         progress.shown(f"measuring on {nodes} nodes") as step,
-        sessions.started(asked, module="peerway_measure.storage.worker") as messages,
+        sessions.started(plan, module="peerway_measure.storage.worker") as messages,
     ):
         results.follow(messages, step)

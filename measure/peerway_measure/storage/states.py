@@ -47,14 +47,14 @@ class Judgement:
 
     def extra(self, seen: Evidence | None = None) -> dict[str, Any]:
         """What the extra of the record tells."""
-        found: dict[str, Any] = {"state": self.state, "state_proved": self.proved, "state_proof": self.why}
+        fields: dict[str, Any] = {"state": self.state, "state_proved": self.proved, "state_proof": self.why}
         if self.state == UNKNOWN:
-            found[STATE_WANTED] = self.wanted
+            fields[STATE_WANTED] = self.wanted
         if seen and seen.resident is not None:
-            found["resident_before"] = round(seen.resident, 4)
+            fields["resident_before"] = round(seen.resident, 4)
         if seen and seen.fetched is not None:
-            found |= {"fetched_bytes": seen.fetched, "fetched_by": seen.counter}
-        return found
+            fields |= {"fetched_bytes": seen.fetched, "fetched_by": seen.counter}
+        return fields
 
 
 def judge_random(seen: Evidence) -> Judgement:

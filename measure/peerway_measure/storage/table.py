@@ -54,7 +54,7 @@ def _cells(several: Sequence[Record]) -> tuple[str, ...]:
     values = [v for r in several if (v := metric.of(r)) is not None]
     used = [r.cpu_percent for r in several if r.cpu_percent is not None]
     proved = {r.extra.get("state_proved") for r in several}
-    told = "" if proved == {None} else "yes" if proved == {True} else "no"
+    proof = "" if proved == {None} else "yes" if proved == {True} else "no"
     cpu = f"{median(used):.0f} %" if used else ""
     return (
         first.test,
@@ -64,5 +64,5 @@ def _cells(several: Sequence[Record]) -> tuple[str, ...]:
         str(len(several)),
         metric.text(median(values)) + _tail(several),
         cpu,
-        told,
+        proof,
     )

@@ -32,10 +32,10 @@ class Turns(Protocol):
 
 def by_node(turns: Turns, mine: Sequence[str]) -> list[str]:
     """The texts of all nodes, each once, in front of it the nodes that have it unless all have."""
-    told = [json.loads(text) for text in turns.all(json.dumps([socket.gethostname(), list(mine)]))]
-    everywhere = {host for host, _ in told}
+    answers = [json.loads(text) for text in turns.all(json.dumps([socket.gethostname(), list(mine)]))]
+    everywhere = {host for host, _ in answers}
     hosts: dict[str, set[str]] = {}
-    for host, texts in told:
+    for host, texts in answers:
         for text in texts:
             hosts.setdefault(text, set()).add(host)
     return [t if of == everywhere else f"{', '.join(sorted(of))}: {t}" for t, of in hosts.items()]

@@ -34,8 +34,8 @@ def _serve() -> None:
     team = Team.from_launcher()
     line.speaks = team.rank == 0
     turns = Several(team)
-    told = json.loads(turns.from_first(sys.stdin.read() if team.rank == 0 else ""))
-    request = _request(told["request"])
+    plan = json.loads(turns.from_first(sys.stdin.read() if team.rank == 0 else ""))
+    request = _request(plan["request"])
     run_names = json.loads(turns.from_first(json.dumps(stamps(request))))
     line.say("plan", jobs=request.repeat)
     for number, stamp in enumerate(run_names, start=1):
@@ -47,7 +47,7 @@ def _serve() -> None:
         except OperationFailed as error:
             problem = str(error)
         for part in turns.all(json.dumps([json.loads(r.as_json()) for r in results.records])):
-            _report(line, json.loads(part), told["command"])
+            _report(line, json.loads(part), plan["command"])
         for note in by_node(turns, results.notes):
             line.say("said", text=note)
         if problem:

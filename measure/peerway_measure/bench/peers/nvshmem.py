@@ -50,11 +50,11 @@ class Nvshmem(GpuPeer):
 
     def run(self, plan: Plan, progress: Progress) -> Generator[Result | Failed | NoTime, None, None]:
         """As Peer.run(), with a symmetric heap that holds the largest case."""
-        found = self.find(plan.device)
-        if isinstance(found, Found):
+        installation = self.find(plan.device)
+        if isinstance(installation, Found):
             need = max((2 * case.extent + 2 * case.bytes for case in plan.cases), default=0) + HEAP_SLACK
-            environment = found.environment | {"NVSHMEM_SYMMETRIC_SIZE": str(-(-need // MIB) * MIB)}
-            self._found[plan.device] = replace(found, environment=environment)
+            environment = installation.environment | {"NVSHMEM_SYMMETRIC_SIZE": str(-(-need // MIB) * MIB)}
+            self._found[plan.device] = replace(installation, environment=environment)
         return super().run(plan, progress)
 
     def ability(self, via: str, device: str) -> Ability:

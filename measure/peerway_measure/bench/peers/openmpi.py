@@ -46,12 +46,12 @@ class OpenMpi(Peer):
         if shortage:
             return Missing(shortage, "run on a host with two NVIDIA GPUs")
         for folder in folders:
-            found = self._built(folder)
-            if device == "cuda" and isinstance(found, Found):
-                found = self._with_cuda(found)
-            if isinstance(found, Found):
+            installation = self._built(folder)
+            if device == "cuda" and isinstance(installation, Found):
+                installation = self._with_cuda(installation)
+            if isinstance(installation, Found):
                 break
-        return found
+        return installation
 
     def _built(self, folder: Path) -> Found | Missing:
         mpirun = str(folder / "mpirun")
@@ -66,18 +66,18 @@ class OpenMpi(Peer):
         number = re.search(r"(\d+\.\d+\.\d+\S*)", version)
         return Found(f"Open MPI {number[1] if number else ''}", program, ENVIRONMENT, launcher=mpirun)
 
-    def _with_cuda(self, found: Found) -> Found | Missing:
+    def _with_cuda(self, installation: Found) -> Found | Missing:
         """Give it a UCX that knows GPUs, and try whether it then truly sends GPU memory."""
         library = ucx.with_cuda()
         if library:
-            found = replace(found, environment=found.environment | library.environment)
+            installation = replace(installation, environment=installation.environment | library.environment)
         with contextlib.suppress(BuildError):  # openmpi/pack then refuses its cases and says why
-            found = replace(found, options=("--cubin", str(pack_cubin(gpus.present().architecture))))
-        why = self._try_out(found)
+            installation = replace(installation, options=("--cubin", str(pack_cubin(gpus.present().architecture))))
+        why = self._try_out(installation)
         remedy = "install libucx-cu13, or an Open MPI built with UCX and CUDA"
-        return Missing(f"{found.version} cannot send GPU memory: {why}", remedy) if why else found
+        return Missing(f"{installation.version} cannot send GPU memory: {why}", remedy) if why else installation
 
-    def _try_out(self, found: Found) -> str:
+    def _try_out(self, installation: Found) -> str:
         """Send 64 KiB between two GPUs and check them; why that fails, or ""."""
         arguments = [
             "--devices",
@@ -85,7 +85,7 @@ class OpenMpi(Peer):
             "--case",
             Case("pingpong", _Probe(), iterations=10).argument("openmpi"),
         ]
-        watched = launch.Outcomes(self.job(found, arguments, 2), PROBE_S)
+        watched = launch.Outcomes(self.job(installation, arguments, 2), PROBE_S)
         for outcome in watched:
             if isinstance(outcome, str):
                 return outcome
@@ -103,12 +103,12 @@ class OpenMpi(Peer):
         able = pairs(f"{tests} cube get_latency get_bw", "contiguous block")
         return able | pairs("signal_latency plan_latency exchange", "contiguous") | pairs("halo", "halo")
 
-    def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
+    def job(self, installation: Found, arguments: list[str], ranks: int) -> launch.Job:
         """Start one mpirun; it starts the ranks and binds them."""
         on_host = arguments[arguments.index("--devices") + 1] == "host"
-        command = [found.launcher, "-n", str(ranks), *binding(ranks)]
+        command = [installation.launcher, "-n", str(ranks), *binding(ranks)]
         command += HOST_OPTIONS if on_host else CUDA_OPTIONS
-        return launch.Job([[*command, str(found.program), *arguments]], found.environment)
+        return launch.Job([[*command, str(installation.program), *arguments]], installation.environment)
 
 
 class _Probe:

@@ -20,8 +20,8 @@ def installed() -> places.Library | None:
 
 def with_cuda() -> places.Library | None:
     """Find the same, if it can handle GPU memory."""
-    found = installed()
-    return found if found and (found.lib / "ucx" / "libuct_cuda.so").exists() else None
+    library = installed()
+    return library if library and (library.lib / "ucx" / "libuct_cuda.so").exists() else None
 
 
 def version_of(library: places.Library) -> str:

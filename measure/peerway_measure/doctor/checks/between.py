@@ -123,8 +123,8 @@ def nvlink(facts: Facts) -> Finding:
         )
     bare = [p for p in facts.pairs if not p.nvlinks and p.first < p.second]
     if bare:
-        found = f"{links.pop()} links a GPU{suffix}; {words.count(len(bare), 'pair')} without a direct link"
-        return NVLINK.ok(found)
+        summary = f"{links.pop()} links a GPU{suffix}; {words.count(len(bare), 'pair')} without a direct link"
+        return NVLINK.ok(summary)
     return NVLINK.ok(f"{links.pop()} links a GPU, every pair joined{suffix}")
 
 
@@ -148,10 +148,10 @@ def fabric(facts: Facts) -> Finding:
         return FABRIC.ok("set up")
     if facts.driver.nvswitches:
         running = facts.driver.fabric_manager
-        found = words.count(facts.driver.nvswitches, "NVSwitch").replace("Switchs", "Switches")
+        switches = words.count(facts.driver.nvswitches, "NVSwitch").replace("Switchs", "Switches")
         if running is False:
-            return FABRIC.warning(f"{found}, no fabric manager", "systemctl start nvidia-fabricmanager")
-        return FABRIC.ok(found + (", fabric manager running" if running else ""))
+            return FABRIC.warning(f"{switches}, no fabric manager", "systemctl start nvidia-fabricmanager")
+        return FABRIC.ok(switches + (", fabric manager running" if running else ""))
     return FABRIC.absent("no NVSwitch", "nothing to do: only NVSwitch machines need it")
 
 
@@ -183,11 +183,11 @@ def handles(facts: Facts) -> Finding:
     }
     have = ", ".join(name for name, there in kinds.items() if there) or "none"
     lack = ", ".join(name for name, there in kinds.items() if not there)
-    found = f"{have}; not: {lack}" if lack else have
+    summary = f"{have}; not: {lack}" if lack else have
     if not kinds["POSIX file descriptor"]:
         todo = "share memory of cudaMalloc only (CUDA IPC); a newer driver or bare metal has the rest"
-        return HANDLES.off(found, todo)
-    return HANDLES.ok(found)
+        return HANDLES.off(summary, todo)
+    return HANDLES.ok(summary)
 
 
 def _alone(facts: Facts, topic: Topic) -> Finding:

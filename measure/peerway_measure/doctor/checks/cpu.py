@@ -153,8 +153,8 @@ def numa(facts: Facts) -> Finding:
     for gpu in facts.gpus:
         nodes.setdefault(gpu.numa_node, []).append(gpu.index)
     if None in nodes:
-        found = f"not reported by the firmware: {words.gpus(nodes[None])}"
-        return NUMA.unknown(found, "bind ranks by hand on machines with several sockets; look at lspci -t")
+        summary = f"not reported by the firmware: {words.gpus(nodes[None])}"
+        return NUMA.unknown(summary, "bind ranks by hand on machines with several sockets; look at lspci -t")
     return NUMA.ok(
         "; ".join(f"node {n}: {words.gpus(g)}" for n, g in sorted(nodes.items(), key=lambda i: i[0] or 0))
     )

@@ -90,14 +90,14 @@ def devices(facts: Facts) -> Finding:
             return DEVICES.warning("none can be reached", "mend the driver, see above")
         return DEVICES.absent("none", "run this on a node with GPUs; host memory works without")
     names = Counter(f"{gpu.name or 'GPU'}, {words.size(gpu.memory)}" for gpu in facts.gpus)
-    found = "; ".join(f"{number} × {name}" for name, number in names.items())
+    summary = "; ".join(f"{number} × {name}" for name, number in names.items())
     missing = len(d.pci_gpus) - len(facts.gpus)
     if missing > 0 and not facts.host.container:
         return DEVICES.warning(
-            f"{found}; {missing} more on the PCI bus that the driver does not show",
+            f"{summary}; {missing} more on the PCI bus that the driver does not show",
             "look in dmesg for Xid or 'fallen off the bus', and for other drivers bound to them",
         )
-    return DEVICES.ok(found)
+    return DEVICES.ok(summary)
 
 
 def cuda(facts: Facts) -> Finding:
@@ -105,11 +105,11 @@ def cuda(facts: Facts) -> Finding:
     d = facts.driver
     hidden = facts.host.environment.get("CUDA_VISIBLE_DEVICES")
     if not d.cuda_error and d.cuda_devices is not None:
-        found = f"{d.cuda_version}, {words.count(d.cuda_devices, 'GPU')} visible"
+        summary = f"{d.cuda_version}, {words.count(d.cuda_devices, 'GPU')} visible"
         if d.cuda_devices < len(facts.gpus):
             reason = f" (CUDA_VISIBLE_DEVICES={hidden})" if hidden is not None else ""
-            return CUDA.ok(f"{found} of {len(facts.gpus)}{reason}")
-        return CUDA.ok(found)
+            return CUDA.ok(f"{summary} of {len(facts.gpus)}{reason}")
+        return CUDA.ok(summary)
     if not facts.gpus and not d.module_version and not d.pci_gpus:
         return CUDA.no_gpu()
     if "NOT_READY" in d.cuda_error:
@@ -160,11 +160,11 @@ def bar1(facts: Facts) -> Finding:
         )
     least = min(known, key=lambda g: g.bar1 or 0)
     used = max(g.bar1_used or 0 for g in known)
-    found = f"{words.size(least.bar1)} for {words.size(least.memory)} of memory, {words.size(used)} used"
+    summary = f"{words.size(least.bar1)} for {words.size(least.memory)} of memory, {words.size(used)} used"
     if (least.bar1 or 0) < (least.memory or 0):
         todo = "switch on Resizable BAR (and Above 4G decoding) in the firmware, if the GPU has it"
-        return BAR1.off(f"{found}: only a part can be mapped at once", todo)
-    return BAR1.ok(found)
+        return BAR1.off(f"{summary}: only a part can be mapped at once", todo)
+    return BAR1.ok(summary)
 
 
 def mode(facts: Facts) -> Finding:

@@ -101,16 +101,16 @@ def cross_attach(facts: Facts) -> Finding:
     if h.cross_attach is None:
         return ATTACH.unknown("could not be tried", "look at the problems listed below")
     scope = f", Yama ptrace_scope {h.ptrace_scope}" if h.ptrace_scope is not None else ""
-    found = f"{h.cross_attach_error or 'refused'}{scope}"
+    summary = f"{h.cross_attach_error or 'refused'}{scope}"
     if h.cross_attach_opt_in:
         todo = "nothing to do for programs that opt in with PR_SET_PTRACER; for others, "
         todo += "sysctl kernel.yama.ptrace_scope=0"
-        return ATTACH.off(f"{found}; works once the other process allows it", todo)
+        return ATTACH.off(f"{summary}; works once the other process allows it", todo)
     if h.container:
         return ATTACH.off(
-            found, "start the container with --cap-add SYS_PTRACE, or a seccomp profile that allows it"
+            summary, "start the container with --cap-add SYS_PTRACE, or a seccomp profile that allows it"
         )
-    return ATTACH.off(found, "sysctl kernel.yama.ptrace_scope=0 as root")
+    return ATTACH.off(summary, "sysctl kernel.yama.ptrace_scope=0 as root")
 
 
 def memfd(facts: Facts) -> Finding:
@@ -127,12 +127,12 @@ def shm(facts: Facts) -> Finding:
     total, free = facts.host.shm_size, facts.host.shm_free
     if total is None or free is None:
         return SHM.warning("missing", "mount a tmpfs on /dev/shm")
-    found = f"{words.size(free)} free of {words.size(total)}"
+    summary = f"{words.size(free)} free of {words.size(total)}"
     if total <= 64 * MEBIBYTE:
-        return SHM.warning(found, "start the container with --shm-size=8g or --ipc=host")
+        return SHM.warning(summary, "start the container with --shm-size=8g or --ipc=host")
     if free < 64 * MEBIBYTE:
-        return SHM.warning(found, "remove what dead programs left in /dev/shm")
-    return SHM.ok(found)
+        return SHM.warning(summary, "remove what dead programs left in /dev/shm")
+    return SHM.ok(summary)
 
 
 def huge_pages(facts: Facts) -> Finding:

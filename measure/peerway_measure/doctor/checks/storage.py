@@ -56,13 +56,13 @@ def cufile(facts: Facts) -> Finding:
         return CUFILE.off(
             "libcufile.so.0 was not found", "pip install nvidia-cufile, or install the CUDA toolkit's"
         )
-    found = f"{library.version}{words.whence(library.path)}"
+    summary = f"{library.version}{words.whence(library.path)}"
     if facts.storage.compat_mode is False and gds(facts).status != "ok":
         return CUFILE.warning(
-            f"{found}; {facts.storage.config_path} forbids copies through the host",
+            f"{summary}; {facts.storage.config_path} forbids copies through the host",
             "load nvidia-fs, or set allow_compat_mode to true",
         )
-    return CUFILE.ok(found)
+    return CUFILE.ok(summary)
 
 
 def drives(facts: Facts) -> Finding:

@@ -278,7 +278,7 @@ class VirtualCluster:
         log = self.folder / "log" / f"{Path(command[0]).name}-{host}.out"
         self.popen(host, *command, log=log, **(environment or {}))
 
-    def _wait(self, what: str, ready: Callable[[], bool], seconds: float = 60) -> None:
+    def _wait(self, service: str, ready: Callable[[], bool], seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
         while not ready():
             if time.monotonic() > deadline:
@@ -286,5 +286,5 @@ class VirtualCluster:
                     f"{path.name}: {path.read_text(errors='replace')[-600:]}"
                     for path in (self.folder / "log").iterdir()
                 ]
-                raise RuntimeError(f"{what} of the virtual cluster does not come up:\n" + "\n".join(logs))
+                raise RuntimeError(f"{service} of the virtual cluster does not come up:\n" + "\n".join(logs))
             time.sleep(0.05)

@@ -59,8 +59,8 @@ def number(value: object, name: str) -> float:
     except ValueError:
         result = math.nan
     if value is None or isinstance(value, bool) or not (math.isfinite(result) and result >= 0):
-        said = "missing" if value is None or not text else text
-        raise BadRow(f"{name} is {said}, not a number of 0 or more")
+        shown = "missing" if value is None or not text else text
+        raise BadRow(f"{name} is {shown}, not a number of 0 or more")
     return result
 
 
@@ -114,5 +114,5 @@ def _objects(data: Any) -> Iterator[dict[str, Any]]:
     inside: Iterable[Any] = (
         data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
     )
-    for one in inside:
-        yield from _objects(one)
+    for value in inside:
+        yield from _objects(value)
