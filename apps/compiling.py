@@ -69,7 +69,7 @@ def at_once(sources: Iterable[Path], folder: Path) -> list[Path]:
     return [whole, *others]
 
 
-def made_from(folder: Path) -> list[Path]:
+def inputs_of(folder: Path) -> list[Path]:
     """The sources of a folder, and the headers of Peerway."""
     ours = (path for kind in ("cpp", "cu", "cuh", "h") for path in folder.glob(f"*.{kind}"))
     return [*ours, *(HEADERS / "peerway").rglob("*.*")]

@@ -49,7 +49,7 @@ def measure(case: Case, way: str) -> dict[str, Any]:
     """One run, as it is kept."""
     with meter(case.device) as read:
         result = WAYS[way](case)
-    return {key: _told(value, case) for key, value in _kept(result | read.found, way).items()}
+    return {key: _recorded(value, case) for key, value in _kept(result | read.values, way).items()}
 
 
 def one_run(case: Case, way: str, out: Path | None) -> float:
@@ -104,7 +104,7 @@ def _kept(result: dict[str, Any], way: str) -> dict[str, Any]:
     }
 
 
-def _told(value: Any, case: Case) -> Any:
+def _recorded(value: Any, case: Case) -> Any:
     """Without the folders of this machine."""
     if not isinstance(value, str):
         return value

@@ -21,11 +21,11 @@ from peerway_measure.report.pictures import CannotDraw, as_svg
 COLOURS = {"two hops": "#4c78a8", "their halos": "#f58518", "linear algebra": "#54a24b", "else": "#bab0ac"}
 Case = tuple[int, str]  # edge and layout
 Medians = dict[str, float]
-Found = dict[Case, dict[tuple[str, int], Medians]]  # by program and ranks
+Cases = dict[Case, dict[tuple[str, int], Medians]]  # by program and ranks
 TIMES = ("hop_us", "halo_us", "algebra_us", "iteration_us", "hop_gbytes", "solver_gflop")
 
 
-def medians(records: list[dict[str, Any]]) -> Found:
+def medians(records: list[dict[str, Any]]) -> Cases:
     """The medians of the rounds, by lattice and layout, then by program and ranks."""
     rounds: dict[Case, dict[tuple[str, int], list[dict[str, Any]]]] = {}
     for record in records:
@@ -51,7 +51,7 @@ def parts(of: Medians) -> dict[str, float]:
     return {**known, "else": max(of["iteration_us"] - sum(known.values()), 0)}
 
 
-def iterations(cases: Found) -> go.Figure:
+def iterations(cases: Cases) -> go.Figure:
     """Time of an iteration on as few ranks as were run, a panel a lattice and layout."""
     titles = [f"{edge}⁴, {layout}" for edge, layout in cases]
     figure = make_subplots(rows=1, cols=len(cases), subplot_titles=titles, horizontal_spacing=0.07)
@@ -83,7 +83,7 @@ def iterations(cases: Found) -> go.Figure:
     return figure
 
 
-def scaling(cases: Found) -> go.Figure:
+def scaling(cases: Cases) -> go.Figure:
     """Time of an iteration by ranks, a panel a lattice and layout."""
     titles = [f"{edge}⁴, {layout}" for edge, layout in cases]
     figure = make_subplots(rows=1, cols=len(cases), subplot_titles=titles, horizontal_spacing=0.07)
@@ -114,7 +114,7 @@ def scaling(cases: Found) -> go.Figure:
     return figure
 
 
-def tables(cases: Found, records: list[dict[str, Any]]) -> str:
+def tables(cases: Cases, records: list[dict[str, Any]]) -> str:
     """Times, then lines of source, as Markdown."""
     lines = ["| lattice, layout | program | ranks | hop | TB/s | linear algebra | CG iteration | GFlop/s |"]
     lines.append("| --- | --- | --- | --- | --- | --- | --- | --- |")

@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 import sloc
-from programs import EDGE, LAYOUTS, SOURCES, CannotBuild, Grid, Program, build, found
+from programs import EDGE, LAYOUTS, SOURCES, CannotBuild, Grid, Program, build, find_tool
 
 from peerway import _core
 from peerway_measure.bench import machine
@@ -52,7 +52,7 @@ def launched(program: Program, file: Path) -> tuple[list[str], dict[str, str]]:
         if library is None:
             raise CannotBuild("no UCX with CUDA was found for MPI; pip install libucx-cu13, or set UCX_ROOT")
         options, settings = openmpi.CUDA_OPTIONS, settings | library.environment
-    mpirun = found("mpirun", "apt-get install openmpi-bin")
+    mpirun = find_tool("mpirun", "apt-get install openmpi-bin")
     return [mpirun, "-n", str(program.ranks), *openmpi.binding(program.ranks), *options, str(file)], settings
 
 
@@ -123,11 +123,11 @@ class Listed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
     name = "list"
 
     def __init__(self, parse: Any) -> None:
-        self.one = parse
+        self.parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> list[Any]:
         """Read each. Raises click.BadParameter."""
-        return [self.one.convert(part, param, context) for part in value.split(",")]
+        return [self.parse.convert(part, param, context) for part in value.split(",")]
 
 
 def fitting(places: int) -> list[tuple[int, int]]:
@@ -143,15 +143,15 @@ def measure(
     """
     runs: list[Run] = []
     wrong: list[str] = []
-    left_out: set[Program] = set()
+    omitted: set[Program] = set()
     for number in range(1, rounds + 1):
         for program in programs:
-            if program in left_out:
+            if program in omitted:
                 continue
             try:
                 result = run(program, options) | {"round": number}
             except CannotBuild as why:
-                left_out.add(program)
+                omitted.add(program)
                 refused = {"program": program.name, "grid": list(program.grid), "reason": str(why)}
                 keep({"record": "left out", **refused})
                 click.echo(f"left out: {program.name} on {program.grid[0]}x{program.grid[1]}: {why}")
@@ -161,11 +161,11 @@ def measure(
                 continue
             runs.append(result)
             keep(result)
-            click.echo(told(result))
+            click.echo(line_of(result))
     return runs, wrong
 
 
-def told(run: Run) -> str:
+def line_of(run: Run) -> str:
     """A run as a line for people."""
     who = f"{run['program']:12s} {run['lattice'][0]:3d}⁴ {run['layout']:5s} {run['grid'][0]}x{run['grid'][1]}"
     times = f"hop {run['hop_us']:9.2f}  halo {run['halo_us']:8.2f}  algebra {run['algebra_us']:9.2f}"

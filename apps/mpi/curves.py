@@ -53,7 +53,9 @@ def ratios(records: list[Record]) -> dict[str, float]:
 def figures(records: list[Record]) -> str:
     """The tables of docs/mpi-compared.md."""
     first = records[0]
-    rounds = max(sum((r.test, r.via, r.bytes) == (first.test, v, first.bytes) for r in records) for v in LOOKS)
+    rounds = max(
+        sum((r.test, r.via, r.bytes) == (first.test, v, first.bytes) for r in records) for v in LOOKS
+    )
     where = f"{first.extra['mpi']}, UCX {first.extra['ucx']}, 2 ranks, {first.device}, {first.time[:10]}"
     load = median(r.extra["load"] for r in records)
     lines = [

@@ -43,8 +43,12 @@ class Run:
     passed: bool
     seconds: float
     cpu_seconds: float  # of the launcher and all ranks: whether they worked, or waited for a CPU
-    said: str  # the first lines of what it said, when it failed
+    output: str  # the first lines of what it said, when it failed
     late: bool  # it had no time left, which on a busy machine says nothing
+
+    def as_json(self) -> dict[str, object]:
+        """Its part of a record; the key of the output is "said"."""
+        return {"said" if name == "output" else name: value for name, value in asdict(self).items()}
 
 
 class Runner:
@@ -54,7 +58,7 @@ class Runner:
         self.launcher = launcher
         self.nic = nic
 
-    def told(self, way: str, program: Program) -> str:
+    def typed(self, way: str, program: Program) -> str:
         """Give the command as a person would type it, in the folder of the program."""
         words = self.command(way, program, Path(program.name))
         if way == "nic":
@@ -191,12 +195,12 @@ class Judge:
             "suite": f"MPICH {self.suite.version}",
             "mpi": self.runner.launcher.kind,
             "nic": self.runner.nic,
-            "command": self.runner.told("nic", program),
+            "command": self.runner.typed("nic", program),
             "program": program.title,
             "ranks": program.ranks,
             "load": round(os.getloadavg()[0], 1),
             "verdict": verdict,
-            "runs": {way: [asdict(run) for run in runs.get(way, [])] for way in WAYS},
+            "runs": {way: [run.as_json() for run in runs.get(way, [])] for way in WAYS},
         }
 
 
@@ -255,7 +259,7 @@ def main(
     def one(program: Program) -> Run | None:
         record = judge.at_once(program, first)
         if isinstance(record, Run):
-            click.echo(f"later: {program.title} ({program.ranks} ranks): {record.said}")
+            click.echo(f"later: {program.title} ({program.ranks} ranks): {record.output}")
             return record
         keep(record)
         return None

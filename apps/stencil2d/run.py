@@ -51,7 +51,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Options:
     """What of the program's options decides how it is started, and the others."""
 
     variants: list[str]
@@ -78,7 +78,7 @@ def measure(arguments: list[str], command: str = "") -> list[records.Record | Mi
     return [results[name] for name in dict.fromkeys(options.variants)]
 
 
-def _measure(options: Asked, variants: list[str], command: str) -> list[records.Record | Missing]:
+def _measure(options: Options, variants: list[str], command: str) -> list[records.Record | Missing]:
     """The results of variants of one program, one for each."""
     results: list[records.Record | Missing] = []
     remaining, in_vain = variants, 0
@@ -95,7 +95,7 @@ def _measure(options: Asked, variants: list[str], command: str) -> list[records.
     return results
 
 
-def _launch(options: Asked, variants: list[str]) -> tuple[list[dict[str, Any]], str]:
+def _launch(options: Options, variants: list[str]) -> tuple[list[dict[str, Any]], str]:
     """Start the program once; gives what it printed, and how it ended. Raises BadOption."""
     if {*variants} <= {*MPI}:
         target = Target(options.device, mpi_compiler())
@@ -123,7 +123,9 @@ def _launch(options: Asked, variants: list[str]) -> tuple[list[dict[str, Any]], 
     if status == BadOption.exit_code and complaints:  # of both programs and all variants
         raise BadOption(complaints[0].removeprefix("stencil2d: "))
     last = "\n".join(errors.strip().splitlines()[-6:])
-    results = [json.loads(line) for line in printed.splitlines() if line.startswith("{") and line.endswith("}")]
+    results = [
+        json.loads(line) for line in printed.splitlines() if line.startswith("{") and line.endswith("}")
+    ]
     return results, f"{' '.join(job)}\n{end}\n{last}{_remedy(options.device, variants, status)}"
 
 
@@ -177,7 +179,7 @@ def as_record(result: dict[str, Any], command: str) -> records.Record:
     )
 
 
-def _read(arguments: list[str]) -> Asked:
+def _read(arguments: list[str]) -> Options:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--variant", default="stream")
     parser.add_argument("--device", default="host")
@@ -187,7 +189,7 @@ def _read(arguments: list[str]) -> Asked:
     if numbers is None:
         raise Failed(f"--grid is '{known.grid}'; give two numbers joined by x, rows first, as 2x4")
     others += ["--device", known.device, "--grid", known.grid]
-    return Asked(known.variant.split(","), known.device, int(numbers[1]) * int(numbers[2]), others)
+    return Options(known.variant.split(","), known.device, int(numbers[1]) * int(numbers[2]), others)
 
 
 def _mpirun(ranks: int, device: str) -> tuple[list[str], dict[str, str]]:

@@ -59,7 +59,7 @@ def engines(folder: Path, size: int, rounds: int, minutes: float, mode: str, **_
     finally:
         place.remove()
     known = {"size": size, "mode": mode, "rounds": done, "resident_before_reads": resident}
-    return known | {"disk": _disk(folder)} | _told(outcomes, arms, size)
+    return known | {"disk": _disk(folder)} | _summary(outcomes, arms, size)
 
 
 def _disk(folder: Path) -> str:
@@ -72,7 +72,9 @@ def _disk(folder: Path) -> str:
     return "virtual disk" if block.name.startswith("vd") else block.name
 
 
-def _told(outcomes: dict[tuple[str, str], list[Outcome]], arms: tuple[str, ...], size: int) -> dict[str, Any]:
+def _summary(
+    outcomes: dict[tuple[str, str], list[Outcome]], arms: tuple[str, ...], size: int
+) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for (arm, operation), several in outcomes.items():
         name = f"{arm}_{operation}"

@@ -39,7 +39,7 @@ class Study:
     def __init__(self, folder: Path, size: int, block: int, streams: int) -> None:
         self.folder, self.size, self.block, self.streams = folder, size, block, streams
         self.rates: dict[tuple[str, str], list[float]] = defaultdict(list)
-        self.told: dict[tuple[str, str], dict[str, Any]] = {}
+        self.states: dict[tuple[str, str], dict[str, Any]] = {}
         self.notes: dict[str, str] = {}
 
     def gds(self) -> None:
@@ -58,9 +58,9 @@ class Study:
             key = record.via.removeprefix("gds/"), OPERATIONS.get(record.test, "read_unproved")
             known = ("gds_active", "gds_known_by", "state_proved", "state_proof", "io")
             notes = {name: record.extra[name] for name in known if name in record.extra}
-            right = record.validated and self.told.get(key, {}).get("right", True)
+            right = record.validated and self.states.get(key, {}).get("right", True)
             self.rates[key].append(record.bandwidth_MBps)
-            self.told[key] = {"right": right, **notes}
+            self.states[key] = {"right": right, **notes}
         out.unlink(missing_ok=True)
 
     def cat(self) -> None:
@@ -73,7 +73,7 @@ class Study:
                 operate("let-go", LIMIT_S, path=path)
             took, right = _cat(path, self.size)
             self.rates["cat", operation].append(self.size / took * 1e3)
-            self.told["cat", operation] = {"right": right, "io": "read, then one copy"}
+            self.states["cat", operation] = {"right": right, "io": "read, then one copy"}
 
     def lines(self) -> list[dict[str, Any]]:
         """A record of each setting and operation; of a setting without any, why."""
@@ -82,7 +82,7 @@ class Study:
         of_cat = {"size": self.size, "block": self.size, "streams": 1}
         for (setting, operation), rates in self.rates.items():
             rate = {"MBps": round(statistics.median(rates)), "MBps_all": [round(each) for each in rates]}
-            notes = self.told[setting, operation]
+            notes = self.states[setting, operation]
             of = of_cat if setting == "cat" else sizes
             lines.append({"setting": setting, "operation": operation, **of, **rate, **notes})
         for setting in SETTINGS:
@@ -124,7 +124,9 @@ def main() -> int:
         "folder": _file_system(options.folder),
         "kernel": platform.release(),
         "gpu": _gpu(),
-        "command": machine.told(["python", "apps/storage/gds.py", *sys.argv[1:]], {options.folder: "FOLDER"}),
+        "command": machine.recorded_command(
+            ["python", "apps/storage/gds.py", *sys.argv[1:]], {options.folder: "FOLDER"}
+        ),
         "date": records.now()[:10],
     }
     lines = study.lines()

@@ -19,7 +19,7 @@ from page_speed import page
 
 from peerway_common.cli.numbers import Number
 from peerway_measure.bench import machine
-from peerway_measure.bench.surroundings import surroundings
+from peerway_measure.bench.host_state import host_state
 from peerway_measure.records import now
 
 
@@ -41,14 +41,14 @@ from peerway_measure.records import now
 @click.option("--records", "count", default=100_000, show_default=True, help="page: records.")
 def main(name: str, folder: Path, **options: Any) -> None:
     """Measure one of them, and print its record."""
-    before = surroundings()
+    before = host_state()
     measures: dict[str, Callable[..., dict[str, Any]]] = {
         "engines": engines,
         "campaign": campaign,
         "page": page,
     }
     measured = measures[name](folder.absolute(), **options)
-    program = machine.told(["python", "apps/storage/speed.py", *sys.argv[1:]], {folder: "FOLDER"})
+    program = machine.recorded_command(["python", "apps/storage/speed.py", *sys.argv[1:]], {folder: "FOLDER"})
     line = {
         "test": f"storage_{name}",
         **measured,

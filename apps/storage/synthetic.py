@@ -7,7 +7,7 @@ from peerway_measure.records import Record
 TESTS = 40  # of one `peerway storage` with three numbers of streams
 
 
-def made_up(luck: int, node: str = "v01", kind: str = "v", number: int = 0, test: int = 0) -> Record:
+def synthetic_record(luck: int, node: str = "v01", kind: str = "v", number: int = 0, test: int = 0) -> Record:
     """Of a node and a round."""
     return Record.from_samples(
         [1e9 * (1 + 0.1 * ((luck * 7919) % 1000) / 1000)],

@@ -39,7 +39,7 @@ def typed(script: str, *paths: Path | None) -> str:
         for path in paths
         if path is not None and path.is_absolute()
     }
-    return machine.told(["python", f"apps/trace/{script}", *sys.argv[1:]], names)
+    return machine.recorded_command(["python", f"apps/trace/{script}", *sys.argv[1:]], names)
 
 
 def build(folder: Path) -> Path:

@@ -69,7 +69,7 @@ class RecordFile:
 
     def __init__(self, path: Path, append: bool) -> None:
         self.path = path
-        self._made = not path.exists()
+        self._created = not path.exists()
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         self.before: Sequence[Record] = ()
         try:
@@ -112,7 +112,7 @@ class RecordFile:
         kind = os.fstat(self._descriptor)
         os.close(self._descriptor)
         self._descriptor = -1
-        if self._made and stat.S_ISREG(kind.st_mode) and not kind.st_size:
+        if self._created and stat.S_ISREG(kind.st_mode) and not kind.st_size:
             self.path.unlink(missing_ok=True)
 
 

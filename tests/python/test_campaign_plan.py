@@ -298,13 +298,13 @@ def test_the_expected_end_counts_each_test_with_its_own_time_and_nodes(tmp_path:
     text += '[[tests]]\nname = "pair"\ncommand = "true"\nnodes = 2\n'
     plan, journal = parse(text), Journal(tmp_path)
     journal.results.mkdir()
-    assert status(plan, journal).left_s is None
+    assert status(plan, journal).remaining_s is None
     for task in plan.tasks():
         if task.round == 0:
             seconds = 1 if task.test.name == "quick" else 100
             journal.note({"event": "done", "id": task.id, "seconds": seconds})
             journal.result(task.id).write_text("")
-    assert status(plan, journal).left_s == (4 * 1 + 4 * 100 * 2) / 4
+    assert status(plan, journal).remaining_s == (4 * 1 + 4 * 100 * 2) / 4
 
 
 @pytest.mark.parametrize(("tests", "seconds"), [(1, 280), (2, 135), (10, 19), (26, 290 / 26 - 10)])

@@ -44,8 +44,8 @@ def test_page_fits_and_has_every_group(node: str, width: int) -> None:
     assert "…" not in text  # nothing is cut off
     shown = set(text.split())
     for finding in examine(NODES[node]()):
-        if finding.found not in (NO_GPU, "one GPU", "no RDMA NIC"):
-            for word in f"{finding.title} {finding.found}".replace(";", "").split():
+        if finding.observed not in (NO_GPU, "one GPU", "no RDMA NIC"):
+            for word in f"{finding.title} {finding.observed}".replace(";", "").split():
                 assert len(word) > 20 or {word, f"{word};"} & shown, word
 
 
@@ -55,7 +55,7 @@ def test_page_says_status_and_remedy_of_each_finding(node: str) -> None:
     text = page(facts, 200)
     for finding in examine(facts):
         assert finding.title in text
-        if finding.found not in (NO_GPU, "one GPU", "no RDMA NIC"):
+        if finding.observed not in (NO_GPU, "one GPU", "no RDMA NIC"):
             assert finding.todo in text
     for status, symbol in (("ok", "✓"), ("off", "○"), ("absent", "–")):
         assert f"{symbol} {status}" in text

@@ -320,7 +320,7 @@ def test_nics_by_plugin_are_probed_one_by_one(machine: FakeSystem) -> None:
     machine.children["nic:far=./libtoy.so?port=1"] = {"error": "killed by SIGSEGV", "untried": True}
     first, second = gather(machine).network.plugins
     assert (first.name, first.abi, first.opened, first.untried) == ("torus", 1, True, False)
-    assert (second.asked, second.abi, second.untried) == ("far=./libtoy.so?port=1", None, True)
+    assert (second.entry, second.abi, second.untried) == ("far=./libtoy.so?port=1", None, True)
 
 
 @pytest.mark.parametrize(

@@ -23,19 +23,20 @@ class Conditions:
     governors: frozenset[str] = frozenset()
 
 
-def told(conditions: Conditions, ranks: int, noun: str = "ranks") -> list[str]:
+def warnings_for(conditions: Conditions, ranks: int, noun: str = "ranks") -> list[str]:
     """What a user should know before so many ranks, or what else `noun` says, are measured."""
     warnings = []
     if conditions.busy > NOTICED:
         warnings.append(
-            f"others use {conditions.busy:.1f} of {_cpus(conditions.cpus)} now: times will be longer and spread"
+            f"others use {conditions.busy:.1f} of {_cpus(conditions.cpus)} now: "
+            "times will be longer and spread"
         )
     if ranks > conditions.cpus:
         warnings.append(f"oversubscribed: {ranks} {noun} share {_cpus(conditions.cpus)} and take turns")
     if conditions.quota is not None and conditions.quota < min(ranks, conditions.cpus):
         warnings.append(
-            f"this container may use {conditions.quota:g} CPUs (cgroup), fewer than {ranks} {noun} keep busy: "
-            "they are stopped for a part of each period"
+            f"this container may use {conditions.quota:g} CPUs (cgroup), fewer than {ranks} {noun} keep "
+            "busy: they are stopped for a part of each period"
         )
     if "powersave" in conditions.governors:
         warnings.append(

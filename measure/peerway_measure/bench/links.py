@@ -179,7 +179,9 @@ class Links:
             link.partner = partners[context.rank]
             link.leads = (context.rank, link.partner) in pairs
             mine["keys"] = [part.key().hex() for part in (near_source, near_target)]
-        answers = [json.loads(text) for text in context.team.all_gather(json.dumps(mine).encode(), EXCHANGE_S)]
+        answers = [
+            json.loads(text) for text in context.team.all_gather(json.dumps(mine).encode(), EXCHANGE_S)
+        ]
         first, second = pairs[0]
         link.source = _label(source, answers[first]["devices"][0])
         link.target = _label(target, answers[second]["devices"][1])

@@ -31,7 +31,7 @@ def command() -> str:
     return shlex.join(["peerway" if program in ("peerway", "__main__.py") else program, *sys.argv[1:]])
 
 
-def told(words: Iterable[str], names: Mapping[Path, str]) -> str:
+def recorded_command(words: Iterable[str], names: Mapping[Path, str]) -> str:
     """A command as records keep it: of these paths, which this machine alone has, only their names there."""
     return shlex.join(_renamed(word, names) for word in words)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from peerway_measure.bench.results import Step
 
 
-class _Left(ProgressColumn):
+class _TimeLeft(ProgressColumn):
     """The time that is left: until the end that the task knows, else at the pace of the last cases."""
 
     def render(self, task: Task) -> Text:
@@ -38,7 +38,7 @@ def bar(console: Terminal, *, thread: bool = True) -> Progress:
     is drawn by refresh() alone.
     """
     return Progress(
-        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), _Left(),
+        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), _TimeLeft(),
         TextColumn("{task.fields[stage]}", style="dim", markup=False),
         console=console, transient=True, auto_refresh=thread,
     )  # fmt: skip

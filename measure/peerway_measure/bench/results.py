@@ -39,7 +39,7 @@ class Results:
     """Decisions that were asked for: source, target, decision (library/src/route/explain.h)."""
 
     stamp: Mapping[str, Any] = field(default_factory=dict)
-    """What the extra of each record tells of its run (surroundings.py)."""
+    """What the extra of each record tells of its run (host_state.py)."""
 
     def add(self, record: Record) -> None:
         """Keeps a record and writes it, so that a later failure loses nothing. Raises WriteFailed."""
@@ -62,7 +62,7 @@ class Results:
         sizes_of: defaultdict[str, list[int]] = defaultdict(list)
         for name, size in self.unmeasured:
             sizes_of[name].append(size)
-        words = [_left_out(name, sizes) for name, sizes in list(sizes_of.items())[:MOST_NAMED]]
+        words = [_unmeasured_text(name, sizes) for name, sizes in list(sizes_of.items())[:MOST_NAMED]]
         rest = sum(len(sizes) for sizes in list(sizes_of.values())[MOST_NAMED:])
         words += [f"and {rest} more"] if rest else []
         whole = total + len(self.records)
@@ -102,7 +102,7 @@ class Results:
         step("", done, done)
 
 
-def _left_out(name: str, sizes: Sequence[int]) -> str:
+def _unmeasured_text(name: str, sizes: Sequence[int]) -> str:
     """As "put_bw staged (5 times, 4 sizes from 16 B to 32 MiB)"."""
     distinct = sorted(set(sizes))
     if len(distinct) <= MOST_SIZES:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from peerway.paths import covers
 from peerway_common.units import about_text, size_text
 from peerway_measure.bench import machine, resume, session
-from peerway_measure.bench.allowance import within
 from peerway_measure.bench.plan import Case, Plan
 from peerway_measure.bench.results import Results, Step
+from peerway_measure.bench.time_budget import within
 
 if TYPE_CHECKING:
-    from peerway_measure.bench.peers import Asked, Peer
     from peerway_measure.bench.peers import Case as PeerCase
+    from peerway_measure.bench.peers import Peer, PeerSelection
     from peerway_measure.bench.peers import Plan as PeerPlan
     from peerway_measure.records import Record
 
@@ -62,9 +62,9 @@ def _note_unavailable(plan: Plan, results: Results) -> None:
         results.note(f"not measured: {', '.join(names)}: {why}")
 
 
-def run_peers(peers: Sequence[Asked], plan: Plan, results: Results, step: Step) -> None:
+def run_peers(peers: Sequence[PeerSelection], plan: Plan, results: Results, step: Step) -> None:
     """Measures the same cases with each peer that is installed; the rest is noted with what to do."""
-    from peerway_measure.bench.peers import Found
+    from peerway_measure.bench.peers import Installation
 
     devices = list(dict.fromkeys(case.source for case in plan.cases if case.source == case.target))
     for number, request in enumerate(peers):
@@ -80,15 +80,17 @@ def run_peers(peers: Sequence[Asked], plan: Plan, results: Results, step: Step) 
                     results.note(f"{peer.name} on {device} was not measured: it does none of these tests")
                 continue
             installation = peer.find(device)
-            if not isinstance(installation, Found):
-                results.note(f"{peer.name} on {device} was not measured: {installation.reason}; {installation.remedy}")
+            if not isinstance(installation, Installation):
+                results.note(
+                    f"{peer.name} on {device} was not measured: {installation.reason}; {installation.remedy}"
+                )
                 continue
-            with closing(_peer_records(peer, part, plan, results, step)) as found_records:
-                for record in found_records:
+            with closing(_peer_records(peer, part, plan, results, step)) as peer_records:
+                for record in peer_records:
                     results.add(record)
 
 
-def _does_any(request: Asked, part: PeerPlan) -> bool:
+def _does_any(request: PeerSelection, part: PeerPlan) -> bool:
     able = frozenset().union(*(request.peer.ability(via, part.device) for via in request.variants))
     return any((case.test, case.kind) in able for case in part.cases)
 

@@ -21,7 +21,7 @@ GRACE_S = 1  # for the other ranks when one has died: alone they measure nothing
 END_S = 10  # for the launcher to end its ranks
 
 
-class Asked(Protocol):
+class SessionPlan(Protocol):
     """What the ranks are told, and how they are started."""
 
     @property
@@ -50,7 +50,9 @@ class PlanRefused(ValueError):
 
 @contextlib.contextmanager
 def started(
-    plan: Asked, environment: Mapping[str, str] | None = None, module: str = "peerway_measure.bench.worker"
+    plan: SessionPlan,
+    environment: Mapping[str, str] | None = None,
+    module: str = "peerway_measure.bench.worker",
 ) -> Iterator[Iterator[Message]]:
     """Start the ranks as `module`; the iterator that is given yields their messages until they are done.
 
@@ -65,7 +67,7 @@ def started(
 
 
 def _start(
-    plan: Asked, log: IO[bytes], environment: Mapping[str, str], module: str
+    plan: SessionPlan, log: IO[bytes], environment: Mapping[str, str], module: str
 ) -> subprocess.Popen[bytes]:
     command = [
         sys.executable,
@@ -89,7 +91,7 @@ def _start(
         )
 
 
-def _messages(plan: Asked, process: subprocess.Popen[bytes], log: IO[bytes]) -> Iterator[Message]:
+def _messages(plan: SessionPlan, process: subprocess.Popen[bytes], log: IO[bytes]) -> Iterator[Message]:
     assert process.stdout is not None
     finished = yield from decoded(line.decode(errors="replace") for line in process.stdout)
     status = _status(process, plan.timeout_s if finished else END_S)
@@ -134,7 +136,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def _failure(plan: Asked, status: int | None, lines: list[str]) -> str:
+def _failure(plan: SessionPlan, status: int | None, lines: list[str]) -> str:
     output = "\n  ".join(lines[-LAST_LINES:]) or "they said nothing"
     who = "the rank" if plan.ranks == 1 else f"the {plan.ranks} ranks"
     return f"{who} that measured ended early (status {status}):\n  {output}"

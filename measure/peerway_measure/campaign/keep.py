@@ -125,7 +125,9 @@ def _measure(journal: Journal, task: dict[str, Any]) -> _End:
         if status == _NO_SSH and task["argv"][0] != "sh":
             return _End(why, unreached=True, nodes=task["nodes"][:1])
         nodes = named_alone(task["nodes"], error_text)
-        return _End(why, unreached=len(task["nodes"]) > 1 and bool(_UNREACHED.search(error_text)), nodes=nodes)
+        return _End(
+            why, unreached=len(task["nodes"]) > 1 and bool(_UNREACHED.search(error_text)), nodes=nodes
+        )
     notes = [printable(line.removeprefix(_NOTE))[:500] for line in lines if line.startswith(_NOTE)]
     why = _taken(journal, task, out)
     nodes = named_alone(task["nodes"], why)

@@ -12,7 +12,7 @@ from typing import Any
 from peerway.launch import hosts
 from peerway_common.located_toml import LocatedToml
 from peerway_common.printable import printable
-from peerway_measure.bench.allowance import parse_time
+from peerway_measure.bench.time_budget import parse_time
 from peerway_measure.campaign.plan import NODES, Plan, Test
 from peerway_measure.records import NODE_TYPE, ROUND, RUN
 
@@ -86,11 +86,11 @@ def _whose(name: str) -> str:
 
 class _Reader:
     def __init__(self, document: LocatedToml) -> None:
-        self._wrong, self._name, self._found = document.wrong, document.name, document.found
+        self._wrong, self._name, self._document = document.wrong, document.name, document.found
         self._text = document.text
 
     def plan(self) -> Plan:
-        self._known("", self._found)
+        self._known("", self._document)
         nodes = self._nodes(self._table("nodes"))
         launch, limits = self._table("launch"), self._table("limits")
         self._known("launch", launch)
@@ -108,11 +108,11 @@ class _Reader:
             if launch.get(key) and by != other:
                 self._wrong("launch", key, f'{key} is for by = "{other}", and by is "{by}"')
         plan = Plan(
-            name=self._of("", self._found, "name", str, Path(self._name).parent.name or "campaign"),
+            name=self._of("", self._document, "name", str, Path(self._name).parent.name or "campaign"),
             nodes=nodes,
             tests=self._tests(nodes),
-            repeats=self._number("", self._found, "repeats", 1, 10_000, 1),
-            seed=self._number("", self._found, "seed", 0, (1 << 63) - 1, 0),
+            repeats=self._number("", self._document, "repeats", 1, 10_000, 1),
+            seed=self._number("", self._document, "seed", 0, (1 << 63) - 1, 0),
             by=by,
             agent=self._agent(launch),
             options=tuple(self._strings("launch", "options", launch.get("options", []))),
@@ -166,7 +166,7 @@ class _Reader:
         return by_type
 
     def _tests(self, types: dict[str, tuple[str, ...]]) -> tuple[Test, ...]:
-        listed = self._found.get("tests", [])
+        listed = self._document.get("tests", [])
         if not isinstance(listed, list) or not listed or not all(isinstance(entry, dict) for entry in listed):
             raise BadPlan(
                 f"{self._name}: no test is given; write [[tests]], a name and a command that prints records"
@@ -273,7 +273,7 @@ class _Reader:
         return first, last
 
     def _table(self, key: str) -> dict[str, Any]:
-        table = self._found.get(key, {})
+        table = self._document.get(key, {})
         if not isinstance(table, dict):
             self._wrong("", key, f"{key} is a table: [{key}]")
         return table

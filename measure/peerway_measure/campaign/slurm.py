@@ -22,7 +22,7 @@ from peerway_common.printable import one_line, printable
 from peerway_measure.campaign.failures import away_lines
 from peerway_measure.campaign.journal import Journal
 from peerway_measure.campaign.plan import Plan, Task
-from peerway_measure.campaign.starters import GRACE_S, Unusable, told_to_keeper
+from peerway_measure.campaign.starters import GRACE_S, Unusable, keeper_request
 
 _SLURM_S = 60
 _POLL_S = 3.0  # the controller has others to serve
@@ -92,7 +92,7 @@ class Slurm:
 
     def start(self, task: Task) -> None:
         """Submit one. Raises OSError when Slurm refuses it."""
-        request = json.dumps(told_to_keeper(self._plan, task, ["sh", "-c", task.test.shell]))
+        request = json.dumps(keeper_request(self._plan, task, ["sh", "-c", task.test.shell]))
         keeper = shlex.join([sys.executable, "-m", "peerway_measure.campaign.keep", self._folder, request])
         minutes = int((self._plan.time_s + GRACE_S) // 60) + 1
         words = [
@@ -105,7 +105,7 @@ class Slurm:
             f"--time={minutes}",
             f"--job-name=peerway-{self._plan.name}"[:60],
             f"--comment={task.id} {self._folder}",
-            f"--output={str(self._said(task.id)).replace('%', '%%')}",
+            f"--output={str(self._output_path(task.id)).replace('%', '%%')}",
             *self._plan.options,
             f"--wrap=exec {keeper}",
         ]
@@ -175,7 +175,7 @@ class Slurm:
 
     def lost(self, name: str) -> str:
         """What the job said before there was a keeper: that there is no Python on its node, for one."""
-        job, path = self._numbers.get(name, ""), self._said(name)
+        job, path = self._numbers.get(name, ""), self._output_path(name)
         with suppress(OSError):
             output = one_line("sh", path.read_text(errors="replace"))
             path.unlink()
@@ -184,7 +184,7 @@ class Slurm:
         ask = f"; `scontrol show job {job}` may tell" if job else ""
         return f"its node went down meanwhile, or does not see {self._folder}{ask}"
 
-    def _said(self, name: str) -> Path:
+    def _output_path(self, name: str) -> Path:
         return self._journal.running.absolute() / f"{name}.job"
 
     def wait(self) -> None:

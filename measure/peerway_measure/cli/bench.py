@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from peerway_measure.bench.halo import Halo
-    from peerway_measure.bench.peers import Asked
+    from peerway_measure.bench.peers import PeerSelection
     from peerway_measure.bench.plan import Plan
     from peerway_measure.bench.request import Request
     from peerway_measure.bench.results import Results
 
 
-def _peers(text: str) -> list[Asked]:
+def _peers(text: str) -> list[PeerSelection]:
     from peerway_measure.bench.peers import choose
 
     return choose(text)
@@ -151,8 +151,8 @@ def _peers(text: str) -> list[Asked]:
 @time_option()
 @hosts_options
 def command(
-    peers: list[Asked] | None, out: Path | None, append: bool, form: str, stat: str, routes: Path | None,
-    pairs: str, time_s: float | None, hosts: Hosts, **options: Any,
+    peers: list[PeerSelection] | None, out: Path | None, append: bool, form: str, stat: str,
+    routes: Path | None, pairs: str, time_s: float | None, hosts: Hosts, **options: Any,
 ) -> None:  # fmt: skip
     """Measure every path, and the automatic choice, between the ranks of this host, or of several.
 
@@ -181,7 +181,7 @@ def command(
     from peerway_measure.bench.peers import PEERS
     from peerway_measure.bench.request import Request
     from peerway_measure.bench.results import Results
-    from peerway_measure.cli.bench_results import show, what_is_wrong
+    from peerway_measure.cli.bench_results import problem_of, show
 
     if append and out in (None, STANDARD):
         raise click.UsageError("--append needs a file to continue; name it with --out")
@@ -214,7 +214,7 @@ def command(
         results.note_unmeasured(_remedy(outputs))
         show(results, form, stat)
         outputs.tell(len(results.records))
-        problem = problem or what_is_wrong(results, bool(have))
+        problem = problem or problem_of(results, bool(have))
     if problem:
         raise click.ClickException(problem)
 
@@ -224,7 +224,7 @@ def _remedy(outputs: Outputs) -> str:
     return "the same command with --append measures them" if outputs.file else "give it more --time"
 
 
-def _need_time(time_s: float | None, plan: Plan, repeat: int, peers: Sequence[Asked]) -> None:
+def _need_time(time_s: float | None, plan: Plan, repeat: int, peers: Sequence[PeerSelection]) -> None:
     """Refuse a time in which not even the ranks can be started as often as is needed."""
     from peerway_measure.bench.runs import needed_s
 
@@ -240,7 +240,7 @@ def _need_time(time_s: float | None, plan: Plan, repeat: int, peers: Sequence[As
 def _measured(
     request: Request,
     plan: Plan,
-    peers: Sequence[Asked],
+    peers: Sequence[PeerSelection],
     environment: dict[str, str],
     results: Results,
 ) -> str:

@@ -18,7 +18,7 @@ from peerway_measure.cli.factors import HELP, check, chosen, parse
 from peerway_measure.cli.input import SKIP_TRUNCATED, read_records
 from peerway_measure.cli.output import beside_text
 from peerway_measure.compare.changes import changes, stated, why_apart
-from peerway_measure.compare.groups import IDENTITY, SURROUNDINGS, Pair, pair_up
+from peerway_measure.compare.groups import ENVIRONMENT, IDENTITY, Pair, pair_up
 from peerway_measure.compare.metric import METRICS
 from peerway_measure.compare.runs import MOST_RUNS, runs_of
 from peerway_measure.compare.sides import Sides, sides_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _MAY_BE_SLOWER = ("slower", "unknown", "confounded with time")
-_FIELDS = (*IDENTITY, *SURROUNDINGS)
+_FIELDS = (*IDENTITY, *ENVIRONMENT)
 
 
 @click.command()
@@ -126,8 +126,8 @@ def command(
         confounded = sum(c.verdict == "confounded with time" for c in slow)
         time = f", {confounded} of them confounded with time" if confounded else ""
         say(
-            f"peerway: {len(slow)} of {len(comparisons)} groups got slower by more than {fail_on_slowdown:g} %"
-            f"{time}",
+            f"peerway: {len(slow)} of {len(comparisons)} groups got slower by more than "
+            f"{fail_on_slowdown:g} %{time}",
             err=True,
         )
         ctx.exit(1)
@@ -167,7 +167,9 @@ def _slowdowns(comparisons: Sequence[Comparison], percent: float | None) -> list
     if percent is None:
         return []
     worst = 1 - percent / 100
-    return [c for c in comparisons if c.speedup is not None and c.speedup < worst and c.verdict in _MAY_BE_SLOWER]
+    return [
+        c for c in comparisons if c.speedup is not None and c.speedup < worst and c.verdict in _MAY_BE_SLOWER
+    ]
 
 
 def _nothing_in_common(before: Path, after: Path, pairs: Sequence[Pair], metric: str | None) -> str:

@@ -33,7 +33,7 @@ def show_node_types(
     if not table:
         pairs = pairs_of(before, after, factors)
         why = "" if any(p.before and p.after for p in pairs) else f": {why_apart(pairs, ('node_type',))}"
-        raise BadInput(f"{sides.told(names)} have no test of one node type in common{why}")
+        raise BadInput(f"{sides.heading(names)} have no test of one node type in common{why}")
     if form == "csv":
         say(as_csv(table, sides).removesuffix("\n"))
     elif form == "json":

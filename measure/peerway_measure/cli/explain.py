@@ -131,7 +131,8 @@ def _print(console: Console, message: Message, file: Path) -> None:
 
 def _title(message: Message) -> str:
     decision = message["decision"]
-    return f"{decision['op']} {message['source']} to {message['target']}, {decision['shape']} ({decision['pair']})"
+    memories = f"{message['source']} to {message['target']}"
+    return f"{decision['op']} {memories}, {decision['shape']} ({decision['pair']})"
 
 
 def _short(file: Path) -> str:

@@ -12,7 +12,7 @@ import click
 from peerway_common.cli.options import BadInput
 from peerway_measure.bench.shapes import parse_size
 from peerway_measure.compare.changes import listed
-from peerway_measure.compare.groups import IDENTITY, SURROUNDINGS
+from peerway_measure.compare.groups import ENVIRONMENT, IDENTITY
 
 if TYPE_CHECKING:
     from peerway_measure.records import Record
@@ -39,7 +39,7 @@ def parse(words: Sequence[str]) -> Factors:
 
 def check(factors: Iterable[str], records: Sequence[Record]) -> None:
     """A factor that no record has is a slip of the pen. Raises UsageError."""
-    known = {*IDENTITY, *SURROUNDINGS, *(name for record in records for name in record.extra)}
+    known = {*IDENTITY, *ENVIRONMENT, *(name for record in records for name in record.extra)}
     for name in factors:
         if name not in known:
             near = get_close_matches(name, known, n=1)
@@ -72,7 +72,7 @@ def _text(record: Record, name: str) -> str:
     """The value of what is in extra, or else of a field, as text: a campaign may have a factor `device`,
     whose values cuda and host are not the devices that records name.
     """
-    known = name in (*IDENTITY, *SURROUNDINGS) and name not in record.extra
+    known = name in (*IDENTITY, *ENVIRONMENT) and name not in record.extra
     return str(getattr(record, name) if known else record.extra.get(name, ""))
 
 

@@ -11,7 +11,7 @@ import click
 from peerway_common.cli.options import Decorated, parsed
 from peerway_common.terminal import say
 from peerway_measure.bench import conditions
-from peerway_measure.bench.allowance import parse_time
+from peerway_measure.bench.time_budget import parse_time
 from peerway_measure.file_kinds import has_records
 
 MEMORIES = ("host", "host:malloc", "cuda")
@@ -56,7 +56,7 @@ def ends_after(time_s: float | None) -> float:
 
 def tell_conditions(workers: int, noun: str = "ranks") -> None:
     """Say, before anything is measured, what will disturb it."""
-    if warnings := conditions.told(conditions.read(), workers, noun):
+    if warnings := conditions.warnings_for(conditions.read(), workers, noun):
         say(f"this host: {'; '.join(warnings)}", err=True)
 
 

@@ -49,7 +49,8 @@ class Outputs:
             _say(f"peerway: ended by {end.name} before the first record")
         elif self.file is None:
             _say(
-                f"{summary}, which are in no file; with --out they would be, and --append would go on from them"
+                f"{summary}, which are in no file; with --out they would be, and --append would go on from "
+                "them"
             )
         else:
             _say(f"{summary}; they are in {self.file.path}, and this goes on from there:")

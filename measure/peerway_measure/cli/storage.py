@@ -39,7 +39,7 @@ class Measures(VerbGroup):
         return super().parse_args(ctx, args)
 
 
-def one_of(allowed: tuple[str, ...]) -> Any:
+def subset_of(allowed: tuple[str, ...]) -> Any:
     """A parser of "a,b" that refuses what is not allowed."""
 
     def parse(text: str) -> list[str]:
@@ -125,7 +125,7 @@ _NODE_TYPE = click.option(
     "modes",
     default="buffered",
     show_default=True,
-    callback=one_of(MODES),
+    callback=subset_of(MODES),
     metavar="LIST",
     help="How files are written and read: buffered, fsync (included in the time), direct (O_DIRECT), "
     "direct+fsync.",
@@ -142,7 +142,7 @@ _NODE_TYPE = click.option(
     "--states",
     default=",".join(STATES),
     show_default=True,
-    callback=one_of(STATES),
+    callback=subset_of(STATES),
     metavar="LIST",
     help="The cache states in which to read.",
 )
@@ -228,7 +228,9 @@ def measure(
         storage_run.show(results, form)
         outputs.tell(len(results.records))
     wrong = sum(not r.validated for r in results.records if r.via == "posix")
-    mismatch = f"in {wrong} records the data read differs from the data written, or could not be compared with it"
+    mismatch = (
+        f"in {wrong} records the data read differs from the data written, or could not be compared with it"
+    )
     problem = problem or (mismatch if wrong else "")
     if problem or not results.records:
         raise click.ClickException(problem or "nothing could be measured; the notes above say why")
@@ -246,7 +248,7 @@ def import_(files: tuple[Path, ...], node_type: str, out: Path | None, append: b
     """
     from peerway_measure.storage.imports import BadResult, read
 
-    converted = left_out = 0
+    converted = omitted = 0
     with closing(Outputs(out, append, "jsonl" if out in (None, STANDARD) else "table")) as outputs:
         for file in files:
             try:
@@ -258,14 +260,14 @@ def import_(files: tuple[Path, ...], node_type: str, out: Path | None, append: b
             for record in rows.records:
                 for output in outputs.all:
                     output.add(record)
-            for row in rows.left_out:
+            for row in rows.omitted:
                 say(f"{file}: left out {row}", err=True)
             converted += len(rows.records)
-            left_out += len(rows.left_out)
+            omitted += len(rows.omitted)
         outputs.tell(converted)
-    if left_out:
+    if omitted:
         raise click.ClickException(
-            f"{counted(left_out, 'row')} left out of {converted + left_out}; the notes above name them"
+            f"{counted(omitted, 'row')} left out of {converted + omitted}; the notes above name them"
         )
 
 

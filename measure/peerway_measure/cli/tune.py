@@ -109,7 +109,7 @@ def _tell(table: dict[str, Any], before: dict[str, Any] | None, file: Path, note
     from peerway_measure.tune import changes
 
     aside = file == STANDARD
-    for line in changes.told(before, table):
+    for line in changes.lines(before, table):
         say(line, err=aside)
     for note in notes:
         say(f"note: {note}", err=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from peerway_measure.compare.groups import IDENTITY, SURROUNDINGS, Pair, factors_apart, kept_apart
+from peerway_measure.compare.groups import ENVIRONMENT, IDENTITY, Pair, factors_apart, kept_apart
 from peerway_measure.compare.metric import name_of
 from peerway_measure.records import FIXED, LOAD, NODE_TYPE, RUN
 
@@ -84,7 +84,7 @@ def moved_besides(pair: Pair, factors: Sequence[str]) -> list[str]:
 
 def _full(name: str) -> str:
     """A field, or what is in the extra of records under this name."""
-    return name if name in (*IDENTITY, *SURROUNDINGS) or name.startswith(_EXTRA) else f"{_EXTRA}{name}"
+    return name if name in (*IDENTITY, *ENVIRONMENT) or name.startswith(_EXTRA) else f"{_EXTRA}{name}"
 
 
 def _names(pairs: Iterable[Pair]) -> list[str]:
@@ -96,7 +96,7 @@ def _names(pairs: Iterable[Pair]) -> list[str]:
         if isinstance(value, str | bool)
         and name not in (RUN, NODE_TYPE)  # settings; numbers in extra are mostly results
     }
-    return [*SURROUNDINGS, *sorted(extras)]
+    return [*ENVIRONMENT, *sorted(extras)]
 
 
 def _load(pairs: Sequence[Pair]) -> list[str]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from peerway_measure.records import Record
 
 IDENTITY = ("test", "via", "op", "shape", "bytes", "ranks", "source", "target")
-SURROUNDINGS = ("host", "node_type", "device", "driver", "version", "iterations")
+ENVIRONMENT = ("host", "node_type", "device", "driver", "version", "iterations")
 
 
 # Factors of `peerway storage` (storage/results.py) that identify its records under another name.
@@ -55,8 +55,8 @@ def pair_up(
     the `factors`, what was meant to change, do not tell them apart. The "via" of a group is the `way` of its
     records, unless what a route may choose from was meant to change.
     """
-    left_out = {*factors, *(_IN_FIELD[name] for name in factors if name in _IN_FIELD)}
-    names = tuple(dict.fromkeys(name for name in (*IDENTITY, *by) if name not in left_out))
+    omitted = {*factors, *(_IN_FIELD[name] for name in factors if name in _IN_FIELD)}
+    names = tuple(dict.fromkeys(name for name in (*IDENTITY, *by) if name not in omitted))
     fields = ["way" if name == "via" and ALLOWED not in factors else name for name in names]
     pairs: dict[Key, Pair] = {}
     for side, records in (("before", before), ("after", after)):

@@ -123,8 +123,8 @@ def notes_of(row: Row, sides: Sides = BEFORE_AFTER) -> list[str]:
         )
     if row.besides and row.verdict != "not attributable":
         notes.append(f"also changed: {'; '.join(row.besides)}")
-    if row.left_out:
-        notes.append(f"only one side has {', '.join(row.left_out)}; the samples are without")
+    if row.omitted:
+        notes.append(f"only one side has {', '.join(row.omitted)}; the samples are without")
     other = [
         f"{side}: {sum(STATE_WANTED in r.extra for r in several)} of {len(several)}"
         for several, side in zip((row.pair.before, row.pair.after), sides, strict=True)

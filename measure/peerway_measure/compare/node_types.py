@@ -68,7 +68,7 @@ class Row:
     samples: tuple[int, int]
     widened: float
     besides: tuple[str, ...]
-    left_out: tuple[str, ...]
+    omitted: tuple[str, ...]
     difference: Verdict
     in_turn: bool | None
     enough_rounds: bool
@@ -84,14 +84,19 @@ class Row:
 
 
 def rows(
-    before: Iterable[Record], after: Iterable[Record], factors: Sequence[str] = (), metric_name: str | None = None
+    before: Iterable[Record],
+    after: Iterable[Record],
+    factors: Sequence[str] = (),
+    metric_name: str | None = None,
 ) -> list[Row]:
     """A row for each test and node type that both sides have, in the order of the types within a test."""
     pairs = [p for p in pairs_of(before, after, factors) if p.before and p.after]
     pairs.sort(key=lambda p: str(p.key.get("node_type")))
     pairs.sort(key=lambda p: tuple(str(v) for n, v in p.key.as_dict().items() if n != "node_type"))
     drawn = [
-        (p, metric, samples_of(p, metric)) for p in pairs for metric in [metric_of(p.before[0].test, metric_name)]
+        (p, metric, samples_of(p, metric))
+        for p in pairs
+        for metric in [metric_of(p.before[0].test, metric_name)]
     ]
     drawn = [(p, metric, s) for p, metric, s in drawn if s.before.size and s.after.size]
     judgements = judged(
@@ -156,7 +161,7 @@ def _row(
         (samples.before.size, samples.after.size),
         sqrt(samples.alike.factor) if samples.alike else 1.0,
         tuple(besides),
-        samples.left_out,
+        samples.omitted,
         verdict,
         None if order is None else order.in_turn,
         samples.alike is not None,

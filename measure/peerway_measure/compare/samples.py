@@ -44,7 +44,7 @@ class Samples:
     after: NDArray[Any]
     alike: Dependence | None
     same_nodes: bool
-    left_out: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
 
 
 def samples_of(pair: Pair, metric: Metric) -> Samples:

@@ -73,7 +73,9 @@ class Comparison:
     def verdict(self) -> Finding:
         """What the numbers say; "unknown" without an interval."""
         verdict = _verdict(self.low, self.high, self.p_adjusted)
-        return "confounded with time" if self.in_turn is False and verdict in ("faster", "slower") else verdict
+        return (
+            "confounded with time" if self.in_turn is False and verdict in ("faster", "slower") else verdict
+        )
 
 
 class _Samples(NamedTuple):

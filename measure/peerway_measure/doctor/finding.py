@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-NO_GPU = "no GPU"  # `found` of every finding that has nothing to judge without one
+NO_GPU = "no GPU"  # `observed` of every finding that has nothing to judge without one
 
 
 class Status(StrEnum):
@@ -38,7 +38,7 @@ class Finding:
     group: Group
     title: str
     status: Status
-    found: str
+    observed: str
     why: str  # why it matters
     todo: str = ""  # one line; "" only where there is nothing to do
 
@@ -52,25 +52,25 @@ class Topic:
     title: str
     why: str
 
-    def ok(self, state: str) -> Finding:
+    def ok(self, observed: str) -> Finding:
         """Make a finding that needs nothing."""
-        return self._finding(Status.OK, state, "")
+        return self._finding(Status.OK, observed, "")
 
-    def off(self, state: str, todo: str) -> Finding:
+    def off(self, observed: str, todo: str) -> Finding:
         """Make one of something that could be switched on."""
-        return self._finding(Status.OFF, state, todo)
+        return self._finding(Status.OFF, observed, todo)
 
-    def warning(self, state: str, todo: str) -> Finding:
+    def warning(self, observed: str, todo: str) -> Finding:
         """Make one that the user should act on."""
-        return self._finding(Status.WARNING, state, todo)
+        return self._finding(Status.WARNING, observed, todo)
 
-    def unknown(self, state: str, todo: str) -> Finding:
+    def unknown(self, observed: str, todo: str) -> Finding:
         """Make one of something that could not be found out."""
-        return self._finding(Status.UNKNOWN, state, todo)
+        return self._finding(Status.UNKNOWN, observed, todo)
 
-    def absent(self, state: str, todo: str = "") -> Finding:
+    def absent(self, observed: str, todo: str = "") -> Finding:
         """Make one of something that is not here."""
-        return self._finding(Status.ABSENT, state, todo)
+        return self._finding(Status.ABSENT, observed, todo)
 
     def cuda_silent(self) -> Finding:
         """Make the finding that CUDA, which knows, cannot be asked."""
@@ -80,13 +80,13 @@ class Topic:
         """Make the finding that there is no GPU to judge."""
         return self._finding(Status.ABSENT, NO_GPU, "see GPUs")
 
-    def _finding(self, status: Status, state: str, todo: str) -> Finding:
+    def _finding(self, status: Status, observed: str, todo: str) -> Finding:
         return Finding(
             id=self.id,
             group=self.group,
             title=self.title,
             status=status,
-            found=state,
+            observed=observed,
             why=self.why,
             todo=todo,
         )

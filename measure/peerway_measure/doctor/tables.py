@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from . import words
+from . import text
 from .finding import Group
 from .topology import DESCRIPTIONS
 
@@ -55,14 +55,14 @@ def gpus(facts: Facts, width: int) -> RenderableType:
         table.add_column("UUID", no_wrap=True)
     for g in facts.gpus:
         node = "?" if g.numa_node is None else str(g.numa_node)
-        cells = [str(g.index), g.name, g.bus_id, node, words.size(g.memory), words.size(g.bar1)]
+        cells = [str(g.index), g.name, g.bus_id, node, text.size(g.memory), text.size(g.bar1)]
         table.add_row(*cells, *([g.uuid] if wide else []))
     return table
 
 
 def _gpu_text(gpu: Gpu) -> str:
     node = "?" if gpu.numa_node is None else gpu.numa_node
-    size = f"{words.size(gpu.memory)}, BAR1 {words.size(gpu.bar1)}"
+    size = f"{text.size(gpu.memory)}, BAR1 {text.size(gpu.bar1)}"
     return f"GPU {gpu.index}: {gpu.name}, PCI {gpu.bus_id}, NUMA {node}, {size}"
 
 

@@ -132,11 +132,15 @@ def _do(copy: Copy, request: dict[str, Any], tell: Any) -> int:
                 )
         case "enter":
             if copy.cluster is None or request["host"] not in copy.cluster.spaces:
-                raise ValueError(f"{request['host']!r} is not up; the hosts are {', '.join(copy.hosts('all'))}")
+                raise ValueError(
+                    f"{request['host']!r} is not up; the hosts are {', '.join(copy.hosts('all'))}"
+                )
             command = request["command"] or ["bash"]
             say(
                 json.dumps(
-                    copy.cluster.command(request["host"], *command, user=request["user"], TERM=request["term"])
+                    copy.cluster.command(
+                        request["host"], *command, user=request["user"], TERM=request["term"]
+                    )
                 )
             )
         case "upgrade":

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from peerway_common.located_toml import LocatedToml
 from peerway_common.printable import printable
-from peerway_measure.bench.allowance import parse_time
+from peerway_measure.bench.time_budget import parse_time
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KEYS = {"name", "steps", "campaign"}

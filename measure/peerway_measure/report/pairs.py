@@ -33,7 +33,7 @@ def heat_maps(records: Sequence[Record]) -> tuple[list[dict[str, Any]], list[str
         if cube_face(r.shape) is None and r.via not in (*PEERS, *LIMITS):
             groups.setdefault((r.test, r.shape, r.host, str(r.extra.get(FILE, ""))), []).append(r)
     hosts = {r.host for r in records}
-    maps, left_out, cells = [], [], 0
+    maps, omitted, cells = [], [], 0
     for (test, shape, host, file), rows in groups.items():
         if len({(r.source, r.target) for r in rows}) < 2:
             continue
@@ -45,7 +45,7 @@ def heat_maps(records: Sequence[Record]) -> tuple[list[dict[str, Any]], list[str
         needed = len(sources) * len(targets) * len(by_size)
         if cells + needed > MOST_CELLS:
             counts = f"{len(sources):,} sources, {len(targets):,} targets and {len(by_size):,} sizes"
-            left_out.append(f"{name}: {counts} are {needed:,} cells; a page holds {MOST_CELLS:,}")
+            omitted.append(f"{name}: {counts} are {needed:,} cells; a page holds {MOST_CELLS:,}")
             continue
         cells += needed
         maps.append({
@@ -55,7 +55,7 @@ def heat_maps(records: Sequence[Record]) -> tuple[list[dict[str, Any]], list[str
                 for size, several in sorted(by_size.items())
             ],
         })  # fmt: skip
-    return maps, left_out
+    return maps, omitted
 
 
 def _matrices(rows: Iterable[Record], sources: list[str], targets: list[str]) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def read_table(path: Path) -> Table:
         )
     lines = [*_each(path, table, "costs", _line), *_each(path, table, "splits", _line)]
     return Table(
-        lines, _each(path, table | {"unavailable": table.get("unavailable", [])}, "unavailable", _left)
+        lines, _each(path, table | {"unavailable": table.get("unavailable", [])}, "unavailable", _unavailable)
     )
 
 
@@ -165,7 +165,7 @@ def _each(
     return parsed
 
 
-def _left(entry: Mapping[str, Any]) -> Unavailable:
+def _unavailable(entry: Mapping[str, Any]) -> Unavailable:
     source, target = str(entry["pair"]).split("->")
     return Unavailable(*(printable(str(word)) for word in (source, target, entry["path"], entry["why"])))
 

@@ -89,7 +89,7 @@ def _of_tools(points: dict[Point, dict[str, float]]) -> list[str]:
         elif tools and paths:
             by_paths.add(min(paths), tools)
     fastest = "elsewhere the fastest path is" if by_route.ratios else "the fastest path is"
-    clauses = [*by_route.told("the route is"), *by_paths.told(fastest)]
+    clauses = [*by_route.clauses("the route is"), *by_paths.clauses(fastest)]
     if not clauses:
         return []
     names = ", ".join(sorted(by_route.tools | by_paths.tools))
@@ -107,7 +107,7 @@ class _Against:
         self.ratios.append(min(tools.values()) / ours)
         self.tools |= set(tools)
 
-    def told(self, subject: str) -> list[str]:
+    def clauses(self, subject: str) -> list[str]:
         """How often which was faster; the rest is equal. Nothing without points."""
         if not self.ratios:
             return []

@@ -55,7 +55,7 @@ def gather(request: Request, nodes: int, root: Path = places.ROOT) -> Facts:
         "kernel": platform.release(),
         **places.versions(place, root),
         "client_settings": places.settings(place, root),
-        **(stripes.found(request.place, request.limit_s, folder=True) if place.kind == "lustre" else {}),
+        **(stripes.layout_of(request.place, request.limit_s, folder=True) if place.kind == "lustre" else {}),
     }
     background = _background(place, space["device"], root)
     return Facts(

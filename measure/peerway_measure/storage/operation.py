@@ -22,7 +22,7 @@ Answer = dict[str, Any]
 Together = Callable[[], None]
 _READY = b"ready\n"
 
-_WHAT_TO_DO = {
+_REMEDIES = {
     "ENOSPC": "the file system is full: name another folder, or a smaller --size",
     "EDQUOT": "your quota is used up: `quota -s`, or `lfs quota` on Lustre, says by what",
     "EROFS": "it is mounted read-only: name a folder on a file system that can be written",
@@ -154,7 +154,7 @@ def _first_line(process: subprocess.Popen[bytes], limit_s: float) -> bytes:
 def _failed(name: str, place: object, answer: Answer) -> OperationFailed:
     says = f": {answer['says']} ({answer['errno']})" if answer["errno"] else ""
     at = f" after {about_text(answer['at'])}" if answer["at"] else ""
-    todo = _WHAT_TO_DO.get(answer["errno"], "")
+    todo = _REMEDIES.get(answer["errno"], "")
     return OperationFailed(
         f"{place or name}: {answer['error']}{says}{at}" + (f"; {todo}" if todo else ""), answer["errno"]
     )

@@ -11,17 +11,17 @@ from json import dumps
 from typing import Any
 
 from peerway_common.printable import shell_word
-from peerway_measure.bench import machine, progress, surroundings
+from peerway_measure.bench import host_state, machine, progress
 from peerway_measure.bench import session as sessions
 from peerway_measure.bench.results import Results
 from peerway_measure.records import RUN
 from peerway_measure.storage import facts
 from peerway_measure.storage.folder import RunFolder, clean
 from peerway_measure.storage.measure import Measurement, Step
+from peerway_measure.storage.node_group import NodeGroup, SingleNode, by_node
 from peerway_measure.storage.operation import OperationFailed
 from peerway_measure.storage.request import Request
 from peerway_measure.storage.results import Sink
-from peerway_measure.storage.turns import Alone, Turns, by_node
 
 
 def measure_here(request: Request, results: Results) -> None:
@@ -30,7 +30,7 @@ def measure_here(request: Request, results: Results) -> None:
         results.stamp = stamp
         which = f", run {number} of {request.repeat}" if request.repeat > 1 else ""
         with progress.shown(f"measuring{which}") as step:
-            one_run(request, Alone(), results, step)
+            one_run(request, SingleNode(), results, step)
 
 
 def stamps(request: Request) -> list[dict[str, Any]]:
@@ -39,31 +39,31 @@ def stamps(request: Request) -> list[dict[str, Any]]:
     return [{RUN: f"{began}-{os.getpid()}.{number}"} for number in range(1, request.repeat + 1)]
 
 
-def one_run(request: Request, turns: Turns, results: Results, step: Step) -> None:
+def one_run(request: Request, group: NodeGroup, results: Results, step: Step) -> None:
     """One run of one node, from its folder to the removal of it. Raises BadRequest and OperationFailed."""
     token, problem = "", ""
     folder, node = None, None
     try:
-        if turns.rank == 0:
+        if group.rank == 0:
             for line in clean(request.place, request.limit_s):
                 results.note(line)
-        node = facts.gather(request, turns.size)
+        node = facts.gather(request, group.size)
         for line in node.notes:
             results.note(line)
-        folder = RunFolder.make(request.place, request.limit_s) if turns.rank == 0 else None
+        folder = RunFolder.make(request.place, request.limit_s) if group.rank == 0 else None
         token = folder.token if folder else ""
     except (OperationFailed, ValueError) as error:
         problem = str(error)
     try:
-        problem = "; ".join(by_node(turns, [problem] if problem else []))
-        token = turns.from_first(token)
+        problem = "; ".join(by_node(group, [problem] if problem else []))
+        token = group.from_first_node(token)
         if problem or node is None:
             raise OperationFailed(problem)
         shared = RunFolder(request.place, token, request.limit_s)
-        surrounding = {name: value for name, value in surroundings.surroundings().items() if name != "numa"}
-        sink = Sink(results, machine.known(), {**node.extra, **surrounding}, turns.size)
-        Measurement(request, node, shared, turns, sink).run(step)
-        turns.wait()
+        host = {name: value for name, value in host_state.host_state().items() if name != "numa"}
+        sink = Sink(results, machine.known(), {**node.extra, **host}, group.size)
+        Measurement(request, node, shared, group, sink).run(step)
+        group.barrier()
     finally:
         if folder:
             _remove(folder, results)
@@ -86,7 +86,7 @@ def _remove(folder: RunFolder, results: Results) -> None:
 
 
 @dataclass(frozen=True)
-class Asked:
+class StoragePlan:
     """What the ranks are told: as the plan of a benchmark, of which `sessions` knows no more than this."""
 
     request: Request
@@ -111,7 +111,7 @@ class Asked:
 
 def measure_on(request: Request, nodes: int, results: Results) -> None:
     """All runs on several nodes together. Raises PlanRefused, SessionFailed and WriteFailed."""
-    plan = Asked(request, nodes, machine.command())
+    plan = StoragePlan(request, nodes, machine.command())
     with (
         progress.shown(f"measuring on {nodes} nodes") as step,
         sessions.started(plan, module="peerway_measure.storage.worker") as messages,

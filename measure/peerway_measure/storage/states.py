@@ -27,7 +27,7 @@ class Evidence:
     `counter` says; None: nothing counts them.
     """
 
-    asked: int
+    requested: int
     resident: float | None
     residency: str = ""
     fetched: int | None = None
@@ -80,7 +80,7 @@ def judge(state: State, seen: Evidence) -> Judgement:
         )
         return Judgement(state, UNKNOWN, False, f"{seen.residency} contradicts {state}: {wanted}")
     if seen.fetched is not None:
-        share = seen.fetched / max(1, seen.asked)
+        share = seen.fetched / max(1, seen.requested)
         if share > _NONE if warm else share < _WHOLE:
             wanted = "nothing should have been fetched" if warm else "the whole file should have been fetched"
             return Judgement(state, UNKNOWN, False, f"{seen.counter} contradicts {state}: {wanted}")

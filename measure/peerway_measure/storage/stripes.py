@@ -57,7 +57,7 @@ def choose(folder: Path, text: str, file_system: str, limit_s: float) -> None:
         ) from None
 
 
-def found(path: Path, limit_s: float, folder: bool = False) -> dict[str, str]:
+def layout_of(path: Path, limit_s: float, folder: bool = False) -> dict[str, str]:
     """The layout of a file, or that which new files get in a `folder`; nothing where there is none to see.
     Only `lfs` looks at the path, within the limit: the mount may hang.
     """

@@ -10,7 +10,7 @@ from peerway_common.units import size_text
 NOTICED = 0.10  # relative change of a cost that is worth a line, where the spread is smaller
 
 
-def told(before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
+def lines(before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
     """The lines: paths that came or went, and costs that changed; the largest first."""
     if before is None:
         return ["There was no table before."]

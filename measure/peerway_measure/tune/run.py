@@ -14,12 +14,12 @@ from peerway import _core
 from peerway.errors import Unavailable
 from peerway_common.units import size_text
 from peerway_measure.bench import machine, runner, shapes
-from peerway_measure.bench.allowance import START_S, within
 from peerway_measure.bench.kinds import SEND
 from peerway_measure.bench.plan import Case as Measured
 from peerway_measure.bench.plan import Plan, Setting
 from peerway_measure.bench.results import Results, Step
 from peerway_measure.bench.session import SessionFailed
+from peerway_measure.bench.time_budget import START_S, within
 from peerway_measure.tune import boundaries, cases, draft, splits
 from peerway_measure.tune.draft import Case
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from .. import words
+from .. import text
 from ..finding import Finding, Group, Topic
 from ..topology import DESCRIPTIONS, DISTANCES
 
@@ -74,7 +74,7 @@ def peer_access(facts: Facts) -> Finding:
 
 
 def _way(pair: GpuPair) -> str:
-    return words.count(pair.nvlinks, "NVLink") if pair.nvlinks else f"PCIe, {DESCRIPTIONS[pair.distance]}"
+    return text.count(pair.nvlinks, "NVLink") if pair.nvlinks else f"PCIe, {DESCRIPTIONS[pair.distance]}"
 
 
 def _reason(facts: Facts, refused: list[GpuPair]) -> str:
@@ -113,17 +113,17 @@ def nvlink(facts: Facts) -> Finding:
         todo = "nothing to do, unless bridges or a fabric should be here: then look at nvidia-smi nvlink -s"
         return NVLINK.absent("no active link", todo)
     generations = sorted({link.version for g in facts.gpus for link in g.nvlinks if link.version is not None})
-    suffix = f", NVLink version {words.ranges(generations)}" if generations else ""
+    suffix = f", NVLink version {text.ranges(generations)}" if generations else ""
     if len(links) > 1:
         most = max(links)
         fewer = [g for g in facts.gpus if len(g.nvlinks) < most]
         return NVLINK.warning(
-            f"{words.gpus(g.index for g in fewer)} with fewer links than the {most} of the others{suffix}",
+            f"{text.gpus(g.index for g in fewer)} with fewer links than the {most} of the others{suffix}",
             "nvidia-smi nvlink -s and -e show which links are down; on irregular bridges this is by design",
         )
     bare = [p for p in facts.pairs if not p.nvlinks and p.first < p.second]
     if bare:
-        summary = f"{links.pop()} links a GPU{suffix}; {words.count(len(bare), 'pair')} without a direct link"
+        summary = f"{links.pop()} links a GPU{suffix}; {text.count(len(bare), 'pair')} without a direct link"
         return NVLINK.ok(summary)
     return NVLINK.ok(f"{links.pop()} links a GPU, every pair joined{suffix}")
 
@@ -148,7 +148,7 @@ def fabric(facts: Facts) -> Finding:
         return FABRIC.ok("set up")
     if facts.driver.nvswitches:
         running = facts.driver.fabric_manager
-        switches = words.count(facts.driver.nvswitches, "NVSwitch").replace("Switchs", "Switches")
+        switches = text.count(facts.driver.nvswitches, "NVSwitch").replace("Switchs", "Switches")
         if running is False:
             return FABRIC.warning(f"{switches}, no fabric manager", "systemctl start nvidia-fabricmanager")
         return FABRIC.ok(switches + (", fabric manager running" if running else ""))

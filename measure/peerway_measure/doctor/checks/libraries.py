@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from .. import words
+from .. import text
 from ..finding import Finding, Group, Topic
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def core(facts: Facts) -> Finding:
     """Judge libpeerway."""
     library = facts.libraries.core
     if library.path:
-        return CORE.ok(f"{library.version or 'version unknown'}{words.whence(library.path)}")
+        return CORE.ok(f"{library.version or 'version unknown'}{text.whence(library.path)}")
     if library.untried:
         return CORE.unknown(library.error, SEE)
     return CORE.absent(
@@ -124,7 +124,7 @@ def nvrtc(facts: Facts) -> Finding:
             f"{shown}, newer than the driver's CUDA {newest}",
             "install the NVRTC of the driver's CUDA version",
         )
-    return NVRTC.ok(f"{shown}{words.whence(library.path)}")
+    return NVRTC.ok(f"{shown}{text.whence(library.path)}")
 
 
 def _target(capability: str) -> int:
@@ -140,7 +140,7 @@ def openmpi(facts: Facts) -> Finding:
             "not found", "nothing to do, unless benchmarks shall compare: apt install openmpi-bin"
         )
     summary = "; ".join(
-        f"{m.version} (CUDA {_yes(m.cuda)}, UCX {_yes(m.ucx)}){words.whence(m.origin)}"
+        f"{m.version} (CUDA {_yes(m.cuda)}, UCX {_yes(m.ucx)}){text.whence(m.origin)}"
         if m.version
         else m.error
         for m in programs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import words
+from .. import text
 from ..finding import Finding, Group, Topic
 from ..topology import DESCRIPTIONS, DISTANCES
 
@@ -95,7 +95,7 @@ def verbs(facts: Facts) -> Finding:
         return VERBS.off(
             "libibverbs.so.1 was not found", "install rdma-core (Debian: libibverbs1 ibverbs-providers)"
         )
-    return VERBS.ok(f"{words.count(len(n.verbs_nodes), 'device file')}, libibverbs")
+    return VERBS.ok(f"{text.count(len(n.verbs_nodes), 'device file')}, libibverbs")
 
 
 def gpudirect_rdma(facts: Facts) -> Finding:
@@ -112,7 +112,7 @@ def gpudirect_rdma(facts: Facts) -> Finding:
     refused = [g.index for g in facts.gpus if g.cuda and g.cuda.rdma is False]
     if refused:
         todo = "use a data-centre or professional GPU on bare metal; until then UCX stages through the host"
-        return RDMA.absent(f"the driver refuses it for {words.gpus(refused)}", todo)
+        return RDMA.absent(f"the driver refuses it for {text.gpus(refused)}", todo)
     if not known and not module:
         return RDMA.cuda_silent()
     if not ways:
@@ -148,7 +148,7 @@ def distance(facts: Facts) -> Finding:
     for gpu in facts.gpus:
         nearest = min((n.gpu_distance.get(str(gpu.index), "unknown") for n in rdma), key=DISTANCES.index)
         best.setdefault(nearest, []).append(gpu.index)
-    summary = "; ".join(f"{words.gpus(best[d])}: {DESCRIPTIONS[d]}" for d in DISTANCES if d in best)
+    summary = "; ".join(f"{text.gpus(best[d])}: {DESCRIPTIONS[d]}" for d in DISTANCES if d in best)
     if "unknown" in best:
         return DISTANCE.unknown(summary, "nothing to do in a virtual machine; else look at lspci -t")
     if "across" in best:
@@ -172,7 +172,7 @@ def memlock(facts: Facts) -> Finding:
         return MEMLOCK.unknown("the limit could not be read", "look at ulimit -l")
     if limit == -1:
         return MEMLOCK.ok("unlimited")
-    summary = f"limit {words.size(limit)}"
+    summary = f"limit {text.size(limit)}"
     if not _nics(facts):
         return MEMLOCK.ok(f"{summary} (no RDMA NIC needs more)")
     raise_to = "ulimit -l unlimited" if facts.host.memlock_hard == -1 else "memlock unlimited in limits.conf"
@@ -205,7 +205,7 @@ def plugins(facts: Facts) -> Finding:
 
 
 def _plugin(nic: NicPlugin) -> str:
-    name = f"nic:{nic.name}" if nic.name else nic.asked
+    name = f"nic:{nic.name}" if nic.name else nic.entry
     if not nic.opened:
         return f"{name} was not {'loaded' if nic.abi is None else 'opened'}: {nic.error}"
     kept = {"puts in order": nic.puts_in_order, "gets behind puts": nic.gets_behind_puts}
@@ -213,7 +213,7 @@ def _plugin(nic: NicPlugin) -> str:
     flying = f"{nic.in_flight} under way" if nic.in_flight else "any number under way"
     return (
         f"{name} (nic.h {nic.abi}, {guarantees or 'no guarantees'}, {' and '.join(nic.memory)} memory, "
-        f"{words.size(nic.largest)} at a time, {flying}, {nic.endpoints} endpoints)"
+        f"{text.size(nic.largest)} at a time, {flying}, {nic.endpoints} endpoints)"
     )
 
 

@@ -45,5 +45,5 @@ def probe(entry: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    asked = json.loads(sys.argv[1])
-    json.dump(probe(asked["kind"]) if asked else entries(), sys.stdout)
+    request = json.loads(sys.argv[1])
+    json.dump(probe(request["kind"]) if request else entries(), sys.stdout)

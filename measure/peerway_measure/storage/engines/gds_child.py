@@ -205,6 +205,6 @@ def _text(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    told = json.loads(sys.argv[1])
-    os.chdir(told["log"])  # cuFile leaves its log in the current folder
-    print(json.dumps(main(told)))
+    request = json.loads(sys.argv[1])
+    os.chdir(request["log"])  # cuFile leaves its log in the current folder
+    print(json.dumps(main(request)))

@@ -40,8 +40,8 @@ def read(path: Path, node_type: str = "") -> Rows:
             ) from None
         if rows is None:
             continue
-        if not rows.records and rows.left_out:
-            reasons = "; ".join(rows.left_out[:3])
+        if not rows.records and rows.omitted:
+            reasons = "; ".join(rows.omitted[:3])
             raise BadResult(f"it is output of {name}, but no row of it can be a record: {reasons}")
         if not rows.records:
             raise BadResult(f"it is output of {name} without a result: did the run end early?")

@@ -16,7 +16,7 @@ from peerway_measure.storage.imports.source import MIB, Source, moved
 # more. What misses by more moved another amount (-D ends a run early).
 _ROUNDING = 0.02
 _HEADER = re.compile(r"access\s+bw\(MiB/s\)\s")
-_SAID = re.compile(r"([A-Za-z][\w ]*?)\s*: (.*?)\s*$")
+_OPTION = re.compile(r"([A-Za-z][\w ]*?)\s*: (.*?)\s*$")
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _of_text(source: Source, rows: Rows) -> None:
                 },
             )
             rows.add(at, _of_line, source, run, columns, words)
-        elif not columns and (match := _SAID.match(line)):
+        elif not columns and (match := _OPTION.match(line)):
             options[match[1]] = match[2]
 
 

@@ -27,7 +27,7 @@ class Rows:
     """The records of a file's rows, and why rows were left out."""
 
     records: list[Record] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    omitted: list[str] = field(default_factory=list)
     _seen: int = 0
 
     def add(
@@ -48,7 +48,7 @@ class Rows:
             return
         # All of a JSON file may be one line.
         place = f"line {line}" if isinstance(line, int) else f"line {line()}, row {self._seen}"
-        self.left_out.append(f"{place}: {why}")
+        self.omitted.append(f"{place}: {why}")
 
 
 def number(value: object, name: str) -> float:

@@ -17,12 +17,12 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 Job = TypeVar("Job")
 
 
-class Allowance:
+class TimeBudget:
     """How long each case may sample. What one leaves is for those after it."""
 
     def __init__(self, ends: float) -> None:
         self._ends = time.monotonic() + ends - time.time()
-        self._asked = self._took = 0.0
+        self._sampled = self._took = 0.0
 
     def over(
         self,
@@ -47,16 +47,16 @@ class Allowance:
                 seconds = self._share(until - start, len(members) - number)
                 seconds = max(seconds, LEAST_S) if case(job) == case(members[0]) else seconds
                 yield job, seconds
-                self._asked += seconds
+                self._sampled += seconds
                 self._took += time.monotonic() - start
             remaining -= len(members)
 
-    def _share(self, left_s: float, cases: int) -> float:
+    def _share(self, remaining_s: float, cases: int) -> float:
         """Of the seconds that are left, what the next of `cases` may sample."""
-        return max(LEAST_S, left_s / cases / self._stretch()) if left_s > 0 else 0.0
+        return max(LEAST_S, remaining_s / cases / self._stretch()) if remaining_s > 0 else 0.0
 
     def _stretch(self) -> float:
-        return max(1.0, self._took / self._asked) if self._asked else OVERHEAD
+        return max(1.0, self._took / self._sampled) if self._sampled else OVERHEAD
 
 
 def spread(

@@ -27,11 +27,11 @@ def runs(plan: Plan, repeat: int, results: Results) -> Iterator[Plan]:
     """
     began = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     for number in range(1, repeat + 1):
-        results.stamp = {RUN: f"{began}-{os.getpid()}.{number}", **surroundings()}
+        results.stamp = {RUN: f"{began}-{os.getpid()}.{number}", **host_state()}
         yield replace(plan, run=number - 1)
 
 
-def surroundings(root: Path = conditions.ROOT) -> dict[str, Any]:
+def host_state(root: Path = conditions.ROOT) -> dict[str, Any]:
     """What of this host the extra of a record tells. What there is none of is left out."""
     now = conditions.read(root)
     fields = {
