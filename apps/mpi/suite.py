@@ -256,7 +256,7 @@ def main(
         click.echo(f"{record['verdict']}: {record['program']} ({record['ranks']} ranks)")
         return str(record["verdict"])
 
-    def one(program: Program) -> Run | None:
+    def run_once(program: Program) -> Run | None:
         record = judge.at_once(program, first)
         if isinstance(record, Run):
             click.echo(f"later: {program.title} ({program.ranks} ranks): {record.output}")
@@ -265,7 +265,9 @@ def main(
         return None
 
     with ThreadPoolExecutor(at_once) as pool:
-        later = [(program, run) for program, run in zip(wanted, pool.map(one, wanted), strict=True) if run]
+        later = [
+            (program, run) for program, run in zip(wanted, pool.map(run_once, wanted), strict=True) if run
+        ]
     verdicts = [keep(judge.at_length(program, run)) for program, run in later]
     sys.exit(1 if any("over the NIC" in each for each in verdicts) else 0)
 

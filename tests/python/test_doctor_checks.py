@@ -56,7 +56,7 @@ TABLE = [
     ("bare", "host.shm", "warning", "64 MiB free of 64 MiB", "--shm-size"),
     ("bare", "libraries.core", "absent", "not found", "install Peerway"),
     ("mismatch", "gpus.driver", "warning", "550.54.15", "reboot"),
-    ("mismatch", "gpus.devices", "warning", "none can be reached", "mend the driver"),
+    ("mismatch", "gpus.devices", "warning", "none can be reached", "fix the driver"),
     ("mismatch", "gpus.cuda", "warning", "DRIVER_MISMATCH", "one version"),
 ]
 

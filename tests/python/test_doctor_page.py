@@ -17,7 +17,7 @@ from rich.console import Console
 from peerway_measure.cli.doctor import command
 from peerway_measure.doctor import report
 from peerway_measure.doctor.checks import examine
-from peerway_measure.doctor.decode import decode
+from peerway_measure.doctor.decode import decode, encode
 from peerway_measure.doctor.facts import Facts
 from peerway_measure.doctor.finding import NO_GPU, Group, Status
 from peerway_measure.doctor.page import show
@@ -153,7 +153,7 @@ def test_this_machine() -> None:
     assert facts.host.cores == Path("/proc/cpuinfo").read_text().count("processor\t")
     assert facts.host.memfd is True
     assert facts.problems == []
-    assert [dataclasses.asdict(f) for f in examine(facts)] == data["findings"]
+    assert [encode(f) for f in examine(facts)] == data["findings"]
 
 
 def test_docs_name_every_finding_and_every_fact() -> None:

@@ -327,7 +327,7 @@ def test_nics_by_plugin_are_probed_one_by_one(machine: FakeSystem) -> None:
     ("setting", "found"),
     [
         ("torus", {"name": "torus", "abi": 1, "opened": True, "puts_in_order": True}),
-        ("far=torus?node=5", {"name": "far", "opened": True, "asked": "far=torus?node=5"}),
+        ("far=torus?node=5", {"name": "far", "opened": True, "entry": "far=torus?node=5"}),
         ("torus?node=99", {"name": "torus", "abi": 1, "opened": False}),
         ("/nowhere/libtoy.so", {"name": "", "abi": None, "opened": False, "file": "/nowhere/libtoy.so"}),
     ],

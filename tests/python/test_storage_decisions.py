@@ -271,7 +271,7 @@ def test_streams_are_numbers_or_all() -> None:
     assert streams_of("1,4,4")[:2] == [1, 4]
     assert streams_of("all")[0] >= 1
     for wrong in ("0", "x", "1,,2"):
-        with pytest.raises(ValueError, match="write such as 1,4,all"):
+        with pytest.raises(ValueError, match="write for example 1,4,all"):
             streams_of(wrong)
 
 

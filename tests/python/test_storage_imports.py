@@ -73,7 +73,7 @@ ROWS = [
     ("ior.txt", "3200.00 ", "-nan    ", "line 24: bw(MiB/s) is -nan, not a number"),
     ("ior.txt", "3200.00 ", "-       ", "line 24: bw(MiB/s) is -, not a number"),
     ("ior.txt", "3200.00 ", "inf     ", "line 24: bw(MiB/s) is inf, not a number"),
-    ("ior.txt", "3200.00 ", "0.00    ", "line 24: bw(MiB/s) is 0.00, which is no measurement"),
+    ("ior.txt", "3200.00 ", "0.00    ", "line 24: bw(MiB/s) is 0.00, which is not a measurement"),
     ("ior.txt", "0.020000 ", "nan      ", "line 24: total(s) is nan, not a number"),
     ("ior.txt", "3200.00 ", "", "line 24: 10 values, where the table has 11 columns"),
     ("ior.txt", "3200.00 ", "3.2e+03 ", ""),

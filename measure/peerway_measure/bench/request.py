@@ -57,11 +57,13 @@ class Request:
             raise ValueError(f"--ranks {self.ranks}: ranks work in pairs, so an even number is needed")
         if self.computes and "async_pingpong" not in self.tests:
             raise ValueError(
-                "--compute is of the test async_pingpong; name that test, or leave --compute out"
+                "--compute belongs to the test async_pingpong; name that test, or omit --compute"
             )
         wrong = [size for size in self.computes or () if size % 16]
         if wrong:
-            raise ValueError(f"--compute {wrong[0]}: it is computed on words of 16 bytes; give a multiple")
+            raise ValueError(
+                f"--compute {wrong[0]}: the computation works on words of 16 bytes; give a multiple of 16"
+            )
         if self.gpudirect and self.paths:
             raise ValueError(
                 "--gpudirect and --paths exclude each other: the four columns are settings of paths"
@@ -79,12 +81,12 @@ class Request:
             return
         if self.sizes or tuple(self.shapes) != ("contiguous",):
             raise ValueError(
-                "the test halo has the sizes of --local and --element; leave --sizes and --shapes out"
+                "the test halo takes its size from --local and --element; omit --sizes and --shapes"
             )
         if len(set(self.tests)) > 1:
-            raise ValueError("the test halo is of all ranks of its grid, others are of pairs; name it alone")
+            raise ValueError("the test halo uses all ranks of its grid, other tests use pairs; run it alone")
         if self.ranks not in (None, self.halo.ranks):
-            raise ValueError(f"--ranks {self.ranks}: the grid of the halo is of {self.halo.ranks}")
+            raise ValueError(f"--ranks {self.ranks}: the grid of the halo has {self.halo.ranks} ranks")
 
     @property
     def processes(self) -> int:

@@ -95,5 +95,7 @@ def parse_time(text: str) -> float:
         raise ValueError(f"'{text}' is not a time; write 90s, 5m or 1h30m")
     seconds = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
     if not 0 < seconds <= LONGEST_S:
-        raise ValueError(f"'{text}' is not a time of more than 0s and at most {LONGEST_S // 3600}h (a week)")
+        raise ValueError(
+            f"'{text}' is out of range: a time is above 0s and at most {LONGEST_S // 3600}h (a week)"
+        )
     return seconds

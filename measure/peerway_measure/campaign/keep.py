@@ -120,7 +120,7 @@ def _measure(journal: Journal, task: dict[str, Any]) -> _End:
             return _End(why, nodes=named_alone(task["nodes"], ""))
     lines = err.read_text(errors="replace").strip().splitlines()
     if status:
-        error_text = " | ".join(lines[-_LAST_LINES:]) or "it said nothing"
+        error_text = " | ".join(lines[-_LAST_LINES:]) or "it printed nothing"
         why = printable(f"its command ended with status {status}: {error_text}")[:2000]
         if status == _NO_SSH and task["argv"][0] != "sh":
             return _End(why, unreached=True, nodes=task["nodes"][:1])

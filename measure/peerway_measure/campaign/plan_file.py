@@ -64,7 +64,7 @@ def expand(pattern: str) -> list[str]:
 
 
 def _no_range(pattern: str) -> ValueError:
-    return ValueError(f"'{printable(pattern)}' is not a range of nodes; write such as node[01-16]")
+    return ValueError(f"'{printable(pattern)}' is not a range of nodes; write for example node[01-16]")
 
 
 def _minutes(time: str) -> int:
@@ -100,10 +100,12 @@ class _Reader:
             self._wrong("launch", "by", f"'{printable(by)}' is neither hosts nor slurm")
         if "busy" in limits and by != "slurm":
             self._wrong(
-                "limits", "busy", 'how busy the cluster is only Slurm says; it needs launch.by = "slurm"'
+                "limits", "busy", 'only Slurm knows how busy the cluster is: busy needs launch.by = "slurm"'
             )
         if not 0 < self._of("limits", limits, "busy", (int, float), 1) <= 1:
-            self._wrong("limits", "busy", "busy is a share of the CPUs, above 0 and at most 1, such as 0.8")
+            self._wrong(
+                "limits", "busy", "busy must be a share of the CPUs, above 0 and at most 1, such as 0.8"
+            )
         for key, other in (("options", "slurm"), ("agent", "hosts")):
             if launch.get(key) and by != other:
                 self._wrong("launch", key, f'{key} is for by = "{other}", and by is "{by}"')
@@ -128,20 +130,18 @@ class _Reader:
                 self._wrong(
                     "tests",
                     "nodes",
-                    f"it takes {test.nodes} nodes, and limits.nodes_at_once is {plan.nodes_at_once}",
+                    f"it needs {test.nodes} nodes, but limits.nodes_at_once is {plan.nodes_at_once}",
                     number,
                 )
         count = plan.repeats * len(plan.tests) * sum(map(len, nodes.values()))
         if count > _MOST_TASKS:
-            self._wrong(
-                "", "repeats", f"that makes {count:,} measurements; at most {_MOST_TASKS:,} are taken"
-            )
+            self._wrong("", "repeats", f"that makes {count:,} measurements; the limit is {_MOST_TASKS:,}")
         return plan
 
     def _nodes(self, table: dict[str, Any]) -> dict[str, tuple[str, ...]]:
         if not table:
             raise BadPlan(
-                f'{self._name}: no node type is named; write such as [nodes] and v100 = ["node[01-16]"]'
+                f'{self._name}: there is no node type; write for example [nodes] and v100 = ["node[01-16]"]'
             )
         seen: dict[str, str] = {}
         by_type = {}
@@ -159,7 +159,7 @@ class _Reader:
                     self._wrong(
                         "nodes",
                         kind,
-                        f"{name} is of {printable(seen[name])} already; a node has one type, named once",
+                        f"{name} already has the type {printable(seen[name])}; list each node once",
                     )
                 seen[name] = kind
             by_type[kind] = tuple(names)
@@ -169,17 +169,21 @@ class _Reader:
         listed = self._document.get("tests", [])
         if not isinstance(listed, list) or not listed or not all(isinstance(entry, dict) for entry in listed):
             raise BadPlan(
-                f"{self._name}: no test is given; write [[tests]], a name and a command that prints records"
+                f"{self._name}: there is no test; write [[tests]] with a name and a command that prints "
+                "records"
             )
         tests: list[Test] = []
         for number, entry in enumerate(listed):
             self._known("tests", entry, number)
             for key in ("name", "command"):
                 if not isinstance(entry.get(key), str) or not entry[key].strip():
-                    self._wrong("tests", key, f"a test needs a {key}, which is a text", number)
+                    self._wrong("tests", key, f"a test needs {key}, a string", number)
             if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", entry["name"]):
                 self._wrong(
-                    "tests", "name", "a name has letters, digits, - and _ only: files are named by it", number
+                    "tests",
+                    "name",
+                    "a name may contain only letters, digits, - and _: files are named after it",
+                    number,
                 )
             wanted = tuple(self._strings("tests", "types", entry.get("types", []), number))
             for kind in wanted:
@@ -201,7 +205,7 @@ class _Reader:
         """Each combination of the factors of a test, which is a test of its own; of none, one without any."""
         table = entry.get("factors", {})
         if not isinstance(table, dict):
-            self._wrong("tests", "factors", 'factors are such as { size = ["1G", "4G"] }', number)
+            self._wrong("tests", "factors", 'factors must be a table such as { size = ["1G", "4G"] }', number)
         levels = []
         for name, values in table.items():
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
@@ -212,7 +216,10 @@ class _Reader:
                 self._wrong("tests", "factors", f"{name} is {whose}; give the factor another name", number)
             if not isinstance(values, list) or not values or not all(map(_is_value, values)):
                 self._wrong(
-                    "tests", "factors", f"{name} is a list of texts or whole numbers, of at least one", number
+                    "tests",
+                    "factors",
+                    f"{name} must be a list of at least one string or whole number",
+                    number,
                 )
             levels.append([(name, str(value)) for value in dict.fromkeys(values)])
         if prod(map(len, levels)) > _MOST_COMBINATIONS:
@@ -225,14 +232,19 @@ class _Reader:
         """How many nodes a test takes together."""
         count = entry.get("nodes", 1)
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            self._wrong("tests", "nodes", "nodes is how many a test takes together, such as 2", number)
+            self._wrong(
+                "tests",
+                "nodes",
+                "nodes must be the number of nodes that a test uses together, such as 2",
+                number,
+            )
         for kind in wanted or types:
             if len(types[kind]) < count:
                 self._wrong(
                     "tests",
                     "nodes",
-                    f"it takes {count} nodes of a type, and '{printable(kind)}' has {len(types[kind])}; "
-                    "name the types that it is for",
+                    f"it needs {count} nodes of one type, but '{printable(kind)}' has {len(types[kind])}; "
+                    "list the types that are large enough in `types`",
                     number,
                 )
         return count
@@ -261,26 +273,26 @@ class _Reader:
             self._wrong(
                 "limits",
                 "window",
-                f"'{printable(text)}' is not a window of the day; write such as 20:00-06:00",
+                f"'{printable(text)}' is not a time window; write for example 20:00-06:00",
             )
         first, last = (_minutes(end) for end in text.split("-"))
         if first == last:
             self._wrong(
                 "limits",
                 "window",
-                f"{text} would never open; leave out window, or write 00:00-24:00, to measure at any time",
+                f"{text} would never open; omit window, or write 00:00-24:00, to measure at any time",
             )
         return first, last
 
     def _table(self, key: str) -> dict[str, Any]:
         table = self._document.get(key, {})
         if not isinstance(table, dict):
-            self._wrong("", key, f"{key} is a table: [{key}]")
+            self._wrong("", key, f"{key} must be a table: [{key}]")
         return table
 
     def _strings(self, table: str, key: str, values: Any, number: int = 0) -> list[str]:
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            self._wrong(table, key, f"{printable(key)} is a list of texts", number)
+            self._wrong(table, key, f"{printable(key)} must be a list of strings", number)
         return values
 
     def _of(self, table: str, values: dict[str, Any], key: str, kind: Any, default: Any) -> Any:
@@ -289,7 +301,7 @@ class _Reader:
             self._wrong(
                 table,
                 key,
-                f"{key} is {printable(str(value))}, but must be {'a text' if kind is str else 'a number'}",
+                f"{key} is {printable(str(value))}, but must be {'a string' if kind is str else 'a number'}",
             )
         return value
 

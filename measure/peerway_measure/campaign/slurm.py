@@ -301,7 +301,7 @@ def _ask(program: str, *words: str) -> str:
             f'there is no {program} here; run this where Slurm\'s commands are, or say launch.by = "hosts"'
         ) from None
     except subprocess.TimeoutExpired:
-        raise NoAnswer(f"Slurm does not answer: {program} said nothing for {_SLURM_S:g} s") from None
+        raise NoAnswer(f"Slurm does not answer: {program} gave no output for {_SLURM_S:g} s") from None
     why = one_line(program, done.stderr)
     if done.returncode and any(text in why.lower() for text in _NO_ANSWER):
         raise NoAnswer(f"Slurm does not answer: {program}: {why}")

@@ -56,8 +56,8 @@ def _peers(text: str) -> list[PeerSelection]:
     "--paths",
     callback=parsed(names),
     metavar="LIST",
-    help="Paths; a+b: the table chooses between a and b; route: it chooses among all. For tests of plans "
-    "also plan/stream, ...  [default: all]",
+    help="Paths; a+b: the route table chooses between a and b; route: it chooses among all. Tests of "
+    "plans also take plan/stream, ...  [default: all]",
 )
 @click.option(
     "--sizes",
@@ -102,41 +102,41 @@ def _peers(text: str) -> list[PeerSelection]:
     "computes",
     callback=parsed(shapes.parse_sizes),
     metavar="LIST",
-    help="async_pingpong: bytes that are computed on  [default: 4K:64K]",
+    help="async_pingpong: bytes that the computation processes  [default: 4K:64K]",
 )
 @click.option(
     "--peers",
     callback=parsed(_peers),
     metavar="LIST",
-    help="Of openmpi, ucx, nccl, nvshmem, cuda; all: those that can be measured here.",
+    help="Also measure openmpi, ucx, nccl, nvshmem or cuda; all: those available here.",
 )
 @click.option(
     "--repeat",
     type=Whole(1, 1000),
     default=1,
     show_default=True,
-    help="Whole runs, each with fresh ranks: a record of each point from every run, for `peerway compare`.",
+    help="Number of complete runs, each with new ranks; `peerway compare` needs several.",
 )
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the records here, as they come; - is standard output.",
+    help="Write each record here once it is measured; - is standard output.",
 )
-@click.option("--append", is_flag=True, help="Keep the records of --out, measure what they lack, and add it.")
+@click.option("--append", is_flag=True, help="Keep the records in --out and measure only what is missing.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["table", "osu", "jsonl"]),
     default="table",
     show_default=True,
-    help="table: when all is measured; osu: as the OSU benchmarks; jsonl: the records, as they come.",
+    help="table: printed at the end; osu: like the OSU benchmarks; jsonl: each record once measured.",
 )
 @click.option(
     "--stat",
     type=click.Choice(["p50", "p99", "min", "mean"]),
     default="p50",
     show_default=True,
-    help="Which latency the table shows.",
+    help="Latency that the table shows.",
 )
 @table_option("The route table that `route` follows")
 @click.option(
@@ -268,7 +268,7 @@ def _halo(options: dict[str, Any]) -> Halo | None:
         return None
     if "halo" not in options["tests"]:
         option = next(name for name, value in given.items() if value)
-        raise ValueError(f"--{option} is of the test halo; name that test, or leave --{option} out")
+        raise ValueError(f"--{option} belongs to the test halo; name that test, or omit --{option}")
     if missing:
         raise ValueError(f"a halo also needs {' and '.join(missing)}")
     return halos.make(**given)

@@ -58,7 +58,7 @@ command.add_command(init)
 @click.option(
     "--node",
     metavar="NAME",
-    help="With --health: measure this node alone, and judge it by what FOLDER has of its type.",
+    help="With --health: measure this node alone, and compare it with FOLDER's results for its type.",
 )
 def run(folder: Path, health: bool, node: str | None) -> None:
     """Make the measurements that FOLDER still lacks. Stop at any time; the next run resumes."""
@@ -136,7 +136,7 @@ def report(folder: Path, out: Path) -> None:
     type=click.Choice(["table", "csv", "json"]),
     default="table",
     show_default=True,
-    help="What to print.",
+    help="Output format.",
 )
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), help="Also write an HTML page that plots all samples."

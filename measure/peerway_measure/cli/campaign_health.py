@@ -43,7 +43,7 @@ def health_of_one(folder: Path, plan: Plan, node: str) -> int:
     """
     kind = plan.type_of().get(node)
     if kind is None:
-        raise BadInput(f"{printable(node)} is no node of {folder}/campaign.toml")
+        raise BadInput(f"{printable(node)} is not a node of {folder}/campaign.toml")
     try:
         baseline = Journal(folder).records()
     except RecordError as error:

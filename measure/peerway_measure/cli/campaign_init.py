@@ -124,7 +124,8 @@ def _named(nodes: str) -> list[NodeType]:
         name, equals, pattern = word.rpartition("=")
         if "=" in name or (equals and not (name and pattern)):
             raise click.UsageError(
-                f"--nodes has {word!r}; write such as v100=node[01-16], and separate several types by spaces"
+                f"--nodes has {word!r}; write for example v100=node[01-16], and separate several types by "
+                "spaces"
             )
         kinds.setdefault(name or "all", NodeType(name or "all", [])).nodes.append(pattern)
     return [*kinds.values()]

@@ -95,7 +95,7 @@ def _reported_errors(journal: Journal) -> Iterator[None]:
     except OSError as error:
         path = error.filename or journal.folder
         raise click.ClickException(
-            f"cannot write {path}: {disk_space.why(Path(path), error)}; mend that, and "
+            f"cannot write {path}: {disk_space.why(Path(path), error)}; fix that, and "
             f"{run_of(journal.folder)} goes on where it stopped"
         ) from None
 

@@ -38,7 +38,7 @@ _FIELDS = (*IDENTITY, *ENVIRONMENT)
 @click.argument("after", type=click.Path(path_type=Path))
 @click.option("--by", type=click.Choice(_FIELDS), multiple=True, help="One row for each value of this field.")
 @click.option(
-    "--metric", type=click.Choice(list(METRICS)), help="What to compare  [default: as the test says]"
+    "--metric", type=click.Choice(list(METRICS)), help="Metric to compare  [default: the test's own]"
 )
 @click.option(
     "--factor",
@@ -53,21 +53,21 @@ _FIELDS = (*IDENTITY, *ENVIRONMENT)
     type=click.Choice(["groups", "node-type"]),
     default="groups",
     show_default=True,
-    help="node-type: a row for each node type, as upgrades are published.",
+    help="node-type: one row per node type, to report the effect of an upgrade.",
 )
 @click.option(
     "-o",
     "--out",
     type=click.Path(path_type=Path),
     callback=beside_text,
-    help="With --table node-type: a page, with all points.",
+    help="With --table node-type: write an HTML page that plots all samples.",
 )
 @format_option("table", "json", "csv")
 @click.option(
     "--fail-on-slowdown",
     type=Number(0, 100),
     metavar="PERCENT",
-    help="Exit with 1 when a group is slower by more than this, and not by chance.",
+    help="Exit with 1 if a group is slower by more than this and the difference is significant.",
 )
 @SKIP_TRUNCATED
 @click.pass_context
@@ -108,7 +108,7 @@ def command(
         show_node_types(*sides, (before.stem, after.stem), called, factors, metric, form, out)
         return
     if form == "csv" or out:
-        raise click.UsageError("--format csv and -o are of --table node-type")
+        raise click.UsageError("--format csv and -o need --table node-type")
     pairs = pair_up(*sides, by, factors)
     _refuse_too_many(pairs, before, after)
     comparisons = compare_all(pairs, metric)

@@ -41,15 +41,13 @@ def _device(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 
 
 @click.command()
-@click.option(
-    "--from", "source", callback=_device, metavar="DEVICE", help="Where the bytes are: host, gpu0, ..."
-)
-@click.option("--to", "target", callback=_device, metavar="DEVICE", help="Where they go.")
+@click.option("--from", "source", callback=_device, metavar="DEVICE", help="Source memory: host, gpu0, ...")
+@click.option("--to", "target", callback=_device, metavar="DEVICE", help="Target memory.")
 @click.option(
     "--op",
     type=click.Choice(OPS),
     multiple=True,
-    help="The operation; may be repeated. send is a plan's; on a GPU its sizes are of all sends of the plan  "
+    help="Operation; may be repeated. send is for plans; on a GPU its size is that of all sends of the plan  "
     "[default: all]",
 )
 @click.option(
@@ -57,7 +55,7 @@ def _device(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     type=click.Choice([*SHAPES, "all"]),
     default="contiguous",
     show_default=True,
-    help="How the bytes lie: contiguous, or in blocks of at most so many bytes.",
+    help="Memory layout: contiguous, or in blocks of at most this many bytes.",
 )
 @table_option("The route table")
 @format_option("table", "json")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from peerway_common.cli.options import BadInput
+from peerway_common.suggestion import meant
 from peerway_measure.bench.shapes import parse_size
 from peerway_measure.compare.changes import listed
 from peerway_measure.compare.groups import ENVIRONMENT, IDENTITY
@@ -42,10 +42,9 @@ def check(factors: Iterable[str], records: Sequence[Record]) -> None:
     known = {*IDENTITY, *ENVIRONMENT, *(name for record in records for name in record.extra)}
     for name in factors:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            meant = f"; did you mean {near[0]}?" if near else "."
             raise click.UsageError(
-                f"--factor {name}: no record has it{meant} There are {', '.join(sorted(known))}"
+                f"--factor {name}: no record has it{meant(name, known) or '.'} "
+                f"There are {', '.join(sorted(known))}"
             )
 
 

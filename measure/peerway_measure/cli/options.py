@@ -44,8 +44,8 @@ def time_option() -> Callable[[Decorated], Decorated]:
     """Give --time, the seconds that a measurement may take."""
     return click.option(
         "--time", "time_s", callback=parsed(parse_time), metavar="TIME",
-        help="Divide so much time over all cases: 90s, 5m, 1h; where it is too short, each test has its "
-        "part, with sizes of all the range, and what is left out is told  [default: as long as they need]",
+        help="Time budget for all cases, such as 90s, 5m or 1h. If it is too short, each test gets a share, "
+        "measures sizes from its whole range, and skipped sizes are reported  [default: no limit]",
     )  # fmt: skip
 
 

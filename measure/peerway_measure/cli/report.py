@@ -27,7 +27,7 @@ from peerway_measure.record_output import STANDARD
     "--table",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Mark where this route table (of `peerway tune`) changes its path, and say what was unavailable.",
+    help="Mark where this route table (of `peerway tune`) changes its path, and list unavailable paths.",
 )
 @SKIP_TRUNCATED
 def command(files: tuple[Path, ...], out: Path, table: Path | None, skip_truncated: bool) -> None:

@@ -82,7 +82,7 @@ _NODE_TYPE = click.option(
 )
 
 
-@command.command("measure", short_help="Measure the file system of FOLDER. The word measure may be left out.")
+@command.command("measure", short_help="Measure the file system of FOLDER. The word measure is optional.")
 @click.argument("folder", callback=parsed(Path))  # no click.Path: it would look at a mount that may hang
 @click.argument("tests", nargs=-1, type=click.Choice(TESTS), metavar="[TEST]...")
 @click.option(
@@ -92,7 +92,7 @@ _NODE_TYPE = click.option(
     show_default=True,
     callback=parsed(names),
     metavar="LIST",
-    help="What reads and writes: posix, fio, gds.",
+    help="I/O engines: posix, fio, gds.",
 )
 @click.option(
     "--size",
@@ -118,7 +118,7 @@ _NODE_TYPE = click.option(
     show_default=True,
     callback=parsed(streams_of),
     metavar="LIST",
-    help="How many streams run at once on a node; all: one for each CPU that this process may use.",
+    help="Concurrent streams per node; all: one for each CPU that this process may use.",
 )
 @click.option(
     "--mode",
@@ -136,7 +136,7 @@ _NODE_TYPE = click.option(
     show_default=True,
     callback=parsed(stripes_of),
     metavar="LIST",
-    help="Lustre: targets of a file, and bytes of a stripe, as in 1,4:16M,-1 (-1: all targets).",
+    help="Lustre: targets per file and stripe size, as in 1,4:16M,-1 (-1: all targets).",
 )
 @click.option(
     "--states",
@@ -144,13 +144,13 @@ _NODE_TYPE = click.option(
     show_default=True,
     callback=subset_of(STATES),
     metavar="LIST",
-    help="The cache states in which to read.",
+    help="Cache states in which to read.",
 )
 @click.option(
     "--drop-server",
     default="",
     metavar="COMMAND",
-    help="Your command that drops the server's cache, for the state after_drop. A shell runs it on the first "
+    help="Command that drops the server's cache, for the state after_drop. A shell runs it on the first "
     "node.",
 )
 @click.option(
@@ -158,21 +158,21 @@ _NODE_TYPE = click.option(
     type=Whole(1, 1_000_000),
     default=1000,
     show_default=True,
-    help="Files of a stream in the test metadata.",
+    help="Files per stream in the metadata test.",
 )
 @click.option(
     "--random-blocks",
     type=Whole(1, 1_000_000),
     default=1000,
     show_default=True,
-    help="Blocks of a stream in the test random.",
+    help="Blocks per stream in the random test.",
 )
 @click.option(
     "--repeat",
     type=Whole(1, 1000),
     default=1,
     show_default=True,
-    help="How many whole runs to make; `peerway compare` needs several.",
+    help="Number of complete runs; `peerway compare` needs several.",
 )
 @click.option(
     "--limit",

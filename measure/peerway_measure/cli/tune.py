@@ -34,7 +34,7 @@ from peerway_measure.record_output import STANDARD
     "--paths",
     callback=parsed(names),
     metavar="LIST",
-    help="The only paths to measure, as if there were no others  [default: all]",
+    help="Measure these paths only, as if there were no others  [default: all]",
 )
 @click.option(
     "--out",

@@ -74,7 +74,7 @@ class Topic:
 
     def cuda_silent(self) -> Finding:
         """Make the finding that CUDA, which knows, cannot be asked."""
-        return self.unknown("CUDA does not say", "mend CUDA first, see GPUs")
+        return self.unknown("CUDA does not say", "fix CUDA first, see GPUs")
 
     def no_gpu(self) -> Finding:
         """Make the finding that there is no GPU to judge."""

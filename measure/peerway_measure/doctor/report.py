@@ -40,7 +40,7 @@ def read(path: Path) -> Facts:
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema != SCHEMA:
         raise ValueError(
-            f"{path} is no report of `peerway doctor --json`: its schema is {schema!r}, not {SCHEMA!r}"
+            f"{path} is not a report of `peerway doctor --json`: its schema is {schema!r}, not {SCHEMA!r}"
         )
     try:
         facts = decode(Facts, data.get("facts"))

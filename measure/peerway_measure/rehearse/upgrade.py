@@ -101,7 +101,9 @@ def _do(copy: Copy, number: int, step: Step, log: _Log, say: Say) -> None:
             status, output = copy.run(host, command, step.user, step.limit_s)
             if status:
                 kind = "the check" if command == step.check else "it"
-                why = f"{kind} ended with status {status} on {host}: {output[-_KEEP:] or 'it said nothing'}"
+                why = (
+                    f"{kind} ended with status {status} on {host}: {output[-_KEEP:] or 'it printed nothing'}"
+                )
                 break
     took = round(time.monotonic() - began, 2)
     log.note({"event": "step", "number": number, "name": step.name, "seconds": took, "failed": why})

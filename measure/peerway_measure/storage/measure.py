@@ -266,7 +266,7 @@ def streams_of(text: str) -> list[int]:
         word = part.strip()
         if word != "all" and not (word.isdecimal() and 1 <= int(word) <= MOST_STREAMS):
             raise ValueError(
-                f"'{word}' is not a number of streams from 1 to {MOST_STREAMS}; write such as 1,4,all"
+                f"'{word}' is not a number of streams from 1 to {MOST_STREAMS}; write for example 1,4,all"
             )
         counts.append(cpus if word == "all" else int(word))
     return list(dict.fromkeys(counts))

@@ -72,7 +72,7 @@ def operate(name: str, limit_s: float, together: Together | None = None, /, **wo
     try:
         answer: Answer = json.loads(out[1])
     except ValueError:
-        raise OperationFailed(f"{name}: the program ended with status {out[0]} and said nothing") from None
+        raise OperationFailed(f"{name}: the program ended with status {out[0]} without output") from None
     if "error" in answer:
         raise _failed(name, words.get("place"), answer)
     return answer

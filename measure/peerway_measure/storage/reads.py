@@ -113,7 +113,7 @@ class Reads:
                 command = ["sh", "-c", self.request.drop_server]
                 status, _, err = finished(command, self.request.limit_s, "--drop-server", starts_others=True)
                 if status:
-                    says = one_line("sh", err) or "it said nothing"
+                    says = one_line("sh", err) or "it printed nothing"
                     problem = f"--drop-server ended with status {status}: {says}"
             except (OperationFailed, OSError, ValueError) as error:
                 problem = str(error)

@@ -104,6 +104,6 @@ def _lfs(*words: str, limit_s: float) -> str:
         raise FileNotFoundError("lfs")
     status, out, err = finished(["lfs", *words], limit_s, f"lfs {words[0]}")
     if status:
-        says = one_line("lfs", err) or "it said nothing"
+        says = one_line("lfs", err) or "it printed nothing"
         raise OperationFailed(f"`lfs {' '.join(words)}` ended with status {status}: {says}")
     return out

@@ -62,7 +62,7 @@ def peer_access(facts: Facts) -> Finding:
         return _alone(facts, ACCESS)
     known = [p for p in facts.pairs if p.access is not None]
     if not known:
-        return ACCESS.unknown("neither CUDA nor NVML says", "mend CUDA first, see GPUs")
+        return ACCESS.unknown("neither CUDA nor NVML says", "fix CUDA first, see GPUs")
     refused = [p for p in known if not p.access]
     if not refused:
         kinds = Counter(_way(p) for p in known if p.first < p.second)

@@ -123,7 +123,7 @@ def stream_memory_ops(facts: Facts) -> Finding:
     known = [c.stream_memory_ops for c in _known(facts) if c.stream_memory_ops is not None]
     if not known:
         return STREAM.unknown(
-            "CUDA does not say", "mend CUDA first, see GPUs; drivers before CUDA 11.7 have no answer"
+            "CUDA does not say", "fix CUDA first, see GPUs; drivers before CUDA 11.7 have no answer"
         )
     if all(known):
         return STREAM.ok("64-bit waits and writes")

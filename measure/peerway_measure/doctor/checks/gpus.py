@@ -87,7 +87,7 @@ def devices(facts: Facts) -> Finding:
                 "ask for access to the GPU device files (a group, or a job that was given GPUs)",
             )
         if d.pci_gpus or d.module_version:
-            return DEVICES.warning("none can be reached", "mend the driver, see above")
+            return DEVICES.warning("none can be reached", "fix the driver, see above")
         return DEVICES.absent("none", "run this on a node with GPUs; host memory works without")
     names = Counter(f"{gpu.name or 'GPU'}, {text.size(gpu.memory)}" for gpu in facts.gpus)
     summary = "; ".join(f"{number} × {name}" for name, number in names.items())

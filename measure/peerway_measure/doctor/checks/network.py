@@ -192,9 +192,9 @@ def plugins(facts: Facts) -> Finding:
     if any(nic.untried for nic in entries):
         return PLUGINS.unknown(summary, "run peerway nic-check on the plugin, or raise --timeout")
     if any(nic.abi is None for nic in entries):
-        return PLUGINS.warning(summary, "mend it or take it out of PEERWAY_NIC: no context starts with it")
+        return PLUGINS.warning(summary, "fix it or remove it from PEERWAY_NIC: no context starts with it")
     if not all(nic.opened for nic in entries):
-        return PLUGINS.warning(summary, "mend it; until then its path stays off and others are used")
+        return PLUGINS.warning(summary, "fix it; until then its path stays off and others are used")
     tables = facts.libraries.routes
     measured = {name for table in tables for name in table.nics}
     lacking = [f"nic:{nic.name}" for nic in entries if f"nic:{nic.name}" not in measured]

@@ -124,7 +124,7 @@ def read(path: Path = SMALL) -> Description:
     for table, kind in (("nodes", NodeType), ("partitions", Partition), ("file_systems", FileSystem)):
         listed = content.get(table, [])
         if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-            document.wrong("", table, f"{table} are tables: [[{table}]]")
+            document.wrong("", table, f"{table} must be tables: [[{table}]]")
         content[table] = tuple(_make(kind, each, document, table, at) for at, each in enumerate(listed))
     content["fabric"] = _make(Fabric, content.get("fabric", {}), document, "fabric")
     description: Description = _make(Description, content, document, "")
@@ -133,7 +133,7 @@ def read(path: Path = SMALL) -> Description:
         why = f"that makes {len(description.hosts()):,} hosts; a copy has at most {_MOST_HOSTS:,}"
         document.wrong("nodes", "count", why)
     if not _BANDWIDTH.fullmatch(description.fabric.bandwidth):
-        why = f"{description.fabric.bandwidth!r} is not a bandwidth; write such as 800mbit or 10gbit"
+        why = f"{description.fabric.bandwidth!r} is not a bandwidth; write for example 800mbit or 10gbit"
         document.wrong("fabric", "bandwidth", why)
     for at, each in enumerate(description.file_systems):
         _check_file_system(each, document, at)
@@ -158,7 +158,7 @@ def _check_names(description: Description, document: LocatedToml) -> None:
                 "", "users", f"{name} is there already; name each user of the copy once, none root"
             )
     if not description.users:
-        document.wrong("", "users", 'a copy needs a user; write such as users = ["ann"]')
+        document.wrong("", "users", 'a copy needs a user; write for example users = ["ann"]')
     for at, partition in enumerate(description.partitions):
         if unknown := sorted(set(partition.nodes) - set(types)):
             why = (
@@ -189,7 +189,7 @@ def _make(kind: Any, values: Any, document: LocatedToml, table: str, number: int
     """One of a kind from its table, whose keys are its fields."""
     fields = kind.__dataclass_fields__
     if not isinstance(values, dict):
-        document.wrong("", table, f"{table} is a table: [{table}]")
+        document.wrong("", table, f"{table} must be a table: [{table}]")
     for key, value in values.items():
         if key not in fields:
             why = f"{_CALLED[kind]} has no {printable(key)!r}; there are {', '.join(fields)}"

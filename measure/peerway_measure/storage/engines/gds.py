@@ -49,7 +49,7 @@ class Gds:
             command = [sys.executable, "-m", "peerway_measure.storage.engines.gds_child", argument]
             status, out, err = finished(command, job.limit_s, f"{self.name} {operation}")
         if status or not out.strip():
-            why = (err.strip().splitlines() or [f"it ended with status {status} and said nothing"])[-1]
+            why = (err.strip().splitlines() or [f"it ended with status {status} without output"])[-1]
             todo = "; `peerway doctor` says what GPUDirect Storage lacks here"
             raise OperationFailed(
                 f"{self.name} {operation} failed: {why[:400]}{todo if self.setting == 'direct' else ''}"

@@ -68,7 +68,7 @@ def above_zero(value: object, name: str) -> float:
     """A finite number above 0. Raises BadRow."""
     result = number(value, name)
     if result == 0:
-        raise BadRow(f"{name} is {value}, which is no measurement")
+        raise BadRow(f"{name} is {value}, which is not a measurement")
     return result
 
 
