@@ -40,7 +40,7 @@ FOLDERS = ("openblas-pthread/libopenblas.so.0", "blis-pthread/libblis.so.4")
 
 
 def find_blas() -> Path | None:
-    """Of Debian's packages, which have a libblas.so.3 for hpcc beside it."""
+    """Find the BLAS of Debian's packages, which have a libblas.so.3 for hpcc beside it."""
     files = [file for name in FOLDERS for file in sorted(Path("/usr/lib").glob(f"*/{name}"))]
     return files[0] if files else None
 

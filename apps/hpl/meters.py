@@ -141,12 +141,12 @@ class CpuMeter:
 
 
 def used(before: float, after: float, largest: float) -> float:
-    """What a counter counted that begins anew behind its largest value."""
+    """Difference of two readings of a counter that wraps around."""
     return after - before if after >= before else after - before + largest
 
 
 def _number(file: Path) -> float | None:
-    """What a file of /sys says; None if it cannot be read."""
+    """The number in a file of /sys; None if it cannot be read."""
     try:
         return float(file.read_text())
     except (OSError, ValueError):

@@ -140,7 +140,7 @@ def _ours(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
 
 
 def run(command: list[str], environment: dict[str, str], folder: Path = ROOT) -> str:
-    """What it prints."""
+    """The output of the command."""
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, **environment}
     )

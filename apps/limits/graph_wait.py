@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def gpu_name() -> str:
-    """As the driver calls it."""
+    """The name that the driver gives the GPU."""
     name: bytes = cupy.cuda.runtime.getDeviceProperties(0)["name"]
     return name.decode()
 

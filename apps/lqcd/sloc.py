@@ -25,7 +25,7 @@ _TOKENS = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\n]*|/\*.*?\*
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Of one program: its source lines, and those of them that are added or changed."""
+    """The source lines of a program, and how many of them are added or changed."""
 
     program: str
     sloc: int

@@ -116,7 +116,7 @@ def latency(records: list[Record]) -> go.Figure:
 
 
 def bandwidth(records: list[Record]) -> go.Figure:
-    """Of a window of messages one way, by size."""
+    """Bandwidth of a one-way window of messages, by size."""
     figure = go.Figure()
     for via, (name, colour, dash, marker) in LOOKS.items():
         sizes = _sizes(records, "mpi_bw", via)

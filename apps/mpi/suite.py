@@ -38,7 +38,7 @@ ALLOWED = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of one start of a program."""
+    """The result of one run of a program."""
 
     passed: bool
     seconds: float

@@ -30,7 +30,7 @@ class Program:
 
     @property
     def title(self) -> str:
-        """What tells it from the other lines."""
+        """The text that distinguishes it from the other lines."""
         settings = [f"{name}={value}" for name, value in self.environment.items()]
         return " ".join([*settings, f"{self.folder}/{self.name}", *self.arguments])
 

@@ -21,7 +21,7 @@ LIMIT = 600.0  # seconds after which a run counts as hanging
 
 
 class Failed(Exception):
-    """What went wrong in a run, for people."""
+    """A run failed; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Mpi:
     def measure(
         self, transport: Transport, test: str, sizes: str, count: int, hosts: Network | None
     ) -> list[dict[str, object]]:
-        """What the program tells of each size."""
+        """The results that the program prints, one for each size."""
         output = _output(self._command(transport, hosts, {}, test, sizes, str(count)))
         return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 

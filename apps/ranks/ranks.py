@@ -54,7 +54,7 @@ def memory() -> Numbers:
 
 
 def links() -> list[str]:
-    """What the descriptors of this process are."""
+    """The targets of this process's file descriptors."""
     names = []
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # the one that lists them
@@ -132,7 +132,7 @@ def child(rank: int, ranks: int, job: dict[str, str], barrier: int, out: int) ->
 
 
 def measure(ranks: int) -> list[Numbers]:
-    """What each rank found."""
+    """The numbers of each rank."""
     job = {
         "PEERWAY_SIZE": str(ranks),
         "PEERWAY_LOCAL_SIZE": str(ranks),

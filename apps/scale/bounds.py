@@ -30,7 +30,9 @@ def diameter(machine: str) -> int:
 
 
 def links_of_node(machine: str) -> int:
-    """By which a node can send at once. Two nodes around a dimension have one link between them."""
+    """Number of links over which a node can send at once. Two nodes around a dimension have one link between
+    them.
+    """
     if machine.startswith("torus"):
         return sum(min(2, extent - 1) for extent in extents(extents_text(machine)))
     return extents(machine.split("/")[1])[0]
@@ -61,7 +63,7 @@ def allreduce_us(machine: str, size: int, host_gbits: float) -> float:
 def least_us(
     machine: str, kind: str, grid: str, size: int, simulated: Mapping[str, object], host_gbits: float = 0
 ) -> float:
-    """Of this kind of exchange; `found` has the routes' numbers as the simulator prints them."""
+    """Lower bound of this kind of exchange; `simulated` has the simulator's numbers of the routes."""
     if kind == "message":
         return message_us(float(str(simulated["hops"])), size)
     if kind == "halo":

@@ -36,14 +36,14 @@ TREES = {16: "fat-tree:4x4/1x4", 64: "fat-tree:8x8/1x8", 256: "fat-tree:16x16/1x
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """Of a GPU, in the units of the simulator's options."""
+    """Kernel times of a GPU, in the units of the simulator's options."""
 
     gemm_tflops: float
     column_us: float
     element_ps: float
 
     def seconds(self, n: int, nb: int = NB) -> float:
-        """On one GPU, where nothing is waited for: the closed form."""
+        """Seconds on one GPU, where nothing is waited for, in closed form."""
         behind = [n - (k + 1) * nb for k in range(n // nb)]
         gemm = sum(2 * nb * rows * rows for rows in behind) / (1e12 * self.gemm_tflops)
         moved = sum(nb * rows for rows in behind) * self.element_ps / 1e12
@@ -52,7 +52,7 @@ class Kernels:
 
 @cache
 def runs() -> list[dict[str, float]]:
-    """Those of hpl on one GPU with NB of the study, by N."""
+    """The runs of hpl on one GPU with the study's NB, by N."""
     lines = [json.loads(line) for line in MEASURED.read_text().splitlines()]
     return sorted((run for run in lines if run.get("nb") == NB), key=lambda run: run["n"])
 

@@ -66,7 +66,7 @@ def halo(simulated: list[Record]) -> go.Figure:
 
 
 def mapping(simulated: list[Record]) -> go.Figure:
-    """The same with the ranks on nodes by chance: how much longer it takes."""
+    """How much longer the same halo takes when ranks are placed on nodes at random."""
     near = {(r.extra["machine"], r.ranks): r.p50_us for r in _lattices(simulated, 65536) if r.via == "put"}
     chosen = [r for r in _lattices(simulated, 65536) if r.via == "put/shuffled"]
     figure = go.Figure()
@@ -78,7 +78,7 @@ def mapping(simulated: list[Record]) -> go.Figure:
 
 
 def allreduce(simulated: list[Record]) -> go.Figure:
-    """By size, on the most nodes: each way on each machine."""
+    """Allreduce by size on the largest number of nodes: each algorithm on each machine."""
     mine = [r for r in simulated if r.test == "simulated_allreduce"]
     most = max(r.ranks for r in mine)
     figure = go.Figure()

@@ -92,7 +92,7 @@ def build() -> Path:
 
 
 def run(options: list[str]) -> list[dict[str, object]]:
-    """What the simulator prints for these options: an object for each size."""
+    """Run the simulator with these options: one object for each size."""
     done = _must([str(build()), *options])
     return [json.loads(line) for line in done.splitlines()]
 

@@ -116,6 +116,6 @@ def _buffers(arm: str) -> Iterator[None]:
 
 
 def _interval(ordered: list[float]) -> tuple[float, float]:
-    """Of the median, with 95 %: the order statistics between which it lies whatever the distribution."""
+    """95 % interval of the median: order statistics, valid for any distribution."""
     below = max(0, floor(len(ordered) / 2 - 0.98 * sqrt(len(ordered))))
     return ordered[below], ordered[-1 - below]

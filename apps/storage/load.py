@@ -35,7 +35,7 @@ class CannotSimulate(Exception):
 
 @dataclass(frozen=True)
 class Cluster:
-    """What is simulated. Rates are bytes a second: of a node's stream, of a server's link, of its disk."""
+    """The cluster to simulate. Rates are in bytes per second: a node's stream, a server's link, its disk."""
 
     nodes: int = 46
     at_once: int = 4

@@ -8,7 +8,7 @@ TESTS = 40  # of one `peerway storage` with three numbers of streams
 
 
 def synthetic_record(luck: int, node: str = "v01", kind: str = "v", number: int = 0, test: int = 0) -> Record:
-    """Of a node and a round."""
+    """Make a record of a node in a round."""
     return Record.from_samples(
         [1e9 * (1 + 0.1 * ((luck * 7919) % 1000) / 1000)],
         test=("file_write_bw", "file_read_cold_bw", "file_read_warm_here_bw")[test % 3],

@@ -1,6 +1,4 @@
-"""What a file holds that was given for another: records of measurements and route tables are often side by
-side.
-"""
+"""Detects which kind of Peerway file was passed by mistake: records or a route table."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Unusable(ValueError):
 
 
 class Output(Protocol):
-    """What takes records."""
+    """A destination of records."""
 
     def add(self, record: Record) -> None:
         """Write one record. Raises WriteFailed."""

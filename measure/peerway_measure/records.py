@@ -192,7 +192,7 @@ class Record:
             raise RecordError(f"field 'extra' cannot be written as JSON: {error}") from None
 
     def as_printable(self) -> Record:
-        """The same with all of its text safe to show, on one line; see printable.py."""
+        """A copy whose text is safe to print, on one line; see printable.py."""
         texts = _texts_of(self)
         if "".join(texts).isprintable() and all(map(_is_shown, self.extra.items())):
             return self

@@ -24,7 +24,7 @@ class Conditions:
 
 
 def warnings_for(conditions: Conditions, ranks: int, noun: str = "ranks") -> list[str]:
-    """What a user should know before so many ranks, or what else `noun` says, are measured."""
+    """Warnings to show before this many ranks (or what `noun` names) are measured."""
     warnings = []
     if conditions.busy > NOTICED:
         warnings.append(
@@ -46,7 +46,9 @@ def warnings_for(conditions: Conditions, ranks: int, noun: str = "ranks") -> lis
 
 
 def read(root: Path = ROOT) -> Conditions:
-    """Those of this host; this process sleeps meanwhile, so that what is busy is others."""
+    """Read the conditions of this host. This process sleeps meanwhile, so that only other processes count as
+    load.
+    """
     allowed = os.sched_getaffinity(0)
     before = _busy_s(root, allowed)
     start = time.monotonic()

@@ -1,4 +1,6 @@
-"""What each record says of its run: which one it was, and what of the host can change between two of them."""
+"""Facts that each record keeps about its run: its number, and the state of the host that can change between
+runs.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def runs(plan: Plan, repeat: int, results: Results) -> Iterator[Plan]:
 
 
 def host_state(root: Path = conditions.ROOT) -> dict[str, Any]:
-    """What of this host the extra of a record tells. What there is none of is left out."""
+    """Facts about this host for the extra of a record. Empty ones are omitted."""
     now = conditions.read(root)
     fields = {
         "kernel": platform.release(),

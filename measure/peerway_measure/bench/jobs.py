@@ -192,7 +192,7 @@ def _check_known(want: str, infos: list[PathInfo]) -> None:
 
 
 def _why_none(setting: Setting, infos: list[PathInfo]) -> str:
-    """What keeps each path off that a setting cannot do without."""
+    """Why each path that a setting needs is unavailable."""
     reasons = []
     for want in _names(setting.needs or setting.paths):
         matches = [info for info in infos if covers(want, info.name)]

@@ -27,7 +27,7 @@ Pairs = Sequence[tuple[int, int]]
 
 
 class CaseFailed(Exception):
-    """What one rank could not do, as all ranks agreed; the case is given up and the next one begun."""
+    """A case failed on one rank and all ranks agreed to skip it; the next case begins."""
 
 
 def agree(context: Context, error: str) -> None:
@@ -160,7 +160,7 @@ class Links:
         return decision
 
     def chosen(self, case: Case, link: Link) -> str:
-        """What the route takes for a case, as seen from this rank; "" for one that only looks on."""
+        """The path that the route chooses for a case on this rank; "" on a rank that takes no part."""
         rows = self.explained(case, link).get("rows", []) if case.kind.sized else []
         ends = ((row["to"] or float("inf"), str(row["via"])) for row in rows)
         return next((via for end, via in ends if case.shape.bytes < end), "")

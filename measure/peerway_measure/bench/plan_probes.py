@@ -24,7 +24,9 @@ ALIGNMENT = 16
 
 
 def plan_probe(context: Context, links: Links, case: Case, way: str, timeout_s: float) -> Probe:
-    """What measures a case over one of its kind's ways over plans. Collective; raises CaseFailed."""
+    """Make the probe that measures a case over a plan, in one of the ways of its kind. Collective; raises
+    CaseFailed.
+    """
     if case.kind.loop == "halo":
         return HaloProbe(context, links, case, way, timeout_s)
     if case.kind.loop == "async":
@@ -89,7 +91,7 @@ class PairProbe:
         return not self.takes_part or holds(self._links, self._case, block, self._link.partner, seed)
 
     def chosen(self) -> str:
-        """Of a send its method; other plans may hold several operations, which have no one path."""
+        """The method of a send; other plans may hold several operations, which do not share one path."""
         return self._links.chosen(self._case, self._link) if self._case.kind.by_methods else ""
 
     def close(self) -> None:
@@ -182,7 +184,7 @@ class HaloProbe:
         return bool(np.array_equal(actual, wanted))
 
     def chosen(self) -> str:
-        """As many paths as neighbours."""
+        """Empty: each neighbour may have its own path."""
         return ""
 
     def close(self) -> None:

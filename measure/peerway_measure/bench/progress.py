@@ -20,7 +20,7 @@ class _TimeLeft(ProgressColumn):
     """The time that is left: until the end that the task knows, else at the pace of the last cases."""
 
     def render(self, task: Task) -> Text:
-        """As the bar shows it."""
+        """Format the remaining time for the bar."""
         ends = task.fields["ends"]
         remaining = ends - time.time() if ends else task.time_remaining
         return Text("" if remaining is None else f"{time_left(remaining)} left")

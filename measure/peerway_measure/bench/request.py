@@ -1,4 +1,4 @@
-"""What a benchmark was asked for on the command line, and the plan that follows from it."""
+"""The request of a benchmark from the command line, and the plan made from it."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Request:
         return own | {"halo": [shapes.of_halo(self.halo)]} if self.halo else own
 
     def _with_all_trips(self, case: Case) -> Case:
-        """As many samples as make the trips that are asked of such a test, whatever the time."""
+        """Set the number of samples that gives the trips of such a test, whatever the time."""
         return replace(case, samples=QUICK_ASYNC_SAMPLES if self.quick else ASYNC_SAMPLES)
 
 

@@ -1,6 +1,4 @@
-"""From messages to records, one place for all who measure: writes them as they come, keeps what could not be
-measured.
-"""
+"""Turns messages into records: writes each at once and keeps what could not be measured."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ Step = Callable[[str, int, int], None]
 
 @dataclass(slots=True)
 class Results:
-    """What a run gave so far."""
+    """The results of a run so far."""
 
     outputs: Sequence[Output] = ()
     records: list[Record] = field(default_factory=list)
@@ -39,7 +37,7 @@ class Results:
     """Decisions that were asked for: source, target, decision (library/src/route/explain.h)."""
 
     stamp: Mapping[str, Any] = field(default_factory=dict)
-    """What the extra of each record tells of its run (host_state.py)."""
+    """Facts about the run for the extra of each record (host_state.py)."""
 
     def add(self, record: Record) -> None:
         """Keeps a record and writes it, so that a later failure loses nothing. Raises WriteFailed."""

@@ -24,7 +24,7 @@ class Shown(Protocol):
 
 
 def needed_s(plan: Plan, repeat: int, peers: Sequence[PeerSelection]) -> float:
-    """What all runs take at the least: the starts of ranks, and of the peers that can move such memory."""
+    """Minimum time of all runs: starting the ranks and the peers that support such memory."""
     memories = {case.source for case in plan.cases if case.source == case.target}
     able = sum(not memories.isdisjoint(request.peer.devices) for request in peers)
     return START_S * repeat * (len(list(runner.starts_of(plan))) + able)

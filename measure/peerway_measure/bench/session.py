@@ -22,7 +22,7 @@ END_S = 10  # for the launcher to end its ranks
 
 
 class SessionPlan(Protocol):
-    """What the ranks are told, and how they are started."""
+    """The plan that a session sends to the ranks, and how it starts them."""
 
     @property
     def ranks(self) -> int:
@@ -37,7 +37,7 @@ class SessionPlan(Protocol):
         """For them to end after their last word."""
 
     def as_json(self) -> str:
-        """What rank 0 gets."""
+        """The JSON that rank 0 reads."""
 
 
 class SessionFailed(RuntimeError):

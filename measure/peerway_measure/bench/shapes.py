@@ -55,7 +55,7 @@ def strided(blocks: int, block_bytes: int, pitch: int) -> Shape:
 
 
 def of_halo(halo: Halo) -> Shape:
-    """What the rank with the most neighbours receives."""
+    """The data that the rank with the most neighbours receives."""
     return Shape(halo.label, 1, halo.bytes, halo.bytes)
 
 

@@ -94,7 +94,7 @@ def _of(block: Block, via: str | None, size: int) -> list[Record]:
 
 
 def _size(record: Record) -> int:
-    """What tells the rows of a table apart: bytes, or those that are computed on."""
+    """The size that a row stands for: bytes of the message, or bytes of the computation."""
     return computed_bytes(record.shape) or record.bytes
 
 

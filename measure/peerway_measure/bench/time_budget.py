@@ -52,7 +52,7 @@ class TimeBudget:
             remaining -= len(members)
 
     def _share(self, remaining_s: float, cases: int) -> float:
-        """Of the seconds that are left, what the next of `cases` may sample."""
+        """Seconds that the next of `cases` may sample, out of those that remain."""
         return max(LEAST_S, remaining_s / cases / self._stretch()) if remaining_s > 0 else 0.0
 
     def _stretch(self) -> float:

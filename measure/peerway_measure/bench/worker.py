@@ -97,7 +97,7 @@ def _group(job: Job) -> object:
 
 
 def _case(job: Job) -> object:
-    """What goes over several ways."""
+    """The case of a job, which may be measured in several ways."""
     return job.case
 
 
@@ -115,7 +115,7 @@ def _run(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler,
 
 
 def _outcome(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler) -> Outcome | None:
-    """What was measured; None on a rank that measured nothing. Collective."""
+    """The outcome of a job; None on a rank that measured nothing. Collective."""
     if job.via == FLAG:
         return limits.run_flag(context, plan, sampler.budget_s)
     if job.via == MEMCPY:

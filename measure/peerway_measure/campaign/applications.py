@@ -38,7 +38,7 @@ def read(path: Path, command: str) -> list[Record]:
 
 
 def _lines(path: Path) -> Iterator[Line]:
-    """Those of applications; they stand among lines for people."""
+    """The JSON lines of applications, which stand among lines for people."""
     with path.open(errors="replace") as file:
         for line in file:
             if line.startswith("{"):

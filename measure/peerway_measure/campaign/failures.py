@@ -35,7 +35,7 @@ def _started(task: Task) -> _Place:
 
 
 class Failures:
-    """Of one pass; another one tries everything again."""
+    """The failures of one pass; the next pass tries everything again."""
 
     def __init__(self, tries: int, finished: Iterable[Task]) -> None:
         self.aside: dict[str, str] = {}  # nodes
@@ -55,7 +55,7 @@ class Failures:
         return self._of_task[task.id]
 
     def succeeded(self, task: Task) -> None:
-        """Its records are on the disk."""
+        """Note that the records of a task are on the disk."""
         self._lost_in_a_row.pop(_started(task), None)
         for node in task.nodes:
             self._worked[task.test.name, task.type].add(node)

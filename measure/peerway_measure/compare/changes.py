@@ -131,7 +131,7 @@ def _times(first: float, other: float) -> float:
 
 
 def _iterations(pair: Pair) -> tuple[float, float] | None:
-    """Of a record on each side; None where they were given, which is told as any other change."""
+    """Iterations of a record on each side; None where the user set them: that counts as any other change."""
     if any(record.extra.get(FIXED) for record in (*pair.before, *pair.after)):
         return None
     before, after = (median(r.iterations for r in side) for side in (pair.before, pair.after))

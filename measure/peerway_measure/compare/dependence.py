@@ -30,7 +30,7 @@ class Dependence:
 
 
 def dependence(before: NDArray[Any], after: NDArray[Any]) -> Dependence | None:
-    """From the correlations of both sides, each made up for what taking out its mean took from it."""
+    """Estimate from the autocorrelations of both sides, each corrected for the bias of removing its mean."""
     if min(before.size, after.size) < LEAST:
         return None
     total, factor = before.size + after.size, 1.0

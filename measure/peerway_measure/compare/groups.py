@@ -22,7 +22,7 @@ _IN_FIELD = {"size": "bytes", "streams": "ranks"}
 
 
 class Key(NamedTuple):
-    """What makes records samples of the same thing: names and values, in one order for all groups."""
+    """Names and values that records of one group share, in the same order for all groups."""
 
     names: tuple[str, ...]
     values: tuple[str | int, ...]

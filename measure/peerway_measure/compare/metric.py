@@ -1,4 +1,4 @@
-"""What a comparison looks at in a record, whether more is better, and how it is written."""
+"""The metrics of a comparison: a field of the record, whether more is better, and its format."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def named(fields: Mapping[str, str | int]) -> str:
 
 
 def ranks_text(test: str, ranks: int) -> str:
-    """As "2 ranks", which are streams in a test of files."""
+    """Format "2 ranks"; in a test of files these are streams."""
     return units.counted(ranks, "stream" if test.startswith("file_") else "rank")
 
 

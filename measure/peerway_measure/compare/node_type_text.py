@@ -92,7 +92,7 @@ def lines(rows: Sequence[Row], sides: Sides = BEFORE_AFTER) -> Iterator[str]:
 
 
 def too_few(rows: Sequence[Row]) -> str:
-    """Of how many rows no verdict could be told for want of samples, and how many it takes; "" for none."""
+    """How many rows have too few samples for a verdict, and how many samples it takes; "" for none."""
     fewest, alone, needed = [min(row.samples) for row in rows], runs_needed(1), runs_needed(len(rows))
     if count := sum(n < alone for n in fewest):
         least, effect = alone, "a difference from chance"

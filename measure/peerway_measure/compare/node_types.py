@@ -75,7 +75,7 @@ class Row:
 
     @property
     def verdict(self) -> Attribution:
-        """What may be said of the upgrade."""
+        """The verdict on the upgrade."""
         if self.difference in ("faster", "slower") and self.besides:
             return "not attributable"
         if self.difference in ("faster", "slower") and self.in_turn is False and not self.enough_rounds:
@@ -110,7 +110,7 @@ def rows(
 def of_one_side(
     before: Iterable[Record], after: Iterable[Record], factors: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """What only one of them has, and no row can show: test and node type."""
+    """Test and node type of each group that only one side has, so that it has no row."""
     names: tuple[list[str], list[str]] = ([], [])
     for pair in pairs_of(before, after, factors):
         if not (pair.before and pair.after):

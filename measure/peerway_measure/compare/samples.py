@@ -36,8 +36,8 @@ _CUT = 0.2  # of the nodes of a round, at each end
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Those of both sides. `alike`: how much neighbouring rounds depend on each other; None where that cannot
-    be told, or runs are no rounds. `same_nodes`: it is about nodes that both sides have.
+    """The samples of both sides. `alike`: how much neighbouring rounds depend on each other; None where that
+    cannot be told, or runs are no rounds. `same_nodes`: it is about nodes that both sides have.
     """
 
     before: NDArray[Any]

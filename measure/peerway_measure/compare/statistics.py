@@ -79,7 +79,7 @@ class Comparison:
 
 
 class _Samples(NamedTuple):
-    """Those of both sides, and how much they depend on those before them, where that can be told."""
+    """The samples of both sides, and how much each depends on the one before, if that is known."""
 
     before: NDArray[Any]
     after: NDArray[Any]
@@ -136,7 +136,7 @@ def judged(
     more_is_better: Sequence[bool],
     dependence: Sequence[Dependence | None],
 ) -> list[tuple[float | None, float | None, float | None, float | None, Verdict]]:
-    """Of each pair of samples: the speed-up with its interval, p corrected for all pairs, and the verdict.
+    """For each pair of samples: the speed-up with its interval, p corrected for all pairs, and the verdict.
     `dependence` is None where the samples are independent.
     """
     ratios: list[tuple[float | None, float | None, float | None]] = []
@@ -199,8 +199,8 @@ def _side(values: NDArray[Any]) -> Side:
 
 
 def _p_values(sides: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> NDArray[Any]:
-    """Of each pair of sides; those with the same numbers of runs in one call, since a call costs more than
-    what it computes.
+    """The p-value of each pair of sides; pairs with the same numbers of runs share a call, since a call costs
+    more than what it computes.
     """
     p_values = np.empty(len(sides))
     alike: dict[tuple[int, int], list[int]] = {}
@@ -239,7 +239,7 @@ def _p_of_dependent(before: NDArray[Any], after: NDArray[Any], alike: Dependence
 
 
 def _refused_of(n: int, m: int, alike: Dependence) -> int:
-    """As _refused, by the test of dependent samples."""
+    """Like _refused, with the test for dependent samples."""
     far = float(_stats().t.isf(_RISK / 2, alike.freedom)) * _width(n, m, alike)
     return max(0, floor(n * m / 2 - 0.5 - far) + 1)
 

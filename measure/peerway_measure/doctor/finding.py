@@ -32,7 +32,7 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What a check says."""
+    """The result of a check."""
 
     id: str  # "network.gpudirect_rdma": stable
     group: Group

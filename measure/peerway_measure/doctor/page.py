@@ -91,7 +91,7 @@ def _rows(findings: list[Finding], why: bool) -> RenderableType:
 
 
 def _below(findings: list[Finding], why: bool) -> RenderableType:
-    """As _rows, for narrow terminals."""
+    """Like _rows, for narrow terminals."""
     parts: list[RenderableType] = []
     for finding in findings:
         parts.append(Text.assemble("  ", _status(finding.status), f" {finding.title}"))

@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
 class DiskError(Exception):
-    """What was asked of the disk cannot be; the message says why."""
+    """The disk cannot do what was requested; the message says why."""
 
 
 class Disk:

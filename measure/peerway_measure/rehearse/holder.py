@@ -74,7 +74,7 @@ def main(folder: Path) -> int:
 def _take(
     copy: Copy, listener: socket.socket, work: queue.Queue[tuple[socket.socket, dict[str, Any]]]
 ) -> None:
-    """For ever: answer what only asks, hand on all else."""
+    """Serve forever: answer queries here and queue all other requests."""
     while True:
         connection, _ = listener.accept()
         try:

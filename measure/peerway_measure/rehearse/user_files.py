@@ -69,7 +69,7 @@ def _entry(path: Path) -> Entry:
 
 
 def read(text: str) -> Files:
-    """What the program printed."""
+    """Parse the output of this program."""
     return {name: Entry(*entry) for name, entry in json.loads(text).items()}
 
 
@@ -79,7 +79,9 @@ def count(files: Files) -> int:
 
 
 def differences(before: Files, after: Files) -> str:
-    """What is not as it was, "" for nothing: "2 missing: /scratch/ann/a, /scratch/ann/b; 1 changed: ..."."""
+    """Describe the differences, "" if there are none: "2 missing: /scratch/ann/a, /scratch/ann/b; 1 changed:
+    ...".
+    """
     both = before.keys() & after.keys()
     changed = {name for name in both if before[name].content != after[name].content}
     same = both - changed  # whoever writes into a file changes its time, too

@@ -124,7 +124,7 @@ def _digits(value: float) -> float:
 
 
 def _hover(name: str, rows: Sequence[Record]) -> str:
-    """As "<b>staged</b> 5.2 µs ±2 % · p99 6.1 µs · 12.6 GB/s", by the medians of repeated records."""
+    """Format "<b>staged</b> 5.2 µs ±2 % · p99 6.1 µs · 12.6 GB/s", by the medians of repeated records."""
     p50, p99, rate = (
         median(getattr(r, field) for r in rows) for field in ("p50_us", "p99_us", "bandwidth_MBps")
     )

@@ -89,7 +89,7 @@ def _best(rows: Sequence[Record]) -> list[Record]:
 
 
 def _devices(names: Iterable[str]) -> list[str]:
-    """In the order people count: cuda:2 before cuda:10."""
+    """Sort devices as people count: cuda:2 before cuda:10."""
     return sorted(set(names), key=lambda name: [_counted(part) for part in re.split(r"([0-9]+)", name)])
 
 

@@ -19,7 +19,7 @@ _DRAW = (
 
 
 class CannotDraw(Exception):
-    """What is missing, for people."""
+    """A program is missing; the message says which."""
 
 
 def as_svg(figures: Iterable[go.Figure]) -> list[str]:

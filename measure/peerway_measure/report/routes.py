@@ -77,7 +77,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a page shows of a route table."""
+    """The parts of a route table that a page shows."""
 
     lines: list[Line]
     unavailable: list[Unavailable]
@@ -110,7 +110,7 @@ def spans_from_table(lines: Sequence[Line], record: Record, sizes: Sequence[int]
 
 
 def in_words(spans: Sequence[Span]) -> str:
-    """As "peer/store to 64 KiB, peer/copy from 1 MiB", by the sizes that were looked at."""
+    """Format "peer/store to 64 KiB, peer/copy from 1 MiB", for the sizes that were looked at."""
     parts = []
     for before, span, after in zip([None, *spans], spans, [*spans[1:], None], strict=False):
         first, last = (size_text(_rounded(size)) for size in span.seen)

@@ -38,7 +38,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What belongs to one test, shape and pair."""
+    """The plots and tables of one test, shape and pair."""
 
     id: str
     test: str

@@ -60,12 +60,12 @@ def curve(record: Record) -> str:
 
 
 def of_file(records: Iterable[Record], name: str) -> list[Record]:
-    """The same records as those of a file with this name."""
+    """Mark the records as belonging to a file with this name."""
     return [replace(record, extra={**record.extra, FILE: name}) for record in records]
 
 
 def of_last_file(records: Sequence[Record]) -> list[Record]:
-    """Those of the last file that has any."""
+    """The records of the last file that has any."""
     return [r for r in records if r.extra.get(FILE) == records[-1].extra.get(FILE)]
 
 

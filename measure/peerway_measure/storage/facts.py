@@ -1,4 +1,6 @@
-"""What every record of a place says of it: file system, versions, stripes, fill level and other load."""
+"""Facts about a file system that every record keeps: file system, versions, stripes, fill level and other
+load.
+"""
 
 from __future__ import annotations
 

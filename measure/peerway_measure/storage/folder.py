@@ -19,7 +19,7 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class Owner:
-    """Who made a folder: enough to tell whether it still runs."""
+    """The process that created a folder: enough to tell whether it still runs."""
 
     host: str
     boot: str
@@ -55,7 +55,7 @@ class RunFolder:
         return folder
 
     def prefix(self, name: str) -> Path:
-        """What the paths of files with this name begin with."""
+        """Prefix of the paths of files with this name."""
         return self.place / f"peerway-storage-{self.token}" / f"{self.token}.{name}"
 
     def remove(self, begins: str = "") -> list[str]:
@@ -96,7 +96,7 @@ def clean(place: Path, limit_s: float, also_others: bool = False) -> list[str]:
 
 
 def started(pid: int) -> int:
-    """When a process started, in ticks since the boot; 0 for one that there is not."""
+    """Start time of a process, in ticks since boot; 0 if it does not exist."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:

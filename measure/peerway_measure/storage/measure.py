@@ -99,7 +99,7 @@ class Measurement:
             self.group.barrier()
 
     def _job(self, files: Files, rank: int) -> Job:
-        """What a node writes."""
+        """The job that writes the files of a node."""
         path = self.folder.prefix(f"w{self._number}" + (f"r{rank}" if files.nodes == 1 else "s"))
         first = rank * files.streams if files.nodes > 1 else 0
         return Job(path, files, self._seed(rank), self.request.limit_s, files.block, first=first)
@@ -243,15 +243,15 @@ class Measurement:
         self.sink.rates(self._posix, streams, shape, self.request.small_files, answer)
 
     def _seed(self, rank: int | None = None) -> int:
-        """Of the token, so that no two runs write the same data, and neither do two files of a run."""
+        """Seed derived from the token: no two runs, and no two files of a run, have the same data."""
         own = self.group.rank if rank is None else rank
         name = f"{self.folder.token}.{self._number}.{own}"
         return int.from_bytes(sha256(name.encode()).digest()[:8]) >> 1  # fio takes 63 bits
 
 
 def in_random_order(cases: Iterable[Case], token: str) -> list[Case]:
-    """Another one in each run, so that no combination of factors always follows the same one; but the same
-    one on all nodes.
+    """Shuffle the cases: a new order in each run, so that no combination of factors always follows the
+    same one, and the same order on all nodes.
     """
     shuffled = list(cases)
     Random(token).shuffle(shuffled)

@@ -12,26 +12,26 @@ if TYPE_CHECKING:
 
 
 class NodeGroup(Protocol):
-    """What the nodes agree by."""
+    """Collective operations of the nodes."""
 
     rank: int
     size: int
 
     def barrier(self) -> None:
-        """Until all nodes are here."""
+        """Wait until all nodes have arrived."""
 
     def all_gather(self, mine: str) -> list[str]:
-        """What each node has."""
+        """The text of each node."""
 
     def from_first_node(self, mine: str) -> str:
-        """What the first node has."""
+        """The text of the first node."""
 
     def first_problem(self, mine: str) -> str:
         """The first text that is not empty; "" where all are."""
 
 
 def by_node(group: NodeGroup, mine: Sequence[str]) -> list[str]:
-    """The texts of all nodes, each once, in front of it the nodes that have it unless all have."""
+    """The distinct texts of all nodes, each preceded by its nodes unless all nodes have it."""
     answers = [json.loads(text) for text in group.all_gather(json.dumps([socket.gethostname(), list(mine)]))]
     everywhere = {host for host, _ in answers}
     hosts: dict[str, set[str]] = {}
@@ -47,18 +47,18 @@ class SingleNode:
     rank, size = 0, 1
 
     def barrier(self) -> None:
-        """Nobody else is there."""
+        """Return at once: there is no other node."""
 
     def all_gather(self, mine: str) -> list[str]:
-        """Its own."""
+        """The text of this node."""
         return [mine]
 
     def from_first_node(self, mine: str) -> str:
-        """Its own."""
+        """The text of this node."""
         return mine
 
     def first_problem(self, mine: str) -> str:
-        """Its own."""
+        """The text of this node."""
         return mine
 
 
@@ -70,15 +70,15 @@ class TeamOfNodes:
         self.rank, self.size = team.rank, team.size
 
     def barrier(self) -> None:
-        """Until all nodes are here."""
+        """Wait until all nodes have arrived."""
         self._team.barrier()
 
     def all_gather(self, mine: str) -> list[str]:
-        """What each node has."""
+        """The text of each node."""
         return [text.decode() for text in self._team.all_gather(mine.encode())]
 
     def from_first_node(self, mine: str) -> str:
-        """What the first node has."""
+        """The text of the first node."""
         return self.all_gather(mine)[0]
 
     def first_problem(self, mine: str) -> str:

@@ -60,7 +60,7 @@ def _mount(line: str) -> tuple[str, Place] | None:
 
 
 def counter(place: Place, root: Path = ROOT) -> Counter | None:
-    """What the client's counters say now; None where there are none, or not for this user."""
+    """Current values of the client's counters; None where there are none, or this user may not read them."""
     if place.kind == "nfs":
         return _of_nfs(_text(root / "proc/self/mountstats"), place.mount_point)
     if place.kind == "lustre":
@@ -137,7 +137,7 @@ def _of_lustre(place: Place, root: Path) -> Counter | None:
 
 
 def _lustre_files(place: Place, root: Path, name: str) -> list[Path]:
-    """Of the client's connections to the targets of this file system."""
+    """Files of the client's connections to the targets of this file system."""
     system = place.source.rpartition("/")[2]  # "mgs@tcp:/scratch"
     for folder in _LUSTRE_FOLDERS:
         if re.fullmatch(r"[\w-]+", system) and (

@@ -24,12 +24,12 @@ _UNWANTED = "not asked"
 
 
 def in_step(job: Job, group: NodeGroup) -> Job:
-    """The same, which nodes that share a file begin together."""
+    """The job, made to start together on all nodes that share a file."""
     return replace(job, together=group.barrier) if job.files.nodes > 1 else job
 
 
 def of_all_nodes(job: Job, outcome: Outcome) -> tuple[Files, Outcome]:
-    """What the nodes that share a file did to the whole of it, with the streams of all of them."""
+    """Combine the outcomes of nodes that share a file: the whole file, with the streams of all nodes."""
     files = replace(job.files, streams=job.files.streams * job.files.nodes)
     return files, replace(outcome, ns=outcome.all_ns, cpu_us=0)
 
@@ -50,7 +50,7 @@ class Reads:
         self._posix = ENGINES["posix"]
 
     def all(self, engine: Engine, job: Job, neighbour: Job, written: bool) -> None:
-        """In each state that was asked for; `neighbour` has written the files that this node reads for
+        """Read in each requested state; `neighbour` has written the files that this node reads for
         another one.
         """
         for state in STATES:
@@ -85,7 +85,7 @@ class Reads:
         return ""
 
     def _lacking(self, state: State) -> str:
-        """What a state needs and was not given; who asked for all states did not mean these."""
+        """What is missing for a state, such as --drop-server; not reported if all states were requested."""
         why = ""
         if state == "after_drop" and not self.request.drop_server:
             why = "no command was given that drops the server's cache (--drop-server)"

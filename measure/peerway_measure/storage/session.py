@@ -34,7 +34,7 @@ def measure_here(request: Request, results: Results) -> None:
 
 
 def stamps(request: Request) -> list[dict[str, Any]]:
-    """What the records of each run say of it; its surroundings are those of its beginning."""
+    """Facts about each run for its records; the state of the host is that at its start."""
     began = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     return [{RUN: f"{began}-{os.getpid()}.{number}"} for number in range(1, request.repeat + 1)]
 
@@ -87,7 +87,7 @@ def _remove(folder: RunFolder, results: Results) -> None:
 
 @dataclass(frozen=True)
 class StoragePlan:
-    """What the ranks are told: as the plan of a benchmark, of which `sessions` knows no more than this."""
+    """The plan of a measurement on several nodes, with the interface that `sessions` needs."""
 
     request: Request
     ranks: int

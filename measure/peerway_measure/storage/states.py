@@ -46,7 +46,7 @@ class Judgement:
     why: str
 
     def extra(self, seen: Evidence | None = None) -> dict[str, Any]:
-        """What the extra of the record tells."""
+        """Fields for the extra of the record."""
         fields: dict[str, Any] = {"state": self.state, "state_proved": self.proved, "state_proof": self.why}
         if self.state == UNKNOWN:
             fields[STATE_WANTED] = self.wanted

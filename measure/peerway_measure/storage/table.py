@@ -42,7 +42,7 @@ def _place(r: Record) -> tuple[object, ...]:
 
 
 def _tail(several: Sequence[Record]) -> str:
-    """Of single operations, which have a time each, also the slow ones."""
+    """The slow operations, for tests that time each operation."""
     if not several[0].test.endswith("_latency"):
         return ""
     return f", p99 {time_text(median(r.p99_us for r in several))}"

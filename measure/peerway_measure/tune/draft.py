@@ -1,5 +1,5 @@
-"""From records to the draft of a route table: the points of each path in each case, as the route layer reads
-them.
+"""Turns records into the draft of a route table: the points of each path in each case, as the route layer
+reads them.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class Tuner:
             self._refine(name, replace(self._plan, cases=fitting), self.results, table, BOUNDARIES_PART)
 
     def _contiguous(self, case: Case, sizes: Sequence[int]) -> list[Measured]:
-        """What to measure for a case of the table, at these sizes."""
+        """The cases to measure for a case of the table, at these sizes."""
         op, _, pair = case
         classes = self.results.pair_classes.items()
         labels = next(labels for labels, name in classes if name == pair and labels[2] == op)

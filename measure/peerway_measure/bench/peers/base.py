@@ -1,4 +1,4 @@
-"""What all peers have in common: whether they are here, what they can do, how a plan is run."""
+"""Base of all peers: whether they are here, what they can do, how a plan is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the peers that move GPU memory only have in common: they need two GPUs and a program built by nvcc."""
+"""Base of the peers that move GPU memory only: they need two GPUs and a program built by nvcc."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class FileSystem:
 
 @dataclass(frozen=True)
 class Fabric:
-    """What each host's interface is limited to by tc; empty and 0: by nothing."""
+    """Limits that tc sets on each host's interface; empty and 0: none."""
 
     bandwidth: str = ""  # as tc spells it: 1gbit
     latency_us: int = 0  # needs netem in the kernel

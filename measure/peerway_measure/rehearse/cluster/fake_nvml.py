@@ -31,7 +31,7 @@ _REASONS = {"": 0, "power": 0x4, "thermal": 0x20, "hardware": 0x8 | 0x80}
 
 
 class NVMLError(Exception):
-    """As pynvml's: `value` is the code."""
+    """Like pynvml's: `value` is the code."""
 
     def __init__(self, value: int) -> None:
         super().__init__(f"NVML error {value}")
@@ -207,7 +207,7 @@ def nvmlGpmSampleFree(sample: dict[str, float]) -> None:
 
 
 def nvmlGpmMetricsGet(request: c_nvmlGpmMetricsGet_t) -> None:
-    """Of utilization and SM activity alone; the rest is not supported."""
+    """Give utilization and SM activity; other metrics are not supported."""
     for metric in request.metrics[: request.numMetrics]:
         name = {1: "busy", 2: "sm"}.get(metric.metricId, "")
         metric.nvmlReturn = 0 if name else NVML_ERROR_NOT_SUPPORTED

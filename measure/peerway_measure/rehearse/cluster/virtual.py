@@ -199,12 +199,12 @@ class VirtualCluster:
         return int(str(done.stdout).split(";")[0])
 
     def state(self, job: int) -> str:
-        """What squeue says of a job; empty for one that it no longer knows."""
+        """State of a job from squeue; empty for a job that it no longer knows."""
         done = self.run("squeue", "-h", "-t", "all", "-j", str(job), "-o", "%T")
         return done.stdout.strip()
 
     def output(self, user: str, job: int) -> str:
-        """What the job wrote until now."""
+        """Output of the job so far."""
         path = self.home(user) / f"job-{job}.out"
         return path.read_text(errors="replace") if path.exists() else ""
 
@@ -212,7 +212,7 @@ class VirtualCluster:
         return files.home(self.folder, user)
 
     def gpu_folder(self, node: str) -> Path:
-        """What fake_nvml and gpu_program.py read for this node."""
+        """The folder that fake_nvml and gpu_program.py read for this node."""
         return self.folder / "gpus" / node
 
     def kill_node(self, name: str) -> None:

@@ -94,7 +94,7 @@ def command(operation: str, job: Job) -> list[str]:
 
 
 def outcome(operation: str, answer: dict[str, Any]) -> Outcome:
-    """What fio's JSON says. The slowest stream counts."""
+    """Read the outcome from fio's JSON. The slowest stream counts."""
     side = "write" if operation.endswith("write") else "read"
     jobs = answer["jobs"]
     took = max(_runtime_ns(j[side]) for j in jobs)

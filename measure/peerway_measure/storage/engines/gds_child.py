@@ -82,7 +82,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parts(request: dict[str, Any]) -> list[Part]:
-    """Of each stream; files to be written are made, without cutting off what other nodes write to them."""
+    """The part of each stream. Files to be written are created without truncating what other nodes write."""
     import cupy  # type: ignore[import-not-found, unused-ignore]
 
     write, size, shared = request["operation"] == "write", request["size"], request["shared"]
