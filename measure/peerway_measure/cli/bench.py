@@ -157,25 +157,25 @@ def command(
     """Measure every path, and the automatic choice, between the ranks of this host, or of several.
 
     \b
-    put_latency     put with signal, there and back, halved
+    put_latency     put with signal, half a round trip
     get_latency     get and flush: the whole operation
     put_bw get_bw   a window of transfers, then a flush
     put_bibw        windows of puts in both directions at once
     put_mbw_mr      windows of puts by all pairs of ranks: message rate
-    signal_latency  a signal alone, there and back, halved
+    signal_latency  a signal alone, half a round trip
     pingpong        as put_latency, and the receiver reads the data
     cube            the faces of an N x N x N array of doubles
     registration    registering memory that is already registered
-    exchange        a plan: put with signal and wait for the partner's
-    plan_latency    put and wait as two plans, there and back, halved
-    send_latency    as plan_latency, of a send and its receive
-    send_exchange   as exchange, of sends and receives
-    kernel_latency  put with signal from inside a kernel, halved
+    exchange        a plan: put with signal, and wait for the partner's
+    plan_latency    put and wait as two plans, half a round trip
+    send_latency    as plan_latency, with a send and its receive
+    send_exchange   as exchange, with a send and a receive
+    kernel_latency  put with signal from inside a kernel, half a round trip
     halo            the halo of a distributed array (--grid ...)
-    async_pingpong  receive, compute, send, and who does it
+    async_pingpong  receive, compute and send, by the CPU or the GPU
 
-    Without TEST: all down to registration. Data is random and checked. Limits of the hardware (one core's
-    memcpy, a bare flag) are measured, too. MB = 10^6 bytes.
+    Without TEST, all tests down to registration run. Data is random and verified. The limits of the
+    hardware (memcpy by one core, a bare flag) are measured, too. MB = 10^6 bytes.
     """
     from peerway_measure.bench import machine, resume
     from peerway_measure.bench.peers import PEERS

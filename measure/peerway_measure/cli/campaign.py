@@ -127,7 +127,7 @@ def report(folder: Path, out: Path) -> None:
     multiple=True,
     metavar="NAME",
     help="What the upgrade was meant to change, such as kernel or server_version; may be repeated. With "
-    "values, as in block=1M:16M, BEFORE counts with the first and AFTER with the second; both may be the "
+    "values, as in block=1M:16M, BEFORE uses the first and AFTER the second; both may be the "
     "same campaign.",
 )
 @click.option(

@@ -64,8 +64,8 @@ command = "peerway storage /a/folder/to/measure write read --engine gds --size 1
     default="",
     metavar="LIST",
     help="The nodes, such as node[01-16], or v100=node[01-16] with their type; separate several by "
-    "spaces. They are reached by ssh, not by jobs of Slurm.  [default: all nodes of Slurm, by its jobs; on a "
-    "host without sinfo: this host]",
+    "spaces. They are reached by ssh, not by Slurm jobs.  [default: all nodes of Slurm, by its jobs; without "
+    "sinfo: this host]",
 )
 def init(folder: Path, nodes: str) -> None:
     """Make FOLDER with a campaign.toml to edit. Node types come from Slurm's partitions and features, unless

@@ -67,7 +67,7 @@ _FIELDS = (*IDENTITY, *ENVIRONMENT)
     "--fail-on-slowdown",
     type=Number(0, 100),
     metavar="PERCENT",
-    help="Exit with 1 if a group is slower by more than this and the difference is significant.",
+    help="Exit with 1 if a group is slower by more than this, beyond noise.",
 )
 @SKIP_TRUNCATED
 @click.pass_context
@@ -89,9 +89,9 @@ def command(
     Records of the same test, path, shape, size, ranks and devices are one group. A sample is a run of the
     ranks: `peerway bench --repeat 7` makes seven. For each group: the number of runs, the median of both
     sides and half the distance of their quartiles, the speed-up (positive is better) with its 95 % interval,
-    and the p-value of Mann and Whitney, corrected for the number of groups. A group whose corrected p-value
-    is above 0.05 shows "no difference". A difference between sides that were measured one after the other is
-    "confounded with time", marked (time): measure both sides in turn, run by run.
+    and the p-value of the Mann-Whitney test, corrected for the number of groups. A group whose corrected
+    p-value is above 0.05 shows "no difference". A difference between sides that were measured one after the
+    other is "confounded with time", marked (time): measure both sides in turn, run by run.
     """
     values = parse(factors)
     factors = tuple(values)

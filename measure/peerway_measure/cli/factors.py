@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 Factors = Mapping[str, tuple[str, str] | None]
 HELP = (
-    "An intended change, which does not separate groups; every other change gives a warning. "
-    "A field, or a name in the extra of records, such as kernel; may be repeated. With values, as in "
-    "block=1M:16M, BEFORE counts with the first and AFTER with the second; both may be the same."
+    "An intended change: a field of the records, or a name in their extra, such as kernel. It does not "
+    "separate groups; every other change gives a warning. May be repeated. With values, as in "
+    "block=1M:16M, BEFORE uses the first and AFTER the second; both may be the same file."
 )
 
 

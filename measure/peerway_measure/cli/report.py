@@ -34,9 +34,9 @@ def command(files: tuple[Path, ...], out: Path, table: Path | None, skip_truncat
     """Make a self-contained page from the records in FILES (JSON lines, as `peerway bench --out` writes).
 
     The page begins with a verdict: whether the automatic choice is the fastest, and how other tools compare.
-    Then it plots time and bandwidth over the size for every path and tool, maps the pairs of devices, and
-    lists the machine and the commands that made the records. Several files are drawn as curves beside each
-    other, the last one in solid lines. The page opens offline in any browser.
+    Then it plots time and bandwidth by size for every path and tool, shows a map of the device pairs, and
+    lists the machine and the commands that made the records. Several files share the plots; the last one has
+    solid lines. The page opens offline in any browser.
     """
     from peerway_measure.report.page import render, together, write
     from peerway_measure.report.routes import TableError, read_table
