@@ -147,16 +147,16 @@ def main(*, loss: float, size: int, in_flight: tuple[int, ...], turns: int, ms: 
     try:
         with network(RANKS) as hosts:
             for count in in_flight:
-                some = measure(
+                pair = measure(
                     hosts.names, (0, loss), size=size, in_flight=count, turns=turns, ms=ms, command=command
                 )
-                clean, lossy = (record.bandwidth_MBps for record in some)
-                cost = some[-1].extra["cost"]
+                clean, lossy = (record.bandwidth_MBps for record in pair)
+                cost = pair[-1].extra["cost"]
                 click.echo(
                     f"{count} in flight: {clean:.0f} MB/s, with {loss:.1%} lost {lossy:.0f} MB/s, "
                     f"which costs {cost:.1%}"
                 )
-                measured += some
+                measured += pair
     except NoHosts as error:
         raise CannotMeasure(str(error)) from None
     out.parent.mkdir(parents=True, exist_ok=True)

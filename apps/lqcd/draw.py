@@ -34,21 +34,21 @@ def medians(records: list[dict[str, Any]]) -> Cases:
             case.setdefault((record["program"], record["ranks"]), []).append(record)
     return {
         case: {
-            which: {name: statistics.median(record[name] for record in runs) for name in TIMES}
-            for which, runs in of_case.items()
+            program_and_ranks: {name: statistics.median(record[name] for record in runs) for name in TIMES}
+            for program_and_ranks, runs in of_case.items()
         }
         for case, of_case in rounds.items()
     }
 
 
-def parts(of: Medians) -> dict[str, float]:
+def parts(times: Medians) -> dict[str, float]:
     """What an iteration of CG is made of, in us; "else" is what the parts timed alone do not explain."""
     known = {
-        "two hops": 2 * of["hop_us"],
-        "their halos": 2 * max(of["halo_us"], 0),
-        "linear algebra": of["algebra_us"],
+        "two hops": 2 * times["hop_us"],
+        "their halos": 2 * max(times["halo_us"], 0),
+        "linear algebra": times["algebra_us"],
     }
-    return {**known, "else": max(of["iteration_us"] - sum(known.values()), 0)}
+    return {**known, "else": max(times["iteration_us"] - sum(known.values()), 0)}
 
 
 def iterations(cases: Cases) -> go.Figure:
@@ -57,11 +57,11 @@ def iterations(cases: Cases) -> go.Figure:
     figure = make_subplots(rows=1, cols=len(cases), subplot_titles=titles, horizontal_spacing=0.07)
     for column, of_case in enumerate(cases.values(), 1):
         fewest = min(ranks for _, ranks in of_case)
-        best = {program: of for (program, ranks), of in of_case.items() if ranks == fewest}
-        near = 4 * min(of["iteration_us"] for of in best.values())
-        drawn = {program: of for program, of in best.items() if of["iteration_us"] <= near}
+        best = {program: times for (program, ranks), times in of_case.items() if ranks == fewest}
+        near = 4 * min(times["iteration_us"] for times in best.values())
+        drawn = {program: times for program, times in best.items() if times["iteration_us"] <= near}
         for part, colour in COLOURS.items():
-            heights = [parts(of)[part] for of in drawn.values()]
+            heights = [parts(times)[part] for times in drawn.values()]
             bar = go.Bar(
                 x=list(drawn),
                 y=heights,
@@ -90,7 +90,7 @@ def scaling(cases: Cases) -> go.Figure:
     for column, of_case in enumerate(cases.values(), 1):
         for program in dict.fromkeys(program for program, _ in of_case):
             points = sorted(
-                (ranks, of["iteration_us"]) for (name, ranks), of in of_case.items() if name == program
+                (ranks, times["iteration_us"]) for (name, ranks), times in of_case.items() if name == program
             )
             line = go.Scatter(
                 x=[ranks for ranks, _ in points],
@@ -119,9 +119,9 @@ def tables(cases: Cases, records: list[dict[str, Any]]) -> str:
     lines = ["| lattice, layout | program | ranks | hop | TB/s | linear algebra | CG iteration | GFlop/s |"]
     lines.append("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for (edge, layout), of_case in cases.items():
-        for (program, ranks), of in of_case.items():
-            times = f"{of['hop_us']:.1f} | {of['hop_gbytes'] / 1e3:.2f} | {of['algebra_us']:.1f}"
-            total = f"{of['iteration_us']:.1f} | {of['solver_gflop']:.0f}"
+        for (program, ranks), of_run in of_case.items():
+            times = f"{of_run['hop_us']:.1f} | {of_run['hop_gbytes'] / 1e3:.2f} | {of_run['algebra_us']:.1f}"
+            total = f"{of_run['iteration_us']:.1f} | {of_run['solver_gflop']:.0f}"
             lines.append(f"| {edge}⁴, {layout} | `{program}` | {ranks} | {times} | {total} |")
     sloc = [record for record in records if record["record"] == "sloc"]
     if sloc:

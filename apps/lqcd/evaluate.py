@@ -167,9 +167,11 @@ def measure(
 
 def line_of(run: Run) -> str:
     """A run as a line for people."""
-    who = f"{run['program']:12s} {run['lattice'][0]:3d}⁴ {run['layout']:5s} {run['grid'][0]}x{run['grid'][1]}"
+    label = (
+        f"{run['program']:12s} {run['lattice'][0]:3d}⁴ {run['layout']:5s} {run['grid'][0]}x{run['grid'][1]}"
+    )
     times = f"hop {run['hop_us']:9.2f}  halo {run['halo_us']:8.2f}  algebra {run['algebra_us']:9.2f}"
-    return f"{who}  {times}  iteration {run['iteration_us']:10.2f} us  {run['solver_gflop']:8.1f} GFlop/s"
+    return f"{label}  {times}  iteration {run['iteration_us']:10.2f} us  {run['solver_gflop']:8.1f} GFlop/s"
 
 
 @click.command()

@@ -30,8 +30,8 @@ LOOKS = {
 
 def value(records: list[Record], test: str, via: str, size: int, name: str = "p50_us") -> float | None:
     """The median over the rounds of a field; None where there is no record."""
-    of = [getattr(r, name) for r in records if (r.test, r.via, r.bytes) == (test, via, size)]
-    return float(median(of)) if of else None
+    values = [getattr(r, name) for r in records if (r.test, r.via, r.bytes) == (test, via, size)]
+    return float(median(values)) if values else None
 
 
 def ratios(records: list[Record]) -> dict[str, float]:

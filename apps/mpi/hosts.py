@@ -67,11 +67,20 @@ class Network:
                 must(["-n", name, "rule", "del", *rule])
 
 
-def mpi_words(openmpi: bool, there: list[str], agent: Path) -> list[str]:
+def mpi_words(openmpi: bool, addresses: list[str], agent: Path) -> list[str]:
     """Give the words for Open MPI's or MPICH's launcher, in the head's namespace, to start a rank on each."""
     if openmpi:
-        return ["--mca", "plm_rsh_agent", str(agent), "-H", ",".join(there)]
-    return ["-iface", "bridge", "-launcher", "rsh", "-launcher-exec", str(agent), "-hosts", ",".join(there)]
+        return ["--mca", "plm_rsh_agent", str(agent), "-H", ",".join(addresses)]
+    return [
+        "-iface",
+        "bridge",
+        "-launcher",
+        "rsh",
+        "-launcher-exec",
+        str(agent),
+        "-hosts",
+        ",".join(addresses),
+    ]
 
 
 def must(arguments: list[str]) -> None:

@@ -61,9 +61,9 @@ def _counts(mpi: str, records: list[Record]) -> list[str]:
     lines = []
     folders = sorted({_folder(record) for record in records})
     for folder in folders:
-        here = [record for record in records if _folder(record) == folder]
-        verdicts = Counter(str(record["verdict"]) for record in here)
-        built = len(here) - verdicts["not built"]
+        of_folder = [record for record in records if _folder(record) == folder]
+        verdicts = Counter(str(record["verdict"]) for record in of_folder)
+        built = len(of_folder) - verdicts["not built"]
         counts = [built, *(verdicts[each] for each in ("passed", "out of time", "not built"))]
         lines.append(f"| {MPIS[mpi]} | {folder} | " + " | ".join(map(str, counts)) + " |")
     return lines

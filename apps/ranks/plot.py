@@ -43,12 +43,14 @@ def figure() -> go.Figure:
         for column, quantity in enumerate(PANELS, 1):
             if quantity.endswith("_ms") and name not in QUIET:
                 continue
-            for which, dash in (("median", "solid"), ("rank_0", "dot")):
+            for statistic, dash in (("median", "solid"), ("rank_0", "dot")):
                 trace = go.Scatter(
                     x=ranks,
-                    y=[record["of_ranks"][quantity][which] / UNITS.get(quantity, 1) for record in of_file],
-                    name=f"{name}, {which.replace('_', ' ')}",
-                    legendgroup=name + which,
+                    y=[
+                        record["of_ranks"][quantity][statistic] / UNITS.get(quantity, 1) for record in of_file
+                    ],
+                    name=f"{name}, {statistic.replace('_', ' ')}",
+                    legendgroup=name + statistic,
                     showlegend=column == 1,
                     mode="lines+markers",
                     line={"color": COLOURS[name], "dash": dash},

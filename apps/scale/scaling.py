@@ -109,9 +109,9 @@ def main(*, nodes: str, quick: bool, jobs: int, pictures: Path | None, out: Path
     todo = list(cases(16 if quick else int(nodes)))
     simulated: list[records.Record] = []
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        for done, some in enumerate(pool.map(simulate, todo), start=1):
-            simulated += some
-            click.echo(f"{done}/{len(todo)}  {some[-1].shape}, {some[-1].via}", err=True)
+        for done, of_case in enumerate(pool.map(simulate, todo), start=1):
+            simulated += of_case
+            click.echo(f"{done}/{len(todo)}  {of_case[-1].shape}, {of_case[-1].via}", err=True)
     records.write(out / "records.jsonl", simulated)
     plots.write(simulated, out / "scale.html", pictures)
     wrong = [record for record in simulated if not record.validated]

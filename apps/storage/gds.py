@@ -83,8 +83,8 @@ class Study:
         for (setting, operation), rates in self.rates.items():
             rate = {"MBps": round(statistics.median(rates)), "MBps_all": [round(each) for each in rates]}
             notes = self.states[setting, operation]
-            of = of_cat if setting == "cat" else sizes
-            lines.append({"setting": setting, "operation": operation, **of, **rate, **notes})
+            parameters = of_cat if setting == "cat" else sizes
+            lines.append({"setting": setting, "operation": operation, **parameters, **rate, **notes})
         for setting in SETTINGS:
             if not any(setting == each for each, _ in self.rates):
                 why = self.notes.get(setting, "it gave no record, and did not say why")

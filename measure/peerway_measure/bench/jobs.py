@@ -104,8 +104,8 @@ def _plan_jobs(plan: Plan, case: Case, reporter: Reporter) -> Iterator[Job]:
         over = [setting for setting in plan.settings if setting.paths not in PLAN_WAYS]
         jobs += [Job(case, setting.label, setting.paths, plans=STARTS[0]) for setting in over]
     if not jobs and not case.kind.by_paths:
-        there = f"it goes over {', '.join(ways)}" if ways else "there is no such plan for this memory"
-        why = f"{case.source} to {case.target}: {there}"
+        reason = f"it goes over {', '.join(ways)}" if ways else "there is no such plan for this memory"
+        why = f"{case.source} to {case.target}: {reason}"
         reporter.say("refused", via="", test=case.test, bytes=0, why=why)
     yield from jobs
 

@@ -40,12 +40,12 @@ def measure(
 ) -> None:
     """Measure everything `repeat` times. Raises PlanRefused, and SessionFailed when ranks die."""
     for number, part in enumerate(_parts(plan, repeat, results), start=1):
-        which = f", run {number} of {repeat}" if repeat > 1 else ""
-        with shown(f"measuring{which}", plan.ends) as step:
+        suffix = f", run {number} of {repeat}" if repeat > 1 else ""
+        with shown(f"measuring{suffix}", plan.ends) as step:
             ends = within(part.ends, 1 / (1 + len(peers)))
             runner.run_paths(replace(part, ends=ends), results, step, environment)
         if peers:
-            with shown(f"peers{which}", plan.ends) as step:
+            with shown(f"peers{suffix}", plan.ends) as step:
                 runner.run_peers(peers, part, results, step)
 
 
@@ -53,7 +53,7 @@ def _parts(plan: Plan, repeat: int, results: Results) -> Iterator[Plan]:
     """The plan of each run, with its part of the time that is left; none for those that find none left."""
     for number, run in enumerate(host_state.runs(plan, repeat, results), start=1):
         if number > 1 and 0 < plan.ends < time.time():
-            which = f"run {number}" if number == repeat else f"runs {number} to {repeat}"
-            results.note(f"no time was left for {which} of {repeat}")
+            runs = f"run {number}" if number == repeat else f"runs {number} to {repeat}"
+            results.note(f"no time was left for {runs} of {repeat}")
             return
         yield replace(run, ends=within(plan.ends, 1 / (repeat - number + 1)))

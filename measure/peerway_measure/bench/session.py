@@ -138,5 +138,5 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _failure(plan: SessionPlan, status: int | None, lines: list[str]) -> str:
     output = "\n  ".join(lines[-LAST_LINES:]) or "they printed nothing"
-    who = "the rank" if plan.ranks == 1 else f"the {plan.ranks} ranks"
-    return f"{who} that measured ended early (status {status}):\n  {output}"
+    subject = "the rank" if plan.ranks == 1 else f"the {plan.ranks} ranks"
+    return f"{subject} that measured ended early (status {status}):\n  {output}"

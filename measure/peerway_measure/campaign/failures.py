@@ -129,9 +129,9 @@ def by_test_and_type(reasons: Iterable[tuple[Task, str]]) -> list[str]:
     """ "test, type: why (nodes)"."""
     nodes: dict[tuple[str, str, str], list[str]] = {}
     for task, reason in reasons:
-        there = nodes.setdefault((task.test.name, task.type, reason), [])
-        if (names := " with ".join(task.nodes)) not in there:
-            there.append(names)
+        places = nodes.setdefault((task.test.name, task.type, reason), [])
+        if (names := " with ".join(task.nodes)) not in places:
+            places.append(names)
     return [
         f"{test}, {kind}: {reason} ({_few(where)})" for (test, kind, reason), where in sorted(nodes.items())
     ]

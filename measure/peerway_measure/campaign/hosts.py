@@ -32,8 +32,10 @@ class Hosts:
         if self._plan.agent or not is_this_host(task.node):
             # The node ends it, too: what ssh leaves behind when it is killed would go on there.
             known = f"{NODES}={shlex.quote(','.join(task.nodes))}"
-            there = f"{known} timeout -k 5 {self._plan.time_s:g} sh -c {shlex.quote(task.test.shell)}"
-            argv = [*(self._plan.agent or SSH), task.node, there]
+            remote_command = (
+                f"{known} timeout -k 5 {self._plan.time_s:g} sh -c {shlex.quote(task.test.shell)}"
+            )
+            argv = [*(self._plan.agent or SSH), task.node, remote_command]
         pid = keep.forked(self._journal, keeper_request(self._plan, task, argv))
         self._children[task.id] = (pid, os.pidfd_open(pid))
 

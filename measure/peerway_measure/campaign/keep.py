@@ -174,8 +174,8 @@ def _odd_line(out: Path, why: str) -> str:
 
 def _with_this_peerway() -> dict[str, str]:
     """The environment, with this `peerway` on the PATH even if its virtual environment is not active."""
-    here = str(Path(sys.executable).parent)
-    return {**os.environ, "PATH": os.pathsep.join([os.environ.get("PATH", os.defpath), here])}
+    folder = str(Path(sys.executable).parent)
+    return {**os.environ, "PATH": os.pathsep.join([os.environ.get("PATH", os.defpath), folder])}
 
 
 def _stamped(record: Record, task: dict[str, Any]) -> Record:

@@ -61,8 +61,8 @@ def _with(wanted: Mapping[str, str], records: list[Record], file: Path) -> list[
     for name, value in wanted.items():
         matches = [record for record in records if _value(_text(record, name)) == _value(value)]
         if not matches:
-            there = listed({_text(record, name) for record in records})
-            raise BadInput(f"no record of {file} has {name}={value}; its values there: {there}")
+            known_values = listed({_text(record, name) for record in records})
+            raise BadInput(f"no record of {file} has {name}={value}; its values there: {known_values}")
         records = matches
     return records
 

@@ -87,13 +87,13 @@ def need_devices(names: Iterable[str]) -> None:
     """Refuse a device ("cuda", "cuda:1") that is not here, before anything starts."""
     from peerway import _core
 
-    here = [name for name, _ in _core.devices()]
+    available = [name for name, _ in _core.devices()]
     for name in names:
         kind, _, index = name.partition(":")
-        if kind != "host" and f"{kind}:{index or 0}" not in here:
+        if kind != "host" and f"{kind}:{index or 0}" not in available:
             reason = _core.why_none(kind)
             why = f" There is no {kind} because {reason}." if reason else ""
             raise click.ClickException(
-                f"there is no device {name} here. This machine has: {', '.join(here)}.{why} "
+                f"there is no device {name} here. This machine has: {', '.join(available)}.{why} "
                 "`peerway doctor` says more."
             )

@@ -84,9 +84,9 @@ def shell(folder: Path, host: str, user: str | None, as_root: bool, words: tuple
     if user is not None and user not in description.users:
         raise BadInput(f"the copy has no user {user}; there are {', '.join(description.users)}")
     servers = [each.host for each in description.file_systems]
-    who = None if as_root or (host in servers and user is None) else user or description.users[0]
+    account = None if as_root or (host in servers and user is None) else user or description.users[0]
     answer = _answer(
-        folder, verb="enter", host=host, user=who, command=words, term=os.environ.get("TERM", "dumb")
+        folder, verb="enter", host=host, user=account, command=words, term=os.environ.get("TERM", "dumb")
     )
     argv = json.loads(answer[0])
     os.chdir("/")

@@ -206,8 +206,8 @@ def _p_values(sides: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> NDArray[Any
     alike: dict[tuple[int, int], list[int]] = {}
     for i, (before, after) in enumerate(sides):
         alike.setdefault((before.size, after.size), []).append(i)
-    for which in alike.values():
-        p_values[which] = _mann_whitney(*(np.stack([sides[i][side] for i in which]) for side in (0, 1)))
+    for indices in alike.values():
+        p_values[indices] = _mann_whitney(*(np.stack([sides[i][side] for i in indices]) for side in (0, 1)))
     return p_values
 
 

@@ -46,7 +46,7 @@ def unavailable(several: Iterable[Unavailable], records: Iterable[Record]) -> li
     for entry in several:
         if (entry.source, entry.target.split("/")[0]) in kinds:
             pairs.setdefault((entry.path, entry.why), []).append(f"{entry.source}->{entry.target}")
-    return [(path, why, ", ".join(dict.fromkeys(of))) for (path, why), of in pairs.items()]
+    return [(path, why, ", ".join(dict.fromkeys(pair_names))) for (path, why), pair_names in pairs.items()]
 
 
 def unavailable_in_brief(several: Iterable[Unavailable], records: Iterable[Record]) -> list[str]:
@@ -57,8 +57,8 @@ def unavailable_in_brief(several: Iterable[Unavailable], records: Iterable[Recor
         if (entry.source, entry.target.split("/")[0]) in kinds:
             pairs.setdefault(entry.path, {})[entry.source, entry.target] = None
     return [
-        path if kinds <= set(of) else f"{path} ({', '.join(map(_memories, of))})"
-        for path, of in pairs.items()
+        path if kinds <= set(memories) else f"{path} ({', '.join(map(_memories, memories))})"
+        for path, memories in pairs.items()
     ]
 
 

@@ -33,10 +33,10 @@ class Owner:
 
     def is_gone(self) -> bool:
         """Whether it certainly runs no more; of another host that is not known."""
-        here = Owner.this()
-        if self.host != here.host:
+        current = Owner.this()
+        if self.host != current.host:
             return False
-        return self.boot != here.boot or started(self.pid) != self.started
+        return self.boot != current.boot or started(self.pid) != self.started
 
 
 @dataclass(frozen=True)

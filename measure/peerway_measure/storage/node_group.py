@@ -38,7 +38,7 @@ def by_node(group: NodeGroup, mine: Sequence[str]) -> list[str]:
     for host, texts in answers:
         for text in texts:
             hosts.setdefault(text, set()).add(host)
-    return [t if of == everywhere else f"{', '.join(sorted(of))}: {t}" for t, of in hosts.items()]
+    return [t if owners == everywhere else f"{', '.join(sorted(owners))}: {t}" for t, owners in hosts.items()]
 
 
 class SingleNode:

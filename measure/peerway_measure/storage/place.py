@@ -84,8 +84,8 @@ def versions(place: Place, root: Path = ROOT) -> dict[str, str]:
         targets = {m[1] for text in imports if (m := re.search(r"target_version:\s*(\S+)", text))}
         fields["server_version"] = ", ".join(sorted(targets))
     if place.file_system == "fuse.glusterfs":
-        there = {path.name for parts in _GLUSTERFS for path in root.glob(f"{parts}/[0-9]*")}
-        fields["client_version"] = ", ".join(sorted(there))
+        installed = {path.name for parts in _GLUSTERFS for path in root.glob(f"{parts}/[0-9]*")}
+        fields["client_version"] = ", ".join(sorted(installed))
     if place.kind == "nfs" and (match := re.search(r"\bvers=([\d.]+)", place.options)):
         fields["protocol_version"] = f"NFS {match[1]}"
     return {name: text for name, text in fields.items() if text}

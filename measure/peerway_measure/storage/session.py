@@ -28,8 +28,8 @@ def measure_here(request: Request, results: Results) -> None:
     """All runs on this node. Raises BadRequest, OperationFailed and WriteFailed."""
     for number, stamp in enumerate(stamps(request), start=1):
         results.stamp = stamp
-        which = f", run {number} of {request.repeat}" if request.repeat > 1 else ""
-        with progress.shown(f"measuring{which}") as step:
+        suffix = f", run {number} of {request.repeat}" if request.repeat > 1 else ""
+        with progress.shown(f"measuring{suffix}") as step:
             one_run(request, SingleNode(), results, step)
 
 

@@ -181,8 +181,8 @@ def handles(facts: Facts) -> Finding:
         "fabric": all(c.fabric for c in known),
         "memory pools": all((c.pool_handles or 0) & 1 for c in known),
     }
-    have = ", ".join(name for name, there in kinds.items() if there) or "none"
-    lack = ", ".join(name for name, there in kinds.items() if not there)
+    have = ", ".join(name for name, supported in kinds.items() if supported) or "none"
+    lack = ", ".join(name for name, supported in kinds.items() if not supported)
     summary = f"{have}; not: {lack}" if lack else have
     if not kinds["POSIX file descriptor"]:
         todo = "share memory of cudaMalloc only (CUDA IPC); a newer driver or bare metal has the rest"

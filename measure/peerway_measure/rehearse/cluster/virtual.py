@@ -141,13 +141,13 @@ class VirtualCluster:
             "LC_ALL": "C.UTF-8",
             **environment,
         }
-        who: list[str] = []
+        identity: list[str] = []
         if user is not None:
             uid = str(self.users[user])
             setting |= {"USER": user, "HOME": str(self.home(user))}
-            who = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--"]
+            identity = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--"]
         words = [f"{name}={value}" for name, value in setting.items()]
-        return self.spaces[host].enter(*who, "env", "-i", *words, *command)
+        return self.spaces[host].enter(*identity, "env", "-i", *words, *command)
 
     def run(
         self, *command: str, host: str = configuration.HEAD, user: str | None = None, **options: Any

@@ -112,9 +112,9 @@ def _of_text(source: Source, rows: Rows) -> None:
 def _of_line(source: Source, run: _Run, columns: list[str], words: list[str]) -> Record:
     if len(words) != len(columns):
         raise BadRow(f"{len(words)} values, where the table has {len(columns)} columns")
-    of = dict(zip(columns, words, strict=True))
+    values = dict(zip(columns, words, strict=True))
     names = ("bw(MiB/s)", "total(s)", "block(KiB)", "xfer(KiB)")
-    return _record(source, run, words[0], {name: of[name] for name in names})
+    return _record(source, run, words[0], {name: values[name] for name in names})
 
 
 def _record(source: Source, run: _Run, op: str, row: dict[str, Any]) -> Record:
