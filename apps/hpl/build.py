@@ -43,7 +43,7 @@ def build(part: Part) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     sources = compiling.at_once(part.sources, folder)
     commands = {folder / f"{source.name}.o": [*part.compile, "-c", str(source)] for source in sources}
-    objects = compiling.make_all(commands, compiling.made_from(HERE))
+    objects = compiling.make_all(commands, compiling.inputs_of(HERE))
     compiling.make(part.target, [part.compile[0], *map(str, objects), *part.link], objects)
     return part.target
 

@@ -39,8 +39,8 @@ REPORT_S = 90.0  # for the curve and the two reports
 FOLDERS = ("openblas-pthread/libopenblas.so.0", "blis-pthread/libblis.so.4")
 
 
-def found_blas() -> Path | None:
-    """Of Debian's packages, which have a libblas.so.3 for hpcc beside it."""
+def find_blas() -> Path | None:
+    """Find the BLAS of Debian's packages, which have a libblas.so.3 for hpcc beside it."""
     files = [file for name in FOLDERS for file in sorted(Path("/usr/lib").glob(f"*/{name}"))]
     return files[0] if files else None
 
@@ -67,7 +67,7 @@ def found_blas() -> Path | None:
 def main(*, out: Path, blas: Path | None, minutes: float, bench: Path | None) -> None:
     """Measure in rounds, so that all runs meet the same load; then print the tables."""
     end = time.monotonic() + 60 * minutes - REPORT_S
-    if (blas := blas or found_blas()) is None:
+    if (blas := blas or find_blas()) is None:
         raise click.ClickException("no BLAS was found; apt-get install libopenblas0-pthread, or give --blas")
     if shutil.which("hpcc") is None:
         raise click.ClickException("hpcc was not found; apt-get install hpcc")

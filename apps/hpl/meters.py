@@ -17,9 +17,9 @@ EVERY_S = 0.5
 
 
 class Meter(Protocol):
-    """A context: `found` has its values afterwards, or nothing where the machine does not tell them."""
+    """A context: `values` has its values afterwards, or nothing where the machine does not tell them."""
 
-    found: dict[str, float]
+    values: dict[str, float]
 
     def __enter__(self) -> Meter: ...
     def __exit__(
@@ -51,7 +51,7 @@ class GpuMeter:
     )
 
     def __init__(self) -> None:
-        self.found: dict[str, float] = {}
+        self.values: dict[str, float] = {}
         self._wanted = shutil.which(self.COMMAND[0]) is not None
 
     def __enter__(self) -> GpuMeter:
@@ -70,7 +70,7 @@ class GpuMeter:
         self._file.close()
         if lines:
             clock, power = busy([(float(clock), float(power)) for clock, power in lines])
-            self.found |= {"gpu_clock_mhz": clock, "gpu_power_w": power}
+            self.values |= {"gpu_clock_mhz": clock, "gpu_power_w": power}
 
 
 class CpuMeter:
@@ -78,7 +78,7 @@ class CpuMeter:
     (RAPL), which only root may read on most systems and virtual machines lack."""
 
     def __init__(self, root: Path = Path("/"), every_s: float = EVERY_S) -> None:
-        self.found: dict[str, float] = {}
+        self.values: dict[str, float] = {}
         self._root, self._every_s = root, every_s
         zones = sorted((root / "sys/class/powercap").glob("intel-rapl:*"))
         packages = [zone for zone in zones if zone.name.count(":") == 1]
@@ -113,14 +113,14 @@ class CpuMeter:
         self._before = now_s, energies
 
     def conclude(self) -> None:
-        """Make the samples the values in `found`."""
+        """Make the samples the values in `values`."""
         if not self._read:
             return
         clock, power = busy(self._read)
         if clock > 0:
-            self.found["cpu_clock_mhz"] = round(clock)
+            self.values["cpu_clock_mhz"] = round(clock)
         if self._packages:
-            self.found["cpu_power_w"] = round(power, 1)
+            self.values["cpu_power_w"] = round(power, 1)
 
     def _sample(self) -> None:
         self.look(time.monotonic())
@@ -141,12 +141,12 @@ class CpuMeter:
 
 
 def used(before: float, after: float, largest: float) -> float:
-    """What a counter counted that begins anew behind its largest value."""
+    """Difference of two readings of a counter that wraps around."""
     return after - before if after >= before else after - before + largest
 
 
 def _number(file: Path) -> float | None:
-    """What a file of /sys says; None if it cannot be read."""
+    """The number in a file of /sys; None if it cannot be read."""
     try:
         return float(file.read_text())
     except (OSError, ValueError):

@@ -49,7 +49,7 @@ def measure(case: Case, way: str) -> dict[str, Any]:
     """One run, as it is kept."""
     with meter(case.device) as read:
         result = WAYS[way](case)
-    return {key: _told(value, case) for key, value in _kept(result | read.found, way).items()}
+    return {key: _recorded(value, case) for key, value in _kept(result | read.values, way).items()}
 
 
 def one_run(case: Case, way: str, out: Path | None) -> float:
@@ -104,7 +104,7 @@ def _kept(result: dict[str, Any], way: str) -> dict[str, Any]:
     }
 
 
-def _told(value: Any, case: Case) -> Any:
+def _recorded(value: Any, case: Case) -> Any:
     """Without the folders of this machine."""
     if not isinstance(value, str):
         return value
@@ -119,12 +119,12 @@ def _cpu() -> str:
 
 
 def _grids(text: str) -> list[tuple[int, int]]:
-    found = [re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", grid) for grid in text.split(",")]
-    if None in found:
+    matches = [re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", grid) for grid in text.split(",")]
+    if None in matches:
         raise click.BadParameter(
             f"'{text}'; give P x Q as 1x2, several joined by commas", param_hint="--grid"
         )
-    return [(int(match[1]), int(match[2])) for match in found if match is not None]
+    return [(int(match[1]), int(match[2])) for match in matches if match is not None]
 
 
 def _numbers(text: str) -> list[int]:
@@ -187,21 +187,21 @@ def main(
 ) -> None:
     """Measure, and print the medians and their ratios to the last way."""
     chosen = _ways(ways)
-    asked = list(cases(_numbers(n), _grids(grid), nb, blas.absolute(), device, weak, rpeak))
-    found: dict[tuple[Case, str], list[float]] = {(case, way): [] for case in asked for way in chosen}
+    planned = list(cases(_numbers(n), _grids(grid), nb, blas.absolute(), device, weak, rpeak))
+    gflops: dict[tuple[Case, str], list[float]] = {(case, way): [] for case in planned for way in chosen}
     for _ in range(times):
-        for case, way in found:
-            found[case, way].append(one_run(case, way, out))
-    for case in asked:
-        last = statistics.median(found[case, chosen[-1]])
+        for case, way in gflops:
+            gflops[case, way].append(one_run(case, way, out))
+    for case in planned:
+        last = statistics.median(gflops[case, chosen[-1]])
         for way in chosen:
-            median = statistics.median(found[case, way])
+            median = statistics.median(gflops[case, way])
             click.echo(
                 f"N = {case.n}, {case.p} x {case.q}, {way}: median {median:.1f} Gflops, "
                 f"{median / last:.3f} of {chosen[-1]}"
             )
     if pages is not None:
-        report(asked[-1], pages, bench)
+        report(planned[-1], pages, bench)
 
 
 if __name__ == "__main__":

@@ -33,12 +33,12 @@ Key = tuple[str, int, int, int, int]
 
 def groups(runs: Iterable[Run]) -> dict[Key, list[Run]]:
     """The runs of each program, N, NB, P and Q."""
-    found: dict[Key, list[Run]] = {}
+    by_key: dict[Key, list[Run]] = {}
     for run in runs:
-        found.setdefault((run["program"], run["n"], run["nb"], run["p"], run["q"]), []).append(run)
+        by_key.setdefault((run["program"], run["n"], run["nb"], run["p"], run["q"]), []).append(run)
     names = list(NAMES)
-    keys = sorted(found, key=lambda key: (_ranks(key), key[1], names.index(key[0])))
-    return {key: found[key] for key in keys}
+    keys = sorted(by_key, key=lambda key: (_ranks(key), key[1], names.index(key[0])))
+    return {key: by_key[key] for key in keys}
 
 
 def _median(runs: list[Run]) -> float:
@@ -100,11 +100,11 @@ def _scaled(own: dict[Key, float], first: Key, ranks: int, times_n: float) -> li
 
 def traced(runs: Iterable[Run]) -> Iterator[str]:
     """What a trace costs: by the medians of the runs, and by the events that there were."""
-    found = groups(runs)
-    for (program, n, nb, p, q), own in found.items():
-        if program != "hpl/peerway+trace" or ("hpl/peerway", n, nb, p, q) not in found:
+    by_key = groups(runs)
+    for (program, n, nb, p, q), own in by_key.items():
+        if program != "hpl/peerway+trace" or ("hpl/peerway", n, nb, p, q) not in by_key:
             continue
-        lost = 1 - _median(own) / _median(found["hpl/peerway", n, nb, p, q])
+        lost = 1 - _median(own) / _median(by_key["hpl/peerway", n, nb, p, q])
         events = statistics.median(run["trace_events"] for run in own)
         part = EVENT_NS * events / 1e9 / statistics.median(run["seconds"] for run in own)
         yield (

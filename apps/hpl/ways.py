@@ -68,8 +68,8 @@ def over_peerway_traced(case: Case) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as folder:
         result = trace(by_peerway(case), Path(folder) / "trace")
-        found = load(Path(folder) / "trace")
-        events = {"trace_events": len(found["begin"]), "trace_dropped": found.dropped}
+        recorded = load(Path(folder) / "trace")
+        events = {"trace_events": len(recorded["begin"]), "trace_dropped": recorded.dropped}
     return {**result, **events, "command": " ".join(["peerway trace --", *by_peerway(case)])}
 
 
@@ -133,14 +133,14 @@ WAYS = {
 
 def _ours(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
     printed = run(command, environment, ROOT)
-    found = [json.loads(line) for line in printed.splitlines() if line.startswith('{"record": "hpl"')]
-    if len(found) != 1:
+    results = [json.loads(line) for line in printed.splitlines() if line.startswith('{"record": "hpl"')]
+    if len(results) != 1:
         raise Failed(f"{' '.join(command)}\nprinted no result:\n{printed}")
-    return {**found[0], "command": " ".join(command)}
+    return {**results[0], "command": " ".join(command)}
 
 
 def run(command: list[str], environment: dict[str, str], folder: Path = ROOT) -> str:
-    """What it prints."""
+    """The output of the command."""
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, **environment}
     )
@@ -151,8 +151,8 @@ def run(command: list[str], environment: dict[str, str], folder: Path = ROOT) ->
 
 def _mpirun() -> str:
     for name in ("mpirun.openmpi", "mpirun"):
-        if (found := shutil.which(name)) is not None:
-            return found
+        if (path := shutil.which(name)) is not None:
+            return path
     raise Failed("mpirun was not found; install openmpi-bin")
 
 

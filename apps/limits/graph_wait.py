@@ -80,12 +80,12 @@ def main() -> None:
                 if way.startswith("peerway"):
                     ctx.wait_policy = way.removeprefix("peerway, ")
                 wait = by_event if way.startswith("cuda") else mine.wait
-                found = measured(graph, stream, wait)
-                print(json.dumps({"record": "wait", "way": way, "graph_us": length_us, **found}), flush=True)
+                times = measured(graph, stream, wait)
+                print(json.dumps({"record": "wait", "way": way, "graph_us": length_us, **times}), flush=True)
 
 
 def gpu_name() -> str:
-    """As the driver calls it."""
+    """The name that the driver gives the GPU."""
     name: bytes = cupy.cuda.runtime.getDeviceProperties(0)["name"]
     return name.decode()
 

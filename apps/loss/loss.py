@@ -72,19 +72,19 @@ def measure(
             file.write_text(json.dumps(torus(drop)))
             counters.append(Path(folder) / f"counters{at}")
             options.append(f"file={file},counters={counters[-1]}")
-        what = [str(size), str(in_flight), str(turns), str(ms)]
+        numbers = [str(size), str(in_flight), str(turns), str(ms)]
         plugin = _core.nic_spec("torus", "loss").file
-        lines = _must([str(build()), plugin, ",".join(spaces), *what, *options]).splitlines()
+        lines = _must([str(build()), plugin, ",".join(spaces), *numbers, *options]).splitlines()
         counted = [_sums(path) for path in counters]
-    found = [json.loads(line) for line in lines]
-    times = [[turn["ns"] for turn in found if turn["nic"] == at] for at in range(len(drops))]
-    made = []
+    turns_of = [json.loads(line) for line in lines]
+    times = [[turn["ns"] for turn in turns_of if turn["nic"] == at] for at in range(len(drops))]
+    measured = []
     for at, drop in enumerate(drops):
         cost = median(1 - clean / lossy for clean, lossy in zip(times[0], times[at], strict=True))
         extra = {"drop": drop, "in_flight": in_flight, "turn_ms": ms, "cost": round(cost, 4), **counted[at]}
-        right = all(turn["right"] for turn in found if turn["nic"] == at)
-        made.append(_record(drop, size, times[at], right, command, extra))
-    return made
+        right = all(turn["right"] for turn in turns_of if turn["nic"] == at)
+        measured.append(_record(drop, size, times[at], right, command, extra))
+    return measured
 
 
 def _record(
@@ -143,25 +143,25 @@ def _must(command: list[str]) -> str:
 def main(*, loss: float, size: int, in_flight: tuple[int, ...], turns: int, ms: int, out: Path) -> None:
     """Measure, and write the records. Fails when a byte was wrong."""
     command = " ".join(["python apps/loss/loss.py", *sys.argv[1:]])
-    found = []
+    measured = []
     try:
-        with network(RANKS) as made:
+        with network(RANKS) as hosts:
             for count in in_flight:
-                some = measure(
-                    made.names, (0, loss), size=size, in_flight=count, turns=turns, ms=ms, command=command
+                pair = measure(
+                    hosts.names, (0, loss), size=size, in_flight=count, turns=turns, ms=ms, command=command
                 )
-                clean, lossy = (record.bandwidth_MBps for record in some)
-                cost = some[-1].extra["cost"]
+                clean, lossy = (record.bandwidth_MBps for record in pair)
+                cost = pair[-1].extra["cost"]
                 click.echo(
                     f"{count} in flight: {clean:.0f} MB/s, with {loss:.1%} lost {lossy:.0f} MB/s, "
                     f"which costs {cost:.1%}"
                 )
-                found += some
+                measured += pair
     except NoHosts as error:
         raise CannotMeasure(str(error)) from None
     out.parent.mkdir(parents=True, exist_ok=True)
-    records.write(out, found)
-    raise SystemExit(0 if all(record.validated for record in found) else 1)
+    records.write(out, measured)
+    raise SystemExit(0 if all(record.validated for record in measured) else 1)
 
 
 if __name__ == "__main__":

@@ -21,47 +21,47 @@ from peerway_measure.report.pictures import CannotDraw, as_svg
 COLOURS = {"two hops": "#4c78a8", "their halos": "#f58518", "linear algebra": "#54a24b", "else": "#bab0ac"}
 Case = tuple[int, str]  # edge and layout
 Medians = dict[str, float]
-Found = dict[Case, dict[tuple[str, int], Medians]]  # by program and ranks
+Cases = dict[Case, dict[tuple[str, int], Medians]]  # by program and ranks
 TIMES = ("hop_us", "halo_us", "algebra_us", "iteration_us", "hop_gbytes", "solver_gflop")
 
 
-def medians(records: list[dict[str, Any]]) -> Found:
+def medians(records: list[dict[str, Any]]) -> Cases:
     """The medians of the rounds, by lattice and layout, then by program and ranks."""
     rounds: dict[Case, dict[tuple[str, int], list[dict[str, Any]]]] = {}
-    for one in records:
-        if one["record"] == "lqcd":
-            case = rounds.setdefault((one["lattice"][0], one["layout"]), {})
-            case.setdefault((one["program"], one["ranks"]), []).append(one)
+    for record in records:
+        if record["record"] == "lqcd":
+            case = rounds.setdefault((record["lattice"][0], record["layout"]), {})
+            case.setdefault((record["program"], record["ranks"]), []).append(record)
     return {
         case: {
-            which: {name: statistics.median(one[name] for one in runs) for name in TIMES}
-            for which, runs in of_case.items()
+            program_and_ranks: {name: statistics.median(record[name] for record in runs) for name in TIMES}
+            for program_and_ranks, runs in of_case.items()
         }
         for case, of_case in rounds.items()
     }
 
 
-def parts(of: Medians) -> dict[str, float]:
+def parts(times: Medians) -> dict[str, float]:
     """What an iteration of CG is made of, in us; "else" is what the parts timed alone do not explain."""
     known = {
-        "two hops": 2 * of["hop_us"],
-        "their halos": 2 * max(of["halo_us"], 0),
-        "linear algebra": of["algebra_us"],
+        "two hops": 2 * times["hop_us"],
+        "their halos": 2 * max(times["halo_us"], 0),
+        "linear algebra": times["algebra_us"],
     }
-    return {**known, "else": max(of["iteration_us"] - sum(known.values()), 0)}
+    return {**known, "else": max(times["iteration_us"] - sum(known.values()), 0)}
 
 
-def iterations(found: Found) -> go.Figure:
+def iterations(cases: Cases) -> go.Figure:
     """Time of an iteration on as few ranks as were run, a panel a lattice and layout."""
-    titles = [f"{edge}⁴, {layout}" for edge, layout in found]
-    made = make_subplots(rows=1, cols=len(found), subplot_titles=titles, horizontal_spacing=0.07)
-    for column, of_case in enumerate(found.values(), 1):
+    titles = [f"{edge}⁴, {layout}" for edge, layout in cases]
+    figure = make_subplots(rows=1, cols=len(cases), subplot_titles=titles, horizontal_spacing=0.07)
+    for column, of_case in enumerate(cases.values(), 1):
         fewest = min(ranks for _, ranks in of_case)
-        best = {program: of for (program, ranks), of in of_case.items() if ranks == fewest}
-        near = 4 * min(of["iteration_us"] for of in best.values())
-        drawn = {program: of for program, of in best.items() if of["iteration_us"] <= near}
+        best = {program: times for (program, ranks), times in of_case.items() if ranks == fewest}
+        near = 4 * min(times["iteration_us"] for times in best.values())
+        drawn = {program: times for program, times in best.items() if times["iteration_us"] <= near}
         for part, colour in COLOURS.items():
-            heights = [parts(of)[part] for of in drawn.values()]
+            heights = [parts(times)[part] for times in drawn.values()]
             bar = go.Bar(
                 x=list(drawn),
                 y=heights,
@@ -70,9 +70,9 @@ def iterations(found: Found) -> go.Figure:
                 showlegend=column == 1,
                 legendgroup=part,
             )
-            made.add_trace(bar, row=1, col=column)
-    made.update_yaxes(title="µs an iteration of CG", col=1)
-    made.update_layout(
+            figure.add_trace(bar, row=1, col=column)
+    figure.update_yaxes(title="µs an iteration of CG", col=1)
+    figure.update_layout(
         barmode="stack",
         template="plotly_white",
         width=1100,
@@ -80,17 +80,17 @@ def iterations(found: Found) -> go.Figure:
         legend={"orientation": "h", "y": -0.3},
         margin={"t": 40},
     )
-    return made
+    return figure
 
 
-def scaling(found: Found) -> go.Figure:
+def scaling(cases: Cases) -> go.Figure:
     """Time of an iteration by ranks, a panel a lattice and layout."""
-    titles = [f"{edge}⁴, {layout}" for edge, layout in found]
-    made = make_subplots(rows=1, cols=len(found), subplot_titles=titles, horizontal_spacing=0.07)
-    for column, of_case in enumerate(found.values(), 1):
+    titles = [f"{edge}⁴, {layout}" for edge, layout in cases]
+    figure = make_subplots(rows=1, cols=len(cases), subplot_titles=titles, horizontal_spacing=0.07)
+    for column, of_case in enumerate(cases.values(), 1):
         for program in dict.fromkeys(program for program, _ in of_case):
             points = sorted(
-                (ranks, of["iteration_us"]) for (name, ranks), of in of_case.items() if name == program
+                (ranks, times["iteration_us"]) for (name, ranks), times in of_case.items() if name == program
             )
             line = go.Scatter(
                 x=[ranks for ranks, _ in points],
@@ -100,33 +100,33 @@ def scaling(found: Found) -> go.Figure:
                 showlegend=column == 1,
                 mode="lines+markers",
             )
-            made.add_trace(line, row=1, col=column)
-    made.update_xaxes(type="log", tickvals=[1, 2, 4, 8], title="ranks")
-    made.update_yaxes(type="log")
-    made.update_yaxes(title="µs an iteration of CG", col=1)
-    made.update_layout(
+            figure.add_trace(line, row=1, col=column)
+    figure.update_xaxes(type="log", tickvals=[1, 2, 4, 8], title="ranks")
+    figure.update_yaxes(type="log")
+    figure.update_yaxes(title="µs an iteration of CG", col=1)
+    figure.update_layout(
         template="plotly_white",
         width=1100,
         height=400,
         legend={"orientation": "h", "y": -0.3},
         margin={"t": 40},
     )
-    return made
+    return figure
 
 
-def tables(found: Found, records: list[dict[str, Any]]) -> str:
+def tables(cases: Cases, records: list[dict[str, Any]]) -> str:
     """Times, then lines of source, as Markdown."""
     lines = ["| lattice, layout | program | ranks | hop | TB/s | linear algebra | CG iteration | GFlop/s |"]
     lines.append("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for (edge, layout), of_case in found.items():
-        for (program, ranks), of in of_case.items():
-            times = f"{of['hop_us']:.1f} | {of['hop_gbytes'] / 1e3:.2f} | {of['algebra_us']:.1f}"
-            total = f"{of['iteration_us']:.1f} | {of['solver_gflop']:.0f}"
+    for (edge, layout), of_case in cases.items():
+        for (program, ranks), of_run in of_case.items():
+            times = f"{of_run['hop_us']:.1f} | {of_run['hop_gbytes'] / 1e3:.2f} | {of_run['algebra_us']:.1f}"
+            total = f"{of_run['iteration_us']:.1f} | {of_run['solver_gflop']:.0f}"
             lines.append(f"| {edge}⁴, {layout} | `{program}` | {ranks} | {times} | {total} |")
-    sloc = [one for one in records if one["record"] == "sloc"]
+    sloc = [record for record in records if record["record"] == "sloc"]
     if sloc:
         lines += ["", "| program | SLOC | Delta-SLOC |", "| --- | --- | --- |"]
-        lines += [f"| `{one['program']}` | {one['sloc']} | {one['delta']} |" for one in sloc]
+        lines += [f"| `{record['program']}` | {record['sloc']} | {record['delta']} |" for record in sloc]
     return "\n".join(lines)
 
 
@@ -136,13 +136,13 @@ def tables(found: Found, records: list[dict[str, Any]]) -> str:
 def main(*, kept: Path, folder: Path) -> None:
     """Draw the records KEPT into FOLDER."""
     records = [json.loads(line) for line in kept.read_text().splitlines()]
-    found = medians(records)
-    if not found:
+    cases = medians(records)
+    if not cases:
         raise click.ClickException(f"{kept} has no run of a program; make it by apps/lqcd/evaluate.py")
-    figures = {"lqcd.svg": iterations(found)}
-    if len({ranks for of_case in found.values() for _, ranks in of_case}) > 1:
-        figures["lqcd-scaling.svg"] = scaling(found)
-    click.echo(tables(found, records))
+    figures = {"lqcd.svg": iterations(cases)}
+    if len({ranks for of_case in cases.values() for _, ranks in of_case}) > 1:
+        figures["lqcd-scaling.svg"] = scaling(cases)
+    click.echo(tables(cases, records))
     try:
         drawn = as_svg(figures.values())
     except CannotDraw as why:

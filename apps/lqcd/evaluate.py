@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 import sloc
-from programs import EDGE, LAYOUTS, SOURCES, CannotBuild, Grid, Program, build, found
+from programs import EDGE, LAYOUTS, SOURCES, CannotBuild, Grid, Program, build, find_tool
 
 from peerway import _core
 from peerway_measure.bench import machine
@@ -52,7 +52,7 @@ def launched(program: Program, file: Path) -> tuple[list[str], dict[str, str]]:
         if library is None:
             raise CannotBuild("no UCX with CUDA was found for MPI; pip install libucx-cu13, or set UCX_ROOT")
         options, settings = openmpi.CUDA_OPTIONS, settings | library.environment
-    mpirun = found("mpirun", "apt-get install openmpi-bin")
+    mpirun = find_tool("mpirun", "apt-get install openmpi-bin")
     return [mpirun, "-n", str(program.ranks), *openmpi.binding(program.ranks), *options, str(file)], settings
 
 
@@ -103,14 +103,14 @@ def as_record(program: Program, lines: list[Run]) -> Run:
 
 def differences(runs: list[Run]) -> Iterator[str]:
     """Where runs of one lattice and gauge field do not agree."""
-    for lattice in {tuple(one["lattice"]) for one in runs}:
-        of_lattice = [one for one in runs if tuple(one["lattice"]) == lattice]
+    for lattice in {tuple(run["lattice"]) for run in runs}:
+        of_lattice = [run for run in runs if tuple(run["lattice"]) == lattice]
         first = of_lattice[0]
-        for one in of_lattice[1:]:
-            name = f"{one['program']}, {one['layout']}, {one['grid'][0]} x {one['grid'][1]}, {lattice[0]}⁴"
-            if one["nconv"] != first["nconv"]:
-                yield f"{name}: iterations {one['nconv']}, of {first['program']} {first['nconv']}"
-            pairs = zip(one["correlator"], first["correlator"], strict=True)
+        for run in of_lattice[1:]:
+            name = f"{run['program']}, {run['layout']}, {run['grid'][0]} x {run['grid'][1]}, {lattice[0]}⁴"
+            if run["nconv"] != first["nconv"]:
+                yield f"{name}: iterations {run['nconv']}, of {first['program']} {first['nconv']}"
+            pairs = zip(run["correlator"], first["correlator"], strict=True)
             far = [abs(value - right) / abs(right) for value, right in pairs]
             if not all(each <= FAR for each in far):  # not a number is far, too
                 worst = ", ".join(f"{each:.1e}" for each in far)
@@ -122,12 +122,12 @@ class Listed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
 
     name = "list"
 
-    def __init__(self, one: Any) -> None:
-        self.one = one
+    def __init__(self, parse: Any) -> None:
+        self.parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> list[Any]:
         """Read each. Raises click.BadParameter."""
-        return [self.one.convert(part, param, context) for part in value.split(",")]
+        return [self.parse.convert(part, param, context) for part in value.split(",")]
 
 
 def fitting(places: int) -> list[tuple[int, int]]:
@@ -143,15 +143,15 @@ def measure(
     """
     runs: list[Run] = []
     wrong: list[str] = []
-    left_out: set[Program] = set()
+    omitted: set[Program] = set()
     for number in range(1, rounds + 1):
         for program in programs:
-            if program in left_out:
+            if program in omitted:
                 continue
             try:
-                one = run(program, options) | {"round": number}
+                result = run(program, options) | {"round": number}
             except CannotBuild as why:
-                left_out.add(program)
+                omitted.add(program)
                 refused = {"program": program.name, "grid": list(program.grid), "reason": str(why)}
                 keep({"record": "left out", **refused})
                 click.echo(f"left out: {program.name} on {program.grid[0]}x{program.grid[1]}: {why}")
@@ -159,17 +159,19 @@ def measure(
             except WrongRun as why:
                 wrong.append(str(why))
                 continue
-            runs.append(one)
-            keep(one)
-            click.echo(told(one))
+            runs.append(result)
+            keep(result)
+            click.echo(line_of(result))
     return runs, wrong
 
 
-def told(one: Run) -> str:
+def line_of(run: Run) -> str:
     """A run as a line for people."""
-    who = f"{one['program']:12s} {one['lattice'][0]:3d}⁴ {one['layout']:5s} {one['grid'][0]}x{one['grid'][1]}"
-    times = f"hop {one['hop_us']:9.2f}  halo {one['halo_us']:8.2f}  algebra {one['algebra_us']:9.2f}"
-    return f"{who}  {times}  iteration {one['iteration_us']:10.2f} us  {one['solver_gflop']:8.1f} GFlop/s"
+    label = (
+        f"{run['program']:12s} {run['lattice'][0]:3d}⁴ {run['layout']:5s} {run['grid'][0]}x{run['grid'][1]}"
+    )
+    times = f"hop {run['hop_us']:9.2f}  halo {run['halo_us']:8.2f}  algebra {run['algebra_us']:9.2f}"
+    return f"{label}  {times}  iteration {run['iteration_us']:10.2f} us  {run['solver_gflop']:8.1f} GFlop/s"
 
 
 @click.command()
@@ -222,16 +224,16 @@ def main(**options: Any) -> None:
     command = machine.command().replace("evaluate.py", "python apps/lqcd/evaluate.py", 1)
     same = {"host": machine.known()["host"], "driver": machine.cuda_driver() if device == "gpu" else ""}
     same |= {"version": _core.version(), "command": command}
-    asked = ["--gauge", options["gauge"], "--sources", str(options["sources"]), "--check"]
-    asked += ["--repeat", str(options["repeat"])]
+    arguments = ["--gauge", options["gauge"], "--sources", str(options["sources"]), "--check"]
+    arguments += ["--repeat", str(options["repeat"])]
     with out.open("w") as file:
 
-        def keep(one: Run) -> None:
-            print(json.dumps(one | same), file=file, flush=True)
+        def keep(record: Run) -> None:
+            print(json.dumps(record | same), file=file, flush=True)
 
         for lines in sloc.of_the_programs():
             keep({"record": "sloc", **asdict(lines)})
-        runs, wrong = measure(programs, asked, options["rounds"], keep)
+        runs, wrong = measure(programs, arguments, options["rounds"], keep)
     wrong += differences(runs)
     for line in wrong:
         click.echo(f"WRONG: {line}", err=True)

@@ -64,11 +64,11 @@ class Program:
 
     @property
     def file(self) -> Path:
-        made_of = "".join((HERE / name).read_text() for name in (SOURCES[self.name], *HEADERS))
-        made_of += " ".join([*self.defines, self.device])
+        inputs = "".join((HERE / name).read_text() for name in (SOURCES[self.name], *HEADERS))
+        inputs += " ".join([*self.defines, self.device])
         if self.name.startswith("xacc"):  # the compiler, and the headers of what it generates
-            made_of += "".join(file.read_text() for file in _compiler())
-        return FOLDER / f"{self.name}-{self.edge}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"
+            inputs += "".join(file.read_text() for file in _compiler())
+        return FOLDER / f"{self.name}-{self.edge}-{hashlib.sha256(inputs.encode()).hexdigest()[:12]}"
 
 
 @functools.cache
@@ -82,10 +82,10 @@ def build(program: Program) -> Path:
     """Compile the program unless it is there; gives its file. Raises CannotBuild."""
     if not program.file.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
-        made = program.file.with_suffix(f".{os.getpid()}")
+        draft = program.file.with_suffix(f".{os.getpid()}")
         command, settings = _command(program)
         done = subprocess.run(
-            [*command, *program.defines, str(HERE / SOURCES[program.name]), "-o", str(made), "-lm"],
+            [*command, *program.defines, str(HERE / SOURCES[program.name]), "-o", str(draft), "-lm"],
             env={**os.environ, **settings},
             capture_output=True,
             text=True,
@@ -94,7 +94,7 @@ def build(program: Program) -> Path:
         if done.returncode:
             last = "\n".join(done.stderr.strip().splitlines()[-6:])
             raise CannotBuild(f"{command[0]} ended with status {done.returncode}:\n{last}")
-        made.rename(program.file)
+        draft.rename(program.file)
     return program.file
 
 
@@ -108,7 +108,7 @@ def _command(program: Program) -> tuple[list[str], dict[str, str]]:
     compiler = offloading_compiler() if program.device == "gpu" else os.environ.get("CC", "cc")
     offload = [OFFLOAD, "-no-pie"] if program.device == "gpu" else []
     wrapped = {"OMPI_CC": compiler, "MPICH_CC": compiler}
-    return [found("mpicc", "apt-get install libopenmpi-dev"), "-O3", "-fopenacc", *offload], wrapped
+    return [find_tool("mpicc", "apt-get install libopenmpi-dev"), "-O3", "-fopenacc", *offload], wrapped
 
 
 def _nvcc(program: Program) -> list[str]:
@@ -118,7 +118,7 @@ def _nvcc(program: Program) -> list[str]:
     if root is None:
         raise CannotBuild("nvcc was not found; set CUDA_HOME, or pip install nvidia-cuda-nvcc")
     architecture = gpus.present().architecture or "sm_90"
-    mpicxx = found("mpicxx", "apt-get install libopenmpi-dev")
+    mpicxx = find_tool("mpicxx", "apt-get install libopenmpi-dev")
     link = places.nvcc_flags(root)
     return [
         str(root / "bin" / "nvcc"),
@@ -131,7 +131,7 @@ def _nvcc(program: Program) -> list[str]:
     ]
 
 
-def found(tool: str, install: str) -> str:
+def find_tool(tool: str, install: str) -> str:
     """Find a tool on PATH, then beside this Python. Raises CannotBuild."""
     path = places.tool(tool)
     if path is None:
@@ -146,9 +146,9 @@ def offloading_compiler() -> str:
         path = shutil.which(name)
         if path is None:
             continue
-        asked = [path, "-print-file-name=accel/nvptx-none/mkoffload"]
+        command = [path, "-print-file-name=accel/nvptx-none/mkoffload"]
         if Path(
-            subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+            subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
         ).is_absolute():
             return path
     raise CannotBuild("no gcc here compiles OpenACC for GPUs; apt-get install gcc-12-offload-nvptx")

@@ -25,7 +25,7 @@ _TOKENS = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\n]*|/\*.*?\*
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Of one program: its source lines, and those of them that are added or changed."""
+    """The source lines of a program, and how many of them are added or changed."""
 
     program: str
     sloc: int
@@ -34,17 +34,17 @@ class Lines:
 
 def source_lines(text: str) -> list[str]:
     """Give the lines that count, each without its spaces."""
-    plain = _TOKENS.sub(lambda found: found[1] or "\n" * found[0].count("\n"), text)
+    plain = _TOKENS.sub(lambda match: match[1] or "\n" * match[0].count("\n"), text)
     lines = ("".join(line.split()) for line in plain.splitlines())
     return [line for line in lines if line]
 
 
-def common(left: list[str], right: list[str]) -> int:
+def common(first: list[str], second: list[str]) -> int:
     """Give the length of the longest sequence of lines that both have in the same order."""
-    row = [0] * (len(right) + 1)
-    for line in left:
+    row = [0] * (len(second) + 1)
+    for line in first:
         before = 0
-        for i, other in enumerate(right, 1):
+        for i, other in enumerate(second, 1):
             above = row[i]
             row[i] = before + 1 if line == other else max(above, row[i - 1])
             before = above
@@ -54,11 +54,11 @@ def common(left: list[str], right: list[str]) -> int:
 def count(serial: str, programs: dict[str, str]) -> list[Lines]:
     """Count the lines of texts: that of serial.c, then the others by their names."""
     base = source_lines(serial)
-    found = [Lines("serial", len(base), 0)]
+    counts = [Lines("serial", len(base), 0)]
     for name, text in programs.items():
         lines = source_lines(text)
-        found.append(Lines(name, len(lines), len(lines) - common(base, lines)))
-    return found
+        counts.append(Lines(name, len(lines), len(lines) - common(base, lines)))
+    return counts
 
 
 def of_the_programs() -> list[Lines]:

@@ -38,8 +38,8 @@ def _hosts(chosen: list[Transport]) -> Iterator[Network | None]:
     if not any(transport.between_hosts for transport in chosen):
         yield None
         return
-    with network(2) as made:
-        yield made
+    with network(2) as hosts:
+        yield hosts
 
 
 def _measured(mpi: Mpi, transport: Transport, hosts: Network | None, quick: bool) -> Iterator[records.Record]:
@@ -52,13 +52,13 @@ def _measured(mpi: Mpi, transport: Transport, hosts: Network | None, quick: bool
         ("fresh", FRESH_SIZES, 3 if quick else 50),
     ):
         text = ",".join(map(str, sizes))
-        for found in mpi.measure(transport, test, text, count, hosts):
-            yield _record(found, transport, {**known, "command": _command(transport, mpi)}, about)
+        for result in mpi.measure(transport, test, text, count, hosts):
+            yield _record(result, transport, {**known, "command": _command(transport, mpi)}, about)
 
 
 def _command(transport: Transport, mpi: Mpi) -> str:
     """What repeats this transport alone."""
-    asked = [
+    words = [
         "python",
         "apps/mpi/compare.py",
         "--transport",
@@ -66,18 +66,18 @@ def _command(transport: Transport, mpi: Mpi) -> str:
         "--mpirun",
         Path(mpi.launcher.path).name,
     ]
-    return shlex.join(asked)
+    return shlex.join(words)
 
 
 def _record(
-    found: dict[str, object], transport: Transport, known: dict[str, str], about: dict[str, object]
+    result: dict[str, object], transport: Transport, known: dict[str, str], about: dict[str, object]
 ) -> records.Record:
     def number(name: str) -> float:
-        return float(str(found[name]))
+        return float(str(result[name]))
 
     size, p50 = int(number("bytes")), number("p50_us")
     return records.Record(
-        test=str(found["test"]),
+        test=str(result["test"]),
         via=transport.name,
         op="send",
         shape="contiguous",
@@ -92,7 +92,7 @@ def _record(
         mean_us=number("mean_us"),
         bandwidth_MBps=round(size / p50, 3),
         messages_per_s=round(1e6 / p50, 1),
-        validated=found["wrong"] == 0,
+        validated=result["wrong"] == 0,
         cpu_percent=None,
         time=records.now(),
         extra={**about, "messages": int(number("messages"))},
@@ -129,31 +129,31 @@ def main(
     """Measure, and draw what came out. Fails when a byte was wrong, or UCX took another transport."""
     out.mkdir(parents=True, exist_ok=True)
     chosen = [transport for transport in TRANSPORTS if not names or transport.name in names]
-    found: list[records.Record] = []
+    measured: list[records.Record] = []
     try:
         mpi = Mpi(mpirun, mpicc or _compiler_of(mpirun))
         with _hosts(chosen) as hosts:
             for turn in range(1 if quick else rounds):
                 for transport in chosen:
                     click.echo(f"round {turn + 1}: {transport.name}", err=True)
-                    found += _measured(mpi, transport, hosts, quick)
+                    measured += _measured(mpi, transport, hosts, quick)
     except (Failed, MpiError, NoHosts) as error:
         raise click.ClickException(str(error)) from error
-    records.write(out / "records.jsonl", found)
-    curves.write(found, out / "compare.html")
-    click.echo(curves.figures(found))
+    records.write(out / "records.jsonl", measured)
+    curves.write(measured, out / "compare.html")
+    click.echo(curves.figures(measured))
     if keep is not None:
-        document(found, keep)
+        document(measured, keep)
     click.echo(f"{out / 'records.jsonl'}\n{out / 'compare.html'}")
-    sys.exit(0 if all(record.validated for record in found) else 1)
+    sys.exit(0 if all(record.validated for record in measured) else 1)
 
 
-def document(found: list[records.Record], folder: Path) -> None:
+def document(measured: list[records.Record], folder: Path) -> None:
     """Keep the records, and make the documentation's page and plots from them."""
     folder.mkdir(parents=True, exist_ok=True)
-    records.write(folder / "records.jsonl", found)
-    PAGE.write_text(curves.fill(PAGE.read_text(), found))
-    curves.draw(found, PAGE.parent / "pictures")
+    records.write(folder / "records.jsonl", measured)
+    PAGE.write_text(curves.fill(PAGE.read_text(), measured))
+    curves.draw(measured, PAGE.parent / "pictures")
 
 
 def _compiler_of(mpirun: str) -> str:

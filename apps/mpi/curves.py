@@ -28,15 +28,15 @@ LOOKS = {
 }
 
 
-def value(found: list[Record], test: str, via: str, size: int, name: str = "p50_us") -> float | None:
+def value(records: list[Record], test: str, via: str, size: int, name: str = "p50_us") -> float | None:
     """The median over the rounds of a field; None where there is no record."""
-    of = [getattr(r, name) for r in found if (r.test, r.via, r.bytes) == (test, via, size)]
-    return float(median(of)) if of else None
+    values = [getattr(r, name) for r in records if (r.test, r.via, r.bytes) == (test, via, size)]
+    return float(median(values)) if values else None
 
 
-def ratios(found: list[Record]) -> dict[str, float]:
+def ratios(records: list[Record]) -> dict[str, float]:
     """How the NIC stands beside what it must not be worse than."""
-    made = {}
+    by_name = {}
     for name, test, field, sizes, peers in (
         ("latency", "mpi_latency", "p50_us", (1, K, 4 * K), ("tcp", "posix")),
         ("bandwidth", "mpi_bw", "bandwidth_MBps", (64 * K, M, 4 * M), ("posix", "posix+cma")),
@@ -44,119 +44,121 @@ def ratios(found: list[Record]) -> dict[str, float]:
     ):
         for peer in peers:
             for size in sizes:
-                own, other = (value(found, test, via, size, field) for via in ("nic:torus", peer))
+                own, other = (value(records, test, via, size, field) for via in ("nic:torus", peer))
                 if own and other:
-                    made[f"{name} of {size_text(size)}: `nic:torus` / `{peer}`"] = own / other
-    return made
+                    by_name[f"{name} of {size_text(size)}: `nic:torus` / `{peer}`"] = own / other
+    return by_name
 
 
-def figures(found: list[Record]) -> str:
+def figures(records: list[Record]) -> str:
     """The tables of docs/mpi-compared.md."""
-    one = found[0]
-    rounds = max(sum((r.test, r.via, r.bytes) == (one.test, v, one.bytes) for r in found) for v in LOOKS)
-    where = f"{one.extra['mpi']}, UCX {one.extra['ucx']}, 2 ranks, {one.device}, {one.time[:10]}"
-    load = median(r.extra["load"] for r in found)
-    made = [
+    first = records[0]
+    rounds = max(
+        sum((r.test, r.via, r.bytes) == (first.test, v, first.bytes) for r in records) for v in LOOKS
+    )
+    where = f"{first.extra['mpi']}, UCX {first.extra['ucx']}, 2 ranks, {first.device}, {first.time[:10]}"
+    load = median(r.extra["load"] for r in records)
+    lines = [
         f"{where}; medians of {rounds} {'round' if rounds == 1 else 'rounds'}; load average {load:.1f}.",
         "",
         "| latency, one way | 1 B | 99 % | 1 KiB | 99 % | 4 KiB | 99 % |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    measured = [via for via in LOOKS if any(r.via == via for r in found)]
+    measured = [via for via in LOOKS if any(r.via == via for r in records)]
     for via in measured:
         times = [
-            value(found, "mpi_latency", via, size, name)
+            value(records, "mpi_latency", via, size, name)
             for size in (1, K, 4 * K)
             for name in ("p50_us", "p99_us")
         ]
-        made.append(_row(f"`{via}`", ["–" if us is None else time_text(us) for us in times]))
+        lines.append(_row(f"`{via}`", ["–" if us is None else time_text(us) for us in times]))
     head = "| bandwidth | 1 KiB | 64 KiB | 1 MiB | 4 MiB | fresh memory: 64 KiB | 1 MiB | 4 MiB |"
-    made += ["", head, "|" + " --- |" * 8]
+    lines += ["", head, "|" + " --- |" * 8]
     cases = [("mpi_bw", size) for size in (K, 64 * K, M, 4 * M)]
     cases += [("mpi_fresh_bw", size) for size in (64 * K, M, 4 * M)]
     for via in measured:
-        rates = [value(found, test, via, size, "bandwidth_MBps") for test, size in cases]
-        made.append(_row(f"`{via}`", ["–" if rate is None else bandwidth_text(rate) for rate in rates]))
-    made += ["", "| times as much | |", "| --- | --- |"]
-    made += [_row(name, [f"{ratio:.2f}"]) for name, ratio in ratios(found).items()]
-    return "\n".join(made)
+        rates = [value(records, test, via, size, "bandwidth_MBps") for test, size in cases]
+        lines.append(_row(f"`{via}`", ["–" if rate is None else bandwidth_text(rate) for rate in rates]))
+    lines += ["", "| times as much | |", "| --- | --- |"]
+    lines += [_row(name, [f"{ratio:.2f}"]) for name, ratio in ratios(records).items()]
+    return "\n".join(lines)
 
 
 def _row(name: str, cells: list[str]) -> str:
     return "| " + " | ".join([name, *cells]) + " |"
 
 
-def fill(page: str, found: list[Record]) -> str:
+def fill(page: str, records: list[Record]) -> str:
     """Give the page with its tables made anew from these records."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}\n{figures(found)}\n\n{END}{tail}"
+    return f"{head}{BEGIN}\n{figures(records)}\n\n{END}{tail}"
 
 
-def latency(found: list[Record]) -> go.Figure:
+def latency(records: list[Record]) -> go.Figure:
     """Half of a round trip by size: medians as lines, the 99th percentiles as thin ones."""
     figure = go.Figure()
     for via, (name, colour, dash, marker) in LOOKS.items():
-        sizes = _sizes(found, "mpi_latency", via)
+        sizes = _sizes(records, "mpi_latency", via)
         if not sizes:
             continue
         line = {"color": colour, "dash": dash}
-        y = [value(found, "mpi_latency", via, size) for size in sizes]
+        y = [value(records, "mpi_latency", via, size) for size in sizes]
         look = {"symbol": marker, "size": 6}
         figure.add_trace(
             go.Scatter(x=_names(sizes), y=y, name=name, mode="lines+markers", line=line, marker=look)
         )
-        tail = [value(found, "mpi_latency", via, size, "p99_us") for size in sizes]
+        tail = [value(records, "mpi_latency", via, size, "p99_us") for size in sizes]
         thin = {"color": colour, "dash": "dot", "width": 1}
         figure.add_trace(go.Scatter(x=_names(sizes), y=tail, mode="lines", line=thin, showlegend=False))
     figure.update_yaxes(type="log", dtick=1, tickformat=",", title_text="µs, one way")
-    return _laid_out(figure, "latency; thin dotted: 99th percentile", found)
+    return _laid_out(figure, "latency; thin dotted: 99th percentile", records)
 
 
-def bandwidth(found: list[Record]) -> go.Figure:
-    """Of a window of messages one way, by size."""
+def bandwidth(records: list[Record]) -> go.Figure:
+    """Bandwidth of a one-way window of messages, by size."""
     figure = go.Figure()
     for via, (name, colour, dash, marker) in LOOKS.items():
-        sizes = _sizes(found, "mpi_bw", via)
-        y = [(value(found, "mpi_bw", via, size, "bandwidth_MBps") or 0) / 1e3 for size in sizes]
+        sizes = _sizes(records, "mpi_bw", via)
+        y = [(value(records, "mpi_bw", via, size, "bandwidth_MBps") or 0) / 1e3 for size in sizes]
         if sizes:
             line, look = {"color": colour, "dash": dash}, {"symbol": marker, "size": 6}
             figure.add_trace(
                 go.Scatter(x=_names(sizes), y=y, name=name, mode="lines+markers", line=line, marker=look)
             )
     figure.update_yaxes(title_text="GB/s", rangemode="tozero")
-    return _laid_out(figure, "bandwidth, windows of at most 64 messages", found)
+    return _laid_out(figure, "bandwidth, windows of at most 64 messages", records)
 
 
-def _sizes(found: list[Record], test: str, via: str) -> list[int]:
-    return sorted({r.bytes for r in found if (r.test, r.via) == (test, via)})
+def _sizes(records: list[Record], test: str, via: str) -> list[int]:
+    return sorted({r.bytes for r in records if (r.test, r.via) == (test, via)})
 
 
 def _names(sizes: list[int]) -> list[str]:
     return [size_text(size) for size in sizes]
 
 
-def _laid_out(figure: go.Figure, title: str, found: list[Record]) -> go.Figure:
-    one = found[0]
-    where = f"{one.extra['mpi']}, UCX {one.extra['ucx']}, 2 ranks on {one.device}"
+def _laid_out(figure: go.Figure, title: str, records: list[Record]) -> go.Figure:
+    first = records[0]
+    where = f"{first.extra['mpi']}, UCX {first.extra['ucx']}, 2 ranks on {first.device}"
     figure.update_xaxes(title_text="message", type="category")
     text = f"{title}<br><sub>{where}</sub>"
     return figure.update_layout(title=text, template="plotly_white", width=900, height=460)
 
 
-def write(found: list[Record], page: Path) -> None:
+def write(records: list[Record], page: Path) -> None:
     """Write a page for a browser."""
     parts = [
         figure.to_html(full_html=False, include_plotlyjs=number == 0)
-        for number, figure in enumerate((latency(found), bandwidth(found)))
+        for number, figure in enumerate((latency(records), bandwidth(records)))
     ]
     page.write_text('<meta charset="utf-8"><title>MPI compared</title>' + "".join(parts))
 
 
-def draw(found: list[Record], folder: Path) -> None:
+def draw(records: list[Record], folder: Path) -> None:
     """Write the pictures."""
     try:
-        drawn = as_svg([latency(found), bandwidth(found)])
+        drawn = as_svg([latency(records), bandwidth(records)])
     except CannotDraw as error:
         raise click.ClickException(str(error)) from error
     for name, svg in zip(PICTURES, drawn, strict=True):

@@ -67,11 +67,20 @@ class Network:
                 must(["-n", name, "rule", "del", *rule])
 
 
-def mpi_words(openmpi: bool, there: list[str], agent: Path) -> list[str]:
+def mpi_words(openmpi: bool, addresses: list[str], agent: Path) -> list[str]:
     """Give the words for Open MPI's or MPICH's launcher, in the head's namespace, to start a rank on each."""
     if openmpi:
-        return ["--mca", "plm_rsh_agent", str(agent), "-H", ",".join(there)]
-    return ["-iface", "bridge", "-launcher", "rsh", "-launcher-exec", str(agent), "-hosts", ",".join(there)]
+        return ["--mca", "plm_rsh_agent", str(agent), "-H", ",".join(addresses)]
+    return [
+        "-iface",
+        "bridge",
+        "-launcher",
+        "rsh",
+        "-launcher-exec",
+        str(agent),
+        "-hosts",
+        ",".join(addresses),
+    ]
 
 
 def must(arguments: list[str]) -> None:
@@ -92,15 +101,15 @@ def network(hosts: int) -> Iterator[Network]:
         raise NoHosts("network namespaces need root and iproute2")
     _sweep()
     tag = f"peerway{os.getpid()}"
-    made = Network([f"{tag}n{i}" for i in range(hosts)], f"{tag}h")
+    created = Network([f"{tag}n{i}" for i in range(hosts)], f"{tag}h")
     try:
-        for step in _steps(made):
+        for step in _steps(created):
             done = ip(*step)
             if done.returncode != 0:
                 raise NoHosts(f"no network namespaces here: ip {' '.join(step)}: {done.stderr.strip()}")
-        yield made
+        yield created
     finally:
-        for name in [*made.names, made.head]:
+        for name in [*created.names, created.head]:
             ip("netns", "del", name)
 
 
@@ -112,14 +121,14 @@ def _sweep() -> None:
             ip("netns", "del", name)
 
 
-def _steps(made: Network) -> Iterator[list[str]]:
-    head = ["-n", made.head]
-    yield ["netns", "add", made.head]
+def _steps(network: Network) -> Iterator[list[str]]:
+    head = ["-n", network.head]
+    yield ["netns", "add", network.head]
     yield [*head, "link", "set", "lo", "up"]
     yield [*head, "link", "add", "bridge", "type", "bridge"]
     yield [*head, "addr", "add", f"{LAUNCHER}/24", "dev", "bridge"]
     yield [*head, "link", "set", "bridge", "up"]
-    for i, name in enumerate(made.names):
+    for i, name in enumerate(network.names):
         port = f"port{i}"
         pair = ["type", "veth", "peer", "name", "eth0", "netns", name]
         yield ["netns", "add", name]

@@ -38,13 +38,17 @@ ALLOWED = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of one start of a program."""
+    """The result of one run of a program."""
 
     passed: bool
     seconds: float
     cpu_seconds: float  # of the launcher and all ranks: whether they worked, or waited for a CPU
-    said: str  # the first lines of what it said, when it failed
+    output: str  # the first lines of what it said, when it failed
     late: bool  # it had no time left, which on a busy machine says nothing
+
+    def as_json(self) -> dict[str, object]:
+        """Its part of a record; the key of the output is "said"."""
+        return {"said" if name == "output" else name: value for name, value in asdict(self).items()}
 
 
 class Runner:
@@ -54,7 +58,7 @@ class Runner:
         self.launcher = launcher
         self.nic = nic
 
-    def told(self, way: str, program: Program) -> str:
+    def typed(self, way: str, program: Program) -> str:
         """Give the command as a person would type it, in the folder of the program."""
         words = self.command(way, program, Path(program.name))
         if way == "nic":
@@ -186,17 +190,17 @@ class Judge:
                 runs[way].append(self.runner.start(way, program, file, limit))
         return self._record(program, verdict(runs), runs)
 
-    def _record(self, program: Program, found: str, runs: dict[str, list[Run]]) -> dict[str, object]:
+    def _record(self, program: Program, verdict: str, runs: dict[str, list[Run]]) -> dict[str, object]:
         return {
             "suite": f"MPICH {self.suite.version}",
             "mpi": self.runner.launcher.kind,
             "nic": self.runner.nic,
-            "command": self.runner.told("nic", program),
+            "command": self.runner.typed("nic", program),
             "program": program.title,
             "ranks": program.ranks,
             "load": round(os.getloadavg()[0], 1),
-            "verdict": found,
-            "runs": {way: [asdict(run) for run in runs.get(way, [])] for way in WAYS},
+            "verdict": verdict,
+            "runs": {way: [run.as_json() for run in runs.get(way, [])] for way in WAYS},
         }
 
 
@@ -252,16 +256,18 @@ def main(
         click.echo(f"{record['verdict']}: {record['program']} ({record['ranks']} ranks)")
         return str(record["verdict"])
 
-    def one(program: Program) -> Run | None:
+    def run_once(program: Program) -> Run | None:
         record = judge.at_once(program, first)
         if isinstance(record, Run):
-            click.echo(f"later: {program.title} ({program.ranks} ranks): {record.said}")
+            click.echo(f"later: {program.title} ({program.ranks} ranks): {record.output}")
             return record
         keep(record)
         return None
 
     with ThreadPoolExecutor(at_once) as pool:
-        later = [(program, run) for program, run in zip(wanted, pool.map(one, wanted), strict=True) if run]
+        later = [
+            (program, run) for program, run in zip(wanted, pool.map(run_once, wanted), strict=True) if run
+        ]
     verdicts = [keep(judge.at_length(program, run)) for program, run in later]
     sys.exit(1 if any("over the NIC" in each for each in verdicts) else 0)
 

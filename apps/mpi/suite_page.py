@@ -48,8 +48,8 @@ def _passes(record: Record, way: str) -> str:
 
 def _reason(record: Record, reasons: dict[str, str]) -> str:
     program = ("late " if record["verdict"] == "out of time" else "") + str(record["program"])
-    found = [reasons[start] for start in sorted(reasons, key=len) if program.startswith(start)]
-    return found[-1] if found else "not looked into yet"
+    matches = [reasons[start] for start in sorted(reasons, key=len) if program.startswith(start)]
+    return matches[-1] if matches else "not looked into yet"
 
 
 def _folder(record: Record) -> str:
@@ -61,28 +61,28 @@ def _counts(mpi: str, records: list[Record]) -> list[str]:
     lines = []
     folders = sorted({_folder(record) for record in records})
     for folder in folders:
-        here = [record for record in records if _folder(record) == folder]
-        verdicts = Counter(str(record["verdict"]) for record in here)
-        built = len(here) - verdicts["not built"]
+        of_folder = [record for record in records if _folder(record) == folder]
+        verdicts = Counter(str(record["verdict"]) for record in of_folder)
+        built = len(of_folder) - verdicts["not built"]
         counts = [built, *(verdicts[each] for each in ("passed", "out of time", "not built"))]
         lines.append(f"| {MPIS[mpi]} | {folder} | " + " | ".join(map(str, counts)) + " |")
     return lines
 
 
-def tables(found: dict[str, list[Record]], reasons: dict[str, str]) -> str:
+def tables(by_mpi: dict[str, list[Record]], reasons: dict[str, str]) -> str:
     """Make the tables of the page."""
     lines = [
         "| MPI | folder | run | passed over the NIC | out of time | not built by this MPI |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for mpi, records in found.items():
+    for mpi, records in by_mpi.items():
         lines += _counts(mpi, records)
     lines += ["", "Programs that failed at least once, or ran out of time:", ""]
     lines += [
         "| MPI | program | ranks | NIC | TCP of UCX | alone | reason |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for mpi, records in found.items():
+    for mpi, records in by_mpi.items():
         for record in sorted(records, key=lambda record: str(record["program"])):
             if record["verdict"] in ("passed", "not built"):
                 continue
@@ -92,11 +92,11 @@ def tables(found: dict[str, list[Record]], reasons: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def fill(page: str, found: dict[str, list[Record]], reasons: dict[str, str]) -> str:
+def fill(page: str, by_mpi: dict[str, list[Record]], reasons: dict[str, str]) -> str:
     """Put the tables where the page has its marks."""
     before, rest = page.split(BEGIN)
     after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n{tables(found, reasons)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{tables(by_mpi, reasons)}\n{END}{after}"
 
 
 if __name__ == "__main__":

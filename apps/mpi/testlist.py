@@ -30,7 +30,7 @@ class Program:
 
     @property
     def title(self) -> str:
-        """What tells it from the other lines."""
+        """The text that distinguishes it from the other lines."""
         settings = [f"{name}={value}" for name, value in self.environment.items()]
         return " ".join([*settings, f"{self.folder}/{self.name}", *self.arguments])
 
@@ -81,8 +81,8 @@ class Suite:
         self.source = Path(source[1]) if source else folder
         version = self.source / "version.m4"
         text = version.read_text() if version.exists() else ""
-        found = re.search(r"\[MPICH_VERSION_m4\],\[(.*?)\]", text)
-        self.version = found[1] if found else "of unknown version"
+        match = re.search(r"\[MPICH_VERSION_m4\],\[(.*?)\]", text)
+        self.version = match[1] if match else "of unknown version"
 
     def programs(self, folders: tuple[str, ...] = FOLDERS) -> Iterator[Program]:
         """Give what the suite's own script would run."""

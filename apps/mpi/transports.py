@@ -21,7 +21,7 @@ LIMIT = 600.0  # seconds after which a run counts as hanging
 
 
 class Failed(Exception):
-    """What went wrong in a run, for people."""
+    """A run failed; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +64,32 @@ class Mpi:
         FOLDER.mkdir(parents=True, exist_ok=True)
         self.program = FOLDER / "pingpong"
         flags = ["-O2", "-std=c11", "-D_GNU_SOURCE"]
-        _said([compiler, *flags, str(HERE / "pingpong.c"), "-o", str(self.program)])
-        self.version = _said([self.launcher.path, "--version"]).strip().splitlines()[0]
+        _output([compiler, *flags, str(HERE / "pingpong.c"), "-o", str(self.program)])
+        self.version = _output([self.launcher.path, "--version"]).strip().splitlines()[0]
         if self.launcher.kind == "mpich":
-            numbers = re.search(r"Version:\s+(\S+)", _said([self.launcher.path, "--version"]))
+            numbers = re.search(r"Version:\s+(\S+)", _output([self.launcher.path, "--version"]))
             self.version = f"MPICH {numbers[1]}" if numbers else "MPICH"
 
     def measure(
         self, transport: Transport, test: str, sizes: str, count: int, hosts: Network | None
     ) -> list[dict[str, object]]:
-        """What the program tells of each size."""
-        said = _said(self._command(transport, hosts, {}, test, sizes, str(count)))
-        return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        """The results that the program prints, one for each size."""
+        output = _output(self._command(transport, hosts, {}, test, sizes, str(count)))
+        return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
     def ask_ucx(self, transport: Transport, hosts: Network | None) -> dict[str, str]:
         """UCX's version. Raises Failed when its lanes are not those of the transport alone."""
-        said = _said(self._command(transport, hosts, {"UCX_LOG_LEVEL": "info"}, "latency", "8,65536", "10"))
-        version = re.search(r"UCX +INFO +Version (\S+)", said)
-        lines = [line for line in said.splitlines() if re.search(r"INFO.*cfg[#\[]", line)]
-        lanes = " ".join(found for line in lines for found in re.findall(r"\w\(([^()]+)\)", line)).split()
+        output = _output(
+            self._command(transport, hosts, {"UCX_LOG_LEVEL": "info"}, "latency", "8,65536", "10")
+        )
+        version = re.search(r"UCX +INFO +Version (\S+)", output)
+        lines = [line for line in output.splitlines() if re.search(r"INFO.*cfg[#\[]", line)]
+        lanes = " ".join(names for line in lines for names in re.findall(r"\w\(([^()]+)\)", line)).split()
         used = {lane.split("/")[0] for lane in lanes}
         if version is None or not used or not used <= {*transport.tls.split(",")}:
-            raise Failed(f"{transport.name}: UCX should use {transport.tls} and uses {sorted(used)}:\n{said}")
+            raise Failed(
+                f"{transport.name}: UCX should use {transport.tls} and uses {sorted(used)}:\n{output}"
+            )
         return {"mpi": self.version, "ucx": version[1]}
 
     def _command(
@@ -130,7 +134,7 @@ def _nic(transport: Transport) -> str:
     return f"torus?{file}"
 
 
-def _said(command: list[str]) -> str:
+def _output(command: list[str]) -> str:
     allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     try:
         done = subprocess.run(

@@ -52,15 +52,15 @@ class Driver:
 def private_kib() -> float:
     """Memory of this process that no other process has."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
-    said = {name: float(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
-    return said["Private_Clean"] + said["Private_Dirty"]
+    fields = {name: float(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
+    return fields["Private_Clean"] + fields["Private_Dirty"]
 
 
 def shared_kib() -> float:
     """This process's share of memory that several processes map."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
-    said = {name: float(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
-    return said["Pss"] - said["Private_Clean"] - said["Private_Dirty"]
+    fields = {name: float(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
+    return fields["Pss"] - fields["Private_Clean"] - fields["Private_Dirty"]
 
 
 def put_by_every_path(ctx: peerway.Context, region: peerway.Region) -> list[str]:
@@ -111,8 +111,8 @@ def main() -> None:
             exchange(ctx, f"cuda:{ordinal}", region)
             ctx.team.barrier(WAIT)
             after = {"private": private_kib(), "shared": shared_kib(), "gpu": driver.used_kib()}
-            found = {name: after[name] - before[name] for name in after}
-            told = [json.loads(each) for each in ctx.team.all_gather(json.dumps(found).encode(), WAIT)]
+            added = {name: after[name] - before[name] for name in after}
+            answers = [json.loads(each) for each in ctx.team.all_gather(json.dumps(added).encode(), WAIT)]
             if rank == 0:
                 sharing = ctx.size / gpus
                 record = {
@@ -123,9 +123,9 @@ def main() -> None:
                     "ranks": ctx.size,
                     "gpus": gpus,
                     "paths": paths,
-                    "private_kib": [one["private"] for one in told],
-                    "shared_kib": [round(one["shared"]) for one in told],
-                    "gpu_kib_a_rank": round(statistics.median(one["gpu"] for one in told) / sharing),
+                    "private_kib": [answer["private"] for answer in answers],
+                    "shared_kib": [round(answer["shared"]) for answer in answers],
+                    "gpu_kib_a_rank": round(statistics.median(answer["gpu"] for answer in answers) / sharing),
                 }
                 print(json.dumps(record), flush=True)
             ctx.team.barrier(WAIT)

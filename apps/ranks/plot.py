@@ -30,37 +30,39 @@ PANELS = {
 def records(name: str) -> list[dict[str, Any]]:
     """The records of a file, by ranks; of several with the same number the last."""
     lines = (RESULTS / name).read_text().splitlines()
-    by_ranks = {one["ranks"]: one for one in map(json.loads, lines)}
+    by_ranks = {record["ranks"]: record for record in map(json.loads, lines)}
     return [by_ranks[ranks] for ranks in sorted(by_ranks)]
 
 
 def figure() -> go.Figure:
     """A panel a quantity; the median rank solid, rank 0 dotted."""
-    made = make_subplots(rows=1, cols=len(PANELS), subplot_titles=list(PANELS.values()))
+    panels = make_subplots(rows=1, cols=len(PANELS), subplot_titles=list(PANELS.values()))
     for name, file in FILES.items():
-        found = records(file)
-        ranks = [one["ranks"] for one in found]
+        of_file = records(file)
+        ranks = [record["ranks"] for record in of_file]
         for column, quantity in enumerate(PANELS, 1):
             if quantity.endswith("_ms") and name not in QUIET:
                 continue
-            for which, dash in (("median", "solid"), ("rank_0", "dot")):
+            for statistic, dash in (("median", "solid"), ("rank_0", "dot")):
                 trace = go.Scatter(
                     x=ranks,
-                    y=[one["of_ranks"][quantity][which] / UNITS.get(quantity, 1) for one in found],
-                    name=f"{name}, {which.replace('_', ' ')}",
-                    legendgroup=name + which,
+                    y=[
+                        record["of_ranks"][quantity][statistic] / UNITS.get(quantity, 1) for record in of_file
+                    ],
+                    name=f"{name}, {statistic.replace('_', ' ')}",
+                    legendgroup=name + statistic,
                     showlegend=column == 1,
                     mode="lines+markers",
                     line={"color": COLOURS[name], "dash": dash},
                 )
-                made.add_trace(trace, row=1, col=column)
-    made.update_xaxes(type="log", tickvals=[2, 4, 8, 16, 32, 64, 128, 256], title="ranks on one host")
-    made.update_yaxes(type="log", tickvals=[2, 5, 10, 20, 50, 100, 200])
-    made.update_yaxes(type="linear", rangemode="tozero", tickvals=None, col=len(PANELS))
-    made.update_layout(
+                panels.add_trace(trace, row=1, col=column)
+    panels.update_xaxes(type="log", tickvals=[2, 4, 8, 16, 32, 64, 128, 256], title="ranks on one host")
+    panels.update_yaxes(type="log", tickvals=[2, 5, 10, 20, 50, 100, 200])
+    panels.update_yaxes(type="linear", rangemode="tozero", tickvals=None, col=len(PANELS))
+    panels.update_layout(
         template="plotly_white", width=1100, height=420, legend={"orientation": "h", "y": -0.25}
     )
-    return made
+    return panels
 
 
 if __name__ == "__main__":

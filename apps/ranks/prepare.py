@@ -30,14 +30,14 @@ def main() -> int:
             messages = ctx.plan(device).send(other, tag, memory[:BYTES])
             return messages.receive(other, tag, memory[BYTES : 2 * BYTES]).prepare()
 
-        def measure(what: str, make: Callable[[int], object]) -> None:
+        def measure(name: str, make: Callable[[int], object]) -> None:
             took = []
             for turn in range(TIMES):
                 began = time.perf_counter()
                 kept.append(make(turn))
                 took.append(round((time.perf_counter() - began) * 1e3, 3))
             if ctx.rank == 0:
-                print(json.dumps({"test": what, "device": device, "first_ms": took[0], "later_ms": took[1:]}))
+                print(json.dumps({"test": name, "device": device, "first_ms": took[0], "later_ms": took[1:]}))
 
         measure("prepare a send and a receive", plan)
         measure("allocate 4 KiB", lambda _: ctx.allocate(device, 4096))

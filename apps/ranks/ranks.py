@@ -37,15 +37,15 @@ def grid_of(ranks: int) -> tuple[int, int]:
 
 def memory() -> Numbers:
     """KiB of this process: its share of what is shared, what is resident, what is shared memory."""
-    said = {}
+    fields = {}
     for line in Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]:
         name, _, rest = line.partition(":")
-        said[name] = float(rest.split()[0])
+        fields[name] = float(rest.split()[0])
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return {
-        "pss_kib": said["Pss"],
-        "private_kib": said["Private_Clean"] + said["Private_Dirty"],
-        "rss_kib": said["Rss"],
+        "pss_kib": fields["Pss"],
+        "private_kib": fields["Private_Clean"] + fields["Private_Dirty"],
+        "rss_kib": fields["Rss"],
         "shared_memory_kib": float(status["RssShmem"].split()[0]),
         "descriptors": float(len(list(Path("/proc/self/fd").iterdir()))),
         "sockets": float(sum("socket:" in link for link in links())),
@@ -54,12 +54,12 @@ def memory() -> Numbers:
 
 
 def links() -> list[str]:
-    """What the descriptors of this process are."""
-    found = []
+    """The targets of this process's file descriptors."""
+    names = []
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # the one that lists them
-            found.append(str(entry.readlink()))
-    return found
+            names.append(str(entry.readlink()))
+    return names
 
 
 def plan_between(context: peerway.Context, grid: tuple[int, int]) -> None:
@@ -85,7 +85,7 @@ def rank_main(ranks: int, barrier: int) -> dict[str, float]:
     os.read(barrier, 1)
     began, cpu = time.monotonic_ns(), time.process_time_ns()
     context = peerway.Context()
-    made, cpu_made = time.monotonic_ns(), time.process_time_ns()
+    created, cpu_created = time.monotonic_ns(), time.process_time_ns()
     with_context = memory()
     cells = numpy.zeros((LOCAL + 2, LOCAL + 2))
     region = context.register(cells)
@@ -106,8 +106,8 @@ def rank_main(ranks: int, barrier: int) -> dict[str, float]:
     del halo, region
     context.close()
     numbers = {
-        "context_ms": (made - began) / 1e6,
-        "context_cpu_ms": (cpu_made - cpu) / 1e6,
+        "context_ms": (created - began) / 1e6,
+        "context_cpu_ms": (cpu_created - cpu) / 1e6,
         "plan_ms": (planned - planning) / 1e6,
         "plan_cpu_ms": (cpu_planned - cpu_planning) / 1e6,
         "prepare_ms": (prepared - ready) / 1e6,
@@ -124,15 +124,15 @@ def rank_main(ranks: int, barrier: int) -> dict[str, float]:
 def child(rank: int, ranks: int, job: dict[str, str], barrier: int, out: int) -> None:
     os.environ.update(job, PEERWAY_RANK=str(rank), PEERWAY_LOCAL_RANK=str(rank))
     try:
-        said: dict[str, Any] = rank_main(ranks, barrier)
+        answer: dict[str, Any] = rank_main(ranks, barrier)
     except BaseException:
-        said = {"error": traceback.format_exc()}
+        answer = {"error": traceback.format_exc()}
     with os.fdopen(out, "w") as stream:
-        json.dump(said, stream)
+        json.dump(answer, stream)
 
 
 def measure(ranks: int) -> list[Numbers]:
-    """What each rank found."""
+    """The numbers of each rank."""
     job = {
         "PEERWAY_SIZE": str(ranks),
         "PEERWAY_LOCAL_SIZE": str(ranks),
@@ -160,26 +160,26 @@ def measure(ranks: int) -> list[Numbers]:
         children.append(process)
     os.close(wait)
     os.close(go)
-    found = []
+    answers = []
     for read in pipes:
         with os.fdopen(read) as stream:
-            found.append(json.loads(stream.read()))
+            answers.append(json.loads(stream.read()))
     for process in children:
         os.waitpid(process, 0)
-    for rank, numbers in enumerate(found):
+    for rank, numbers in enumerate(answers):
         if "error" in numbers:
             raise SystemExit(f"rank {rank} of {ranks}: {numbers['error']}")
-    return found
+    return answers
 
 
-def record(ranks: int, found: list[Numbers]) -> dict[str, Any]:
+def record(ranks: int, answers: list[Numbers]) -> dict[str, Any]:
     summary = {
         name: {
-            "median": round(statistics.median(each[name] for each in found), 3),
-            "max": round(max(each[name] for each in found), 3),
-            "rank_0": round(found[0][name], 3),
+            "median": round(statistics.median(each[name] for each in answers), 3),
+            "max": round(max(each[name] for each in answers), 3),
+            "rank_0": round(answers[0][name], 3),
         }
-        for name in found[0]
+        for name in answers[0]
     }
     return {
         "test": "ranks",

@@ -30,7 +30,9 @@ def diameter(machine: str) -> int:
 
 
 def links_of_node(machine: str) -> int:
-    """By which a node can send at once. Two nodes around a dimension have one link between them."""
+    """Number of links over which a node can send at once. Two nodes around a dimension have one link between
+    them.
+    """
     if machine.startswith("torus"):
         return sum(min(2, extent - 1) for extent in extents(extents_text(machine)))
     return extents(machine.split("/")[1])[0]
@@ -59,23 +61,23 @@ def allreduce_us(machine: str, size: int, host_gbits: float) -> float:
 
 
 def least_us(
-    machine: str, kind: str, grid: str, size: int, found: Mapping[str, object], host_gbits: float = 0
+    machine: str, kind: str, grid: str, size: int, simulated: Mapping[str, object], host_gbits: float = 0
 ) -> float:
-    """Of this kind of exchange; `found` has the routes' numbers as the simulator prints them."""
+    """Lower bound of this kind of exchange; `simulated` has the simulator's numbers of the routes."""
     if kind == "message":
-        return message_us(float(str(found["hops"])), size)
+        return message_us(float(str(simulated["hops"])), size)
     if kind == "halo":
-        return halo_us(machine, grid, size, int(str(found["most_faces"])), host_gbits)
+        return halo_us(machine, grid, size, int(str(simulated["most_faces"])), host_gbits)
     return allreduce_us(machine, size, host_gbits)
 
 
-def hpl_us(found: Mapping[str, object], case: Mapping[str, float], links: int) -> float:
+def hpl_us(simulated: Mapping[str, object], case: Mapping[str, float], links: int) -> float:
     """Linpack of `found["n"]` equations: a rank's part of all kernels (each rank
     of a column solves all its rows of U); the bytes that a node must get; or one
     pivot after the other, each with news from another node. `case` has P, Q, NB and the times of the kernels,
     `links` those of a node. Less a thousandth, since only some panels are simulated.
     """
-    n, p, q, nb = float(str(found["n"])), case["p"], case["q"], case["nb"]
+    n, p, q, nb = float(str(simulated["n"])), case["p"], case["q"], case["nb"]
     behind = [n - (k + 1) * nb for k in range(round(n / nb))]
     gemm = sum(2 * nb * rows * rows for rows in behind) / (1e6 * case["gemm_tflops"])
     moved = sum(nb * rows for rows in behind) * case["element_ps"] / 1e6

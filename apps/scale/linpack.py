@@ -36,14 +36,14 @@ TREES = {16: "fat-tree:4x4/1x4", 64: "fat-tree:8x8/1x8", 256: "fat-tree:16x16/1x
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """Of a GPU, in the units of the simulator's options."""
+    """Kernel times of a GPU, in the units of the simulator's options."""
 
     gemm_tflops: float
     column_us: float
     element_ps: float
 
     def seconds(self, n: int, nb: int = NB) -> float:
-        """On one GPU, where nothing is waited for: the closed form."""
+        """Seconds on one GPU, where nothing is waited for, in closed form."""
         behind = [n - (k + 1) * nb for k in range(n // nb)]
         gemm = sum(2 * nb * rows * rows for rows in behind) / (1e12 * self.gemm_tflops)
         moved = sum(nb * rows for rows in behind) * self.element_ps / 1e12
@@ -52,17 +52,17 @@ class Kernels:
 
 @cache
 def runs() -> list[dict[str, float]]:
-    """Those of hpl on one GPU with NB of the study, by N."""
+    """The runs of hpl on one GPU with the study's NB, by N."""
     lines = [json.loads(line) for line in MEASURED.read_text().splitlines()]
-    return sorted((one for one in lines if one.get("nb") == NB), key=lambda one: one["n"])
+    return sorted((run for run in lines if run.get("nb") == NB), key=lambda run: run["n"])
 
 
 @cache
 def kernels() -> Kernels:
     """DGEMM as it was at the largest N. The rest, total minus DGEMM, is a N + b N^2 / 2: least squares of
     rest / N over N."""
-    n = [one["n"] for one in runs()]
-    rest = [(one["seconds"] - one["gemm_s"]) / one["n"] for one in runs()]
+    n = [run["n"] for run in runs()]
+    rest = [(run["seconds"] - run["gemm_s"]) / run["n"] for run in runs()]
     mean_n, mean_rest = sum(n) / len(n), sum(rest) / len(rest)
     slope = sum((x - mean_n) * (y - mean_rest) for x, y in zip(n, rest, strict=True)) / sum(
         (x - mean_n) ** 2 for x in n
@@ -150,10 +150,10 @@ def cases() -> Iterator[Linpack]:
 
 def simulate(case: Linpack) -> Record:
     """Valid: every rank got what it had to, and not sooner than it can."""
-    (found,) = simulator.run(case.options)
-    us, n = float(str(found["us"])), case.n
-    gpus = int(str(found["ranks"]))
-    least = bounds.hpl_us(found, case.numbers, bounds.links_of_node(case.machine))
+    (simulated,) = simulator.run(case.options)
+    us, n = float(str(simulated["us"])), case.n
+    gpus = int(str(simulated["ranks"]))
+    least = bounds.hpl_us(simulated, case.numbers, bounds.links_of_node(case.machine))
     tflops = 2 / 3 * n**3 / us / 1e6
     extra: dict[str, object] = {
         "simulated": True,
@@ -161,7 +161,7 @@ def simulate(case: Linpack) -> Record:
         "grid": case.grid,
         "least_us": least,
     }
-    extra |= {name: found[name] for name in ("n", "panels", "busy", "pivot_us", "shares")}
+    extra |= {name: simulated[name] for name in ("n", "panels", "busy", "pivot_us", "shares")}
     extra |= case.numbers | {"tflops": round(tflops, 1), "tflops_gpu": round(tflops / gpus, 2)}
     nic = simulator.NIC | {"link-gbits": case.link_gbits}
     return Record.from_samples(
@@ -174,9 +174,9 @@ def simulate(case: Linpack) -> Record:
         ranks=gpus,
         source="simulated",
         target="simulated",
-        validated=found["right"] is True and us >= least,
+        validated=simulated["right"] is True and us >= least,
         cpu_percent=None,
-        host=f"SimGrid {found['simgrid']}",
+        host=f"SimGrid {simulated['simgrid']}",
         device="simulated: {link-gbits} Gbit/s a link, {hop-ns} ns a hop, {message-ns} ns a message".format(
             **nic
         ),
@@ -187,18 +187,18 @@ def simulate(case: Linpack) -> Record:
     )
 
 
-def picture(found: list[Record]) -> go.Figure:
+def picture(simulated: list[Record]) -> go.Figure:
     """TFLOP/s of a GPU, by GPUs, with as much memory of each."""
-    one = 2 / 3 * LARGEST**3 / kernels().seconds(LARGEST) / 1e12
+    single = 2 / 3 * LARGEST**3 / kernels().seconds(LARGEST) / 1e12
     figure = go.Figure()
     for name, machines, colour in (("torus", TORI, "#4c78a8"), ("fat tree", TREES, "#e45756")):
         for doubling, dash in ((False, "solid"), (True, "dot")):
             wanted = {case.machine: case for case in weak(machines) if case.doubling == doubling}
-            line = [r for r in found if (case := wanted.get(r.extra["machine"])) and matches(r, case)]
+            line = [r for r in simulated if (case := wanted.get(r.extra["machine"])) and matches(r, case)]
             line.sort(key=lambda r: r.ranks)
             pivots = "by doubling" if doubling else "with all at once"
             x = ["1", *(str(r.ranks) for r in line)]
-            y = [one, *(r.extra["tflops_gpu"] for r in line)]
+            y = [single, *(r.extra["tflops_gpu"] for r in line)]
             look = {"color": colour, "dash": dash}
             figure.add_trace(go.Scatter(x=x, y=y, name=f"{name}, pivots {pivots}", line=look))
     figure.update_xaxes(title_text="GPUs", type="category")
@@ -226,20 +226,20 @@ def main(*, jobs: int, pictures: Path | None, out: Path) -> None:
     """Simulate, and draw what came out. Fails when a result is wrong, or better than can be."""
     simulator.build()
     out.mkdir(parents=True, exist_ok=True)
-    found: list[Record] = []
+    simulated: list[Record] = []
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         for record in pool.map(simulate, cases()):
-            found.append(record)
+            simulated.append(record)
             click.echo(f"{record.shape}, {record.via}: {record.p50_us / 1e6:.1f} s", err=True)
-    records.write(out / "records.jsonl", found)
+    records.write(out / "records.jsonl", simulated)
     if pictures is not None:
         try:
-            (svg,) = as_svg([picture(found)])
+            (svg,) = as_svg([picture(simulated)])
         except CannotDraw as error:
             raise click.ClickException(str(error)) from error
         pictures.mkdir(parents=True, exist_ok=True)
         (pictures / "hpl-predicted.svg").write_text(svg + "\n")
-    raise SystemExit(1 if any(not record.validated for record in found) else 0)
+    raise SystemExit(1 if any(not record.validated for record in simulated) else 0)
 
 
 if __name__ == "__main__":

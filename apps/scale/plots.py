@@ -37,12 +37,12 @@ def machine_name(machine: str) -> str:
     return f"fat tree, {down.count('x') + 1} levels"
 
 
-def write(found: list[Record], page: Path, pictures: Path | None = None) -> None:
+def write(simulated: list[Record], page: Path, pictures: Path | None = None) -> None:
     """The page; and the pictures where a folder for them is given."""
     figures = {
-        "scale-halo": halo(found),
-        "scale-mapping": mapping(found),
-        "scale-allreduce": allreduce(found),
+        "scale-halo": halo(simulated),
+        "scale-mapping": mapping(simulated),
+        "scale-allreduce": allreduce(simulated),
     }
     parts = [
         figure.to_html(full_html=False, include_plotlyjs=number == 0)
@@ -59,27 +59,27 @@ def write(found: list[Record], page: Path, pictures: Path | None = None) -> None
             (pictures / f"{name}.svg").write_text(svg + "\n")
 
 
-def halo(found: list[Record]) -> go.Figure:
+def halo(simulated: list[Record]) -> go.Figure:
     """A face of 64 KiB between neighbours, by nodes: the 4-D lattice on every machine, laid out near."""
-    chosen = [r for r in _lattices(found, 65536) if r.via == "put"]
-    return _by_nodes(chosen, "halo of a 4-D lattice, faces of 64 KiB, all at once", found)
+    chosen = [r for r in _lattices(simulated, 65536) if r.via == "put"]
+    return _by_nodes(chosen, "halo of a 4-D lattice, faces of 64 KiB, all at once", simulated)
 
 
-def mapping(found: list[Record]) -> go.Figure:
-    """The same with the ranks on nodes by chance: how much longer it takes."""
-    near = {(r.extra["machine"], r.ranks): r.p50_us for r in _lattices(found, 65536) if r.via == "put"}
-    chosen = [r for r in _lattices(found, 65536) if r.via == "put/shuffled"]
+def mapping(simulated: list[Record]) -> go.Figure:
+    """How much longer the same halo takes when ranks are placed on nodes at random."""
+    near = {(r.extra["machine"], r.ranks): r.p50_us for r in _lattices(simulated, 65536) if r.via == "put"}
+    chosen = [r for r in _lattices(simulated, 65536) if r.via == "put/shuffled"]
     figure = go.Figure()
     for name, of_machine in _by_machine(chosen).items():
         x = [str(r.ranks) for r in of_machine]
         y = [r.p50_us / near[r.extra["machine"], r.ranks] for r in of_machine]
         figure.add_trace(go.Bar(x=x, y=y, name=name, marker={"color": COLOURS[name]}))
-    return _laid_out(figure, "the same halo with shuffled ranks, times as long", "times as long", found)
+    return _laid_out(figure, "the same halo with shuffled ranks, times as long", "times as long", simulated)
 
 
-def allreduce(found: list[Record]) -> go.Figure:
-    """By size, on the most nodes: each way on each machine."""
-    mine = [r for r in found if r.test == "simulated_allreduce"]
+def allreduce(simulated: list[Record]) -> go.Figure:
+    """Allreduce by size on the largest number of nodes: each algorithm on each machine."""
+    mine = [r for r in simulated if r.test == "simulated_allreduce"]
     most = max(r.ranks for r in mine)
     figure = go.Figure()
     for name, of_machine in _by_machine([r for r in mine if r.ranks == most]).items():
@@ -92,14 +92,14 @@ def allreduce(found: list[Record]) -> go.Figure:
                 figure.add_trace(trace)
     figure.update_xaxes(title_text="vector")
     figure.update_yaxes(type="log", dtick=1, tickformat=",")
-    return _laid_out(figure, f"allreduce on {most:,} nodes", "µs", found, x="vector")
+    return _laid_out(figure, f"allreduce on {most:,} nodes", "µs", simulated, x="vector")
 
 
-def _lattices(found: list[Record], size: int) -> list[Record]:
+def _lattices(simulated: list[Record], size: int) -> list[Record]:
     """Halos of the 4-D lattice, without a limit of the host."""
     return [
         r
-        for r in found
+        for r in simulated
         if r.test == "simulated_halo"
         and r.bytes == size
         and str(r.extra["grid"]).count("x") == 3
@@ -116,20 +116,20 @@ def _by_machine(chosen: list[Record]) -> dict[str, list[Record]]:
     }
 
 
-def _by_nodes(chosen: list[Record], title: str, found: list[Record]) -> go.Figure:
+def _by_nodes(chosen: list[Record], title: str, simulated: list[Record]) -> go.Figure:
     figure = go.Figure()
     for name, of_machine in _by_machine(chosen).items():
         x, y = [str(r.ranks) for r in of_machine], [r.p50_us for r in of_machine]
         line = {"color": COLOURS[name], "dash": "dash" if name.startswith("fat") else "solid"}
         figure.add_trace(go.Scatter(x=x, y=y, name=name, mode="lines+markers", line=line))
     figure.update_yaxes(type="log", dtick=1, tickformat=",")
-    return _laid_out(figure, title, "µs", found)
+    return _laid_out(figure, title, "µs", simulated)
 
 
-def _laid_out(figure: go.Figure, title: str, y: str, found: list[Record], x: str = "nodes") -> go.Figure:
+def _laid_out(figure: go.Figure, title: str, y: str, simulated: list[Record], x: str = "nodes") -> go.Figure:
     figure.update_xaxes(title_text=x, type="category")
     figure.update_yaxes(title_text=y)
-    text = f"{title}<br><sub>{WHERE.format(host=found[0].host)}</sub>"
+    text = f"{title}<br><sub>{WHERE.format(host=simulated[0].host)}</sub>"
     return figure.update_layout(title=text, template="plotly_white", width=900, height=460)
 
 

@@ -107,14 +107,14 @@ def main(*, nodes: str, quick: bool, jobs: int, pictures: Path | None, out: Path
     out.mkdir(parents=True, exist_ok=True)
     build()
     todo = list(cases(16 if quick else int(nodes)))
-    found: list[records.Record] = []
+    simulated: list[records.Record] = []
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        for done, some in enumerate(pool.map(simulate, todo), start=1):
-            found += some
-            click.echo(f"{done}/{len(todo)}  {some[-1].shape}, {some[-1].via}", err=True)
-    records.write(out / "records.jsonl", found)
-    plots.write(found, out / "scale.html", pictures)
-    wrong = [record for record in found if not record.validated]
+        for done, of_case in enumerate(pool.map(simulate, todo), start=1):
+            simulated += of_case
+            click.echo(f"{done}/{len(todo)}  {of_case[-1].shape}, {of_case[-1].via}", err=True)
+    records.write(out / "records.jsonl", simulated)
+    plots.write(simulated, out / "scale.html", pictures)
+    wrong = [record for record in simulated if not record.validated]
     for record in wrong:
         click.echo(f"WRONG: {record.as_json()}", err=True)
     click.echo(f"{out / 'records.jsonl'}\n{out / 'scale.html'}")

@@ -92,7 +92,7 @@ def build() -> Path:
 
 
 def run(options: list[str]) -> list[dict[str, object]]:
-    """What the simulator prints for these options: an object for each size."""
+    """Run the simulator with these options: one object for each size."""
     done = _must([str(build()), *options])
     return [json.loads(line) for line in done.splitlines()]
 
@@ -100,19 +100,19 @@ def run(options: list[str]) -> list[dict[str, object]]:
 def simulate(case: Case) -> list[records.Record]:
     """A record for each size. Valid: every rank got what it had to, and not sooner than it can."""
     command = " ".join(["python apps/scale/simulator.py", *case.options])
-    return [_as_record(case, found, command) for found in run(case.options)]
+    return [_as_record(case, simulated, command) for simulated in run(case.options)]
 
 
-def _as_record(case: Case, found: dict[str, object], command: str) -> records.Record:
-    size, ranks, us = int(str(found["bytes"])), int(str(found["ranks"])), float(str(found["us"]))
+def _as_record(case: Case, simulated: dict[str, object], command: str) -> records.Record:
+    size, ranks, us = int(str(simulated["bytes"])), int(str(simulated["ranks"])), float(str(simulated["us"]))
     kind = case.pattern.split("/")[0]
     grid = case.grid or (bounds.extents_text(case.machine) if kind != "message" else "")
-    least = bounds.least_us(case.machine, kind, grid, size, found, case.host_gbits)
+    least = bounds.least_us(case.machine, kind, grid, size, simulated, case.host_gbits)
     limit = f"/{case.host_gbits}G" if case.host_gbits else ""
     extra: dict[str, object] = {"simulated": True, "machine": case.machine, "grid": grid, "least_us": least}
     extra.update(NIC)
     of_routes = ("hops", "mean_hops", "most_hops", "most_faces")
-    extra.update({name: found[name] for name in of_routes if name in found})
+    extra.update({name: simulated[name] for name in of_routes if name in simulated})
     return records.Record.from_samples(
         [1e3 * us],
         test=f"simulated_{kind}",
@@ -123,9 +123,9 @@ def _as_record(case: Case, found: dict[str, object], command: str) -> records.Re
         ranks=ranks,
         source="simulated",
         target="simulated",
-        validated=found["right"] is True and us >= least * (1 - 1e-6),
+        validated=simulated["right"] is True and us >= least * (1 - 1e-6),
         cpu_percent=None,
-        host=f"SimGrid {found['simgrid']}",
+        host=f"SimGrid {simulated['simgrid']}",
         device="simulated: {link-gbits} Gbit/s a link, {hop-ns} ns a hop, {message-ns} ns a message".format(
             **NIC
         ),

@@ -51,7 +51,7 @@ def build(target: Target) -> Path:
     sources = compiling.at_once(target.sources, folder)
     commands = {folder / f"{source.name}.o": _compile(target, source) for source in sources}
     link = _link(target, list(commands))
-    objects = compiling.make_all(commands, compiling.made_from(HERE))
+    objects = compiling.make_all(commands, compiling.inputs_of(HERE))
     compiling.make(target.program, link, objects)
     return target.program
 

@@ -22,9 +22,9 @@ COLOURS = (
 )
 
 
-def write(found: list[Record], path: Path) -> None:
+def write(records: list[Record], path: Path) -> None:
     """Draw these records of the test stencil2d."""
-    mine = [record for record in found if record.test == "stencil2d"]
+    mine = [record for record in records if record.test == "stencil2d"]
     vias = list(dict.fromkeys(record.via for record in mine))
     colour = {via: COLOURS[i % len(COLOURS)] for i, via in enumerate(vias)}
     figure = make_subplots(rows=3, cols=1, subplot_titles=TITLES, vertical_spacing=0.09)
@@ -89,8 +89,8 @@ def _cells(record: Record) -> int:
     return int(ny) * int(nx)
 
 
-def _smallest(found: list[Record]) -> str:
-    return min(found, key=_cells).shape
+def _smallest(records: list[Record]) -> str:
+    return min(records, key=_cells).shape
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Options:
     """What of the program's options decides how it is started, and the others."""
 
     variants: list[str]
@@ -67,43 +67,43 @@ def measure(arguments: list[str], command: str = "") -> list[records.Record | Mi
     variant, it is started again for those after it, unless it has failed twice without any result. Raises
     BadOption.
     """
-    asked = _read(arguments)
-    need_devices([asked.device])
+    options = _read(arguments)
+    need_devices([options.device])
     command = command or " ".join(["python apps/stencil2d/run.py", *arguments])
     # Two programs: Peerway's variants and MPI's. Each is started by its own launcher.
     results: dict[str, records.Record | Missing] = {}
     for of_mpi in (False, True):
-        variants = [name for name in dict.fromkeys(asked.variants) if (name in MPI) == of_mpi]
-        results |= zip(variants, _measure(asked, variants, command), strict=True)
-    return [results[name] for name in dict.fromkeys(asked.variants)]
+        variants = [name for name in dict.fromkeys(options.variants) if (name in MPI) == of_mpi]
+        results |= zip(variants, _measure(options, variants, command), strict=True)
+    return [results[name] for name in dict.fromkeys(options.variants)]
 
 
-def _measure(asked: Asked, variants: list[str], command: str) -> list[records.Record | Missing]:
+def _measure(options: Options, variants: list[str], command: str) -> list[records.Record | Missing]:
     """The results of variants of one program, one for each."""
     results: list[records.Record | Missing] = []
-    left, in_vain = variants, 0
-    while left:
-        found, why = _launch(asked, left)
+    remaining, in_vain = variants, 0
+    while remaining:
+        printed, why = _launch(options, remaining)
         results += [
-            Missing(one["variant"], one["refused"]) if "refused" in one else as_record(one, command)
-            for one in found
+            Missing(line["variant"], line["refused"]) if "refused" in line else as_record(line, command)
+            for line in printed
         ]
-        in_vain = 0 if found else in_vain + 1
-        failed = left[len(found) :] if in_vain == 2 else left[len(found) : len(found) + 1]
+        in_vain = 0 if printed else in_vain + 1
+        failed = remaining[len(printed) :] if in_vain == 2 else remaining[len(printed) : len(printed) + 1]
         results += [Missing(variant, why) for variant in failed]
-        left = left[len(found) + len(failed) :]
+        remaining = remaining[len(printed) + len(failed) :]
     return results
 
 
-def _launch(asked: Asked, variants: list[str]) -> tuple[list[dict[str, Any]], str]:
+def _launch(options: Options, variants: list[str]) -> tuple[list[dict[str, Any]], str]:
     """Start the program once; gives what it printed, and how it ended. Raises BadOption."""
     if {*variants} <= {*MPI}:
-        target = Target(asked.device, mpi_compiler())
-        job, environment = _mpirun(asked.ranks, asked.device)
+        target = Target(options.device, mpi_compiler())
+        job, environment = _mpirun(options.ranks, options.device)
     else:
-        target = Target(asked.device)
-        job, environment = [sys.executable, "-m", "peerway", "run", "-n", str(asked.ranks), "--"], {}
-    job += [str(build(target)), *asked.others, "--variant", ",".join(variants), "--json"]
+        target = Target(options.device)
+        job, environment = [sys.executable, "-m", "peerway", "run", "-n", str(options.ranks), "--"], {}
+    job += [str(build(target)), *options.others, "--variant", ",".join(variants), "--json"]
     status = None
     try:
         done = subprocess.run(
@@ -119,12 +119,14 @@ def _launch(asked: Asked, variants: list[str]) -> tuple[list[dict[str, Any]], st
     except subprocess.TimeoutExpired as late:
         printed, errors = (_text(stream) for stream in (late.stdout, late.stderr))
         end = f"did not end within {LIMIT_S:.0f} s"
-    said = [line for line in errors.splitlines() if line.startswith("stencil2d: ")]
-    if status == BadOption.exit_code and said:  # of both programs and all variants
-        raise BadOption(said[0].removeprefix("stencil2d: "))
+    complaints = [line for line in errors.splitlines() if line.startswith("stencil2d: ")]
+    if status == BadOption.exit_code and complaints:  # of both programs and all variants
+        raise BadOption(complaints[0].removeprefix("stencil2d: "))
     last = "\n".join(errors.strip().splitlines()[-6:])
-    found = [json.loads(line) for line in printed.splitlines() if line.startswith("{") and line.endswith("}")]
-    return found, f"{' '.join(job)}\n{end}\n{last}{_remedy(asked.device, variants, status)}"
+    results = [
+        json.loads(line) for line in printed.splitlines() if line.startswith("{") and line.endswith("}")
+    ]
+    return results, f"{' '.join(job)}\n{end}\n{last}{_remedy(options.device, variants, status)}"
 
 
 def _remedy(device: str, variants: list[str], status: int | None) -> str:
@@ -177,7 +179,7 @@ def as_record(result: dict[str, Any], command: str) -> records.Record:
     )
 
 
-def _read(arguments: list[str]) -> Asked:
+def _read(arguments: list[str]) -> Options:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--variant", default="stream")
     parser.add_argument("--device", default="host")
@@ -187,7 +189,7 @@ def _read(arguments: list[str]) -> Asked:
     if numbers is None:
         raise Failed(f"--grid is '{known.grid}'; give two numbers joined by x, rows first, as 2x4")
     others += ["--device", known.device, "--grid", known.grid]
-    return Asked(known.variant.split(","), known.device, int(numbers[1]) * int(numbers[2]), others)
+    return Options(known.variant.split(","), known.device, int(numbers[1]) * int(numbers[2]), others)
 
 
 def _mpirun(ranks: int, device: str) -> tuple[list[str], dict[str, str]]:

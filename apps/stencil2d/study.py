@@ -48,15 +48,15 @@ def cases(device: str, ranks: int, edges: list[int]) -> list[Case]:
     """The smallest lattice on all grids, the others on those of 4 ranks or more (or the largest)."""
     grids = [grid for grid in GRIDS if grid[0] * grid[1] <= ranks]
     large = [grid for grid in grids if grid[0] * grid[1] >= 4] or grids[-1:]
-    found = []
+    studied = []
     for edge in sorted(edges):
         steps = max(20, min(10_000, (20_000_000_000 if device == "cuda" else 60_000_000) // (edge * edge)))
         batch = 100 if steps >= 1000 else 10 if steps >= 100 else 2
-        found += [
+        studied += [
             Case(grid, edge, steps // batch * batch, batch)
             for grid in (grids if edge == min(edges) else large)
         ]
-    return found
+    return studied
 
 
 def arguments(case: Case, device: str, variants: list[str]) -> list[str]:

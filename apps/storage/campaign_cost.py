@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from synthetic import made_up
+from synthetic import synthetic_record
 
 from peerway_measure.records import write
 
@@ -63,7 +63,7 @@ def campaign(
 
 def _prepared(place: Path, nodes: int, repeats: int, at_once: int) -> tuple[str, str]:
     """A campaign's folder; the agent that reaches its nodes, and the command of its test."""
-    write(place / "record.jsonl", [made_up(0)])
+    write(place / "record.jsonl", [synthetic_record(0)])
     agent = place / "agent"
     agent.write_text('#!/bin/sh\nshift\neval "$*"\n')
     agent.chmod(0o755)

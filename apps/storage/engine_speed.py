@@ -59,7 +59,7 @@ def engines(folder: Path, size: int, rounds: int, minutes: float, mode: str, **_
     finally:
         place.remove()
     known = {"size": size, "mode": mode, "rounds": done, "resident_before_reads": resident}
-    return known | {"disk": _disk(folder)} | _told(outcomes, arms, size)
+    return known | {"disk": _disk(folder)} | _summary(outcomes, arms, size)
 
 
 def _disk(folder: Path) -> str:
@@ -72,23 +72,25 @@ def _disk(folder: Path) -> str:
     return "virtual disk" if block.name.startswith("vd") else block.name
 
 
-def _told(outcomes: dict[tuple[str, str], list[Outcome]], arms: tuple[str, ...], size: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _summary(
+    outcomes: dict[tuple[str, str], list[Outcome]], arms: tuple[str, ...], size: int
+) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
     for (arm, operation), several in outcomes.items():
         name = f"{arm}_{operation}"
-        found[f"{name}_MBps"] = round(statistics.median(size / o.ns * 1e3 for o in several), 1)
-        found[f"{name}_cpu_percent"] = round(statistics.median(o.cpu_us * 1e5 / o.ns for o in several), 1)
+        fields[f"{name}_MBps"] = round(statistics.median(size / o.ns * 1e3 for o in several), 1)
+        fields[f"{name}_cpu_percent"] = round(statistics.median(o.cpu_us * 1e5 / o.ns for o in several), 1)
         own = statistics.median(o.user_us * 1e5 / o.ns for o in several)
-        found[f"{name}_own_percent"] = round(own, 1)  # beside the kernel's copy
+        fields[f"{name}_own_percent"] = round(own, 1)  # beside the kernel's copy
     for operation in ("write", "read"):
         for arm in arms[1:]:
             pairs = zip(outcomes[arm, operation], outcomes["posix", operation], strict=True)
             ratios = sorted(theirs.ns / ours.ns for theirs, ours in pairs)
             name = f"{operation}_posix_to_{arm}"
-            found[name] = round(statistics.median(ratios), 4)
-            found[f"{name}_interval"] = [round(end, 4) for end in _interval(ratios)]
-            found[f"{name}_ratios"] = [round(ratio, 3) for ratio in ratios]
-    return found
+            fields[name] = round(statistics.median(ratios), 4)
+            fields[f"{name}_interval"] = [round(end, 4) for end in _interval(ratios)]
+            fields[f"{name}_ratios"] = [round(ratio, 3) for ratio in ratios]
+    return fields
 
 
 def _run(arm: str, operation: str, job: Job) -> Outcome:
@@ -114,6 +116,6 @@ def _buffers(arm: str) -> Iterator[None]:
 
 
 def _interval(ordered: list[float]) -> tuple[float, float]:
-    """Of the median, with 95 %: the order statistics between which it lies whatever the distribution."""
+    """95 % interval of the median: order statistics, valid for any distribution."""
     below = max(0, floor(len(ordered) / 2 - 0.98 * sqrt(len(ordered))))
     return ordered[below], ordered[-1 - below]

@@ -39,7 +39,7 @@ class Study:
     def __init__(self, folder: Path, size: int, block: int, streams: int) -> None:
         self.folder, self.size, self.block, self.streams = folder, size, block, streams
         self.rates: dict[tuple[str, str], list[float]] = defaultdict(list)
-        self.told: dict[tuple[str, str], dict[str, Any]] = {}
+        self.states: dict[tuple[str, str], dict[str, Any]] = {}
         self.notes: dict[str, str] = {}
 
     def gds(self) -> None:
@@ -57,10 +57,10 @@ class Study:
         for record in records.read(out) if out.exists() else ():
             key = record.via.removeprefix("gds/"), OPERATIONS.get(record.test, "read_unproved")
             known = ("gds_active", "gds_known_by", "state_proved", "state_proof", "io")
-            told = {name: record.extra[name] for name in known if name in record.extra}
-            right = record.validated and self.told.get(key, {}).get("right", True)
+            notes = {name: record.extra[name] for name in known if name in record.extra}
+            right = record.validated and self.states.get(key, {}).get("right", True)
             self.rates[key].append(record.bandwidth_MBps)
-            self.told[key] = {"right": right, **told}
+            self.states[key] = {"right": right, **notes}
         out.unlink(missing_ok=True)
 
     def cat(self) -> None:
@@ -73,23 +73,23 @@ class Study:
                 operate("let-go", LIMIT_S, path=path)
             took, right = _cat(path, self.size)
             self.rates["cat", operation].append(self.size / took * 1e3)
-            self.told["cat", operation] = {"right": right, "io": "read, then one copy"}
+            self.states["cat", operation] = {"right": right, "io": "read, then one copy"}
 
     def lines(self) -> list[dict[str, Any]]:
         """A record of each setting and operation; of a setting without any, why."""
-        found = []
+        lines = []
         sizes = {"size": self.size, "block": self.block, "streams": self.streams}
         of_cat = {"size": self.size, "block": self.size, "streams": 1}
         for (setting, operation), rates in self.rates.items():
             rate = {"MBps": round(statistics.median(rates)), "MBps_all": [round(each) for each in rates]}
-            told = self.told[setting, operation]
-            of = of_cat if setting == "cat" else sizes
-            found.append({"setting": setting, "operation": operation, **of, **rate, **told})
+            notes = self.states[setting, operation]
+            parameters = of_cat if setting == "cat" else sizes
+            lines.append({"setting": setting, "operation": operation, **parameters, **rate, **notes})
         for setting in SETTINGS:
             if not any(setting == each for each, _ in self.rates):
                 why = self.notes.get(setting, "it gave no record, and did not say why")
-                found.append({"setting": setting, "operation": "all", **sizes, "error": why[:400]})
-        return found
+                lines.append({"setting": setting, "operation": "all", **sizes, "error": why[:400]})
+        return lines
 
 
 def main() -> int:
@@ -104,27 +104,29 @@ def main() -> int:
     parser.add_argument(
         "--table", type=Path, help="only print the table of docs/storage.md from these records"
     )
-    asked = parser.parse_args()
-    if asked.table:
-        print(*table([json.loads(line) for line in asked.table.read_text().splitlines()]), sep="\n")
+    options = parser.parse_args()
+    if options.table:
+        print(*table([json.loads(line) for line in options.table.read_text().splitlines()]), sep="\n")
         return 0
     if lacking := [name for name in ("cupy", "kvikio") if importlib.util.find_spec(name) is None]:
         print(f"{' and '.join(lacking)} cannot be imported (docs/storage.md)", file=sys.stderr)
         return 2
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(dir=asked.folder, prefix="peerway-gds-") as name:
-        study = Study(Path(name), parse_size(asked.size), parse_size(asked.block), asked.streams)
+    with tempfile.TemporaryDirectory(dir=options.folder, prefix="peerway-gds-") as name:
+        study = Study(Path(name), parse_size(options.size), parse_size(options.block), options.streams)
         done = 0
-        while done < asked.rounds and (not done or time.monotonic() - began < asked.seconds):
+        while done < options.rounds and (not done or time.monotonic() - began < options.seconds):
             for arm in (study.gds, study.cat)[:: 1 if done % 2 else -1]:
                 arm()
             done += 1
     facts = {
         "rounds": done,
-        "folder": _file_system(asked.folder),
+        "folder": _file_system(options.folder),
         "kernel": platform.release(),
         "gpu": _gpu(),
-        "command": machine.told(["python", "apps/storage/gds.py", *sys.argv[1:]], {asked.folder: "FOLDER"}),
+        "command": machine.recorded_command(
+            ["python", "apps/storage/gds.py", *sys.argv[1:]], {options.folder: "FOLDER"}
+        ),
         "date": records.now()[:10],
     }
     lines = study.lines()
@@ -143,15 +145,15 @@ def table(lines: list[dict[str, Any]]) -> list[str]:
         size = size_text(line["size"])
         key: tuple[str, ...] = (gpu, line["setting"], f"{line['streams']} of {size}", block)
         rows.setdefault(key, {})[line["operation"]] = line
-    found = []
+    cells_of = []
     for key, several in rows.items():
         rates = [several.get(operation, {}).get("MBps") for operation in OPERATIONS.values()]
         active = {str(line.get("gds_active", "-")) for line in several.values() if "error" not in line}
         cells = ["-" if rate is None else f"{rate / 1000:.1f} GB/s" for rate in rates]
-        told = {"False": "not active", "True": "active"}
-        state = ", ".join(sorted(told.get(each, each) for each in active)) or "failed"
-        found.append(f"| {' | '.join([*key, *cells, state])} |")
-    return found
+        words = {"False": "not active", "True": "active"}
+        state = ", ".join(sorted(words.get(each, each) for each in active)) or "failed"
+        cells_of.append(f"| {' | '.join([*key, *cells, state])} |")
+    return cells_of
 
 
 def _cat(path: Path, size: int) -> tuple[int, bool]:

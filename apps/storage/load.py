@@ -35,7 +35,7 @@ class CannotSimulate(Exception):
 
 @dataclass(frozen=True)
 class Cluster:
-    """What is simulated. Rates are bytes a second: of a node's stream, of a server's link, of its disk."""
+    """The cluster to simulate. Rates are in bytes per second: a node's stream, a server's link, its disk."""
 
     nodes: int = 46
     at_once: int = 4
@@ -90,19 +90,19 @@ def simulate(program: Path, cluster: Cluster) -> dict[str, Any]:
         "nodes": c.nodes, "servers": c.servers, "at-once": c.at_once, "bytes": c.gigabytes * 1e9,
         "node": c.stream, "server": c.server, "disk": c.disk, "start-s": c.start_s, "local-s": c.local_s,
     }  # fmt: skip
-    told = [str(word) for pair in words.items() for word in pair]
+    arguments = [str(word) for pair in words.items() for word in pair]
     text = "\n".join(map(str, order(cluster)))
-    done = subprocess.run([program, *told], input=text, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)
+    done = subprocess.run([program, *arguments], input=text, capture_output=True, text=True, check=True)
+    simulated = json.loads(done.stdout)
     alone = min(c.stream, c.server, c.disk)
     return {
-        "measurements": found["measurements"],
-        "hours": round(found["seconds"] / 3600, 4),
-        "written_TB": round(found["measurements"] * c.gigabytes / 1e3, 3),
-        "disk_percent": round(100 * found["disk_share"], 1),
-        "write_slower_percent": round(100 * (1 - found["write_Bps"] / alone), 1),
-        "least_write_slower_percent": round(100 * (1 - found["least_write_Bps"] / alone), 1),
-        "read_slower_percent": round(100 * (1 - found["read_Bps"] / min(c.stream, c.server)), 1),
+        "measurements": simulated["measurements"],
+        "hours": round(simulated["seconds"] / 3600, 4),
+        "written_TB": round(simulated["measurements"] * c.gigabytes / 1e3, 3),
+        "disk_percent": round(100 * simulated["disk_share"], 1),
+        "write_slower_percent": round(100 * (1 - simulated["write_Bps"] / alone), 1),
+        "least_write_slower_percent": round(100 * (1 - simulated["least_write_Bps"] / alone), 1),
+        "read_slower_percent": round(100 * (1 - simulated["read_Bps"] / min(c.stream, c.server)), 1),
     }
 
 
@@ -133,15 +133,15 @@ def simulate(program: Path, cluster: Cluster) -> dict[str, Any]:
 @click.option(
     "--local-s", type=SECONDS, default=0.6, show_default=True, help="Seconds that only its own node is busy."
 )
-def main(**asked: Any) -> None:
+def main(**options: Any) -> None:
     """Simulate one campaign, and print its record."""
     with tempfile.TemporaryDirectory() as name:
         try:
-            found = simulate(build(Path(name)), Cluster(**asked))
+            simulated = simulate(build(Path(name)), Cluster(**options))
         except CannotSimulate as error:
             raise click.ClickException(str(error)) from None
     program = shlex.join(["python", "apps/storage/load.py", *sys.argv[1:]])
-    print(json.dumps({"test": "simulated_campaign", **asked, **found, "command": program}))
+    print(json.dumps({"test": "simulated_campaign", **options, **simulated, "command": program}))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from synthetic import TESTS, made_up
+from synthetic import TESTS, synthetic_record
 
 from peerway_measure.records import write
 
@@ -31,7 +31,7 @@ def page(folder: Path, count: int, **_: Any) -> dict[str, Any]:
         for measurement in range(nodes * rounds):
             number, node = divmod(measurement, nodes)
             kind, own = "va"[node % 2], f"{'va'[node % 2]}{node // 2 + 1:02}"
-            many = [made_up(measurement * each + i, own, kind, number, i) for i in range(each)]
+            many = [synthetic_record(measurement * each + i, own, kind, number, i) for i in range(each)]
             write(place / "results" / f"{number:04}.t.{own}.jsonl", many)
         began, used = time.monotonic(), os.times()
         out = place / "page.html"

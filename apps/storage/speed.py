@@ -19,7 +19,7 @@ from page_speed import page
 
 from peerway_common.cli.numbers import Number
 from peerway_measure.bench import machine
-from peerway_measure.bench.surroundings import surroundings
+from peerway_measure.bench.host_state import host_state
 from peerway_measure.records import now
 
 
@@ -39,19 +39,19 @@ from peerway_measure.records import now
 @click.option("--repeats", default=25, show_default=True, help="campaign: rounds.")
 @click.option("--campaigns", default=1, show_default=True, help="campaign: one after the other.")
 @click.option("--records", "count", default=100_000, show_default=True, help="page: records.")
-def main(what: str, folder: Path, **asked: Any) -> None:
+def main(name: str, folder: Path, **options: Any) -> None:
     """Measure one of them, and print its record."""
-    before = surroundings()
+    before = host_state()
     measures: dict[str, Callable[..., dict[str, Any]]] = {
         "engines": engines,
         "campaign": campaign,
         "page": page,
     }
-    found = measures[what](folder.absolute(), **asked)
-    program = machine.told(["python", "apps/storage/speed.py", *sys.argv[1:]], {folder: "FOLDER"})
+    measured = measures[name](folder.absolute(), **options)
+    program = machine.recorded_command(["python", "apps/storage/speed.py", *sys.argv[1:]], {folder: "FOLDER"})
     line = {
-        "test": f"storage_{what}",
-        **found,
+        "test": f"storage_{name}",
+        **measured,
         "load_before": before["load"],
         "cpus": os.cpu_count(),
         "time": now(),

@@ -32,8 +32,8 @@ def once(words: list[str], level: str) -> tuple[float, int]:
         if level != "off":
             variables |= {"PEERWAY_TRACE_DIR": folder, "PEERWAY_TRACE_LEVEL": level}
         done = subprocess.run(words, capture_output=True, text=True, check=True, env=variables)
-        found = [rings.read(file) for file in Path(folder).glob("*.ring")]
-        events = sum(len(ring.events) + ring.overwritten for ring in found)
+        recorded = [rings.read(file) for file in Path(folder).glob("*.ring")]
+        events = sum(len(ring.events) + ring.overwritten for ring in recorded)
     (line,) = (json.loads(text) for text in done.stdout.splitlines() if text.startswith("{"))
     return float(line["gflops"]), events
 

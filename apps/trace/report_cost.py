@@ -41,11 +41,11 @@ def write(folder: Path, events: int) -> int:
     steps = events // RANKS // 6
     for rank in range(RANKS):
         begin, wait = np.cumsum(random.integers(3000, 20000, steps)), random.integers(500, 2500, steps)
-        left, right = (rank - 1) % RANKS, (rank + 1) % RANKS
+        previous, following = (rank - 1) % RANKS, (rank + 1) % RANKS
         rows = (  # kind, offset, duration, name, peer, site
-            (Kind.REGION, 0, wait + 400, 8, -1, 0), (Kind.IRECV, 50, 80, 2, left, 7),
-            (Kind.ISEND, 150, 100, 1, right, 9), (Kind.WAIT, 300, wait, 3, -1, 10),
-            (Kind.SENT, 150, wait + 150, 4, right, 10), (Kind.RECEIVED, 50, wait + 250, 5, left, 10),
+            (Kind.REGION, 0, wait + 400, 8, -1, 0), (Kind.IRECV, 50, 80, 2, previous, 7),
+            (Kind.ISEND, 150, 100, 1, following, 9), (Kind.WAIT, 300, wait, 3, -1, 10),
+            (Kind.SENT, 150, wait + 150, 4, following, 10), (Kind.RECEIVED, 50, wait + 250, 5, previous, 10),
         )  # fmt: skip
         size = 1 << random.integers(3, 20, steps)
         columns = {name: np.zeros(steps * 6, kind) for name, kind in COLUMNS.items()}
@@ -78,7 +78,7 @@ def main() -> None:
         folder = Path(place) / "trace"
         events = write(folder, options.events)
         curve = Path(place) / "curve.jsonl"
-        curve.write_text("".join(json.dumps(one) + "\n" for one in CURVE))
+        curve.write_text("".join(json.dumps(record) + "\n" for record in CURVE))
         words = [sys.executable, "-m", "peerway", "trace", "report", str(folder), "-o", f"{place}/page.html"]
         words += ["--bench", str(curve)]
         began = time.monotonic()

@@ -39,7 +39,7 @@ def typed(script: str, *paths: Path | None) -> str:
         for path in paths
         if path is not None and path.is_absolute()
     }
-    return machine.told(["python", f"apps/trace/{script}", *sys.argv[1:]], names)
+    return machine.recorded_command(["python", f"apps/trace/{script}", *sys.argv[1:]], names)
 
 
 def build(folder: Path) -> Path:
@@ -105,7 +105,7 @@ def main() -> None:
     libraries = {"without": options.without, "before pairs": options.before}
     lines: list[dict[str, object]] = []
     command = typed("trace_cost.py", options.without, options.before, options.out)
-    found: dict[tuple[str, str], list[list[float]]] = {}
+    times: dict[tuple[str, str], list[list[float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         program = build(Path(folder))
         for number in range(options.rounds):
@@ -114,7 +114,7 @@ def main() -> None:
                     if test == "python" and (way in libraries or way == "pairs"):
                         continue  # it has a library of its own
                     ns = once(program, test, way, libraries.get(way, LIBRARY))
-                    found.setdefault((test, way), []).append(ns)
+                    times.setdefault((test, way), []).append(ns)
                     lines.append(
                         {
                             "test": test, "way": way, "round": number, "ns": ns[-1],
@@ -126,15 +126,15 @@ def main() -> None:
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    for test, way in found:
+    for test, way in times:
         if way != "off":
-            show(test, way, found)
+            show(test, way, times)
 
 
-def show(test: str, way: str, found: dict[tuple[str, str], list[list[float]]]) -> None:
+def show(test: str, way: str, times: dict[tuple[str, str], list[list[float]]]) -> None:
     """Print how much longer a way takes."""
-    with_it = [one[-1] for one in found[test, way]]
-    base = [one[0] for one in found[test, way if "pairs" in way else "off"]]
+    with_it = [sample[-1] for sample in times[test, way]]
+    base = [sample[0] for sample in times[test, way if "pairs" in way else "off"]]
     differences = [b - a for a, b in zip(base, with_it, strict=True)]
     low, high = interval(differences)
     share = median(100 * b / a - 100 for a, b in zip(base, with_it, strict=True))

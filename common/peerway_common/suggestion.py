@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 
 def meant(name: str, known: Iterable[str], likeness: float = 0.6) -> str:
-    """Give "; is put_latency meant?" for a name like one of the known ones, else an empty text."""
+    """Give "; did you mean put_latency?" for a name like one of the known ones, else an empty text."""
     import difflib
 
     close = difflib.get_close_matches(name, list(known), 1, likeness)
-    return f"; is {close[0]} meant?" if close else ""
+    return f"; did you mean {close[0]}?" if close else ""

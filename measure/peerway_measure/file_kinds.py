@@ -1,6 +1,4 @@
-"""What a file holds that was given for another: records of measurements and route tables are often side by
-side.
-"""
+"""Detects which kind of Peerway file was passed by mistake: records or a route table."""
 
 from __future__ import annotations
 
@@ -20,10 +18,10 @@ def is_route_table(path: Path) -> bool:
     if not path.is_file():  # what a pipe gives is gone once read
         return False
     try:
-        found = _object(atomic_file.read(path, _MOST_TABLE))
+        document = _object(atomic_file.read(path, _MOST_TABLE))
     except (OSError, ValueError):
         return False
-    return found.get("format") == TABLE_FORMAT
+    return document.get("format") == TABLE_FORMAT
 
 
 def has_records(path: Path) -> bool:
@@ -32,15 +30,15 @@ def has_records(path: Path) -> bool:
         return False
     try:
         with path.open("rb") as file:
-            found = _object(file.readline(_MOST_RECORD))
+            document = _object(file.readline(_MOST_RECORD))
     except OSError:
         return False
-    return {"test", "via", "bytes"} <= found.keys()
+    return {"test", "via", "bytes"} <= document.keys()
 
 
 def _object(text: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

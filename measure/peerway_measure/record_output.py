@@ -28,7 +28,7 @@ class Unusable(ValueError):
 
 
 class Output(Protocol):
-    """What takes records."""
+    """A destination of records."""
 
     def add(self, record: Record) -> None:
         """Write one record. Raises WriteFailed."""
@@ -69,7 +69,7 @@ class RecordFile:
 
     def __init__(self, path: Path, append: bool) -> None:
         self.path = path
-        self._made = not path.exists()
+        self._created = not path.exists()
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         self.before: Sequence[Record] = ()
         try:
@@ -112,19 +112,19 @@ class RecordFile:
         kind = os.fstat(self._descriptor)
         os.close(self._descriptor)
         self._descriptor = -1
-        if self._made and stat.S_ISREG(kind.st_mode) and not kind.st_size:
+        if self._created and stat.S_ISREG(kind.st_mode) and not kind.st_size:
             self.path.unlink(missing_ok=True)
 
 
 def _held(path: Path, append: bool) -> list[Record]:
     """The records of a file that is not empty. Raises Unusable."""
     try:
-        found = records.read(path)
+        held = records.read(path)
     except RecordError as error:
         raise Unusable(f"{path} cannot take records: {error}") from None
-    if found and not append:
+    if held and not append:
         raise Unusable(
-            f"{path} has {len(found)} records already; --append keeps them and measures what they lack, or "
+            f"{path} has {len(held)} records already; --append keeps them and measures what they lack, or "
             "name another file with --out"
         )
-    return found
+    return held

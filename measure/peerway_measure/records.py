@@ -192,7 +192,7 @@ class Record:
             raise RecordError(f"field 'extra' cannot be written as JSON: {error}") from None
 
     def as_printable(self) -> Record:
-        """The same with all of its text safe to show, on one line; see printable.py."""
+        """A copy whose text is safe to print, on one line; see printable.py."""
         texts = _texts_of(self)
         if "".join(texts).isprintable() and all(map(_is_shown, self.extra.items())):
             return self
@@ -224,12 +224,12 @@ def read(
     more than MOST_BYTES in all; OSError for a file that cannot be read. A last line cut off by a killed
     writer is an error too, or, with truncated="skip", a TruncatedRecordWarning.
     """
-    found, taken = [], 0
+    result, taken = [], 0
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         part, size = _read_file(Path(path), truncated, MOST_BYTES - taken)
-        found += part
+        result += part
         taken += size
-    return found
+    return result
 
 
 def write(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
@@ -288,7 +288,7 @@ def now() -> str:
 
 def _read_file(path: Path, truncated: str, spare: int) -> tuple[list[Record], int]:
     """The records of one file, and how many bytes it has; at most `spare`."""
-    found, taken = [], 0
+    result, taken = [], 0
     with path.open("rb") as file:
         for number, raw in enumerate(_lines(file), start=1):
             taken += len(raw)
@@ -301,8 +301,8 @@ def _read_file(path: Path, truncated: str, spare: int) -> tuple[list[Record], in
                     "(each line is a record, so a file can be split or filtered by line)"
                 )
             record = _record(raw, where, truncated) if raw.strip() else None
-            found += [record] if record else []
-    return found, taken
+            result += [record] if record else []
+    return result, taken
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
@@ -330,14 +330,14 @@ def _record(raw: bytes, where: str, truncated: str) -> Record | None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    found.clear()
+    fields: dict[str, Any] = dict(pairs)
+    if len(fields) == len(pairs):
+        return fields
+    fields.clear()
     for name, value in pairs:
-        check(name not in found, name, value, "given only once")
-        found[name] = value
-    return found
+        check(name not in fields, name, value, "given only once")
+        fields[name] = value
+    return fields
 
 
 def _no_constant(name: str) -> float:

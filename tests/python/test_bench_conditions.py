@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from peerway_measure.bench import conditions, peers, runner, runs, surroundings
-from peerway_measure.bench.allowance import LEAST_S, START_S, Allowance, parse_time, spread
+from peerway_measure.bench import conditions, host_state, peers, runner, runs
 from peerway_measure.bench.conditions import Conditions
 from peerway_measure.bench.kinds import KINDS
 from peerway_measure.bench.plan import Plan
 from peerway_measure.bench.request import Request
 from peerway_measure.bench.results import Results
+from peerway_measure.bench.time_budget import LEAST_S, START_S, TimeBudget, parse_time, spread
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from peerway_measure.bench.results import Results
     ],
 )  # fmt: skip
 def test_what_disturbs_is_said(found: Conditions, ranks: int, words: list[str]) -> None:
-    said = conditions.told(found, ranks)
+    said = conditions.warnings_for(found, ranks)
     assert len(said) == len(words)
     for line, word in zip(said, words, strict=True):
         assert word in line
@@ -110,7 +110,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_the_cases_divide_the_time(now: list[float]) -> None:
     """Each takes three times what it may sample: after the first the rest is divided by that."""
     asked = []
-    for _, share in Allowance(ends=60.0).over(range(10), lambda _: ""):
+    for _, share in TimeBudget(ends=60.0).over(range(10), lambda _: ""):
         asked.append(share)
         now[0] += 3 * share
     assert asked[0] == pytest.approx(3.0)
@@ -122,7 +122,7 @@ def test_a_time_that_is_too_short_is_shared_by_the_tests(now: list[float]) -> No
     """Cases of a second each, whatever they may sample: half of each test is measured, of the last, too."""
     jobs = [(test, number) for test in ("put_latency", "get_latency", "put_bw") for number in range(10)]
     measured = []
-    for job, share in Allowance(ends=15.0).over(jobs, lambda job: job[0]):
+    for job, share in TimeBudget(ends=15.0).over(jobs, lambda job: job[0]):
         assert share == 0 or share >= LEAST_S
         if share:
             measured.append(job)
@@ -139,7 +139,7 @@ def test_one_case_of_each_test_is_measured_whatever_the_time(now: list[float]) -
         for way in ("memcpy", "peer/shm", "staged")
     ]
     now[0] = 20.0
-    shares = dict(Allowance(ends=15.0).over(jobs, lambda job: job[0], lambda job: job[:2]))
+    shares = dict(TimeBudget(ends=15.0).over(jobs, lambda job: job[0], lambda job: job[:2]))
     assert shares == {job: LEAST_S if job[1] == 8 else 0 for job in jobs}
 
 
@@ -172,7 +172,7 @@ def test_a_run_that_finds_no_time_left_is_told_and_the_first_is_made(
         now[0] += 7  # of which the ranks take most to start
 
     monkeypatch.setattr(runner, "run_paths", run_paths)
-    monkeypatch.setattr(surroundings, "surroundings", dict)
+    monkeypatch.setattr(host_state, "host_state", dict)
     results = Results()
     runs.measure(Plan(2, [], ends=12.0), 4, [], results, {}, lambda *_: nullcontext(lambda *_: None))
     assert made == [(0, 3.0), (1, pytest.approx(7 + 5 / 3))]

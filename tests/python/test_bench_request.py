@@ -45,8 +45,8 @@ def test_paths_are_measured_alone_or_together() -> None:
     [
         ({"tests": ["halo"]}, "needs --grid"),
         ({"tests": ["cube"], "halo": HALO}, "needs --grid"),
-        ({"tests": ["halo", "cube"], "halo": HALO}, "name it alone"),
-        ({"tests": ["halo"], "halo": HALO, "ranks": 2}, "--ranks 2: the grid of the halo is of 3"),
+        ({"tests": ["halo", "cube"], "halo": HALO}, "run it alone"),
+        ({"tests": ["halo"], "halo": HALO, "ranks": 2}, "--ranks 2: the grid of the halo has 3 ranks"),
         ({"tests": ["exchange"], "ranks": 3}, "even number"),
         ({"tests": ["async_pingpong"], "computes": [24]}, "--compute 24"),
     ],

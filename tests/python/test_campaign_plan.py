@@ -82,12 +82,12 @@ def test_each_combination_of_factors_is_a_test_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("factors", "says"),
     [
-        ("[1]", "factors are such as { size"),
+        ("[1]", "factors must be a table such as { size"),
         ("{'a-b' = [1]}", "'a-b' cannot name a variable"),
         ("{PATH = ['/bin']}", "PATH is a variable that the shell of a command needs; give the factor"),
         ("{round = [1, 2]}", "round is what a campaign notes in all records; give the factor another name"),
-        ("{size = '1G'}", "size is a list of texts or whole numbers"),
-        ("{size = []}", "size is a list of texts or whole numbers"),
+        ("{size = '1G'}", "size must be a list of at least one string"),
+        ("{size = []}", "size must be a list of at least one string"),
         ("{size = ['1G', '1_G', '1 G']}", "two tests are called write-1_G"),
         (f"{{a = {[*range(40)]}, b = {[*range(40)]}}}", "more than 1000 combinations"),
     ],
@@ -128,11 +128,11 @@ def test_a_test_of_two_nodes_takes_another_of_the_type_along() -> None:
         ("types =", "type =", r":24:1: unknown key 'type'"),
         ('types = ["v100"]', 'types = ["h100"]', r":24:1: there is no node type 'h100'"),
         ('"a 100" = ["gpu1"]', '"a 100" = []', r":7:1: the node type 'a 100' has no node"),
-        ('"a 100" = ["gpu1"]', '"a 100" = ["node02"]', r":7:1: node02 is of v100 already"),
+        ('"a 100" = ["gpu1"]', '"a 100" = ["node02"]', r":7:1: node02 already has the type v100"),
         ('"gpu1"', '"$(reboot)"', r":7:1: '\$\(reboot\)' is not a host"),
         ('"gpu1"', '"-oProxyCommand=x"', r":7:1: .* is not a host"),
         ('"node[01-03]"', '"node[03-x]"', r":6:1: 'node\[03-x\]' is not a range of nodes"),
-        ('time = "90s"', "time = 90", r"^x.toml:14:1: time is 90, but must be a text"),
+        ('time = "90s"', "time = 90", r"^x.toml:14:1: time is 90, but must be a string"),
         (
             'by = "hosts"',
             'by = "hosts"\noptions = ["-p x"]',
@@ -147,17 +147,21 @@ def test_a_test_of_two_nodes_takes_another_of_the_type_along() -> None:
         ("repeats = 3", "repeats = 0", r":2:1: repeats is 0, but must be from 1 to 10000"),
         ("repeats = 3", "repeats = true", r":2:1: repeats is True, but must be a number"),
         ('time = "90s"', 'time = "soon"', r":14:1: "),
-        ('"20:00-06:00"', '"night"', r":15:1: 'night' is not a window of the day; write such as 20:00-06:00"),
-        ('"20:00-06:00"', '"24:00-06:00"', r":15:1: '24:00-06:00' is not a window of the day"),
-        ('"20:00-06:00"', '"06:00-6:00"', r":15:1: 06:00-6:00 would never open; leave out window, or write"),
+        ('"20:00-06:00"', '"night"', r":15:1: 'night' is not a time window; write for example 20:00-06:00"),
+        ('"20:00-06:00"', '"24:00-06:00"', r":15:1: '24:00-06:00' is not a time window"),
+        ('"20:00-06:00"', '"06:00-6:00"', r":15:1: 06:00-6:00 would never open; omit window, or write"),
         ('by = "hosts"', 'by = "pbs"', r":10:1: 'pbs' is neither hosts nor slurm"),
-        ("nodes_at_once = 2", "busy = 0.5", r":13:1: how busy the cluster is only Slurm says"),
-        ('name = "bench"', 'name = "../../etc"', r":22:1: a name has letters, digits, - and _ only"),
+        ("nodes_at_once = 2", "busy = 0.5", r":13:1: only Slurm knows how busy the cluster is"),
+        ('name = "bench"', 'name = "../../etc"', r":22:1: a name may contain only letters, digits, - and _"),
         ('name = "bench"', 'name = "write"', r":22:1: two tests are called write"),
-        ('name = "bench"', "", r":21:1: a test needs a name"),
-        ('types = ["v100"]', "nodes = 2", r":24:1: it takes 2 nodes of a type, and 'a 100' has 1; name the"),
-        ('types = ["v100"]', 'types = ["v100"]\nnodes = 3', r":25:1: it takes 3 nodes, and .* is 2"),
-        ('types = ["v100"]', "nodes = 0", r":24:1: nodes is how many a test takes together"),
+        ('name = "bench"', "", r":21:1: a test needs name"),
+        (
+            'types = ["v100"]',
+            "nodes = 2",
+            r":24:1: it needs 2 nodes of one type, but 'a 100' has 1; list the",
+        ),
+        ('types = ["v100"]', 'types = ["v100"]\nnodes = 3', r":25:1: it needs 3 nodes, but .* is 2"),
+        ('types = ["v100"]', "nodes = 0", r":24:1: nodes must be the number of nodes that a test uses"),
         ("repeats = 3", "repeats = 3 3", r":2:13: "),
         ("repeats = 3", 'repeats = "3', r":2:"),
     ],
@@ -197,7 +201,7 @@ def test_busy_is_a_share() -> None:
     slurm = GOOD.replace('by = "hosts"', 'by = "slurm"')
     assert parse(slurm.replace("nodes_at_once = 2", "busy = 0.8")).busy == 0.8
     for text in ("80", "0", "-0.5"):
-        with pytest.raises(BadPlan, match="busy is a share of the CPUs, above 0 and at most 1"):
+        with pytest.raises(BadPlan, match="busy must be a share of the CPUs, above 0 and at most 1"):
             parse(slurm.replace("nodes_at_once = 2", f"busy = {text}"))
 
 
@@ -265,7 +269,7 @@ def test_init_takes_a_list_of_hosts_with_their_types(tmp_path: Path, monkeypatch
     }
     ranges = CliRunner().invoke(peerway, ["campaign", "init", str(tmp_path / "x"), "--nodes", "a=node[1-x]"])
     assert ranges.exit_code == 2
-    assert "'node[1-x]' is not a range of nodes; write such as node[01-16]" in ranges.output
+    assert "'node[1-x]' is not a range of nodes; write for example node[01-16]" in ranges.output
     (tmp_path / "file").write_text("")
     below = tmp_path / "file" / "below"
     made = CliRunner().invoke(peerway, ["campaign", "init", str(below), "--nodes", "n1"])
@@ -273,7 +277,7 @@ def test_init_takes_a_list_of_hosts_with_their_types(tmp_path: Path, monkeypatch
     assert f"cannot make {below}/campaign.toml: Not a directory; name another folder" in made.output
     wrong = CliRunner().invoke(peerway, ["campaign", "init", str(tmp_path / "x"), "--nodes", "v100="])
     assert wrong.exit_code == 2
-    assert "--nodes has 'v100='; write such as v100=node[01-16]" in wrong.output
+    assert "--nodes has 'v100='; write for example v100=node[01-16]" in wrong.output
     joined = ["campaign", "init", str(tmp_path / "x"), "--nodes", "v100=node[01-16],a100=gpu1"]
     wrong = CliRunner().invoke(peerway, joined)
     assert wrong.exit_code == 2
@@ -298,13 +302,13 @@ def test_the_expected_end_counts_each_test_with_its_own_time_and_nodes(tmp_path:
     text += '[[tests]]\nname = "pair"\ncommand = "true"\nnodes = 2\n'
     plan, journal = parse(text), Journal(tmp_path)
     journal.results.mkdir()
-    assert status(plan, journal).left_s is None
+    assert status(plan, journal).remaining_s is None
     for task in plan.tasks():
         if task.round == 0:
             seconds = 1 if task.test.name == "quick" else 100
             journal.note({"event": "done", "id": task.id, "seconds": seconds})
             journal.result(task.id).write_text("")
-    assert status(plan, journal).left_s == (4 * 1 + 4 * 100 * 2) / 4
+    assert status(plan, journal).remaining_s == (4 * 1 + 4 * 100 * 2) / 4
 
 
 @pytest.mark.parametrize(("tests", "seconds"), [(1, 280), (2, 135), (10, 19), (26, 290 / 26 - 10)])

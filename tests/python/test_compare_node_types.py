@@ -116,7 +116,7 @@ def test_what_changed_beside_no_difference_is_told() -> None:
 def test_a_node_that_only_one_side_has_is_left_out_and_named() -> None:
     slow = side(400, hosts=("n3",))
     row = rows(side(1000), side(1000) + slow)[0]
-    assert row.left_out == ("n3",)
+    assert row.omitted == ("n3",)
     assert row.verdict == "no difference"
     assert row.percent == pytest.approx(0, abs=0.1)
     assert "only one side has n3" in "\n".join(lines([row]))

@@ -56,7 +56,7 @@ TABLE = [
     ("bare", "host.shm", "warning", "64 MiB free of 64 MiB", "--shm-size"),
     ("bare", "libraries.core", "absent", "not found", "install Peerway"),
     ("mismatch", "gpus.driver", "warning", "550.54.15", "reboot"),
-    ("mismatch", "gpus.devices", "warning", "none can be reached", "mend the driver"),
+    ("mismatch", "gpus.devices", "warning", "none can be reached", "fix the driver"),
     ("mismatch", "gpus.cuda", "warning", "DRIVER_MISMATCH", "one version"),
 ]
 
@@ -69,7 +69,7 @@ def finding(facts: Facts, identity: str) -> Finding:
 def test_table(node: str, identity: str, status: str, found: str, todo: str) -> None:
     judged = finding(NODES[node](), identity)
     assert judged.status == status
-    assert found in judged.found
+    assert found in judged.observed
     assert todo in judged.todo
 
 
@@ -79,7 +79,7 @@ def test_every_node_gets_the_same_findings_and_a_remedy_for_each_that_is_not_ok(
     assert [f.id for f in findings] == [f.id for f in examine(Facts())]
     assert len({f.id for f in findings}) == len(findings)
     for f in findings:
-        assert f.found, f.id
+        assert f.observed, f.id
         assert f.why, f.id
         assert (f.status is Status.OK) == (f.todo == ""), f.id
         assert "\n" not in f.todo, f.id
@@ -112,7 +112,7 @@ def test_cuda_errors_have_their_own_remedy(error: str, todo: str) -> None:
     facts = dgx()
     facts.driver.cuda_error, facts.driver.cuda_devices = error, None
     judged = finding(facts, "gpus.cuda")
-    assert (judged.status, judged.found) == (Status.WARNING, error)
+    assert (judged.status, judged.observed) == (Status.WARNING, error)
     assert todo in judged.todo
 
 
@@ -120,7 +120,7 @@ def test_cuda_that_sees_fewer_gpus_names_the_variable() -> None:
     facts = dgx()
     facts.driver.cuda_devices = 2
     facts.host.environment["CUDA_VISIBLE_DEVICES"] = "0,1"
-    assert "2 GPUs visible of 8 (CUDA_VISIBLE_DEVICES=0,1)" in finding(facts, "gpus.cuda").found
+    assert "2 GPUs visible of 8 (CUDA_VISIBLE_DEVICES=0,1)" in finding(facts, "gpus.cuda").observed
 
 
 @pytest.mark.parametrize(("bound", "words"), [("nouveau", "bound to nouveau"), ("", "with no driver bound")])
@@ -129,7 +129,7 @@ def test_gpus_without_the_nvidia_driver(bound: str, words: str) -> None:
     facts.driver.pci_gpus = {"0000:3b:00.0": bound}
     judged = finding(facts, "gpus.driver")
     assert judged.status is Status.WARNING
-    assert f"1 NVIDIA GPU on the PCI bus, {words}" in judged.found
+    assert f"1 NVIDIA GPU on the PCI bus, {words}" in judged.observed
 
 
 def test_lost_gpu_is_a_warning() -> None:
@@ -137,7 +137,7 @@ def test_lost_gpu_is_a_warning() -> None:
     del facts.gpus[7]
     judged = finding(facts, "gpus.devices")
     assert judged.status is Status.WARNING
-    assert "1 more on the PCI bus" in judged.found
+    assert "1 more on the PCI bus" in judged.observed
 
 
 def test_mig_explains_the_missing_peer_access() -> None:
@@ -159,9 +159,9 @@ def test_fabric_that_is_not_ready() -> None:
     facts.gpus[3].fabric = "in_progress"
     judged = finding(facts, "between.fabric")
     assert judged.status is Status.WARNING
-    assert "in_progress" in judged.found
+    assert "in_progress" in judged.observed
     facts.gpus[3].fabric, facts.gpus[3].fabric_error = "completed", "Insufficient Permissions"
-    assert "GPU 3 could not join: Insufficient Permissions" in finding(facts, "between.fabric").found
+    assert "GPU 3 could not join: Insufficient Permissions" in finding(facts, "between.fabric").observed
 
 
 def test_fewer_nvlinks_on_one_gpu() -> None:
@@ -169,7 +169,7 @@ def test_fewer_nvlinks_on_one_gpu() -> None:
     facts.gpus[5].nvlinks.pop()
     judged = finding(facts, "between.nvlink")
     assert judged.status is Status.WARNING
-    assert "GPU 5 with fewer links than the 18" in judged.found
+    assert "GPU 5 with fewer links than the 18" in judged.observed
 
 
 def test_partial_peer_access_counts_directions() -> None:
@@ -178,14 +178,14 @@ def test_partial_peer_access_counts_directions() -> None:
         pair.access = {pair.first, pair.second} != {0, 3}
     judged = finding(facts, "between.peer_access")
     assert judged.status is Status.OFF
-    assert "2 of 12 directions refused" in judged.found
+    assert "2 of 12 directions refused" in judged.observed
 
 
 def test_one_gpu_has_no_pairs() -> None:
     facts = dgx()
     del facts.gpus[1:]
     facts.pairs = []
-    assert finding(facts, "between.peer_access").found == "one GPU"
+    assert finding(facts, "between.peer_access").observed == "one GPU"
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_gdrcopy_says_which_part_is_missing(change: dict[str, object], found: st
     facts.mapping = dataclasses.replace(facts.mapping, **change)  # type: ignore[arg-type]
     judged = finding(facts, "cpu.gdrcopy")
     assert judged.status is not Status.OK
-    assert found in judged.found
+    assert found in judged.observed
 
 
 def test_gpudirect_rdma_needs_kernel_support_and_a_ucx_that_uses_it() -> None:
@@ -210,14 +210,14 @@ def test_gpudirect_rdma_needs_kernel_support_and_a_ucx_that_uses_it() -> None:
     facts.libraries.ucx = [
         Ucx(origin="wheel", path="/w/libucp.so.0", version="1.22.0", cuda=True, verbs=False)
     ]
-    assert "no UCX has both verbs and CUDA" in finding(facts, "network.gpudirect_rdma").found
+    assert "no UCX has both verbs and CUDA" in finding(facts, "network.gpudirect_rdma").observed
     assert "UCX_ROOT" in finding(facts, "libraries.ucx").todo
     del facts.kernel.modules["nvidia_peermem"]
     for gpu in facts.gpus:
         assert gpu.cuda is not None
         gpu.cuda.dma_buf = False
     judged = finding(facts, "network.gpudirect_rdma")
-    assert (judged.status, judged.found) == (Status.OFF, "neither nvidia-peermem nor dma-buf")
+    assert (judged.status, judged.observed) == (Status.OFF, "neither nvidia-peermem nor dma-buf")
 
 
 def test_nic_without_link() -> None:
@@ -225,7 +225,7 @@ def test_nic_without_link() -> None:
     facts.network.nics[2].state = "down"
     judged = finding(facts, "network.NICs")
     assert judged.status is Status.WARNING
-    assert "no link: mlx5_2" in judged.found
+    assert "no link: mlx5_2" in judged.observed
 
 
 def test_storage_through_the_kernel_needs_no_nvidia_fs() -> None:
@@ -243,7 +243,7 @@ def test_cufile_without_a_way_to_fall_back() -> None:
     facts.storage.compat_mode, facts.storage.config_path = False, "/etc/cufile.json"
     judged = finding(facts, "storage.cufile")
     assert judged.status is Status.WARNING
-    assert "/etc/cufile.json" in judged.found
+    assert "/etc/cufile.json" in judged.observed
 
 
 def test_acs_that_only_root_may_read_is_unknown() -> None:
@@ -257,7 +257,7 @@ def test_broken_route_table_is_named() -> None:
     facts.libraries.routes.append(RouteTable(path="/r/bad.json", error="not a route table: line 1"))
     judged = finding(facts, "libraries.routes")
     assert judged.status is Status.WARNING
-    assert "/r/bad.json" in judged.found
+    assert "/r/bad.json" in judged.observed
 
 
 def test_nvrtc_newer_than_the_driver() -> None:
@@ -265,7 +265,7 @@ def test_nvrtc_newer_than_the_driver() -> None:
     facts.driver.cuda_version = "12.8"
     judged = finding(facts, "libraries.nvrtc")
     assert judged.status is Status.WARNING
-    assert "newer than the driver's CUDA 12.8" in judged.found
+    assert "newer than the driver's CUDA 12.8" in judged.observed
 
 
 def test_openmpi_that_cannot_send_gpu_memory() -> None:
@@ -294,12 +294,12 @@ def test_a_library_that_could_not_be_looked_for_is_not_called_absent() -> None:
     for identity in ("libraries.core", "libraries.nvrtc", "libraries.ucx"):
         judged = finding(facts, identity)
         assert judged.status is Status.UNKNOWN
-        assert untried in judged.found
+        assert untried in judged.observed
 
 
 def torus(**changes: object) -> NicPlugin:
     nic = NicPlugin(
-        asked="torus",
+        entry="torus",
         name="torus",
         file="/lib/libpeerway_nic_torus.so",
         abi=1,
@@ -341,7 +341,7 @@ def test_nics_by_plugin(nics: list[NicPlugin], status: str, found: str, todo: st
     facts.libraries.routes = [RouteTable(path="a.json", nics=["nic:torus"])]
     judged = finding(facts, "network.plugins")
     assert judged.status == status
-    assert found in judged.found
+    assert found in judged.observed
     assert todo in judged.todo
 
 
@@ -350,4 +350,4 @@ def test_a_setting_of_nics_that_makes_no_sense_is_told() -> None:
     facts.network.plugins_error = "PEERWAY_NIC: '=x' gives the NIC the name ''"
     judged = finding(facts, "network.plugins")
     assert judged.status == "warning"
-    assert judged.found == facts.network.plugins_error
+    assert judged.observed == facts.network.plugins_error

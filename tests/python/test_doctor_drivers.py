@@ -106,7 +106,7 @@ def test_cuda_that_fails_crashes_or_blocks_becomes_a_finding(tmp_path: Path, bod
     facts.driver.module_version = "580.159.04"
     judged = next(f for f in examine(facts) if f.id == "gpus.cuda")
     assert judged.status is Status.WARNING
-    assert found in judged.found
+    assert found in judged.observed
 
 
 def test_nvml_of_another_version_than_the_kernel_module(tmp_path: Path) -> None:

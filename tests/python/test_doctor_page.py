@@ -17,7 +17,7 @@ from rich.console import Console
 from peerway_measure.cli.doctor import command
 from peerway_measure.doctor import report
 from peerway_measure.doctor.checks import examine
-from peerway_measure.doctor.decode import decode
+from peerway_measure.doctor.decode import decode, encode
 from peerway_measure.doctor.facts import Facts
 from peerway_measure.doctor.finding import NO_GPU, Group, Status
 from peerway_measure.doctor.page import show
@@ -44,8 +44,8 @@ def test_page_fits_and_has_every_group(node: str, width: int) -> None:
     assert "…" not in text  # nothing is cut off
     shown = set(text.split())
     for finding in examine(NODES[node]()):
-        if finding.found not in (NO_GPU, "one GPU", "no RDMA NIC"):
-            for word in f"{finding.title} {finding.found}".replace(";", "").split():
+        if finding.observed not in (NO_GPU, "one GPU", "no RDMA NIC"):
+            for word in f"{finding.title} {finding.observed}".replace(";", "").split():
                 assert len(word) > 20 or {word, f"{word};"} & shown, word
 
 
@@ -55,7 +55,7 @@ def test_page_says_status_and_remedy_of_each_finding(node: str) -> None:
     text = page(facts, 200)
     for finding in examine(facts):
         assert finding.title in text
-        if finding.found not in (NO_GPU, "one GPU", "no RDMA NIC"):
+        if finding.observed not in (NO_GPU, "one GPU", "no RDMA NIC"):
             assert finding.todo in text
     for status, symbol in (("ok", "✓"), ("off", "○"), ("absent", "–")):
         assert f"{symbol} {status}" in text
@@ -153,7 +153,7 @@ def test_this_machine() -> None:
     assert facts.host.cores == Path("/proc/cpuinfo").read_text().count("processor\t")
     assert facts.host.memfd is True
     assert facts.problems == []
-    assert [dataclasses.asdict(f) for f in examine(facts)] == data["findings"]
+    assert [encode(f) for f in examine(facts)] == data["findings"]
 
 
 def test_docs_name_every_finding_and_every_fact() -> None:

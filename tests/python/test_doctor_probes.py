@@ -320,14 +320,14 @@ def test_nics_by_plugin_are_probed_one_by_one(machine: FakeSystem) -> None:
     machine.children["nic:far=./libtoy.so?port=1"] = {"error": "killed by SIGSEGV", "untried": True}
     first, second = gather(machine).network.plugins
     assert (first.name, first.abi, first.opened, first.untried) == ("torus", 1, True, False)
-    assert (second.asked, second.abi, second.untried) == ("far=./libtoy.so?port=1", None, True)
+    assert (second.entry, second.abi, second.untried) == ("far=./libtoy.so?port=1", None, True)
 
 
 @pytest.mark.parametrize(
     ("setting", "found"),
     [
         ("torus", {"name": "torus", "abi": 1, "opened": True, "puts_in_order": True}),
-        ("far=torus?node=5", {"name": "far", "opened": True, "asked": "far=torus?node=5"}),
+        ("far=torus?node=5", {"name": "far", "opened": True, "entry": "far=torus?node=5"}),
         ("torus?node=99", {"name": "torus", "abi": 1, "opened": False}),
         ("/nowhere/libtoy.so", {"name": "", "abi": None, "opened": False, "file": "/nowhere/libtoy.so"}),
     ],

@@ -210,11 +210,11 @@ def test_many_values_of_via_are_looked_at_once_each() -> None:
 def test_a_map_of_more_devices_than_a_page_holds_is_left_out_and_said() -> None:
     many = [record(source=f"cuda:{i}", target=f"cuda:{i + 1}") for i in range(600)]
     few = [record(test="put_bw", source=f"cuda:{i}") for i in ("9" * 5000, "²", 2, 10)]
-    maps, left_out = heat_maps([*many, *few])
+    maps, omitted = heat_maps([*many, *few])
     assert [m["name"] for m in maps] == ["put_bw · contiguous"]
     assert maps[0]["sources"] == ["cuda:2", "cuda:10", f"cuda:{'9' * 5000}", "cuda:²"]
     counts = "600 sources, 600 targets and 1 sizes are 360,000 cells; a page holds 250,000"
-    assert left_out == [f"put_latency · contiguous: {counts}"]
+    assert omitted == [f"put_latency · contiguous: {counts}"]
 
 
 def test_output_that_takes_no_more_ends_in_no_traceback(evil: tuple[Path, Path]) -> None:

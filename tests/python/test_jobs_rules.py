@@ -655,7 +655,7 @@ def test_the_last_days_are_counted_as_the_language_does(count: int, english: str
         (
             "used < joob.cores",
             "x",
-            "line 7, column 21, rule one: condition: there is no joob.cores; is job.cores meant?",
+            "line 7, column 21, rule one: condition: there is no joob.cores; did you mean job.cores?",
         ),
         ("used <", "x", "line 7, column"),
         ("used < 1", "{usd:hours}", "line 8, rule one: conclusion.en: there is no figure usd"),

@@ -229,13 +229,13 @@ class Toy(Peer):
         self.program.write_text(f"import json, os, sys, time\nRESULT = {result()!r}\n{SAY}\n{body}\n")
         self.starts = 0
 
-    def _find(self, device: str) -> peers.Found | peers.Missing:
-        return peers.Found("Toy 1", self.program)
+    def _find(self, device: str) -> peers.Installation | peers.Missing:
+        return peers.Installation("Toy 1", self.program)
 
     def ability(self, via: str, device: str) -> Ability:
         return pairs("put_latency put_bw", "contiguous")
 
-    def job(self, found: peers.Found, arguments: list[str], ranks: int) -> launch.Job:
+    def job(self, found: peers.Installation, arguments: list[str], ranks: int) -> launch.Job:
         self.starts += 1
         return launch.Job([[sys.executable, str(found.program), *arguments]] * ranks, linked=True)
 

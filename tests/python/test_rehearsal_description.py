@@ -63,13 +63,13 @@ def test_each_kind_needs_its_own_programs() -> None:
         ('nodes = ["thin"]', 'nodes = ["fat"]', ":6:1: partition all names fat, which is not in "),
         ('nodes = ["thin"]', "", r":4:1: a partition needs nodes"),
         ("[[partitions]]", '[[nodes]]\nname = "thin"\n[[partitions]]', r":5:1: two types .* 'thin'"),
-        ("[[nodes]]", "[nodes]", r":2:1: nodes are tables: \[\[nodes\]\]"),
+        ("[[nodes]]", "[nodes]", r":2:1: nodes must be tables: \[\[nodes\]\]"),
         ("[[nodes]]", "[[nodes]", r":2:"),
         ("[[nodes]]", 'users = ["A"]\n[[nodes]]', r":2:1: 'A' is not a valid name"),
         ('name = "thin"', 'name = "thin"\ncount = 0', r":4:1: count is 0, but must be 1 or more"),
         ('name = "thin"', 'name = "thin"\ngpus = -1', r":4:1: gpus is -1, but must be 0 or more"),
         ('name = "thin"', 'name = "thin"\ncount = 5000', r":4:1: that makes 5,001 hosts; a copy has at most"),
-        ("[[nodes]]", "users = []\n[[nodes]]", r":2:1: a copy needs a user; write such as"),
+        ("[[nodes]]", "users = []\n[[nodes]]", r":2:1: a copy needs a user; write for example"),
         ("[[nodes]]", 'users = ["ann", "ann"]\n[[nodes]]', r":2:1: ann is there already; name each user"),
         ("[[nodes]]", 'users = ["root"]\n[[nodes]]', r":2:1: root is there already; name each user"),
         (
@@ -77,7 +77,7 @@ def test_each_kind_needs_its_own_programs() -> None:
             "fabric.bandwidth = '10 Gbit'\n[[nodes]]",
             r":2:1: '10 Gbit' is not a bandwidth; write",
         ),
-        ("[[nodes]]", "fabric = 3\n[[nodes]]", r":2:1: fabric is a table"),
+        ("[[nodes]]", "fabric = 3\n[[nodes]]", r":2:1: fabric must be a table"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(old: str, new: str, says: str, tmp_path: Path) -> None:

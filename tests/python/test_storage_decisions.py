@@ -16,11 +16,11 @@ from peerway_measure.storage import place as places
 from peerway_measure.storage.engines.base import Job
 from peerway_measure.storage.engines.fio import command, outcome
 from peerway_measure.storage.measure import in_random_order, streams_of
+from peerway_measure.storage.node_group import SingleNode, by_node
 from peerway_measure.storage.reads import judged_together
 from peerway_measure.storage.request import BadRequest, Request
 from peerway_measure.storage.states import Evidence, State, judge, judge_random
 from peerway_measure.storage.table import rows
-from peerway_measure.storage.turns import Alone, by_node
 
 MB = 10**6
 BY = ("cachestat", "NFS mountstats")
@@ -233,22 +233,22 @@ def test_several_nodes_share_one_file_also_with_a_stream_each() -> None:
     assert [f.shape("read") for f in asked.files(3)] == ["sequential 1 MiB", "shared by 3 nodes 1 MiB"]
 
 
-class Told(Alone):
+class Scripted(SingleNode):
     """Three nodes, of which two have these texts."""
 
     def __init__(self, *others: tuple[str, list[str]]) -> None:
         self.others = others
 
-    def all(self, mine: str) -> list[str]:
+    def all_gather(self, mine: str) -> list[str]:
         return [mine, *map(json.dumps, self.others)]
 
 
 def test_what_a_node_tells_has_its_name_unless_all_tell_the_same() -> None:
     here = socket.gethostname()
-    turns = Told(("n2", ["full", "slow"]), ("n3", ["slow"]))
-    assert by_node(turns, ["slow"]) == ["slow", "n2: full"]
-    assert by_node(turns, ["full"]) == [f"{', '.join(sorted([here, 'n2']))}: full", "n2, n3: slow"]
-    assert by_node(Alone(), ["full"]) == ["full"]
+    group = Scripted(("n2", ["full", "slow"]), ("n3", ["slow"]))
+    assert by_node(group, ["slow"]) == ["slow", "n2: full"]
+    assert by_node(group, ["full"]) == [f"{', '.join(sorted([here, 'n2']))}: full", "n2, n3: slow"]
+    assert by_node(SingleNode(), ["full"]) == ["full"]
 
 
 def test_the_whole_file_has_a_state_where_all_nodes_had_it() -> None:
@@ -271,7 +271,7 @@ def test_streams_are_numbers_or_all() -> None:
     assert streams_of("1,4,4")[:2] == [1, 4]
     assert streams_of("all")[0] >= 1
     for wrong in ("0", "x", "1,,2"):
-        with pytest.raises(ValueError, match="write such as 1,4,all"):
+        with pytest.raises(ValueError, match="write for example 1,4,all"):
             streams_of(wrong)
 
 

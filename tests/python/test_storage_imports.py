@@ -73,7 +73,7 @@ ROWS = [
     ("ior.txt", "3200.00 ", "-nan    ", "line 24: bw(MiB/s) is -nan, not a number"),
     ("ior.txt", "3200.00 ", "-       ", "line 24: bw(MiB/s) is -, not a number"),
     ("ior.txt", "3200.00 ", "inf     ", "line 24: bw(MiB/s) is inf, not a number"),
-    ("ior.txt", "3200.00 ", "0.00    ", "line 24: bw(MiB/s) is 0.00, which is no measurement"),
+    ("ior.txt", "3200.00 ", "0.00    ", "line 24: bw(MiB/s) is 0.00, which is not a measurement"),
     ("ior.txt", "0.020000 ", "nan      ", "line 24: total(s) is nan, not a number"),
     ("ior.txt", "3200.00 ", "", "line 24: 10 values, where the table has 11 columns"),
     ("ior.txt", "3200.00 ", "3.2e+03 ", ""),
@@ -107,23 +107,23 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("file", "old", "new", "left_out"), ROWS)
+@pytest.mark.parametrize(("file", "old", "new", "omitted"), ROWS)
 def test_a_row_that_is_no_measurement_is_named_and_the_others_are_kept(
-    file: str, old: str, new: str, left_out: str, tmp_path: Path
+    file: str, old: str, new: str, omitted: str, tmp_path: Path
 ) -> None:
     text = (SAMPLES / file).read_text()
     changed = tmp_path / file
     changed.write_text(text.replace(old, new, 1))
     assert changed.read_text() != text
     all_rows = read(SAMPLES / file).records
-    if len(all_rows) == 1 and left_out:
-        with pytest.raises(BadResult, match=re.escape(left_out)):
+    if len(all_rows) == 1 and omitted:
+        with pytest.raises(BadResult, match=re.escape(omitted)):
             read(changed)
         return
     rows = read(changed)
-    assert len(rows.records) == len(all_rows) - bool(left_out)
-    assert len(rows.left_out) == bool(left_out)
-    assert all(said.startswith(left_out) for said in rows.left_out)
+    assert len(rows.records) == len(all_rows) - bool(omitted)
+    assert len(rows.omitted) == bool(omitted)
+    assert all(said.startswith(omitted) for said in rows.omitted)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_only_lfs_looks_at_a_path_because_its_mount_may_hang(monkeypatch: pytest
     asked: list[tuple[str, ...]] = []
     monkeypatch.setattr(stripes, "_lfs", lambda *words, limit_s: asked.append(words) or PLAIN)
     for folder in (True, False):
-        assert stripes.found(Path("/nowhere/on/a/mount"), 5, folder=folder)["stripe_count"] == "4"
+        assert stripes.layout_of(Path("/nowhere/on/a/mount"), 5, folder=folder)["stripe_count"] == "4"
     assert asked == [("getstripe", "-d", "/nowhere/on/a/mount"), ("getstripe", "/nowhere/on/a/mount")]
 
 

@@ -142,7 +142,7 @@ def test_the_best_share_is_found_also_beyond_those_that_were_tried_first(best: i
 def test_what_changed_is_told_the_largest_first() -> None:
     before = table_of(record("staged", 8, 2.0), record("peer/shm", 8, 1.0), record("peer/cma", 8, 1.0))
     after = table_of(record("staged", 8, 1.0), record("peer/shm", 8, 4.0), record("mapped", 8, 1.0))
-    lines = changes.told(before, after)
+    lines = changes.lines(before, after)
     assert lines[0] == "mapped is new for host->host"
     assert lines[1].startswith("peer/cma is gone for host->host")
     assert "peer/shm: 8 B 1 µs, now 4 µs (4 times slower)" in lines[2]
@@ -183,8 +183,8 @@ def test_ranks_that_fail_after_the_paths_were_measured_cost_no_table(monkeypatch
 
 def test_noise_is_no_change() -> None:
     before, after = (table_of(record("staged", 8, us)) for us in (2.0, 2.05))
-    assert changes.told(before, after) == ["Nothing changed by more than the spread."]
-    assert changes.told(None, after) == ["There was no table before."]
+    assert changes.lines(before, after) == ["Nothing changed by more than the spread."]
+    assert changes.lines(None, after) == ["There was no table before."]
 
 
 def test_a_table_between_hosts_keeps_what_was_within() -> None:

@@ -279,7 +279,7 @@ def test_a_test_that_cannot_work_takes_no_node_out_of_the_others(tmp_path: Path)
     lacking = [line for line in done.stderr.splitlines() if line.startswith("not measured: ")]
     assert lacking == [
         "not measured: bad, kind: its command ended with status 3: no such GPU (n1, n2, n3)",
-        "not measured: worse, kind: its command ended with status 4: it said nothing (n1, n2, n3)",
+        "not measured: worse, kind: its command ended with status 4: it printed nothing (n1, n2, n3)",
     ]
     assert campaign.starts().total() == 15 + 2 * 3 * 5  # each of the bad ones five times on a node, no more
 
@@ -517,7 +517,7 @@ def test_health_of_one_node_is_judged_by_what_the_campaign_has(tmp_path: Path) -
     now.write_text(json.dumps({**made, "bandwidth_MBps": made["bandwidth_MBps"] / 2}) + "\n")
     ill = campaign.run("--health", "--node", "n2")
     assert (ill.returncode, ill.stdout.split()[:2]) == (1, ["n2", "odd"]), ill.stdout
-    assert "is no node of" in campaign.run("--health", "--node", "n9").stderr
+    assert "is not a node of" in campaign.run("--health", "--node", "n9").stderr
     assert len(campaign.results()) == 8  # the campaign itself is as it was
 
 

@@ -22,7 +22,7 @@ from test_campaign import PEERWAY, Campaign, record, wait_until
 from peerway_measure.campaign import plan_file, slurm
 from peerway_measure.campaign.journal import Journal
 from peerway_measure.campaign.plan import Plan, Task
-from peerway_measure.campaign.run import Left, Runner
+from peerway_measure.campaign.run import Runner, Unfinished
 from peerway_measure.rehearse.cluster import VirtualCluster, read, why_not
 
 pytestmark = pytest.mark.cluster
@@ -71,7 +71,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(slurm, name, seconds)
 
 
-def here(campaign: OnSlurm, monkeypatch: pytest.MonkeyPatch) -> tuple[Left, list[str]]:
+def here(campaign: OnSlurm, monkeypatch: pytest.MonkeyPatch) -> tuple[Unfinished, list[str]]:
     """Run it in this process, to its end: what is left, and what was said."""
     monkeypatch.setenv("PATH", campaign.environment["PATH"])
     said: list[str] = []

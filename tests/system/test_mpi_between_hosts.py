@@ -60,7 +60,7 @@ def test_a_rank_may_stand_still_for_a_while(
     program = build("mpich-debian", "mpi_verify", mpi_folder)
     nodes = {str(host): address(host) for host in range(4)}
     carried = Carried(tmp_path, extents=[2, 2], nodes=nodes)
-    there = mpi_words(openmpi=False, there=hosts.names[:2], agent=hosts.agent(tmp_path))
+    there = mpi_words(openmpi=False, addresses=hosts.names[:2], agent=hosts.agent(tmp_path))
     command = over("mpich-debian", carried.nic, 2, program, "5", "8192", carried.reports, more=there)
     ended = Event()
     with ThreadPoolExecutor() as pool:
@@ -97,7 +97,7 @@ def test_windows_are_right_between_hosts(
     program = build(stack, "mpi_windows", mpi_folder)
     nodes = {str(host): address(host) for host in range(4)}
     carried = Carried(tmp_path, extents=[2, 2], nodes=nodes)
-    there = mpi_words(openmpi=True, there=hosts.names[:2], agent=hosts.agent(tmp_path))
+    there = mpi_words(openmpi=True, addresses=hosts.names[:2], agent=hosts.agent(tmp_path))
     command = over(stack, carried.nic, 2, program, "atomics_of_words", "dynamic_window", more=there)
     done = run(hosts.from_head(command), env=environment())
     assert done.returncode == 0, done.stdout + done.stderr

@@ -305,15 +305,15 @@ STEP = '[[steps]]\nname = "s"\non = "head"\n'
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", ":1:1: no step is given"),
+        ("", ":1:1: there is no step"),
         (STEP, r":2:1: step 1 \(s\) has neither run nor check"),
         (f'{STEP}run = "true"\ncolour = 1\n', ":5:1: step 1 has no key 'colour'"),
         (f'{STEP}run = "true"\n{STEP}  colour = 1\n', ":8:3: step 2 has no key 'colour'"),
-        (f"{STEP}run = 3\n", ":4:1: step 1 needs run, which is a text"),
-        (f'{STEP}run = "true"\nlimit = "soon"\n', ":5:1: step 1 has a wrong limit: "),
+        (f"{STEP}run = 3\n", ":4:1: step 1 needs run, a string"),
+        (f'{STEP}run = "true"\nlimit = "soon"\n', ":5:1: step 1 has an invalid limit: "),
         ("[[steps", ":its end: Expected ']]'"),
         (f'{STEP}run = "true"\n[campaign]\nuser = "ann"\n', ":5:1: campaign needs file"),
-        (f'{STEP}run = "true"\n[campaign]\nfactors = 3\n', ":6:1: campaign has factors that are no list"),
+        (f'{STEP}run = "true"\n[campaign]\nfactors = 3\n', ":6:1: campaign has factors that are not a list"),
     ],
 )
 def test_a_wrong_scenario_is_refused(tmp_path: Path, text: str, why: str) -> None:

@@ -23,29 +23,32 @@ class Conditions:
     governors: frozenset[str] = frozenset()
 
 
-def told(found: Conditions, ranks: int, noun: str = "ranks") -> list[str]:
-    """What a user should know before so many ranks, or what else `noun` says, are measured."""
-    said = []
-    if found.busy > NOTICED:
-        said.append(
-            f"others use {found.busy:.1f} of {_cpus(found.cpus)} now: times will be longer and spread"
+def warnings_for(conditions: Conditions, ranks: int, noun: str = "ranks") -> list[str]:
+    """Warnings to show before this many ranks (or what `noun` names) are measured."""
+    warnings = []
+    if conditions.busy > NOTICED:
+        warnings.append(
+            f"others use {conditions.busy:.1f} of {_cpus(conditions.cpus)} now: "
+            "times will be longer and spread"
         )
-    if ranks > found.cpus:
-        said.append(f"oversubscribed: {ranks} {noun} share {_cpus(found.cpus)} and take turns")
-    if found.quota is not None and found.quota < min(ranks, found.cpus):
-        said.append(
-            f"this container may use {found.quota:g} CPUs (cgroup), fewer than {ranks} {noun} keep busy: "
-            "they are stopped for a part of each period"
+    if ranks > conditions.cpus:
+        warnings.append(f"oversubscribed: {ranks} {noun} share {_cpus(conditions.cpus)} and take turns")
+    if conditions.quota is not None and conditions.quota < min(ranks, conditions.cpus):
+        warnings.append(
+            f"this container may use {conditions.quota:g} CPUs (cgroup), fewer than {ranks} {noun} keep "
+            "busy: they are stopped for a part of each period"
         )
-    if "powersave" in found.governors:
-        said.append(
+    if "powersave" in conditions.governors:
+        warnings.append(
             "the CPU frequency governor is powersave; `cpupower frequency-set -g performance` sets it"
         )
-    return said
+    return warnings
 
 
 def read(root: Path = ROOT) -> Conditions:
-    """Those of this host; this process sleeps meanwhile, so that what is busy is others."""
+    """Read the conditions of this host. This process sleeps meanwhile, so that only other processes count as
+    load.
+    """
     allowed = os.sched_getaffinity(0)
     before = _busy_s(root, allowed)
     start = time.monotonic()
@@ -62,27 +65,27 @@ def _cpus(count: int) -> str:
 
 def _busy_s(root: Path, allowed: set[int]) -> Mapping[int, float]:
     """The seconds that each CPU has worked since the start, or was taken by the hypervisor."""
-    found = {}
+    busy = {}
     tick = os.sysconf("SC_CLK_TCK")
     for line in _text(root / "proc/stat").splitlines():
         name, *numbers = line.split() or [""]
         if name.startswith("cpu") and name[3:].isdecimal() and int(name[3:]) in allowed:
             user, nice, system, _idle, _wait, *rest = map(int, numbers)
-            found[int(name[3:])] = (user + nice + system + sum(rest[:3])) / tick
-    return found
+            busy[int(name[3:])] = (user + nice + system + sum(rest[:3])) / tick
+    return busy
 
 
 def _quota(root: Path) -> float | None:
     """The fewest CPUs that any cgroup around this process allows."""
-    found = []
+    quotas = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         top = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
         if controllers and "cpu" not in controllers.split(","):
             continue
         for folder in _upwards(path):
-            found += _limit(top / folder)
-    return min(found, default=None)
+            quotas += _limit(top / folder)
+    return min(quotas, default=None)
 
 
 def _upwards(path: str) -> Sequence[str]:
@@ -101,8 +104,8 @@ def _limit(folder: Path) -> list[float]:
 
 def _governors(root: Path, allowed: set[int]) -> frozenset[str]:
     system = root / "sys/devices/system/cpu"
-    found = (_text(system / f"cpu{cpu}/cpufreq/scaling_governor").strip() for cpu in allowed)
-    return frozenset(filter(None, found))
+    governors = (_text(system / f"cpu{cpu}/cpufreq/scaling_governor").strip() for cpu in allowed)
+    return frozenset(filter(None, governors))
 
 
 def _text(path: Path) -> str:

@@ -140,17 +140,19 @@ def parse_extents(text: str) -> list[int]:
 
 def parse_width(text: str) -> list[Width]:
     """Read "1:1,0:2": layers below and above in each dimension. Raises ValueError."""
-    found = [re.fullmatch(r"([0-9]{1,6}):([0-9]{1,6})", part.strip()) for part in text.split(",")]
-    if not all(found):
-        raise ValueError(f"'{text}' is not a width; write layers below:above of each dimension, as 1:1,0:2")
-    return [(int(part[1]), int(part[2])) for part in found if part]
+    matches = [re.fullmatch(r"([0-9]{1,6}):([0-9]{1,6})", part.strip()) for part in text.split(",")]
+    if not all(matches):
+        raise ValueError(f"'{text}' is not a width; write layers below:above for each dimension, as 1:1,0:2")
+    return [(int(part[1]), int(part[2])) for part in matches if part]
 
 
 def parse_periodic(text: str) -> list[bool]:
     """Read "1,0": whether each dimension is periodic. Raises ValueError."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part in ("0", "1") for part in parts):
-        raise ValueError(f"'{text}' does not say which dimensions are periodic; write 1 or 0 of each, as 1,0")
+        raise ValueError(
+            f"'{text}' does not say which dimensions are periodic; write 1 or 0 for each, as 1,0"
+        )
     return [part == "1" for part in parts]
 
 

@@ -23,7 +23,7 @@ def image(halo: Halo, rank: int, seed: int, *, after: bool) -> NDArray[np.uint8]
     place = np.unravel_index(rank, halo.grid)
     shape = tuple(n + sum(width) for n, width in zip(halo.local, halo.width, strict=True))
     number = np.zeros(shape, np.int64)  # of each element in the whole array
-    there, outside = np.ones(shape, bool), np.zeros(shape, np.int8)
+    inside, outside = np.ones(shape, bool), np.zeros(shape, np.int8)
     for d, local in enumerate(halo.local):
         ranks, mine = (halo.grid[d], int(place[d])) if d < len(halo.grid) else (1, 0)
         layer = np.arange(shape[d]) - halo.width[d][0]
@@ -32,10 +32,10 @@ def image(halo: Halo, rank: int, seed: int, *, after: bool) -> NDArray[np.uint8]
         number = number * (ranks * local) + (index % (ranks * local)).reshape(along)
         outside += ((layer < 0) | (layer >= local)).reshape(along)
         if not halo.periodic[d]:
-            there &= ((index >= 0) & (index < ranks * local)).reshape(along)
+            inside &= ((index >= 0) & (index < ranks * local)).reshape(along)
     refreshed = (outside <= 1) | halo.corners if after else outside == 0
     elements = _elements(number.reshape(-1), halo.element, seed)
-    elements[~(there & refreshed).reshape(-1)] = POISON
+    elements[~(inside & refreshed).reshape(-1)] = POISON
     return elements.reshape(-1)
 
 

@@ -49,11 +49,11 @@ def jobs_of(plan: Plan, links: Links, reporter: Reporter, ranks: int) -> list[Jo
 
 def _all(plan: Plan, links: Links, reporter: Reporter) -> Iterator[Job]:
     """Every case over every way it can go, in the order of the plan. Collective: the same on all ranks."""
-    found: dict[tuple[Any, ...], list[PathInfo]] = {}
+    known_paths: dict[tuple[Any, ...], list[PathInfo]] = {}
     limits_done: set[tuple[str, int, str]] = set()
     for case in plan.cases:
         if case.kind.by_paths:
-            yield from _path_jobs(plan, case, links, reporter, found, limits_done)
+            yield from _path_jobs(plan, case, links, reporter, known_paths, limits_done)
         yield from _plan_jobs(plan, case, reporter)
 
 
@@ -62,13 +62,13 @@ def _path_jobs(
     case: Case,
     links: Links,
     reporter: Reporter,
-    found: dict[tuple[Any, ...], list[PathInfo]],
+    known_paths: dict[tuple[Any, ...], list[PathInfo]],
     limits_done: set[tuple[str, int, str]],
 ) -> Iterator[Job]:
     op = case.kind.routed_op
     key = (case.source, case.target, case.pairs, op)
-    if key not in found:
-        found[key] = _paths(case, op, links, reporter)
+    if key not in known_paths:
+        known_paths[key] = _paths(case, op, links, reporter)
     mark = (case.test, case.shape.bytes, case.shape.label)
     limit = limits.limit_of(case)
     if limit == FLAG and plan.launch:
@@ -76,7 +76,7 @@ def _path_jobs(
     if plan.limits and limit and mark not in limits_done:
         limits_done.add(mark)
         yield Job(case, limit, limit)
-    for via, paths in _settings(plan, case, found[key], reporter):
+    for via, paths in _settings(plan, case, known_paths[key], reporter):
         for chunk in plan.staging_chunks or [0]:
             yield Job(case, via, paths, chunk, plans=_sends(case))
 
@@ -94,18 +94,18 @@ def _plan_jobs(plan: Plan, case: Case, reporter: Reporter) -> Iterator[Job]:
     """
     ways = case.kind.plan_ways(case.source) if case.source == case.target else ()
     via = {way: f"{way}/{plan.policy}" if case.kind.policies else way for way in ways}
-    asked = [setting.paths for setting in plan.settings]
+    names = [setting.paths for setting in plan.settings]
     jobs = [
         Job(case, via[way], ROUTE, plans=way)
         for way in ways
-        if not asked or any(covers(name, via[way]) for name in asked)
+        if not names or any(covers(name, via[way]) for name in names)
     ]
     if STARTS[0] in ways and not case.kind.by_paths:
         over = [setting for setting in plan.settings if setting.paths not in PLAN_WAYS]
         jobs += [Job(case, setting.label, setting.paths, plans=STARTS[0]) for setting in over]
     if not jobs and not case.kind.by_paths:
-        there = f"it goes over {', '.join(ways)}" if ways else "there is no such plan for this memory"
-        why = f"{case.source} to {case.target}: {there}"
+        reason = f"it goes over {', '.join(ways)}" if ways else "there is no such plan for this memory"
+        why = f"{case.source} to {case.target}: {reason}"
         reporter.say("refused", via="", test=case.test, bytes=0, why=why)
     yield from jobs
 
@@ -192,11 +192,11 @@ def _check_known(want: str, infos: list[PathInfo]) -> None:
 
 
 def _why_none(setting: Setting, infos: list[PathInfo]) -> str:
-    """What keeps each path off that a setting cannot do without."""
+    """Why each path that a setting needs is unavailable."""
     reasons = []
     for want in _names(setting.needs or setting.paths):
-        found = [info for info in infos if covers(want, info.name)]
-        reasons += [f"{info.name}: {info.why_not}" for info in found if not info.available]
-        if not found:
+        matches = [info for info in infos if covers(want, info.name)]
+        reasons += [f"{info.name}: {info.why_not}" for info in matches if not info.available]
+        if not matches:
             reasons.append(f"{want} is not in this build")
     return "; ".join(reasons)

@@ -88,7 +88,7 @@ MODES = ("cpu", "transmit", "stream", "kernel")  # library/src/bench/async.h
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("put_latency", "put with signal, there and back, halved", "put", "ping_pong", ways=2),
+        Kind("put_latency", "put with signal, half a round trip", "put", "ping_pong", ways=2),
         Kind("get_latency", "get and flush: the whole operation", "get", "get_window"),
         Kind("put_bw", "a window of puts, then a flush", "put", "put_window", windowed=True, column=MBPS),
         Kind("get_bw", "a window of gets, then a flush", "get", "get_window", windowed=True, column=MBPS),
@@ -101,7 +101,7 @@ KINDS = {
             windowed=True, all_pairs=True, column=RATE,
         ),
         Kind(
-            "signal_latency", "a signal alone, there and back, halved", "signal", "signal_ping_pong",
+            "signal_latency", "a signal alone, half a round trip", "signal", "signal_ping_pong",
             ways=2, via=ROUTE, sized=False, strided=False,
         ),
         Kind(
@@ -109,8 +109,8 @@ KINDS = {
             ways=2, touch=True,
         ),
         Kind(
-            "cube", "the faces of a cube of doubles, put with signal, halved", "put", "ping_pong", ways=2,
-            plans=STARTS, gpu_plans=("plan/graph",),
+            "cube", "the faces of a cube of doubles, put with signal, half a round trip", "put", "ping_pong",
+            ways=2, plans=STARTS, gpu_plans=("plan/graph",),
         ),
         Kind(
             "registration", "registering memory that is registered", "register", "register_again",
@@ -122,12 +122,12 @@ KINDS = {
             gpu_plans=("plan/graph", "sendrecv/graph"),
         ),
         Kind(
-            "plan_latency", "put with signal, and wait, as two plans, there and back, halved", "put",
+            "plan_latency", "put with signal, and wait, as two plans, half a round trip", "put",
             "latency", ways=2, strided=False, by_paths=False, plans=STARTS + TWO_SIDED,
             gpu_plans=("plan/graph", "sendrecv/graph"),
         ),
         Kind(
-            "send_latency", "a send and its receive, as plans, by each method; there and back, halved", SEND,
+            "send_latency", "a send and its receive, as plans, by each method; half a round trip", SEND,
             "latency", ways=2, strided=False,
         ),
         Kind(
@@ -135,7 +135,7 @@ KINDS = {
             "exchange", strided=False,
         ),
         Kind(
-            "kernel_latency", "put with signal from inside a kernel, there and back, halved", "put",
+            "kernel_latency", "put with signal from inside a kernel, half a round trip", "put",
             "latency", ways=2, strided=False, by_paths=False,
             gpu_plans=("plan/kernel", "sendrecv/kernel", "packets/kernel"),
         ),
@@ -144,8 +144,9 @@ KINDS = {
             by_paths=False, plans=STARTS, gpu_plans=("plan/graph",),
         ),
         Kind(
-            "async_pingpong", "receive, compute, send on each side, halved", "put", "async", ways=2,
-            sized=False, strided=False, by_paths=False, plans=MODES, gpu_plans=("graph",), policies=POLICIES,
+            "async_pingpong", "receive, compute, send on each side, half a round trip", "put", "async",
+            ways=2, sized=False, strided=False, by_paths=False, plans=MODES, gpu_plans=("graph",),
+            policies=POLICIES,
         ),
     )
 }  # fmt: skip

@@ -82,8 +82,8 @@ def run_flag(context: Context, plan: Plan, budget_s: float) -> Outcome | None:
 
         # Not by the least of a few, as elsewhere: two processes that share a CPU take far longer on average.
         each = float(bounce(FEWEST)[0].mean()) if context.rank < 2 else 0.0
-        told = context.team.all_gather(struct.pack("d", each), plan.timeout_s)[0]
-        fitting = budget_s * 1e9 / max(1.0, *struct.unpack("d", told))
+        gathered = context.team.all_gather(struct.pack("d", each), plan.timeout_s)[0]
+        fitting = budget_s * 1e9 / max(1.0, *struct.unpack("d", gathered))
         count = int(min(MOST_LATENCIES, max(FEWEST, fitting)))
         if context.rank < 2:
             bounce(count // 10)
@@ -109,7 +109,7 @@ def _same_blocks(target: NDArray[np.uint8], source: NDArray[np.uint8], case: Cas
     if shape.blocks == 1:
         return bool(np.array_equal(target, source))
     rows = (shape.blocks, shape.block_bytes)
-    found, wanted = (
+    actual, wanted = (
         np.lib.stride_tricks.as_strided(array, rows, (shape.pitch, 1)) for array in (target, source)
     )
-    return bool(np.array_equal(found, wanted))
+    return bool(np.array_equal(actual, wanted))

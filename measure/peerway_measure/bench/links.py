@@ -27,7 +27,7 @@ Pairs = Sequence[tuple[int, int]]
 
 
 class CaseFailed(Exception):
-    """What one rank could not do, as all ranks agreed; the case is given up and the next one begun."""
+    """A case failed on one rank and all ranks agreed to skip it; the next case begins."""
 
 
 def agree(context: Context, error: str) -> None:
@@ -155,12 +155,12 @@ class Links:
             remote, near = link.far_source, self._memory[case.target, "target"]
         else:
             remote, near = link.far_target, self._memory[case.source, "source"]
-        found = json.loads(_core.explain_for(self._context._core, remote._core, near._core, op, shape))
-        assert isinstance(found, dict)
-        return found
+        decision = json.loads(_core.explain_for(self._context._core, remote._core, near._core, op, shape))
+        assert isinstance(decision, dict)
+        return decision
 
     def chosen(self, case: Case, link: Link) -> str:
-        """What the route takes for a case, as seen from this rank; "" for one that only looks on."""
+        """The path that the route chooses for a case on this rank; "" on a rank that takes no part."""
         rows = self.explained(case, link).get("rows", []) if case.kind.sized else []
         ends = ((row["to"] or float("inf"), str(row["via"])) for row in rows)
         return next((via for end, via in ends if case.shape.bytes < end), "")
@@ -179,14 +179,16 @@ class Links:
             link.partner = partners[context.rank]
             link.leads = (context.rank, link.partner) in pairs
             mine["keys"] = [part.key().hex() for part in (near_source, near_target)]
-        told = [json.loads(text) for text in context.team.all_gather(json.dumps(mine).encode(), EXCHANGE_S)]
+        answers = [
+            json.loads(text) for text in context.team.all_gather(json.dumps(mine).encode(), EXCHANGE_S)
+        ]
         first, second = pairs[0]
-        link.source = _label(source, told[first]["devices"][0])
-        link.target = _label(target, told[second]["devices"][1])
-        link.got_source = _label(source, told[second]["devices"][0])
-        link.got_target = _label(target, told[first]["devices"][1])
+        link.source = _label(source, answers[first]["devices"][0])
+        link.target = _label(target, answers[second]["devices"][1])
+        link.got_source = _label(source, answers[second]["devices"][0])
+        link.got_target = _label(target, answers[first]["devices"][1])
         if link.partner >= 0:
-            imported = [context.import_key(bytes.fromhex(key)) for key in told[link.partner]["keys"]]
+            imported = [context.import_key(bytes.fromhex(key)) for key in answers[link.partner]["keys"]]
             link.far_source, link.far_target = imported
         link.loops = self._signalled(link, source, target, "host")
         return link

@@ -31,7 +31,7 @@ def command() -> str:
     return shlex.join(["peerway" if program in ("peerway", "__main__.py") else program, *sys.argv[1:]])
 
 
-def told(words: Iterable[str], names: Mapping[Path, str]) -> str:
+def recorded_command(words: Iterable[str], names: Mapping[Path, str]) -> str:
     """A command as records keep it: of these paths, which this machine alone has, only their names there."""
     return shlex.join(_renamed(word, names) for word in words)
 
@@ -65,7 +65,7 @@ def cuda_driver() -> str:
     """The NVIDIA kernel driver's version; "" without one."""
     try:
         # "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build ..."
-        found = re.search(r"Module\b.*?\s(\d+\.\d[\d.]*)", NVIDIA_VERSION.read_text())
+        match = re.search(r"Module\b.*?\s(\d+\.\d[\d.]*)", NVIDIA_VERSION.read_text())
     except OSError:
         return ""
-    return found[1] if found else ""
+    return match[1] if match else ""

@@ -24,7 +24,9 @@ ALIGNMENT = 16
 
 
 def plan_probe(context: Context, links: Links, case: Case, way: str, timeout_s: float) -> Probe:
-    """What measures a case over one of its kind's ways over plans. Collective; raises CaseFailed."""
+    """Make the probe that measures a case over a plan, in one of the ways of its kind. Collective; raises
+    CaseFailed.
+    """
     if case.kind.loop == "halo":
         return HaloProbe(context, links, case, way, timeout_s)
     if case.kind.loop == "async":
@@ -89,7 +91,7 @@ class PairProbe:
         return not self.takes_part or holds(self._links, self._case, block, self._link.partner, seed)
 
     def chosen(self) -> str:
-        """Of a send its method; other plans may hold several operations, which have no one path."""
+        """The method of a send; other plans may hold several operations, which do not share one path."""
         return self._links.chosen(self._case, self._link) if self._case.kind.by_methods else ""
 
     def close(self) -> None:
@@ -125,9 +127,9 @@ class AsyncProbe(PairProbe):
 
     def right(self, seed: int) -> bool:
         """Whether the message arrived and each trip computed once."""
-        found = np.empty_like(self._start)
-        _core.load(self._buffer._core, found.view(np.uint8))
-        computed = bool(np.array_equal(found, self._start + np.uint32(self._trips & 0xFFFFFFFF)))
+        actual = np.empty_like(self._start)
+        _core.load(self._buffer._core, actual.view(np.uint8))
+        computed = bool(np.array_equal(actual, self._start + np.uint32(self._trips & 0xFFFFFFFF)))
         return super().right(seed) and (computed or not self.takes_part)
 
     def close(self) -> None:
@@ -154,13 +156,13 @@ class HaloProbe:
         together(context, lambda: self._make(start, timeout_s))
 
     def _make(self, start: str, timeout_s: float) -> None:
-        asked = self._halo
+        halo = self._halo
         dims = [
             (local, *width, periodic)
-            for local, width, periodic in zip(asked.local, asked.width, asked.periodic, strict=True)
+            for local, width, periodic in zip(halo.local, halo.width, halo.periodic, strict=True)
         ]
         self._loops = _core.halo_loop(
-            self._context._core, self._array._core, asked.grid, dims, asked.element, asked.corners, start,
+            self._context._core, self._array._core, halo.grid, dims, halo.element, halo.corners, start,
             self.batch, timeout_s,
         )  # fmt: skip
 
@@ -177,12 +179,12 @@ class HaloProbe:
     def right(self, seed: int) -> bool:
         """Whether the halo has the neighbours' elements, and all else is as it was."""
         wanted = halo_data.image(self._halo, self._context.rank, seed, after=True)
-        found = np.empty_like(wanted)
-        _core.load(self._array._core, found)
-        return bool(np.array_equal(found, wanted))
+        actual = np.empty_like(wanted)
+        _core.load(self._array._core, actual)
+        return bool(np.array_equal(actual, wanted))
 
     def chosen(self) -> str:
-        """As many paths as neighbours."""
+        """Empty: each neighbour may have its own path."""
         return ""
 
     def close(self) -> None:

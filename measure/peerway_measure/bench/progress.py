@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from peerway_measure.bench.results import Step
 
 
-class _Left(ProgressColumn):
+class _TimeLeft(ProgressColumn):
     """The time that is left: until the end that the task knows, else at the pace of the last cases."""
 
     def render(self, task: Task) -> Text:
-        """As the bar shows it."""
+        """Format the remaining time for the bar."""
         ends = task.fields["ends"]
-        left = ends - time.time() if ends else task.time_remaining
-        return Text("" if left is None else f"{time_left(left)} left")
+        remaining = ends - time.time() if ends else task.time_remaining
+        return Text("" if remaining is None else f"{time_left(remaining)} left")
 
 
 def time_left(seconds: float) -> str:
@@ -38,8 +38,8 @@ def bar(console: Terminal, *, thread: bool = True) -> Progress:
     is drawn by refresh() alone.
     """
     return Progress(
-        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), _Left(),
-        TextColumn("{task.fields[what]}", style="dim", markup=False),
+        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), _TimeLeft(),
+        TextColumn("{task.fields[stage]}", style="dim", markup=False),
         console=console, transient=True, auto_refresh=thread,
     )  # fmt: skip
 
@@ -54,22 +54,22 @@ def shown(title: str, ends: float = 0) -> Iterator[Step]:
         yield _lines(console, title)
         return
     with bar(console) as progress:
-        task = progress.add_task(title, total=None, what="starting", ends=ends)
+        task = progress.add_task(title, total=None, stage="starting", ends=ends)
 
-        def step(what: str, done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total or None, what=what)
+        def step(stage: str, done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total or None, stage=stage)
 
         yield step
 
 
 def _lines(console: Terminal, title: str) -> Step:
-    said = ""
+    last = ""
 
-    def step(what: str, done: int, total: int) -> None:
-        nonlocal said
-        first = what.split(" ")[0]
-        if first and first != said:
-            said = first
+    def step(stage: str, done: int, total: int) -> None:
+        nonlocal last
+        first = stage.split(" ")[0]
+        if first and first != last:
+            last = first
             console.print(f"{title}: {first} ({done}/{total})")
 
     return step

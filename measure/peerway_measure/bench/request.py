@@ -1,4 +1,4 @@
-"""What a benchmark was asked for on the command line, and the plan that follows from it."""
+"""The request of a benchmark from the command line, and the plan made from it."""
 
 from __future__ import annotations
 
@@ -57,11 +57,13 @@ class Request:
             raise ValueError(f"--ranks {self.ranks}: ranks work in pairs, so an even number is needed")
         if self.computes and "async_pingpong" not in self.tests:
             raise ValueError(
-                "--compute is of the test async_pingpong; name that test, or leave --compute out"
+                "--compute belongs to the test async_pingpong; name that test, or omit --compute"
             )
         wrong = [size for size in self.computes or () if size % 16]
         if wrong:
-            raise ValueError(f"--compute {wrong[0]}: it is computed on words of 16 bytes; give a multiple")
+            raise ValueError(
+                f"--compute {wrong[0]}: the computation works on words of 16 bytes; give a multiple of 16"
+            )
         if self.gpudirect and self.paths:
             raise ValueError(
                 "--gpudirect and --paths exclude each other: the four columns are settings of paths"
@@ -79,12 +81,12 @@ class Request:
             return
         if self.sizes or tuple(self.shapes) != ("contiguous",):
             raise ValueError(
-                "the test halo has the sizes of --local and --element; leave --sizes and --shapes out"
+                "the test halo takes its size from --local and --element; omit --sizes and --shapes"
             )
         if len(set(self.tests)) > 1:
-            raise ValueError("the test halo is of all ranks of its grid, others are of pairs; name it alone")
+            raise ValueError("the test halo uses all ranks of its grid, other tests use pairs; run it alone")
         if self.ranks not in (None, self.halo.ranks):
-            raise ValueError(f"--ranks {self.ranks}: the grid of the halo is of {self.halo.ranks}")
+            raise ValueError(f"--ranks {self.ranks}: the grid of the halo has {self.halo.ranks} ranks")
 
     @property
     def processes(self) -> int:
@@ -126,8 +128,8 @@ class Request:
 
     def _cases(self) -> list[Case]:
         sizes = self.sizes or shapes.parse_sizes(QUICK_SIZES if self.quick else SIZES)
-        asked = [face.n for label in self.shapes if (face := cube_face(label))]
-        cubes = dict.fromkeys(asked) or (QUICK_CUBES if self.quick else CUBES)
+        edges = [face.n for label in self.shapes if (face := cube_face(label))]
+        cubes = dict.fromkeys(edges) or (QUICK_CUBES if self.quick else CUBES)
         cases = make_cases(
             self.tests or DEFAULT_TESTS, sizes, self.shapes, cubes, self.measured_memories(), self.processes,
             self._own_shapes(),
@@ -143,14 +145,14 @@ class Request:
         return own | {"halo": [shapes.of_halo(self.halo)]} if self.halo else own
 
     def _with_all_trips(self, case: Case) -> Case:
-        """As many samples as make the trips that are asked of such a test, whatever the time."""
+        """Set the number of samples that gives the trips of such a test, whatever the time."""
         return replace(case, samples=QUICK_ASYNC_SAMPLES if self.quick else ASYNC_SAMPLES)
 
 
-def _setting(asked: str) -> Setting:
+def _setting(text: str) -> Setting:
     """A path alone, or several with '+' between, among which the route table chooses."""
-    paths = asked.replace("+", ",")
-    return Setting(asked, paths, needs=paths if paths != asked else "")
+    paths = text.replace("+", ",")
+    return Setting(text, paths, needs=paths if paths != text else "")
 
 
 def _each_pair(cases: Sequence[Case], ranks: int) -> list[Case]:

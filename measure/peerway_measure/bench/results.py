@@ -1,6 +1,4 @@
-"""From messages to records, one place for all who measure: writes them as they come, keeps what could not be
-measured.
-"""
+"""Turns messages into records: writes each at once and keeps what could not be measured."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ Step = Callable[[str, int, int], None]
 
 @dataclass(slots=True)
 class Results:
-    """What a run gave so far."""
+    """The results of a run so far."""
 
     outputs: Sequence[Output] = ()
     records: list[Record] = field(default_factory=list)
@@ -39,7 +37,7 @@ class Results:
     """Decisions that were asked for: source, target, decision (library/src/route/explain.h)."""
 
     stamp: Mapping[str, Any] = field(default_factory=dict)
-    """What the extra of each record tells of its run (surroundings.py)."""
+    """Facts about the run for the extra of each record (host_state.py)."""
 
     def add(self, record: Record) -> None:
         """Keeps a record and writes it, so that a later failure loses nothing. Raises WriteFailed."""
@@ -59,18 +57,18 @@ class Results:
         total = len(self.unmeasured)
         if not total:
             return
-        left: defaultdict[str, list[int]] = defaultdict(list)
-        for what, size in self.unmeasured:
-            left[what].append(size)
-        words = [_left_out(what, sizes) for what, sizes in list(left.items())[:MOST_NAMED]]
-        rest = sum(len(sizes) for sizes in list(left.values())[MOST_NAMED:])
+        sizes_of: defaultdict[str, list[int]] = defaultdict(list)
+        for name, size in self.unmeasured:
+            sizes_of[name].append(size)
+        words = [_unmeasured_text(name, sizes) for name, sizes in list(sizes_of.items())[:MOST_NAMED]]
+        rest = sum(len(sizes) for sizes in list(sizes_of.values())[MOST_NAMED:])
         words += [f"and {rest} more"] if rest else []
         whole = total + len(self.records)
         self.note(f"no time was left for {total} of {whole} measurements: {', '.join(words)}; {remedy}")
 
-    def add_unmeasured(self, what: str, size: int) -> None:
+    def add_unmeasured(self, name: str, size: int) -> None:
         """Keeps what of `size` bytes there was no time for: a test and the way that it takes."""
-        self.unmeasured.append((what, size))
+        self.unmeasured.append((name, size))
 
     def follow(self, messages: Iterable[Message], step: Step) -> None:
         """Takes all messages of a session. Raises PlanRefused and WriteFailed."""
@@ -102,7 +100,7 @@ class Results:
         step("", done, done)
 
 
-def _left_out(what: str, sizes: Sequence[int]) -> str:
+def _unmeasured_text(name: str, sizes: Sequence[int]) -> str:
     """As "put_bw staged (5 times, 4 sizes from 16 B to 32 MiB)"."""
     distinct = sorted(set(sizes))
     if len(distinct) <= MOST_SIZES:
@@ -110,7 +108,7 @@ def _left_out(what: str, sizes: Sequence[int]) -> str:
     else:
         text = f"{len(distinct)} sizes from {size_text(distinct[0])} to {size_text(distinct[-1])}"
     times = f"{len(sizes)} times, " if len(sizes) > len(distinct) else ""  # of several memories or runs
-    return f"{what} ({times}{text})"
+    return f"{name} ({times}{text})"
 
 
 def _title(message: Message) -> str:
@@ -118,6 +116,6 @@ def _title(message: Message) -> str:
 
 
 def _refusal(message: Message) -> str:
-    what = f"{message['test']} {message['via']}".strip()
+    name = f"{message['test']} {message['via']}".strip()
     size = f" of {message['bytes']} bytes" if message["bytes"] else ""
-    return f"{what}{size} was not measured: {message['why']}"
+    return f"{name}{size} was not measured: {message['why']}"

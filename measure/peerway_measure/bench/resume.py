@@ -1,4 +1,4 @@
-"""What a file that is continued has already: points, and how many records of each. A point is all that a run
+"""Contents of a file that is continued: points, and how many records of each. A point is all that a run
 of the same command measures again; so that it is the same for a record and for a case not yet measured, GPUs
 count by kind.
 """

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from peerway.paths import covers
 from peerway_common.units import about_text, size_text
 from peerway_measure.bench import machine, resume, session
-from peerway_measure.bench.allowance import within
 from peerway_measure.bench.plan import Case, Plan
 from peerway_measure.bench.results import Results, Step
+from peerway_measure.bench.time_budget import within
 
 if TYPE_CHECKING:
-    from peerway_measure.bench.peers import Asked, Peer
     from peerway_measure.bench.peers import Case as PeerCase
+    from peerway_measure.bench.peers import Peer, PeerSelection
     from peerway_measure.bench.peers import Plan as PeerPlan
     from peerway_measure.records import Record
 
@@ -51,45 +51,47 @@ def _note_unavailable(plan: Plan, results: Results) -> None:
     Only of paths that were asked for by their own name, or are suited to such memories. A setting with needs
     of its own has told them already.
     """
-    asked = [name for setting in plan.settings for name in setting.paths.split(",") if not setting.needs]
+    named = [name for setting in plan.settings for name in setting.paths.split(",") if not setting.needs]
     reasons: dict[str, dict[str, None]] = {}
     for (source, target, _), infos in results.paths.items():
         for info in (info for info in infos if not info.available):
-            wanted = not plan.settings or any(covers(name, info.name) for name in asked)
-            if info.name in asked or (wanted and info.suited):
+            wanted = not plan.settings or any(covers(name, info.name) for name in named)
+            if info.name in named or (wanted and info.suited):
                 reasons.setdefault(info.why_not, {})[f"{info.name} ({source} to {target})"] = None
     for why, names in reasons.items():
         results.note(f"not measured: {', '.join(names)}: {why}")
 
 
-def run_peers(peers: Sequence[Asked], plan: Plan, results: Results, step: Step) -> None:
+def run_peers(peers: Sequence[PeerSelection], plan: Plan, results: Results, step: Step) -> None:
     """Measures the same cases with each peer that is installed; the rest is noted with what to do."""
-    from peerway_measure.bench.peers import Found
+    from peerway_measure.bench.peers import Installation
 
     devices = list(dict.fromkeys(case.source for case in plan.cases if case.source == case.target))
-    for number, asked in enumerate(peers):
-        peer = asked.peer
+    for number, request in enumerate(peers):
+        peer = request.peer
         ends = within(plan.ends, 1 / (len(peers) - number))
         able = [device for device in devices if device in peer.devices]
-        wanted = able or (devices if asked.by_name else [])
+        wanted = able or (devices if request.by_name else [])
         for place, device in enumerate(wanted):
             until = within(ends, 1 / (len(wanted) - place))
-            part = _peer_plan(replace(plan, ends=until), device, asked.variants)
-            if device in peer.devices and not _does_any(asked, part):
-                if asked.by_name:
+            part = _peer_plan(replace(plan, ends=until), device, request.variants)
+            if device in peer.devices and not _does_any(request, part):
+                if request.by_name:
                     results.note(f"{peer.name} on {device} was not measured: it does none of these tests")
                 continue
-            found = peer.find(device)
-            if not isinstance(found, Found):
-                results.note(f"{peer.name} on {device} was not measured: {found.reason}; {found.remedy}")
+            installation = peer.find(device)
+            if not isinstance(installation, Installation):
+                results.note(
+                    f"{peer.name} on {device} was not measured: {installation.reason}; {installation.remedy}"
+                )
                 continue
-            with closing(_peer_records(peer, part, plan, results, step)) as found_records:
-                for record in found_records:
+            with closing(_peer_records(peer, part, plan, results, step)) as peer_records:
+                for record in peer_records:
                     results.add(record)
 
 
-def _does_any(asked: Asked, part: PeerPlan) -> bool:
-    able = frozenset().union(*(asked.peer.ability(via, part.device) for via in asked.variants))
+def _does_any(request: PeerSelection, part: PeerPlan) -> bool:
+    able = frozenset().union(*(request.peer.ability(via, part.device) for via in request.variants))
     return any((case.test, case.kind) in able for case in part.cases)
 
 
@@ -123,15 +125,15 @@ def _peer_plan(plan: Plan, device: str, variants: frozenset[str]) -> PeerPlan:
 
 
 def _peer_records(
-    peer: Peer, asked: PeerPlan, plan: Plan, results: Results, step: Step
+    peer: Peer, part: PeerPlan, plan: Plan, results: Results, step: Step
 ) -> Generator[Record, None, None]:
     from peerway_measure.bench.peers import Failed, NoTime
     from peerway_measure.bench.peers.record import as_record
 
     known: dict[str, str] = {name: text for name, text in plan.known.items() if name != "version"}
-    if asked.device != "host":
+    if part.device != "host":
         known = known | {"driver": machine.cuda_driver()}
-    lacking = replace(asked, done=_measured(asked, plan, plan.run))
+    lacking = replace(part, done=_measured(part, plan, plan.run))
     with closing(peer.run(lacking, step)) as outcomes:
         for outcome in outcomes:
             if isinstance(outcome, NoTime):
@@ -140,22 +142,22 @@ def _peer_records(
                 continue
             if isinstance(outcome, Failed):
                 case = outcome.case
-                what = f"{case.test} {outcome.via} {case.form.label} of {case.bytes} bytes"
-                results.note(f"{what} was not measured: {outcome.reason}")
+                case_text = f"{case.test} {outcome.via} {case.form.label} of {case.bytes} bytes"
+                results.note(f"{case_text} was not measured: {outcome.reason}")
                 continue
-            yield as_record(outcome, asked, known)
+            yield as_record(outcome, part, known)
 
 
-def _measured(asked: PeerPlan, plan: Plan, most: int) -> frozenset[tuple[str, PeerCase]]:
+def _measured(part: PeerPlan, plan: Plan, most: int) -> frozenset[tuple[str, PeerCase]]:
     """The cases of which a file that is continued has more than `most` records, each with its way."""
     from peerway_measure.bench.peers.base import OF_ALL_RANKS
 
     def point(via: str, case: PeerCase) -> str:
-        ranks = asked.ranks if case.test in OF_ALL_RANKS else 2
-        return resume.point(case.test, via, case.form.label, case.bytes, ranks, asked.device, asked.device)
+        ranks = part.ranks if case.test in OF_ALL_RANKS else 2
+        return resume.point(case.test, via, case.form.label, case.bytes, ranks, part.device, part.device)
 
-    ways = asked.variants or ()
-    return frozenset((v, c) for v in ways for c in asked.cases if plan.have.get(point(v, c), 0) > most)
+    ways = part.variants or ()
+    return frozenset((v, c) for v in ways for c in part.cases if plan.have.get(point(v, c), 0) > most)
 
 
 def _available_memory() -> int:

@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from peerway_measure.bench import runner, surroundings
-from peerway_measure.bench.allowance import START_S, within
+from peerway_measure.bench import host_state, runner
+from peerway_measure.bench.time_budget import START_S, within
 
 if TYPE_CHECKING:
-    from peerway_measure.bench.peers import Asked
+    from peerway_measure.bench.peers import PeerSelection
     from peerway_measure.bench.plan import Plan
     from peerway_measure.bench.results import Results, Step
 
@@ -23,37 +23,37 @@ class Shown(Protocol):
     def __call__(self, title: str, ends: float = 0) -> AbstractContextManager[Step]: ...
 
 
-def needed_s(plan: Plan, repeat: int, peers: Sequence[Asked]) -> float:
-    """What all runs take at the least: the starts of ranks, and of the peers that can move such memory."""
+def needed_s(plan: Plan, repeat: int, peers: Sequence[PeerSelection]) -> float:
+    """Minimum time of all runs: starting the ranks and the peers that support such memory."""
     memories = {case.source for case in plan.cases if case.source == case.target}
-    able = sum(not memories.isdisjoint(asked.peer.devices) for asked in peers)
+    able = sum(not memories.isdisjoint(request.peer.devices) for request in peers)
     return START_S * repeat * (len(list(runner.starts_of(plan))) + able)
 
 
 def measure(
     plan: Plan,
     repeat: int,
-    peers: Sequence[Asked],
+    peers: Sequence[PeerSelection],
     results: Results,
     environment: Mapping[str, str],
     shown: Shown,
 ) -> None:
     """Measure everything `repeat` times. Raises PlanRefused, and SessionFailed when ranks die."""
     for number, part in enumerate(_parts(plan, repeat, results), start=1):
-        which = f", run {number} of {repeat}" if repeat > 1 else ""
-        with shown(f"measuring{which}", plan.ends) as step:
+        suffix = f", run {number} of {repeat}" if repeat > 1 else ""
+        with shown(f"measuring{suffix}", plan.ends) as step:
             ends = within(part.ends, 1 / (1 + len(peers)))
             runner.run_paths(replace(part, ends=ends), results, step, environment)
         if peers:
-            with shown(f"peers{which}", plan.ends) as step:
+            with shown(f"peers{suffix}", plan.ends) as step:
                 runner.run_peers(peers, part, results, step)
 
 
 def _parts(plan: Plan, repeat: int, results: Results) -> Iterator[Plan]:
     """The plan of each run, with its part of the time that is left; none for those that find none left."""
-    for number, run in enumerate(surroundings.runs(plan, repeat, results), start=1):
+    for number, run in enumerate(host_state.runs(plan, repeat, results), start=1):
         if number > 1 and 0 < plan.ends < time.time():
-            which = f"run {number}" if number == repeat else f"runs {number} to {repeat}"
-            results.note(f"no time was left for {which} of {repeat}")
+            runs = f"run {number}" if number == repeat else f"runs {number} to {repeat}"
+            results.note(f"no time was left for {runs} of {repeat}")
             return
         yield replace(run, ends=within(plan.ends, 1 / (repeat - number + 1)))

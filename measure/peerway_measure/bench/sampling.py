@@ -32,7 +32,7 @@ Samples = tuple["NDArray[np.float64]", float]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run of a case gave: the slowest pair's time of each sample, and whether all data was right."""
+    """Result of one run of a case: the slowest pair's time of each sample, and whether all data was right."""
 
     samples_ns: NDArray[np.float64]
     cpu_percent: float
@@ -130,7 +130,7 @@ class Sampler:
         return max(float(struct.unpack("d", part)[0]) for part in parts)
 
     def first_ranks(self, value: float) -> float:
-        """What rank 0 has."""
+        """The value of rank 0, on all ranks."""
         parts = self._context.team.all_gather(struct.pack("d", value), EXCHANGE_S)
         return float(struct.unpack("d", parts[0])[0])
 

@@ -21,8 +21,8 @@ GRACE_S = 1  # for the other ranks when one has died: alone they measure nothing
 END_S = 10  # for the launcher to end its ranks
 
 
-class Asked(Protocol):
-    """What the ranks are told, and how they are started."""
+class SessionPlan(Protocol):
+    """The plan that a session sends to the ranks, and how it starts them."""
 
     @property
     def ranks(self) -> int:
@@ -37,7 +37,7 @@ class Asked(Protocol):
         """For them to end after their last word."""
 
     def as_json(self) -> str:
-        """What rank 0 gets."""
+        """The JSON that rank 0 reads."""
 
 
 class SessionFailed(RuntimeError):
@@ -50,22 +50,24 @@ class PlanRefused(ValueError):
 
 @contextlib.contextmanager
 def started(
-    plan: Asked, environment: Mapping[str, str] | None = None, module: str = "peerway_measure.bench.worker"
+    plan: SessionPlan,
+    environment: Mapping[str, str] | None = None,
+    module: str = "peerway_measure.bench.worker",
 ) -> Iterator[Iterator[Message]]:
     """Start the ranks as `module`; the iterator that is given yields their messages until they are done.
 
     What the ranks wrote besides comes last, as messages of kind "said". The ranks are gone at the end of the
     block, however it ends. The iterator raises SessionFailed or PlanRefused.
     """
-    with tempfile.TemporaryFile() as said, _start(plan, said, environment or {}, module) as process:
+    with tempfile.TemporaryFile() as log, _start(plan, log, environment or {}, module) as process:
         try:
-            yield _messages(plan, process, said)
+            yield _messages(plan, process, log)
         finally:
             _end(process)
 
 
 def _start(
-    plan: Asked, said: IO[bytes], environment: Mapping[str, str], module: str
+    plan: SessionPlan, log: IO[bytes], environment: Mapping[str, str], module: str
 ) -> subprocess.Popen[bytes]:
     command = [
         sys.executable,
@@ -80,21 +82,21 @@ def _start(
         "--",
     ]
     command += [sys.executable, "-m", module]
-    asked = os.memfd_create("plan")
-    with os.fdopen(asked, "r+b") as file:
+    descriptor = os.memfd_create("plan")
+    with os.fdopen(descriptor, "r+b") as file:
         file.write(plan.as_json().encode())
         file.seek(0)
         return subprocess.Popen(
-            command, stdin=file, stdout=subprocess.PIPE, stderr=said, env={**os.environ, **environment}
+            command, stdin=file, stdout=subprocess.PIPE, stderr=log, env={**os.environ, **environment}
         )
 
 
-def _messages(plan: Asked, process: subprocess.Popen[bytes], said: IO[bytes]) -> Iterator[Message]:
+def _messages(plan: SessionPlan, process: subprocess.Popen[bytes], log: IO[bytes]) -> Iterator[Message]:
     assert process.stdout is not None
     finished = yield from decoded(line.decode(errors="replace") for line in process.stdout)
     status = _status(process, plan.timeout_s if finished else END_S)
-    said.seek(0)
-    lines = said.read().decode(errors="replace").strip().splitlines()
+    log.seek(0)
+    lines = log.read().decode(errors="replace").strip().splitlines()
     if not finished or status != 0:
         raise SessionFailed(_failure(plan, status, lines))
     yield from ({"kind": "said", "text": line} for line in dict.fromkeys(lines[-LAST_LINES:]))
@@ -134,7 +136,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def _failure(plan: Asked, status: int | None, lines: list[str]) -> str:
-    said = "\n  ".join(lines[-LAST_LINES:]) or "they said nothing"
-    who = "the rank" if plan.ranks == 1 else f"the {plan.ranks} ranks"
-    return f"{who} that measured ended early (status {status}):\n  {said}"
+def _failure(plan: SessionPlan, status: int | None, lines: list[str]) -> str:
+    output = "\n  ".join(lines[-LAST_LINES:]) or "they printed nothing"
+    subject = "the rank" if plan.ranks == 1 else f"the {plan.ranks} ranks"
+    return f"{subject} that measured ended early (status {status}):\n  {output}"

@@ -55,7 +55,7 @@ def strided(blocks: int, block_bytes: int, pitch: int) -> Shape:
 
 
 def of_halo(halo: Halo) -> Shape:
-    """What the rank with the most neighbours receives."""
+    """The data that the rank with the most neighbours receives."""
     return Shape(halo.label, 1, halo.bytes, halo.bytes)
 
 
@@ -106,7 +106,7 @@ def parse_shapes(text: str) -> list[str]:
 
 def of_label(label: str) -> Shape:
     """The shape of a cube label."""
-    found = cube_face(label)
-    if found is None:
+    cube = cube_face(label)
+    if cube is None:
         raise ValueError(f"'{label}' is not a face of a cube")
-    return face(found.n, found.across)
+    return face(cube.n, cube.across)

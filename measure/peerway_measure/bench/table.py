@@ -40,12 +40,12 @@ class Block:
 
 def blocks(records: Iterable[Record]) -> list[Block]:
     """Records of one test, shape class and pair of memories together, in the order of their first."""
-    found: dict[tuple[str, str, str, str], Block] = {}
+    by_key: dict[tuple[str, str, str, str], Block] = {}
     for record in records:
         shape = _COMPUTE if computed_bytes(record.shape) else shape_class(record.shape)
         key = (record.test, shape, record.source, record.target)
-        found.setdefault(key, Block(*key, [])).records.append(record)
-    return list(found.values())
+        by_key.setdefault(key, Block(*key, [])).records.append(record)
+    return list(by_key.values())
 
 
 def column_of(block: Block, statistic: str | None) -> str:
@@ -94,7 +94,7 @@ def _of(block: Block, via: str | None, size: int) -> list[Record]:
 
 
 def _size(record: Record) -> int:
-    """What tells the rows of a table apart: bytes, or those that are computed on."""
+    """The size that a row stands for: bytes of the message, or bytes of the computation."""
     return computed_bytes(record.shape) or record.bytes
 
 

@@ -18,7 +18,6 @@ from peerway.context import Context
 from peerway.errors import Error, InvalidArgument, PeerLost
 from peerway.team import Team
 from peerway_measure.bench import limits, machine
-from peerway_measure.bench.allowance import Allowance, spread
 from peerway_measure.bench.jobs import Job, jobs_of
 from peerway_measure.bench.kinds import FLAG, MEMCPY
 from peerway_measure.bench.links import EXCHANGE_S, CaseFailed, Links
@@ -26,6 +25,7 @@ from peerway_measure.bench.plan import Plan
 from peerway_measure.bench.plan_probes import plan_probe
 from peerway_measure.bench.reporter import Reporter
 from peerway_measure.bench.sampling import LinkProbe, Outcome, Sampler
+from peerway_measure.bench.time_budget import TimeBudget, spread
 from peerway_measure.records import ALLOWED, FIXED, Record
 
 
@@ -86,7 +86,7 @@ def _shares(plan: Plan, jobs: Sequence[Job], sampler: Sampler) -> Iterator[tuple
         yield from ((job, plan.budget_s) for job in jobs)
         return
     ordered = list(spread(jobs, _group, _case))
-    for job, share in Allowance(plan.ends).over(ordered, _group, _case):
+    for job, share in TimeBudget(plan.ends).over(ordered, _group, _case):
         yield job, sampler.first_ranks(share)
 
 
@@ -97,7 +97,7 @@ def _group(job: Job) -> object:
 
 
 def _case(job: Job) -> object:
-    """What goes over several ways."""
+    """The case of a job, which may be measured in several ways."""
     return job.case
 
 
@@ -115,7 +115,7 @@ def _run(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler,
 
 
 def _outcome(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler) -> Outcome | None:
-    """What was measured; None on a rank that measured nothing. Collective."""
+    """The outcome of a job; None on a rank that measured nothing. Collective."""
     if job.via == FLAG:
         return limits.run_flag(context, plan, sampler.budget_s)
     if job.via == MEMCPY:

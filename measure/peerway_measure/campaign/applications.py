@@ -24,28 +24,28 @@ def read(path: Path, command: str) -> list[Record]:
     lines = list(_lines(path))
     if not lines:
         return records.read(path)
-    found: list[Record] = []
+    measured: list[Record] = []
     for line in lines:
         try:
             if line["record"] == "hpl":
-                found.append(_of_hpl(line, command))
+                measured.append(_of_hpl(line, command))
             if line["record"] == "lqcd":
-                found += _of_lqcd(line, command)
+                measured += _of_lqcd(line, command)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             kind = printable(str(line["record"]))
             raise RecordError(f"a line of {kind} is incomplete, or has an unknown form: {error!r}") from None
-    return found
+    return measured
 
 
 def _lines(path: Path) -> Iterator[Line]:
-    """Those of applications; they stand among lines for people."""
+    """The JSON lines of applications, which stand among lines for people."""
     with path.open(errors="replace") as file:
         for line in file:
             if line.startswith("{"):
                 with suppress(ValueError):
-                    found = json.loads(line)
-                    if "record" in found:
-                        yield found
+                    document = json.loads(line)
+                    if "record" in document:
+                        yield document
 
 
 def _of_hpl(line: Line, command: str) -> Record:

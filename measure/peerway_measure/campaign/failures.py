@@ -35,7 +35,7 @@ def _started(task: Task) -> _Place:
 
 
 class Failures:
-    """Of one pass; another one tries everything again."""
+    """The failures of one pass; the next pass tries everything again."""
 
     def __init__(self, tries: int, finished: Iterable[Task]) -> None:
         self.aside: dict[str, str] = {}  # nodes
@@ -55,7 +55,7 @@ class Failures:
         return self._of_task[task.id]
 
     def succeeded(self, task: Task) -> None:
-        """Its records are on the disk."""
+        """Note that the records of a task are on the disk."""
         self._lost_in_a_row.pop(_started(task), None)
         for node in task.nodes:
             self._worked[task.test.name, task.type].add(node)
@@ -74,12 +74,12 @@ class Failures:
             else:
                 self._reached(node)
                 self._failed_in_a_row[node].add(task.test.name)
-        said = [self._set_aside(task, node, why) for node in nodes]
+        lines = [self._set_aside(task, node, why) for node in nodes]
         if self._of_task[task.id] >= self._tries:
             self._tasks[task.id] = why
             places = [_on(task, node) for node in nodes] or [_started(task)]
-            said += [self._given_up(place, why) for place in places if place.node not in self.aside]
-        return [*filter(None, said)]
+            lines += [self._given_up(place, why) for place in places if place.node not in self.aside]
+        return [*filter(None, lines)]
 
     def why_lost(self, task: Task) -> str:
         """Why it is not tried in this pass any more; "" for one that is."""
@@ -129,9 +129,9 @@ def by_test_and_type(reasons: Iterable[tuple[Task, str]]) -> list[str]:
     """ "test, type: why (nodes)"."""
     nodes: dict[tuple[str, str, str], list[str]] = {}
     for task, reason in reasons:
-        there = nodes.setdefault((task.test.name, task.type, reason), [])
-        if (names := " with ".join(task.nodes)) not in there:
-            there.append(names)
+        places = nodes.setdefault((task.test.name, task.type, reason), [])
+        if (names := " with ".join(task.nodes)) not in places:
+            places.append(names)
     return [
         f"{test}, {kind}: {reason} ({_few(where)})" for (test, kind, reason), where in sorted(nodes.items())
     ]

@@ -33,7 +33,7 @@ class Matrix:
 
 def matrices(records: Sequence[Record]) -> list[Matrix]:
     """One for each family of settings that was measured."""
-    found = []
+    families = []
     for name, settings in SETTINGS.items():
         rows: dict[tuple[str, ...], dict[str, list[Record]]] = {}
         for r in records:
@@ -44,9 +44,9 @@ def matrices(records: Sequence[Record]) -> list[Matrix]:
                 test = " ".join(filter(None, (r.test, r.shape, size, between, many)))
                 rows.setdefault((test, r.node_type), {}).setdefault(r.via, []).append(r)
         if rows:
-            told = [(*map(printable, key), *_cells(settings, vias)) for key, vias in sorted(rows.items())]
-            found.append(Matrix(name, settings, told))
-    return found
+            cells = [(*map(printable, key), *_cells(settings, vias)) for key, vias in sorted(rows.items())]
+            families.append(Matrix(name, settings, cells))
+    return families
 
 
 def _between_gpus(record: Record) -> bool:
@@ -77,6 +77,6 @@ def _cells(settings: Sequence[str], vias: dict[str, list[Record]]) -> list[str]:
 
 def _active(several: Sequence[Record]) -> str:
     """What the library said of GPUDirect Storage, where that was asked."""
-    said = {str(r.extra["gds_active"]) for r in several if "gds_active" in r.extra}
+    states = {str(r.extra["gds_active"]) for r in several if "gds_active" in r.extra}
     words = {"True": "active", "False": "not active", "unknown": "not known whether active"}
-    return f" ({', '.join(sorted(words.get(one, printable(one)) for one in said))})" if said else ""
+    return f" ({', '.join(sorted(words.get(state, printable(state)) for state in states))})" if states else ""

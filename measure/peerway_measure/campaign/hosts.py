@@ -11,7 +11,7 @@ from peerway.launch.hosts import SSH, is_this_host
 from peerway_measure.campaign import keep
 from peerway_measure.campaign.journal import Journal
 from peerway_measure.campaign.plan import NODES, Plan, Task
-from peerway_measure.campaign.starters import told_to_keeper
+from peerway_measure.campaign.starters import keeper_request
 
 
 class Hosts:
@@ -32,9 +32,11 @@ class Hosts:
         if self._plan.agent or not is_this_host(task.node):
             # The node ends it, too: what ssh leaves behind when it is killed would go on there.
             known = f"{NODES}={shlex.quote(','.join(task.nodes))}"
-            there = f"{known} timeout -k 5 {self._plan.time_s:g} sh -c {shlex.quote(task.test.shell)}"
-            argv = [*(self._plan.agent or SSH), task.node, there]
-        pid = keep.forked(self._journal, told_to_keeper(self._plan, task, argv))
+            remote_command = (
+                f"{known} timeout -k 5 {self._plan.time_s:g} sh -c {shlex.quote(task.test.shell)}"
+            )
+            argv = [*(self._plan.agent or SSH), task.node, remote_command]
+        pid = keep.forked(self._journal, keeper_request(self._plan, task, argv))
         self._children[task.id] = (pid, os.pidfd_open(pid))
 
     def running(self, names: Set[str]) -> set[str]:

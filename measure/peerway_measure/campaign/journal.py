@@ -130,25 +130,25 @@ class Journal:
 
     def past(self) -> Past:
         """All that was noted. Lines that a crash cut off are skipped."""
-        found = Past()
+        past = Past()
         for event in self.events():
             name = event.get("id", "")
             match event.get("event"):
                 case "begun":
-                    found = Past(digest=str(event.get("plan", "")))
+                    past = Past(digest=str(event.get("plan", "")))
                 case "submitted":
-                    found.jobs[name] = str(event["job"])
+                    past.jobs[name] = str(event["job"])
                 case "failed":
-                    found.failures[name] = found.failures.get(name, 0) + 1
-                    found.why[name] = str(event.get("why", ""))
-                    found.failed_on[name] = [str(node) for node in event.get("nodes", [])]
-                    (found.unreached.add if event.get("unreached") else found.unreached.discard)(name)
-                    found.jobs.pop(name, None)
+                    past.failures[name] = past.failures.get(name, 0) + 1
+                    past.why[name] = str(event.get("why", ""))
+                    past.failed_on[name] = [str(node) for node in event.get("nodes", [])]
+                    (past.unreached.add if event.get("unreached") else past.unreached.discard)(name)
+                    past.jobs.pop(name, None)
                 case "done":
-                    found.seconds[name] = float(event.get("seconds", 0))
-                    found.notes[name] = [str(note) for note in event.get("notes", [])]
-                    found.jobs.pop(name, None)
-        return found
+                    past.seconds[name] = float(event.get("seconds", 0))
+                    past.notes[name] = [str(note) for note in event.get("notes", [])]
+                    past.jobs.pop(name, None)
+        return past
 
     def events(self) -> Iterator[Event]:
         """The lines of the journal. Raises Unreadable."""
@@ -189,12 +189,12 @@ class Journal:
             return True
         return False
 
-    def put(self, name: str, found: list[Record]) -> None:
+    def put(self, name: str, measured: list[Record]) -> None:
         """Bring the records of a measurement to the disk, whole or not at all."""
         draft = self.results / f".{name}.{os.getpid()}"
         try:
             with draft.open("w", encoding="utf-8") as file:
-                file.writelines(record.as_json() + "\n" for record in found)
+                file.writelines(record.as_json() + "\n" for record in measured)
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(self.result(name))
@@ -208,10 +208,10 @@ class Journal:
 
     def records(self) -> list[Record]:
         """All records of all finished measurements. Raises RecordError and Unreadable."""
-        found = []
+        measured = []
         for path in sorted(self.results.glob("*.jsonl")):
             try:
-                found += [record.as_printable() for record in records.read(path)]
+                measured += [record.as_printable() for record in records.read(path)]
             except RecordError as error:
                 again = f"`peerway campaign run {shlex.quote(str(self.folder))}` measures that again"
                 why = str(error).removesuffix(records.OR_SKIP)
@@ -220,7 +220,7 @@ class Journal:
                 ) from None
             except OSError as error:
                 raise _unreadable(path, error) from None
-        return found
+        return measured
 
 
 def _unreadable(path: Path, error: OSError) -> Unreadable:

@@ -120,12 +120,14 @@ def _measure(journal: Journal, task: dict[str, Any]) -> _End:
             return _End(why, nodes=named_alone(task["nodes"], ""))
     lines = err.read_text(errors="replace").strip().splitlines()
     if status:
-        said = " | ".join(lines[-_LAST_LINES:]) or "it said nothing"
-        why = printable(f"its command ended with status {status}: {said}")[:2000]
+        error_text = " | ".join(lines[-_LAST_LINES:]) or "it printed nothing"
+        why = printable(f"its command ended with status {status}: {error_text}")[:2000]
         if status == _NO_SSH and task["argv"][0] != "sh":
             return _End(why, unreached=True, nodes=task["nodes"][:1])
-        nodes = named_alone(task["nodes"], said)
-        return _End(why, unreached=len(task["nodes"]) > 1 and bool(_UNREACHED.search(said)), nodes=nodes)
+        nodes = named_alone(task["nodes"], error_text)
+        return _End(
+            why, unreached=len(task["nodes"]) > 1 and bool(_UNREACHED.search(error_text)), nodes=nodes
+        )
     notes = [printable(line.removeprefix(_NOTE))[:500] for line in lines if line.startswith(_NOTE)]
     why = _taken(journal, task, out)
     nodes = named_alone(task["nodes"], why)
@@ -145,13 +147,13 @@ def named_alone(nodes: Sequence[str], text: str) -> Sequence[str]:
 def _taken(journal: Journal, task: dict[str, Any], out: Path) -> str:
     """Bring the records of an output to the disk. Why there are none, if so."""
     try:
-        found = [_stamped(record, task) for record in applications.read(out, task["argv"][-1])]
+        measured = [_stamped(record, task) for record in applications.read(out, task["argv"][-1])]
     except RecordError as error:
         return f"its command printed something that is not a record: {_odd_line(out, str(error))}"
-    if not found:
+    if not measured:
         return "its command printed no records; tests print them on standard output (--out -)"
     try:
-        journal.put(task["id"], found)
+        journal.put(task["id"], measured)
     except OSError as error:
         return f"its records could not be written: {disk_space.why(journal.results, error)}"
     return ""
@@ -161,24 +163,24 @@ def _odd_line(out: Path, why: str) -> str:
     """What is wrong in an output, with the line itself: the file is gone when this is read, and the same
     mistake in other measurements is to read the same.
     """
-    number, _, what = why.removeprefix(f"{out}:").partition(": ")
+    number, _, problem = why.removeprefix(f"{out}:").partition(": ")
     if not number.isdecimal():
         return shortened(why, 2000)
     with out.open(errors="replace") as file:
         line = next(islice(file, int(number) - 1, None), "")
-    what = shortened(what.removesuffix(OR_SKIP), 2000)
-    return f'line {number}, "{shortened(line.rstrip())}": {what}'
+    problem = shortened(problem.removesuffix(OR_SKIP), 2000)
+    return f'line {number}, "{shortened(line.rstrip())}": {problem}'
 
 
 def _with_this_peerway() -> dict[str, str]:
     """The environment, with this `peerway` on the PATH even if its virtual environment is not active."""
-    here = str(Path(sys.executable).parent)
-    return {**os.environ, "PATH": os.pathsep.join([os.environ.get("PATH", os.defpath), here])}
+    folder = str(Path(sys.executable).parent)
+    return {**os.environ, "PATH": os.pathsep.join([os.environ.get("PATH", os.defpath), folder])}
 
 
 def _stamped(record: Record, task: dict[str, Any]) -> Record:
     """With the node as the campaign knows it: a container's host name may be another at each start."""
-    told = {
+    stamp = {
         NODE_TYPE: task["type"],
         ROUND: task["round"],
         "campaign": task["campaign"],
@@ -190,7 +192,7 @@ def _stamped(record: Record, task: dict[str, Any]) -> Record:
         record,
         host=_node_of(record.host, task["nodes"]),
         shape=" ".join([record.shape, *(factor_text(*factor) for factor in factors.items())]),
-        extra={**record.extra, **factors, **told},
+        extra={**record.extra, **factors, **stamp},
     )
 
 

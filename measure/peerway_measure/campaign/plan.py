@@ -26,8 +26,8 @@ class Test:
     @property
     def shell(self) -> str:
         """What a shell is given."""
-        told = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.factors)
-        return f"export {told}; {self.command}" if told else self.command
+        variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.factors)
+        return f"export {variables}; {self.command}" if variables else self.command
 
 
 @dataclass(frozen=True)
@@ -74,18 +74,18 @@ class Plan:
         """All measurements, in their order: each round has all of them once, shuffled by the seed, so that
         neither a node nor a test has an hour of its own.
         """
-        found = []
+        tasks = []
         for number in range(self.repeats):
-            one = [
+            round_tasks = [
                 Task(number, test, node, kind, self._others(number, test, node, nodes))
                 for kind, nodes in self.nodes.items()
                 for node in nodes
                 for test in self.tests
                 if not test.types or kind in test.types
             ]
-            random.Random(f"{self.seed}.{number}").shuffle(one)
-            found += one
-        return found
+            random.Random(f"{self.seed}.{number}").shuffle(round_tasks)
+            tasks += round_tasks
+        return tasks
 
     def _others(self, number: int, test: Test, node: str, nodes: tuple[str, ...]) -> tuple[str, ...]:
         """Drawn anew in each round, so that no node has the same neighbour all the time."""

@@ -12,7 +12,7 @@ from typing import Any
 from peerway.launch import hosts
 from peerway_common.located_toml import LocatedToml
 from peerway_common.printable import printable
-from peerway_measure.bench.allowance import parse_time
+from peerway_measure.bench.time_budget import parse_time
 from peerway_measure.campaign.plan import NODES, Plan, Test
 from peerway_measure.records import NODE_TYPE, ROUND, RUN
 
@@ -52,19 +52,19 @@ def expand(pattern: str) -> list[str]:
         if "[" in pattern[1:]:
             raise _no_range(pattern)
         return [pattern]  # also an address such as [::1]
-    found = []
+    names = []
     for part in match[2].split(","):
         low, _, high = part.partition("-")
         if not low.isdecimal() or (high and not high.isdecimal()) or int(high or low) - int(low) >= 100_000:
             raise _no_range(pattern)
-        found += [
+        names += [
             f"{match[1]}{number:0{len(low)}}{match[3]}" for number in range(int(low), int(high or low) + 1)
         ]
-    return found
+    return names
 
 
 def _no_range(pattern: str) -> ValueError:
-    return ValueError(f"'{printable(pattern)}' is not a range of nodes; write such as node[01-16]")
+    return ValueError(f"'{printable(pattern)}' is not a range of nodes; write for example node[01-16]")
 
 
 def _minutes(time: str) -> int:
@@ -86,11 +86,11 @@ def _whose(name: str) -> str:
 
 class _Reader:
     def __init__(self, document: LocatedToml) -> None:
-        self._wrong, self._name, self._found = document.wrong, document.name, document.found
+        self._wrong, self._name, self._document = document.wrong, document.name, document.found
         self._text = document.text
 
     def plan(self) -> Plan:
-        self._known("", self._found)
+        self._known("", self._document)
         nodes = self._nodes(self._table("nodes"))
         launch, limits = self._table("launch"), self._table("limits")
         self._known("launch", launch)
@@ -100,19 +100,21 @@ class _Reader:
             self._wrong("launch", "by", f"'{printable(by)}' is neither hosts nor slurm")
         if "busy" in limits and by != "slurm":
             self._wrong(
-                "limits", "busy", 'how busy the cluster is only Slurm says; it needs launch.by = "slurm"'
+                "limits", "busy", 'only Slurm knows how busy the cluster is: busy needs launch.by = "slurm"'
             )
         if not 0 < self._of("limits", limits, "busy", (int, float), 1) <= 1:
-            self._wrong("limits", "busy", "busy is a share of the CPUs, above 0 and at most 1, such as 0.8")
+            self._wrong(
+                "limits", "busy", "busy must be a share of the CPUs, above 0 and at most 1, such as 0.8"
+            )
         for key, other in (("options", "slurm"), ("agent", "hosts")):
             if launch.get(key) and by != other:
                 self._wrong("launch", key, f'{key} is for by = "{other}", and by is "{by}"')
         plan = Plan(
-            name=self._of("", self._found, "name", str, Path(self._name).parent.name or "campaign"),
+            name=self._of("", self._document, "name", str, Path(self._name).parent.name or "campaign"),
             nodes=nodes,
             tests=self._tests(nodes),
-            repeats=self._number("", self._found, "repeats", 1, 10_000, 1),
-            seed=self._number("", self._found, "seed", 0, (1 << 63) - 1, 0),
+            repeats=self._number("", self._document, "repeats", 1, 10_000, 1),
+            seed=self._number("", self._document, "seed", 0, (1 << 63) - 1, 0),
             by=by,
             agent=self._agent(launch),
             options=tuple(self._strings("launch", "options", launch.get("options", []))),
@@ -128,23 +130,21 @@ class _Reader:
                 self._wrong(
                     "tests",
                     "nodes",
-                    f"it takes {test.nodes} nodes, and limits.nodes_at_once is {plan.nodes_at_once}",
+                    f"it needs {test.nodes} nodes, but limits.nodes_at_once is {plan.nodes_at_once}",
                     number,
                 )
         count = plan.repeats * len(plan.tests) * sum(map(len, nodes.values()))
         if count > _MOST_TASKS:
-            self._wrong(
-                "", "repeats", f"that makes {count:,} measurements; at most {_MOST_TASKS:,} are taken"
-            )
+            self._wrong("", "repeats", f"that makes {count:,} measurements; the limit is {_MOST_TASKS:,}")
         return plan
 
     def _nodes(self, table: dict[str, Any]) -> dict[str, tuple[str, ...]]:
         if not table:
             raise BadPlan(
-                f'{self._name}: no node type is named; write such as [nodes] and v100 = ["node[01-16]"]'
+                f'{self._name}: there is no node type; write for example [nodes] and v100 = ["node[01-16]"]'
             )
         seen: dict[str, str] = {}
-        found = {}
+        by_type = {}
         for kind, listed in table.items():
             names = []
             for pattern in self._strings("nodes", kind, listed):
@@ -159,49 +159,53 @@ class _Reader:
                     self._wrong(
                         "nodes",
                         kind,
-                        f"{name} is of {printable(seen[name])} already; a node has one type, named once",
+                        f"{name} already has the type {printable(seen[name])}; list each node once",
                     )
                 seen[name] = kind
-            found[kind] = tuple(names)
-        return found
+            by_type[kind] = tuple(names)
+        return by_type
 
     def _tests(self, types: dict[str, tuple[str, ...]]) -> tuple[Test, ...]:
-        listed = self._found.get("tests", [])
-        if not isinstance(listed, list) or not listed or not all(isinstance(one, dict) for one in listed):
+        listed = self._document.get("tests", [])
+        if not isinstance(listed, list) or not listed or not all(isinstance(entry, dict) for entry in listed):
             raise BadPlan(
-                f"{self._name}: no test is given; write [[tests]], a name and a command that prints records"
+                f"{self._name}: there is no test; write [[tests]] with a name and a command that prints "
+                "records"
             )
-        found: list[Test] = []
-        for number, one in enumerate(listed):
-            self._known("tests", one, number)
+        tests: list[Test] = []
+        for number, entry in enumerate(listed):
+            self._known("tests", entry, number)
             for key in ("name", "command"):
-                if not isinstance(one.get(key), str) or not one[key].strip():
-                    self._wrong("tests", key, f"a test needs a {key}, which is a text", number)
-            if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", one["name"]):
+                if not isinstance(entry.get(key), str) or not entry[key].strip():
+                    self._wrong("tests", key, f"a test needs {key}, a string", number)
+            if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", entry["name"]):
                 self._wrong(
-                    "tests", "name", "a name has letters, digits, - and _ only: files are named by it", number
+                    "tests",
+                    "name",
+                    "a name may contain only letters, digits, - and _: files are named after it",
+                    number,
                 )
-            wanted = tuple(self._strings("tests", "types", one.get("types", []), number))
+            wanted = tuple(self._strings("tests", "types", entry.get("types", []), number))
             for kind in wanted:
                 if kind not in types:
                     self._wrong("tests", "types", f"there is no node type '{printable(kind)}'", number)
-            nodes = self._together(one, wanted, types, number)
-            for factors in self._combinations(one, number):
+            nodes = self._together(entry, wanted, types, number)
+            for factors in self._combinations(entry, number):
                 name = "-".join(
-                    [one["name"], *(re.sub(r"[^A-Za-z0-9_-]", "_", value) for _, value in factors)]
+                    [entry["name"], *(re.sub(r"[^A-Za-z0-9_-]", "_", value) for _, value in factors)]
                 )
                 if len(name) > _LONGEST_NAME:
                     self._wrong("tests", "factors", f"the name {name} is too long for a file", number)
-                if name in (test.name for test in found):
+                if name in (test.name for test in tests):
                     self._wrong("tests", "name", f"two tests are called {name}", number)
-                found.append(Test(name, one["command"], wanted, nodes, factors))
-        return tuple(found)
+                tests.append(Test(name, entry["command"], wanted, nodes, factors))
+        return tuple(tests)
 
-    def _combinations(self, one: dict[str, Any], number: int) -> list[tuple[tuple[str, str], ...]]:
+    def _combinations(self, entry: dict[str, Any], number: int) -> list[tuple[tuple[str, str], ...]]:
         """Each combination of the factors of a test, which is a test of its own; of none, one without any."""
-        table = one.get("factors", {})
+        table = entry.get("factors", {})
         if not isinstance(table, dict):
-            self._wrong("tests", "factors", 'factors are such as { size = ["1G", "4G"] }', number)
+            self._wrong("tests", "factors", 'factors must be a table such as { size = ["1G", "4G"] }', number)
         levels = []
         for name, values in table.items():
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
@@ -212,7 +216,10 @@ class _Reader:
                 self._wrong("tests", "factors", f"{name} is {whose}; give the factor another name", number)
             if not isinstance(values, list) or not values or not all(map(_is_value, values)):
                 self._wrong(
-                    "tests", "factors", f"{name} is a list of texts or whole numbers, of at least one", number
+                    "tests",
+                    "factors",
+                    f"{name} must be a list of at least one string or whole number",
+                    number,
                 )
             levels.append([(name, str(value)) for value in dict.fromkeys(values)])
         if prod(map(len, levels)) > _MOST_COMBINATIONS:
@@ -220,19 +227,24 @@ class _Reader:
         return [*product(*levels)]
 
     def _together(
-        self, one: dict[str, Any], wanted: tuple[str, ...], types: dict[str, tuple[str, ...]], number: int
+        self, entry: dict[str, Any], wanted: tuple[str, ...], types: dict[str, tuple[str, ...]], number: int
     ) -> int:
         """How many nodes a test takes together."""
-        count = one.get("nodes", 1)
+        count = entry.get("nodes", 1)
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            self._wrong("tests", "nodes", "nodes is how many a test takes together, such as 2", number)
+            self._wrong(
+                "tests",
+                "nodes",
+                "nodes must be the number of nodes that a test uses together, such as 2",
+                number,
+            )
         for kind in wanted or types:
             if len(types[kind]) < count:
                 self._wrong(
                     "tests",
                     "nodes",
-                    f"it takes {count} nodes of a type, and '{printable(kind)}' has {len(types[kind])}; "
-                    "name the types that it is for",
+                    f"it needs {count} nodes of one type, but '{printable(kind)}' has {len(types[kind])}; "
+                    "list the types that are large enough in `types`",
                     number,
                 )
         return count
@@ -261,45 +273,45 @@ class _Reader:
             self._wrong(
                 "limits",
                 "window",
-                f"'{printable(text)}' is not a window of the day; write such as 20:00-06:00",
+                f"'{printable(text)}' is not a time window; write for example 20:00-06:00",
             )
         first, last = (_minutes(end) for end in text.split("-"))
         if first == last:
             self._wrong(
                 "limits",
                 "window",
-                f"{text} would never open; leave out window, or write 00:00-24:00, to measure at any time",
+                f"{text} would never open; omit window, or write 00:00-24:00, to measure at any time",
             )
         return first, last
 
     def _table(self, key: str) -> dict[str, Any]:
-        found = self._found.get(key, {})
-        if not isinstance(found, dict):
-            self._wrong("", key, f"{key} is a table: [{key}]")
-        return found
+        table = self._document.get(key, {})
+        if not isinstance(table, dict):
+            self._wrong("", key, f"{key} must be a table: [{key}]")
+        return table
 
-    def _strings(self, table: str, key: str, found: Any, number: int = 0) -> list[str]:
-        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-            self._wrong(table, key, f"{printable(key)} is a list of texts", number)
-        return found
+    def _strings(self, table: str, key: str, values: Any, number: int = 0) -> list[str]:
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            self._wrong(table, key, f"{printable(key)} must be a list of strings", number)
+        return values
 
     def _of(self, table: str, values: dict[str, Any], key: str, kind: Any, default: Any) -> Any:
-        found = values.get(key, default)
-        if found is not default and (not isinstance(found, kind) or isinstance(found, bool)):
+        value = values.get(key, default)
+        if value is not default and (not isinstance(value, kind) or isinstance(value, bool)):
             self._wrong(
                 table,
                 key,
-                f"{key} is {printable(str(found))}, but must be {'a text' if kind is str else 'a number'}",
+                f"{key} is {printable(str(value))}, but must be {'a string' if kind is str else 'a number'}",
             )
-        return found
+        return value
 
     def _number(
         self, table: str, values: dict[str, Any], key: str, least: int, most: int, default: int
     ) -> int:
-        found = self._of(table, values, key, int, default)
-        if not least <= found <= most:
-            self._wrong(table, key, f"{key} is {found}, but must be from {least} to {most}")
-        return int(found)
+        value = self._of(table, values, key, int, default)
+        if not least <= value <= most:
+            self._wrong(table, key, f"{key} is {value}, but must be from {least} to {most}")
+        return int(value)
 
     def _known(self, table: str, values: dict[str, Any], number: int = 0) -> None:
         for key in values:

@@ -39,7 +39,7 @@ class Table:
 def render(plan: Plan, journal: Journal) -> str:
     """The page. Raises RecordError."""
     records = journal.records()
-    found = cells(records)
+    all_cells = cells(records)
     now = status(plan, journal)
     return page(
         "campaign.html.j2",
@@ -47,21 +47,21 @@ def render(plan: Plan, journal: Journal) -> str:
         status=[printable(line) for line in now.lines()[:2]],
         failed=[printable(line) for line in now.failed],
         unmeasured=[printable(line) for line in _unmeasured(plan, journal, records)],
-        tests=list(dict.fromkeys(cell.test for cell in found)),
-        map=_map(plan, found),
-        odd=[_odd_line(cell) for cell in found if cell.odd],
+        tests=list(dict.fromkeys(cell.test for cell in all_cells)),
+        map=_map(plan, all_cells),
+        odd=[_odd_line(cell) for cell in all_cells if cell.odd],
         least=LEAST_NODES,
-        judged=any(cell.judged for cell in found),
+        judged=any(cell.judged for cell in all_cells),
         gpudirect=matrices(records),
         tables=_tables(records),
         records=len(records),
     )
 
 
-def _map(plan: Plan, found: Sequence[Cell]) -> list[tuple[str, list[tuple[str, list[tuple[str, bool]]]]]]:
+def _map(plan: Plan, all_cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str, list[tuple[str, bool]]]]]]:
     """For each type its nodes, with their cells in the order of the tests."""
-    tests = list(dict.fromkeys(cell.test for cell in found))
-    at = {(cell.test, cell.node): cell for cell in found}
+    tests = list(dict.fromkeys(cell.test for cell in all_cells))
+    at = {(cell.test, cell.node): cell for cell in all_cells}
     return [
         (
             printable(kind),

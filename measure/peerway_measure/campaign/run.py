@@ -13,7 +13,7 @@ from peerway_measure.campaign.failures import Failures, away_lines
 from peerway_measure.campaign.journal import Journal
 from peerway_measure.campaign.plan import Plan, Task
 from peerway_measure.campaign.starters import Starter
-from peerway_measure.campaign.status import left_s
+from peerway_measure.campaign.status import remaining_s
 
 _WAIT_S = 20  # for a window, or for a cluster that is busy
 Say = Callable[[str], None]
@@ -36,7 +36,7 @@ Show = Callable[[Now], None]
 
 
 @dataclass
-class Left:
+class Unfinished:
     """What was not measured and why: of each measurement, and a line for each reason."""
 
     why: dict[str, str]
@@ -57,13 +57,13 @@ class Runner:
         self._types = plan.type_of()
         self._away: dict[str, str] = {}
         self._alone_since = time.monotonic()
-        self._told = ""  # why nothing may start now
+        self._last_reason = ""  # why nothing may start now
         self._known = dict(journal.past().failures)  # those of earlier passes are not of this one
         finished = journal.finished()
         self._failures = Failures(plan.tries, (t for name, t in self._tasks.items() if name in finished))
         self._waiting = {name: task for name, task in self._tasks.items() if name not in finished}
 
-    def run(self) -> Left:
+    def run(self) -> Unfinished:
         """Until nothing is left to do."""
         kept = self._starter.running(set(self._waiting))
         self._running = {name: self._waiting.pop(name) for name in [*self._waiting] if name in kept}
@@ -72,22 +72,22 @@ class Runner:
         ends, known = 0.0, -1
         while self._waiting or self._running:
             self._take_back(self._ended() | self._returned())
-            self._give_up_what_stays_away()
-            left = [*self._waiting.values(), *self._running.values()]
-            if len(left) != known or not self._running:  # where nothing may run, the end is put off
-                ends, known = self._expected_end(left), len(left)
+            self._give_up_unreachable()
+            remaining = [*self._waiting.values(), *self._running.values()]
+            if len(remaining) != known or not self._running:  # where nothing may run, the end is put off
+                ends, known = self._expected_end(remaining), len(remaining)
             started = self._start()
-            done = len(self._tasks) - len(left) - len(self._lost)
+            done = len(self._tasks) - len(remaining) - len(self._lost)
             self._show(Now(len(self._tasks), done, len(self._lost), tuple(self._running), ends))
             if not started:
                 self._starter.wait()
-        return Left(
+        return Unfinished(
             {name: self._failures.why_lost(task) for name, task in self._lost.items()},
             self._failures.lines(self._lost.values()),
         )
 
-    def _expected_end(self, left: Sequence[Task]) -> float:
-        seconds = left_s(self._plan, left, self._journal.past())
+    def _expected_end(self, remaining: Sequence[Task]) -> float:
+        seconds = remaining_s(self._plan, remaining, self._journal.past())
         return 0.0 if seconds is None else time.time() + seconds
 
     def _take_back(self, failed: dict[str, Task]) -> None:
@@ -129,7 +129,7 @@ class Runner:
 
         return {n: self._running.pop(n) for n in self._starter.returned(self._running.keys(), others)}
 
-    def _give_up_what_stays_away(self) -> None:
+    def _give_up_unreachable(self) -> None:
         """A node may reboot meanwhile. When nothing else is left to do, it is waited for as long as a
         measurement may take.
         """
@@ -187,11 +187,11 @@ class Runner:
         ):
             reason, why = "busy", f"{share:.0%} of the cluster is busy"
         if not why:
-            self._told = ""
+            self._last_reason = ""
         elif not self._running:
-            if reason != self._told:  # once, not as often as it is looked at
+            if reason != self._last_reason:  # once, not as often as it is looked at
                 self._say(f"waiting: {why}")
-            self._told = reason
+            self._last_reason = reason
             time.sleep(_WAIT_S)
         return not why
 

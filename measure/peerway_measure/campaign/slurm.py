@@ -22,7 +22,7 @@ from peerway_common.printable import one_line, printable
 from peerway_measure.campaign.failures import away_lines
 from peerway_measure.campaign.journal import Journal
 from peerway_measure.campaign.plan import Plan, Task
-from peerway_measure.campaign.starters import GRACE_S, Unusable, told_to_keeper
+from peerway_measure.campaign.starters import GRACE_S, Unusable, keeper_request
 
 _SLURM_S = 60
 _POLL_S = 3.0  # the controller has others to serve
@@ -92,8 +92,8 @@ class Slurm:
 
     def start(self, task: Task) -> None:
         """Submit one. Raises OSError when Slurm refuses it."""
-        told = json.dumps(told_to_keeper(self._plan, task, ["sh", "-c", task.test.shell]))
-        keeper = shlex.join([sys.executable, "-m", "peerway_measure.campaign.keep", self._folder, told])
+        request = json.dumps(keeper_request(self._plan, task, ["sh", "-c", task.test.shell]))
+        keeper = shlex.join([sys.executable, "-m", "peerway_measure.campaign.keep", self._folder, request])
         minutes = int((self._plan.time_s + GRACE_S) // 60) + 1
         words = [
             "--parsable",
@@ -105,7 +105,7 @@ class Slurm:
             f"--time={minutes}",
             f"--job-name=peerway-{self._plan.name}"[:60],
             f"--comment={task.id} {self._folder}",
-            f"--output={str(self._said(task.id)).replace('%', '%%')}",
+            f"--output={str(self._output_path(task.id)).replace('%', '%%')}",
             *self._plan.options,
             f"--wrap=exec {keeper}",
         ]
@@ -126,8 +126,8 @@ class Slurm:
         self._seen = self._journal.results.stat().st_mtime_ns
         self._look()
         known = self._queue.keys() | self._unsure
-        left = names - self._journal.finished()
-        return {name for name in left if name in known or self._journal.is_kept(name)}
+        unfinished = names - self._journal.finished()
+        return {name for name in unfinished if name in known or self._journal.is_kept(name)}
 
     def returned(self, names: Set[str], others: Callable[[], Set[str]]) -> set[str]:
         """Those of these that Slurm does not have after all. One that waits is cancelled when its node went
@@ -175,16 +175,16 @@ class Slurm:
 
     def lost(self, name: str) -> str:
         """What the job said before there was a keeper: that there is no Python on its node, for one."""
-        job, path = self._numbers.get(name, ""), self._said(name)
+        job, path = self._numbers.get(name, ""), self._output_path(name)
         with suppress(OSError):
-            said = one_line("sh", path.read_text(errors="replace"))
+            output = one_line("sh", path.read_text(errors="replace"))
             path.unlink()
-            if said:
-                return f"its job said: {said}"
+            if output:
+                return f"its job said: {output}"
         ask = f"; `scontrol show job {job}` may tell" if job else ""
         return f"its node went down meanwhile, or does not see {self._folder}{ask}"
 
-    def _said(self, name: str) -> Path:
+    def _output_path(self, name: str) -> Path:
         return self._journal.running.absolute() / f"{name}.job"
 
     def wait(self) -> None:
@@ -197,11 +197,11 @@ class Slurm:
         """Allocated CPUs of all."""
         allocated, total = 0, 0
         try:
-            said = _ask("sinfo", "--noheader", "--format=%C")
+            output = _ask("sinfo", "--noheader", "--format=%C")
         except OSError as error:
             self._silent = str(error)
             return None
-        for line in said.split():
+        for line in output.split():
             parts = [int(part) for part in line.split("/") if part.isdecimal()]
             if len(parts) == 4:
                 allocated, total = allocated + parts[0], total + parts[3]
@@ -216,7 +216,7 @@ class Slurm:
     def _look(self) -> None:
         """Ask for the queue. Where no answer comes, it is as it was."""
         try:
-            said = _ask("squeue", "--noheader", "--me", "--format=%i|%T|%k")
+            output = _ask("squeue", "--noheader", "--me", "--format=%i|%T|%k")
         except OSError as error:
             self._silent = str(error)
             return
@@ -224,7 +224,7 @@ class Slurm:
         before, now = self._queue, time.monotonic()
         by_number = {number: name for name, number in self._numbers.items()}
         self._queue = {}
-        for line in said.splitlines():
+        for line in output.splitlines():
             number, state, comment = [*line.split("|", 2), "", ""][:3]
             name, _, folder = comment.partition(" ")
             if folder != self._folder:
@@ -245,11 +245,11 @@ class Slurm:
 
 def nodes() -> dict[str, Node]:
     """All nodes of the cluster. Raises OSError and Unusable."""
-    found = {}
+    by_name = {}
     for line in _ask("sinfo", "--noheader", "--Node", "--format=%N|%T|%E").splitlines():
         name, state, reason = [*line.split("|", 2), "", ""][:3]
-        found[name] = Node(state.strip(), printable(reason.strip()))
-    return found
+        by_name[name] = Node(state.strip(), printable(reason.strip()))
+    return by_name
 
 
 def away_lines_of(plan: Plan) -> list[str]:
@@ -301,7 +301,7 @@ def _ask(program: str, *words: str) -> str:
             f'there is no {program} here; run this where Slurm\'s commands are, or say launch.by = "hosts"'
         ) from None
     except subprocess.TimeoutExpired:
-        raise NoAnswer(f"Slurm does not answer: {program} said nothing for {_SLURM_S:g} s") from None
+        raise NoAnswer(f"Slurm does not answer: {program} gave no output for {_SLURM_S:g} s") from None
     why = one_line(program, done.stderr)
     if done.returncode and any(text in why.lower() for text in _NO_ANSWER):
         raise NoAnswer(f"Slurm does not answer: {program}: {why}")

@@ -44,7 +44,7 @@ class Starter(Protocol):
         """The share of the cluster's CPUs that is busy; None where it is not known."""
 
 
-def told_to_keeper(plan: Plan, task: Task, argv: list[str]) -> dict[str, Any]:
+def keeper_request(plan: Plan, task: Task, argv: list[str]) -> dict[str, Any]:
     """What a keeper must know of its measurement."""
     return {
         "id": task.id,

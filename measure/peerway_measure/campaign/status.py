@@ -23,20 +23,20 @@ class Status:
     done: int
     running: int
     failed: list[str]
-    left_s: float | None
+    remaining_s: float | None
     rounds: int
 
     def lines(self) -> list[str]:
         """For people."""
-        found = [
+        lines = [
             f"{self.done} of {self.total} measurements are done, {self.running} "
             f"{'is' if self.running == 1 else 'are'} running, {self.rounds} "
             f"{'round is' if self.rounds == 1 else 'rounds are'} complete"
         ]
-        if self.done < self.total and self.left_s is not None:
-            end = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + self.left_s))
-            found.append(f"about {time_left(self.left_s)} left; without pauses it ends at {end}")
-        return found + [f"failed: {line}" for line in self.failed]
+        if self.done < self.total and self.remaining_s is not None:
+            end = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + self.remaining_s))
+            lines.append(f"about {time_left(self.remaining_s)} left; without pauses it ends at {end}")
+        return lines + [f"failed: {line}" for line in self.failed]
 
 
 def status(plan: Plan, journal: Journal) -> Status:
@@ -51,12 +51,12 @@ def status(plan: Plan, journal: Journal) -> Status:
         len(tasks) - len(waiting),
         running,
         by_test_and_type((task, past.why[task.id]) for task in waiting if task.id in past.why),
-        left_s(plan, waiting, past),
+        remaining_s(plan, waiting, past),
         plan.repeats - len(lacking),
     )
 
 
-def left_s(plan: Plan, waiting: Sequence[Task], past: Past) -> float | None:
+def remaining_s(plan: Plan, waiting: Sequence[Task], past: Past) -> float | None:
     """Until these are done: by the median of each test, or of all for one that never ended, and by the nodes
     that it takes.
     """

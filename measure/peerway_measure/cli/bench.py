@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from peerway_measure.bench.halo import Halo
-    from peerway_measure.bench.peers import Asked
+    from peerway_measure.bench.peers import PeerSelection
     from peerway_measure.bench.plan import Plan
     from peerway_measure.bench.request import Request
     from peerway_measure.bench.results import Results
 
 
-def _peers(text: str) -> list[Asked]:
+def _peers(text: str) -> list[PeerSelection]:
     from peerway_measure.bench.peers import choose
 
     return choose(text)
@@ -56,8 +56,8 @@ def _peers(text: str) -> list[Asked]:
     "--paths",
     callback=parsed(names),
     metavar="LIST",
-    help="Paths; a+b: the table chooses between a and b; route: it chooses among all. For tests of plans "
-    "also plan/stream, ...  [default: all]",
+    help="Paths; a+b: the route table chooses between a and b; route: it chooses among all. Tests of "
+    "plans also take plan/stream, ...  [default: all]",
 )
 @click.option(
     "--sizes",
@@ -102,41 +102,41 @@ def _peers(text: str) -> list[Asked]:
     "computes",
     callback=parsed(shapes.parse_sizes),
     metavar="LIST",
-    help="async_pingpong: bytes that are computed on  [default: 4K:64K]",
+    help="async_pingpong: bytes that the computation processes  [default: 4K:64K]",
 )
 @click.option(
     "--peers",
     callback=parsed(_peers),
     metavar="LIST",
-    help="Of openmpi, ucx, nccl, nvshmem, cuda; all: those that can be measured here.",
+    help="Also measure openmpi, ucx, nccl, nvshmem or cuda; all: those available here.",
 )
 @click.option(
     "--repeat",
     type=Whole(1, 1000),
     default=1,
     show_default=True,
-    help="Whole runs, each with fresh ranks: a record of each point from every run, for `peerway compare`.",
+    help="Number of complete runs, each with new ranks; `peerway compare` needs several.",
 )
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the records here, as they come; - is standard output.",
+    help="Write each record here once it is measured; - is standard output.",
 )
-@click.option("--append", is_flag=True, help="Keep the records of --out, measure what they lack, and add it.")
+@click.option("--append", is_flag=True, help="Keep the records in --out and measure only what is missing.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["table", "osu", "jsonl"]),
     default="table",
     show_default=True,
-    help="table: when all is measured; osu: as the OSU benchmarks; jsonl: the records, as they come.",
+    help="table: printed at the end; osu: like the OSU benchmarks; jsonl: each record once measured.",
 )
 @click.option(
     "--stat",
     type=click.Choice(["p50", "p99", "min", "mean"]),
     default="p50",
     show_default=True,
-    help="Which latency the table shows.",
+    help="Latency that the table shows.",
 )
 @table_option("The route table that `route` follows")
 @click.option(
@@ -151,42 +151,42 @@ def _peers(text: str) -> list[Asked]:
 @time_option()
 @hosts_options
 def command(
-    peers: list[Asked] | None, out: Path | None, append: bool, form: str, stat: str, routes: Path | None,
-    pairs: str, time_s: float | None, hosts: Hosts, **asked: Any,
+    peers: list[PeerSelection] | None, out: Path | None, append: bool, form: str, stat: str,
+    routes: Path | None, pairs: str, time_s: float | None, hosts: Hosts, **options: Any,
 ) -> None:  # fmt: skip
     """Measure every path, and the automatic choice, between the ranks of this host, or of several.
 
     \b
-    put_latency     put with signal, there and back, halved
+    put_latency     put with signal, half a round trip
     get_latency     get and flush: the whole operation
     put_bw get_bw   a window of transfers, then a flush
     put_bibw        windows of puts in both directions at once
     put_mbw_mr      windows of puts by all pairs of ranks: message rate
-    signal_latency  a signal alone, there and back, halved
+    signal_latency  a signal alone, half a round trip
     pingpong        as put_latency, and the receiver reads the data
     cube            the faces of an N x N x N array of doubles
     registration    registering memory that is already registered
-    exchange        a plan: put with signal and wait for the partner's
-    plan_latency    put and wait as two plans, there and back, halved
-    send_latency    as plan_latency, of a send and its receive
-    send_exchange   as exchange, of sends and receives
-    kernel_latency  put with signal from inside a kernel, halved
+    exchange        a plan: put with signal, and wait for the partner's
+    plan_latency    put and wait as two plans, half a round trip
+    send_latency    as plan_latency, with a send and its receive
+    send_exchange   as exchange, with a send and a receive
+    kernel_latency  put with signal from inside a kernel, half a round trip
     halo            the halo of a distributed array (--grid ...)
-    async_pingpong  receive, compute, send, and who does it
+    async_pingpong  receive, compute and send, by the CPU or the GPU
 
-    Without TEST: all down to registration. Data is random and checked. Limits of the hardware (one core's
-    memcpy, a bare flag) are measured, too. MB = 10^6 bytes.
+    Without TEST, all tests down to registration run. Data is random and verified. The limits of the
+    hardware (memcpy by one core, a bare flag) are measured, too. MB = 10^6 bytes.
     """
     from peerway_measure.bench import machine, resume
     from peerway_measure.bench.peers import PEERS
     from peerway_measure.bench.request import Request
     from peerway_measure.bench.results import Results
-    from peerway_measure.cli.bench_results import show, what_is_wrong
+    from peerway_measure.cli.bench_results import problem_of, show
 
     if append and out in (None, STANDARD):
         raise click.UsageError("--append needs a file to continue; name it with --out")
     try:
-        request = Request(all_pairs=pairs == "all", halo=_halo(asked), **asked)
+        request = Request(all_pairs=pairs == "all", halo=_halo(options), **options)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if peers and hosts.named:
@@ -214,7 +214,7 @@ def command(
         results.note_unmeasured(_remedy(outputs))
         show(results, form, stat)
         outputs.tell(len(results.records))
-        problem = problem or what_is_wrong(results, bool(have))
+        problem = problem or problem_of(results, bool(have))
     if problem:
         raise click.ClickException(problem)
 
@@ -224,7 +224,7 @@ def _remedy(outputs: Outputs) -> str:
     return "the same command with --append measures them" if outputs.file else "give it more --time"
 
 
-def _need_time(time_s: float | None, plan: Plan, repeat: int, peers: Sequence[Asked]) -> None:
+def _need_time(time_s: float | None, plan: Plan, repeat: int, peers: Sequence[PeerSelection]) -> None:
     """Refuse a time in which not even the ranks can be started as often as is needed."""
     from peerway_measure.bench.runs import needed_s
 
@@ -240,7 +240,7 @@ def _need_time(time_s: float | None, plan: Plan, repeat: int, peers: Sequence[As
 def _measured(
     request: Request,
     plan: Plan,
-    peers: Sequence[Asked],
+    peers: Sequence[PeerSelection],
     environment: dict[str, str],
     results: Results,
 ) -> str:
@@ -259,16 +259,16 @@ def _measured(
     return ""
 
 
-def _halo(asked: dict[str, Any]) -> Halo | None:
+def _halo(options: dict[str, Any]) -> Halo | None:
     """The halo of the options, which are taken out of `asked`. Raises ValueError."""
     names = ("grid", "local", "element", "width", "periodic", "corners")
-    given = {name: asked.pop(name) for name in names}
+    given = {name: options.pop(name) for name in names}
     missing = [f"--{name}" for name in names[:3] if given[name] is None]
     if not any(given.values()):
         return None
-    if "halo" not in asked["tests"]:
+    if "halo" not in options["tests"]:
         option = next(name for name, value in given.items() if value)
-        raise ValueError(f"--{option} is of the test halo; name that test, or leave --{option} out")
+        raise ValueError(f"--{option} belongs to the test halo; name that test, or omit --{option}")
     if missing:
         raise ValueError(f"a halo also needs {' and '.join(missing)}")
     return halos.make(**given)

@@ -37,7 +37,7 @@ def _show_tables(results: Results, statistic: str | None) -> None:
         console.print()
 
 
-def what_is_wrong(results: Results, continued: bool) -> str:
+def problem_of(results: Results, continued: bool) -> str:
     """Why the benchmark fails although it went to its end; empty where it does not. One that is `continued`
     may have had nothing left to measure.
     """

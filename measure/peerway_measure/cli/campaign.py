@@ -58,7 +58,7 @@ command.add_command(init)
 @click.option(
     "--node",
     metavar="NAME",
-    help="With --health: measure this node alone, and judge it by what FOLDER has of its type.",
+    help="With --health: measure this node alone, and compare it with FOLDER's results for its type.",
 )
 def run(folder: Path, health: bool, node: str | None) -> None:
     """Make the measurements that FOLDER still lacks. Stop at any time; the next run resumes."""
@@ -69,14 +69,14 @@ def run(folder: Path, health: bool, node: str | None) -> None:
         from peerway_measure.cli.campaign_health import health_of_all, health_of_one
 
         raise Exit(health_of_one(folder, plan, node) if node else health_of_all(folder, plan))
-    left = measure(plan, Journal(folder))
-    for line in left.lines:
+    missing = measure(plan, Journal(folder))
+    for line in missing.lines:
         tell(f"not measured: {line}")
     leave_errors()
     _show_status(plan, Journal(folder))
-    if left.why:
+    if missing.why:
         raise click.ClickException(
-            f"{counted(len(left.why), 'measurement')} missing; {run_of(folder)} tries them again"
+            f"{counted(len(missing.why), 'measurement')} missing; {run_of(folder)} tries them again"
         )
 
 
@@ -127,7 +127,7 @@ def report(folder: Path, out: Path) -> None:
     multiple=True,
     metavar="NAME",
     help="What the upgrade was meant to change, such as kernel or server_version; may be repeated. With "
-    "values, as in block=1M:16M, BEFORE counts with the first and AFTER with the second; both may be the "
+    "values, as in block=1M:16M, BEFORE uses the first and AFTER the second; both may be the "
     "same campaign.",
 )
 @click.option(
@@ -136,7 +136,7 @@ def report(folder: Path, out: Path) -> None:
     type=click.Choice(["table", "csv", "json"]),
     default="table",
     show_default=True,
-    help="What to print.",
+    help="Output format.",
 )
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), help="Also write an HTML page that plots all samples."
@@ -147,11 +147,11 @@ def compare(before: Path, after: Path, factors: tuple[str, ...], form: str, out:
     from peerway_measure.cli.factors import check, chosen, parse
     from peerway_measure.compare.sides import sides_of
 
-    asked = parse(factors)
-    found = _records(before), _records(after)
-    check(asked, (*found[0], *found[1]))
-    sides = chosen(asked, found, (before, after))
-    if before.samefile(after) and not any(asked.values()):
+    parsed = parse(factors)
+    both = _records(before), _records(after)
+    check(parsed, (*both[0], *both[1]))
+    sides = chosen(parsed, both, (before, after))
+    if before.samefile(after) and not any(parsed.values()):
         say(
             f"peerway: both sides are the same campaign, {before}: nothing can differ; "
             "--factor NAME=VALUE:VALUE compares two values of a factor",
@@ -159,7 +159,7 @@ def compare(before: Path, after: Path, factors: tuple[str, ...], form: str, out:
         )
     names = before.resolve().name, after.resolve().name
     # Two campaigns have two names, which is no change of the cluster.
-    show_node_types(*sides, names, sides_of(asked), (*asked, "campaign"), None, form, out)
+    show_node_types(*sides, names, sides_of(parsed), (*parsed, "campaign"), None, form, out)
 
 
 def _plan(folder: Path) -> Plan:
@@ -178,12 +178,12 @@ def _plan(folder: Path) -> Plan:
 
 def _records(folder: Path) -> list[Record]:
     try:
-        found = Journal(folder).records()
+        measured = Journal(folder).records()
     except RecordError as error:
         raise BadInput(str(error)) from None
-    if not found:
+    if not measured:
         raise BadInput(f"{folder} has no results; {run_of(folder)} makes them")
-    return found
+    return measured
 
 
 def _show_status(plan: Plan, journal: Journal) -> None:

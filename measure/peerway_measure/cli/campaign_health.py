@@ -33,8 +33,8 @@ def health_of_all(folder: Path, plan: Plan) -> int:
     time_of_one(plan)  # before there is a folder
     place = _place(folder)
     failed, journal = _measured(plan, place)
-    found = cells(journal.records())
-    return max([_line(node, kind, found, failed) for node, kind in plan.type_of().items()])
+    all_cells = cells(journal.records())
+    return max([_line(node, kind, all_cells, failed) for node, kind in plan.type_of().items()])
 
 
 def health_of_one(folder: Path, plan: Plan, node: str) -> int:
@@ -43,7 +43,7 @@ def health_of_one(folder: Path, plan: Plan, node: str) -> int:
     """
     kind = plan.type_of().get(node)
     if kind is None:
-        raise BadInput(f"{printable(node)} is no node of {folder}/campaign.toml")
+        raise BadInput(f"{printable(node)} is not a node of {folder}/campaign.toml")
     try:
         baseline = Journal(folder).records()
     except RecordError as error:
@@ -78,8 +78,8 @@ def _measured(plan: Plan, place: Path) -> tuple[dict[str, str], Journal]:
     """One round, now: why which measurement failed, and the results."""
     plan = replace(plan, repeats=1, tries=1, time_s=time_of_one(plan), window=None, busy=None)
     journal = Journal(place)
-    left = measure(plan, journal)
-    return {name.partition(".")[2]: why for name, why in left.why.items()}, journal
+    missing = measure(plan, journal)
+    return {name.partition(".")[2]: why for name, why in missing.why.items()}, journal
 
 
 def time_of_one(plan: Plan) -> float:
@@ -98,9 +98,9 @@ def time_of_one(plan: Plan) -> float:
     return min(plan.time_s, share)
 
 
-def _line(node: str, kind: str, found: list[Cell], failed: dict[str, str]) -> int:
+def _line(node: str, kind: str, all_cells: list[Cell], failed: dict[str, str]) -> int:
     """Say how a node is; 1 when it is not as it should be."""
-    own = [cell for cell in found if cell.node == node]
+    own = [cell for cell in all_cells if cell.node == node]
     lacking = [
         f"{name.removesuffix(f'.{node}')}: {why}" for name, why in failed.items() if name.endswith(f".{node}")
     ]

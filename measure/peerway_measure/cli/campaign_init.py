@@ -64,8 +64,8 @@ command = "peerway storage /a/folder/to/measure write read --engine gds --size 1
     default="",
     metavar="LIST",
     help="The nodes, such as node[01-16], or v100=node[01-16] with their type; separate several by "
-    "spaces. They are reached by ssh, not by jobs of Slurm.  [default: all nodes of Slurm, by its jobs; on a "
-    "host without sinfo: this host]",
+    "spaces. They are reached by ssh, not by Slurm jobs.  [default: all nodes of Slurm, by its jobs; without "
+    "sinfo: this host]",
 )
 def init(folder: Path, nodes: str) -> None:
     """Make FOLDER with a campaign.toml to edit. Node types come from Slurm's partitions and features, unless
@@ -124,7 +124,8 @@ def _named(nodes: str) -> list[NodeType]:
         name, equals, pattern = word.rpartition("=")
         if "=" in name or (equals and not (name and pattern)):
             raise click.UsageError(
-                f"--nodes has {word!r}; write such as v100=node[01-16], and separate several types by spaces"
+                f"--nodes has {word!r}; write for example v100=node[01-16], and separate several types by "
+                "spaces"
             )
         kinds.setdefault(name or "all", NodeType(name or "all", [])).nodes.append(pattern)
     return [*kinds.values()]

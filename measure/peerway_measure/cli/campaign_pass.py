@@ -22,7 +22,7 @@ from peerway_measure.campaign.journal import Busy, Changed, Journal, NoLocks
 
 if TYPE_CHECKING:
     from peerway_measure.campaign.plan import Plan
-    from peerway_measure.campaign.run import Left, Now, Show
+    from peerway_measure.campaign.run import Now, Show, Unfinished
 
 _REDRAWN_S = 0.25
 
@@ -57,7 +57,7 @@ def _shown() -> Iterator[Show]:
         return
     # No thread draws it: keepers are forked from this process, which is safe only while it has none.
     progress = bar(console, thread=False)
-    task = progress.add_task("measuring", total=None, what="starting", ends=0.0)
+    task = progress.add_task("measuring", total=None, stage="starting", ends=0.0)
     drawn = -_REDRAWN_S
 
     def show(now: Now) -> None:
@@ -65,7 +65,7 @@ def _shown() -> Iterator[Show]:
         if time.monotonic() - drawn < _REDRAWN_S:
             return
         drawn = time.monotonic()
-        progress.update(task, completed=now.done, total=now.total, what=_what(now), ends=now.ends)
+        progress.update(task, completed=now.done, total=now.total, stage=_stage(now), ends=now.ends)
         with suppress(OSError):  # that a terminal goes ends no campaign of days, either
             progress.refresh()
 
@@ -78,14 +78,14 @@ def _shown() -> Iterator[Show]:
             progress.stop()
 
 
-def _what(now: Now) -> str:
+def _stage(now: Now) -> str:
     first = now.running[0] if now.running else "waiting"
     more = f" and {len(now.running) - 1} more" if len(now.running) > 1 else ""
     return first + more + (f", {now.lost} given up" if now.lost else "")
 
 
 @contextmanager
-def _told(journal: Journal) -> Iterator[None]:
+def _reported_errors(journal: Journal) -> Iterator[None]:
     try:
         yield
     except (Busy, Changed) as error:
@@ -95,18 +95,18 @@ def _told(journal: Journal) -> Iterator[None]:
     except OSError as error:
         path = error.filename or journal.folder
         raise click.ClickException(
-            f"cannot write {path}: {disk_space.why(Path(path), error)}; mend that, and "
+            f"cannot write {path}: {disk_space.why(Path(path), error)}; fix that, and "
             f"{run_of(journal.folder)} goes on where it stopped"
         ) from None
 
 
-def measure(plan: Plan, journal: Journal) -> Left:
+def measure(plan: Plan, journal: Journal) -> Unfinished:
     """One pass. Raises ClickException, and Exit where a signal ended it."""
     from peerway_measure.campaign.run import Runner, starter
     from peerway_measure.campaign.starters import Unusable
 
     try:
-        with _told(journal), ended_by_signals(), journal.held():
+        with _reported_errors(journal), ended_by_signals(), journal.held():
             journal.begin(plan.text)
             with _shown() as show:
                 return Runner(plan, journal, starter(plan, journal), tell, show).run()

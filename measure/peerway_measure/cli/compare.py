@@ -18,7 +18,7 @@ from peerway_measure.cli.factors import HELP, check, chosen, parse
 from peerway_measure.cli.input import SKIP_TRUNCATED, read_records
 from peerway_measure.cli.output import beside_text
 from peerway_measure.compare.changes import changes, stated, why_apart
-from peerway_measure.compare.groups import IDENTITY, SURROUNDINGS, Pair, pair_up
+from peerway_measure.compare.groups import ENVIRONMENT, IDENTITY, Pair, pair_up
 from peerway_measure.compare.metric import METRICS
 from peerway_measure.compare.runs import MOST_RUNS, runs_of
 from peerway_measure.compare.sides import Sides, sides_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _MAY_BE_SLOWER = ("slower", "unknown", "confounded with time")
-_FIELDS = (*IDENTITY, *SURROUNDINGS)
+_FIELDS = (*IDENTITY, *ENVIRONMENT)
 
 
 @click.command()
@@ -38,7 +38,7 @@ _FIELDS = (*IDENTITY, *SURROUNDINGS)
 @click.argument("after", type=click.Path(path_type=Path))
 @click.option("--by", type=click.Choice(_FIELDS), multiple=True, help="One row for each value of this field.")
 @click.option(
-    "--metric", type=click.Choice(list(METRICS)), help="What to compare  [default: as the test says]"
+    "--metric", type=click.Choice(list(METRICS)), help="Metric to compare  [default: the test's own]"
 )
 @click.option(
     "--factor",
@@ -53,21 +53,21 @@ _FIELDS = (*IDENTITY, *SURROUNDINGS)
     type=click.Choice(["groups", "node-type"]),
     default="groups",
     show_default=True,
-    help="node-type: a row for each node type, as upgrades are published.",
+    help="node-type: one row per node type, to report the effect of an upgrade.",
 )
 @click.option(
     "-o",
     "--out",
     type=click.Path(path_type=Path),
     callback=beside_text,
-    help="With --table node-type: a page, with all points.",
+    help="With --table node-type: write an HTML page that plots all samples.",
 )
 @format_option("table", "json", "csv")
 @click.option(
     "--fail-on-slowdown",
     type=Number(0, 100),
     metavar="PERCENT",
-    help="Exit with 1 when a group is slower by more than this, and not by chance.",
+    help="Exit with 1 if a group is slower by more than this, beyond noise.",
 )
 @SKIP_TRUNCATED
 @click.pass_context
@@ -89,9 +89,9 @@ def command(
     Records of the same test, path, shape, size, ranks and devices are one group. A sample is a run of the
     ranks: `peerway bench --repeat 7` makes seven. For each group: the number of runs, the median of both
     sides and half the distance of their quartiles, the speed-up (positive is better) with its 95 % interval,
-    and the p-value of Mann and Whitney, corrected for the number of groups. A group whose corrected p-value
-    is above 0.05 shows "no difference". A difference between sides that were measured one after the other is
-    "confounded with time", marked (time): measure both sides in turn, run by run.
+    and the p-value of the Mann-Whitney test, corrected for the number of groups. A group whose corrected
+    p-value is above 0.05 shows "no difference". A difference between sides that were measured one after the
+    other is "confounded with time", marked (time): measure both sides in turn, run by run.
     """
     values = parse(factors)
     factors = tuple(values)
@@ -108,26 +108,26 @@ def command(
         show_node_types(*sides, (before.stem, after.stem), called, factors, metric, form, out)
         return
     if form == "csv" or out:
-        raise click.UsageError("--format csv and -o are of --table node-type")
+        raise click.UsageError("--format csv and -o need --table node-type")
     pairs = pair_up(*sides, by, factors)
     _refuse_too_many(pairs, before, after)
-    found = compare_all(pairs, metric)
-    if not found:
+    comparisons = compare_all(pairs, metric)
+    if not comparisons:
         raise BadInput(_nothing_in_common(before, after, pairs, metric))
     if same:
         say(f"peerway: both sides are the same file, {before}: nothing can differ", err=True)
     warned = changes(pairs, factors)
-    slow = _slowdowns(found, fail_on_slowdown)
+    slow = _slowdowns(comparisons, fail_on_slowdown)
     if form == "json":
-        say(json_text(_as_json(pairs, found, warned, called), indent=1))
+        say(json_text(_as_json(pairs, comparisons, warned, called), indent=1))
     else:
-        _print(pairs, found, warned, by, factors, called)
+        _print(pairs, comparisons, warned, by, factors, called)
     if slow:
         confounded = sum(c.verdict == "confounded with time" for c in slow)
         time = f", {confounded} of them confounded with time" if confounded else ""
         say(
-            f"peerway: {len(slow)} of {len(found)} groups got slower by more than {fail_on_slowdown:g} %"
-            f"{time}",
+            f"peerway: {len(slow)} of {len(comparisons)} groups got slower by more than "
+            f"{fail_on_slowdown:g} %{time}",
             err=True,
         )
         ctx.exit(1)
@@ -145,7 +145,7 @@ def _refuse_too_many(pairs: Sequence[Pair], before: Path, after: Path) -> None:
 
 def _print(
     pairs: Sequence[Pair],
-    found: Sequence[Comparison],
+    comparisons: Sequence[Comparison],
     warned: Sequence[str],
     by: Sequence[str],
     factors: Sequence[str],
@@ -156,30 +156,32 @@ def _print(
         console.print(Text(stated(pairs, factors), style="bold"))
     for line in warned:
         console.print(Text(f"warning: {line}", style="yellow"))
-    show(console, found, by, called)
+    show(console, comparisons, by, called)
     show_one_sided(console, pairs, called)
 
 
-def _slowdowns(found: Sequence[Comparison], percent: float | None) -> list[Comparison]:
+def _slowdowns(comparisons: Sequence[Comparison], percent: float | None) -> list[Comparison]:
     """Groups slower by more than asked, beyond noise; with too few runs to know the noise the value alone
     counts. What is confounded with time has become slower all the same.
     """
     if percent is None:
         return []
     worst = 1 - percent / 100
-    return [c for c in found if c.speedup is not None and c.speedup < worst and c.verdict in _MAY_BE_SLOWER]
+    return [
+        c for c in comparisons if c.speedup is not None and c.speedup < worst and c.verdict in _MAY_BE_SLOWER
+    ]
 
 
 def _nothing_in_common(before: Path, after: Path, pairs: Sequence[Pair], metric: str | None) -> str:
     if metric and any(pair.before and pair.after for pair in pairs):
         return f"no group of {before} and {after} has {metric} on both sides"
-    left = sum(bool(pair.before) for pair in pairs)
-    why = f"{before} ({left} groups) and {after} ({len(pairs) - left} groups) have no group in common"
+    groups = sum(bool(pair.before) for pair in pairs)
+    why = f"{before} ({groups} groups) and {after} ({len(pairs) - groups} groups) have no group in common"
     return f"{why}: {why_apart(pairs)}"
 
 
 def _as_json(
-    pairs: Sequence[Pair], found: Sequence[Comparison], warned: Sequence[str], called: Sides
+    pairs: Sequence[Pair], comparisons: Sequence[Comparison], warned: Sequence[str], called: Sides
 ) -> dict[str, Any]:
     def group(c: Comparison) -> dict[str, Any]:
         percent = None if c.speedup is None else (c.speedup - 1) * 100
@@ -192,9 +194,9 @@ def _as_json(
 
     return {
         "sides": called._asdict(),
-        "groups": [group(c) for c in found],
+        "groups": [group(c) for c in comparisons],
         "only_before": [pair.key.as_dict() for pair in pairs if not pair.after],
         "only_after": [pair.key.as_dict() for pair in pairs if not pair.before],
         "warnings": list(warned),
-        "notes": notes(found),
+        "notes": notes(comparisons),
     }

@@ -29,20 +29,20 @@ def show_node_types(
     """Print the table; with `out` also write the page. `names` are those of the files or campaigns that the
     sides came from. Raises BadInput.
     """
-    found = rows(before, after, factors, metric)
-    if not found:
+    table = rows(before, after, factors, metric)
+    if not table:
         pairs = pairs_of(before, after, factors)
         why = "" if any(p.before and p.after for p in pairs) else f": {why_apart(pairs, ('node_type',))}"
-        raise BadInput(f"{sides.told(names)} have no test of one node type in common{why}")
+        raise BadInput(f"{sides.heading(names)} have no test of one node type in common{why}")
     if form == "csv":
-        say(as_csv(found, sides).removesuffix("\n"))
+        say(as_csv(table, sides).removesuffix("\n"))
     elif form == "json":
-        say(json_text([_as_json(row, sides) for row in found], indent=1))
+        say(json_text([_as_json(row, sides) for row in table], indent=1))
     else:
-        for line in lines(found, sides):
+        for line in lines(table, sides):
             say(line)
-        asked = [name for name in factors if name != "campaign"]
-        for line in unchanged([row.pair for row in found], asked):
+        stated = [name for name in factors if name != "campaign"]
+        for line in unchanged([row.pair for row in table], stated):
             say(printable(line))
         for name, several in zip(sides.alone(names), of_one_side(before, after, factors), strict=True):
             for test in several:
@@ -52,10 +52,10 @@ def show_node_types(
         from peerway_measure.report.page import write
 
         try:
-            write(out, render(found, names, sides, factors))
+            write(out, render(table, names, sides, factors))
         except OSError as error:
             raise cannot_write(out, error) from None
-    return found
+    return table
 
 
 def _as_json(row: Row, sides: Sides) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from peerway_measure.doctor.system import System
     "--from",
     "saved",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Show what --json wrote to this file, perhaps on another node.",
+    help="Show a report that --json wrote to this file, perhaps on another node.",
 )
 @click.option(
     "--timeout",
@@ -36,7 +36,7 @@ from peerway_measure.doctor.system import System
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long each driver or program may take to answer.",
+    help="Time limit for the answer of each driver or program.",
 )
 def command(as_json: bool, why: bool, strict: bool, saved: Path | None, timeout: float) -> None:
     """Report which GPUDirect technologies work on this node, why the others do not, and what to do about it.

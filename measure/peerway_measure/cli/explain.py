@@ -41,15 +41,13 @@ def _device(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 
 
 @click.command()
-@click.option(
-    "--from", "source", callback=_device, metavar="DEVICE", help="Where the bytes are: host, gpu0, ..."
-)
-@click.option("--to", "target", callback=_device, metavar="DEVICE", help="Where they go.")
+@click.option("--from", "source", callback=_device, metavar="DEVICE", help="Source memory: host, gpu0, ...")
+@click.option("--to", "target", callback=_device, metavar="DEVICE", help="Target memory.")
 @click.option(
     "--op",
     type=click.Choice(OPS),
     multiple=True,
-    help="The operation; may be repeated. send is a plan's; on a GPU its sizes are of all sends of the plan  "
+    help="Operation; may be repeated. send is for plans; on a GPU its size is that of all sends of the plan  "
     "[default: all]",
 )
 @click.option(
@@ -57,7 +55,7 @@ def _device(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     type=click.Choice([*SHAPES, "all"]),
     default="contiguous",
     show_default=True,
-    help="How the bytes lie: contiguous, or in blocks of at most so many bytes.",
+    help="Memory layout: contiguous, or in blocks of at most this many bytes.",
 )
 @table_option("The route table")
 @format_option("table", "json")
@@ -77,13 +75,13 @@ def command(
         memories = [(source or target or "host", target or source or "host")]
     need_devices(name for pair in memories for name in pair)
     shapes = list(SHAPES) if shape == "all" else [shape]
-    found = decisions(memories, op or OPS, shapes, table_environment(routes))
+    results = decisions(memories, op or OPS, shapes, table_environment(routes))
     if form == "json":
-        say(json_text(found, indent=1))
+        say(json_text(results, indent=1))
         return
     console = table_console()
     file = routes or Path(_core.config_value("routes") or _core.default_table_file())
-    for decision in found:
+    for decision in results:
         _print(console, decision, file)
 
 
@@ -98,11 +96,11 @@ def decisions(
     from peerway_measure.bench.shapes import contiguous
     from peerway_measure.tune import cases
 
-    made = cases.make(memories, [contiguous(8)], [f"{op}_latency" for op in ops])
+    probes = cases.make(memories, [contiguous(8)], [f"{op}_latency" for op in ops])
     results = Results()
     try:
         with ended_by_signals(), progress.shown("asking") as step:
-            runner.run_paths(Plan(2, made, explain=shapes), results, step, environment)
+            runner.run_paths(Plan(2, probes, explain=shapes), results, step, environment)
     except PlanRefused as error:
         raise BadInput(str(error)) from None
     except SessionFailed as error:
@@ -114,9 +112,9 @@ def decisions(
     return results.decisions
 
 
-def _print(console: Console, told: Message, file: Path) -> None:
-    decision = told["decision"]
-    console.print(Text(_title(told), style="bold"))
+def _print(console: Console, message: Message, file: Path) -> None:
+    decision = message["decision"]
+    console.print(Text(_title(message), style="bold"))
     if decision["measured"]:  # else a note says that there is no table
         whose = "comes with Peerway" if decision["builtin"] else f"table {_short(file)}"
         measured = f"measured {decision['measured']} by {decision['tool']}, {whose}"
@@ -129,9 +127,10 @@ def _print(console: Console, told: Message, file: Path) -> None:
     console.print()
 
 
-def _title(told: Message) -> str:
-    decision = told["decision"]
-    return f"{decision['op']} {told['source']} to {told['target']}, {decision['shape']} ({decision['pair']})"
+def _title(message: Message) -> str:
+    decision = message["decision"]
+    memories = f"{message['source']} to {message['target']}"
+    return f"{decision['op']} {memories}, {decision['shape']} ({decision['pair']})"
 
 
 def _short(file: Path) -> str:

@@ -3,49 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from peerway_common.cli.options import BadInput
+from peerway_common.suggestion import meant
 from peerway_measure.bench.shapes import parse_size
 from peerway_measure.compare.changes import listed
-from peerway_measure.compare.groups import IDENTITY, SURROUNDINGS
+from peerway_measure.compare.groups import ENVIRONMENT, IDENTITY
 
 if TYPE_CHECKING:
     from peerway_measure.records import Record
 
 Factors = Mapping[str, tuple[str, str] | None]
 HELP = (
-    "An intended change, which does not separate groups; every other change gives a warning. "
-    "A field, or a name in the extra of records, such as kernel; may be repeated. With values, as in "
-    "block=1M:16M, BEFORE counts with the first and AFTER with the second; both may be the same."
+    "An intended change: a field of the records, or a name in their extra, such as kernel. It does not "
+    "separate groups; every other change gives a warning. May be repeated. With values, as in "
+    "block=1M:16M, BEFORE uses the first and AFTER the second; both may be the same file."
 )
 
 
 def parse(words: Sequence[str]) -> Factors:
     """ "block=1M:16M" -> {"block": ("1M", "16M")}; None for a factor without values. Raises UsageError."""
-    found: dict[str, tuple[str, str] | None] = {}
+    factors: dict[str, tuple[str, str] | None] = {}
     for word in words:
         name, equals, text = word.partition("=")
         old, colon, new = text.partition(":")
         if equals and not (old and new and colon):
             raise click.UsageError(f"--factor {word}: write the values of both sides, as in block=1M:16M")
-        found[name] = (old, new) if equals else None
-    return found
+        factors[name] = (old, new) if equals else None
+    return factors
 
 
 def check(factors: Iterable[str], records: Sequence[Record]) -> None:
     """A factor that no record has is a slip of the pen. Raises UsageError."""
-    known = {*IDENTITY, *SURROUNDINGS, *(name for record in records for name in record.extra)}
+    known = {*IDENTITY, *ENVIRONMENT, *(name for record in records for name in record.extra)}
     for name in factors:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            meant = f"; did you mean {near[0]}?" if near else "."
             raise click.UsageError(
-                f"--factor {name}: no record has it{meant} There are {', '.join(sorted(known))}"
+                f"--factor {name}: no record has it{meant(name, known) or '.'} "
+                f"There are {', '.join(sorted(known))}"
             )
 
 
@@ -53,18 +52,18 @@ def chosen(
     factors: Factors, sides: tuple[list[Record], list[Record]], files: tuple[Path, Path]
 ) -> tuple[list[Record], list[Record]]:
     """The records of both sides that have the values that were asked for. Raises BadInput."""
-    asked = {name: values for name, values in factors.items() if values}
-    kept = [_with({name: values[i] for name, values in asked.items()}, sides[i], files[i]) for i in range(2)]
+    wanted = {name: values for name, values in factors.items() if values}
+    kept = [_with({name: values[i] for name, values in wanted.items()}, sides[i], files[i]) for i in range(2)]
     return kept[0], kept[1]
 
 
-def _with(asked: Mapping[str, str], records: list[Record], file: Path) -> list[Record]:
-    for name, value in asked.items():
-        found = [record for record in records if _value(_text(record, name)) == _value(value)]
-        if not found:
-            there = listed({_text(record, name) for record in records})
-            raise BadInput(f"no record of {file} has {name}={value}; its values there: {there}")
-        records = found
+def _with(wanted: Mapping[str, str], records: list[Record], file: Path) -> list[Record]:
+    for name, value in wanted.items():
+        matches = [record for record in records if _value(_text(record, name)) == _value(value)]
+        if not matches:
+            known_values = listed({_text(record, name) for record in records})
+            raise BadInput(f"no record of {file} has {name}={value}; its values there: {known_values}")
+        records = matches
     return records
 
 
@@ -72,7 +71,7 @@ def _text(record: Record, name: str) -> str:
     """The value of what is in extra, or else of a field, as text: a campaign may have a factor `device`,
     whose values cuda and host are not the devices that records name.
     """
-    known = name in (*IDENTITY, *SURROUNDINGS) and name not in record.extra
+    known = name in (*IDENTITY, *ENVIRONMENT) and name not in record.extra
     return str(getattr(record, name) if known else record.extra.get(name, ""))
 
 

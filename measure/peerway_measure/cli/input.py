@@ -26,7 +26,7 @@ def read_records(paths: Sequence[Path], skip_truncated: bool) -> list[records.Re
     """The records of all files, with text that is safe to show. BadInput when a file cannot be read or has
     none.
     """
-    found = []
+    result = []
     for path in paths:
         try:
             with warnings.catch_warnings(record=True) as caught:
@@ -47,5 +47,5 @@ def read_records(paths: Sequence[Path], skip_truncated: bool) -> list[records.Re
         if not part:
             file = path if path.is_file() else "FILE"
             raise BadInput(f"{path} has no records; `peerway bench --out {shell_word(file)}` writes some")
-        found += [record.as_printable() for record in part]
-    return found
+        result += [record.as_printable() for record in part]
+    return result

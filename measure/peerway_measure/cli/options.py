@@ -11,7 +11,7 @@ import click
 from peerway_common.cli.options import Decorated, parsed
 from peerway_common.terminal import say
 from peerway_measure.bench import conditions
-from peerway_measure.bench.allowance import parse_time
+from peerway_measure.bench.time_budget import parse_time
 from peerway_measure.file_kinds import has_records
 
 MEMORIES = ("host", "host:malloc", "cuda")
@@ -19,7 +19,7 @@ MEMORIES = ("host", "host:malloc", "cuda")
 
 def memories(text: str) -> list[tuple[str, str]]:
     """Read "host,cuda,host-cuda": pairs of memories to measure, source first."""
-    found = []
+    pairs = []
     for part in text.split(","):
         source, dash, target = part.partition("-")
         for name in (source, target) if dash else (source,):
@@ -28,8 +28,8 @@ def memories(text: str) -> list[tuple[str, str]]:
                     f"'{name}' is not a memory to measure; there are {', '.join(MEMORIES)}, "
                     "or two such as host-cuda"
                 )
-        found.append((source, target if dash else source))
-    return list(dict.fromkeys(found))
+        pairs.append((source, target if dash else source))
+    return list(dict.fromkeys(pairs))
 
 
 def memories_option(example: str) -> Callable[[Decorated], Decorated]:
@@ -44,8 +44,8 @@ def time_option() -> Callable[[Decorated], Decorated]:
     """Give --time, the seconds that a measurement may take."""
     return click.option(
         "--time", "time_s", callback=parsed(parse_time), metavar="TIME",
-        help="Divide so much time over all cases: 90s, 5m, 1h; where it is too short, each test has its "
-        "part, with sizes of all the range, and what is left out is told  [default: as long as they need]",
+        help="Time budget for all cases, such as 90s, 5m or 1h. If it is too short, each test gets a share, "
+        "measures sizes from its whole range, and skipped sizes are reported  [default: no limit]",
     )  # fmt: skip
 
 
@@ -56,8 +56,8 @@ def ends_after(time_s: float | None) -> float:
 
 def tell_conditions(workers: int, noun: str = "ranks") -> None:
     """Say, before anything is measured, what will disturb it."""
-    if said := conditions.told(conditions.read(), workers, noun):
-        say(f"this host: {'; '.join(said)}", err=True)
+    if warnings := conditions.warnings_for(conditions.read(), workers, noun):
+        say(f"this host: {'; '.join(warnings)}", err=True)
 
 
 def table_option(use: str) -> Callable[[Decorated], Decorated]:
@@ -87,13 +87,13 @@ def need_devices(names: Iterable[str]) -> None:
     """Refuse a device ("cuda", "cuda:1") that is not here, before anything starts."""
     from peerway import _core
 
-    here = [name for name, _ in _core.devices()]
+    available = [name for name, _ in _core.devices()]
     for name in names:
         kind, _, index = name.partition(":")
-        if kind != "host" and f"{kind}:{index or 0}" not in here:
-            found = _core.why_none(kind)
-            why = f" There is no {kind} because {found}." if found else ""
+        if kind != "host" and f"{kind}:{index or 0}" not in available:
+            reason = _core.why_none(kind)
+            why = f" There is no {kind} because {reason}." if reason else ""
             raise click.ClickException(
-                f"there is no device {name} here. This machine has: {', '.join(here)}.{why} "
+                f"there is no device {name} here. This machine has: {', '.join(available)}.{why} "
                 "`peerway doctor` says more."
             )

@@ -41,18 +41,19 @@ class Outputs:
             more = f", {new} of them new" if self.before else ""
             _say(f"{new + len(self.before)} records in {self.file.path}{more}")
 
-    def tell_end(self, made: int, end: Ended) -> None:
+    def tell_end(self, count: int, end: Ended) -> None:
         """Say what is kept of a benchmark that was ended, and the command that measures the rest."""
-        said = f"peerway: ended by {end.name} after {made} record{'s' if made > 1 else ''}"
+        summary = f"peerway: ended by {end.name} after {count} record{'s' if count > 1 else ''}"
         more = "" if "--append" in sys.argv else " --append"
-        if not made:
+        if not count:
             _say(f"peerway: ended by {end.name} before the first record")
         elif self.file is None:
             _say(
-                f"{said}, which are in no file; with --out they would be, and --append would go on from them"
+                f"{summary}, which are in no file; with --out they would be, and --append would go on from "
+                "them"
             )
         else:
-            _say(f"{said}; they are in {self.file.path}, and this goes on from there:")
+            _say(f"{summary}; they are in {self.file.path}, and this goes on from there:")
             _say(machine.command() + more)
 
     def close(self) -> None:

@@ -54,7 +54,7 @@ def start(folder: Path) -> None:
         holder.start(folder)
     except RuntimeError as error:
         raise click.ClickException(str(error)) from None
-    _asked(folder, verb="status")
+    _request(folder, verb="status")
     say(f"`peerway rehearse shell {shell_word(folder)}` opens a shell of {description.users[0]} on the head")
 
 
@@ -62,7 +62,7 @@ def start(folder: Path) -> None:
 @_FOLDER
 def status(folder: Path) -> None:
     """Show the copy's hosts and snapshots."""
-    _asked(folder, verb="status")
+    _request(folder, verb="status")
 
 
 @command.command(context_settings={"ignore_unknown_options": True})
@@ -84,11 +84,11 @@ def shell(folder: Path, host: str, user: str | None, as_root: bool, words: tuple
     if user is not None and user not in description.users:
         raise BadInput(f"the copy has no user {user}; there are {', '.join(description.users)}")
     servers = [each.host for each in description.file_systems]
-    who = None if as_root or (host in servers and user is None) else user or description.users[0]
-    told = _answer(
-        folder, verb="enter", host=host, user=who, command=words, term=os.environ.get("TERM", "dumb")
+    account = None if as_root or (host in servers and user is None) else user or description.users[0]
+    answer = _answer(
+        folder, verb="enter", host=host, user=account, command=words, term=os.environ.get("TERM", "dumb")
     )
-    argv = json.loads(told[0])
+    argv = json.loads(answer[0])
     os.chdir("/")
     os.execvp(argv[0], argv)
 
@@ -98,7 +98,7 @@ def shell(folder: Path, host: str, user: str | None, as_root: bool, words: tuple
 @click.argument("name")
 def snapshot(folder: Path, name: str) -> None:
     """Save the copy's whole disk under NAME. This stops all hosts and starts them again."""
-    _asked(folder, verb="snapshot", name=name)
+    _request(folder, verb="snapshot", name=name)
 
 
 @command.command(short_help="Restore the snapshot NAME.")
@@ -106,7 +106,7 @@ def snapshot(folder: Path, name: str) -> None:
 @click.argument("name")
 def rollback(folder: Path, name: str) -> None:
     """Restore the snapshot NAME: files, packages, configuration, Slurm's state."""
-    _asked(folder, verb="rollback", name=name)
+    _request(folder, verb="rollback", name=name)
 
 
 @command.command()
@@ -114,14 +114,14 @@ def rollback(folder: Path, name: str) -> None:
 @click.argument("scenario", type=click.Path(path_type=Path, dir_okay=False, exists=True, resolve_path=True))
 def upgrade(folder: Path, scenario: Path) -> None:
     """Run the steps of SCENARIO on the copy. If a step or check fails, roll back and exit with status 1."""
-    _asked(folder, verb="upgrade", scenario=str(scenario))
+    _request(folder, verb="upgrade", scenario=str(scenario))
 
 
 @command.command()
 @_FOLDER
 def stop(folder: Path) -> None:
     """Stop all hosts. The disk stays for the next start."""
-    _asked(folder, verb="stop")
+    _request(folder, verb="stop")
 
 
 @command.command()
@@ -166,16 +166,16 @@ def _no_description(folder: Path) -> str:
     )
 
 
-def _asked(folder: Path, **request: Any) -> None:
+def _request(folder: Path, **request: Any) -> None:
     from peerway_measure.rehearse import holder
 
     status, wrong = None, ""
     try:
-        for told in holder.ask(folder, **request):
-            if "say" in told:
-                say(told["say"])
-            wrong = told.get("wrong", wrong)
-            status = told.get("status", status)
+        for message in holder.ask(folder, **request):
+            if "say" in message:
+                say(message["say"])
+            wrong = message.get("wrong", wrong)
+            status = message.get("status", status)
     except holder.Gone as error:
         raise BadInput(str(error)) from None
     except KeyboardInterrupt:
@@ -195,15 +195,15 @@ def _answer(folder: Path, **request: Any) -> list[str]:
     from peerway_measure.rehearse import holder
 
     try:
-        told = list(holder.ask(folder, **request))
+        messages = list(holder.ask(folder, **request))
     except holder.Gone as error:
         raise BadInput(str(error)) from None
-    for one in told:
-        if "wrong" in one:
-            raise click.ClickException(one["wrong"])
-    if not told:
+    for message in messages:
+        if "wrong" in message:
+            raise click.ClickException(message["wrong"])
+    if not messages:
         raise click.ClickException(_ended(folder))
-    return [one["say"] for one in told if "say" in one]
+    return [message["say"] for message in messages if "say" in message]
 
 
 def _ended(folder: Path) -> str:

@@ -27,16 +27,16 @@ from peerway_measure.record_output import STANDARD
     "--table",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Mark where this route table (of `peerway tune`) changes its path, and say what was unavailable.",
+    help="Mark where this route table (of `peerway tune`) changes its path, and list unavailable paths.",
 )
 @SKIP_TRUNCATED
 def command(files: tuple[Path, ...], out: Path, table: Path | None, skip_truncated: bool) -> None:
     """Make a self-contained page from the records in FILES (JSON lines, as `peerway bench --out` writes).
 
     The page begins with a verdict: whether the automatic choice is the fastest, and how other tools compare.
-    Then it plots time and bandwidth over the size for every path and tool, maps the pairs of devices, and
-    lists the machine and the commands that made the records. Several files are drawn as curves beside each
-    other, the last one in solid lines. The page opens offline in any browser.
+    Then it plots time and bandwidth by size for every path and tool, shows a map of the device pairs, and
+    lists the machine and the commands that made the records. Several files share the plots; the last one has
+    solid lines. The page opens offline in any browser.
     """
     from peerway_measure.report.page import render, together, write
     from peerway_measure.report.routes import TableError, read_table

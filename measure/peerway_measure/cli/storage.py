@@ -39,23 +39,23 @@ class Measures(VerbGroup):
         return super().parse_args(ctx, args)
 
 
-def one_of(allowed: tuple[str, ...]) -> Any:
+def subset_of(allowed: tuple[str, ...]) -> Any:
     """A parser of "a,b" that refuses what is not allowed."""
 
     def parse(text: str) -> list[str]:
-        found = names(text)
-        for name in found:
+        chosen = names(text)
+        for name in chosen:
             if name not in allowed:
                 raise ValueError(f"'{name}' is not one of {', '.join(allowed)}")
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(chosen))
 
     return parsed(parse)
 
 
 def sizes_of(text: str) -> list[int]:
     """Read "64M,1G" in its order. Raises ValueError."""
-    found = [shapes.parse_size(word) for word in text.split(",")]
-    return list(dict.fromkeys(found))
+    sizes = [shapes.parse_size(word) for word in text.split(",")]
+    return list(dict.fromkeys(sizes))
 
 
 def stripes_of(text: str) -> list[str]:
@@ -82,7 +82,7 @@ _NODE_TYPE = click.option(
 )
 
 
-@command.command("measure", short_help="Measure the file system of FOLDER. The word measure may be left out.")
+@command.command("measure", short_help="Measure the file system of FOLDER. The word measure is optional.")
 @click.argument("folder", callback=parsed(Path))  # no click.Path: it would look at a mount that may hang
 @click.argument("tests", nargs=-1, type=click.Choice(TESTS), metavar="[TEST]...")
 @click.option(
@@ -92,7 +92,7 @@ _NODE_TYPE = click.option(
     show_default=True,
     callback=parsed(names),
     metavar="LIST",
-    help="What reads and writes: posix, fio, gds.",
+    help="I/O engines: posix, fio, gds.",
 )
 @click.option(
     "--size",
@@ -118,14 +118,14 @@ _NODE_TYPE = click.option(
     show_default=True,
     callback=parsed(streams_of),
     metavar="LIST",
-    help="How many streams run at once on a node; all: one for each CPU that this process may use.",
+    help="Concurrent streams per node; all: one for each CPU that this process may use.",
 )
 @click.option(
     "--mode",
     "modes",
     default="buffered",
     show_default=True,
-    callback=one_of(MODES),
+    callback=subset_of(MODES),
     metavar="LIST",
     help="How files are written and read: buffered, fsync (included in the time), direct (O_DIRECT), "
     "direct+fsync.",
@@ -136,21 +136,21 @@ _NODE_TYPE = click.option(
     show_default=True,
     callback=parsed(stripes_of),
     metavar="LIST",
-    help="Lustre: targets of a file, and bytes of a stripe, as in 1,4:16M,-1 (-1: all targets).",
+    help="Lustre: targets per file and stripe size, as in 1,4:16M,-1 (-1: all targets).",
 )
 @click.option(
     "--states",
     default=",".join(STATES),
     show_default=True,
-    callback=one_of(STATES),
+    callback=subset_of(STATES),
     metavar="LIST",
-    help="The cache states in which to read.",
+    help="Cache states in which to read.",
 )
 @click.option(
     "--drop-server",
     default="",
     metavar="COMMAND",
-    help="Your command that drops the server's cache, for the state after_drop. A shell runs it on the first "
+    help="Command that drops the server's cache, for the state after_drop. A shell runs it on the first "
     "node.",
 )
 @click.option(
@@ -158,21 +158,21 @@ _NODE_TYPE = click.option(
     type=Whole(1, 1_000_000),
     default=1000,
     show_default=True,
-    help="Files of a stream in the test metadata.",
+    help="Files per stream in the metadata test.",
 )
 @click.option(
     "--random-blocks",
     type=Whole(1, 1_000_000),
     default=1000,
     show_default=True,
-    help="Blocks of a stream in the test random.",
+    help="Blocks per stream in the random test.",
 )
 @click.option(
     "--repeat",
     type=Whole(1, 1000),
     default=1,
     show_default=True,
-    help="How many whole runs to make; `peerway compare` needs several.",
+    help="Number of complete runs; `peerway compare` needs several.",
 )
 @click.option(
     "--limit",
@@ -188,7 +188,7 @@ _NODE_TYPE = click.option(
 @_APPEND
 @hosts_options
 def measure(
-    folder: Path, out: Path | None, append: bool, hosts: Hosts, engines: list[str], **asked: Any
+    folder: Path, out: Path | None, append: bool, hosts: Hosts, engines: list[str], **options: Any
 ) -> None:
     """Write and read files below FOLDER, prove what the caches held, and remove the files again.
 
@@ -207,9 +207,9 @@ def measure(
 
     if append and out in (None, STANDARD):
         raise click.UsageError("--append needs a file to continue; name it with --out")
-    asked["tests"] = tuple(asked["tests"]) or TESTS
+    options["tests"] = tuple(options["tests"]) or TESTS
     try:
-        request = Request(place=Path(folder).absolute(), engines=storage_run.engines(engines), **asked)
+        request = Request(place=Path(folder).absolute(), engines=storage_run.engines(engines), **options)
     except BadRequest as error:
         raise click.UsageError(str(error)) from None
     form = "jsonl" if out == STANDARD else "table"
@@ -228,8 +228,10 @@ def measure(
         storage_run.show(results, form)
         outputs.tell(len(results.records))
     wrong = sum(not r.validated for r in results.records if r.via == "posix")
-    said = f"in {wrong} records the data read differs from the data written, or could not be compared with it"
-    problem = problem or (said if wrong else "")
+    mismatch = (
+        f"in {wrong} records the data read differs from the data written, or could not be compared with it"
+    )
+    problem = problem or (mismatch if wrong else "")
     if problem or not results.records:
         raise click.ClickException(problem or "nothing could be measured; the notes above say why")
 
@@ -246,7 +248,7 @@ def import_(files: tuple[Path, ...], node_type: str, out: Path | None, append: b
     """
     from peerway_measure.storage.imports import BadResult, read
 
-    made = left_out = 0
+    converted = omitted = 0
     with closing(Outputs(out, append, "jsonl" if out in (None, STANDARD) else "table")) as outputs:
         for file in files:
             try:
@@ -258,14 +260,14 @@ def import_(files: tuple[Path, ...], node_type: str, out: Path | None, append: b
             for record in rows.records:
                 for output in outputs.all:
                     output.add(record)
-            for row in rows.left_out:
+            for row in rows.omitted:
                 say(f"{file}: left out {row}", err=True)
-            made += len(rows.records)
-            left_out += len(rows.left_out)
-        outputs.tell(made)
-    if left_out:
+            converted += len(rows.records)
+            omitted += len(rows.omitted)
+        outputs.tell(converted)
+    if omitted:
         raise click.ClickException(
-            f"{counted(left_out, 'row')} left out of {made + left_out}; the notes above name them"
+            f"{counted(omitted, 'row')} left out of {converted + omitted}; the notes above name them"
         )
 
 
@@ -291,8 +293,8 @@ def clean(folder: Path, limit_s: float, others: bool) -> None:
     from peerway_measure.storage.operation import OperationFailed
 
     try:
-        said = clean_place(folder.absolute(), limit_s, others)
+        lines = clean_place(folder.absolute(), limit_s, others)
     except OperationFailed as error:
         raise click.ClickException(str(error)) from None
-    for line in said or [f"{folder} has no files of killed runs"]:
+    for line in lines or [f"{folder} has no files of killed runs"]:
         say(line)

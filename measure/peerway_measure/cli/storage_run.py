@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from peerway_measure.bench.results import Results
 
 
-def engines(asked: list[str]) -> list[str]:
+def engines(words: list[str]) -> list[str]:
     from peerway_measure.storage.engines import ENGINES
 
-    found = [name for word in asked for name in ENGINES if name == word or name.startswith(f"{word}/")]
-    for word in asked:
+    names = [name for word in words for name in ENGINES if name == word or name.startswith(f"{word}/")]
+    for word in words:
         if not any(name == word or name.startswith(f"{word}/") for name in ENGINES):
             raise click.UsageError(f"there is no engine '{word}'; there are {', '.join(ENGINES)}")
-    for name in found:
+    for name in names:
         if why := ENGINES[name].missing():
             raise click.ClickException(f"the engine {name} cannot be used: {why}")
-    return found
+    return names
 
 
 def look(request: Request) -> None:

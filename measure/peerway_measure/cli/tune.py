@@ -34,7 +34,7 @@ from peerway_measure.record_output import STANDARD
     "--paths",
     callback=parsed(names),
     metavar="LIST",
-    help="The only paths to measure, as if there were no others  [default: all]",
+    help="Measure these paths only, as if there were no others  [default: all]",
 )
 @click.option(
     "--out",
@@ -109,12 +109,12 @@ def _tell(table: dict[str, Any], before: dict[str, Any] | None, file: Path, note
     from peerway_measure.tune import changes
 
     aside = file == STANDARD
-    for line in changes.told(before, table):
+    for line in changes.lines(before, table):
         say(line, err=aside)
     for note in notes:
         say(f"note: {note}", err=True)
-    what = f"{len(table['costs'])} cost lines and {len(table['splits'])} splits"
-    say(what if aside else f"{what} in {file}; `peerway explain` shows what they decide", err=aside)
+    summary = f"{len(table['costs'])} cost lines and {len(table['splits'])} splits"
+    say(summary if aside else f"{summary} in {file}; `peerway explain` shows what they decide", err=aside)
 
 
 def _before(file: Path, named: bool) -> dict[str, Any] | None:
@@ -127,7 +127,7 @@ def _before(file: Path, named: bool) -> dict[str, Any] | None:
     if file == STANDARD or not file.is_file() or not file.stat().st_size:
         return None
     try:
-        found = json.loads(_core.load_table(str(file)))
+        table = json.loads(_core.load_table(str(file)))
     except BadTable as error:
         if named:
             problem = str(error).rpartition("; ")[0]  # less what else helps: to tune
@@ -137,5 +137,5 @@ def _before(file: Path, named: bool) -> dict[str, Any] | None:
             ) from None
         say(f"the table before cannot be read and is replaced: {error}", err=True)
         return None
-    assert isinstance(found, dict)
-    return found
+    assert isinstance(table, dict)
+    return table

@@ -7,7 +7,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from peerway_measure.compare.groups import IDENTITY, SURROUNDINGS, Pair, factors_apart, kept_apart
+from peerway_measure.compare.groups import ENVIRONMENT, IDENTITY, Pair, factors_apart, kept_apart
 from peerway_measure.compare.metric import name_of
 from peerway_measure.records import FIXED, LOAD, NODE_TYPE, RUN
 
@@ -33,16 +33,16 @@ def changes(pairs: Sequence[Pair], factors: Sequence[str] = ()) -> list[str]:
     """
     factors = [_full(name) for name in factors]
     both = [pair for pair in pairs if pair.before and pair.after]
-    found = {}
+    moved = {}
     for name in _names(both):
         moves = [move for pair in both if (move := _move(pair.before, pair.after, name))]
         if moves:
-            found[name] = _merged(moves)
+            moved[name] = _merged(moves)
     ranks = _move(_all(pairs, "before"), _all(pairs, "after"), "ranks")
     if ranks:
-        found["ranks"] = _merged([ranks])
+        moved["ranks"] = _merged([ranks])
     lines = [
-        f"{name.removeprefix(_EXTRA)} changed: {text}" for name, text in found.items() if name not in factors
+        f"{name.removeprefix(_EXTRA)} changed: {text}" for name, text in moved.items() if name not in factors
     ]
     lines += unchanged(pairs, factors)
     lines += _load(both) + _samples(both, factors)
@@ -73,18 +73,18 @@ def stated(pairs: Sequence[Pair], factors: Sequence[str]) -> str:
 
 def moved_besides(pair: Pair, factors: Sequence[str]) -> list[str]:
     """What else changed between the two sides of one pair: "mount_options changed: rw -> rw,noatime"."""
-    found = []
+    lines = []
     known = {*factors, *_ALWAYS_OTHERS, *(("state_proved",) if "state" in factors else ())}
     for name in _names([pair]):
         plain = name.removeprefix(_EXTRA)
         if plain not in known and (move := _move(pair.before, pair.after, name)):
-            found.append(f"{plain} changed: {move[0]} -> {move[1]}")
-    return found
+            lines.append(f"{plain} changed: {move[0]} -> {move[1]}")
+    return lines
 
 
 def _full(name: str) -> str:
     """A field, or what is in the extra of records under this name."""
-    return name if name in (*IDENTITY, *SURROUNDINGS) or name.startswith(_EXTRA) else f"{_EXTRA}{name}"
+    return name if name in (*IDENTITY, *ENVIRONMENT) or name.startswith(_EXTRA) else f"{_EXTRA}{name}"
 
 
 def _names(pairs: Iterable[Pair]) -> list[str]:
@@ -96,7 +96,7 @@ def _names(pairs: Iterable[Pair]) -> list[str]:
         if isinstance(value, str | bool)
         and name not in (RUN, NODE_TYPE)  # settings; numbers in extra are mostly results
     }
-    return [*SURROUNDINGS, *sorted(extras)]
+    return [*ENVIRONMENT, *sorted(extras)]
 
 
 def _load(pairs: Sequence[Pair]) -> list[str]:
@@ -114,11 +114,11 @@ def _samples(pairs: Sequence[Pair], factors: Sequence[str]) -> list[str]:
     """Records of few samples on one side, and of many on the other: what one of few says is less certain."""
     if "iterations" in factors:
         return []
-    found = [(_times(*counts), pair, counts) for pair in pairs if (counts := _iterations(pair)) is not None]
-    far = [one for one in found if one[0] > _MORE_SAMPLES]
+    counted = [(_times(*counts), pair, counts) for pair in pairs if (counts := _iterations(pair)) is not None]
+    far = [entry for entry in counted if entry[0] > _MORE_SAMPLES]
     if not far:
         return []
-    _, pair, (before, after) = max(far, key=lambda one: one[0])
+    _, pair, (before, after) = max(far, key=lambda entry: entry[0])
     where = f"in {len(far)} of {len(pairs)} groups, most in " if len(pairs) > 1 else ""
     return [
         f"samples changed: a record is the median of {before:,.0f} -> {after:,.0f} {where}"
@@ -126,12 +126,12 @@ def _samples(pairs: Sequence[Pair], factors: Sequence[str]) -> list[str]:
     ]
 
 
-def _times(one: float, other: float) -> float:
-    return max(one, other) / max(1, min(one, other))
+def _times(first: float, other: float) -> float:
+    return max(first, other) / max(1, min(first, other))
 
 
 def _iterations(pair: Pair) -> tuple[float, float] | None:
-    """Of a record on each side; None where they were given, which is told as any other change."""
+    """Iterations of a record on each side; None where the user set them: that counts as any other change."""
     if any(record.extra.get(FIXED) for record in (*pair.before, *pair.after)):
         return None
     before, after = (median(r.iterations for r in side) for side in (pair.before, pair.after))
@@ -155,8 +155,8 @@ def _called_otherwise(pairs: Sequence[Pair]) -> list[str]:
 
 
 def _loads(records: Iterable[Record]) -> list[float]:
-    found = (record.extra.get(LOAD) for record in records)
-    return [float(load) for load in found if isinstance(load, int | float)]
+    loads = (record.extra.get(LOAD) for record in records)
+    return [float(load) for load in loads if isinstance(load, int | float)]
 
 
 def _mixtures(pairs: Iterable[Pair], factors: Sequence[str]) -> list[str]:
@@ -177,8 +177,8 @@ def _not_validated(pairs: Iterable[Pair]) -> list[str]:
 
 
 def _move(before: Iterable[Record], after: Iterable[Record], name: str) -> tuple[str, str] | None:
-    left, right = _values(before, name), _values(after, name)
-    return (listed(left), listed(right)) if left != right else None
+    old, right = _values(before, name), _values(after, name)
+    return (listed(old), listed(right)) if old != right else None
 
 
 def _merged(moves: Sequence[tuple[str, str]]) -> str:

@@ -30,13 +30,13 @@ class Dependence:
 
 
 def dependence(before: NDArray[Any], after: NDArray[Any]) -> Dependence | None:
-    """From the correlations of both sides, each made up for what taking out its mean took from it."""
+    """Estimate from the autocorrelations of both sides, each corrected for the bias of removing its mean."""
     if min(before.size, after.size) < LEAST:
         return None
     total, factor = before.size + after.size, 1.0
     for lag in range(1, _WINDOW):
-        found = (_correlation(before, lag) + _correlation(after, lag)) / 2 + 2 / total
-        factor += 2 * (1 - lag / _WINDOW) * found
+        correlation = (_correlation(before, lag) + _correlation(after, lag)) / 2 + 2 / total
+        factor += 2 * (1 - lag / _WINDOW) * correlation
     return Dependence(max(1.0, factor), 1.5 * total / _WINDOW)
 
 

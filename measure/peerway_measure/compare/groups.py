@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from peerway_measure.records import Record
 
 IDENTITY = ("test", "via", "op", "shape", "bytes", "ranks", "source", "target")
-SURROUNDINGS = ("host", "node_type", "device", "driver", "version", "iterations")
+ENVIRONMENT = ("host", "node_type", "device", "driver", "version", "iterations")
 
 
 # Factors of `peerway storage` (storage/results.py) that identify its records under another name.
@@ -22,7 +22,7 @@ _IN_FIELD = {"size": "bytes", "streams": "ranks"}
 
 
 class Key(NamedTuple):
-    """What makes records samples of the same thing: names and values, in one order for all groups."""
+    """Names and values that records of one group share, in the same order for all groups."""
 
     names: tuple[str, ...]
     values: tuple[str | int, ...]
@@ -55,13 +55,13 @@ def pair_up(
     the `factors`, what was meant to change, do not tell them apart. The "via" of a group is the `way` of its
     records, unless what a route may choose from was meant to change.
     """
-    left_out = {*factors, *(_IN_FIELD[name] for name in factors if name in _IN_FIELD)}
-    names = tuple(dict.fromkeys(name for name in (*IDENTITY, *by) if name not in left_out))
-    told = ["way" if name == "via" and ALLOWED not in factors else name for name in names]
+    omitted = {*factors, *(_IN_FIELD[name] for name in factors if name in _IN_FIELD)}
+    names = tuple(dict.fromkeys(name for name in (*IDENTITY, *by) if name not in omitted))
+    fields = ["way" if name == "via" and ALLOWED not in factors else name for name in names]
     pairs: dict[Key, Pair] = {}
     for side, records in (("before", before), ("after", after)):
         for record in records:
-            values = [getattr(record, name) for name in told]
+            values = [getattr(record, name) for name in fields]
             if factors and "shape" in names:
                 values[names.index("shape")] = _without(record.shape, record, factors)
             key = Key(names, tuple(values))
@@ -88,13 +88,13 @@ def kept_apart(pairs: Sequence[Pair]) -> dict[str, tuple[set[str], set[str]]]:
     the values of both sides.
     """
     sides = [[pair.key for pair in pairs if getattr(pair, side)] for side in ("before", "after")]
-    found = {}
+    fields = {}
     for i, name in enumerate(pairs[0].key.names):
         before, after = ({key.values[:i] + key.values[i + 1 :] for key in keys} for keys in sides)
         if before & after:
             old, new = ({str(key.values[i]) for key in keys} for keys in sides)
-            found[name] = (old, new)
-    return found
+            fields[name] = (old, new)
+    return fields
 
 
 def factors_apart(pairs: Sequence[Pair]) -> dict[str, tuple[set[str], set[str]]]:
@@ -102,16 +102,16 @@ def factors_apart(pairs: Sequence[Pair]) -> dict[str, tuple[set[str], set[str]]]
     what a route may choose from. Those of which no value is on both sides come first.
     """
     sides = [[(p.key, r) for p in pairs for r in getattr(p, side)] for side in ("before", "after")]
-    told = [
+    names = [
         {name for _, r in side for name, value in r.extra.items() if isinstance(value, str)} for side in sides
     ]
-    found = {}
-    for name in sorted((told[0] & told[1]) | ((told[0] | told[1]) & {ALLOWED})):
+    fields = {}
+    for name in sorted((names[0] & names[1]) | ((names[0] | names[1]) & {ALLOWED})):
         before, after = ({_key_without(key, record, name) for key, record in side} for side in sides)
         if before & after:
             old, new = ({str(record.extra.get(name, "")) for _, record in side} for side in sides)
-            found[name] = (old, new)
-    return dict(sorted(found.items(), key=lambda item: len(item[1][0] & item[1][1])))
+            fields[name] = (old, new)
+    return dict(sorted(fields.items(), key=lambda item: len(item[1][0] & item[1][1])))
 
 
 def _key_without(key: Key, record: Record, factor: str) -> tuple[tuple[str, str | int], ...]:

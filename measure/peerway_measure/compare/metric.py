@@ -1,4 +1,4 @@
-"""What a comparison looks at in a record, whether more is better, and how it is written."""
+"""The metrics of a comparison: a field of the record, whether more is better, and its format."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ def named(fields: Mapping[str, str | int]) -> str:
 
 
 def ranks_text(test: str, ranks: int) -> str:
-    """As "2 ranks", which are streams in a test of files."""
+    """Format "2 ranks"; in a test of files these are streams."""
     return units.counted(ranks, "stream" if test.startswith("file_") else "rank")
 
 
-def metric_of(test: str, asked: str | None = None) -> Metric:
+def metric_of(test: str, name: str | None = None) -> Metric:
     """The metric asked for; else bandwidth for a bandwidth test, message rate for one of rates, the median
     time for all others.
     """
-    if asked:
-        return METRICS[asked]
+    if name:
+        return METRICS[name]
     if test.endswith("_mr"):
         return METRICS["messages_per_s"]
     return METRICS["bandwidth_MBps" if test.endswith("bw") else "p50_us"]

@@ -92,17 +92,17 @@ def lines(rows: Sequence[Row], sides: Sides = BEFORE_AFTER) -> Iterator[str]:
 
 
 def too_few(rows: Sequence[Row]) -> str:
-    """Of how many rows no verdict could be told for want of samples, and how many it takes; "" for none."""
+    """How many rows have too few samples for a verdict, and how many samples it takes; "" for none."""
     fewest, alone, needed = [min(row.samples) for row in rows], runs_needed(1), runs_needed(len(rows))
     if count := sum(n < alone for n in fewest):
-        least, what = alone, "a difference from chance"
+        least, effect = alone, "a difference from chance"
     elif count := sum(n < needed for n in fewest):
-        least, what = needed, f"a change of one row alone among {len(rows)}"
+        least, effect = needed, f"a change of one row alone among {len(rows)}"
     else:
         return ""
     return (
         f"{count} of {counted(len(rows), 'row')} {'has' if count == 1 else 'have'} fewer than {least} rounds "
-        f"or runs on a side, too few to tell {what}."
+        f"or runs on a side, too few to tell {effect}."
     )
 
 
@@ -113,31 +113,31 @@ def title_of(row: Row) -> str:
 
 def notes_of(row: Row, sides: Sides = BEFORE_AFTER) -> list[str]:
     """What must be known before a row is believed."""
-    found = []
+    notes = []
     if row.verdict == "not attributable":
-        found.append(f"not called an effect of the intended change: {'; '.join(row.besides)}")
+        notes.append(f"not called an effect of the intended change: {'; '.join(row.besides)}")
     elif row.verdict == "confounded with time":
-        found.append(
+        notes.append(
             f"one side was measured after the other, in fewer than {LEAST} rounds a side: too few to tell an "
             "effect from what changed with time; measure both in turn, or more rounds"
         )
     if row.besides and row.verdict != "not attributable":
-        found.append(f"also changed: {'; '.join(row.besides)}")
-    if row.left_out:
-        found.append(f"only one side has {', '.join(row.left_out)}; the samples are without")
+        notes.append(f"also changed: {'; '.join(row.besides)}")
+    if row.omitted:
+        notes.append(f"only one side has {', '.join(row.omitted)}; the samples are without")
     other = [
         f"{side}: {sum(STATE_WANTED in r.extra for r in several)} of {len(several)}"
         for several, side in zip((row.pair.before, row.pair.after), sides, strict=True)
         if any(STATE_WANTED in r.extra for r in several)
     ]
     if other:
-        found.append(f"the caches did not hold what the test is named after, {'; '.join(other)}")
+        notes.append(f"the caches did not hold what the test is named after, {'; '.join(other)}")
     if row.widened > _NOTABLE:
-        found.append(
+        notes.append(
             f"the interval is {row.widened:.1f} times as wide as of independent rounds: neighbouring ones "
             "were alike, as under a load that drifts"
         )
-    return found
+    return notes
 
 
 def cells_of(row: Row) -> tuple[str, ...]:

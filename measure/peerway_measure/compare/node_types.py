@@ -68,14 +68,14 @@ class Row:
     samples: tuple[int, int]
     widened: float
     besides: tuple[str, ...]
-    left_out: tuple[str, ...]
+    omitted: tuple[str, ...]
     difference: Verdict
     in_turn: bool | None
     enough_rounds: bool
 
     @property
     def verdict(self) -> Attribution:
-        """What may be said of the upgrade."""
+        """The verdict on the upgrade."""
         if self.difference in ("faster", "slower") and self.besides:
             return "not attributable"
         if self.difference in ("faster", "slower") and self.in_turn is False and not self.enough_rounds:
@@ -84,34 +84,39 @@ class Row:
 
 
 def rows(
-    before: Iterable[Record], after: Iterable[Record], factors: Sequence[str] = (), asked: str | None = None
+    before: Iterable[Record],
+    after: Iterable[Record],
+    factors: Sequence[str] = (),
+    metric_name: str | None = None,
 ) -> list[Row]:
     """A row for each test and node type that both sides have, in the order of the types within a test."""
     pairs = [p for p in pairs_of(before, after, factors) if p.before and p.after]
     pairs.sort(key=lambda p: str(p.key.get("node_type")))
     pairs.sort(key=lambda p: tuple(str(v) for n, v in p.key.as_dict().items() if n != "node_type"))
     drawn = [
-        (p, metric, samples_of(p, metric)) for p in pairs for metric in [metric_of(p.before[0].test, asked)]
+        (p, metric, samples_of(p, metric))
+        for p in pairs
+        for metric in [metric_of(p.before[0].test, metric_name)]
     ]
     drawn = [(p, metric, s) for p, metric, s in drawn if s.before.size and s.after.size]
-    found = judged(
+    judgements = judged(
         [(s.before, s.after) for _, _, s in drawn],
         [metric.more_is_better for _, metric, _ in drawn],
         [s.alike for _, _, s in drawn],
     )
-    return [_row(p, m, s, factors, *numbers) for (p, m, s), numbers in zip(drawn, found, strict=True)]
+    return [_row(p, m, s, factors, *numbers) for (p, m, s), numbers in zip(drawn, judgements, strict=True)]
 
 
 def of_one_side(
     before: Iterable[Record], after: Iterable[Record], factors: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """What only one of them has, and no row can show: test and node type."""
-    found: tuple[list[str], list[str]] = ([], [])
+    """Test and node type of each group that only one side has, so that it has no row."""
+    names: tuple[list[str], list[str]] = ([], [])
     for pair in pairs_of(before, after, factors):
         if not (pair.before and pair.after):
             r = (pair.before or pair.after)[0]
-            found[0 if pair.before else 1].append(f"{name_of(r)}, of {r.node_type or NO_TYPE}")
-    return found
+            names[0 if pair.before else 1].append(f"{name_of(r)}, of {r.node_type or NO_TYPE}")
+    return names
 
 
 def pairs_of(before: Iterable[Record], after: Iterable[Record], factors: Sequence[str]) -> list[Pair]:
@@ -156,7 +161,7 @@ def _row(
         (samples.before.size, samples.after.size),
         sqrt(samples.alike.factor) if samples.alike else 1.0,
         tuple(besides),
-        samples.left_out,
+        samples.omitted,
         verdict,
         None if order is None else order.in_turn,
         samples.alike is not None,

@@ -20,14 +20,14 @@ TURNS = 4  # of a side, from which it was measured in turn: as many samples as a
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Of the runs of both sides: the turn of each, counted from 0 within its side."""
+    """The order in which the runs of both sides were measured, counted from 0 within each side."""
 
     before: NDArray[Any]
     after: NDArray[Any]
 
     @property
     def turns(self) -> int:
-        """Those of the side that had fewer."""
+        """Turns of the side that had fewer."""
         return 1 + min(int(self.before.max()), int(self.after.max()))
 
     @property
@@ -37,8 +37,8 @@ class Order:
 
 
 def order_of(before: NDArray[Any], after: NDArray[Any]) -> Order | None:
-    """From the times at which runs began. None where these do not tell: one is unknown, or all are the same,
-    as those of records that were imported together.
+    """Derive the order from the start times of the runs. None where these are not conclusive: one is unknown,
+    or all are the same, as those of records that were imported together.
     """
     times = np.concatenate([before, after])
     if not np.isfinite(times).all() or times.min() == times.max():

@@ -36,15 +36,15 @@ _CUT = 0.2  # of the nodes of a round, at each end
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Those of both sides. `alike`: how much neighbouring rounds depend on each other; None where that cannot
-    be told, or runs are no rounds. `same_nodes`: it is about nodes that both sides have.
+    """The samples of both sides. `alike`: how much neighbouring rounds depend on each other; None where that
+    cannot be told, or runs are no rounds. `same_nodes`: it is about nodes that both sides have.
     """
 
     before: NDArray[Any]
     after: NDArray[Any]
     alike: Dependence | None
     same_nodes: bool
-    left_out: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
 
 
 def samples_of(pair: Pair, metric: Metric) -> Samples:
@@ -65,24 +65,24 @@ def samples_of(pair: Pair, metric: Metric) -> Samples:
 
 
 def _by_node(records: Iterable[Record], metric: Metric) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    by_node: dict[str, list[float]] = {}
     for record in records:
         if (value := metric.of(record)) is not None and value > 0:
-            found.setdefault(record.host, []).append(value)
-    return found
+            by_node.setdefault(record.host, []).append(value)
+    return by_node
 
 
 def _rounds(
     records: Sequence[Record], metric: Metric, levels: dict[str, float], level: float
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """The value of each round, and the seconds at which it was measured, in the order of the rounds."""
-    found: dict[int, list[tuple[float, float]]] = {}
+    by_round: dict[int, list[tuple[float, float]]] = {}
     for record in records:
         number, value = _round(record), metric.of(record)
         if number is not None and value is not None and value > 0 and record.host in levels:
             when = datetime.fromisoformat(record.time).timestamp()
-            found.setdefault(number, []).append((value / levels[record.host] * level, when))
-    both = [np.array(found[number]) for number in sorted(found)]
+            by_round.setdefault(number, []).append((value / levels[record.host] * level, when))
+    both = [np.array(by_round[number]) for number in sorted(by_round)]
     return np.array([_middle(b[:, 0]) for b in both]), np.array([np.median(b[:, 1]) for b in both])
 
 

@@ -12,7 +12,7 @@ class Sides(NamedTuple):
     before: str = "before"
     after: str = "after"
 
-    def told(self, names: tuple[str, str]) -> str:
+    def heading(self, names: tuple[str, str]) -> str:
         """Both in a heading; `names` are those of the files or campaigns that they came from."""
         if self == BEFORE_AFTER:
             return f"{names[0]} and {names[1]}"

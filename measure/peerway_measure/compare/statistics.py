@@ -72,12 +72,14 @@ class Comparison:
     @property
     def verdict(self) -> Finding:
         """What the numbers say; "unknown" without an interval."""
-        found = _verdict(self.low, self.high, self.p_adjusted)
-        return "confounded with time" if self.in_turn is False and found in ("faster", "slower") else found
+        verdict = _verdict(self.low, self.high, self.p_adjusted)
+        return (
+            "confounded with time" if self.in_turn is False and verdict in ("faster", "slower") else verdict
+        )
 
 
 class _Samples(NamedTuple):
-    """Those of both sides, and how much they depend on those before them, where that can be told."""
+    """The samples of both sides, and how much each depends on the one before, if that is known."""
 
     before: NDArray[Any]
     after: NDArray[Any]
@@ -85,28 +87,28 @@ class _Samples(NamedTuple):
     in_turn: bool | None = None
 
 
-def compare_all(pairs: Iterable[Pair], asked: str | None = None) -> list[Comparison]:
+def compare_all(pairs: Iterable[Pair], metric_name: str | None = None) -> list[Comparison]:
     """Compares the groups that both sides have and measured the metric of."""
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     several: list[_Samples] = []
     for pair in pairs:
         if not (pair.before and pair.after):
             continue
-        metric = metric_of(pair.before[0].test, asked)
+        metric = metric_of(pair.before[0].test, metric_name)
         before, after = by_run(pair.before, metric), by_run(pair.after, metric)
         if before.size and after.size:
             samples = _samples(pair, metric, before, after)
-            found.append(_compared(pair, metric, (_side(before), _side(after)), samples))
+            comparisons.append(_compared(pair, metric, (_side(before), _side(after)), samples))
             several.append(samples)
-    told = [i for i, c in enumerate(found) if c.low is not None]
-    p = _p_values([several[i][:2] for i in told])
-    for at, i in enumerate(told):
+    judged_at = [i for i, c in enumerate(comparisons) if c.low is not None]
+    p = _p_values([several[i][:2] for i in judged_at])
+    for at, i in enumerate(judged_at):
         if (alike := several[i].alike) is not None:
             p[at] = _p_of_dependent(*several[i][:2], alike)
     adjusted = _together(p)
-    for i, alone, together in zip(told, p, adjusted, strict=True):
-        found[i] = replace(found[i], p=float(alone), p_adjusted=float(together))
-    return found
+    for i, alone, together in zip(judged_at, p, adjusted, strict=True):
+        comparisons[i] = replace(comparisons[i], p=float(alone), p_adjusted=float(together))
+    return comparisons
 
 
 def _samples(pair: Pair, metric: Metric, before: NDArray[Any], after: NDArray[Any]) -> _Samples:
@@ -134,22 +136,22 @@ def judged(
     more_is_better: Sequence[bool],
     dependence: Sequence[Dependence | None],
 ) -> list[tuple[float | None, float | None, float | None, float | None, Verdict]]:
-    """Of each pair of samples: the speed-up with its interval, p corrected for all pairs, and the verdict.
+    """For each pair of samples: the speed-up with its interval, p corrected for all pairs, and the verdict.
     `dependence` is None where the samples are independent.
     """
-    found: list[tuple[float | None, float | None, float | None]] = []
+    ratios: list[tuple[float | None, float | None, float | None]] = []
     for (before, after), more, alike in zip(sides, more_is_better, dependence, strict=True):
         slow, fast = (before, after) if more else (after, before)
-        found.append(_ratios(slow, fast, alike) if slow.min() > 0 else (None, None, None))
-    told = [i for i, (_, low, _) in enumerate(found) if low is not None]
-    p = _p_values([sides[i] for i in told])
-    for at, i in enumerate(told):
+        ratios.append(_ratios(slow, fast, alike) if slow.min() > 0 else (None, None, None))
+    certain = [i for i, (_, low, _) in enumerate(ratios) if low is not None]
+    p = _p_values([sides[i] for i in certain])
+    for at, i in enumerate(certain):
         if (alike := dependence[i]) is not None:
             p[at] = _p_of_dependent(*sides[i], alike)
-    adjusted = dict(zip(told, _together(p), strict=True))
+    adjusted = dict(zip(certain, _together(p), strict=True))
     return [
         (*numbers, p_of, _verdict(numbers[1], numbers[2], p_of))
-        for i, numbers in enumerate(found)
+        for i, numbers in enumerate(ratios)
         for p_of in [float(adjusted[i]) if i in adjusted else None]
     ]
 
@@ -197,16 +199,16 @@ def _side(values: NDArray[Any]) -> Side:
 
 
 def _p_values(sides: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> NDArray[Any]:
-    """Of each pair of sides; those with the same numbers of runs in one call, since a call costs more than
-    what it computes.
+    """The p-value of each pair of sides; pairs with the same numbers of runs share a call, since a call costs
+    more than what it computes.
     """
-    found = np.empty(len(sides))
+    p_values = np.empty(len(sides))
     alike: dict[tuple[int, int], list[int]] = {}
     for i, (before, after) in enumerate(sides):
         alike.setdefault((before.size, after.size), []).append(i)
-    for which in alike.values():
-        found[which] = _mann_whitney(*(np.stack([sides[i][side] for i in which]) for side in (0, 1)))
-    return found
+    for indices in alike.values():
+        p_values[indices] = _mann_whitney(*(np.stack([sides[i][side] for i in indices]) for side in (0, 1)))
+    return p_values
 
 
 def _together(p: NDArray[Any]) -> NDArray[Any]:
@@ -237,7 +239,7 @@ def _p_of_dependent(before: NDArray[Any], after: NDArray[Any], alike: Dependence
 
 
 def _refused_of(n: int, m: int, alike: Dependence) -> int:
-    """As _refused, by the test of dependent samples."""
+    """Like _refused, with the test for dependent samples."""
     far = float(_stats().t.isf(_RISK / 2, alike.freedom)) * _width(n, m, alike)
     return max(0, floor(n * m / 2 - 0.5 - far) + 1)
 

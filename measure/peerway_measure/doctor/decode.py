@@ -1,4 +1,6 @@
-"""Turns JSON into the dataclasses of facts.py: unknown keys are ignored, missing ones keep defaults."""
+"""Turns JSON into the dataclasses of facts.py and back: unknown keys are ignored, missing ones keep their
+defaults.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,14 @@ import typing
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+JSON_NAMES = {"observed": "found", "entry": "asked"}  # fields whose key in the JSON is another word
+
+
+def encode(value: Any) -> dict[str, Any]:
+    """Make a JSON object of a dataclass; the inverse of decode()."""
+    return dataclasses.asdict(
+        value, dict_factory=lambda fields: {JSON_NAMES.get(name, name): field for name, field in fields}
+    )
 
 
 def decode(kind: type[T], data: object) -> T:
@@ -42,5 +52,7 @@ def _record(kind: Any, data: object, where: str) -> Any:
     if not isinstance(data, dict):
         raise ValueError(f"{where} is {data!r}; an object was expected")
     hints = typing.get_type_hints(kind)
-    known = {f.name for f in dataclasses.fields(kind)}
-    return kind(**{k: _decode(hints[k], v, f"{where}.{k}") for k, v in data.items() if k in known})
+    known = {JSON_NAMES.get(f.name, f.name): f.name for f in dataclasses.fields(kind)}
+    return kind(
+        **{known[k]: _decode(hints[known[k]], v, f"{where}.{k}") for k, v in data.items() if k in known}
+    )

@@ -146,7 +146,7 @@ class Library:
 class NicPlugin:
     """One entry of PEERWAY_NIC: a plugin of a NIC, and the NIC that it opened."""
 
-    asked: str = ""  # the entry
+    entry: str = ""  # as PEERWAY_NIC has it
     name: str = ""  # of the NIC; "" when neither the entry nor a plugin says it
     file: str = ""
     abi: int | None = None  # the version of peerway/nic.h; None when it could not be loaded

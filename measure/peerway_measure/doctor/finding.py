@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-NO_GPU = "no GPU"  # `found` of every finding that has nothing to judge without one
+NO_GPU = "no GPU"  # `observed` of every finding that has nothing to judge without one
 
 
 class Status(StrEnum):
@@ -32,13 +32,13 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What a check says."""
+    """The result of a check."""
 
     id: str  # "network.gpudirect_rdma": stable
     group: Group
     title: str
     status: Status
-    found: str
+    observed: str
     why: str  # why it matters
     todo: str = ""  # one line; "" only where there is nothing to do
 
@@ -52,41 +52,41 @@ class Topic:
     title: str
     why: str
 
-    def ok(self, found: str) -> Finding:
+    def ok(self, observed: str) -> Finding:
         """Make a finding that needs nothing."""
-        return self._finding(Status.OK, found, "")
+        return self._finding(Status.OK, observed, "")
 
-    def off(self, found: str, todo: str) -> Finding:
+    def off(self, observed: str, todo: str) -> Finding:
         """Make one of something that could be switched on."""
-        return self._finding(Status.OFF, found, todo)
+        return self._finding(Status.OFF, observed, todo)
 
-    def warning(self, found: str, todo: str) -> Finding:
+    def warning(self, observed: str, todo: str) -> Finding:
         """Make one that the user should act on."""
-        return self._finding(Status.WARNING, found, todo)
+        return self._finding(Status.WARNING, observed, todo)
 
-    def unknown(self, found: str, todo: str) -> Finding:
+    def unknown(self, observed: str, todo: str) -> Finding:
         """Make one of something that could not be found out."""
-        return self._finding(Status.UNKNOWN, found, todo)
+        return self._finding(Status.UNKNOWN, observed, todo)
 
-    def absent(self, found: str, todo: str = "") -> Finding:
+    def absent(self, observed: str, todo: str = "") -> Finding:
         """Make one of something that is not here."""
-        return self._finding(Status.ABSENT, found, todo)
+        return self._finding(Status.ABSENT, observed, todo)
 
     def cuda_silent(self) -> Finding:
         """Make the finding that CUDA, which knows, cannot be asked."""
-        return self.unknown("CUDA does not say", "mend CUDA first, see GPUs")
+        return self.unknown("CUDA does not say", "fix CUDA first, see GPUs")
 
     def no_gpu(self) -> Finding:
         """Make the finding that there is no GPU to judge."""
         return self._finding(Status.ABSENT, NO_GPU, "see GPUs")
 
-    def _finding(self, status: Status, found: str, todo: str) -> Finding:
+    def _finding(self, status: Status, observed: str, todo: str) -> Finding:
         return Finding(
             id=self.id,
             group=self.group,
             title=self.title,
             status=status,
-            found=found,
+            observed=observed,
             why=self.why,
             todo=todo,
         )

@@ -91,7 +91,7 @@ def _rows(findings: list[Finding], why: bool) -> RenderableType:
 
 
 def _below(findings: list[Finding], why: bool) -> RenderableType:
-    """As _rows, for narrow terminals."""
+    """Like _rows, for narrow terminals."""
     parts: list[RenderableType] = []
     for finding in findings:
         parts.append(Text.assemble("  ", _status(finding.status), f" {finding.title}"))
@@ -111,7 +111,7 @@ def _lines(finding: Finding, why: bool) -> list[RenderableType]:
 
 def _spread(finding: Finding) -> str:
     """Libraries have several builds: one a line."""
-    return finding.found.replace("; ", "\n") if finding.group is Topic.LIBRARIES else finding.found
+    return finding.observed.replace("; ", "\n") if finding.group is Topic.LIBRARIES else finding.observed
 
 
 def _indented(todo: str) -> RenderableType:
@@ -126,14 +126,14 @@ def _indented(todo: str) -> RenderableType:
 
 
 def _collapsed(finding: Finding) -> bool:
-    return finding.status is Status.ABSENT and finding.found in COLLAPSED
+    return finding.status is Status.ABSENT and finding.observed in COLLAPSED
 
 
 def _together(findings: list[Finding]) -> list[RenderableType]:
     """One line for each reason for which findings of this group have nothing to judge."""
     lines: list[RenderableType] = []
     for reason, words in COLLAPSED.items():
-        titles = [f.title for f in findings if _collapsed(f) and f.found == reason]
+        titles = [f.title for f in findings if _collapsed(f) and f.observed == reason]
         if titles:
             table = Table.grid(padding=(0, 1))
             table.add_column(width=STATUS_WIDTH, no_wrap=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from peerway_common import atomic_file
 from peerway_common.printable import json_text
 
-from .decode import decode
+from .decode import decode, encode
 from .facts import Facts
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def to_json(facts: Facts, findings: list[Finding]) -> str:
     """Facts and findings; the schema's number changes when a field is removed or changes its meaning."""
     data = {
         "schema": SCHEMA,
-        "findings": [dataclasses.asdict(finding) for finding in findings],
-        "facts": dataclasses.asdict(facts),
+        "findings": [encode(finding) for finding in findings],
+        "facts": encode(facts),
     }
     return json_text(data, indent=2)
 
@@ -40,7 +40,7 @@ def read(path: Path) -> Facts:
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema != SCHEMA:
         raise ValueError(
-            f"{path} is no report of `peerway doctor --json`: its schema is {schema!r}, not {SCHEMA!r}"
+            f"{path} is not a report of `peerway doctor --json`: its schema is {schema!r}, not {SCHEMA!r}"
         )
     try:
         facts = decode(Facts, data.get("facts"))

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from . import words
+from . import text
 from .finding import Group
 from .topology import DESCRIPTIONS
 
@@ -55,14 +55,14 @@ def gpus(facts: Facts, width: int) -> RenderableType:
         table.add_column("UUID", no_wrap=True)
     for g in facts.gpus:
         node = "?" if g.numa_node is None else str(g.numa_node)
-        cells = [str(g.index), g.name, g.bus_id, node, words.size(g.memory), words.size(g.bar1)]
+        cells = [str(g.index), g.name, g.bus_id, node, text.size(g.memory), text.size(g.bar1)]
         table.add_row(*cells, *([g.uuid] if wide else []))
     return table
 
 
 def _gpu_text(gpu: Gpu) -> str:
     node = "?" if gpu.numa_node is None else gpu.numa_node
-    size = f"{words.size(gpu.memory)}, BAR1 {words.size(gpu.bar1)}"
+    size = f"{text.size(gpu.memory)}, BAR1 {text.size(gpu.bar1)}"
     return f"GPU {gpu.index}: {gpu.name}, PCI {gpu.bus_id}, NUMA {node}, {size}"
 
 
@@ -96,7 +96,7 @@ def _peer(pair: GpuPair | None) -> Text:
 
 
 def distances(
-    facts: Facts, what: str, rows: Sequence[tuple[str, dict[str, str]]], width: int
+    facts: Facts, title: str, rows: Sequence[tuple[str, dict[str, str]]], width: int
 ) -> RenderableType:
     """Make the table of distances from devices to GPUs."""
 
@@ -107,7 +107,7 @@ def distances(
     matrix = [(name, [cell(far, gpu) for gpu in facts.gpus]) for name, far in rows]
     used = {c.plain for _, cells in matrix for c in cells}
     notes = "; ".join(f"{name}: {DESCRIPTIONS[name]}" for name in DESCRIPTIONS if name in used)
-    return _matrix(what, facts.gpus, matrix, notes, width)
+    return _matrix(title, facts.gpus, matrix, notes, width)
 
 
 def _matrix(

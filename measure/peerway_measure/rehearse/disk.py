@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
 class DiskError(Exception):
-    """What was asked of the disk cannot be; the message says why."""
+    """The disk cannot do what was requested; the message says why."""
 
 
 class Disk:
@@ -125,8 +125,8 @@ class Disk:
         return self.at / "layers.json"
 
     def _read(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self._list.read_text())
-        return found
+        content: dict[str, Any] = json.loads(self._list.read_text())
+        return content
 
     def _write(self, state: object) -> None:
         draft = self._list.with_suffix(".new")

@@ -57,9 +57,9 @@ def main(folder: Path) -> int:
         work: queue.Queue[tuple[socket.socket, dict[str, Any]]] = queue.Queue()
         threading.Thread(target=_take, args=(copy, listener, work), daemon=True).start()
         while True:
-            connection, asked = work.get()
+            connection, request = work.get()
             with connection, connection.makefile("w") as stream:
-                if _answer(copy, asked, stream) is None:
+                if _answer(copy, request, stream) is None:
                     return 0
     except KeyboardInterrupt:
         return 0
@@ -74,37 +74,37 @@ def main(folder: Path) -> int:
 def _take(
     copy: Copy, listener: socket.socket, work: queue.Queue[tuple[socket.socket, dict[str, Any]]]
 ) -> None:
-    """For ever: answer what only asks, hand on all else."""
+    """Serve forever: answer queries here and queue all other requests."""
     while True:
         connection, _ = listener.accept()
         try:
             with connection.makefile("r") as lines:
-                asked = json.loads(lines.readline())
-            if asked.get("verb") not in _ONLY_ASK:
-                work.put((connection, asked))
+                request = json.loads(lines.readline())
+            if request.get("verb") not in _ONLY_ASK:
+                work.put((connection, request))
                 continue
             with connection, connection.makefile("w") as stream:
-                _answer(copy, asked, stream)
+                _answer(copy, request, stream)
         except (ValueError, OSError):  # who asks so gets no answer, and others do
             connection.close()
 
 
-def _answer(copy: Copy, asked: dict[str, Any], stream: Any) -> int | None:
+def _answer(copy: Copy, request: dict[str, Any], stream: Any) -> int | None:
     """The status of a request; None when it asks for the end. A command that went away changes nothing."""
 
-    def tell(told: dict[str, Any]) -> None:
+    def tell(message: dict[str, Any]) -> None:
         try:
-            stream.write(json.dumps(told) + "\n")
+            stream.write(json.dumps(message) + "\n")
             stream.flush()
         except OSError:
             pass
 
-    if asked.get("verb") == "stop":
+    if request.get("verb") == "stop":
         copy.stop()
         tell({"status": 0})
         return None
     try:
-        status = _do(copy, asked, tell)
+        status = _do(copy, request, tell)
     except (DiskError, Failed, BadScenario, ValueError, OSError, RuntimeError) as error:
         traceback.print_exc()
         tell({"wrong": str(error)})
@@ -113,15 +113,15 @@ def _answer(copy: Copy, asked: dict[str, Any], stream: Any) -> int | None:
     return status
 
 
-def _do(copy: Copy, asked: dict[str, Any], tell: Any) -> int:
+def _do(copy: Copy, request: dict[str, Any], tell: Any) -> int:
     def say(text: str) -> None:
         tell({"say": text})
 
-    match asked.get("verb"):
+    match request.get("verb"):
         case "snapshot":
-            copy.snapshot(asked["name"])
+            copy.snapshot(request["name"])
         case "rollback":
-            copy.roll_back(asked["name"])
+            copy.roll_back(request["name"])
         case "status":
             say("hosts: " + ", ".join(copy.hosts("all")))
             say("snapshots: " + (", ".join(copy.disk.snapshots()) or "none"))
@@ -131,16 +131,20 @@ def _do(copy: Copy, asked: dict[str, Any], tell: Any) -> int:
                     f"`peerway rehearse rollback {shell_word(copy.folder)} {half}` goes back to before it"
                 )
         case "enter":
-            if copy.cluster is None or asked["host"] not in copy.cluster.spaces:
-                raise ValueError(f"{asked['host']!r} is not up; the hosts are {', '.join(copy.hosts('all'))}")
-            command = asked["command"] or ["bash"]
+            if copy.cluster is None or request["host"] not in copy.cluster.spaces:
+                raise ValueError(
+                    f"{request['host']!r} is not up; the hosts are {', '.join(copy.hosts('all'))}"
+                )
+            command = request["command"] or ["bash"]
             say(
                 json.dumps(
-                    copy.cluster.command(asked["host"], *command, user=asked["user"], TERM=asked["term"])
+                    copy.cluster.command(
+                        request["host"], *command, user=request["user"], TERM=request["term"]
+                    )
                 )
             )
         case "upgrade":
-            scenario = read(Path(asked["scenario"]))
+            scenario = read(Path(request["scenario"]))
             place = copy.folder / f"{scenario.name}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
             return 0 if upgrade(copy, scenario, say, place) else 1
         case other:
@@ -162,8 +166,8 @@ def start(folder: Path) -> None:
         while not (folder / SOCKET).exists():
             if process.poll() is not None or time.monotonic() > until:
                 process.terminate()
-                said = log.read_text(errors="replace")[-3000:].strip()
-                raise RuntimeError(f"the copy does not start: {said}")
+                output = log.read_text(errors="replace")[-3000:].strip()
+                raise RuntimeError(f"the copy does not start: {output}")
             time.sleep(0.1)
     except KeyboardInterrupt:  # nobody wants the copy any more
         process.terminate()

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from peerway_common.located_toml import LocatedToml
 from peerway_common.printable import printable
-from peerway_measure.bench.allowance import parse_time
+from peerway_measure.bench.time_budget import parse_time
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KEYS = {"name", "steps", "campaign"}
@@ -60,7 +60,7 @@ def read(path: Path) -> Scenario:
     whole.known(_KEYS)
     steps = document.found.get("steps", [])
     if not isinstance(steps, list) or not steps or not all(isinstance(step, dict) for step in steps):
-        document.wrong("", "steps", "no step is given; write [[steps]], a name, on and run or check")
+        document.wrong("", "steps", "there is no step; write [[steps]] with name, on, and run or check")
     study = document.found.get("campaign")
     name = whole.text("name", path.stem)
     if not _NAME.fullmatch(name):
@@ -98,7 +98,7 @@ class _Table:
     def text(self, key: str, default: str | None = None) -> str:
         value = self.values.get(key, default)
         if not isinstance(value, str):
-            self.wrong(key, f"needs {key}, which is a text")
+            self.wrong(key, f"needs {key}, a string")
         return value
 
     def time(self, default: str) -> float:
@@ -106,7 +106,7 @@ class _Table:
         try:
             return parse_time(text)
         except ValueError as error:
-            self.wrong("limit", f"has a wrong limit: {error}")
+            self.wrong("limit", f"has an invalid limit: {error}")
 
 
 def _step(table: _Table) -> Step:
@@ -126,12 +126,12 @@ def _step(table: _Table) -> Step:
 
 def _study(document: LocatedToml, values: Any, folder: Path) -> Study:
     if not isinstance(values, dict):
-        document.wrong("", "campaign", "campaign is a table: [campaign]")
+        document.wrong("", "campaign", "campaign must be a table: [campaign]")
     table = _Table(document, "campaign", 0, "campaign", values)
     table.known(_CAMPAIGN_KEYS)
     factors = values.get("factors", [])
-    if not isinstance(factors, list) or not all(isinstance(one, str) for one in factors):
-        table.wrong("factors", "has factors that are no list of texts")
+    if not isinstance(factors, list) or not all(isinstance(factor, str) for factor in factors):
+        table.wrong("factors", "has factors that are not a list of strings")
     return Study(
         folder / table.text("file"),
         table.text("user"),

@@ -72,14 +72,14 @@ def upgrade(copy: Copy, scenario: Scenario, say: Say, place: Path) -> bool:
 def _check(copy: Copy, scenario: Scenario) -> None:
     """Refuse, before anything is touched, a host or a user that is none. Raises ValueError."""
     users = copy.description.users
-    asked = [each.user for each in scenario.steps if each.user]
+    wanted = [each.user for each in scenario.steps if each.user]
     if scenario.study is not None:
-        asked.append(scenario.study.user)
+        wanted.append(scenario.study.user)
         if not scenario.study.file.is_file():
             raise ValueError(f"there is no file {scenario.study.file}, which [campaign] names")
     for step in scenario.steps:
         copy.hosts(step.on)
-    for user in asked:
+    for user in wanted:
         if user not in users:
             raise ValueError(f"the copy has no user {user!r}; there are {', '.join(users)}")
 
@@ -96,12 +96,14 @@ class _Log:
 def _do(copy: Copy, number: int, step: Step, log: _Log, say: Say) -> None:
     began = time.monotonic()
     why = ""
-    for what in (step.run, step.check):
-        for host in copy.hosts(step.on) if what and not why else ():
-            status, said = copy.run(host, what, step.user, step.limit_s)
+    for command in (step.run, step.check):
+        for host in copy.hosts(step.on) if command and not why else ():
+            status, output = copy.run(host, command, step.user, step.limit_s)
             if status:
-                kind = "the check" if what == step.check else "it"
-                why = f"{kind} ended with status {status} on {host}: {said[-_KEEP:] or 'it said nothing'}"
+                kind = "the check" if command == step.check else "it"
+                why = (
+                    f"{kind} ended with status {status} on {host}: {output[-_KEEP:] or 'it printed nothing'}"
+                )
                 break
     took = round(time.monotonic() - began, 2)
     log.note({"event": "step", "number": number, "name": step.name, "seconds": took, "failed": why})
@@ -116,10 +118,10 @@ def files_of_users(copy: Copy) -> Files:
     folders = [f"/{each.name}" for each in copy.description.file_systems]
     folders.append(str(copy.cluster.folder / "home"))
     command = shlex.join([sys.executable, "-m", "peerway_measure.rehearse.user_files", *folders])
-    status, said = copy.run("head", command, None, _SUMS_S)
+    status, output = copy.run("head", command, None, _SUMS_S)
     if status:
-        raise Failed(f"cannot read the files of users: {said[-_KEEP:]}")
-    return user_files.read(said.splitlines()[-1])
+        raise Failed(f"cannot read the files of users: {output[-_KEEP:]}")
+    return user_files.read(output.splitlines()[-1])
 
 
 def _same(before: Files, after: Files) -> None:
@@ -136,14 +138,14 @@ def _measure(copy: Copy, study: Study, side: str, place: Path, say: Say) -> None
     inside += f"END_OF_CAMPAIGN\nexport PATH={Path(sys.executable).parent}:$PATH\n"
     inside += f"exec {sys.executable} -m peerway campaign run {folder}"
     say(f"campaign {side}: as {study.user} in {folder}")
-    status, said = copy.run("head", inside, study.user, study.limit_s)
+    status, output = copy.run("head", inside, study.user, study.limit_s)
     if status:
-        raise Failed(f"the campaign {side} the upgrade ended with status {status}: {said[-_KEEP:]}")
-    status, said = copy.run("head", f"cd {folder} && grep '' journal.jsonl results/*.jsonl", study.user, 60)
+        raise Failed(f"the campaign {side} the upgrade ended with status {status}: {output[-_KEEP:]}")
+    status, output = copy.run("head", f"cd {folder} && grep '' journal.jsonl results/*.jsonl", study.user, 60)
     if status:
-        raise Failed(f"the campaign {side} the upgrade has no results: {said[-_KEEP:]}")
+        raise Failed(f"the campaign {side} the upgrade has no results: {output[-_KEEP:]}")
     (place / side / "results").mkdir(parents=True)
-    for line in said.splitlines():
+    for line in output.splitlines():
         name, _, text = line.partition(":")
         with (place / side / name).open("a") as file:
             file.write(text + "\n")

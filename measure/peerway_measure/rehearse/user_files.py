@@ -41,8 +41,8 @@ def listed(folders: Iterable[Path]) -> Iterator[tuple[str, Entry]]:
 
 
 def _below(folder: Path, device: int) -> Iterator[tuple[str, Entry]]:
-    with os.scandir(folder) as found:
-        names = sorted(each.name for each in found)
+    with os.scandir(folder) as entries:
+        names = sorted(each.name for each in entries)
     for path in (folder / name for name in names):
         try:
             entry, known = _entry(path), path.lstat()
@@ -54,22 +54,22 @@ def _below(folder: Path, device: int) -> Iterator[tuple[str, Entry]]:
 
 
 def _entry(path: Path) -> Entry:
-    found = path.lstat()
-    owner, mode = f"{found.st_uid}:{found.st_gid}", f"{stat.S_IMODE(found.st_mode):04o}"
-    if stat.S_ISDIR(found.st_mode):
+    status = path.lstat()
+    owner, mode = f"{status.st_uid}:{status.st_gid}", f"{stat.S_IMODE(status.st_mode):04o}"
+    if stat.S_ISDIR(status.st_mode):
         return Entry(_FOLDER, owner, mode, "")
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         content = f"to {path.readlink()}"
-    elif stat.S_ISREG(found.st_mode):
+    elif stat.S_ISREG(status.st_mode):
         with path.open("rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
     else:
-        content = f"of the kind {stat.filemode(found.st_mode)[0]}"
-    return Entry(content, owner, mode, str(found.st_mtime_ns))
+        content = f"of the kind {stat.filemode(status.st_mode)[0]}"
+    return Entry(content, owner, mode, str(status.st_mtime_ns))
 
 
 def read(text: str) -> Files:
-    """What the program printed."""
+    """Parse the output of this program."""
     return {name: Entry(*entry) for name, entry in json.loads(text).items()}
 
 
@@ -79,7 +79,9 @@ def count(files: Files) -> int:
 
 
 def differences(before: Files, after: Files) -> str:
-    """What is not as it was, "" for nothing: "2 missing: /scratch/ann/a, /scratch/ann/b; 1 changed: ..."."""
+    """Describe the differences, "" if there are none: "2 missing: /scratch/ann/a, /scratch/ann/b; 1 changed:
+    ...".
+    """
     both = before.keys() & after.keys()
     changed = {name for name in both if before[name].content != after[name].content}
     same = both - changed  # whoever writes into a file changes its time, too

@@ -29,36 +29,36 @@ def choices(records: Sequence[Record]) -> list[tuple[str, str]]:
         if r.shape == "contiguous":
             cases.setdefault((r.test, r.op, r.source, r.target, r.ranks, r.host), []).append(r)
     hosts, ranks = {r.host for r in records}, {r.ranks for r in records}
-    found = []
+    chosen = []
     for rows in cases.values():
         if path := _path(of_last_file(rows)):
             first = rows[0]
             case = f"{first.test}, {first.source} to {first.target}"
             case += f", {first.ranks} ranks" if len(ranks) > 1 else ""
-            found.append((case + (f" on {first.host}" if len(hosts) > 1 else ""), path))
-    return found
+            chosen.append((case + (f" on {first.host}" if len(hosts) > 1 else ""), path))
+    return chosen
 
 
 def unavailable(several: Iterable[Unavailable], records: Iterable[Record]) -> list[tuple[str, str, str]]:
     """(path, why, pair classes) of what a route table could not measure for the memories of the records."""
     kinds = {memory_classes(r) for r in records}
     pairs: dict[tuple[str, str], list[str]] = {}
-    for one in several:
-        if (one.source, one.target.split("/")[0]) in kinds:
-            pairs.setdefault((one.path, one.why), []).append(f"{one.source}->{one.target}")
-    return [(path, why, ", ".join(dict.fromkeys(of))) for (path, why), of in pairs.items()]
+    for entry in several:
+        if (entry.source, entry.target.split("/")[0]) in kinds:
+            pairs.setdefault((entry.path, entry.why), []).append(f"{entry.source}->{entry.target}")
+    return [(path, why, ", ".join(dict.fromkeys(pair_names))) for (path, why), pair_names in pairs.items()]
 
 
 def unavailable_in_brief(several: Iterable[Unavailable], records: Iterable[Record]) -> list[str]:
     """The names of those paths, with the memories between which each is unavailable, unless between all."""
     kinds = {memory_classes(r) for r in records}
     pairs: dict[str, dict[tuple[str, str], None]] = {}
-    for one in several:
-        if (one.source, one.target.split("/")[0]) in kinds:
-            pairs.setdefault(one.path, {})[one.source, one.target] = None
+    for entry in several:
+        if (entry.source, entry.target.split("/")[0]) in kinds:
+            pairs.setdefault(entry.path, {})[entry.source, entry.target] = None
     return [
-        path if kinds <= set(of) else f"{path} ({', '.join(map(_memories, of))})"
-        for path, of in pairs.items()
+        path if kinds <= set(memories) else f"{path} ({', '.join(map(_memories, memories))})"
+        for path, memories in pairs.items()
     ]
 
 

@@ -124,7 +124,7 @@ def _digits(value: float) -> float:
 
 
 def _hover(name: str, rows: Sequence[Record]) -> str:
-    """As "<b>staged</b> 5.2 µs ±2 % · p99 6.1 µs · 12.6 GB/s", by the medians of repeated records."""
+    """Format "<b>staged</b> 5.2 µs ±2 % · p99 6.1 µs · 12.6 GB/s", by the medians of repeated records."""
     p50, p99, rate = (
         median(getattr(r, field) for r in rows) for field in ("p50_us", "p99_us", "bandwidth_MBps")
     )
@@ -155,17 +155,17 @@ def _time_axis(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def _edge(record: Record) -> int:
-    found = cube_face(record.shape)
-    assert found is not None
-    return found.n
+    cube = cube_face(record.shape)
+    assert cube is not None
+    return cube.n
 
 
 def _by_curve(records: Iterable[Record], styles: Mapping[str, Style]) -> dict[str, list[Record]]:
     """The records of each curve that has any, in the order of the styles."""
-    found: dict[str, list[Record]] = {}
+    by_curve: dict[str, list[Record]] = {}
     for record in records:
-        found.setdefault(curve(record), []).append(record)
-    return {name: found[name] for name in styles if name in found}
+        by_curve.setdefault(curve(record), []).append(record)
+    return {name: by_curve[name] for name in styles if name in by_curve}
 
 
 def _by_x(records: Iterable[Record], x: Callable[[Record], int]) -> dict[int, list[Record]]:

@@ -38,7 +38,7 @@ def render(rows: Sequence[Row], names: tuple[str, str], sides: Sides, factors: S
         "node_types.html.j2",
         parts=parts,
         head=[printable(name) for name in head(sides)],
-        both=printable(sides.told(names)),
+        both=printable(sides.heading(names)),
         few=too_few(rows),
         factors=[name for name in factors if name != "campaign"],
     )

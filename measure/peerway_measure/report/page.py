@@ -111,7 +111,9 @@ def write(path: Path, page: str) -> None:
 
 
 def _legend(looks: Mapping[str, Style]) -> list[tuple[str, str, str]]:
-    """What can be hidden: (kind, name, a curve that looks like it), the files before the paths and peers."""
+    """Legend entries that can be hidden: (kind, name, a curve that looks like it), the files before the paths
+    and peers.
+    """
     named = {("file", style.file): curve for curve, style in looks.items() if style.file}
     named |= {("via", style.via): curve for curve, style in looks.items()}  # the last file's look
     return [(kind, name, curve) for (kind, name), curve in named.items()]

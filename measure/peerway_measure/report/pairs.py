@@ -33,7 +33,7 @@ def heat_maps(records: Sequence[Record]) -> tuple[list[dict[str, Any]], list[str
         if cube_face(r.shape) is None and r.via not in (*PEERS, *LIMITS):
             groups.setdefault((r.test, r.shape, r.host, str(r.extra.get(FILE, ""))), []).append(r)
     hosts = {r.host for r in records}
-    found, left_out, cells = [], [], 0
+    maps, omitted, cells = [], [], 0
     for (test, shape, host, file), rows in groups.items():
         if len({(r.source, r.target) for r in rows}) < 2:
             continue
@@ -45,17 +45,17 @@ def heat_maps(records: Sequence[Record]) -> tuple[list[dict[str, Any]], list[str
         needed = len(sources) * len(targets) * len(by_size)
         if cells + needed > MOST_CELLS:
             counts = f"{len(sources):,} sources, {len(targets):,} targets and {len(by_size):,} sizes"
-            left_out.append(f"{name}: {counts} are {needed:,} cells; a page holds {MOST_CELLS:,}")
+            omitted.append(f"{name}: {counts} are {needed:,} cells; a page holds {MOST_CELLS:,}")
             continue
         cells += needed
-        found.append({
+        maps.append({
             "name": name, "sources": sources, "targets": targets,
             "sizes": [
                 {"text": size_text(size), **_matrices(several, sources, targets)}
                 for size, several in sorted(by_size.items())
             ],
         })  # fmt: skip
-    return found, left_out
+    return maps, omitted
 
 
 def _matrices(rows: Iterable[Record], sources: list[str], targets: list[str]) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _matrices(rows: Iterable[Record], sources: list[str], targets: list[str]) ->
     for r in rows:
         cells.setdefault((r.source, r.target), []).append(r)
     best = {pair: _best(several) for pair, several in cells.items()}
-    found: dict[str, Any] = {}
+    matrices: dict[str, Any] = {}
     for measure, (field, text) in _MEASURES.items():
         values: list[list[float | None]] = []
         texts: list[list[str]] = []
@@ -74,8 +74,8 @@ def _matrices(rows: Iterable[Record], sources: list[str], targets: list[str]) ->
             values.append([number or None for number in numbers])
             texts.append([text(number) if number else "" for number in numbers])
             vias.append([several[0].way if several else "" for several in chosen])
-        found[measure] = {"z": values, "text": texts, "via": vias}
-    return found
+        matrices[measure] = {"z": values, "text": texts, "via": vias}
+    return matrices
 
 
 def _best(rows: Sequence[Record]) -> list[Record]:
@@ -89,7 +89,7 @@ def _best(rows: Sequence[Record]) -> list[Record]:
 
 
 def _devices(names: Iterable[str]) -> list[str]:
-    """In the order people count: cuda:2 before cuda:10."""
+    """Sort devices as people count: cuda:2 before cuda:10."""
     return sorted(set(names), key=lambda name: [_counted(part) for part in re.split(r"([0-9]+)", name)])
 
 

@@ -19,7 +19,7 @@ _DRAW = (
 
 
 class CannotDraw(Exception):
-    """What is missing, for people."""
+    """A program is missing; the message says which."""
 
 
 def as_svg(figures: Iterable[go.Figure]) -> list[str]:
@@ -27,14 +27,14 @@ def as_svg(figures: Iterable[go.Figure]) -> list[str]:
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
-    found = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
-    if None in found.values():
+    programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
+    if None in programs.values():
         raise CannotDraw("pictures need chromium: apt-get install chromium chromium-driver")
     options = webdriver.ChromeOptions()
-    options.binary_location = str(found["chromium"])
+    options.binary_location = str(programs["chromium"])
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu"):
         options.add_argument(argument)
-    browser = webdriver.Chrome(options=options, service=Service(str(found["chromedriver"])))
+    browser = webdriver.Chrome(options=options, service=Service(str(programs["chromedriver"])))
     try:
         drawn = []
         for figure in figures:

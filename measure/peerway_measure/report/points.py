@@ -10,7 +10,7 @@ from statistics import median
 
 from markupsafe import Markup, escape
 
-_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 360, 220, 74, 12, 30
+_WIDTH, _HEIGHT, _MARGIN, _TOP, _BOTTOM = 360, 220, 74, 12, 30
 _LETTER = 6  # how wide one is, about; a longer name is squeezed into its column
 _SPREAD = 0.62  # of a column, over which its points are laid out, so that equal ones can be counted
 
@@ -26,14 +26,14 @@ def picture(
     def y(value: float) -> float:
         return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (top - value) / ((top - bottom) or 1.0)
 
-    wide = (_WIDTH - _LEFT) / max(1, len(columns))
+    wide = (_WIDTH - _MARGIN) / max(1, len(columns))
     parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" class="points" role="img" aria-label="{escape(label)}">']
     for at in ticks:
-        parts.append(f'<path class="grid" d="M{_LEFT} {y(at):.1f}H{_WIDTH}"/>')
-        told = escape(text(at) if at else "0")
-        parts.append(f'<text x="{_LEFT - 6}" y="{y(at) + 4:.1f}" text-anchor="end">{told}</text>')
+        parts.append(f'<path class="grid" d="M{_MARGIN} {y(at):.1f}H{_WIDTH}"/>')
+        tick = escape(text(at) if at else "0")
+        parts.append(f'<text x="{_MARGIN - 6}" y="{y(at) + 4:.1f}" text-anchor="end">{tick}</text>')
     for number, (name, several) in enumerate(columns):
-        middle = _LEFT + wide * (number + 0.5)
+        middle = _MARGIN + wide * (number + 0.5)
         dots = "".join(
             f"M{middle + wide * _SPREAD * (_place(i) - 0.5):.1f} {y(v):.1f}h0" for i, v in enumerate(several)
         )
@@ -63,10 +63,10 @@ def _ticks(values: Sequence[float]) -> list[float]:
 
 def _place(number: int) -> float:
     """From 0 to 1, evenly for any count: van der Corput's sequence."""
-    found, part = 0.0, 0.5
+    place, part = 0.0, 0.5
     number += 1
     while number:
-        found += part * (number & 1)
+        place += part * (number & 1)
         number >>= 1
         part /= 2
-    return found
+    return place

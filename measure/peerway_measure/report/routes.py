@@ -77,7 +77,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a page shows of a route table."""
+    """The parts of a route table that a page shows."""
 
     lines: list[Line]
     unavailable: list[Unavailable]
@@ -110,7 +110,7 @@ def spans_from_table(lines: Sequence[Line], record: Record, sizes: Sequence[int]
 
 
 def in_words(spans: Sequence[Span]) -> str:
-    """As "peer/store to 64 KiB, peer/copy from 1 MiB", by the sizes that were looked at."""
+    """Format "peer/store to 64 KiB, peer/copy from 1 MiB", for the sizes that were looked at."""
     parts = []
     for before, span, after in zip([None, *spans], spans, [*spans[1:], None], strict=False):
         first, last = (size_text(_rounded(size)) for size in span.seen)
@@ -142,7 +142,7 @@ def read_table(path: Path) -> Table:
         )
     lines = [*_each(path, table, "costs", _line), *_each(path, table, "splits", _line)]
     return Table(
-        lines, _each(path, table | {"unavailable": table.get("unavailable", [])}, "unavailable", _left)
+        lines, _each(path, table | {"unavailable": table.get("unavailable", [])}, "unavailable", _unavailable)
     )
 
 
@@ -155,17 +155,17 @@ def _each(
     entries = table.get(kind)
     if not isinstance(entries, list):
         raise TableError(f"{path}: '{kind}' cannot be read: it is not a list")
-    found = []
+    parsed = []
     for i, entry in enumerate(entries):
         try:
-            found.append(read(entry))
+            parsed.append(read(entry))
         except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             why = shortened(repr(error), 120)
             raise TableError(f"{path}: {kind}[{i}] cannot be read ({why})") from None
-    return found
+    return parsed
 
 
-def _left(entry: Mapping[str, Any]) -> Unavailable:
+def _unavailable(entry: Mapping[str, Any]) -> Unavailable:
     source, target = str(entry["pair"]).split("->")
     return Unavailable(*(printable(str(word)) for word in (source, target, entry["path"], entry["why"])))
 

@@ -38,7 +38,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What belongs to one test, shape and pair."""
+    """The plots and tables of one test, shape and pair."""
 
     id: str
     test: str
@@ -55,12 +55,12 @@ def sections(records: Sequence[Record], styles: Mapping[str, Style], table: Sequ
         shape = "cube" if cube_face(r.shape) else r.shape
         groups.setdefault((r.test, r.op, shape, r.source, r.target, r.ranks, r.host), []).append(r)
     hosts = {r.host for r in records}
-    found = []
+    result = []
     for i, rows in enumerate(groups.values()):
         where = _where(rows[0]) + (f" on {rows[0].host}" if len(hosts) > 1 else "")
         make = _cube if cube_face(rows[0].shape) else _sizes
-        found.append(make(f"section-{i}", where, rows, styles, table))
-    return found
+        result.append(make(f"section-{i}", where, rows, styles, table))
+    return result
 
 
 def _sizes(

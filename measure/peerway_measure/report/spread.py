@@ -15,7 +15,7 @@ _SPREAD = "spread"  # in the extra of a record: half the distance of its samples
 
 
 def quartiles(rows: Sequence[Record], field: str) -> tuple[float, float]:
-    """Where the middle half of the records lies; of a single one, where that of its samples does."""
+    """The quartiles of the records, or of the samples if there is only one record."""
     values = [getattr(r, field) for r in rows]
     if len(values) > 1:
         low, _, high = quantiles(values, n=4, method="inclusive")
@@ -26,7 +26,7 @@ def quartiles(rows: Sequence[Record], field: str) -> tuple[float, float]:
 
 
 def spread_text(rows: Sequence[Record], field: str) -> str:
-    """As " ±3 %", or " ±12×": half the distance of the quartiles; nothing where it is not known."""
+    """Format " ±3 %" or " ±12×": half the distance of the quartiles; "" if unknown."""
     middle, (low, high) = median(getattr(r, field) for r in rows), quartiles(rows, field)
     percent = 50 * (high - low) / middle if middle else 0.0
     if percent >= _TIMES:

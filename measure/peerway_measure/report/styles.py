@@ -60,12 +60,12 @@ def curve(record: Record) -> str:
 
 
 def of_file(records: Iterable[Record], name: str) -> list[Record]:
-    """The same records as those of a file with this name."""
+    """Mark the records as belonging to a file with this name."""
     return [replace(record, extra={**record.extra, FILE: name}) for record in records]
 
 
 def of_last_file(records: Sequence[Record]) -> list[Record]:
-    """Those of the last file that has any."""
+    """The records of the last file that has any."""
     return [r for r in records if r.extra.get(FILE) == records[-1].extra.get(FILE)]
 
 
@@ -85,13 +85,13 @@ def styles(records: Iterable[Record]) -> dict[str, Style]:
 
 def _of_vias(vias: Iterable[str]) -> dict[str, Style]:
     ordered = sorted(vias, key=_rank)
-    found = {}
+    styles = {}
     for i, via in enumerate(via for via in ordered if via != ROUTE and via not in LIMITS):
         dash = ("solid", "dot")[i // COLORS % 2] if is_path(via) else ("dash", "dashdot")[i // COLORS % 2]
-        found[via] = Style(via, i % COLORS, dash, _MARKERS[i % len(_MARKERS)], 2)
-    route = Style(ROUTE, TEXT, "solid", "circle", 9 if found else 2, opacity=0.3 if found else 1)
+        styles[via] = Style(via, i % COLORS, dash, _MARKERS[i % len(_MARKERS)], 2)
+    route = Style(ROUTE, TEXT, "solid", "circle", 9 if styles else 2, opacity=0.3 if styles else 1)
     limits = {via: Style(via, SOFT, "dot", "x", 1.5) for via in ordered if via in LIMITS}
-    return {ROUTE: route, **found, **limits}
+    return {ROUTE: route, **styles, **limits}
 
 
 def _aged(style: Style, files_later: int) -> Style:

@@ -28,18 +28,18 @@ def verdict(records: Sequence[Record]) -> list[str]:
         cases.setdefault((r.test, r.shape, r.ranks, r.source, r.target, r.host), []).append(r)
     judged = [of_last_file(rows) for rows in cases.values()]
     points = _points(r for rows in judged for r in rows)
-    said = [*_of_choice(points), *_of_tools(points)]
-    said = said or ["No automatic choice (route) and no other tool was measured beside the paths."]
+    sentences = [*_of_choice(points), *_of_tools(points)]
+    sentences = sentences or ["No automatic choice (route) and no other tool was measured beside the paths."]
     several = {
         str(last[0].extra.get(FILE, ""))
         for last, rows in zip(judged, cases.values(), strict=True)
         if len(last) < len(rows)
     }
     if several:
-        said.append(
+        sentences.append(
             f"Of what several files have measured, this judges {' and '.join(sorted(several))} alone."
         )
-    return said
+    return sentences
 
 
 def _points(records: Iterable[Record]) -> dict[Point, dict[str, float]]:
@@ -89,11 +89,11 @@ def _of_tools(points: dict[Point, dict[str, float]]) -> list[str]:
         elif tools and paths:
             by_paths.add(min(paths), tools)
     fastest = "elsewhere the fastest path is" if by_route.ratios else "the fastest path is"
-    told = [*by_route.told("the route is"), *by_paths.told(fastest)]
-    if not told:
+    clauses = [*by_route.clauses("the route is"), *by_paths.clauses(fastest)]
+    if not clauses:
         return []
     names = ", ".join(sorted(by_route.tools | by_paths.tools))
-    return [f"Against the best of {names}, {'; '.join(told)}. Less than 10 % is equal."]
+    return [f"Against the best of {names}, {'; '.join(clauses)}. Less than 10 % is equal."]
 
 
 @dataclass(slots=True)
@@ -107,12 +107,12 @@ class _Against:
         self.ratios.append(min(tools.values()) / ours)
         self.tools |= set(tools)
 
-    def told(self, what: str) -> list[str]:
+    def clauses(self, subject: str) -> list[str]:
         """How often which was faster; the rest is equal. Nothing without points."""
         if not self.ratios:
             return []
         faster, slower = sum(r > _NEAR for r in self.ratios), sum(r < 1 / _NEAR for r in self.ratios)
-        return [f"{what} faster at {faster:,} of {_count(self.ratios)}, slower at {slower:,}"]
+        return [f"{subject} faster at {faster:,} of {_count(self.ratios)}, slower at {slower:,}"]
 
 
 def _count(points: Sized) -> str:

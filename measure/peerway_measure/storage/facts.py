@@ -1,4 +1,6 @@
-"""What every record of a place says of it: file system, versions, stripes, fill level and other load."""
+"""Facts about a file system that every record keeps: file system, versions, stripes, fill level and other
+load.
+"""
 
 from __future__ import annotations
 
@@ -45,21 +47,21 @@ def gather(request: Request, nodes: int, root: Path = places.ROOT) -> Facts:
             "are needed; "
             "choose a smaller --size or fewer --streams"
         )
-    found = places.find(request.place, space["device"], root)
+    place = places.find(request.place, space["device"], root)
     used, size = space["used"], max(1, space["size"])
     extra: dict[str, Any] = {
         "node_type": request.node_type,
-        "mount_point": found.mount_point,
-        "file_system": found.file_system,
-        "mount_options": found.options,
+        "mount_point": place.mount_point,
+        "file_system": place.file_system,
+        "mount_options": place.options,
         "kernel": platform.release(),
-        **places.versions(found, root),
-        "client_settings": places.settings(found, root),
-        **(stripes.found(request.place, request.limit_s, folder=True) if found.kind == "lustre" else {}),
+        **places.versions(place, root),
+        "client_settings": places.settings(place, root),
+        **(stripes.layout_of(request.place, request.limit_s, folder=True) if place.kind == "lustre" else {}),
     }
-    background = _background(found, space["device"], root)
+    background = _background(place, space["device"], root)
     return Facts(
-        found,
+        place,
         space,
         {name: value for name, value in extra.items() if value}
         | {"fill_percent": round(100 * used / size, 1)}
@@ -70,15 +72,15 @@ def gather(request: Request, nodes: int, root: Path = places.ROOT) -> Facts:
     )
 
 
-def _background(found: places.Place, device: str, root: Path) -> float | None:
+def _background(place: places.Place, device: str, root: Path) -> float | None:
     """MB/s that this client fetches from the servers, or that a local disk reads and writes, while we do
     nothing.
     """
 
     def moved() -> int | None:
-        if found.kind == "local":
+        if place.kind == "local":
             return places.moved_by_disk(device, root)
-        counter = places.counter(found, root)
+        counter = places.counter(place, root)
         return counter.fetched if counter else None
 
     before, start = moved(), time.monotonic()

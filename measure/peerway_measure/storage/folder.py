@@ -19,7 +19,7 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class Owner:
-    """Who made a folder: enough to tell whether it still runs."""
+    """The process that created a folder: enough to tell whether it still runs."""
 
     host: str
     boot: str
@@ -33,10 +33,10 @@ class Owner:
 
     def is_gone(self) -> bool:
         """Whether it certainly runs no more; of another host that is not known."""
-        here = Owner.this()
-        if self.host != here.host:
+        current = Owner.this()
+        if self.host != current.host:
             return False
-        return self.boot != here.boot or started(self.pid) != self.started
+        return self.boot != current.boot or started(self.pid) != self.started
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class RunFolder:
     @classmethod
     def make(cls, place: Path, limit_s: float) -> RunFolder:
         """A new one. Raises OperationFailed."""
-        made = cls(place, secrets.token_hex(6), limit_s)
-        operate("make", limit_s, place=place, token=made.token, manifest=json.dumps(vars(Owner.this())))
-        return made
+        folder = cls(place, secrets.token_hex(6), limit_s)
+        operate("make", limit_s, place=place, token=folder.token, manifest=json.dumps(vars(Owner.this())))
+        return folder
 
     def prefix(self, name: str) -> Path:
-        """What the paths of files with this name begin with."""
+        """Prefix of the paths of files with this name."""
         return self.place / f"peerway-storage-{self.token}" / f"{self.token}.{name}"
 
     def remove(self, begins: str = "") -> list[str]:
@@ -73,30 +73,30 @@ def clean(place: Path, limit_s: float, also_others: bool = False) -> list[str]:
     hosts. Raises OperationFailed.
     """
     answer = operate("list", limit_s, place=place)
-    said = []
+    lines = []
     for token, text in zip(answer["tokens"], answer["manifests"], strict=True):
         owner = _owner(text)
         folder = RunFolder(place, token, limit_s)
         name = f"peerway-storage-{token}"
         if owner and not owner.is_gone() and not (also_others and owner.host != socket.gethostname()):
             where = f"process {owner.pid} of {printable(owner.host)}"
-            said.append(f"{place}/{name} was left: it belongs to {where}, which may still run")
+            lines.append(f"{place}/{name} was left: it belongs to {where}, which may still run")
             continue
         try:
             foreign = folder.remove()
         except OperationFailed as error:
-            said.append(f"{place}/{name} of a run that ended early could not be removed: {error}")
+            lines.append(f"{place}/{name} of a run that ended early could not be removed: {error}")
             continue
-        said.append(
+        lines.append(
             f"{place}/{name} has files that no run made, and was left: {', '.join(foreign)}"
             if foreign
             else f"removed {place}/{name} of a run that ended early"
         )
-    return said
+    return lines
 
 
 def started(pid: int) -> int:
-    """When a process started, in ticks since the boot; 0 for one that there is not."""
+    """Start time of a process, in ticks since boot; 0 if it does not exist."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
@@ -106,8 +106,8 @@ def started(pid: int) -> int:
 
 def _owner(manifest: str) -> Owner | None:
     try:
-        found = json.loads(manifest)
-        return Owner(str(found["host"]), str(found["boot"]), int(found["pid"]), int(found["started"]))
+        fields = json.loads(manifest)
+        return Owner(str(fields["host"]), str(fields["boot"]), int(fields["pid"]), int(fields["started"]))
     except (ValueError, KeyError, TypeError):
         return None  # it was killed before the manifest was whole: nothing else was written there
 

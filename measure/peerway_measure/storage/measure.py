@@ -27,7 +27,7 @@ from peerway_measure.storage.results import Sink
 from peerway_measure.storage.states import judge_random
 
 if TYPE_CHECKING:
-    from peerway_measure.storage.turns import Turns
+    from peerway_measure.storage.node_group import NodeGroup
 
 MOST_STREAMS = 4096
 _SMALL = 1024  # bytes of a small file
@@ -38,18 +38,20 @@ Step = Callable[[str, int, int], None]
 class Measurement:
     """One run on one node."""
 
-    def __init__(self, request: Request, facts: Facts, folder: RunFolder, turns: Turns, sink: Sink) -> None:
-        self.request, self.facts, self.folder, self.turns, self.sink = request, facts, folder, turns, sink
+    def __init__(
+        self, request: Request, facts: Facts, folder: RunFolder, group: NodeGroup, sink: Sink
+    ) -> None:
+        self.request, self.facts, self.folder, self.group, self.sink = request, facts, folder, group, sink
         self._number = 0
         self._posix = ENGINES["posix"]
-        self._reads = Reads(request, facts, turns, sink)
+        self._reads = Reads(request, facts, group, sink)
 
     def run(self, step: Step) -> None:
         """Everything that was asked for."""
         engines = [ENGINES[name] for name in self.request.engines]
-        cases = in_random_order(product(engines, self.request.files(self.turns.size)), self.folder.token)
+        cases = in_random_order(product(engines, self.request.files(self.group.size)), self.folder.token)
         small = (
-            [(n, one) for n in self.request.streams for one in (True, False)]
+            [(n, in_one_folder) for n in self.request.streams for in_one_folder in (True, False)]
             if "metadata" in self.request.tests
             else []
         )
@@ -77,13 +79,13 @@ class Measurement:
             return
         if not self._spread(files.stripes, files.name):
             return
-        job = self._job(files, self.turns.rank)
-        neighbours = self._job(files, (self.turns.rank + 1) % self.turns.size)
+        job = self._job(files, self.group.rank)
+        neighbours = self._job(files, (self.group.rank + 1) % self.group.size)
         try:
             written = self._write(engine, job)
             if written:
                 self._see_layout(job)
-            self.turns.wait()
+            self.group.barrier()
             if "read" in files.tests:
                 self._reads.all(engine, job, neighbours, written)
             if "random" in files.tests:
@@ -94,38 +96,38 @@ class Measurement:
         finally:
             with suppress(OperationFailed):  # it is tried again at the end
                 self.folder.remove(job.path.name.partition(".")[2])
-            self.turns.wait()
+            self.group.barrier()
 
     def _job(self, files: Files, rank: int) -> Job:
-        """What a node writes."""
+        """The job that writes the files of a node."""
         path = self.folder.prefix(f"w{self._number}" + (f"r{rank}" if files.nodes == 1 else "s"))
         first = rank * files.streams if files.nodes > 1 else 0
         return Job(path, files, self._seed(rank), self.request.limit_s, files.block, first=first)
 
-    def _spread(self, asked: str, what: str) -> bool:
+    def _spread(self, stripe: str, name: str) -> bool:
         """Have new files spread over the servers as asked; "": as the file system does it."""
         self.sink.layout = {}
         if not any(self.request.stripes):
             return True
         problem = ""
-        if self.turns.rank == 0:
+        if self.group.rank == 0:
             folder = self.folder.prefix("").parent
             try:
-                stripes.choose(folder, asked, self.facts.place.file_system, self.request.limit_s)
+                stripes.choose(folder, stripe, self.facts.place.file_system, self.request.limit_s)
             except OperationFailed as error:
                 problem = str(error)
-        problem = self.turns.worst(problem)
+        problem = self.group.first_problem(problem)
         if problem:
-            self.sink.note(f"{what} was not measured: {problem}")
+            self.sink.note(f"{name} was not measured: {problem}")
         return not problem
 
     def _see_layout(self, job: Job) -> None:
         """Records tell the layout that the files have, which may not be the one that was asked for."""
-        asked = job.files.stripes
+        wanted = job.files.stripes
         if not any(self.request.stripes) and self.facts.place.kind != "lustre":
             return
-        self.sink.layout = stripes.found(Path(job.paths()[0]), self.request.limit_s)
-        if why := stripes.differs(asked, self.sink.layout) if asked else "":
+        self.sink.layout = stripes.layout_of(Path(job.paths()[0]), self.request.limit_s)
+        if why := stripes.differs(wanted, self.sink.layout) if wanted else "":
             self.sink.note(why)
 
     def _write(self, engine: Engine, job: Job) -> bool:
@@ -147,15 +149,15 @@ class Measurement:
 
     def _timed_write(self, engine: Engine, job: Job) -> Outcome | None:
         """None where this node could not, or another one of those that share the file."""
-        self.turns.wait()
+        self.group.barrier()
         outcome = None
         try:
-            outcome = engine.run("write", in_step(job, self.turns))
+            outcome = engine.run("write", in_step(job, self.group))
         except OperationFailed as error:
             self.sink.note(f"write by {engine.name} ({job.files.name}) was not measured: {error}")
         if job.files.nodes == 1:
             return outcome
-        each = self.turns.all(str(outcome.ns) if outcome else "")
+        each = self.group.all_gather(str(outcome.ns) if outcome else "")
         if not all(each):
             return None
         assert outcome
@@ -163,7 +165,7 @@ class Measurement:
 
     def _record_write(self, engine: Engine, job: Job, outcome: Outcome) -> None:
         self.sink.moved(engine, "file_write_bw", "write", job.files, outcome, {})
-        if outcome.all_ns and self.turns.rank == 0:
+        if outcome.all_ns and self.group.rank == 0:
             self.sink.moved(engine, "file_write_bw", "write", *of_all_nodes(job, outcome), {})
 
     def _random(self, engine: Engine, job: Job, written: bool) -> None:
@@ -177,8 +179,8 @@ class Measurement:
         try:
             for path in job.paths():
                 operate("let-go", self.request.limit_s, path=path)
-            asked = RANDOM_BLOCK * self.request.random_blocks * job.files.streams
-            read, seen = self._reads.seen(engine, "random_read", part, asked)
+            wanted = RANDOM_BLOCK * self.request.random_blocks * job.files.streams
+            read, seen = self._reads.seen(engine, "random_read", part, wanted)
             self._posix.run(
                 "write", replace(target, block=job.block)
             )  # what is overwritten is a file of its own
@@ -204,7 +206,7 @@ class Measurement:
                 "did somebody change them?"
             )
         if job.files.nodes > 1:
-            wrong = max(map(abs, map(int, self.turns.all(str(wrong)))))
+            wrong = max(map(abs, map(int, self.group.all_gather(str(wrong)))))
         self.sink.settle(wrong == 0)
 
     def _wrong(self, job: Job, overwritten: bool) -> int:
@@ -217,8 +219,8 @@ class Measurement:
 
     def _small(self, streams: int, one_folder: bool) -> None:
         self._number += 1
-        name = f"m{self._number}r{self.turns.rank}"
-        self.turns.wait()
+        name = f"m{self._number}r{self.group.rank}"
+        self.group.barrier()
         try:
             answer = operate(
                 "small",
@@ -236,35 +238,35 @@ class Measurement:
                 self.folder.remove(name)
             return
         finally:
-            self.turns.wait()
+            self.group.barrier()
         shape = "one folder" if one_folder else "a folder for each stream"
         self.sink.rates(self._posix, streams, shape, self.request.small_files, answer)
 
     def _seed(self, rank: int | None = None) -> int:
-        """Of the token, so that no two runs write the same data, and neither do two files of a run."""
-        own = self.turns.rank if rank is None else rank
+        """Seed derived from the token: no two runs, and no two files of a run, have the same data."""
+        own = self.group.rank if rank is None else rank
         name = f"{self.folder.token}.{self._number}.{own}"
         return int.from_bytes(sha256(name.encode()).digest()[:8]) >> 1  # fio takes 63 bits
 
 
 def in_random_order(cases: Iterable[Case], token: str) -> list[Case]:
-    """Another one in each run, so that no combination of factors always follows the same one; but the same
-    one on all nodes.
+    """Shuffle the cases: a new order in each run, so that no combination of factors always follows the
+    same one, and the same order on all nodes.
     """
-    found = list(cases)
-    Random(token).shuffle(found)
-    return found
+    shuffled = list(cases)
+    Random(token).shuffle(shuffled)
+    return shuffled
 
 
 def streams_of(text: str) -> list[int]:
     """Read "1,4,all": all is the CPUs that this process may use. Raises ValueError."""
     cpus = len(os.sched_getaffinity(0))
-    found = []
+    counts = []
     for part in text.split(","):
         word = part.strip()
         if word != "all" and not (word.isdecimal() and 1 <= int(word) <= MOST_STREAMS):
             raise ValueError(
-                f"'{word}' is not a number of streams from 1 to {MOST_STREAMS}; write such as 1,4,all"
+                f"'{word}' is not a number of streams from 1 to {MOST_STREAMS}; write for example 1,4,all"
             )
-        found.append(cpus if word == "all" else int(word))
-    return list(dict.fromkeys(found))
+        counts.append(cpus if word == "all" else int(word))
+    return list(dict.fromkeys(counts))

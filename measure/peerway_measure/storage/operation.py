@@ -22,7 +22,7 @@ Answer = dict[str, Any]
 Together = Callable[[], None]
 _READY = b"ready\n"
 
-_WHAT_TO_DO = {
+_REMEDIES = {
     "ENOSPC": "the file system is full: name another folder, or a smaller --size",
     "EDQUOT": "your quota is used up: `quota -s`, or `lfs quota` on Lustre, says by what",
     "EROFS": "it is mounted read-only: name a folder on a file system that can be written",
@@ -54,25 +54,25 @@ class GaveUp(OperationFailed):
 def program() -> Path:
     """Where the program is: beside the extension module. Raises OperationFailed."""
     assert _core.__file__ is not None
-    found = Path(_core.__file__).parent / "libexec" / "peerway-storage"
-    if not found.exists():
+    path = Path(_core.__file__).parent / "libexec" / "peerway-storage"
+    if not path.exists():
         raise OperationFailed(
-            f"{found} is missing; build or install Peerway again (`make build`, `pip install .`)"
+            f"{path} is missing; build or install Peerway again (`make build`, `pip install .`)"
         )
-    return found
+    return path
 
 
 def operate(name: str, limit_s: float, together: Together | None = None, /, **words: object) -> Answer:
     """Do one operation and give its answer. `together` is called once, when the operation is ready to begin
     or has failed before; it begins when that returns. Raises OperationFailed, or GaveUp after `limit_s`.
     """
-    told = [f"{key}={int(value) if isinstance(value, bool) else value}" for key, value in words.items()]
+    arguments = [f"{key}={int(value) if isinstance(value, bool) else value}" for key, value in words.items()]
     hold = ["hold=1"] if together else []
-    out = finished([str(program()), name, *told, *hold], limit_s, name, together)
+    out = finished([str(program()), name, *arguments, *hold], limit_s, name, together)
     try:
         answer: Answer = json.loads(out[1])
     except ValueError:
-        raise OperationFailed(f"{name}: the program ended with status {out[0]} and said nothing") from None
+        raise OperationFailed(f"{name}: the program ended with status {out[0]} without output") from None
     if "error" in answer:
         raise _failed(name, words.get("place"), answer)
     return answer
@@ -140,21 +140,21 @@ def finished(
 def _first_line(process: subprocess.Popen[bytes], limit_s: float) -> bytes:
     """What a program says first; less than a line where it ends. Raises TimeoutExpired."""
     assert process.stdout
-    found, until = b"", time.monotonic() + limit_s
-    while not found.endswith(b"\n"):
-        left = until - time.monotonic()
-        if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+    line, until = b"", time.monotonic() + limit_s
+    while not line.endswith(b"\n"):
+        remaining = until - time.monotonic()
+        if remaining <= 0 or not select.select([process.stdout], [], [], remaining)[0]:
             raise subprocess.TimeoutExpired(process.args, limit_s)
         if not (part := os.read(process.stdout.fileno(), 1 << 16)):
             break
-        found += part
-    return found
+        line += part
+    return line
 
 
 def _failed(name: str, place: object, answer: Answer) -> OperationFailed:
     says = f": {answer['says']} ({answer['errno']})" if answer["errno"] else ""
     at = f" after {about_text(answer['at'])}" if answer["at"] else ""
-    todo = _WHAT_TO_DO.get(answer["errno"], "")
+    todo = _REMEDIES.get(answer["errno"], "")
     return OperationFailed(
         f"{place or name}: {answer['error']}{says}{at}" + (f"; {todo}" if todo else ""), answer["errno"]
     )

@@ -53,14 +53,14 @@ def _mount(line: str) -> tuple[str, Place] | None:
     if len(words) < 6 or len(rest) < 2:
         return None
     options = dict.fromkeys([*words[5].split(","), *(rest[2].split(",") if len(rest) > 2 else [])])
-    found = Place(
+    place = Place(
         _unescaped(words[4]), rest[0], _unescaped(rest[1]), ",".join(options), _kind(rest[0], rest[1])
     )
-    return words[2], found
+    return words[2], place
 
 
 def counter(place: Place, root: Path = ROOT) -> Counter | None:
-    """What the client's counters say now; None where there are none, or not for this user."""
+    """Current values of the client's counters; None where there are none, or this user may not read them."""
     if place.kind == "nfs":
         return _of_nfs(_text(root / "proc/self/mountstats"), place.mount_point)
     if place.kind == "lustre":
@@ -76,30 +76,30 @@ def moved_by_disk(device: str, root: Path = ROOT) -> int | None:
 
 def versions(place: Place, root: Path = ROOT) -> dict[str, str]:
     """client_version and server_version, as far as they can be seen."""
-    found = {}
+    fields = {}
     if place.kind == "lustre":
         lines = _text(root / "sys/fs/lustre/version") or _text(root / "proc/fs/lustre/version")
-        found["client_version"] = lines.replace("lustre:", "").strip().partition("\n")[0]
+        fields["client_version"] = lines.replace("lustre:", "").strip().partition("\n")[0]
         imports = [text for file in _lustre_files(place, root, "import") if (text := _text(file))]
         targets = {m[1] for text in imports if (m := re.search(r"target_version:\s*(\S+)", text))}
-        found["server_version"] = ", ".join(sorted(targets))
+        fields["server_version"] = ", ".join(sorted(targets))
     if place.file_system == "fuse.glusterfs":
-        there = {path.name for parts in _GLUSTERFS for path in root.glob(f"{parts}/[0-9]*")}
-        found["client_version"] = ", ".join(sorted(there))
+        installed = {path.name for parts in _GLUSTERFS for path in root.glob(f"{parts}/[0-9]*")}
+        fields["client_version"] = ", ".join(sorted(installed))
     if place.kind == "nfs" and (match := re.search(r"\bvers=([\d.]+)", place.options)):
-        found["protocol_version"] = f"NFS {match[1]}"
-    return {name: text for name, text in found.items() if text}
+        fields["protocol_version"] = f"NFS {match[1]}"
+    return {name: text for name, text in fields.items() if text}
 
 
 def settings(place: Place, root: Path = ROOT) -> str:
     """How Lustre's client is tuned for this file system: "checksums=1 max_dirty_mb=32 ..."; "" for others."""
     if place.kind != "lustre":
         return ""
-    found = {
+    by_name = {
         name: sorted({_text(file).strip() for file in _lustre_files(place, root, name)} - {""})
         for name in _LUSTRE_SETTINGS
     }
-    return " ".join(f"{name}={'/'.join(values)}" for name, values in found.items() if values)
+    return " ".join(f"{name}={'/'.join(values)}" for name, values in by_name.items() if values)
 
 
 def memory_goes_back(root: Path = ROOT) -> bool:
@@ -137,13 +137,13 @@ def _of_lustre(place: Place, root: Path) -> Counter | None:
 
 
 def _lustre_files(place: Place, root: Path, name: str) -> list[Path]:
-    """Of the client's connections to the targets of this file system."""
+    """Files of the client's connections to the targets of this file system."""
     system = place.source.rpartition("/")[2]  # "mgs@tcp:/scratch"
     for folder in _LUSTRE_FOLDERS:
         if re.fullmatch(r"[\w-]+", system) and (
-            found := sorted((root / folder / "osc").glob(f"{system}-OST*/{name}"))
+            files := sorted((root / folder / "osc").glob(f"{system}-OST*/{name}"))
         ):
-            return found
+            return files
     return []
 
 
@@ -164,7 +164,7 @@ def _kind(file_system: str, source: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
 
 def _text(path: Path) -> str:

@@ -18,26 +18,26 @@ from peerway_measure.storage.results import Sink
 from peerway_measure.storage.states import STATES, UNKNOWN, Evidence, Judgement, State, judge, test_of
 
 if TYPE_CHECKING:
-    from peerway_measure.storage.turns import Turns
+    from peerway_measure.storage.node_group import NodeGroup
 
-_NOT_ASKED = "not asked"
+_UNWANTED = "not asked"
 
 
-def in_step(job: Job, turns: Turns) -> Job:
-    """The same, which nodes that share a file begin together."""
-    return replace(job, together=turns.wait) if job.files.nodes > 1 else job
+def in_step(job: Job, group: NodeGroup) -> Job:
+    """The job, made to start together on all nodes that share a file."""
+    return replace(job, together=group.barrier) if job.files.nodes > 1 else job
 
 
 def of_all_nodes(job: Job, outcome: Outcome) -> tuple[Files, Outcome]:
-    """What the nodes that share a file did to the whole of it, with the streams of all of them."""
+    """Combine the outcomes of nodes that share a file: the whole file, with the streams of all nodes."""
     files = replace(job.files, streams=job.files.streams * job.files.nodes)
     return files, replace(outcome, ns=outcome.all_ns, cpu_us=0)
 
 
 def judged_together(mine: Judgement, each: list[str]) -> Judgement:
     """The state of a whole file whose parts were read by several nodes ("TIME STATE PROVED" of each)."""
-    states = {told.split()[1] for told in each}
-    proved = sum(int(told.split()[2]) for told in each)
+    states = {text.split()[1] for text in each}
+    proved = sum(int(text.split()[2]) for text in each)
     why = mine.why if proved == len(each) else f"{proved} of {len(each)} nodes proved their part"
     return Judgement(mine.wanted, states.pop() if len(states) == 1 else UNKNOWN, proved == len(each), why)
 
@@ -45,19 +45,19 @@ def judged_together(mine: Judgement, each: list[str]) -> Judgement:
 class Reads:
     """The reads of one node, in step with the other nodes."""
 
-    def __init__(self, request: Request, facts: Facts, turns: Turns, sink: Sink) -> None:
-        self.request, self.facts, self.turns, self.sink = request, facts, turns, sink
+    def __init__(self, request: Request, facts: Facts, group: NodeGroup, sink: Sink) -> None:
+        self.request, self.facts, self.group, self.sink = request, facts, group, sink
         self._posix = ENGINES["posix"]
 
     def all(self, engine: Engine, job: Job, neighbour: Job, written: bool) -> None:
-        """In each state that was asked for; `neighbour` has written the files that this node reads for
+        """Read in each requested state; `neighbour` has written the files that this node reads for
         another one.
         """
         for state in STATES:
             if state not in self.request.states:
                 continue
             if why := self._impossible(state, job.files) or self._lacking(state):
-                if why != _NOT_ASKED:
+                if why != _UNWANTED:
                     self.sink.note(f"{state} was not measured: {why}")
                 continue
             neighbours_too = state == "warm_elsewhere"
@@ -69,13 +69,13 @@ class Reads:
             if state == "after_drop":
                 problem = self._drop_server(problem)
             if job.files.nodes > 1:  # none begins before all are prepared
-                problem = self.turns.worst(problem)
+                problem = self.group.first_problem(problem)
             problem = problem or self._read(engine, job, state)
             if problem and written:
                 self.sink.note(
                     f"read {state} by {engine.name} ({job.files.name}) was not measured: {problem}"
                 )
-            self.turns.wait()
+            self.group.barrier()
 
     def _impossible(self, state: State, files: Files) -> str:
         if state != "warm_here" and self.facts.place.kind == "memory":
@@ -85,13 +85,13 @@ class Reads:
         return ""
 
     def _lacking(self, state: State) -> str:
-        """What a state needs and was not given; who asked for all states did not mean these."""
+        """What is missing for a state, such as --drop-server; not reported if all states were requested."""
         why = ""
         if state == "after_drop" and not self.request.drop_server:
             why = "no command was given that drops the server's cache (--drop-server)"
-        if state == "warm_elsewhere" and self.turns.size == 1:
+        if state == "warm_elsewhere" and self.group.size == 1:
             why = "it needs another node, which reads the files before (--hosts)"
-        return _NOT_ASKED if why and len(self.request.states) == len(STATES) else why
+        return _UNWANTED if why and len(self.request.states) == len(STATES) else why
 
     def _prepare(self, state: State, job: Job) -> str:
         """Make the state, as far as a user can. What went wrong, if anything did."""
@@ -106,18 +106,18 @@ class Reads:
 
     def _drop_server(self, problem: str) -> str:
         """Once for all nodes, while none of them reads: its cache would fill again meanwhile."""
-        problem = self.turns.worst(problem)
-        if not problem and self.turns.rank == 0:
+        problem = self.group.first_problem(problem)
+        if not problem and self.group.rank == 0:
             try:
                 # Of a shell: a pipe taken for words of `echo` would prove what was never done.
                 command = ["sh", "-c", self.request.drop_server]
                 status, _, err = finished(command, self.request.limit_s, "--drop-server", starts_others=True)
                 if status:
-                    says = one_line("sh", err) or "it said nothing"
+                    says = one_line("sh", err) or "it printed nothing"
                     problem = f"--drop-server ended with status {status}: {says}"
             except (OperationFailed, OSError, ValueError) as error:
                 problem = str(error)
-        return self.turns.worst(problem)
+        return self.group.first_problem(problem)
 
     def _plain_read(self, job: Job) -> str:
         self._posix.run("read", replace(job, files=replace(job.files, mode="buffered")))
@@ -125,46 +125,46 @@ class Reads:
 
     def _neighbour_reads(self, theirs: Job, problem: str) -> str:
         """Each node reads the files of the next one, so that the servers have them and this node does not."""
-        self.turns.wait()
+        self.group.barrier()
         try:
             if not problem:
                 self._plain_read(theirs)
         except OperationFailed as error:
             problem = f"another node could not read the files before: {error}"
-        return self.turns.worst(problem)
+        return self.group.first_problem(problem)
 
-    def seen(self, engine: Engine, what: str, job: Job, asked: int) -> tuple[Outcome, Evidence]:
+    def seen(self, engine: Engine, operation: str, job: Job, wanted: int) -> tuple[Outcome, Evidence]:
         """Read, and tell what the cache held before and what was fetched. Raises OperationFailed."""
         share, by = self._resident(job)
         before = places.counter(self.facts.place)
-        outcome = engine.run(what, in_step(job, self.turns))
+        outcome = engine.run(operation, in_step(job, self.group))
         after = places.counter(self.facts.place)
         fetched, counter = outcome.fetched, "the process's own count"
         if before and after:
             fetched, counter = after.fetched - before.fetched, after.name
         elif self.facts.place.kind != "local":
             fetched = None
-        return outcome, Evidence(asked, share, by, fetched, counter)
+        return outcome, Evidence(wanted, share, by, fetched, counter)
 
     def _read(self, engine: Engine, job: Job, state: State) -> str:
         try:
             outcome, seen = self.seen(engine, "read", job, job.files.size * job.files.streams)
             judged = judge(state, seen)
-            told = f"{outcome.ns} {judged.state} {int(judged.proved)}"
+            summary = f"{outcome.ns} {judged.state} {int(judged.proved)}"
         except OperationFailed as error:
-            told, problem = "", str(error)
-        each = self.turns.all(told) if job.files.nodes > 1 else [told]
+            summary, problem = "", str(error)
+        each = self.group.all_gather(summary) if job.files.nodes > 1 else [summary]
         if not all(each):
-            return problem if not told else "another node could not read its part"
+            return problem if not summary else "another node could not read its part"
         if not judged.proved:
             self.sink.note(f"{state} was not proved: {judged.why}")
 
         def record(right: bool) -> None:
             checked = replace(outcome, right=right and outcome.right is not False)
             self.sink.moved(engine, test_of(judged.state), "read", job.files, checked, judged.extra(seen))
-            if job.files.nodes > 1 and self.turns.rank == 0:
+            if job.files.nodes > 1 and self.group.rank == 0:
                 of_all = judged_together(judged, each)
-                whole = replace(checked, all_ns=max(int(told.split()[0]) for told in each))
+                whole = replace(checked, all_ns=max(int(summary.split()[0]) for summary in each))
                 self.sink.moved(
                     engine, test_of(of_all.state), "read", *of_all_nodes(job, whole), of_all.extra()
                 )
@@ -175,7 +175,7 @@ class Reads:
     def _resident(self, job: Job) -> tuple[float | None, str]:
         """The share of all files of this node that is in its page cache."""
         try:
-            found = [operate("residency", self.request.limit_s, path=p, **job.part()) for p in job.paths()]
+            answers = [operate("residency", self.request.limit_s, path=p, **job.part()) for p in job.paths()]
         except OperationFailed:
             return None, ""
-        return sum(f["resident"] for f in found) / max(1, sum(f["size"] for f in found)), found[0]["by"]
+        return sum(f["resident"] for f in answers) / max(1, sum(f["size"] for f in answers)), answers[0]["by"]

@@ -1,4 +1,4 @@
-"""What was asked for, and the cases that follow from it."""
+"""The request of a measurement, and its cases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPARE = 1.1  # times the files, which must be free
 
 
 class BadRequest(ValueError):
-    """What cannot be measured as asked: with the numbers."""
+    """The request cannot be measured; the message has the numbers."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ class Files:
         return " ".join(filter(None, [*words, *self._how(op)]))
 
     def _how(self, op: str) -> list[str]:
-        """What a shape says besides; a read has no fsync."""
-        told = ["direct"] if self.direct else []
-        told += ["fsync"] if self.fsync and op == "write" else []
-        return [*told, stripes.name(self.stripes)]
+        """Further words of a shape; a read has no fsync."""
+        words = ["direct"] if self.direct else []
+        words += ["fsync"] if self.fsync and op == "write" else []
+        return [*words, stripes.name(self.stripes)]
 
     @property
     def name(self) -> str:
@@ -133,7 +133,7 @@ class Request:
                 yield Files(size, block, streams, mode, True, both, layout, nodes)
 
     def most_bytes(self, nodes: int) -> int:
-        """What lies on the file system at the same time, with something to spare."""
+        """Most bytes on the file system at one time, with a margin."""
         largest = max(
             (f.size * f.streams * (2 if "random" in f.tests else 1) for f in self.files(nodes)), default=0
         )

@@ -1,4 +1,4 @@
-"""From outcomes to records of the one schema."""
+"""Turns outcomes into records."""
 
 from __future__ import annotations
 

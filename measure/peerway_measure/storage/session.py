@@ -11,59 +11,59 @@ from json import dumps
 from typing import Any
 
 from peerway_common.printable import shell_word
-from peerway_measure.bench import machine, progress, surroundings
+from peerway_measure.bench import host_state, machine, progress
 from peerway_measure.bench import session as sessions
 from peerway_measure.bench.results import Results
 from peerway_measure.records import RUN
 from peerway_measure.storage import facts
 from peerway_measure.storage.folder import RunFolder, clean
 from peerway_measure.storage.measure import Measurement, Step
+from peerway_measure.storage.node_group import NodeGroup, SingleNode, by_node
 from peerway_measure.storage.operation import OperationFailed
 from peerway_measure.storage.request import Request
 from peerway_measure.storage.results import Sink
-from peerway_measure.storage.turns import Alone, Turns, by_node
 
 
 def measure_here(request: Request, results: Results) -> None:
     """All runs on this node. Raises BadRequest, OperationFailed and WriteFailed."""
     for number, stamp in enumerate(stamps(request), start=1):
         results.stamp = stamp
-        which = f", run {number} of {request.repeat}" if request.repeat > 1 else ""
-        with progress.shown(f"measuring{which}") as step:
-            one_run(request, Alone(), results, step)
+        suffix = f", run {number} of {request.repeat}" if request.repeat > 1 else ""
+        with progress.shown(f"measuring{suffix}") as step:
+            one_run(request, SingleNode(), results, step)
 
 
 def stamps(request: Request) -> list[dict[str, Any]]:
-    """What the records of each run say of it; its surroundings are those of its beginning."""
+    """Facts about each run for its records; the state of the host is that at its start."""
     began = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     return [{RUN: f"{began}-{os.getpid()}.{number}"} for number in range(1, request.repeat + 1)]
 
 
-def one_run(request: Request, turns: Turns, results: Results, step: Step) -> None:
+def one_run(request: Request, group: NodeGroup, results: Results, step: Step) -> None:
     """One run of one node, from its folder to the removal of it. Raises BadRequest and OperationFailed."""
     token, problem = "", ""
-    folder, found = None, None
+    folder, node = None, None
     try:
-        if turns.rank == 0:
+        if group.rank == 0:
             for line in clean(request.place, request.limit_s):
                 results.note(line)
-        found = facts.gather(request, turns.size)
-        for line in found.notes:
+        node = facts.gather(request, group.size)
+        for line in node.notes:
             results.note(line)
-        folder = RunFolder.make(request.place, request.limit_s) if turns.rank == 0 else None
+        folder = RunFolder.make(request.place, request.limit_s) if group.rank == 0 else None
         token = folder.token if folder else ""
     except (OperationFailed, ValueError) as error:
         problem = str(error)
     try:
-        problem = "; ".join(by_node(turns, [problem] if problem else []))
-        token = turns.from_first(token)
-        if problem or found is None:
+        problem = "; ".join(by_node(group, [problem] if problem else []))
+        token = group.from_first_node(token)
+        if problem or node is None:
             raise OperationFailed(problem)
         shared = RunFolder(request.place, token, request.limit_s)
-        surrounding = {name: value for name, value in surroundings.surroundings().items() if name != "numa"}
-        sink = Sink(results, machine.known(), {**found.extra, **surrounding}, turns.size)
-        Measurement(request, found, shared, turns, sink).run(step)
-        turns.wait()
+        host = {name: value for name, value in host_state.host_state().items() if name != "numa"}
+        sink = Sink(results, machine.known(), {**node.extra, **host}, group.size)
+        Measurement(request, node, shared, group, sink).run(step)
+        group.barrier()
     finally:
         if folder:
             _remove(folder, results)
@@ -86,8 +86,8 @@ def _remove(folder: RunFolder, results: Results) -> None:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the ranks are told: as the plan of a benchmark, of which `sessions` knows no more than this."""
+class StoragePlan:
+    """The plan of a measurement on several nodes, with the interface that `sessions` needs."""
 
     request: Request
     ranks: int
@@ -111,9 +111,9 @@ class Asked:
 
 def measure_on(request: Request, nodes: int, results: Results) -> None:
     """All runs on several nodes together. Raises PlanRefused, SessionFailed and WriteFailed."""
-    asked = Asked(request, nodes, machine.command())
+    plan = StoragePlan(request, nodes, machine.command())
     with (
         progress.shown(f"measuring on {nodes} nodes") as step,
-        sessions.started(asked, module="peerway_measure.storage.worker") as messages,
+        sessions.started(plan, module="peerway_measure.storage.worker") as messages,
     ):
         results.follow(messages, step)

@@ -27,7 +27,7 @@ class Evidence:
     `counter` says; None: nothing counts them.
     """
 
-    asked: int
+    requested: int
     resident: float | None
     residency: str = ""
     fetched: int | None = None
@@ -46,15 +46,15 @@ class Judgement:
     why: str
 
     def extra(self, seen: Evidence | None = None) -> dict[str, Any]:
-        """What the extra of the record tells."""
-        found: dict[str, Any] = {"state": self.state, "state_proved": self.proved, "state_proof": self.why}
+        """Fields for the extra of the record."""
+        fields: dict[str, Any] = {"state": self.state, "state_proved": self.proved, "state_proof": self.why}
         if self.state == UNKNOWN:
-            found[STATE_WANTED] = self.wanted
+            fields[STATE_WANTED] = self.wanted
         if seen and seen.resident is not None:
-            found["resident_before"] = round(seen.resident, 4)
+            fields["resident_before"] = round(seen.resident, 4)
         if seen and seen.fetched is not None:
-            found |= {"fetched_bytes": seen.fetched, "fetched_by": seen.counter}
-        return found
+            fields |= {"fetched_bytes": seen.fetched, "fetched_by": seen.counter}
+        return fields
 
 
 def judge_random(seen: Evidence) -> Judgement:
@@ -80,7 +80,7 @@ def judge(state: State, seen: Evidence) -> Judgement:
         )
         return Judgement(state, UNKNOWN, False, f"{seen.residency} contradicts {state}: {wanted}")
     if seen.fetched is not None:
-        share = seen.fetched / max(1, seen.asked)
+        share = seen.fetched / max(1, seen.requested)
         if share > _NONE if warm else share < _WHOLE:
             wanted = "nothing should have been fetched" if warm else "the whole file should have been fetched"
             return Judgement(state, UNKNOWN, False, f"{seen.counter} contradicts {state}: {wanted}")

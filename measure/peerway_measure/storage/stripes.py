@@ -57,7 +57,7 @@ def choose(folder: Path, text: str, file_system: str, limit_s: float) -> None:
         ) from None
 
 
-def found(path: Path, limit_s: float, folder: bool = False) -> dict[str, str]:
+def layout_of(path: Path, limit_s: float, folder: bool = False) -> dict[str, str]:
     """The layout of a file, or that which new files get in a `folder`; nothing where there is none to see.
     Only `lfs` looks at the path, within the limit: the mount may hang.
     """
@@ -70,11 +70,11 @@ def found(path: Path, limit_s: float, folder: bool = False) -> dict[str, str]:
 def differs(text: str, layout: dict[str, str]) -> str:
     """How a file's layout is another one than was asked for; "" where it is not, or cannot be seen."""
     count, size = parse(text)
-    had = layout.get("stripe_count", str(count)), layout.get("stripe_size", str(size))
-    wrong_count = count != _ALL and had[0] != str(count)
-    if not wrong_count and (size is None or had[1] == str(size)):
+    actual = layout.get("stripe_count", str(count)), layout.get("stripe_size", str(size))
+    wrong_count = count != _ALL and actual[0] != str(count)
+    if not wrong_count and (size is None or actual[1] == str(size)):
         return ""
-    return f"{name(text)} were asked for, and its files have {had[0]} of {size_text(int(had[1]))}"
+    return f"{name(text)} were asked for, and its files have {actual[0]} of {size_text(int(actual[1]))}"
 
 
 def read(text: str) -> dict[str, str]:
@@ -104,6 +104,6 @@ def _lfs(*words: str, limit_s: float) -> str:
         raise FileNotFoundError("lfs")
     status, out, err = finished(["lfs", *words], limit_s, f"lfs {words[0]}")
     if status:
-        says = one_line("lfs", err) or "it said nothing"
+        says = one_line("lfs", err) or "it printed nothing"
         raise OperationFailed(f"`lfs {' '.join(words)}` ended with status {status}: {says}")
     return out

@@ -42,7 +42,7 @@ def _place(r: Record) -> tuple[object, ...]:
 
 
 def _tail(several: Sequence[Record]) -> str:
-    """Of single operations, which have a time each, also the slow ones."""
+    """The slow operations, for tests that time each operation."""
     if not several[0].test.endswith("_latency"):
         return ""
     return f", p99 {time_text(median(r.p99_us for r in several))}"
@@ -54,7 +54,7 @@ def _cells(several: Sequence[Record]) -> tuple[str, ...]:
     values = [v for r in several if (v := metric.of(r)) is not None]
     used = [r.cpu_percent for r in several if r.cpu_percent is not None]
     proved = {r.extra.get("state_proved") for r in several}
-    told = "" if proved == {None} else "yes" if proved == {True} else "no"
+    proof = "" if proved == {None} else "yes" if proved == {True} else "no"
     cpu = f"{median(used):.0f} %" if used else ""
     return (
         first.test,
@@ -64,5 +64,5 @@ def _cells(several: Sequence[Record]) -> tuple[str, ...]:
         str(len(several)),
         metric.text(median(values)) + _tail(several),
         cpu,
-        told,
+        proof,
     )

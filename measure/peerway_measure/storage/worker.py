@@ -13,10 +13,10 @@ from peerway_common.ending import Ended, ended_by_signals
 from peerway_measure.bench.reporter import Reporter
 from peerway_measure.bench.results import Results
 from peerway_measure.records import Record
+from peerway_measure.storage.node_group import TeamOfNodes, by_node
 from peerway_measure.storage.operation import OperationFailed
 from peerway_measure.storage.request import Request
 from peerway_measure.storage.session import one_run, stamps
-from peerway_measure.storage.turns import Several, by_node
 
 
 def main() -> None:
@@ -33,22 +33,22 @@ def _serve() -> None:
     line = Reporter()
     team = Team.from_launcher()
     line.speaks = team.rank == 0
-    turns = Several(team)
-    told = json.loads(turns.from_first(sys.stdin.read() if team.rank == 0 else ""))
-    request = _request(told["request"])
-    run_names = json.loads(turns.from_first(json.dumps(stamps(request))))
+    group = TeamOfNodes(team)
+    plan = json.loads(group.from_first_node(sys.stdin.read() if team.rank == 0 else ""))
+    request = _request(plan["request"])
+    run_names = json.loads(group.from_first_node(json.dumps(stamps(request))))
     line.say("plan", jobs=request.repeat)
     for number, stamp in enumerate(run_names, start=1):
         results = Results(stamp=stamp)
         line.say("begin", test=f"run {number}", via="storage")
         problem = ""
         try:
-            one_run(request, turns, results, lambda *_: None)
+            one_run(request, group, results, lambda *_: None)
         except OperationFailed as error:
             problem = str(error)
-        for part in turns.all(json.dumps([json.loads(r.as_json()) for r in results.records])):
-            _report(line, json.loads(part), told["command"])
-        for note in by_node(turns, results.notes):
+        for part in group.all_gather(json.dumps([json.loads(r.as_json()) for r in results.records])):
+            _report(line, json.loads(part), plan["command"])
+        for note in by_node(group, results.notes):
             line.say("said", text=note)
         if problem:
             line.say("error", message=problem)

@@ -18,11 +18,11 @@ def sizes_between(by_path: Mapping[str, Sequence[Point]]) -> list[int]:
     for path, points in by_path.items():
         for size, us, spread in points:
             at.setdefault(size, {})[path] = (us, spread)
-    found: set[int] = set()
+    sizes: set[int] = set()
     for low, high in pairwise(sorted(at)):
         if _change(at[low], at[high]):
-            found |= {low, high} | {1 << power for power in range(low.bit_length(), (high - 1).bit_length())}
-    return sorted(found)
+            sizes |= {low, high} | {1 << power for power in range(low.bit_length(), (high - 1).bit_length())}
+    return sorted(sizes)
 
 
 def _change(low: Costs, high: Costs) -> bool:

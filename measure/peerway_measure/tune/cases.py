@@ -28,12 +28,12 @@ def all_shapes(quick: bool) -> list[Shape]:
     """Contiguous sizes, and for each class of strided shapes its own; a block is as long as the gap after
     it.
     """
-    found = [shapes.contiguous(size) for size in (QUICK_SIZES if quick else SIZES)]
+    result = [shapes.contiguous(size) for size in (QUICK_SIZES if quick else SIZES)]
     for block in BLOCKS:
         sizes = QUICK_STRIDED_SIZES if quick else STRIDED_SIZES
         counts = sorted({max(FEWEST_BLOCKS, size // block) for size in sizes})
-        found += [shapes.strided(count, block, 2 * block) for count in counts]
-    return found
+        result += [shapes.strided(count, block, 2 * block) for count in counts]
+    return result
 
 
 def make(

@@ -10,7 +10,7 @@ from peerway_common.units import size_text
 NOTICED = 0.10  # relative change of a cost that is worth a line, where the spread is smaller
 
 
-def told(before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
+def lines(before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
     """The lines: paths that came or went, and costs that changed; the largest first."""
     if before is None:
         return ["There was no table before."]
@@ -43,8 +43,8 @@ def _costs(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[floa
         if worst[0] > max(NOTICED, 2 * max(_spread(then[size]), _spread(now[size]))):
             a, b = then[size][1], now[size][1]
             faster = f"{a / b:.2g} times faster" if b < a else f"{b / a:.2g} times slower"
-            what = f"{cost['op']} {cost['shape']} {cost['pair']} by {cost['path']}"
-            yield worst[0], f"{what}: {size_text(size)} {a:.3g} µs, now {b:.3g} µs ({faster})"
+            name = f"{cost['op']} {cost['shape']} {cost['pair']} by {cost['path']}"
+            yield worst[0], f"{name}: {size_text(size)} {a:.3g} µs, now {b:.3g} µs ({faster})"
 
 
 def _key(cost: dict[str, Any]) -> tuple[str, str, str, str]:

@@ -1,5 +1,5 @@
-"""From records to the draft of a route table: the points of each path in each case, as the route layer reads
-them.
+"""Turns records into the draft of a route table: the points of each path in each case, as the route layer
+reads them.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ def points_of(records: Iterable[Record], pair_classes: PairClasses) -> Costs:
     """The points of each path in each case, by size. Results that moved wrong data are left out. A size that
     was measured in several runs costs their median, and spreads as far as they lie apart.
     """
-    found: dict[Case, dict[str, dict[int, list[tuple[float, float]]]]] = {}
+    by_case: dict[Case, dict[str, dict[int, list[tuple[float, float]]]]] = {}
     for record in records:
         if not record.validated:
             continue
         case = (record.op, shape_class_of(record), pair_classes[record.source, record.target, record.op])
-        runs = found.setdefault(case, {}).setdefault(record.via, {}).setdefault(record.bytes, [])
+        runs = by_case.setdefault(case, {}).setdefault(record.via, {}).setdefault(record.bytes, [])
         runs.append((record.p50_us, min(float(record.extra.get("spread", 0.0)), 1.0)))
     return {
         case: {
             path: [(size, *_pooled(runs)) for size, runs in sorted(by_size.items())]
             for path, by_size in by_path.items()
         }
-        for case, by_path in found.items()
+        for case, by_path in by_case.items()
     }
 
 

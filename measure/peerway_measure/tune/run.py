@@ -14,12 +14,12 @@ from peerway import _core
 from peerway.errors import Unavailable
 from peerway_common.units import size_text
 from peerway_measure.bench import machine, runner, shapes
-from peerway_measure.bench.allowance import START_S, within
 from peerway_measure.bench.kinds import SEND
 from peerway_measure.bench.plan import Case as Measured
 from peerway_measure.bench.plan import Plan, Setting
 from peerway_measure.bench.results import Results, Step
 from peerway_measure.bench.session import SessionFailed
+from peerway_measure.bench.time_budget import START_S, within
 from peerway_measure.tune import boundaries, cases, draft, splits
 from peerway_measure.tune.draft import Case
 
@@ -65,10 +65,10 @@ class Tuner:
         only = {setting.paths for setting in self._plan.settings}
         chunk = self._staging_chunk() if not only or STAGED in only else 0
         empty = draft.table({}, [], {}, {}, chunk)
-        made = cases.make(self._memories, cases.all_shapes(self._quick))
-        made.sort(key=lambda case: case.shape.blocks > 1)  # a short time is for contiguous data first
+        probes = cases.make(self._memories, cases.all_shapes(self._quick))
+        probes.sort(key=lambda case: case.shape.blocks > 1)  # a short time is for contiguous data first
         self._measure(
-            replace(self._plan, cases=runner.fits_memory(made, RANKS, self.results)),
+            replace(self._plan, cases=runner.fits_memory(probes, RANKS, self.results)),
             self.results,
             empty,
             PATHS_PART,
@@ -86,16 +86,16 @@ class Tuner:
             if case[0] != SEND and case[1] == "contiguous" and len(costs[case]) > 1  # a send has one method
         ]
         scales = splits.QUICK_SCALES if self._quick else splits.SCALES
-        found = splits.measured(costs, large, self._measure_split, empty, scales)
+        measured_splits = splits.measured(costs, large, self._measure_split, empty, scales)
         self.results.note_unmeasured()
-        return _core.table_text(json.dumps(whole | {"splits": found}))
+        return _core.table_text(json.dumps(whole | {"splits": measured_splits}))
 
     def _staging_chunk(self) -> int:
         """The chunk with which a large staged put takes the least time; 0 where nothing can be staged."""
         source, target = self._memories[-1]
-        made = cases.make([(source, target)], [shapes.contiguous(cases.CHUNK_BYTES)], ["put_latency"])
+        probes = cases.make([(source, target)], [shapes.contiguous(cases.CHUNK_BYTES)], ["put_latency"])
         plan = replace(
-            self._plan, cases=made, settings=[Setting(STAGED, STAGED)], staging_chunks=cases.CHUNKS
+            self._plan, cases=probes, settings=[Setting(STAGED, STAGED)], staging_chunks=cases.CHUNKS
         )
         results = Results()
         self._measure(plan, results, draft.table({}, [], {}, {}, 0), CHUNK_PART)
@@ -106,18 +106,18 @@ class Tuner:
         """Adds the sizes around which the cheapest path for contiguous data changes, by fresh ranks: what
         decides is measured in two runs.
         """
-        made = []
+        probes = []
         for case, by_path in draft.points_of(self.results.records, self.results.pair_classes).items():
             if case[1] == "contiguous":
-                made += self._contiguous(case, boundaries.sizes_between(by_path))
-        fitting = runner.fits_memory(made, RANKS, self.results)
+                probes += self._contiguous(case, boundaries.sizes_between(by_path))
+        fitting = runner.fits_memory(probes, RANKS, self.results)
         if fitting:
             sizes = sorted({case.shape.bytes for case in fitting})
-            what = f"{fitting[0].test} around {size_text(sizes[0])} to {size_text(sizes[-1])}"
-            self._refine(what, replace(self._plan, cases=fitting), self.results, table, BOUNDARIES_PART)
+            name = f"{fitting[0].test} around {size_text(sizes[0])} to {size_text(sizes[-1])}"
+            self._refine(name, replace(self._plan, cases=fitting), self.results, table, BOUNDARIES_PART)
 
     def _contiguous(self, case: Case, sizes: Sequence[int]) -> list[Measured]:
-        """What to measure for a case of the table, at these sizes."""
+        """The cases to measure for a case of the table, at these sizes."""
         op, _, pair = case
         classes = self.results.pair_classes.items()
         labels = next(labels for labels, name in classes if name == pair and labels[2] == op)
@@ -125,20 +125,20 @@ class Tuner:
         return cases.make([memory], [shapes.contiguous(size) for size in sizes], [f"{op}_latency"])
 
     def _measure_split(self, case: Case, paths: str, table: dict[str, Any]) -> Results:
-        made = self._contiguous(case, cases.QUICK_SPLIT_SIZES if self._quick else cases.SPLIT_SIZES)
+        probes = self._contiguous(case, cases.QUICK_SPLIT_SIZES if self._quick else cases.SPLIT_SIZES)
         results = Results()
-        fitting = runner.fits_memory(made, RANKS, results)
+        fitting = runner.fits_memory(probes, RANKS, results)
         plan = replace(self._plan, cases=fitting, settings=[Setting("route", paths)])
         self._refine(f"{case[0]}_latency split over {paths}", plan, results, table, SPLIT_PART)
-        self.results.unmeasured += [(f"split {what}", size) for what, size in results.unmeasured]
+        self.results.unmeasured += [(f"split {name}", size) for name, size in results.unmeasured]
         return results
 
-    def _refine(self, what: str, plan: Plan, results: Results, table: dict[str, Any], part: float) -> None:
+    def _refine(self, name: str, plan: Plan, results: Results, table: dict[str, Any], part: float) -> None:
         """Measures what makes a table better that there is without it: ranks that fail become a note."""
         try:
             self._measure(plan, results, table, part)
         except SessionFailed as error:
-            self.results.note(f"{what} was not measured: {error}")
+            self.results.note(f"{name} was not measured: {error}")
 
     def _measure(self, plan: Plan, results: Results, table: dict[str, Any], part: float) -> None:
         """Runs a plan under a table of its own, so that neither the user's table nor rules have a say, in a
@@ -148,8 +148,8 @@ class Tuner:
             results.unmeasured += [(case.test, case.shape.bytes) for case in plan.cases]
             return
         files = {"PEERWAY_ROUTES": json.dumps(table), "PEERWAY_RULES": '{"rules": []}'}
-        asked = replace(plan, files=files, ends=within(self._ends, part))
-        runner.run_paths(asked, results, self._step, {"PEERWAY_PATHS": ""})
+        own_plan = replace(plan, files=files, ends=within(self._ends, part))
+        runner.run_paths(own_plan, results, self._step, {"PEERWAY_PATHS": ""})
 
 
 def _memory_of(label: str) -> str:

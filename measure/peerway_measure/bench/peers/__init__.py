@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peerway_measure.bench.peers.base import Found, Missing, Peer
+from peerway_measure.bench.peers.base import Installation, Missing, Peer
 from peerway_measure.bench.peers.cuda import Cuda
 from peerway_measure.bench.peers.nccl import Nccl
 from peerway_measure.bench.peers.nvshmem import Nvshmem
@@ -22,13 +22,13 @@ ALL = "all"
 
 __all__ = [
     "PEERS",
-    "Asked",
     "Case",
     "Failed",
-    "Found",
+    "Installation",
     "Missing",
     "NoTime",
     "Peer",
+    "PeerSelection",
     "Plan",
     "Result",
     "choose",
@@ -36,7 +36,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PeerSelection:
     """A peer to measure and those of its variants; `by_name`: not only as one of all."""
 
     peer: Peer
@@ -44,14 +44,14 @@ class Asked:
     by_name: bool = True
 
 
-def choose(names: str) -> list[Asked]:
+def choose(names: str) -> list[PeerSelection]:
     """Read "openmpi,ucx/tag": the peers, and of each the variants asked for ("openmpi": all of them); or
     "all".
 
     Raises ValueError for a name that no peer or variant has.
     """
     if names.strip() == ALL:
-        return [Asked(peer(), frozenset(peer.variants), by_name=False) for peer in PEERS.values()]
+        return [PeerSelection(peer(), frozenset(peer.variants), by_name=False) for peer in PEERS.values()]
     chosen: dict[str, set[str]] = {}
     for name in (part.strip() for part in names.split(",")):
         family = name.partition("/")[0]
@@ -61,4 +61,4 @@ def choose(names: str) -> list[Asked]:
         if "/" in name and name not in every:
             raise ValueError(f"'{name}' is not a variant of {family}; there are {', '.join(every)}")
         chosen.setdefault(family, set()).update({name} if "/" in name else every)
-    return [Asked(PEERS[family](), frozenset(variants)) for family, variants in chosen.items()]
+    return [PeerSelection(PEERS[family](), frozenset(variants)) for family, variants in chosen.items()]

@@ -1,4 +1,4 @@
-"""What all peers have in common: whether they are here, what they can do, how a plan is run."""
+"""Base of all peers: whether they are here, what they can do, how a plan is run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, ClassVar
 
-from peerway_measure.bench.allowance import LEAST_S, OVERHEAD, spread, within
 from peerway_measure.bench.peers import launch
 from peerway_measure.bench.peers.plan import Case, Failed, NoTime, Plan, Result
+from peerway_measure.bench.time_budget import LEAST_S, OVERHEAD, spread, within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ MOST_DEATHS = 3  # of one variant in a row, before the rest of its cases is give
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Installation:
     """The peer is here and its program is built.
 
     `environment` is set on top of this process's, `options` go to the program, `launcher` is what starts it.
@@ -67,28 +67,30 @@ class Peer(ABC):
     devices: ClassVar[tuple[str, ...]] = ("host", "cuda")
 
     def __init__(self) -> None:
-        self._found: dict[str, Found | Missing] = {}
+        self._installations: dict[str, Installation | Missing] = {}
 
-    def find(self, device: str) -> Found | Missing:
+    def find(self, device: str) -> Installation | Missing:
         """Look for the library and build the program for "host" or "cuda"; once, then remembered."""
         if device not in self.devices:
             return Missing(f"{self.name} moves GPU memory only", "use --device cuda")
-        if device not in self._found:
-            self._found[device] = self._find(device)
-        return self._found[device]
+        if device not in self._installations:
+            self._installations[device] = self._find(device)
+        return self._installations[device]
 
     @abstractmethod
-    def _find(self, device: str) -> Found | Missing: ...
+    def _find(self, device: str) -> Installation | Missing: ...
 
     @abstractmethod
     def ability(self, via: str, device: str) -> Ability:
         """Say what one variant can do."""
 
-    def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
+    def job(self, installation: Installation, arguments: list[str], ranks: int) -> launch.Job:
         """Say which processes to start, with the arguments that all ranks get: here one a rank, linked by
         sockets.
         """
-        return launch.Job([[str(found.program), *arguments]] * ranks, found.environment, linked=True)
+        return launch.Job(
+            [[str(installation.program), *arguments]] * ranks, installation.environment, linked=True
+        )
 
     def tests(self, device: str) -> Ability:
         """Say what any of the variants can do."""
@@ -101,14 +103,14 @@ class Peer(ABC):
         Failed, and the rest goes on. Of a time that was given each group has its part, by its number of
         cases; those that do not fit come back as NoTime, except for the first of each test.
         """
-        found = self.find(plan.device)
-        if isinstance(found, Missing):
-            raise RuntimeError(f"{self.name}: {found.reason}; {found.remedy}")
+        installation = self.find(plan.device)
+        if isinstance(installation, Missing):
+            raise RuntimeError(f"{self.name}: {installation.reason}; {installation.remedy}")
         groups = self._groups(plan)
         total, done = sum(len(cases) for _, _, cases in groups), 0
         for via, ranks, cases in groups:
             part = _timed(plan, len(cases) / (total - done), len(cases))
-            for outcome in self._run_group(found, part, via, ranks, cases):
+            for outcome in self._run_group(installation, part, via, ranks, cases):
                 done += 1
                 progress(via, done, total)
                 yield outcome
@@ -132,12 +134,12 @@ class Peer(ABC):
         return [(via, ranks, ordered(cases)) for (via, ranks, _), cases in groups.items()]
 
     def _run_group(
-        self, found: Found, plan: Plan, via: str, ranks: int, cases: list[Case]
+        self, installation: Installation, plan: Plan, via: str, ranks: int, cases: list[Case]
     ) -> Iterator[Result | Failed | NoTime]:
         deaths = done = 0
         first = len({case.test for case in cases})  # one of each test, which begin; they are always done
         while cases and not (done >= first and _is_over(plan)):
-            job = self.job(found, self._arguments(found, plan, via, ranks, cases), ranks)
+            job = self.job(installation, self._arguments(installation, plan, via, ranks, cases), ranks)
             watched = launch.Outcomes(job, plan.timeout_s)
             answered = 0
             for outcome in watched:
@@ -159,9 +161,11 @@ class Peer(ABC):
             return
         yield from (NoTime(via, case) for case in cases)
 
-    def _arguments(self, found: Found, plan: Plan, via: str, ranks: int, cases: list[Case]) -> list[str]:
+    def _arguments(
+        self, installation: Installation, plan: Plan, via: str, ranks: int, cases: list[Case]
+    ) -> list[str]:
         devices = "host" if plan.device == "host" else ",".join(map(str, plan.ordinals(ranks)))
-        arguments = ["--devices", devices, "--budget-us", str(plan.budget_s * 1e6), *found.options]
+        arguments = ["--devices", devices, "--budget-us", str(plan.budget_s * 1e6), *installation.options]
         for case in cases:
             arguments += ["--case", case.argument(via)]
         return arguments

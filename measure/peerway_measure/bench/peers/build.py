@@ -60,7 +60,7 @@ def first_error(text: str) -> str:
     wrong = [
         line for line in lines if re.search(r"\berror\b|cannot find|undefined reference", line, re.IGNORECASE)
     ]
-    return (wrong or lines or ["it said nothing"])[0]
+    return (wrong or lines or ["it printed nothing"])[0]
 
 
 def _compile(command: list[str]) -> None:

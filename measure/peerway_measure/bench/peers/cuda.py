@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from peerway_measure.bench.peers.base import Ability, Found, Missing, pairs
+from peerway_measure.bench.peers.base import Ability, Installation, Missing, pairs
 from peerway_measure.bench.peers.nvcc import GpuPeer, compiled
 
 
@@ -14,10 +14,10 @@ class Cuda(GpuPeer):
     name = "cuda"
     variants: ClassVar[tuple[str, ...]] = ("cuda",)
 
-    def built(self, architecture: str) -> Found | Missing:
+    def built(self, architecture: str) -> Installation | Missing:
         """Build the program against the toolkit's runtime."""
         program = compiled("cuda.cu", architecture, "install the CUDA toolkit", (), (), "runtime")
-        return program if isinstance(program, Missing) else Found("CUDA runtime", program)
+        return program if isinstance(program, Missing) else Installation("CUDA runtime", program)
 
     def ability(self, via: str, device: str) -> Ability:
         """Bandwidth of one run of bytes."""

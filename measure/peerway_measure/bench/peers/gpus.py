@@ -60,7 +60,7 @@ def tell() -> None:
 
 def shortage(wanted: int = 2) -> str:
     """Why `wanted` GPUs cannot be used; "" when they can."""
-    found = present()
-    if found.count >= wanted:
+    gpus = present()
+    if gpus.count >= wanted:
         return ""
-    return found.reason or f"there is {found.count} GPU, and {wanted} are needed"
+    return gpus.reason or f"there is {gpus.count} GPU, and {wanted} are needed"

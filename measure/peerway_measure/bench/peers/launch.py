@@ -81,11 +81,11 @@ class Outcomes:
                 ready = selector.select(LOOK_S)
                 now = time.monotonic()
                 if ready:
-                    some = os.read(processes.output.fileno(), 1 << 16)
-                    if not some:
+                    chunk = os.read(processes.output.fileno(), 1 << 16)
+                    if not chunk:
                         return
                     last = now
-                    *lines, kept = (kept + some).split(b"\n")
+                    *lines, kept = (kept + chunk).split(b"\n")
                     yield from (line.decode(errors="replace") for line in lines)
                 elif processes.one_failed():
                     ended = ended or now

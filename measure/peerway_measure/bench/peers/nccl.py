@@ -6,7 +6,7 @@ import re
 from typing import ClassVar
 
 from peerway_measure.bench.peers import places
-from peerway_measure.bench.peers.base import Ability, Found, Missing, pairs
+from peerway_measure.bench.peers.base import Ability, Installation, Missing, pairs
 from peerway_measure.bench.peers.nvcc import GpuPeer, compiled
 
 INSTALL = "pip install nvidia-nccl-cu13"
@@ -23,7 +23,7 @@ class Nccl(GpuPeer):
     name = "nccl"
     variants: ClassVar[tuple[str, ...]] = ("nccl", "nccl/graph", "nccl/rma", "nccl/pack")
 
-    def built(self, architecture: str) -> Found | Missing:
+    def built(self, architecture: str) -> Installation | Missing:
         """Build the program against the library that is installed."""
         library = places.search("NCCL_HOME NCCL_ROOT", "nvidia/nccl", "nccl.h", "libnccl.so.2")
         if library is None:
@@ -33,7 +33,7 @@ class Nccl(GpuPeer):
         program = compiled("nccl.cu", architecture, INSTALL, (), flags, version)
         if isinstance(program, Missing):
             return program
-        return Found(f"NCCL {version}", program, ENVIRONMENT | library.environment)
+        return Installation(f"NCCL {version}", program, ENVIRONMENT | library.environment)
 
     def ability(self, via: str, device: str) -> Ability:
         """No gets; faces only when packed."""

@@ -1,4 +1,4 @@
-"""What the peers that move GPU memory only have in common: they need two GPUs and a program built by nvcc."""
+"""Base of the peers that move GPU memory only: they need two GPUs and a program built by nvcc."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from peerway_measure.bench.peers import gpus, places
-from peerway_measure.bench.peers.base import Found, Missing, Peer
+from peerway_measure.bench.peers.base import Installation, Missing, Peer
 from peerway_measure.bench.peers.build import BuildError, build
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ class GpuPeer(Peer):
 
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
 
-    def _find(self, device: str) -> Found | Missing:
+    def _find(self, device: str) -> Installation | Missing:
         shortage = gpus.shortage()
         if shortage:
             return Missing(shortage, "run on a host with two NVIDIA GPUs")
         return self.built(gpus.present().architecture)
 
     @abstractmethod
-    def built(self, architecture: str) -> Found | Missing:
+    def built(self, architecture: str) -> Installation | Missing:
         """Build the program for e.g. "sm_90", whether or not there is such a GPU."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from peerway_measure.bench.peers import places
-from peerway_measure.bench.peers.base import Ability, Found, Missing, Progress, pairs
+from peerway_measure.bench.peers.base import Ability, Installation, Missing, Progress, pairs
 from peerway_measure.bench.peers.nvcc import GpuPeer, compiled
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Nvshmem(GpuPeer):
     name = "nvshmem"
     variants: ClassVar[tuple[str, ...]] = ("nvshmem", "nvshmem/kernel", "nvshmem/pack")
 
-    def built(self, architecture: str) -> Found | Missing:
+    def built(self, architecture: str) -> Installation | Missing:
         """Build the program against the library that is installed."""
         library = places.search(
             "NVSHMEM_HOME NVSHMEM_PREFIX", "nvidia/nvshmem", "nvshmem.h", "libnvshmem_host.so*"
@@ -46,15 +46,15 @@ class Nvshmem(GpuPeer):
         program = compiled("nvshmem.cu", architecture, INSTALL, ("-rdc=true",), flags, version)
         if isinstance(program, Missing):
             return program
-        return Found(f"NVSHMEM {version}".strip(), program, ENVIRONMENT | library.environment)
+        return Installation(f"NVSHMEM {version}".strip(), program, ENVIRONMENT | library.environment)
 
     def run(self, plan: Plan, progress: Progress) -> Generator[Result | Failed | NoTime, None, None]:
         """As Peer.run(), with a symmetric heap that holds the largest case."""
-        found = self.find(plan.device)
-        if isinstance(found, Found):
+        installation = self.find(plan.device)
+        if isinstance(installation, Installation):
             need = max((2 * case.extent + 2 * case.bytes for case in plan.cases), default=0) + HEAP_SLACK
-            environment = found.environment | {"NVSHMEM_SYMMETRIC_SIZE": str(-(-need // MIB) * MIB)}
-            self._found[plan.device] = replace(found, environment=environment)
+            environment = installation.environment | {"NVSHMEM_SYMMETRIC_SIZE": str(-(-need // MIB) * MIB)}
+            self._installations[plan.device] = replace(installation, environment=environment)
         return super().run(plan, progress)
 
     def ability(self, via: str, device: str) -> Ability:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from peerway_measure.bench.peers import cores, gpus, launch, ucx
-from peerway_measure.bench.peers.base import Ability, Found, Missing, Peer, pairs
+from peerway_measure.bench.peers.base import Ability, Installation, Missing, Peer, pairs
 from peerway_measure.bench.peers.build import BuildError, build
 from peerway_measure.bench.peers.kernels import pack_cubin
 from peerway_measure.bench.peers.plan import Case
@@ -36,7 +36,7 @@ class OpenMpi(Peer):
     name = "openmpi"
     variants: ClassVar[tuple[str, ...]] = ("openmpi", "openmpi/rma", "openmpi/pack")
 
-    def _find(self, device: str) -> Found | Missing:
+    def _find(self, device: str) -> Installation | Missing:
         folders = _folders()
         if not folders:
             return Missing(
@@ -46,16 +46,16 @@ class OpenMpi(Peer):
         if shortage:
             return Missing(shortage, "run on a host with two NVIDIA GPUs")
         for folder in folders:
-            found = self._built(folder)
-            if device == "cuda" and isinstance(found, Found):
-                found = self._with_cuda(found)
-            if isinstance(found, Found):
+            installation = self._built(folder)
+            if device == "cuda" and isinstance(installation, Installation):
+                installation = self._with_cuda(installation)
+            if isinstance(installation, Installation):
                 break
-        return found
+        return installation
 
-    def _built(self, folder: Path) -> Found | Missing:
+    def _built(self, folder: Path) -> Installation | Missing:
         mpirun = str(folder / "mpirun")
-        version = _said_by([mpirun, "--version"])
+        version = _output_of([mpirun, "--version"])
         if "Open MPI" not in version and "OpenRTE" not in version:
             return Missing(f"{mpirun} is not of Open MPI", INSTALL)
         try:
@@ -64,20 +64,24 @@ class OpenMpi(Peer):
         except BuildError as error:
             return Missing(f"the program could not be built: {error}", error.remedy or INSTALL)
         number = re.search(r"(\d+\.\d+\.\d+\S*)", version)
-        return Found(f"Open MPI {number[1] if number else ''}", program, ENVIRONMENT, launcher=mpirun)
+        return Installation(f"Open MPI {number[1] if number else ''}", program, ENVIRONMENT, launcher=mpirun)
 
-    def _with_cuda(self, found: Found) -> Found | Missing:
+    def _with_cuda(self, installation: Installation) -> Installation | Missing:
         """Give it a UCX that knows GPUs, and try whether it then truly sends GPU memory."""
         library = ucx.with_cuda()
         if library:
-            found = replace(found, environment=found.environment | library.environment)
+            installation = replace(installation, environment=installation.environment | library.environment)
         with contextlib.suppress(BuildError):  # openmpi/pack then refuses its cases and says why
-            found = replace(found, options=("--cubin", str(pack_cubin(gpus.present().architecture))))
-        why = self._try_out(found)
+            installation = replace(
+                installation, options=("--cubin", str(pack_cubin(gpus.present().architecture)))
+            )
+        why = self._try_out(installation)
         remedy = "install libucx-cu13, or an Open MPI built with UCX and CUDA"
-        return Missing(f"{found.version} cannot send GPU memory: {why}", remedy) if why else found
+        return (
+            Missing(f"{installation.version} cannot send GPU memory: {why}", remedy) if why else installation
+        )
 
-    def _try_out(self, found: Found) -> str:
+    def _try_out(self, installation: Installation) -> str:
         """Send 64 KiB between two GPUs and check them; why that fails, or ""."""
         arguments = [
             "--devices",
@@ -85,7 +89,7 @@ class OpenMpi(Peer):
             "--case",
             Case("pingpong", _Probe(), iterations=10).argument("openmpi"),
         ]
-        watched = launch.Outcomes(self.job(found, arguments, 2), PROBE_S)
+        watched = launch.Outcomes(self.job(installation, arguments, 2), PROBE_S)
         for outcome in watched:
             if isinstance(outcome, str):
                 return outcome
@@ -103,12 +107,12 @@ class OpenMpi(Peer):
         able = pairs(f"{tests} cube get_latency get_bw", "contiguous block")
         return able | pairs("signal_latency plan_latency exchange", "contiguous") | pairs("halo", "halo")
 
-    def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
+    def job(self, installation: Installation, arguments: list[str], ranks: int) -> launch.Job:
         """Start one mpirun; it starts the ranks and binds them."""
         on_host = arguments[arguments.index("--devices") + 1] == "host"
-        command = [found.launcher, "-n", str(ranks), *binding(ranks)]
+        command = [installation.launcher, "-n", str(ranks), *binding(ranks)]
         command += HOST_OPTIONS if on_host else CUDA_OPTIONS
-        return launch.Job([[*command, str(found.program), *arguments]], found.environment)
+        return launch.Job([[*command, str(installation.program), *arguments]], installation.environment)
 
 
 class _Probe:
@@ -124,7 +128,7 @@ def _folders() -> list[Path]:
     return list(dict.fromkeys(both))
 
 
-def _said_by(command: list[str]) -> str:
+def _output_of(command: list[str]) -> str:
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=ASK_S, check=False).stdout
     except (OSError, subprocess.TimeoutExpired) as error:

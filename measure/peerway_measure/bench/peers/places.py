@@ -46,8 +46,8 @@ def library(root: Path, header: str, names: tuple[str, ...]) -> Library | None:
         return None
     folders = [root / folder for folder in ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")]
     files = (file for folder in folders for name in names for file in sorted(folder.glob(name)))
-    found = next(files, None)
-    return Library(root / "include", found.parent, found) if found else None
+    path = next(files, None)
+    return Library(root / "include", path.parent, path) if path else None
 
 
 def search(variables: str, wheel: str, header: str, *names: str) -> Library | None:
@@ -55,7 +55,7 @@ def search(variables: str, wheel: str, header: str, *names: str) -> Library | No
     roots = [Path(os.environ[name]) for name in variables.split() if os.environ.get(name)]
     roots += [folder / wheel for folder in site_folders()]
     roots += [Path("/usr/local"), Path("/usr")]
-    return next((found for root in roots if (found := library(root, header, names))), None)
+    return next((match for root in roots if (match := library(root, header, names))), None)
 
 
 def site_folders() -> Iterator[Path]:

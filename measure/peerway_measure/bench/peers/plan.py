@@ -1,4 +1,4 @@
-"""What a peer is asked to measure and what comes back. Plain data."""
+"""Request to a peer and its results, as plain data."""
 
 from __future__ import annotations
 

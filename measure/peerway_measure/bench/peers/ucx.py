@@ -7,7 +7,7 @@ import shutil
 from typing import ClassVar
 
 from peerway_measure.bench.peers import gpus, places
-from peerway_measure.bench.peers.base import Ability, Found, Missing, Peer, pairs
+from peerway_measure.bench.peers.base import Ability, Installation, Missing, Peer, pairs
 from peerway_measure.bench.peers.build import BuildError, build
 
 INSTALL = "pip install libucx-cu13, or apt-get install libucx-dev"
@@ -20,8 +20,8 @@ def installed() -> places.Library | None:
 
 def with_cuda() -> places.Library | None:
     """Find the same, if it can handle GPU memory."""
-    found = installed()
-    return found if found and (found.lib / "ucx" / "libuct_cuda.so").exists() else None
+    library = installed()
+    return library if library and (library.lib / "ucx" / "libuct_cuda.so").exists() else None
 
 
 def version_of(library: places.Library) -> str:
@@ -37,7 +37,7 @@ class Ucx(Peer):
     name = "ucx"
     variants: ClassVar[tuple[str, ...]] = ("ucx", "ucx/tag")
 
-    def _find(self, device: str) -> Found | Missing:
+    def _find(self, device: str) -> Installation | Missing:
         library = installed()
         compiler = shutil.which("cc") or shutil.which("gcc")
         if library is None:
@@ -56,7 +56,7 @@ class Ucx(Peer):
             program = build("ucx.c", [compiler, "-std=gnu11", "-O2", "-D_GNU_SOURCE"], flags, version)
         except BuildError as error:
             return Missing(f"the program could not be built: {error}", error.remedy or INSTALL)
-        return Found(f"UCX {version}", program, library.environment)
+        return Installation(f"UCX {version}", program, library.environment)
 
     def ability(self, via: str, device: str) -> Ability:
         """Faces are one put a block, which only host memory does in reasonable time."""

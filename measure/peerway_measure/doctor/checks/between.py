@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from .. import words
+from .. import text
 from ..finding import Finding, Group, Topic
 from ..topology import DESCRIPTIONS, DISTANCES
 
@@ -62,7 +62,7 @@ def peer_access(facts: Facts) -> Finding:
         return _alone(facts, ACCESS)
     known = [p for p in facts.pairs if p.access is not None]
     if not known:
-        return ACCESS.unknown("neither CUDA nor NVML says", "mend CUDA first, see GPUs")
+        return ACCESS.unknown("neither CUDA nor NVML says", "fix CUDA first, see GPUs")
     refused = [p for p in known if not p.access]
     if not refused:
         kinds = Counter(_way(p) for p in known if p.first < p.second)
@@ -74,7 +74,7 @@ def peer_access(facts: Facts) -> Finding:
 
 
 def _way(pair: GpuPair) -> str:
-    return words.count(pair.nvlinks, "NVLink") if pair.nvlinks else f"PCIe, {DESCRIPTIONS[pair.distance]}"
+    return text.count(pair.nvlinks, "NVLink") if pair.nvlinks else f"PCIe, {DESCRIPTIONS[pair.distance]}"
 
 
 def _reason(facts: Facts, refused: list[GpuPair]) -> str:
@@ -113,18 +113,18 @@ def nvlink(facts: Facts) -> Finding:
         todo = "nothing to do, unless bridges or a fabric should be here: then look at nvidia-smi nvlink -s"
         return NVLINK.absent("no active link", todo)
     generations = sorted({link.version for g in facts.gpus for link in g.nvlinks if link.version is not None})
-    suffix = f", NVLink version {words.ranges(generations)}" if generations else ""
+    suffix = f", NVLink version {text.ranges(generations)}" if generations else ""
     if len(links) > 1:
         most = max(links)
         fewer = [g for g in facts.gpus if len(g.nvlinks) < most]
         return NVLINK.warning(
-            f"{words.gpus(g.index for g in fewer)} with fewer links than the {most} of the others{suffix}",
+            f"{text.gpus(g.index for g in fewer)} with fewer links than the {most} of the others{suffix}",
             "nvidia-smi nvlink -s and -e show which links are down; on irregular bridges this is by design",
         )
     bare = [p for p in facts.pairs if not p.nvlinks and p.first < p.second]
     if bare:
-        found = f"{links.pop()} links a GPU{suffix}; {words.count(len(bare), 'pair')} without a direct link"
-        return NVLINK.ok(found)
+        summary = f"{links.pop()} links a GPU{suffix}; {text.count(len(bare), 'pair')} without a direct link"
+        return NVLINK.ok(summary)
     return NVLINK.ok(f"{links.pop()} links a GPU, every pair joined{suffix}")
 
 
@@ -148,10 +148,10 @@ def fabric(facts: Facts) -> Finding:
         return FABRIC.ok("set up")
     if facts.driver.nvswitches:
         running = facts.driver.fabric_manager
-        found = words.count(facts.driver.nvswitches, "NVSwitch").replace("Switchs", "Switches")
+        switches = text.count(facts.driver.nvswitches, "NVSwitch").replace("Switchs", "Switches")
         if running is False:
-            return FABRIC.warning(f"{found}, no fabric manager", "systemctl start nvidia-fabricmanager")
-        return FABRIC.ok(found + (", fabric manager running" if running else ""))
+            return FABRIC.warning(f"{switches}, no fabric manager", "systemctl start nvidia-fabricmanager")
+        return FABRIC.ok(switches + (", fabric manager running" if running else ""))
     return FABRIC.absent("no NVSwitch", "nothing to do: only NVSwitch machines need it")
 
 
@@ -181,13 +181,13 @@ def handles(facts: Facts) -> Finding:
         "fabric": all(c.fabric for c in known),
         "memory pools": all((c.pool_handles or 0) & 1 for c in known),
     }
-    have = ", ".join(name for name, there in kinds.items() if there) or "none"
-    lack = ", ".join(name for name, there in kinds.items() if not there)
-    found = f"{have}; not: {lack}" if lack else have
+    have = ", ".join(name for name, supported in kinds.items() if supported) or "none"
+    lack = ", ".join(name for name, supported in kinds.items() if not supported)
+    summary = f"{have}; not: {lack}" if lack else have
     if not kinds["POSIX file descriptor"]:
         todo = "share memory of cudaMalloc only (CUDA IPC); a newer driver or bare metal has the rest"
-        return HANDLES.off(found, todo)
-    return HANDLES.ok(found)
+        return HANDLES.off(summary, todo)
+    return HANDLES.ok(summary)
 
 
 def _alone(facts: Facts, topic: Topic) -> Finding:

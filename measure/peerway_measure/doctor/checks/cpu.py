@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import words
+from .. import text
 from ..finding import Finding, Group, Topic
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def gdrcopy(facts: Facts) -> Finding:
         todo = "install libgdrapi (package libgdrapi or gdrcopy), or add its folder to LD_LIBRARY_PATH"
         return GDRCOPY.off(f"gdrdrv {version} is ready, but libgdrapi.so.2 was not found", todo)
     library = m.libgdrapi.version
-    if version and library and words.version(version)[:1] != words.version(library)[:1]:
+    if version and library and text.version(version)[:1] != text.version(library)[:1]:
         todo = "install the module and the library of the same release"
         return GDRCOPY.warning(f"module {version} and library {library} differ", todo)
     return GDRCOPY.ok(f"gdrdrv {version or '(version not readable)'}, libgdrapi {library}")
@@ -95,7 +95,7 @@ def dma_buf_mmap(facts: Facts) -> Finding:
         if gdr
         else "install a driver for CUDA 13.3 or newer, or GDRCopy (above)"
     )
-    if words.version(current) >= (13, 3):
+    if text.version(current) >= (13, 3):
         todo = (
             "nothing to do while GDRCopy works"
             if gdr
@@ -123,7 +123,7 @@ def stream_memory_ops(facts: Facts) -> Finding:
     known = [c.stream_memory_ops for c in _known(facts) if c.stream_memory_ops is not None]
     if not known:
         return STREAM.unknown(
-            "CUDA does not say", "mend CUDA first, see GPUs; drivers before CUDA 11.7 have no answer"
+            "CUDA does not say", "fix CUDA first, see GPUs; drivers before CUDA 11.7 have no answer"
         )
     if all(known):
         return STREAM.ok("64-bit waits and writes")
@@ -153,10 +153,10 @@ def numa(facts: Facts) -> Finding:
     for gpu in facts.gpus:
         nodes.setdefault(gpu.numa_node, []).append(gpu.index)
     if None in nodes:
-        found = f"not reported by the firmware: {words.gpus(nodes[None])}"
-        return NUMA.unknown(found, "bind ranks by hand on machines with several sockets; look at lspci -t")
+        summary = f"not reported by the firmware: {text.gpus(nodes[None])}"
+        return NUMA.unknown(summary, "bind ranks by hand on machines with several sockets; look at lspci -t")
     return NUMA.ok(
-        "; ".join(f"node {n}: {words.gpus(g)}" for n, g in sorted(nodes.items(), key=lambda i: i[0] or 0))
+        "; ".join(f"node {n}: {text.gpus(g)}" for n, g in sorted(nodes.items(), key=lambda i: i[0] or 0))
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from .. import words
+from .. import text
 from ..finding import Finding, Group, Topic
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def driver(facts: Facts) -> Finding:
         )
     if d.pci_gpus:
         return DRIVER.warning(
-            f"{words.count(len(d.pci_gpus), 'NVIDIA GPU')} on the PCI bus, {_bound(d.pci_gpus)}",
+            f"{text.count(len(d.pci_gpus), 'NVIDIA GPU')} on the PCI bus, {_bound(d.pci_gpus)}",
             "install the NVIDIA driver, or bind the GPUs to it; then load it with modprobe nvidia",
         )
     return DRIVER.absent(
@@ -87,17 +87,17 @@ def devices(facts: Facts) -> Finding:
                 "ask for access to the GPU device files (a group, or a job that was given GPUs)",
             )
         if d.pci_gpus or d.module_version:
-            return DEVICES.warning("none can be reached", "mend the driver, see above")
+            return DEVICES.warning("none can be reached", "fix the driver, see above")
         return DEVICES.absent("none", "run this on a node with GPUs; host memory works without")
-    names = Counter(f"{gpu.name or 'GPU'}, {words.size(gpu.memory)}" for gpu in facts.gpus)
-    found = "; ".join(f"{number} × {name}" for name, number in names.items())
+    names = Counter(f"{gpu.name or 'GPU'}, {text.size(gpu.memory)}" for gpu in facts.gpus)
+    summary = "; ".join(f"{number} × {name}" for name, number in names.items())
     missing = len(d.pci_gpus) - len(facts.gpus)
     if missing > 0 and not facts.host.container:
         return DEVICES.warning(
-            f"{found}; {missing} more on the PCI bus that the driver does not show",
+            f"{summary}; {missing} more on the PCI bus that the driver does not show",
             "look in dmesg for Xid or 'fallen off the bus', and for other drivers bound to them",
         )
-    return DEVICES.ok(found)
+    return DEVICES.ok(summary)
 
 
 def cuda(facts: Facts) -> Finding:
@@ -105,11 +105,11 @@ def cuda(facts: Facts) -> Finding:
     d = facts.driver
     hidden = facts.host.environment.get("CUDA_VISIBLE_DEVICES")
     if not d.cuda_error and d.cuda_devices is not None:
-        found = f"{d.cuda_version}, {words.count(d.cuda_devices, 'GPU')} visible"
+        summary = f"{d.cuda_version}, {text.count(d.cuda_devices, 'GPU')} visible"
         if d.cuda_devices < len(facts.gpus):
             reason = f" (CUDA_VISIBLE_DEVICES={hidden})" if hidden is not None else ""
-            return CUDA.ok(f"{found} of {len(facts.gpus)}{reason}")
-        return CUDA.ok(found)
+            return CUDA.ok(f"{summary} of {len(facts.gpus)}{reason}")
+        return CUDA.ok(summary)
     if not facts.gpus and not d.module_version and not d.pci_gpus:
         return CUDA.no_gpu()
     if "NOT_READY" in d.cuda_error:
@@ -160,11 +160,11 @@ def bar1(facts: Facts) -> Finding:
         )
     least = min(known, key=lambda g: g.bar1 or 0)
     used = max(g.bar1_used or 0 for g in known)
-    found = f"{words.size(least.bar1)} for {words.size(least.memory)} of memory, {words.size(used)} used"
+    summary = f"{text.size(least.bar1)} for {text.size(least.memory)} of memory, {text.size(used)} used"
     if (least.bar1 or 0) < (least.memory or 0):
         todo = "switch on Resizable BAR (and Above 4G decoding) in the firmware, if the GPU has it"
-        return BAR1.off(f"{found}: only a part can be mapped at once", todo)
-    return BAR1.ok(found)
+        return BAR1.off(f"{summary}: only a part can be mapped at once", todo)
+    return BAR1.ok(summary)
 
 
 def mode(facts: Facts) -> Finding:
@@ -174,19 +174,19 @@ def mode(facts: Facts) -> Finding:
     mig = [g.index for g in facts.gpus if g.mig]
     if mig:
         return MODE.warning(
-            f"MIG is on: {words.gpus(mig)}", "nvidia-smi -mig 0 as root, when peers must reach each other"
+            f"MIG is on: {text.gpus(mig)}", "nvidia-smi -mig 0 as root, when peers must reach each other"
         )
     shared = ("", "default", "exclusive_process") if facts.driver.mps else ("", "default")
     odd = [g for g in facts.gpus if g.compute_mode not in shared]
     if odd:
         kinds = ", ".join(sorted({g.compute_mode for g in odd}))
         return MODE.warning(
-            f"compute mode {kinds}: {words.gpus(g.index for g in odd)}",
+            f"compute mode {kinds}: {text.gpus(g.index for g in odd)}",
             "nvidia-smi -c DEFAULT as root, or start MPS, when several ranks share a GPU",
         )
     idle = [g.index for g in facts.gpus if g.persistence is False]
     return MODE.ok(
-        "whole GPUs, shared compute mode" + (f"; persistence mode off: {words.gpus(idle)}" if idle else "")
+        "whole GPUs, shared compute mode" + (f"; persistence mode off: {text.gpus(idle)}" if idle else "")
     )
 
 

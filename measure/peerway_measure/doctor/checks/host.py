@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import words
+from .. import text
 from ..finding import Finding, Group, Topic
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def iommu(facts: Facts) -> Finding:
     shown = f" ({arguments})" if arguments else ""
     if translated:
         todo = "boot with iommu=pt; switch the IOMMU off only where nobody passes devices to virtual machines"
-        return IOMMU.warning(f"translates for {words.gpus(translated)}{shown}", todo)
+        return IOMMU.warning(f"translates for {text.gpus(translated)}{shown}", todo)
     if not facts.kernel.iommu_groups:
         hidden = " or hidden by the virtual machine" if facts.host.hypervisor else ""
         return IOMMU.ok(f"off{hidden}{shown}")
@@ -85,7 +85,7 @@ def acs(facts: Facts) -> Finding:
     if k.acs_redirect:
         shown = ", ".join(k.acs_redirect[:3]) + (", ..." if len(k.acs_redirect) > 3 else "")
         return ACS.warning(
-            f"redirects below {words.count(len(k.acs_redirect), 'switch port')} ({shown})",
+            f"redirects below {text.count(len(k.acs_redirect), 'switch port')} ({shown})",
             "switch ACS off in the firmware, or as root: setpci -s PORT ECAP_ACS+0x6.w=0000 for each port",
         )
     if k.acs_unreadable:
@@ -101,16 +101,16 @@ def cross_attach(facts: Facts) -> Finding:
     if h.cross_attach is None:
         return ATTACH.unknown("could not be tried", "look at the problems listed below")
     scope = f", Yama ptrace_scope {h.ptrace_scope}" if h.ptrace_scope is not None else ""
-    found = f"{h.cross_attach_error or 'refused'}{scope}"
+    summary = f"{h.cross_attach_error or 'refused'}{scope}"
     if h.cross_attach_opt_in:
         todo = "nothing to do for programs that opt in with PR_SET_PTRACER; for others, "
         todo += "sysctl kernel.yama.ptrace_scope=0"
-        return ATTACH.off(f"{found}; works once the other process allows it", todo)
+        return ATTACH.off(f"{summary}; works once the other process allows it", todo)
     if h.container:
         return ATTACH.off(
-            found, "start the container with --cap-add SYS_PTRACE, or a seccomp profile that allows it"
+            summary, "start the container with --cap-add SYS_PTRACE, or a seccomp profile that allows it"
         )
-    return ATTACH.off(found, "sysctl kernel.yama.ptrace_scope=0 as root")
+    return ATTACH.off(summary, "sysctl kernel.yama.ptrace_scope=0 as root")
 
 
 def memfd(facts: Facts) -> Finding:
@@ -127,12 +127,12 @@ def shm(facts: Facts) -> Finding:
     total, free = facts.host.shm_size, facts.host.shm_free
     if total is None or free is None:
         return SHM.warning("missing", "mount a tmpfs on /dev/shm")
-    found = f"{words.size(free)} free of {words.size(total)}"
+    summary = f"{text.size(free)} free of {text.size(total)}"
     if total <= 64 * MEBIBYTE:
-        return SHM.warning(found, "start the container with --shm-size=8g or --ipc=host")
+        return SHM.warning(summary, "start the container with --shm-size=8g or --ipc=host")
     if free < 64 * MEBIBYTE:
-        return SHM.warning(found, "remove what dead programs left in /dev/shm")
-    return SHM.ok(found)
+        return SHM.warning(summary, "remove what dead programs left in /dev/shm")
+    return SHM.ok(summary)
 
 
 def huge_pages(facts: Facts) -> Finding:
@@ -141,7 +141,7 @@ def huge_pages(facts: Facts) -> Finding:
     reserved = [p for p in h.huge_pages if p.total]
     thp = h.transparent_huge_pages
     if reserved:
-        pools = ", ".join(f"{p.free} of {p.total} × {words.size(p.size)} free" for p in reserved)
+        pools = ", ".join(f"{p.free} of {p.total} × {text.size(p.size)} free" for p in reserved)
         return HUGE.ok(f"{pools}; transparent: {thp or 'no'}")
     if thp in ("always", "madvise"):
         return HUGE.ok(f"transparent: {thp}; none reserved")

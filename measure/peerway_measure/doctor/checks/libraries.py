@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from .. import words
+from .. import text
 from ..finding import Finding, Group, Topic
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def core(facts: Facts) -> Finding:
     """Judge libpeerway."""
     library = facts.libraries.core
     if library.path:
-        return CORE.ok(f"{library.version or 'version unknown'}{words.whence(library.path)}")
+        return CORE.ok(f"{library.version or 'version unknown'}{text.whence(library.path)}")
     if library.untried:
         return CORE.unknown(library.error, SEE)
     return CORE.absent(
@@ -76,24 +76,24 @@ def ucx(facts: Facts) -> Finding:
     """Judge the UCX builds against what the node needs."""
     builds = facts.libraries.ucx
     usable = [u for u in builds if u.path]
-    found = "; ".join(_describe(u) for u in builds)
+    summary = "; ".join(_describe(u) for u in builds)
     if any(u.untried for u in builds):
-        return UCX.unknown(found, SEE)
+        return UCX.unknown(summary, SEE)
     if not usable:
         return UCX.absent(
-            found or "not found", "pip install libucx-cu13, or install the site's UCX (Debian: libucx0)"
+            summary or "not found", "pip install libucx-cu13, or install the site's UCX (Debian: libucx0)"
         )
     if len(usable) < len(builds):
-        return UCX.warning(found, "correct UCX_ROOT: its lib folder must hold libucp.so.0")
+        return UCX.warning(summary, "correct UCX_ROOT: its lib folder must hold libucp.so.0")
     rdma = any(n.rdma for n in facts.network.nics)
     if facts.gpus and rdma and not any(u.cuda and u.verbs for u in usable):
         todo = "point UCX_ROOT at a UCX configured --with-verbs --with-cuda (PyPI wheels have no verbs)"
-        return UCX.off(found, todo)
+        return UCX.off(summary, todo)
     if facts.gpus and not any(u.cuda for u in usable):
-        return UCX.off(found, "install libucx-cu13, or point UCX_ROOT at a build with CUDA")
+        return UCX.off(summary, "install libucx-cu13, or point UCX_ROOT at a build with CUDA")
     if rdma and not any(u.verbs for u in usable):
-        return UCX.off(found, "install the site's UCX with verbs (Debian: libucx0)")
-    return UCX.ok(found)
+        return UCX.off(summary, "install the site's UCX with verbs (Debian: libucx0)")
+    return UCX.ok(summary)
 
 
 def nvrtc(facts: Facts) -> Finding:
@@ -124,7 +124,7 @@ def nvrtc(facts: Facts) -> Finding:
             f"{shown}, newer than the driver's CUDA {newest}",
             "install the NVRTC of the driver's CUDA version",
         )
-    return NVRTC.ok(f"{shown}{words.whence(library.path)}")
+    return NVRTC.ok(f"{shown}{text.whence(library.path)}")
 
 
 def _target(capability: str) -> int:
@@ -139,19 +139,19 @@ def openmpi(facts: Facts) -> Finding:
         return OPENMPI.absent(
             "not found", "nothing to do, unless benchmarks shall compare: apt install openmpi-bin"
         )
-    found = "; ".join(
-        f"{m.version} (CUDA {_yes(m.cuda)}, UCX {_yes(m.ucx)}){words.whence(m.origin)}"
+    summary = "; ".join(
+        f"{m.version} (CUDA {_yes(m.cuda)}, UCX {_yes(m.ucx)}){text.whence(m.origin)}"
         if m.version
         else m.error
         for m in programs
     )
     if not any(m.version for m in programs):
-        return OPENMPI.unknown(found, "run ompi_info by hand; a broken installation is best removed")
+        return OPENMPI.unknown(summary, "run ompi_info by hand; a broken installation is best removed")
     if facts.gpus and not any(m.cuda or m.ucx for m in programs):
         return OPENMPI.off(
-            found, "GPU buffers need an Open MPI built --with-cuda or --with-ucx and a UCX with CUDA"
+            summary, "GPU buffers need an Open MPI built --with-cuda or --with-ucx and a UCX with CUDA"
         )
-    return OPENMPI.ok(found)
+    return OPENMPI.ok(summary)
 
 
 CHECKS = (core, routes, ucx, nvrtc, openmpi)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import words
+from .. import text
 from ..finding import Finding, Group, Topic
 from ..topology import DESCRIPTIONS, DISTANCES
 
@@ -62,22 +62,22 @@ def nics(facts: Facts) -> Finding:
     rdma = _nics(facts)
     if not rdma:
         others = ", ".join(f"{n.name} ({n.driver or n.link_layer})" for n in facts.network.nics[:4])
-        found = f"none; {others}" if others else "none"
+        summary = f"none; {others}" if others else "none"
         todo = "nothing to do, if this is so by design: traffic between nodes then goes over TCP"
         if "ib_core" not in facts.kernel.modules and any(
             n.driver.startswith("mlx5") for n in facts.network.nics
         ):
-            return NICS.off(found, "load the NIC's RDMA driver: modprobe mlx5_ib")
-        return NICS.absent(found, todo)
+            return NICS.off(summary, "load the NIC's RDMA driver: modprobe mlx5_ib")
+        return NICS.absent(summary, todo)
     down = [n.name for n in rdma if n.state != "active"]
     rates = sorted({f"{n.rate} {n.link_layer}".strip() for n in rdma if n.state == "active"})
     drivers = ", ".join(sorted({n.driver for n in rdma if n.driver}))
-    found = f"{len(rdma)} × {drivers} ({', '.join(rates) or 'no link'})"
+    summary = f"{len(rdma)} × {drivers} ({', '.join(rates) or 'no link'})"
     if down:
         return NICS.warning(
-            f"{found}; no link: {', '.join(down)}", "check cable, switch port and subnet manager (ibstat)"
+            f"{summary}; no link: {', '.join(down)}", "check cable, switch port and subnet manager (ibstat)"
         )
-    return NICS.ok(found)
+    return NICS.ok(summary)
 
 
 def verbs(facts: Facts) -> Finding:
@@ -95,7 +95,7 @@ def verbs(facts: Facts) -> Finding:
         return VERBS.off(
             "libibverbs.so.1 was not found", "install rdma-core (Debian: libibverbs1 ibverbs-providers)"
         )
-    return VERBS.ok(f"{words.count(len(n.verbs_nodes), 'device file')}, libibverbs")
+    return VERBS.ok(f"{text.count(len(n.verbs_nodes), 'device file')}, libibverbs")
 
 
 def gpudirect_rdma(facts: Facts) -> Finding:
@@ -107,12 +107,12 @@ def gpudirect_rdma(facts: Facts) -> Finding:
     dma_buf = bool(known) and all(c.dma_buf for c in known)
     ways = " and ".join(w for w in (f"module {module}" if module else "", "dma-buf" if dma_buf else "") if w)
     if not _nics(facts):
-        found = f"{NO_NIC}; the GPU side has {ways}" if ways else NO_NIC
-        return RDMA.absent(found, "see RDMA NICs")
+        summary = f"{NO_NIC}; the GPU side has {ways}" if ways else NO_NIC
+        return RDMA.absent(summary, "see RDMA NICs")
     refused = [g.index for g in facts.gpus if g.cuda and g.cuda.rdma is False]
     if refused:
         todo = "use a data-centre or professional GPU on bare metal; until then UCX stages through the host"
-        return RDMA.absent(f"the driver refuses it for {words.gpus(refused)}", todo)
+        return RDMA.absent(f"the driver refuses it for {text.gpus(refused)}", todo)
     if not known and not module:
         return RDMA.cuda_silent()
     if not ways:
@@ -148,21 +148,21 @@ def distance(facts: Facts) -> Finding:
     for gpu in facts.gpus:
         nearest = min((n.gpu_distance.get(str(gpu.index), "unknown") for n in rdma), key=DISTANCES.index)
         best.setdefault(nearest, []).append(gpu.index)
-    found = "; ".join(f"{words.gpus(best[d])}: {DESCRIPTIONS[d]}" for d in DISTANCES if d in best)
+    summary = "; ".join(f"{text.gpus(best[d])}: {DESCRIPTIONS[d]}" for d in DISTANCES if d in best)
     if "unknown" in best:
-        return DISTANCE.unknown(found, "nothing to do in a virtual machine; else look at lspci -t")
+        return DISTANCE.unknown(summary, "nothing to do in a virtual machine; else look at lspci -t")
     if "across" in best:
         return DISTANCE.warning(
-            found, "move a NIC to that socket's slots, or keep network traffic on the other GPUs"
+            summary, "move a NIC to that socket's slots, or keep network traffic on the other GPUs"
         )
     if set(best) <= {"switch"}:
-        return DISTANCE.ok(found)
+        return DISTANCE.ok(summary)
     if facts.host.hypervisor:
         return DISTANCE.unknown(
-            f"{found}, but a virtual machine may show another tree", "ask for the host's topology"
+            f"{summary}, but a virtual machine may show another tree", "ask for the host's topology"
         )
     todo = "use slots behind one PCIe switch if the board has one; peerway tune measures the rest"
-    return DISTANCE.off(found, todo)
+    return DISTANCE.off(summary, todo)
 
 
 def memlock(facts: Facts) -> Finding:
@@ -172,40 +172,40 @@ def memlock(facts: Facts) -> Finding:
         return MEMLOCK.unknown("the limit could not be read", "look at ulimit -l")
     if limit == -1:
         return MEMLOCK.ok("unlimited")
-    found = f"limit {words.size(limit)}"
+    summary = f"limit {text.size(limit)}"
     if not _nics(facts):
-        return MEMLOCK.ok(f"{found} (no RDMA NIC needs more)")
+        return MEMLOCK.ok(f"{summary} (no RDMA NIC needs more)")
     raise_to = "ulimit -l unlimited" if facts.host.memlock_hard == -1 else "memlock unlimited in limits.conf"
-    return MEMLOCK.warning(found, f"{raise_to}; for Slurm also LimitMEMLOCK=infinity in slurmd.service")
+    return MEMLOCK.warning(summary, f"{raise_to}; for Slurm also LimitMEMLOCK=infinity in slurmd.service")
 
 
 def plugins(facts: Facts) -> Finding:
     """Judge the NICs that PEERWAY_NIC names."""
-    asked, wrong = facts.network.plugins, facts.network.plugins_error
+    entries, wrong = facts.network.plugins, facts.network.plugins_error
     if wrong:
         return PLUGINS.warning(wrong, "correct PEERWAY_NIC: [NAME=]PLUGIN[?OPTIONS], several separated by ;")
-    if not asked:
+    if not entries:
         return PLUGINS.absent(
             "PEERWAY_NIC names none", "nothing to do, unless a NIC has a plugin of peerway/nic.h"
         )
-    found = "; ".join(map(_plugin, asked))
-    if any(nic.untried for nic in asked):
-        return PLUGINS.unknown(found, "run peerway nic-check on the plugin, or raise --timeout")
-    if any(nic.abi is None for nic in asked):
-        return PLUGINS.warning(found, "mend it or take it out of PEERWAY_NIC: no context starts with it")
-    if not all(nic.opened for nic in asked):
-        return PLUGINS.warning(found, "mend it; until then its path stays off and others are used")
+    summary = "; ".join(map(_plugin, entries))
+    if any(nic.untried for nic in entries):
+        return PLUGINS.unknown(summary, "run peerway nic-check on the plugin, or raise --timeout")
+    if any(nic.abi is None for nic in entries):
+        return PLUGINS.warning(summary, "fix it or remove it from PEERWAY_NIC: no context starts with it")
+    if not all(nic.opened for nic in entries):
+        return PLUGINS.warning(summary, "fix it; until then its path stays off and others are used")
     tables = facts.libraries.routes
     measured = {name for table in tables for name in table.nics}
-    lacking = [f"nic:{nic.name}" for nic in asked if f"nic:{nic.name}" not in measured]
+    lacking = [f"nic:{nic.name}" for nic in entries if f"nic:{nic.name}" not in measured]
     if tables and lacking:
         todo = f"no route table has {', '.join(lacking)}, so measured paths go first: run peerway tune"
-        return PLUGINS.off(found, todo)
-    return PLUGINS.ok(found)
+        return PLUGINS.off(summary, todo)
+    return PLUGINS.ok(summary)
 
 
 def _plugin(nic: NicPlugin) -> str:
-    name = f"nic:{nic.name}" if nic.name else nic.asked
+    name = f"nic:{nic.name}" if nic.name else nic.entry
     if not nic.opened:
         return f"{name} was not {'loaded' if nic.abi is None else 'opened'}: {nic.error}"
     kept = {"puts in order": nic.puts_in_order, "gets behind puts": nic.gets_behind_puts}
@@ -213,7 +213,7 @@ def _plugin(nic: NicPlugin) -> str:
     flying = f"{nic.in_flight} under way" if nic.in_flight else "any number under way"
     return (
         f"{name} (nic.h {nic.abi}, {guarantees or 'no guarantees'}, {' and '.join(nic.memory)} memory, "
-        f"{words.size(nic.largest)} at a time, {flying}, {nic.endpoints} endpoints)"
+        f"{text.size(nic.largest)} at a time, {flying}, {nic.endpoints} endpoints)"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import words
+from .. import text
 from ..finding import Finding, Group, Topic
 from ..topology import DESCRIPTIONS, DISTANCES
 
@@ -38,7 +38,7 @@ def gds(facts: Facts) -> Finding:
         return GDS.ok(f"nvidia-fs {s.nvidia_fs_version or kernel.modules.get('nvidia_fs', '')}".strip())
     p2pdma = kernel.options.get("CONFIG_PCI_P2PDMA") == "y"
     driver = (
-        words.version(facts.driver.library_version)[:1] >= _P2PDMA_DRIVER
+        text.version(facts.driver.library_version)[:1] >= _P2PDMA_DRIVER
         and facts.driver.open_module is not False
     )
     if s.pci_p2pdma and p2pdma:
@@ -56,27 +56,27 @@ def cufile(facts: Facts) -> Finding:
         return CUFILE.off(
             "libcufile.so.0 was not found", "pip install nvidia-cufile, or install the CUDA toolkit's"
         )
-    found = f"{library.version}{words.whence(library.path)}"
+    summary = f"{library.version}{text.whence(library.path)}"
     if facts.storage.compat_mode is False and gds(facts).status != "ok":
         return CUFILE.warning(
-            f"{found}; {facts.storage.config_path} forbids copies through the host",
+            f"{summary}; {facts.storage.config_path} forbids copies through the host",
             "load nvidia-fs, or set allow_compat_mode to true",
         )
-    return CUFILE.ok(found)
+    return CUFILE.ok(summary)
 
 
 def drives(facts: Facts) -> Finding:
     """Say how far NVMe drives are."""
     if not facts.storage.drives:
         return DRIVES.absent("none", "nothing to do: files come over the network or a paravirtual disk")
-    total = words.count(len(facts.storage.drives), "drive")
+    total = text.count(len(facts.storage.drives), "drive")
     if not facts.gpus:
         return DRIVES.ok(total)
     nearest: dict[str, list[int]] = {}
     for gpu in facts.gpus:
         far = (drive.gpu_distance.get(str(gpu.index), "unknown") for drive in facts.storage.drives)
         nearest.setdefault(min(far, key=DISTANCES.index), []).append(gpu.index)
-    detail = "; ".join(f"{words.gpus(nearest[d])}: {DESCRIPTIONS[d]}" for d in DISTANCES if d in nearest)
+    detail = "; ".join(f"{text.gpus(nearest[d])}: {DESCRIPTIONS[d]}" for d in DISTANCES if d in nearest)
     return DRIVES.ok(f"{total}; nearest to {detail}")
 
 

@@ -30,13 +30,13 @@ def probe(entry: str) -> dict[str, Any]:
     """Load the plugin of an entry and open its NIC, as far as that goes."""
     from peerway import Error, _core
 
-    told: dict[str, Any] = {"asked": entry}
+    report: dict[str, Any] = {"asked": entry}
     try:
-        _core.nic_probe(entry, ORIGIN, secrets.randbits(63), told.__setitem__)
+        _core.nic_probe(entry, ORIGIN, secrets.randbits(63), report.__setitem__)
     except Error as error:
-        return told | {"error": str(error).removeprefix("peerway: ")}
-    guarantees, kinds = told.pop("guarantees"), told.pop("memory_kinds")
-    return told | {
+        return report | {"error": str(error).removeprefix("peerway: ")}
+    guarantees, kinds = report.pop("guarantees"), report.pop("memory_kinds")
+    return report | {
         "opened": True,
         "puts_in_order": bool(guarantees & PUTS_IN_ORDER),
         "gets_behind_puts": bool(guarantees & GETS_BEHIND_PUTS),
@@ -45,5 +45,5 @@ def probe(entry: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    asked = json.loads(sys.argv[1])
-    json.dump(probe(asked["kind"]) if asked else entries(), sys.stdout)
+    request = json.loads(sys.argv[1])
+    json.dump(probe(request["kind"]) if request else entries(), sys.stdout)

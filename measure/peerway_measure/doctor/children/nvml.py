@@ -107,9 +107,9 @@ def device(index: int, gpu: Any) -> dict[str, Any]:
 def pair(first: Any, second: Any) -> dict[str, Any]:
     """Gather what NVML says about two GPUs."""
 
-    def status(what: Any) -> str:
+    def status(capability: Any) -> str:
         # These constants of pynvml are tuples of one number: a comma too many stands behind each of them.
-        index = what[0] if isinstance(what, tuple) else what
+        index = capability[0] if isinstance(capability, tuple) else capability
         value = ask(pynvml.nvmlDeviceGetP2PStatus, first, second, index)
         return "" if value is None else P2P.get(value, "unknown")
 

@@ -23,7 +23,7 @@ def gather(system: System) -> Facts:
         cuda = pool.submit(system.child, "cuda")
         attach = pool.submit(system.child, "attach")
         plugins = pool.submit(network.plugins, system)
-        found = libraries.start(system, pool)
+        library_facts = libraries.start(system, pool)
         verbs = pool.submit(libraries.load, system, "verbs", ["libibverbs.so.1"])
         gdrapi = pool.submit(libraries.load, system, "gdrapi", libraries.gdrapi_candidates())
         cufile = pool.submit(libraries.load, system, "cufile", libraries.cufile_candidates())
@@ -43,7 +43,7 @@ def gather(system: System) -> Facts:
         facts.network.plugins, facts.network.plugins_error = plugins.result()
         facts.storage.libcufile = cufile.result()
         host.attach(facts.host, attach.result())
-        facts.libraries = found()
+        facts.libraries = library_facts()
     if facts.host.container:  # other processes may be hidden
         facts.driver.fabric_manager = facts.driver.fabric_manager or None
         facts.driver.mps = facts.driver.mps or None

@@ -102,8 +102,8 @@ def _huge_pages(system: System) -> list[HugePages]:
 
 
 def _chosen(text: str) -> str:
-    found = re.search(r"\[(\w+)\]", text)
-    return found[1] if found else ""
+    match = re.search(r"\[(\w+)\]", text)
+    return match[1] if match else ""
 
 
 def _limit(value: int) -> int:

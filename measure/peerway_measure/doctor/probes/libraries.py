@@ -94,9 +94,9 @@ def ucx_places(system: System) -> list[tuple[str, str]]:
 
 def openmpi_programs(system: System) -> list[str]:
     """List the ompi_info programs."""
-    found = shutil.which("ompi_info", path=system.environment.get("PATH", ""))
+    on_path = shutil.which("ompi_info", path=system.environment.get("PATH", ""))
     beside = Path(sys.executable).parent / "ompi_info"
-    known = [found, str(beside) if beside.exists() else None]
+    known = [on_path, str(beside) if beside.exists() else None]
     return list(dict.fromkeys(program for program in known if program))
 
 
@@ -133,7 +133,7 @@ def _ucx(system: System, origin: str, path: str) -> Ucx:
         # The loader could find another UCX than the one that ucx_info belongs to, so it is told.
         output = system.run([program, "-d"], {"LD_LIBRARY_PATH": str(folder)})
         lines = (line.partition("Transport:") for line in output.stdout.splitlines())
-        facts.transports = list(dict.fromkeys(name.strip() for _, found, name in lines if found))
+        facts.transports = list(dict.fromkeys(name.strip() for _, separator, name in lines if separator))
         facts.error = output.problem
     return facts
 

@@ -42,8 +42,8 @@ def probe(system: System, gpus: list[Gpu]) -> Storage:
 
 def _nvidia_fs(system: System) -> str:
     text = system.read("/proc/driver/nvidia-fs/version")
-    found = re.search(r"version\s*:\s*(\S+)", text)
-    return found[1] if found else text or system.read("/sys/module/nvidia_fs/version")
+    match = re.search(r"version\s*:\s*(\S+)", text)
+    return match[1] if match else text or system.read("/sys/module/nvidia_fs/version")
 
 
 def _settings(text: str) -> dict[str, object]:

@@ -18,7 +18,7 @@ def has_all() -> bool:
 
 
 def remove_old() -> None:
-    """What clusters left whose process was killed."""
+    """Remove the cgroups of clusters whose process was killed."""
     for path in (ROOT / CONTROLLERS[0]).glob("peerway-*"):
         number = path.name.removeprefix("peerway-")
         if number.isdigit() and not Path("/proc", number).exists():
@@ -26,7 +26,7 @@ def remove_old() -> None:
 
 
 def remove(name: str) -> None:
-    """Where another process removes the same, what is gone is gone."""
+    """Remove a cgroup; it is no error if another process has removed it first."""
     for controller in CONTROLLERS:
         for folder, _, _ in os.walk(ROOT / controller / name, topdown=False):
             _remove(Path(folder))

@@ -81,7 +81,7 @@ class FileSystem:
 
 @dataclass(frozen=True)
 class Fabric:
-    """What each host's interface is limited to by tc; empty and 0: by nothing."""
+    """Limits that tc sets on each host's interface; empty and 0: none."""
 
     bandwidth: str = ""  # as tc spells it: 1gbit
     latency_us: int = 0  # needs netem in the kernel
@@ -124,42 +124,42 @@ def read(path: Path = SMALL) -> Description:
     for table, kind in (("nodes", NodeType), ("partitions", Partition), ("file_systems", FileSystem)):
         listed = content.get(table, [])
         if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-            document.wrong("", table, f"{table} are tables: [[{table}]]")
+            document.wrong("", table, f"{table} must be tables: [[{table}]]")
         content[table] = tuple(_make(kind, each, document, table, at) for at, each in enumerate(listed))
     content["fabric"] = _make(Fabric, content.get("fabric", {}), document, "fabric")
-    found: Description = _make(Description, content, document, "")
-    _check_names(found, document)
-    if len(found.hosts()) > _MOST_HOSTS:
-        why = f"that makes {len(found.hosts()):,} hosts; a copy has at most {_MOST_HOSTS:,}"
+    description: Description = _make(Description, content, document, "")
+    _check_names(description, document)
+    if len(description.hosts()) > _MOST_HOSTS:
+        why = f"that makes {len(description.hosts()):,} hosts; a copy has at most {_MOST_HOSTS:,}"
         document.wrong("nodes", "count", why)
-    if not _BANDWIDTH.fullmatch(found.fabric.bandwidth):
-        why = f"{found.fabric.bandwidth!r} is not a bandwidth; write such as 800mbit or 10gbit"
+    if not _BANDWIDTH.fullmatch(description.fabric.bandwidth):
+        why = f"{description.fabric.bandwidth!r} is not a bandwidth; write for example 800mbit or 10gbit"
         document.wrong("fabric", "bandwidth", why)
-    for at, each in enumerate(found.file_systems):
+    for at, each in enumerate(description.file_systems):
         _check_file_system(each, document, at)
-    return found
+    return description
 
 
-def _check_names(found: Description, document: LocatedToml) -> None:
-    types = [type_.name for type_ in found.nodes]
-    if not found.nodes or not found.partitions:
+def _check_names(description: Description, document: LocatedToml) -> None:
+    types = [type_.name for type_ in description.nodes]
+    if not description.nodes or not description.partitions:
         document.wrong("", "nodes", "there must be nodes, each with its own name, and partitions")
     if twice := [at for at, name in enumerate(types) if name in types[:at]]:
         document.wrong("nodes", "name", f"two types of nodes are called {types[twice[0]]!r}", twice[0])
-    named = [("nodes", types), ("partitions", [p.name for p in found.partitions])]
-    named.append(("file_systems", [f.name for f in found.file_systems]))
-    told = [(table, "name", name, at) for table, names in named for at, name in enumerate(names)]
-    for table, key, name, at in [*told, *(("", "users", name, 0) for name in found.users)]:
+    named = [("nodes", types), ("partitions", [p.name for p in description.partitions])]
+    named.append(("file_systems", [f.name for f in description.file_systems]))
+    entries = [(table, "name", name, at) for table, names in named for at, name in enumerate(names)]
+    for table, key, name, at in [*entries, *(("", "users", name, 0) for name in description.users)]:
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
             document.wrong(table, key, f"{name!r} is not a valid name; use up to 16 of a-z and 0-9", at)
-    for at, name in enumerate(found.users):
-        if name == "root" or name in found.users[:at]:
+    for at, name in enumerate(description.users):
+        if name == "root" or name in description.users[:at]:
             document.wrong(
                 "", "users", f"{name} is there already; name each user of the copy once, none root"
             )
-    if not found.users:
-        document.wrong("", "users", 'a copy needs a user; write such as users = ["ann"]')
-    for at, partition in enumerate(found.partitions):
+    if not description.users:
+        document.wrong("", "users", 'a copy needs a user; write for example users = ["ann"]')
+    for at, partition in enumerate(description.partitions):
         if unknown := sorted(set(partition.nodes) - set(types)):
             why = (
                 f"partition {partition.name} names {', '.join(unknown)}, which is not in [[nodes]]; "
@@ -189,7 +189,7 @@ def _make(kind: Any, values: Any, document: LocatedToml, table: str, number: int
     """One of a kind from its table, whose keys are its fields."""
     fields = kind.__dataclass_fields__
     if not isinstance(values, dict):
-        document.wrong("", table, f"{table} is a table: [{table}]")
+        document.wrong("", table, f"{table} must be a table: [{table}]")
     for key, value in values.items():
         if key not in fields:
             why = f"{_CALLED[kind]} has no {printable(key)!r}; there are {', '.join(fields)}"
@@ -199,7 +199,7 @@ def _make(kind: Any, values: Any, document: LocatedToml, table: str, number: int
             document.wrong(table, key, f"{key} is {value!r}, but must be {called}", number)
         if isinstance(value, int) and value < _LEAST.get(key, value):
             document.wrong(table, key, f"{key} is {value}, but must be {_LEAST[key]} or more", number)
-    if lacking := [name for name, one in fields.items() if _needed(one) and name not in values]:
+    if lacking := [name for name, field in fields.items() if _needed(field) and name not in values]:
         document.wrong(table, lacking[0], f"{_CALLED[kind]} needs {lacking[0]}", number)
     return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
 

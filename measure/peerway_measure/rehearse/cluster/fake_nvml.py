@@ -31,7 +31,7 @@ _REASONS = {"": 0, "power": 0x4, "thermal": 0x20, "hardware": 0x8 | 0x80}
 
 
 class NVMLError(Exception):
-    """As pynvml's: `value` is the code."""
+    """Like pynvml's: `value` is the code."""
 
     def __init__(self, value: int) -> None:
         super().__init__(f"NVML error {value}")
@@ -55,12 +55,12 @@ def _folder() -> Path:
 
 
 def _uses(device: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
-    found = []
+    uses = []
     for file in (_folder() / "use").glob(f"{device['uuid']}.*"):
         pid = int(file.suffix[1:])
         if Path(f"/proc/{pid}").exists():
-            found.append((pid, json.loads(file.read_text())))
-    return found
+            uses.append((pid, json.loads(file.read_text())))
+    return uses
 
 
 def nvmlInit() -> None:
@@ -78,8 +78,8 @@ def nvmlDeviceGetCount() -> int:
 
 
 def nvmlDeviceGetHandleByIndex(index: int) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((_folder() / "gpus.json").read_text())[index]
-    return found
+    device: dict[str, Any] = json.loads((_folder() / "gpus.json").read_text())[index]
+    return device
 
 
 def nvmlDeviceGetUUID(device: dict[str, Any]) -> str:
@@ -150,8 +150,8 @@ def nvmlDeviceGetMaxMigDeviceCount(device: dict[str, Any]) -> int:
 def nvmlDeviceGetMigDeviceHandleByIndex(device: dict[str, Any], place: int) -> dict[str, Any]:
     if place >= len(device["mig"]):
         raise NVMLError(NVML_ERROR_NOT_FOUND)
-    found: dict[str, Any] = device["mig"][place]
-    return found
+    instance: dict[str, Any] = device["mig"][place]
+    return instance
 
 
 def nvmlDeviceGetGpuInstanceId(device: dict[str, Any]) -> int:
@@ -198,17 +198,17 @@ def nvmlGpmSampleGet(device: dict[str, Any], sample: dict[str, float]) -> None:
 
 
 def nvmlGpmMigSampleGet(device: dict[str, Any], instance: int, sample: dict[str, float]) -> None:
-    (found,) = [each for each in device["mig"] if each["instance"] == instance]
-    nvmlGpmSampleGet(found, sample)
+    (match,) = [each for each in device["mig"] if each["instance"] == instance]
+    nvmlGpmSampleGet(match, sample)
 
 
 def nvmlGpmSampleFree(sample: dict[str, float]) -> None:
     sample.clear()
 
 
-def nvmlGpmMetricsGet(asked: c_nvmlGpmMetricsGet_t) -> None:
-    """Of utilization and SM activity alone; the rest is not supported."""
-    for metric in asked.metrics[: asked.numMetrics]:
+def nvmlGpmMetricsGet(request: c_nvmlGpmMetricsGet_t) -> None:
+    """Give utilization and SM activity; other metrics are not supported."""
+    for metric in request.metrics[: request.numMetrics]:
         name = {1: "busy", 2: "sm"}.get(metric.metricId, "")
         metric.nvmlReturn = 0 if name else NVML_ERROR_NOT_SUPPORTED
-        metric.value = 50 * (asked.sample1.get(name, 0.0) + asked.sample2.get(name, 0.0))
+        metric.value = 50 * (request.sample1.get(name, 0.0) + request.sample2.get(name, 0.0))

@@ -13,7 +13,7 @@ from peerway_measure.rehearse.cluster.description import Description
 
 @dataclass(frozen=True)
 class Contents:
-    """Of whom and of what the files speak, and where they lie: in `folder`, some in `root`."""
+    """The values that the files name, and where the files lie: in `folder`, some in `root`."""
 
     description: Description
     folder: Path
@@ -28,7 +28,7 @@ class Contents:
 
 
 def home(folder: Path, user: str) -> Path:
-    """Where a user of the cluster that lies in `folder` is at home."""
+    """The home folder of a user of the cluster in `folder`."""
     return folder / "home" / user
 
 

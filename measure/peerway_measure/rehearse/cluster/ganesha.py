@@ -65,5 +65,5 @@ CONFIGURATION = {"/etc/ganesha/{name}.conf": SERVER}
 
 
 def facts(system: FileSystem) -> dict[str, object]:
-    """What the texts name beside that which all kinds have."""
+    """Values for the templates, besides those that all kinds of file systems have."""
     return {}

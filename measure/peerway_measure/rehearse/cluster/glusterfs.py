@@ -82,7 +82,7 @@ CONFIGURATION = {
 
 
 def facts(system: FileSystem) -> dict[str, object]:
-    """What the texts name beside that which all kinds have."""
+    """Values for the templates, besides those that all kinds of file systems have."""
     return {
         "port": _PORT,
         "cache": CACHE.format(cache_mb=system.cache_mb) if system.cache_mb else "",

@@ -1,4 +1,4 @@
-"""What a virtual cluster needs of this machine."""
+"""Requirements of a virtual cluster on this machine."""
 
 from __future__ import annotations
 

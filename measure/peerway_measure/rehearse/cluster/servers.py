@@ -49,7 +49,7 @@ sys.exit(0 if left == "0" else f"the server of /{name} still holds {{left or 'so
 
 
 def programs(systems: Iterable[FileSystem]) -> tuple[list[str], str]:
-    """What the kinds of these need, and the packages that have it."""
+    """Programs that these kinds of file systems need, and the packages that have them."""
     kinds = [KINDS[kind] for kind in dict.fromkeys(system.kind for system in systems)]
     return [name for kind in kinds for name in kind.PROGRAMS], " ".join(kind.PACKAGES for kind in kinds)
 

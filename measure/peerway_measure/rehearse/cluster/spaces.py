@@ -57,10 +57,10 @@ class Space:
         children = Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children")
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and self._unshare.poll() is None:
-            found = children.read_text().split()
+            pids = children.read_text().split()
             # It is another process than unshare only after its exec; before, its namespaces are made already.
-            if found and Path(f"/proc/{found[0]}/comm").read_text().strip() == "bash":
-                return int(found[0])
+            if pids and Path(f"/proc/{pids[0]}/comm").read_text().strip() == "bash":
+                return int(pids[0])
             time.sleep(0.01)
         raise RuntimeError(
             f"the space {self.name} does not start: {self._log.read_text(errors='replace')[-500:]}"

@@ -141,13 +141,13 @@ class VirtualCluster:
             "LC_ALL": "C.UTF-8",
             **environment,
         }
-        who: list[str] = []
+        identity: list[str] = []
         if user is not None:
             uid = str(self.users[user])
             setting |= {"USER": user, "HOME": str(self.home(user))}
-            who = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--"]
+            identity = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--"]
         words = [f"{name}={value}" for name, value in setting.items()]
-        return self.spaces[host].enter(*who, "env", "-i", *words, *command)
+        return self.spaces[host].enter(*identity, "env", "-i", *words, *command)
 
     def run(
         self, *command: str, host: str = configuration.HEAD, user: str | None = None, **options: Any
@@ -199,12 +199,12 @@ class VirtualCluster:
         return int(str(done.stdout).split(";")[0])
 
     def state(self, job: int) -> str:
-        """What squeue says of a job; empty for one that it no longer knows."""
+        """State of a job from squeue; empty for a job that it no longer knows."""
         done = self.run("squeue", "-h", "-t", "all", "-j", str(job), "-o", "%T")
         return done.stdout.strip()
 
     def output(self, user: str, job: int) -> str:
-        """What the job wrote until now."""
+        """Output of the job so far."""
         path = self.home(user) / f"job-{job}.out"
         return path.read_text(errors="replace") if path.exists() else ""
 
@@ -212,7 +212,7 @@ class VirtualCluster:
         return files.home(self.folder, user)
 
     def gpu_folder(self, node: str) -> Path:
-        """What fake_nvml and gpu_program.py read for this node."""
+        """The folder that fake_nvml and gpu_program.py read for this node."""
         return self.folder / "gpus" / node
 
     def kill_node(self, name: str) -> None:
@@ -278,7 +278,7 @@ class VirtualCluster:
         log = self.folder / "log" / f"{Path(command[0]).name}-{host}.out"
         self.popen(host, *command, log=log, **(environment or {}))
 
-    def _wait(self, what: str, ready: Callable[[], bool], seconds: float = 60) -> None:
+    def _wait(self, service: str, ready: Callable[[], bool], seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
         while not ready():
             if time.monotonic() > deadline:
@@ -286,5 +286,5 @@ class VirtualCluster:
                     f"{path.name}: {path.read_text(errors='replace')[-600:]}"
                     for path in (self.folder / "log").iterdir()
                 ]
-                raise RuntimeError(f"{what} of the virtual cluster does not come up:\n" + "\n".join(logs))
+                raise RuntimeError(f"{service} of the virtual cluster does not come up:\n" + "\n".join(logs))
             time.sleep(0.05)

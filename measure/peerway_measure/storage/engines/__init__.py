@@ -1,4 +1,4 @@
-"""What moves the bytes: one module an engine, all behind the interface of base.py."""
+"""The I/O engines: one module each, all behind the interface of base.py."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Job:
     together: Together | None = None
 
     def paths(self) -> list[str]:
-        """Of its files."""
+        """The paths of its files."""
         return [f"{self.path}.{number}" for number in range(1 if self.files.shared else self.files.streams)]
 
     def part(self) -> dict[str, int]:
@@ -39,7 +39,7 @@ class Job:
         return {"offset": self.first * f.size, "length": f.size * (f.streams if f.shared else 1)}
 
     def words(self) -> dict[str, object]:
-        """As the program peerway-storage takes them."""
+        """Arguments for the program peerway-storage."""
         f = self.files
         return {
             "path": self.path,

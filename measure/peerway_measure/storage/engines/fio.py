@@ -94,7 +94,7 @@ def command(operation: str, job: Job) -> list[str]:
 
 
 def outcome(operation: str, answer: dict[str, Any]) -> Outcome:
-    """What fio's JSON says. The slowest stream counts."""
+    """Read the outcome from fio's JSON. The slowest stream counts."""
     side = "write" if operation.endswith("write") else "read"
     jobs = answer["jobs"]
     took = max(_runtime_ns(j[side]) for j in jobs)
@@ -102,13 +102,13 @@ def outcome(operation: str, answer: dict[str, Any]) -> Outcome:
     user = sum(j["usr_cpu"] / 100 * j["job_runtime"] * 1e3 for j in jobs)
     quantiles: dict[str, float] = {}
     if operation.startswith("random"):
-        found = [j[side]["clat_ns"] for j in jobs]
-        total = sum(each["N"] for each in found) or 1
+        latencies = [j[side]["clat_ns"] for j in jobs]
+        total = sum(each["N"] for each in latencies) or 1
         quantiles = {
-            "p50": sum(each["percentile"]["50.000000"] * each["N"] for each in found) / total,
-            "p99": max(each["percentile"]["99.000000"] for each in found),
-            "min": min(each["min"] for each in found),
-            "mean": sum(each["mean"] * each["N"] for each in found) / total,
+            "p50": sum(each["percentile"]["50.000000"] * each["N"] for each in latencies) / total,
+            "p99": max(each["percentile"]["99.000000"] for each in latencies),
+            "min": min(each["min"] for each in latencies),
+            "mean": sum(each["mean"] * each["N"] for each in latencies) / total,
         }
     return Outcome(int(took), int(cpu), int(user), quantiles=quantiles, extra={"io": answer["fio version"]})
 

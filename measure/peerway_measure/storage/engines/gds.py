@@ -43,13 +43,13 @@ class Gds:
         """Do it. Raises OperationFailed."""
         if job.together:
             job.together()
-        asked = {"setting": self.setting, "operation": operation, "path": str(job.path), "seed": job.seed}
+        request = {"setting": self.setting, "operation": operation, "path": str(job.path), "seed": job.seed}
         with tempfile.TemporaryDirectory(prefix="peerway-gds-") as log:
-            told = json.dumps({**asked, **_files(job), "log": log})
-            command = [sys.executable, "-m", "peerway_measure.storage.engines.gds_child", told]
+            argument = json.dumps({**request, **_files(job), "log": log})
+            command = [sys.executable, "-m", "peerway_measure.storage.engines.gds_child", argument]
             status, out, err = finished(command, job.limit_s, f"{self.name} {operation}")
         if status or not out.strip():
-            why = (err.strip().splitlines() or [f"it ended with status {status} and said nothing"])[-1]
+            why = (err.strip().splitlines() or [f"it ended with status {status} without output"])[-1]
             todo = "; `peerway doctor` says what GPUDirect Storage lacks here"
             raise OperationFailed(
                 f"{self.name} {operation} failed: {why[:400]}{todo if self.setting == 'direct' else ''}"

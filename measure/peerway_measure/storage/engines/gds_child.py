@@ -49,19 +49,19 @@ class Counts:
         return cls(time.perf_counter(), cpu, fetched, moved(_text(NVIDIA_FS)))
 
 
-def main(asked: dict[str, Any]) -> dict[str, Any]:
+def main(request: dict[str, Any]) -> dict[str, Any]:
     """Do what was asked, and say how long it took and what the library really used."""
     import cupy  # type: ignore[import-not-found, unused-ignore]
     import kvikio  # type: ignore[import-not-found, unused-ignore]
     import kvikio.cufile_driver  # type: ignore[import-not-found, unused-ignore]
     import kvikio.defaults  # type: ignore[import-not-found, unused-ignore]
 
-    setting = asked["setting"]
+    setting = request["setting"]
     if setting != "bounce":
         mode = kvikio.CompatMode.OFF if setting == "direct" else kvikio.CompatMode.ON
         kvikio.defaults.set("compat_mode", mode)
-    parts = _parts(asked)
-    before, after = _move(asked, parts)
+    parts = _parts(request)
+    before, after = _move(request, parts)
     really = active(
         setting == "direct" and kvikio.defaults.get("compat_mode") != kvikio.CompatMode.ON,
         bool(kvikio.cufile_driver.get("is_gds_available")),
@@ -81,28 +81,28 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _parts(asked: dict[str, Any]) -> list[Part]:
-    """Of each stream; files to be written are made, without cutting off what other nodes write to them."""
+def _parts(request: dict[str, Any]) -> list[Part]:
+    """The part of each stream. Files to be written are created without truncating what other nodes write."""
     import cupy  # type: ignore[import-not-found, unused-ignore]
 
-    write, size, shared = asked["operation"] == "write", asked["size"], asked["shared"]
-    random = cupy.random.RandomState(asked["seed"] % (1 << 32))
-    found = []
-    for number in range(asked["streams"]):
+    write, size, shared = request["operation"] == "write", request["size"], request["shared"]
+    random = cupy.random.RandomState(request["seed"] % (1 << 32))
+    parts = []
+    for number in range(request["streams"]):
         buffer = random.randint(0, 256, size, dtype=cupy.uint8) if write else cupy.zeros(size, cupy.uint8)
-        start = (asked["first"] + number) * size if shared else 0
-        found.append(Part(buffer, f"{asked['path']}.{0 if shared else number}", start))
-    for part in found if write else ():
+        start = (request["first"] + number) * size if shared else 0
+        parts.append(Part(buffer, f"{request['path']}.{0 if shared else number}", start))
+    for part in parts if write else ():
         os.close(os.open(part.name, os.O_WRONLY | os.O_CREAT, 0o600))
-    return found
+    return parts
 
 
-def _move(asked: dict[str, Any], parts: list[Part]) -> tuple[Counts, Counts]:
+def _move(request: dict[str, Any], parts: list[Part]) -> tuple[Counts, Counts]:
     """All streams at once: the counts when the last one was ready, and when the last one had ended."""
     import cupy  # type: ignore[import-not-found, unused-ignore]
 
-    write = asked["operation"] == "write"
-    move = _bounce if asked["setting"] == "bounce" else _cufile
+    write = request["operation"] == "write"
+    move = _bounce if request["setting"] == "bounce" else _cufile
     begun: list[Counts] = []
     failures: list[BaseException] = []
     together = threading.Barrier(len(parts), lambda: begun.append(Counts.now()))
@@ -110,8 +110,8 @@ def _move(asked: dict[str, Any], parts: list[Part]) -> tuple[Counts, Counts]:
     def stream(part: Part) -> None:
         try:
             cupy.cuda.Device(0).use()
-            move(part.buffer, part.name, part.start, asked["block"], write, together)
-            if write and "fsync" in asked["mode"]:
+            move(part.buffer, part.name, part.start, request["block"], write, together)
+            if write and "fsync" in request["mode"]:
                 _fsync(part.name)
         except BaseException as error:
             failures.append(error)
@@ -205,6 +205,6 @@ def _text(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    told = json.loads(sys.argv[1])
-    os.chdir(told["log"])  # cuFile leaves its log in the current folder
-    print(json.dumps(main(told)))
+    request = json.loads(sys.argv[1])
+    os.chdir(request["log"])  # cuFile leaves its log in the current folder
+    print(json.dumps(main(request)))

@@ -33,17 +33,17 @@ def read(path: Path, node_type: str = "") -> Rows:
     source = Source.of(path, text, node_type)
     for name, records_of in _READERS.items():
         try:
-            found = records_of(source)
+            rows = records_of(source)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
             raise BadResult(
                 f"it looks like a result of {name}, but is not complete: {type(error).__name__}: {error}"
             ) from None
-        if found is None:
+        if rows is None:
             continue
-        if not found.records and found.left_out:
-            reasons = "; ".join(found.left_out[:3])
+        if not rows.records and rows.omitted:
+            reasons = "; ".join(rows.omitted[:3])
             raise BadResult(f"it is output of {name}, but no row of it can be a record: {reasons}")
-        if not found.records:
+        if not rows.records:
             raise BadResult(f"it is output of {name} without a result: did the run end early?")
-        return found
+        return rows
     raise BadResult(f"it is not a result of {', '.join(_READERS)}")

@@ -24,10 +24,10 @@ _ENDED = "time ms [last]"
 
 def records_of(source: Source) -> Rows | None:
     """One for each phase; None for a file of something else."""
-    found = source.data if isinstance(source.data, list) else [source.data]
+    entries = source.data if isinstance(source.data, list) else [source.data]
     rows = Rows()
-    if found and all(isinstance(row, dict) and _ENDED in row for row in found):
-        for row in found:
+    if entries and all(isinstance(row, dict) and _ENDED in row for row in entries):
+        for row in entries:
             rows.add(source.line(row), _record, source, row)
         return rows
     first = source.text.partition("\n")[0]

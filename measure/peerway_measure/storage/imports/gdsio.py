@@ -31,7 +31,7 @@ def records_of(source: Source) -> Rows | None:
     for at, line in enumerate(source.text.splitlines(), 1):
         if "IoType: " in line and "XferType: " in line:
             rows.add(at, _record, source, line)
-    return rows if rows.records or rows.left_out else None
+    return rows if rows.records or rows.omitted else None
 
 
 def _record(source: Source, line: str) -> Record:

@@ -16,7 +16,7 @@ from peerway_measure.storage.imports.source import MIB, Source, moved
 # more. What misses by more moved another amount (-D ends a run early).
 _ROUNDING = 0.02
 _HEADER = re.compile(r"access\s+bw\(MiB/s\)\s")
-_SAID = re.compile(r"([A-Za-z][\w ]*?)\s*: (.*?)\s*$")
+_OPTION = re.compile(r"([A-Za-z][\w ]*?)\s*: (.*?)\s*$")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _flat(results: list[Any]) -> Iterator[dict[str, Any]]:
 
 def _of_text(source: Source, rows: Rows) -> None:
     """Each test prints its options, then the names of the columns, and its rows up to the summary."""
-    said: dict[str, str] = {}
+    options: dict[str, str] = {}
     version = re.match(r"\s*IOR-(\S+?):", source.text)
     columns: list[str] = []
     for at, line in enumerate(source.text.splitlines(), 1):
@@ -94,27 +94,27 @@ def _of_text(source: Source, rows: Rows) -> None:
             columns = []
         elif columns and words[:1] in (["write"], ["read"]):
             run = _Run(
-                tasks=int(said["tasks"]),
-                access=said["access"],
-                segments=int(said.get("segments", "1")),
-                host=said.get("Machine", "").partition(" ")[2],
+                tasks=int(options["tasks"]),
+                access=options["access"],
+                segments=int(options.get("segments", "1")),
+                host=options.get("Machine", "").partition(" ")[2],
                 extra={
                     "tool_version": version[1] if version else "",
-                    "api": said["api"],
-                    "nodes": int(said["nodes"]),
+                    "api": options["api"],
+                    "nodes": int(options["nodes"]),
                 },
             )
             rows.add(at, _of_line, source, run, columns, words)
-        elif not columns and (match := _SAID.match(line)):
-            said[match[1]] = match[2]
+        elif not columns and (match := _OPTION.match(line)):
+            options[match[1]] = match[2]
 
 
 def _of_line(source: Source, run: _Run, columns: list[str], words: list[str]) -> Record:
     if len(words) != len(columns):
         raise BadRow(f"{len(words)} values, where the table has {len(columns)} columns")
-    of = dict(zip(columns, words, strict=True))
+    values = dict(zip(columns, words, strict=True))
     names = ("bw(MiB/s)", "total(s)", "block(KiB)", "xfer(KiB)")
-    return _record(source, run, words[0], {name: of[name] for name in names})
+    return _record(source, run, words[0], {name: values[name] for name in names})
 
 
 def _record(source: Source, run: _Run, op: str, row: dict[str, Any]) -> Record:

@@ -27,7 +27,7 @@ class Rows:
     """The records of a file's rows, and why rows were left out."""
 
     records: list[Record] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    omitted: list[str] = field(default_factory=list)
     _seen: int = 0
 
     def add(
@@ -48,7 +48,7 @@ class Rows:
             return
         # All of a JSON file may be one line.
         place = f"line {line}" if isinstance(line, int) else f"line {line()}, row {self._seen}"
-        self.left_out.append(f"{place}: {why}")
+        self.omitted.append(f"{place}: {why}")
 
 
 def number(value: object, name: str) -> float:
@@ -59,8 +59,8 @@ def number(value: object, name: str) -> float:
     except ValueError:
         result = math.nan
     if value is None or isinstance(value, bool) or not (math.isfinite(result) and result >= 0):
-        said = "missing" if value is None or not text else text
-        raise BadRow(f"{name} is {said}, not a number of 0 or more")
+        shown = "missing" if value is None or not text else text
+        raise BadRow(f"{name} is {shown}, not a number of 0 or more")
     return result
 
 
@@ -68,7 +68,7 @@ def above_zero(value: object, name: str) -> float:
     """A finite number above 0. Raises BadRow."""
     result = number(value, name)
     if result == 0:
-        raise BadRow(f"{name} is {value}, which is no measurement")
+        raise BadRow(f"{name} is {value}, which is not a measurement")
     return result
 
 
@@ -114,5 +114,5 @@ def _objects(data: Any) -> Iterator[dict[str, Any]]:
     inside: Iterable[Any] = (
         data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
     )
-    for one in inside:
-        yield from _objects(one)
+    for value in inside:
+        yield from _objects(value)

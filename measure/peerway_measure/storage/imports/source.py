@@ -31,7 +31,7 @@ class Source:
 
     @classmethod
     def of(cls, path: Path, text: str, node_type: str) -> Source:
-        """As it is on the disk."""
+        """The source of a file: its text, and the time of its last change."""
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
         return cls(text, read_json(text), _spelled(changed), node_type)
 

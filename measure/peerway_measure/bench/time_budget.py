@@ -17,12 +17,12 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 Job = TypeVar("Job")
 
 
-class Allowance:
+class TimeBudget:
     """How long each case may sample. What one leaves is for those after it."""
 
     def __init__(self, ends: float) -> None:
         self._ends = time.monotonic() + ends - time.time()
-        self._asked = self._took = 0.0
+        self._sampled = self._took = 0.0
 
     def over(
         self,
@@ -37,26 +37,26 @@ class Allowance:
         does not suffice the last groups are not the ones to have nothing. The jobs of the first `case` of
         each group are always done: what was asked for is worth more than the moment at which it ends.
         """
-        left = len(jobs)
+        remaining = len(jobs)
         for _, alike in groupby(jobs, group):
             members = list(alike)
             now = time.monotonic()
-            until = now + (self._ends - now) * len(members) / left
+            until = now + (self._ends - now) * len(members) / remaining
             for number, job in enumerate(members):
                 start = time.monotonic()
-                asked = self._share(until - start, len(members) - number)
-                asked = max(asked, LEAST_S) if case(job) == case(members[0]) else asked
-                yield job, asked
-                self._asked += asked
+                seconds = self._share(until - start, len(members) - number)
+                seconds = max(seconds, LEAST_S) if case(job) == case(members[0]) else seconds
+                yield job, seconds
+                self._sampled += seconds
                 self._took += time.monotonic() - start
-            left -= len(members)
+            remaining -= len(members)
 
-    def _share(self, left_s: float, cases: int) -> float:
-        """Of the seconds that are left, what the next of `cases` may sample."""
-        return max(LEAST_S, left_s / cases / self._stretch()) if left_s > 0 else 0.0
+    def _share(self, remaining_s: float, cases: int) -> float:
+        """Seconds that the next of `cases` may sample, out of those that remain."""
+        return max(LEAST_S, remaining_s / cases / self._stretch()) if remaining_s > 0 else 0.0
 
     def _stretch(self) -> float:
-        return max(1.0, self._took / self._asked) if self._asked else OVERHEAD
+        return max(1.0, self._took / self._sampled) if self._sampled else OVERHEAD
 
 
 def spread(
@@ -72,14 +72,14 @@ def spread(
 
 
 def _halving(parts: Sequence[list[Job]]) -> list[list[Job]]:
-    found = [*parts[:1], *parts[1:][-1:]]
+    ordered = [*parts[:1], *parts[1:][-1:]]
     between = [(0, len(parts) - 1)]
     for low, high in between:  # which grows meanwhile
         if high - low > 1:
             middle = (low + high) // 2
-            found.append(parts[middle])
+            ordered.append(parts[middle])
             between += [(low, middle), (middle, high)]
-    return found
+    return ordered
 
 
 def within(ends: float, part: float) -> float:
@@ -93,7 +93,9 @@ def parse_time(text: str) -> float:
     parts = re.findall(r"(\d+(?:\.\d+)?)([smh]?)", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ValueError(f"'{text}' is not a time; write 90s, 5m or 1h30m")
-    found = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
-    if not 0 < found <= LONGEST_S:
-        raise ValueError(f"'{text}' is not a time of more than 0s and at most {LONGEST_S // 3600}h (a week)")
-    return found
+    seconds = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
+    if not 0 < seconds <= LONGEST_S:
+        raise ValueError(
+            f"'{text}' is out of range: a time is above 0s and at most {LONGEST_S // 3600}h (a week)"
+        )
+    return seconds

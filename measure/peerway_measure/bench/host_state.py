@@ -1,4 +1,6 @@
-"""What each record says of its run: which one it was, and what of the host can change between two of them."""
+"""Facts that each record keeps about its run: its number, and the state of the host that can change between
+runs.
+"""
 
 from __future__ import annotations
 
@@ -27,21 +29,21 @@ def runs(plan: Plan, repeat: int, results: Results) -> Iterator[Plan]:
     """
     began = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     for number in range(1, repeat + 1):
-        results.stamp = {RUN: f"{began}-{os.getpid()}.{number}", **surroundings()}
+        results.stamp = {RUN: f"{began}-{os.getpid()}.{number}", **host_state()}
         yield replace(plan, run=number - 1)
 
 
-def surroundings(root: Path = conditions.ROOT) -> dict[str, Any]:
-    """What of this host the extra of a record tells. What there is none of is left out."""
+def host_state(root: Path = conditions.ROOT) -> dict[str, Any]:
+    """Facts about this host for the extra of a record. Empty ones are omitted."""
     now = conditions.read(root)
-    found = {
+    fields = {
         "kernel": platform.release(),
         "governor": ", ".join(sorted(now.governors)),
         "numa": _numa(root, sorted(os.sched_getaffinity(0))),
         **_nics(root),
         "slurm_job": os.environ.get("SLURM_JOB_ID", ""),
     }
-    return {LOAD: round(now.busy, 2)} | {name: text for name, text in found.items() if text}
+    return {LOAD: round(now.busy, 2)} | {name: text for name, text in fields.items() if text}
 
 
 def _numa(root: Path, cpus: list[int]) -> str:

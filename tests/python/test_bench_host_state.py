@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from synthetic_records import record
 
+from peerway_measure.bench.host_state import host_state, runs
 from peerway_measure.bench.plan import Plan
 from peerway_measure.bench.results import Results
-from peerway_measure.bench.surroundings import runs, surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,9 +30,7 @@ def test_each_run_measures_everything_once_and_has_a_name_of_its_own() -> None:
     assert all(r.extra["load"] >= 0 and r.extra["kernel"] for r in results.records)
 
 
-def test_the_surroundings_name_governor_nodes_and_job(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_host_state_names_governor_nodes_and_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cpus = tmp_path / "sys/devices/system/cpu"
     for cpu, node, governor in ((0, 0, "performance"), (1, 0, "performance"), (4, 1, "powersave")):
         (cpus / f"cpu{cpu}/cpufreq").mkdir(parents=True)
@@ -41,22 +39,22 @@ def test_the_surroundings_name_governor_nodes_and_job(
     (tmp_path / "sys/devices/system/node/node2").mkdir()
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 4})
     monkeypatch.setenv("SLURM_JOB_ID", "17")
-    found = surroundings(tmp_path)
+    found = host_state(tmp_path)
     assert found["governor"] == "performance, powersave"
     assert found["numa"] == "CPUs 0-1,4 of node 0-1 of 3"
     assert found["slurm_job"] == "17"
     assert found["load"] == 0  # such a machine tells nothing of its CPUs
     monkeypatch.delenv("SLURM_JOB_ID")
-    assert "slurm_job" not in surroundings(tmp_path)
+    assert "slurm_job" not in host_state(tmp_path)
 
 
-def test_the_surroundings_name_what_an_upgrade_of_ofed_and_firmware_changes(tmp_path: Path) -> None:
-    assert not {"nic_firmware", "nic_driver"} & surroundings(tmp_path).keys()
+def test_the_host_state_names_what_an_upgrade_of_ofed_and_firmware_changes(tmp_path: Path) -> None:
+    assert not {"nic_firmware", "nic_driver"} & host_state(tmp_path).keys()
     for nic, firmware in (("mlx5_0", "20.31.1014"), ("mlx5_1", "20.31.1014"), ("mlx5_2", "16.35.2000")):
         folder = tmp_path / "sys/class/infiniband" / nic
         (folder / "device/driver/module").mkdir(parents=True)
         (folder / "fw_ver").write_text(f"{firmware}\n")
         (folder / "device/driver/module/version").write_text("5.8-2.0.3\n")
-    found = surroundings(tmp_path)
+    found = host_state(tmp_path)
     assert found["nic_firmware"] == "16.35.2000, 20.31.1014"
     assert found["nic_driver"] == "5.8-2.0.3"

@@ -1,4 +1,4 @@
-"""Small helpers that put facts into words."""
+"""Helpers that format facts as text."""
 
 from __future__ import annotations
 
