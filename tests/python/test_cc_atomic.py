@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from peerway_xacc.atomic import call_of
+from peerway_xacc.codegen.atomic import call_of
 
 OF_X = "decltype(pwx_atomic_read(x))"
 ADDED = f"pwx_atomic(pwx_sum{{}}, x, {OF_X}((e)))"

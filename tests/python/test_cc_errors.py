@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from cc_programs import MAPPED, compiled, in_main
 
-from peerway_xacc import acc, clauses
+from peerway_xacc.codegen import clause_rules
 from peerway_xacc.command_line import BadCommand, read
+from peerway_xacc.frontend import grammar_acc
 
 OPEN = """\
 #pragma xmp nodes p[*]
@@ -1037,8 +1038,8 @@ def test_a_clause_that_is_not_built_is_refused(tmp_path: Path, directive: str) -
 
 
 def test_every_clause_is_honoured_a_hint_or_refused() -> None:
-    known = {clause for of_construct in acc.CONSTRUCTS.values() for clause in of_construct}
-    kinds = [clauses.HONOURED, clauses.HINTS, frozenset(clauses.REFUSED)]
+    known = {clause for of_construct in grammar_acc.CONSTRUCTS.values() for clause in of_construct}
+    kinds = [clause_rules.HONOURED, clause_rules.HINTS, frozenset(clause_rules.REFUSED)]
     assert sorted(known) == sorted(clause for kind in kinds for clause in kind)
 
 

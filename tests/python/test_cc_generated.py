@@ -10,7 +10,7 @@ import pytest
 from cc_programs import MAPPED, compiled, in_main
 from click import ClickException
 
-from peerway_xacc import paths
+from peerway_xacc.analysis import paths
 
 
 @pytest.fixture(autouse=True)

@@ -9,12 +9,12 @@ from cc_programs import MAPPED, compiled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from peerway_xacc import acc, xmp
-from peerway_xacc.constant import value_of
-from peerway_xacc.diagnostics import Place, Refused
-from peerway_xacc.edits import Edits
-from peerway_xacc.preprocess import Pragma
-from peerway_xacc.tokens import Text, Token, joined, scan
+from peerway_xacc.frontend import grammar_acc, grammar_xmp
+from peerway_xacc.frontend.constant import value_of
+from peerway_xacc.frontend.diagnostics import Place, Refused
+from peerway_xacc.frontend.edits import Edits
+from peerway_xacc.frontend.preprocess import Pragma
+from peerway_xacc.frontend.tokens import Text, Token, joined, scan
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_any_words_are_a_directive_or_an_error_with_a_place(model: str, words: l
         column += len(word) + 1
     pragma = Pragma(model, "f.c", 0, column, place, tuple(tokens))
     try:
-        (xmp if model == "xmp" else acc).parse(pragma)
+        (grammar_xmp if model == "xmp" else grammar_acc).parse(pragma)
     except Refused as refused:
         error = refused
     else:

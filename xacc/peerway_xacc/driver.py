@@ -14,12 +14,12 @@ import tempfile
 from pathlib import Path
 
 from peerway_common import atomic_file
-from peerway_xacc.characters import readable, to_bytes
+from peerway_xacc.analysis.paths import Paths
 from peerway_xacc.command_line import Command
-from peerway_xacc.diagnostics import Diagnostics, Place
+from peerway_xacc.frontend.characters import readable, to_bytes
+from peerway_xacc.frontend.diagnostics import Diagnostics, Place
+from peerway_xacc.frontend.preprocess import CompilerFailed, started
 from peerway_xacc.installed import prefix
-from peerway_xacc.paths import Paths
-from peerway_xacc.preprocess import CompilerFailed, started
 from peerway_xacc.translate import HasErrors, Translated, translate
 
 MACROS = ("-D_XCALABLEMP=201411", "-D_XCALABLEACC=201706", "-D_OPENACC=201711")

@@ -6,36 +6,33 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from peerway_xacc import (
+from peerway_xacc.analysis.paths import Communication
+from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.codegen import clause_rules, foreign_acc, openacc, sequences
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Diagnostics, Place, Refused
+from peerway_xacc.frontend.preprocess import Texts, active
+from peerway_xacc.frontend.source import Statement
+from peerway_xacc.frontend.syntax import Syntax
+from peerway_xacc.frontend.tokens import quoted
+from peerway_xacc.lowering import (
     arrays,
-    clauses,
     coarray,
-    communicate,
+    communication,
     data,
+    dataflow,
     declare,
     descriptors,
-    fixing,
     gmove,
     initialisers,
-    left,
     locks,
+    loops,
     macros,
     merged,
-    openacc,
     reflects,
-    sequences,
-    work,
-    written,
+    template_fix,
 )
-from peerway_xacc import directives as d
-from peerway_xacc.diagnostics import Diagnostics, Place, Refused
-from peerway_xacc.paths import Communication
-from peerway_xacc.preprocess import Texts, active
-from peerway_xacc.sections import hidden, with_some_sizes
-from peerway_xacc.source import Statement
-from peerway_xacc.syntax import Syntax
-from peerway_xacc.tokens import quoted
-from peerway_xacc.unit import Stack, Unit
+from peerway_xacc.lowering.sections import hidden, with_some_sizes
 
 _MAPPING: dict[type, Callable[[Unit, Any], None]] = {
     d.Nodes: declare.nodes,
@@ -49,20 +46,20 @@ _MAPPING: dict[type, Callable[[Unit, Any], None]] = {
 }
 _COMMUNICATION: dict[type, Callable[[Unit, Any], None]] = {
     d.Reflect: reflects.reflect,
-    d.Reduction: communicate.reduction,
-    d.Bcast: communicate.bcast,
-    d.Barrier: communicate.barrier,
-    d.WaitAsync: communicate.wait_async,
+    d.Reduction: communication.reduction,
+    d.Bcast: communication.bcast,
+    d.Barrier: communication.barrier,
+    d.WaitAsync: communication.wait_async,
     d.Gmove: gmove.gmove,
     d.ArrayOn: gmove.array_on,
-    d.Post: communicate.post,
+    d.Post: communication.post,
     d.Lock: locks.lock,
-    d.Wait: communicate.wait,
+    d.Wait: communication.wait,
 }
 _OF_HOST = ("data", "host_data", "enter data", "exit data", "update", "wait", "init", "shutdown", "set")
 _STACKED: dict[type, Callable[[Unit, Stack, Any], None]] = {
-    d.Loop: work.loop,
-    d.Task: work.task,
+    d.Loop: loops.loop,
+    d.Task: loops.task,
     d.Tasks: lambda _unit, _stack, _made: None,
     d.Acc: openacc.compute,
 }
@@ -96,7 +93,7 @@ def translate(
         texts.put(file, text)
         unit, described, coarrays, transfers = _read(texts, file, preprocessor, arguments, found)
     unit.acc_left = acc_left
-    written.find(unit, described)
+    dataflow.find(unit, described)
     unit.runs = reflects.runs_of(unit)
     coarray.generate(unit, coarrays, transfers)
     _executable(unit)
@@ -175,8 +172,8 @@ def _executable(unit: Unit) -> None:  # noqa: C901
             if _belongs(directive):
                 _add(unit, stacks, directive)
             elif isinstance(directive, d.Acc):
-                clauses.check(unit, directive)
-                (left if unit.acc_left else data).executable(unit, directive)
+                clause_rules.check(unit, directive)
+                (foreign_acc if unit.acc_left else data).executable(unit, directive)
             elif type(directive) in _COMMUNICATION:
                 if unit.function_of(directive) is None:
                     raise Refused(directive.place, "this directive must be in a function")
@@ -295,7 +292,7 @@ def _set_up(unit: Unit) -> None:
         includes = [routines, *includes, "#include <peerway/xacc/outside.h>", "#include <openacc.h>"]
     top = [*includes, here, *unit.top]
     unit.edits.before(start, "\n".join(top) + f"\n#line {line} {quoted(unit.file)}\n")
-    hooks = fixing.set_up(unit)
+    hooks = template_fix.set_up(unit)
     unit.setup += unit.setup_last
     if unit.setup or unit.kernel_names or unit.one_sided or unit.has_zero:
         kernels = ", ".join(f"&{name}" for name in unit.kernel_names)

@@ -1,0 +1,94 @@
+"""Where all executing nodes come by equally often, and which statements may communicate."""
+
+from __future__ import annotations
+
+from peerway_xacc.analysis.unit import Unit
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.source import Function, Range, Statement
+
+_GLOBAL = (d.Loop, d.Task, d.Tasks, d.Reflect, d.Reduction, d.Bcast, d.Barrier, d.Gmove, d.ArrayOn)
+_REFLECTING = (d.Reflect, d.WaitAsync)
+_WRITING = (d.Gmove, d.ArrayOn, d.Reduction)
+
+
+class Flow:
+    """The way of the nodes through the functions of a file."""
+
+    def __init__(self, unit: Unit, constructs: list[tuple[d.Directive, Statement, Function]]) -> None:
+        self.unit = unit
+        self.constructs = constructs
+        self.functions = {one.name: one for one in unit.syntax.functions if one.file == unit.file}
+
+    def all_do(self, block: Statement, outer: list[Statement], function: Function) -> bool:
+        """Do all executing nodes execute a block equally often?"""
+        if function.name == "main" and block.start == function.body.start:
+            return True
+        switch = bool(outer) and self.unit.text.text.startswith("switch", outer[-1].start)
+        if switch or self._jumps(block, function):
+            return False
+        return any(
+            isinstance(made, _GLOBAL) and self._directly(made.start, block)
+            for made in self.unit.directives_in()
+        )
+
+    def _directly(self, offset: int, block: Statement) -> bool:
+        """Does what begins at an offset stand in a block under no condition?"""
+        inner = [one for one in self.unit.syntax.around(self.unit.file, offset) if one.start >= block.start]
+        if not inner or inner[0].start != block.start:
+            return False
+        tasks = {statement.start for made, statement, _ in self.constructs if isinstance(made, d.Task)}
+        return all(one.kind == "block" for one in inner) and not any(one.start in tasks for one in inner[1:])
+
+    def _jumps(self, block: Statement, function: Function) -> bool:
+        """Is there a way out of a block before its end?"""
+        whole = block.start == function.body.start
+        for mark in function.marks:
+            if mark.kind == "call" or not block.start < mark.start < block.end:
+                continue
+            inner = [one for one in self.unit.syntax.around(self.unit.file, mark.start)
+                     if one.start >= block.start]  # fmt: skip
+            if mark.kind in ("break", "continue"):
+                if any(one.kind == "for" for one in inner):
+                    continue
+            elif mark.kind == "return" and whole:
+                rest = self.unit.text.text[mark.start : function.body.end - 1]
+                if [one.kind for one in inner] == ["block", "statement"] and rest.count(";") == 1:
+                    continue
+            return True
+        return False
+
+    def reflects(self, statement: Statement, function: Function) -> bool:
+        """May a statement reflect anything, so that a mark before it is forgotten before it writes?"""
+        inside = Range(statement.start, statement.end)
+        return self.calls(inside, function) or any(
+            isinstance(made, _REFLECTING) for made in self.unit.directives_in(inside)
+        )
+
+    def calls(self, inside: Range, function: Function) -> bool:
+        """Does a range call functions that may reflect or write?"""
+        return any(
+            mark.kind == "call"
+            and inside.start <= mark.start < inside.end
+            and not self._quiet(mark.name, set())
+            for mark in function.marks
+        )
+
+    def _quiet(self, name: str, seen: set[str]) -> bool:
+        """Is a function of this file one that has no directives of xmp, and none such called?"""
+        called = self.functions.get(name)
+        if called is None:
+            return False
+        if name in seen:
+            return True
+        return not any(
+            not isinstance(made, d.Omp) for made in self.unit.directives_in(called.body)
+        ) and not any(
+            mark.kind == "call" and not self._quiet(mark.name, seen | {name}) for mark in called.marks
+        ) and not any(self.unit.scopes.of_variable(use.variable) for use in called.uses)  # fmt: skip
+
+    def moves(self, inside: Range) -> bool:
+        """Is there a directive in a range whose call at run time writes an array?"""
+        return any(
+            (isinstance(made, _WRITING) or (isinstance(made, d.Reflect) and made.kind == "reduce_shadow"))
+            for made in self.unit.directives_in(inside)
+        )  # fmt: skip

@@ -1,0 +1,77 @@
+"""Loops behind a directive: which `for` has which index, and which are nested directly in one another."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+from peerway_xacc.analysis.loop_header import Header, header
+from peerway_xacc.analysis.unit import Unit
+from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.source import Range, Statement
+
+
+@dataclass(frozen=True)
+class For:
+    """A `for` statement and what its header says."""
+
+    statement: Statement
+    header: Header
+
+    @property
+    def body(self) -> Range:
+        """Where its body is."""
+        return Range(self.header.body, self.statement.end)
+
+
+def read(unit: Unit, statement: Statement) -> For:
+    """Read a `for` statement's header."""
+    return For(statement, header(unit.text, statement.start, statement.end))
+
+
+def with_index(unit: Unit, outer: Statement, index: str) -> list[For]:
+    """The loops over an index in a nest; those within another loop over it do not count."""
+    found: list[For] = []
+    for statement in unit.syntax.loops_in(unit.file, outer):
+        try:
+            loop = read(unit, statement)
+        except Refused:
+            continue  # a loop that no directive is about may have any header
+        if loop.header.index == index and not any(_inside(statement, other.statement) for other in found):
+            found.append(loop)
+    return found
+
+
+def indices_in(unit: Unit, outer: Statement) -> set[str]:
+    """The indices of all loops in a statement that count."""
+    found = set()
+    for statement in unit.syntax.loops_in(unit.file, outer):
+        with contextlib.suppress(Refused):
+            found.add(read(unit, statement).header.index)
+    return found
+
+
+def _inside(statement: Statement, other: Statement) -> bool:
+    return other.start < statement.start and statement.end <= other.end
+
+
+def direct(unit: Unit, outer: Statement, count: int) -> list[For]:
+    """Up to `count` loops, each the whole body of the one before it, but for declarations without a value."""
+    loops = [read(unit, outer)]
+    while len(loops) < count:
+        inner = _only(unit, loops[-1].body)
+        if inner is None:
+            break
+        loops.append(read(unit, inner))
+    return loops
+
+
+def _only(unit: Unit, body: Range) -> Statement | None:
+    """The one statement in a range, if it is a loop; blocks around it do not count."""
+    while True:
+        children = unit.syntax.children(unit.file, body)
+        if len(children) != 1 or children[0].kind not in ("for", "block"):
+            return None
+        if children[0].kind == "for":
+            return children[0]
+        body = Range(children[0].start + 1, children[0].end - 1)

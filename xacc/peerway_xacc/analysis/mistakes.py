@@ -1,0 +1,125 @@
+"""Warnings about mistakes that compile and give wrong results on several nodes: a loop over a distributed
+array that no directive distributes, a sum that is each node's own, iterations that no node does.
+"""
+
+from __future__ import annotations
+
+from peerway_xacc.analysis import loop_nest, values
+from peerway_xacc.analysis.mapping import DistributedArray, TemplateOf
+from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.source import Range, Use, used_in
+from peerway_xacc.frontend.tokens import scan
+
+_ADDS = ("+=", "-=", "*=", "|=", "&=", "^=")  # what is counted by ++ is often what a node has
+
+
+def beyond_template(
+    unit: Unit, stack: Stack, template: TemplateOf, localised: list[tuple[int, str, str]]
+) -> None:
+    """Warn of iterations that no node owns."""
+    for dimension, index, added in localised:
+        bound = template.bounds[dimension]
+        offset = values.offset(unit, added)
+        if bound is None or bound.first_value is None or bound.last_value is None or offset is None:
+            continue
+        for loop in loop_nest.with_index(unit, stack.statement, index):
+            ends = values.ends(unit, loop)
+            if ends is None or ends[0] > ends[1]:
+                continue
+            first, last = ends[0] + offset, ends[1] + offset
+            if first < bound.first_value or last > bound.last_value:
+                unit.found.warn(
+                    unit.text.place(loop.header.whole.start, loop.header.whole.end),
+                    f"this loop goes over {first} to {last} of template '{template.name}', which has "
+                    f"{bound.first_value} to {bound.last_value}: no node does the iterations beyond",
+                    (template.place, f"'{template.name}' is declared here"),
+                )
+
+
+def forgotten_reductions(unit: Unit, stack: Stack, made: d.Loop) -> None:
+    """Warn of a variable of the function that a distributed loop adds to and nothing adds up."""
+    reduced = {one.name.text for one in made.reduced}
+    for other in unit.directives:
+        if isinstance(other, d.Reduction):
+            reduced |= {one.name.text for one in other.reduced}
+    inside = Range(stack.statement.start, stack.statement.end)
+    for use in used_in(stack.function.uses, inside):
+        variable = use.variable
+        within = inside.start <= variable.declarator.start < inside.end
+        if use.macro or within or variable.file_scope or variable.parameter or variable.name in reduced:
+            continue
+        if not use.written or not variable.scalar or variable.pointee is not None:
+            continue
+        if variable.name in loop_nest.indices_in(unit, stack.statement) or not _adds(unit, use):
+            continue
+        if any(one.address for one in variable.uses) or _set_inside(unit, variable.uses, inside):
+            continue
+        unit.found.warn(
+            unit.text.place(use.range.start, use.range.end),
+            f"each node adds to its own '{variable.name}' in this distributed loop; for the total of all "
+            f"nodes add reduction(+: {variable.name}) to the directive",
+            (made.place, "the loop is distributed here"),
+        )
+        reduced.add(variable.name)
+
+
+def _adds(unit: Unit, use: Use) -> bool:
+    text = unit.text.text
+    behind = scan(text, use.range.end, min(len(text), use.range.end + 40))
+    return bool(behind) and behind[0].text in _ADDS
+
+
+def _set_inside(unit: Unit, uses: list[Use], inside: Range) -> bool:
+    """Is a variable given a new value in the loop, so that it is a helper of each iteration?"""
+    return any(use.written and not _adds(unit, use) for use in used_in(uses, inside))
+
+
+def plain_loop(unit: Unit, array: DistributedArray, use: Use, dimension: int, inside: Range) -> None:
+    """Warn of a loop over all of a distributed dimension that no directive distributes."""
+    index = unit.text.text[inside.start : inside.end].strip()
+    assert array.variable is not None
+    size = array.variable.sizes[dimension]
+    if unit.found or use.macro or not index.isidentifier() or size is None:
+        return  # of errors a loop may be left undistributed
+    for statement in reversed(unit.syntax.around(unit.file, use.range.start)):
+        if statement.kind != "for" or statement.start in unit.localised:
+            continue
+        try:
+            loop = loop_nest.read(unit, statement)
+        except Refused:
+            continue
+        if loop.header.index != index:
+            continue
+        ends = values.ends(unit, loop)
+        guarded = {"if", "?"} & {span.text for span in scan(unit.text.text, loop.body.start, use.range.start)}
+        in_task = any(
+            isinstance(made, d.Task)
+            and (of := unit.syntax.statement_after(unit.file, made.end, use.function)) is not None
+            and of.start <= use.range.start < of.end
+            for made in unit.directives
+            if made.file == unit.file and made.end < use.range.start
+        )
+        if ends and ends[1] - ends[0] + 3 >= size > 2 and not guarded and not in_task:
+            unit.found.warn(
+                unit.text.place(loop.header.whole.start, loop.header.whole.end),
+                f"this loop goes over all of '{array.name}', of which a node has only a part in memory; "
+                "distribute it by '#pragma xmp loop'",
+                (array.place, f"'{array.name}' is distributed here"),
+            )
+        return
+
+
+def other_dimension(unit: Unit, array: DistributedArray, dimension: int, inside: Range) -> None:
+    """Warn of a subscript that goes with another dimension of the template."""
+    assert array.template is not None
+    text = unit.text.text[inside.start : inside.end].strip()
+    unit.found.warn(
+        unit.text.place(inside.start, inside.end),
+        f"the loop over this index of '{array.name}[{text}]' goes over another dimension of template "
+        f"'{array.template.name}' than dimension {dimension} of '{array.name}' lies along: only some nodes "
+        "have such elements, and the program ends on the others; align the array, or distribute the loop, "
+        "otherwise",
+        (array.place, f"'{array.name}' is aligned here"),
+    )

@@ -1,0 +1,132 @@
+"""What becomes of each clause of OpenACC: it is honoured, or no result depends on it, or it is refused."""
+
+from __future__ import annotations
+
+from peerway_xacc.analysis.loop_nest import indices_in
+from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.frontend import clauses, grammar_acc
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.source import Range, used_in
+
+COMPUTE = ("parallel", "kernels", "serial")
+_AT_LEAST_1 = ("num_gangs", "num_workers", "vector_length")
+_LEAST_QUEUE = -2  # acc_async_sync; acc_async_noval is -1
+
+HONOURED = frozenset((
+    "async", "wait", "num_gangs", "vector_length", "if", "self", "reduction", "default", "private",
+    "firstprivate", "collapse", "vector", "seq", "auto", "independent", "finalize", "use_device",
+    "if_present", "host", "device", "device_num", "default_async", "read", "write", "update", "capture",
+    "delete",
+    *(name for name in grammar_acc.DATA if name not in ("attach", "detach", "device_resident", "link")),
+))  # fmt: skip
+# How work is dealt out, where a kernel is right for any grid and a function is each thread's own.
+HINTS = frozenset(("num_workers", "gang", "worker", "tile", "nohost"))
+REFUSED = {
+    "attach": "name what the pointer leads to in a data clause",
+    "detach": "name what the pointer leads to in a data clause",
+    "device_type": "write the clauses that every device shall have",
+    "dtype": "write the clauses that every device shall have",
+    "device_resident": "write create",
+    "link": "write create, or copyin where it is used",
+    "bind": "call the other function",
+}
+
+
+def check(unit: Unit, made: d.Acc) -> None:
+    """Every variable that a clause names must be declared, one of deviceptr a pointer; and what there is not
+    is refused, unless the directive is another compiler's.
+    """
+    _check_needed(made)
+    for clause in made.clauses:
+        for name in clause.variables:
+            variable = unit.syntax.variable(name.text, made.file, made.start)
+            if variable is None:
+                raise Refused(name.place, f"'{name.text}' is not declared")
+            if clause.name == "deviceptr" and unit.scopes.of_variable(variable):
+                raise Refused(
+                    name.place, f"'{name.text}' is a distributed array, and deviceptr is of pointers"
+                )
+            if clause.name == "deviceptr" and not variable.pointer:
+                raise Refused(name.place, f"'{name.text}' is no pointer, which deviceptr needs")
+            if clause.name in ("private", "firstprivate") and unit.scopes.of_variable(variable):
+                raise Refused(name.place, f"'{name.text}' is a distributed array, which cannot be private")
+        _check_values(unit, made, clause)
+        of_devices = made.construct in ("init", "shutdown", "set") and clause.name in ("device_type", "dtype")
+        if clause.name in REFUSED and not unit.acc_left and not of_devices:
+            raise Refused(clause.place, f"{clause.name} not supported yet; {REFUSED[clause.name]}")
+        if clause.modifier == "zero" and not unit.acc_left:
+            unit.has_zero = True
+            if made.construct == "declare":
+                raise Refused(
+                    clause.place, "the modifier zero of acc declare is not supported; set zeros in a loop"
+                )
+
+
+def _check_values(unit: Unit, made: d.Acc, clause: clauses.Clause) -> None:
+    """Numbers that are known, and are none that the clause can have."""
+    number = clause.expression
+    if clause.name in _AT_LEAST_1 and number and number.value is not None and number.value < 1:
+        raise Refused(number.place, f"{clause.name} must be at least 1, not {number.value}")
+    for queue in clause.arguments if clause.name in ("async", "wait", "queues") else ():
+        if queue.value is not None and queue.value < _LEAST_QUEUE:
+            raise Refused(queue.place, f"a queue is a number from 0 on, not {queue.value}")
+    for function in clause.arguments if clause.name == "functions" else ():
+        if function.text not in unit.syntax.functions_known:
+            raise Refused(function.place, f"there is no function '{function.text}' before this directive")
+    for section in clause.sections:
+        variable = unit.syntax.variable(section.name.text, made.file, made.start)
+        if variable is None or variable.pointee is not None:
+            continue
+        for part, size in zip(section.parts, variable.sizes, strict=False):
+            _check_part(section, part, size)
+
+
+def _check_part(section: clauses.Section, part: clauses.Part, size: int | None) -> None:
+    first = part.first.value if part.first else 0
+    length = 1 if part.index else part.length.value if part.length else 0
+    outside = part.length if part.length and first is not None and first >= 0 else part.first
+    if size is None or outside is None or first is None or length is None:
+        return
+    if first < 0 or length < 0 or first + length > size:
+        elements = f"{length} elements from {first} on" if not part.index else f"element {first}"
+        raise Refused(outside.place, f"{elements}, but '{section.name.text}' has 0 to {size - 1} here")
+
+
+def _check_needed(made: d.Acc) -> None:
+    """A directive that is about what its clauses name has one."""
+    needed = grammar_acc.NEEDED.get(made.construct)
+    if needed and not made.all(*needed):
+        names = ", ".join(name for name in needed if name not in grammar_acc.OLDER)
+        raise Refused(made.place, f"acc {made.construct} without a clause of {names} does nothing")
+
+
+def default(directives: list[d.Acc]) -> str:
+    """What the clause default of the innermost of these constructs says; they come in this order."""
+    found = [clause.modifier for made in directives for clause in made.all("default")]
+    return found[0] if found else ""
+
+
+def check_default(unit: Unit, stack: Stack, made: d.Acc) -> None:
+    """With default(none) clauses must name every variable from outside; once all directives are known."""
+    region = Range(stack.statement.start, stack.statement.end)
+    around = [one for inside, one in unit.acc_regions if _within(region, inside)]
+    if default(around[::-1]) != "none":
+        return
+    named = {name.text for one in around for clause in one.clauses for name in clause.variables}
+    inner = unit.directives_in(region)
+    for other in unit.directives:
+        if isinstance(other, d.Acc) and (other in inner or other.construct == "declare"):
+            named |= {name.text for clause in other.clauses for name in clause.variables}
+    named |= indices_in(unit, stack.statement)
+    for use in used_in(stack.function.uses, region):
+        variable = use.variable
+        outside = variable.file_scope or not region.start <= variable.declarator.start < region.end
+        if outside and variable.name not in named and not use.in_sizeof:
+            place = unit.text.place(use.range.start, use.range.end)
+            message = f"'{variable.name}' is used in a construct with default(none), and no clause names it"
+            raise Refused(place, message, (made.place, "the construct"))
+
+
+def _within(inner: Range, outer: Range) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end

@@ -1,0 +1,89 @@
+"""What a compute construct has on the GPU: the data that its clauses name or that it uses without one."""
+
+from __future__ import annotations
+
+from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.codegen import kernel_arguments, own_variables
+from peerway_xacc.frontend import clauses as phrases
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.source import Range, Variable, used_in
+from peerway_xacc.lowering import data, memory
+
+
+def pointed_to(unit: Unit, directives: list[d.Acc]) -> dict[str, phrases.Section]:
+    """What private and firstprivate name that a pointer leads to."""
+    found: dict[str, phrases.Section] = {}
+    for made in directives:
+        for section in made.named("private", "firstprivate"):
+            variable = unit.syntax.variable(section.name.text, made.file, made.start)
+            if variable is not None and own_variables.whole_elements(section, variable):
+                found.setdefault(section.name.text, section)
+    return found
+
+
+def copied_back(unit: Unit, stack: Stack, made: d.Acc, settled: set[str]) -> list[str]:
+    """The scalars of a kernels construct of one thread that it changes: OpenACC copies them back."""
+    if not made.construct.startswith("kernels"):
+        return []
+    return sorted(own_variables.changed(unit, stack) - settled)
+
+
+def copied_in(unit: Unit, directives: list[d.Acc], pointed: dict[str, phrases.Section]) -> set[str]:
+    """The variables that are firstprivate; of what pointers lead to only where a section says how much."""
+    found = set()
+    for made in directives:
+        for name in made.named_variables("firstprivate"):
+            variable = unit.syntax.variable(name.text, made.file, made.start)
+            if variable is not None and (not variable.pointer or name.text in pointed):
+                found.add(name.text)
+    return found
+
+
+def named_scalars(directives: list[d.Acc]) -> set[str]:
+    """Scalars that a data clause around puts on the GPU."""
+    return {name.text for one in directives for kind in data.KINDS for name in one.named_variables(kind)}
+
+
+def data_clauses(
+    unit: Unit,
+    stack: Stack,
+    directives: list[d.Acc],
+    own: set[str],
+    pointers: list[Variable],
+    present: bool,
+    regions: list[d.Acc],
+) -> tuple[list[str], list[str]]:
+    """The data clauses of a construct, and arrays that it uses without one, as present or copied: the section
+    that a data construct around has, or all.
+    """
+    clauses: list[str] = []
+    named: set[str] = set(own)
+    for made in directives:
+        for clause in made.clauses:
+            for section in clause.sections if clause.name in data.KINDS else ():
+                if section.name.text in named:
+                    continue
+                named.add(section.name.text)
+                clauses.append(memory.described(unit, made, section, data.kind_of(clause)))
+    names = sorted(named - own)
+    whole = Range(stack.statement.start, stack.statement.end)
+    for use in used_in(stack.function.uses, whole):
+        variable = use.variable
+        inside = stack.statement.start <= variable.declarator.start < stack.statement.end
+        if variable.name in named or (inside and not variable.file_scope) or use.in_sizeof:
+            continue
+        if not variable.sizes and variable.pointee is None:
+            continue
+        if any(one is variable for one in pointers) or kernel_arguments.own_in_loop(unit, use, whole):
+            continue
+        named.add(variable.name)
+        names.append(variable.name)
+        section = phrases.Section(phrases.Name(variable.name, directives[0].place))
+        kind = "PRESENT" if present else "COPYIN" if variable.constant else "COPY"
+        part = data.around(unit, variable, regions)
+        clauses.append(
+            memory.again(variable.name, part, kind)
+            if part
+            else memory.described(unit, directives[0], section, kind)
+        )
+    return clauses, names

@@ -1,0 +1,232 @@
+"""Directives of acc that are left to an OpenACC compiler: what it must know of distributed arrays is added.
+
+It gets the memory of an array as a plain section, and constructs use the array by its address on the device.
+All other text of a directive stays as it is.
+"""
+
+from __future__ import annotations
+
+from peerway_xacc.analysis.mapping import DistributedArray
+from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.codegen.kernel_arguments import cycles_of
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend import grammar_acc
+from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.source import Range, used_in
+from peerway_xacc.frontend.tokens import Token, joined
+from peerway_xacc.lowering import data
+from peerway_xacc.lowering.shapes import has_whole_rows
+from peerway_xacc.lowering.subscripts import bases_of
+
+_COMPUTE = ("parallel", "kernels", "serial")
+
+
+def executable(unit: Unit, made: d.Acc) -> None:
+    """A directive without a statement."""
+    arrays = _named(unit, made)
+    if not arrays:
+        unit.put(made, [_raw(unit, made)])
+        return
+    if made.construct == "declare":
+        if unit.function_of(made) is not None:
+            raise Refused(made.place, "acc declare of a distributed array must be outside functions")
+        for array, kind in arrays:
+            if kind != "present":
+                unit.setup_last += [
+                    "{ " + _opened(array),
+                    f"#pragma acc enter data {_entered(kind)}({_section(array)})",
+                    "}",
+                ]
+        unit.put(made, [_without(made, _names(arrays))])
+        return
+    for section in made.named("self", "host", "device"):
+        if section.parts and section.name.text in _names(arrays):
+            name = section.name
+            raise Refused(
+                name.place,
+                f"update of a section of distributed array '{name.text}' is not supported with another "
+                f"OpenACC compiler; name all of '{name.text}'",
+            )
+    opened = " ".join(_opened(array) for array, _ in arrays)
+    text = _without(made, _names(arrays))
+    text += "".join(f" {kind}({_section(array)})" for array, kind in arrays)
+    unit.put(made, [f"{{ {opened}", text, "}"])
+    unit.explain(made, f"acc {made.construct}: left to the compiler, with the memory of {_list(arrays)}")
+
+
+def _entered(kind: str) -> str:
+    return kind.removeprefix("present_or_").removeprefix("p") if kind != "present" else kind
+
+
+def compute(unit: Unit, stack: Stack, made: d.Acc) -> None:
+    """A directive with a statement."""
+    statement = stack.statement
+    arrays = _named(unit, made)
+    names = _names(arrays)
+    if made.construct == "host_data":
+        _host_data(unit, stack, made, arrays)
+        return
+    if made.construct == "data":
+        if arrays:
+            stack.before.append("{ " + " ".join(_opened(array) for array, _ in arrays))
+            unit.edits.behind(statement.end, " }")
+            text = _without(made, names)
+            text += "".join(f" {kind}({_section(array)})" for array, kind in arrays)
+            stack.before.append(text)
+            unit.explain(made, f"acc data: left to the compiler, with the memory of {_list(arrays)}")
+        else:
+            stack.before.append(_raw(unit, made))
+        return
+    if made.construct.split()[0] in _COMPUTE:
+        _region(unit, stack, made, arrays)
+    else:
+        stack.last.append(_raw(unit, made))
+
+
+def _region(unit: Unit, stack: Stack, made: d.Acc, arrays: list[tuple[DistributedArray, str]]) -> None:
+    """A compute construct: arrays that no clause names are copied, as OpenACC has it of arrays."""
+    inside = Range(stack.statement.start, stack.statement.end)
+    named = [array for array, _ in arrays]
+    for use in used_in(stack.function.uses, inside):
+        array = unit.scopes.of_variable(use.variable)
+        if array and array not in named and not use.in_sizeof:
+            named.append(array)
+            arrays.append((array, "copy"))
+    if not arrays:
+        stack.last.append(_raw(unit, made))
+        return
+    unused = "__attribute__((unused))"
+    shifts = [f"{unused} {text}" for one, _ in arrays for _, text in (*cycles_of(one), *bases_of(one))]
+    unit.left_regions.append(inside)
+    clauses = " ".join(f"{kind}({_section(array)})" for array, kind in arrays if kind != "deviceptr")
+    test = made.all("if")
+    when = f"({test[0].expression.text}) ? " if test and test[0].expression else ""
+    stack.before += [
+        " ".join(["{", *(_opened(array) for array, _ in arrays), *shifts]),
+        f"#pragma acc data {clauses}", "{",
+    ]  # fmt: skip
+    for array, _ in arrays:
+        name = array.symbol
+        otherwise = f" : (void *){name}" if when else ""
+        stack.before.append(
+            f"__typeof__({name}) {name}__q = {when}pwx_moved({array.address}, {name}, "
+            f"acc_deviceptr({name}__b)){otherwise}; {{ __typeof__({name}__q) {name} = {name}__q;"
+        )
+        unit.needed.append((array, made.start))
+    stack.last.append(
+        f"{_without(made, _names(arrays))} deviceptr({', '.join(array.symbol for array, _ in arrays)})"
+    )
+    wait = ""
+    if made.all("async") and any(kind != "present" for _, kind in arrays):
+        queue = made.all("async")[0].arguments
+        wait = f"\n#pragma acc wait{f'({queue[0].text})' if queue else ''}\n"
+    unit.edits.behind(stack.statement.end, f"{' }' * len(arrays)}{wait} }} }}")
+    unit.explain(
+        made, f"acc {made.construct}: left to the compiler, with device addresses of {_list(arrays)}"
+    )
+
+
+def _host_data(unit: Unit, stack: Stack, made: d.Acc, arrays: list[tuple[DistributedArray, str]]) -> None:
+    for array, _ in arrays:
+        name = array.symbol
+        stack.before.append(
+            f"{{ {_opened(array)} __typeof__({name}) {name}__q = pwx_moved({array.address}, {name}, "
+            f"acc_deviceptr({name}__b)); {{ __typeof__({name}__q) {name} = {name}__q;"
+        )
+        unit.needed.append((array, made.start))
+    unit.edits.behind(stack.statement.end, " } }" * len(arrays))
+    if len(arrays) < len(made.named_variables("use_device")):
+        stack.last.append(_without(made, _names(arrays)))
+
+
+def _named(unit: Unit, made: d.Acc) -> list[tuple[DistributedArray, str]]:
+    """The distributed arrays that data clauses name, each with the clause; what is private is not named."""
+    own = {name.text for name in made.named_variables("private", "firstprivate")}
+    found: list[tuple[DistributedArray, str]] = []
+    for clause in made.clauses:
+        if clause.name in ("private", "firstprivate", "reduction", "cache"):
+            continue
+        for section in clause.sections:
+            variable = unit.syntax.variable(section.name.text, made.file, made.start)
+            array = unit.scopes.of_variable(variable) if variable else None
+            if array and section.name.text not in own and array not in [one for one, _ in found]:
+                if variable and variable.pointee is not None and (variable.base or not has_whole_rows(array)):
+                    what = "in a struct" if variable.base else "to a distributed dimension"
+                    message = f"'{array.name}' is a pointer {what}"
+                    raise Refused(
+                        section.name.place, f"{message}, which is not supported with another OpenACC compiler"
+                    )
+                found.append((array, clause.name))
+    return found
+
+
+def _names(arrays: list[tuple[DistributedArray, str]]) -> list[str]:
+    return [array.name for array, _ in arrays]
+
+
+def _list(arrays: list[tuple[DistributedArray, str]]) -> str:
+    return ", ".join(_names(arrays))
+
+
+def _opened(array: DistributedArray) -> str:
+    """The memory of an array as a plain pointer, which data clauses can name."""
+    return (
+        f"__attribute__((unused)) char *const {array.symbol}__b = pwx_memory({array.address}); "
+        f"__attribute__((unused)) const size_t {array.symbol}__n = pwx_memory_bytes({array.address});"
+    )
+
+
+def _section(array: DistributedArray) -> str:
+    return f"{array.symbol}__b[0:{array.symbol}__n]"
+
+
+def _raw(unit: Unit, made: d.Acc) -> str:
+    """The directive as it is written, but that a name in private and in a data clause is private alone."""
+    own = {name.text for name in made.named_variables("private", "firstprivate")}
+    twice = own & {name.text for kind in data.KINDS for name in made.named_variables(kind)}
+    written = unit.text.text[made.start : made.end].strip()
+    return written if written.startswith("#") and not twice else _without(made, sorted(twice))
+
+
+def _without(made: d.Acc, names: list[str]) -> str:
+    """The text of a directive whose data clauses do not name these variables."""
+    tokens = list(made.tokens)
+    out: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        word = tokens[at]
+        lists = word.text.lower() in (*grammar_acc.DATA, "use_device", "host", "self", "device", "update")
+        if not lists or at + 1 == len(tokens) or tokens[at + 1].text != "(" or at == 0:
+            out.append(word)
+            at += 1
+            continue
+        end = _closing(tokens, at + 1)
+        kept = [item for item in _items(tokens[at + 2 : end]) if item[0].text not in names]
+        if kept:
+            out += [word, tokens[at + 1]]
+            for number, item in enumerate(kept):
+                out += ([Token("mark", ",", word.place)] if number else []) + item
+            out.append(tokens[end])
+        at = end + 1
+    return f"#pragma acc {joined([token.text for token in out])}"
+
+
+def _closing(tokens: list[Token], opening: int) -> int:
+    depth = 0
+    for number in range(opening, len(tokens)):
+        depth += (tokens[number].text in "([") - (tokens[number].text in ")]")
+        if depth == 0:
+            return number
+    raise AssertionError("the parser checked that brackets are closed")
+
+
+def _items(tokens: list[Token]) -> list[list[Token]]:
+    found: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.text in "([") - (token.text in ")]")
+        if token.text == "," and depth == 0:
+            found.append([])
+        else:
+            found[-1].append(token)
+    return [item for item in found if item]

@@ -1,0 +1,92 @@
+"""Compute constructs of acc on a GPU: which kernels a construct has, beside the loops for CPUs."""
+
+from __future__ import annotations
+
+from peerway_xacc.analysis.loop_nest import For
+from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.codegen import construct_data, launch, on_host
+from peerway_xacc.codegen import statements as beside
+from peerway_xacc.codegen.device_code import Unsupported
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.source import Range
+from peerway_xacc.frontend.tokens import quoted
+from peerway_xacc.lowering import data
+from peerway_xacc.lowering.c_text import where
+
+
+def later(
+    unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d.Acc | None, private: list[str]
+) -> None:
+    """Generate the kernel of a construct once all directives are known; without loops one for one thread."""
+    unit.on_gpu = True
+    regions = [other for inside, other in unit.acc_regions if _around(stack, inside) and other is not made]
+
+    def generate() -> None:
+        try:
+            text = launch.launched(unit, stack, made, loops, region, private, regions)
+        except Unsupported as why:
+            unit.explain(made, f"acc {made.construct}: no kernel, because {why}")
+            unit.found.warn(why.place or made.place, f"no kernel for GPUs: {why}; it runs only on CPUs")
+            around = [one for one in (region, *regions) if one is not None]
+            if on_host.fall_back(unit, stack, made, around, construct_data.named_scalars([made, *around])):
+                return
+            message = f"{why}, and no kernel is generated for that yet; run it on CPUs (PEERWAY_ACC=host)"
+            text = f"if (pwx_gpu()) pwx_error({where(made)}, {quoted('%s')}, {quoted(message)}); else"
+        stack.before.append(text)
+
+    unit.kernels.append(generate)
+
+
+def later_region(unit: Unit, stack: Stack, made: d.Acc) -> None:
+    """`acc parallel`, `kernels` and `serial` with a statement: loops in it that threads share have kernels of
+    their own; without any one thread does it, with the loops that are done in order.
+    """
+    unit.on_gpu = True
+
+    def generate() -> None:
+        inside = Range(stack.statement.start, stack.statement.end)
+        loops = [
+            directive
+            for region, directive in unit.acc_regions
+            if beside.within(region, inside, directive, made) and region.start in unit.shared_loops
+        ]
+        if not loops:
+            later(unit, stack, made, [], None, [])
+            unit.kernels.pop()()
+            return
+        try:
+            statements = beside.beside(unit, stack, inside, made)
+            if len(loops) + len(statements) > 1:
+                _keep_data(unit, stack, made)
+            for statement in statements:
+                one = Stack(statement, stack.function)
+                later(unit, one, made, [], None, [])
+                unit.kernels.pop()()
+                unit.edits.before(statement.start, f"{' '.join(one.before)} ")
+        except Unsupported as why:
+            unit.found.warn(why.place or made.place, f"no kernel for GPUs: {why}; it runs only on CPUs")
+            message = f"{why}, and no kernel is generated for that; run it on CPUs (PEERWAY_ACC=host)"
+            stack.before.append(
+                f"if (pwx_gpu()) pwx_error({where(made)}, {quoted('%s')}, {quoted(message)});"
+            )
+
+    unit.kernels.append(generate)
+
+
+def _keep_data(unit: Unit, stack: Stack, made: d.Acc) -> None:
+    """What a region's data clauses name stays on the GPU from its first kernel to its last."""
+    parts = data.clauses_of(unit, made)
+    if not parts:
+        return
+    name, test = unit.new_name("region"), data.asked(unit, made)
+    call = f"(&{name}, {len(parts)}, {name}__list, {data.queue_of(made)}, {where(made)});"
+    stack.before.append(
+        f"{{ static pwx_data_region {name}; const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
+        f"const int {name}__on = pwx_gpu(){f' && {test}' if test else ''}; "
+        f"if ({name}__on) {{ {' '.join(data.waits(made))} pwx_data_begin{call} }}"
+    )
+    unit.edits.behind(stack.statement.end, f" if ({name}__on) pwx_data_end{call} }}")
+
+
+def _around(stack: Stack, inside: Range) -> bool:
+    return inside.start <= stack.statement.start and stack.statement.end <= inside.end

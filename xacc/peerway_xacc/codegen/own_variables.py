@@ -1,0 +1,153 @@
+"""Variables that a construct has of its own, by private, firstprivate or OpenACC's rules, on CPUs."""
+
+from __future__ import annotations
+
+from peerway_xacc.analysis.loop_nest import indices_in
+from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.frontend import clauses
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.source import Range, Statement, Variable, used_in
+from peerway_xacc.lowering import memory
+from peerway_xacc.lowering.c_text import where
+
+_NO_VALUE = ("private", "firstprivate", "use_device", "cache")  # clauses that leave a scalar the host's
+
+
+def check(unit: Unit, made: d.Acc, indices: set[str]) -> None:
+    """Raises Refused where clauses contradict each other, or reduce the index of their own loop."""
+    by_name: dict[str, str] = {}
+    for clause in made.all("private", "firstprivate", "reduction"):
+        for section in clause.sections:
+            name = section.name
+            before = by_name.setdefault(name.text, clause.name)
+            if before != clause.name:
+                raise Refused(name.place, f"'{name.text}' is in {before} and in {clause.name}; keep one")
+            if clause.name == "reduction" and name.text in indices:
+                raise Refused(name.place, f"'{name.text}' is the index of this loop and cannot be reduced")
+            variable = unit.syntax.variable(name.text, made.file, made.start)
+            if clause.name != "reduction" and variable is not None:
+                _check_section(unit, made, section, variable)
+
+
+def _check_section(unit: Unit, made: d.Acc, section: clauses.Section, variable: Variable) -> None:
+    memory.described(unit, made, section, "PRESENT")  # its own errors: sections that are not contiguous
+    if not section.parts and variable.pointer and variable.sizes and variable.sizes[0] is None:
+        name = section.name.text
+        raise Refused(section.name.place, f"the size of '{name}' is not known here; write {name}[0:length]")
+
+
+def whole_elements(section: clauses.Section, variable: Variable) -> str:
+    """How many elements the copy of what a pointer leads to has, as C text; nothing where the variable itself
+    is copied. The copy begins where the pointer leads to, so that subscripts stay as they are.
+    """
+    if section.parts and variable.pointer:
+        first = section.parts[0].first
+        before = f"({first.text}) + " if first else ""
+        return before + memory.length_of(section, variable)
+    if variable.parameter and variable.sizes and variable.sizes[0] is not None:
+        return str(variable.sizes[0])
+    return ""
+
+
+def known_elements(section: clauses.Section, variable: Variable) -> int | None:
+    """The same as a number; None where only the run knows it."""
+    if not section.parts:
+        return variable.sizes[0] if variable.sizes else None
+    part = section.parts[0]
+    first = part.first.value if part.first else 0
+    length = 1 if part.index else part.length.value if part.length else None
+    if length is None and part.length is None and variable.sizes and variable.sizes[0] is not None:
+        return variable.sizes[0]
+    return None if first is None or length is None else first + length
+
+
+def opened(unit: Unit, made: d.Acc, section: clauses.Section, copied: bool) -> tuple[str, str]:
+    """The C text that declares a construct's own copy of a variable, and the text that ends its scope."""
+    name = section.name.text
+    variable = unit.syntax.variable(name, made.file, made.start)
+    assert variable is not None, "checked"
+    outer = unit.new_name(f"{name}__outer")
+    count = whole_elements(section, variable)
+    unused = "__attribute__((unused))"
+    if count:
+        first = section.parts[0].first if section.parts else None
+        begin = f"({first.text})" if first else "0"
+        source = f"(const void *){name}" if copied else "0"
+        return (
+            f"{{ __attribute__((cleanup(pwx_own_end))) void *{outer} = pwx_own({source}, "
+            f"({begin}) * sizeof(*{name}), ({count}) * sizeof(*{name}), {where(made)}); "
+            f"{unused} __typeof__(&{name}[0]) {name} = {outer};",
+            " }",
+        )
+    if not copied:
+        return f"{{ {unused} __typeof__({name}) {name};", " }"
+    # By its address, which the compiler cannot follow: a scalar may have no value yet.
+    return (
+        f"{{ const void *const {outer} = pwx_outer(&{name}); {{ {unused} __typeof__({name}) {name}; "
+        f"__builtin_memcpy(&{name}, {outer}, sizeof({name}));",
+        " } }",
+    )
+
+
+def sections(unit: Unit, made: d.Acc, *kinds: str) -> list[clauses.Section]:
+    """What clauses of these kinds name, each variable once."""
+    return list({section.name.text: section for section in made.named(*kinds)}.values())
+
+
+def declared_on_device(unit: Unit, statement: Statement) -> set[str]:
+    """The variables that an acc declare of the file, or of the function around, keeps on the device."""
+    names = set()
+    function = unit.syntax.function_at(unit.file, statement.start)
+    for made in unit.directives:
+        if not isinstance(made, d.Acc) or made.construct != "declare":
+            continue
+        if unit.function_of(made) not in (None, function):
+            continue
+        for clause in made.clauses:
+            for name in clause.variables if clause.name != "deviceptr" else ():
+                variable = unit.syntax.variable(name.text, made.file, made.start)
+                if variable and unit.syntax.variable(name.text, unit.file, statement.start) is variable:
+                    names.add(name.text)
+    return names
+
+
+def on_thread(unit: Unit, stack: Stack, made: d.Acc, implied: bool) -> None:
+    """Let a statement that one thread of the host does have its own copies of what private and firstprivate
+    name and, with `implied`, of the scalars that it changes: their values from before stay outside.
+    """
+    around: list[tuple[clauses.Section, bool]] = []
+    around += [(section, False) for section in sections(unit, made, "private")]
+    around += [(section, True) for section in sections(unit, made, "firstprivate")]
+    if implied:
+        for name in sorted(changed(unit, stack) - {section.name.text for section, _ in around}):
+            around.append((clauses.Section(clauses.Name(name, made.place)), True))
+    for section, copied in around:
+        begin, end = opened(unit, made, section, copied)
+        stack.before.append(begin)
+        unit.edits.behind(stack.statement.end, end)
+
+
+def changed(unit: Unit, stack: Stack) -> set[str]:
+    """The scalars from outside that a statement changes beside its shared loops, and no clause is about."""
+    region = Range(stack.statement.start, stack.statement.end)
+    settled = declared_on_device(unit, stack.statement) | indices_in(unit, stack.statement)
+    for inside, other in unit.acc_regions:
+        if inside.start <= region.start and region.end <= inside.end:
+            settled |= {
+                name.text
+                for clause in other.clauses
+                if clause.name not in _NO_VALUE
+                for name in clause.variables
+            }
+    start = min([region.start, *(directive.start for directive in stack.directives)])  # those before it, too
+    for inner in unit.directives:
+        if isinstance(inner, d.Acc) and inner.file == unit.file and start <= inner.start < region.end:
+            settled |= {name.text for name in inner.named_variables("reduction", "private")}
+    found = set()
+    for use in used_in(stack.function.uses, region):
+        variable = use.variable
+        outside = variable.file_scope or not region.start <= variable.declarator.start < region.end
+        if outside and use.written and variable.scalar and variable.pointee is None and not use.subscripts:
+            found.add(variable.name)
+    return found - settled

@@ -1,0 +1,158 @@
+"""Sequences: acc loops, reflects and the like with nothing between them, which the run time may make a graph.
+
+What a sequence contains decides only whether it pays: the run time launches what it recorded before anything
+else uses the GPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peerway_xacc.analysis.unit import Unit
+from peerway_xacc.codegen import openacc
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.source import Function, Range, Statement
+from peerway_xacc.frontend.tokens import quoted, scan
+from peerway_xacc.lowering.c_text import at
+
+_LOOPS = ("parallel loop", "kernels loop", "serial loop")
+_HOST = ("async", "if", "self", "wait", "reduction")  # the host takes part, or another queue
+_DECLARING = (d.Align, d.Shadow, d.StaticDesc)
+_VALUE = ("name", "number")
+_IN_ARGUMENTS = (*"+-/*%.,&", "->")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of a sequence: from its first directive, or the call, to its end."""
+
+    start: int
+    end: int
+    directive: d.Directive | None  # the last one; none of a call
+
+
+def mark(unit: Unit) -> None:
+    """Put the calls around each sequence of the file."""
+    finder = _Finder(unit)
+    for function in unit.syntax.functions:
+        if function.file != unit.file:
+            continue
+        for run in finder.runs(function):
+            _around(unit, run)
+
+
+def _around(unit: Unit, run: list[_Part]) -> None:
+    name = unit.new_name("sequence")
+    unit.top.append(f"static pwx_sequence {name};")
+    unit.on_gpu = True
+    file = quoted(unit.file)
+    first, last = unit.text.place(run[0].start), unit.text.place(run[-1].end)
+    line = f"\n#line {first.line} {file}\n" if run[0].directive else " "
+    unit.edits.before(run[0].start, f"pwx_sequence_begin();{line}")
+    end = f"pwx_sequence_end(&{name}, {at(first)});"
+    if run[-1].directive is not None and run[-1].end == run[-1].directive.end:
+        rest = unit.text.text[run[-1].end : run[-1].end + 1] not in ("\n", "")  # of a _Pragma's line
+        following = f"{last.line} {file}\n" if rest else f"{last.line + 1} {file}"
+        unit.edits.next_to(run[-1].end, f"\n{end}\n#line {following}")
+    else:
+        unit.edits.behind(run[-1].end, f" {end}")
+    graph = "one launch of a CUDA graph where they come again with the same arguments"
+    unit.explained.append((first, f"a sequence of {len(run)} parts up to line {last.line}: {graph}"))
+
+
+class _Finder:
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.functions = {one.name: one for one in unit.syntax.functions if one.file == unit.file}
+        self.known: dict[str, bool] = {}  # functions that do nothing but what a sequence may have
+        self.on_gpu = openacc.device_statements(unit)
+
+    def runs(self, function: Function) -> list[list[_Part]]:
+        """The sequences in a function, each within one block."""
+        found = []
+        for block in self._blocks(function):
+            run: list[_Part] = []
+            for part in self._parts(block):
+                if part is not None and run and not scan(self.unit.text.text, run[-1].end, part.start):
+                    run.append(part)
+                    continue
+                found.append(run)
+                run = [part] if part is not None else []
+            found.append(run)
+        return [run for run in found if len(run) > 1]
+
+    def _blocks(self, function: Function) -> list[Statement]:
+        """The blocks of a function that the host executes, the function's own first."""
+        blocks = self.unit.syntax.blocks_in(self.unit.file, Range(function.body.start, function.body.end))
+        return [
+            one
+            for one in blocks
+            if not any(shared.start <= one.start and one.end <= shared.end for shared in self.on_gpu)
+        ]
+
+    def _parts(self, block: Statement) -> list[_Part | None]:
+        """What stands in a block, in order; None for what no sequence has."""
+        unit = self.unit
+        inside = Range(block.start + 1, block.end - 1)
+        statements = unit.syntax.children(unit.file, inside)
+        within = [Range(one.start, one.end) for one in statements]
+        own: list[d.Directive] = [
+            made for made in unit.directives_in(inside)
+            if not any(one.start <= made.start < one.end for one in within)
+        ]  # fmt: skip
+        found: list[tuple[int, _Part | None]] = []
+        stacked: dict[int, list[d.Directive]] = {}
+        for made in own:
+            if isinstance(made, d.Acc | d.Loop | d.Task | d.Tasks | d.Omp):
+                following = [one.start for one in statements if one.start >= made.end]
+                stacked.setdefault(following[0] if following else -1, []).append(made)
+            elif not isinstance(made, _DECLARING):
+                part = _Part(made.start, made.end, made) if _communicates(made) else None
+                found.append((made.start, part))
+        for statement in statements:
+            directives = stacked.get(statement.start, [])
+            start = directives[0].start if directives else statement.start
+            fits = _launches(statement, directives) if directives else self._calls(statement)
+            last = directives[-1] if directives else None
+            found.append((start, _Part(start, statement.end, last) if fits else None))
+        return [part for _, part in sorted(found, key=lambda one: one[0])]
+
+    def _calls(self, statement: Statement) -> bool:
+        """Is a statement the call of a function that does nothing else, with plain arguments?"""
+        tokens = scan(self.unit.text.text, statement.start, statement.end)
+        texts = [token.text for token in tokens]
+        if len(tokens) < 4 or tokens[0].kind != "name" or texts[1] != "(" or texts[-2:] != [")", ";"]:
+            return False
+        plain = all(token.kind in _VALUE or token.text in _IN_ARGUMENTS for token in tokens[2:-2])
+        return plain and self._only_launches(texts[0])
+
+    def _only_launches(self, name: str) -> bool:
+        function = self.functions.get(name)
+        if function is None or name in self.unit.syntax.constants:
+            return False
+        if name not in self.known:
+            self.known[name] = False  # where it calls itself
+            blocks = self._blocks(function)
+            parts = self._parts(blocks[0]) if blocks else []
+            self.known[name] = bool(parts) and None not in parts
+        return self.known[name]
+
+
+def _communicates(made: d.Directive) -> bool:
+    if isinstance(made, d.Reflect):
+        plain = made.kind in ("reflect", "reflect_do") and not made.nowait
+        return plain and made.accelerator and not made.asynchronous
+    return isinstance(made, d.Reduction) and made.accelerator and not made.asynchronous
+
+
+def _launches(statement: Statement, directives: list[d.Directive]) -> bool:
+    """An acc loop whose launch the host need not wait for."""
+    acc = [made for made in directives if isinstance(made, d.Acc)]
+    rest = [made for made in directives if not isinstance(made, d.Acc)]
+    return (
+        statement.kind == "for"
+        and len(acc) == 1
+        and acc[0].construct in _LOOPS
+        and not acc[0].all(*_HOST)
+        and all(isinstance(made, d.Loop) and not made.reduced and not made.widening for made in rest)
+    )

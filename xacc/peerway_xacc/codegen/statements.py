@@ -1,0 +1,78 @@
+"""Statements of a compute region beside its loops, each of which one thread of a GPU does."""
+
+from __future__ import annotations
+
+from peerway_xacc.analysis import loop_nest
+from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.codegen.device_code import Unsupported
+from peerway_xacc.codegen.kernel_arguments import own_in_loop
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.source import Range, Statement, Use, used_in
+from peerway_xacc.lowering import data
+
+
+def beside(unit: Unit, stack: Stack, inside: Range, made: d.Acc) -> list[Statement]:
+    """The statements of a region beside its loops, each of which one thread does; loops around loops stay."""
+    loops = [
+        region.start
+        for region, other in unit.acc_regions
+        if within(region, inside, other, made) and region.start in unit.shared_loops
+    ]
+    in_order = {
+        region.start: region
+        for region, other in unit.acc_regions
+        if within(region, inside, other, made) and other.construct == "loop"
+    }
+    named = {name.text for kind in data.KINDS for name in made.named_variables(kind)}
+    found: list[Statement] = []
+
+    def walk(block: Range) -> None:
+        for one in unit.syntax.children(unit.file, block):
+            if one.start in loops:
+                continue
+            uses = list(used_in(stack.function.uses, Range(one.start, one.end)))
+            place = unit.text.place(one.start, one.end)
+            if any(one.start <= start < one.end for start in loops):
+                if one.kind not in ("for", "block"):
+                    raise Unsupported(
+                        "the loops of an acc region are in a statement other than a loop", place
+                    )
+                body = Range(one.start + 1, one.end - 1)
+                walk(loop_nest.read(unit, one).body if one.kind == "for" else body)
+            elif one.kind == "declaration":
+                if any(use.variable.sizes or use.variable.pointee is not None for use in uses):
+                    raise Unsupported("a declaration in an acc region takes its value from an array", place)
+            elif one.start in unit.edited and one.start not in in_order:
+                raise Unsupported("a statement with directives is beside the loops of an acc region", place)
+            else:
+                of_loops = loop_nest.indices_in(unit, one) if one.kind == "for" else set()
+                changed = [
+                    use
+                    for use in uses
+                    if use.written
+                    and _is_shared(use, one, named)
+                    and use.variable.name not in of_loops
+                    and not own_in_loop(unit, use, Range(one.start, one.end))
+                ]
+                if not changed:
+                    found.append(one)
+                elif any(not use.variable.scalar or use.variable.name in named for use in uses):
+                    name = changed[0].variable.name
+                    why = f"a statement beside the loops of an acc region changes {name} and uses an array"
+                    raise Unsupported(why, place)  # else the host does it, in its place
+
+    if stack.statement.kind == "block":
+        walk(Range(inside.start + 1, inside.end - 1))
+    return found
+
+
+def _is_shared(use: Use, statement: Statement, named: set[str]) -> bool:
+    """Is it a scalar of the host, which a kernel has the value of?"""
+    variable = use.variable
+    own = statement.start <= variable.declarator.start < statement.end and not variable.file_scope
+    return variable.scalar and not use.subscripts and not own and variable.name not in named
+
+
+def within(region: Range, inside: Range, directive: d.Acc, made: d.Acc) -> bool:
+    """Is the region of a directive in that of another?"""
+    return directive is not made and inside.start <= region.start and region.end <= inside.end

@@ -1,0 +1,123 @@
+"""Gang loops with a loop of vectors inside: a block does an iteration, its threads share the inner loop."""
+
+from __future__ import annotations
+
+from peerway_xacc.analysis import loop_nest
+from peerway_xacc.analysis.loop_nest import For
+from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.edits import Edits
+from peerway_xacc.frontend.source import Range, Statement, Use, used_in
+from peerway_xacc.lowering.types import c_type
+
+Shared = list[tuple[For, d.Acc]]
+
+
+def loops_of(unit: Unit, stack: Stack, body: Range, own: set[str], operators: dict[str, str]) -> Shared:
+    """The loops of a body that the threads of a block share; none if one thread must do the body in order.
+
+    `own` are the names of what clauses make each thread's own.
+    """
+    statements = _statements(unit, body)
+    found: Shared = []
+    if "continue" in unit.words(unit.text.text[body.start : body.end]):
+        return []  # all threads of a block must come to each barrier
+    if any(
+        (not use.variable.scalar or use.variable.pointee is not None) and use.variable.name in own
+        for use in used_in(stack.function.uses, body)
+    ):
+        return []  # an array or a struct that the iteration has of its own, but each thread a copy of
+    for statement in statements:
+        made = unit.acc_loops.get(statement.start)
+        if statement.kind == "for" and made is not None and made.all("vector") and not made.all("seq"):
+            try:
+                loop = loop_nest.read(unit, statement)
+            except Refused:
+                return []
+            if statement.start in unit.localised or not _own(unit, stack, body, loop, made, operators):
+                return []
+            found.append((loop, made))
+        elif _writes(stack, statement, body) == {"here", "outside"}:
+            return []
+    return found
+
+
+def _statements(unit: Unit, body: Range) -> list[Statement]:
+    children = unit.syntax.children(unit.file, body)
+    if len(children) == 1 and children[0].kind == "block":
+        return unit.syntax.children(unit.file, Range(children[0].start + 1, children[0].end - 1))
+    return children
+
+
+def _uses(stack: Stack, statement: Statement) -> list[Use]:
+    return list(used_in(stack.function.uses, Range(statement.start, statement.end)))
+
+
+def _own(unit: Unit, stack: Stack, body: Range, loop: For, made: d.Acc, operators: dict[str, str]) -> bool:
+    """Are all scalars that an inner loop changes its own, or reduced by it? And no array of the body, which
+    each thread has a copy of?
+    """
+    named = {name.text for clause in made.all("reduction", "private") for name in clause.variables}
+    if any(clause.operator not in operators for clause in made.all("reduction")):
+        return False
+    if any(section.parts for section in made.named("reduction")):
+        return False
+    for use in _uses(stack, loop.statement):
+        variable = use.variable
+        inside = loop.statement.start <= variable.declarator.start < loop.statement.end
+        known = inside or variable.name in named or variable.name == loop.header.index
+        of_body = body.start <= variable.declarator.start < body.end and not variable.file_scope
+        if of_body and not known and not variable.scalar and (use.written or use.address):
+            return False
+        if use.written and variable.scalar and not use.subscripts and not known:
+            return False
+    return True
+
+
+def _writes(stack: Stack, statement: Statement, body: Range) -> set[str]:
+    """Does a statement change what each thread has of its own (here), or memory that all see (outside)?"""
+    found = set()
+    for use in _uses(stack, statement):
+        variable = use.variable
+        if use.argument is not None and not variable.scalar:
+            found.add("outside")
+        elif use.written:
+            local = body.start <= variable.declarator.start < body.end and not variable.file_scope
+            own = local or (variable.scalar and variable.pointee is None)
+            found.add("here" if own and not (use.subscripts and not local) else "outside")
+    return found
+
+
+def share(
+    unit: Unit, stack: Stack, edits: Edits, body: Range, loops: Shared, operators: dict[str, str]
+) -> None:
+    """Change the body of a block: its inner loops are shared, memory outside is changed by one thread."""
+    starts = {loop.statement.start for loop, _ in loops}
+    for statement in _statements(unit, body):
+        if statement.start not in starts and "outside" in _writes(stack, statement, body):
+            edits.before(statement.start, "{ __syncthreads(); if (threadIdx.x == 0) ")
+            edits.behind(statement.end, " __syncthreads(); }")
+    for loop, made in loops:
+        head, statement = loop.header, loop.statement
+        opened, closed = "__syncthreads(); { ", " __syncthreads(); }"
+        for clause in made.all("reduction"):
+            operator = operators[clause.operator]
+            for name in clause.variables:
+                variable = unit.syntax.variable(name.text, made.file, made.start)
+                if variable is None:
+                    raise Refused(name.place, f"'{name.text}' is not declared")
+                kind, before = c_type(variable), f"{name.text}__before"
+                opened += (
+                    f"const {kind} {before} = {name.text}; {name.text} = {operator}::neutral<{kind}>(); "
+                )
+                closed = (
+                    f" {name.text} = {operator}()({before}, pwx_block({operator}(), {name.text}));" + closed
+                )
+        sign = "-" if head.down else "+"
+        edits.before(statement.start, opened)
+        edits.before(head.first.start, "(")
+        edits.behind(head.first.end, f") {sign} (long)threadIdx.x * ({head.step})")
+        part = head.parts[2]
+        edits.replace(part.start, part.end, f"{head.index} {sign}= ({head.step}) * (long)blockDim.x")
+        edits.behind(statement.end, closed)

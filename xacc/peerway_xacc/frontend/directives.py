@@ -1,0 +1,259 @@
+"""What a directive says, after parsing: one class a directive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from peerway_xacc.frontend.clauses import (
+    AlignTo,
+    Bounds,
+    Clause,
+    Expr,
+    Format,
+    Name,
+    Reduced,
+    Ref,
+    Section,
+    Widening,
+    Width,
+)
+from peerway_xacc.frontend.diagnostics import Place
+from peerway_xacc.frontend.tokens import Token
+
+
+@dataclass
+class Directive:
+    """What all directives have: where they begin, and the text they occupy."""
+
+    place: Place
+    start: int = 0
+    end: int = 0
+    file: str = ""
+
+
+@dataclass
+class Nodes(Directive):
+    """`nodes p(4, *) = q(1:8)`: sizes in Fortran's order, None for `*`; `of` is a reference, "*" or None."""
+
+    names: list[Name] = field(default_factory=list)
+    sizes: list[list[Expr | None]] = field(default_factory=list)
+    of: list[Ref | str | None] = field(default_factory=list)
+    square: list[bool] = field(default_factory=list)
+
+
+@dataclass
+class Template(Directive):
+    """`template t(0:N-1, :)`: the bounds of each dimension in Fortran's order, None for `:`."""
+
+    names: list[Name] = field(default_factory=list)
+    bounds: list[list[Bounds | None]] = field(default_factory=list)
+
+
+@dataclass
+class Distribute(Directive):
+    """`distribute t(block, *) onto p`."""
+
+    templates: list[Name] = field(default_factory=list)
+    formats: list[Format] = field(default_factory=list)
+    onto: Name | None = None
+
+
+@dataclass
+class TemplateFix(Directive):
+    """`template_fix (block) t(0:n-1)`."""
+
+    template: Name | None = None
+    formats: list[Format] | None = None
+    bounds: list[Bounds | None] | None = None
+
+
+@dataclass
+class Align(Directive):
+    """`align a[i][*] with t(*, i+1)`: the array's indices in C's, the template's in Fortran's order."""
+
+    arrays: list[Name] = field(default_factory=list)
+    sources: list[str | None] = field(default_factory=list)
+    template: Name | None = None
+    targets: list[AlignTo] = field(default_factory=list)
+
+
+@dataclass
+class Shadow(Directive):
+    """`shadow a[1:1][0]`."""
+
+    arrays: list[Name] = field(default_factory=list)
+    widths: list[Width] = field(default_factory=list)
+
+
+@dataclass
+class StaticDesc(Directive):
+    """`static_desc :: a, b`: every descriptor is static here, so this only names arrays."""
+
+    arrays: list[Name] = field(default_factory=list)
+
+
+def told(made: Directive) -> list[Name]:
+    """The names that a mapping directive declares, or says more of."""
+    match made:
+        case Nodes() | Template() | Coarray():
+            return made.names
+        case Distribute():
+            return made.templates
+        case TemplateFix():
+            return [made.template] if made.template else []
+        case Align() | Shadow() | StaticDesc():
+            return made.arrays
+    return []
+
+
+@dataclass
+class Loop(Directive):
+    """`loop (i, j) on t(j, i) reduction(+:s)`; `indices` is empty when the directive has none."""
+
+    indices: list[Name] = field(default_factory=list)
+    on: Ref | None = None
+    reduced: list[Reduced] = field(default_factory=list)
+    widening: Widening | None = None
+
+
+@dataclass
+class Communication(Directive):
+    """Clauses that several communications share."""
+
+    on: Ref | None = None
+    asynchronous: Expr | None = None
+    accelerator: bool = False
+
+
+@dataclass
+class Reflect(Communication):
+    """`reflect (a) width(1, /periodic/1:0)`; kind: reflect, reflect_init, reflect_do, reflect_wait,
+    reduce_shadow.
+    """
+
+    kind: str = "reflect"
+    arrays: list[Name] = field(default_factory=list)
+    widths: list[Width] | None = None
+    orthogonal: bool = False
+    nowait: bool = False
+
+
+@dataclass
+class Reduction(Communication):
+    """`reduction (+:a) on p(:,*)`."""
+
+    reduced: list[Reduced] = field(default_factory=list)
+
+
+@dataclass
+class Bcast(Communication):
+    """`bcast (a) from p(1) on p(:,*)`."""
+
+    names: list[Name] = field(default_factory=list)
+    source: Ref | None = None
+
+
+@dataclass
+class Barrier(Communication):
+    """`barrier on p(1:2)`."""
+
+
+@dataclass
+class WaitAsync(Communication):
+    """`wait_async (1, 2)`."""
+
+    ids: list[Expr] = field(default_factory=list)
+
+
+@dataclass
+class Gmove(Communication):
+    """`gmove in acc(a)` before an assignment; mode is collective, in or out. Without names acc is of all
+    arrays of the assignment.
+    """
+
+    mode: str = "collective"
+    on_device: list[Name] = field(default_factory=list)
+
+
+@dataclass
+class Post(Directive):
+    """`post (p(2), tag)`."""
+
+    node: Ref | None = None
+    tag: Expr | None = None
+
+
+@dataclass
+class Wait(Directive):
+    """`wait`, `wait (p(1))`, `wait (p(1), tag)`."""
+
+    node: Ref | None = None
+    tag: Expr | None = None
+
+
+@dataclass
+class Lock(Directive):
+    """`lock (l[1]:[2]) acquired_lock(ok) stat(s)` and `unlock (l:[2])`; kind says which."""
+
+    kind: str = "lock"
+    name: Name | None = None
+    subscripts: list[Expr] = field(default_factory=list)
+    image: Expr | None = None
+    acquired: Expr | None = None
+    status: Expr | None = None
+
+
+@dataclass
+class Coarray(Directive):
+    """`coarray x, y:[2][*]`: `images` are the sizes of their dimensions but the last."""
+
+    names: list[Name] = field(default_factory=list)
+    images: list[Expr] = field(default_factory=list)
+
+
+@dataclass
+class ArrayOn(Directive):
+    """`array on t(:)` before an array assignment."""
+
+    on: Ref | None = None
+
+
+@dataclass
+class Task(Directive):
+    """`task on p(1) nocomm`."""
+
+    on: Ref | None = None
+    nocomm: bool = False
+
+
+@dataclass
+class Tasks(Directive):
+    """`tasks`: the block of tasks that follows may run at the same time."""
+
+
+@dataclass
+class Acc(Directive):
+    """`acc parallel loop collapse(2)`: the construct's words with one blank between, and the clauses."""
+
+    construct: str = ""
+    tokens: tuple[Token, ...] = ()
+    clauses: list[Clause] = field(default_factory=list)
+
+    def all(self, *names: str) -> list[Clause]:
+        """The clauses of these names."""
+        return [clause for clause in self.clauses if clause.name in names]
+
+    def named(self, *names: str) -> list[Section]:
+        """The sections that the clauses of these names have."""
+        return [section for clause in self.all(*names) for section in clause.sections]
+
+    def named_variables(self, *names: str) -> list[Name]:
+        """The variables that the clauses of these names have."""
+        return [section.name for section in self.named(*names)]
+
+
+@dataclass
+class Omp(Directive):
+    """A directive of OpenMP, which is left as it is; it belongs to the same statement as others around it."""
+
+    text: str = ""

@@ -1,0 +1,80 @@
+"""Changes of a source text by ranges of the original; what no edit names stays the user's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peerway_xacc.frontend.tokens import Text, quoted
+
+
+@dataclass(frozen=True)
+class _Edit:
+    start: int
+    end: int
+    order: int
+    text: str
+
+
+class Edits:
+    """The changes of one text."""
+
+    def __init__(self, source: Text) -> None:
+        self.source = source
+        self._edits: list[_Edit] = []
+        self._replaced: dict[tuple[int, int], str] = {}
+
+    def replace(self, start: int, end: int, text: str) -> None:
+        """Put a text in the place of a range; the same change of a range twice is one."""
+        if self._replaced.setdefault((start, end), text) == text and not any(
+            edit.start == start and edit.end == end and edit.text == text for edit in self._edits
+        ):
+            self._edits.append(_Edit(start, end, 0, text))
+
+    def before(self, offset: int, text: str) -> None:
+        """Insert in front of what begins at an offset; of several, the first asked for comes first."""
+        self._edits.append(_Edit(offset, offset, len(self._edits), text))
+
+    def behind(self, offset: int, text: str) -> None:
+        """Insert behind what ends at an offset; of several, the last asked for comes first, like brackets."""
+        self._edits.append(_Edit(offset, offset, -len(self._edits) - 1, text))
+
+    def next_to(self, offset: int, text: str) -> None:
+        """Insert at an offset: behind all that goes behind what ends there, in front of what begins there."""
+        self._edits.append(_Edit(offset, offset, 0, text))
+
+    def directive(self, start: int, end: int, lines: list[str]) -> None:
+        """Put lines in the place of a directive; what follows keeps its line number. In that of a _Pragma
+        they begin and end a line.
+        """
+        source = self.source
+        newlines = source.text.count("\n", start, end)
+        line = source.place(start).line
+        if lines and (start > source.line_start(line) or source.text[end : end + 1] not in ("\n", "")):
+            line = source.place(end).line
+            self.replace(start, end, "\n".join(["", *lines, f"#line {line} {quoted(source.file)}", ""]))
+            return
+        if not lines:
+            self.replace(start, end, "\n" * newlines)
+            return
+        body = "\n".join(lines)
+        if newlines == len(lines) - 1:
+            self.replace(start, end, body)
+        else:
+            self.replace(start, end, f"{body}\n#line {line + newlines + 1} {quoted(source.file)}")
+
+    def text(self) -> str:
+        """The changed text."""
+        return self.part(0, len(self.source.text))
+
+    def part(self, start: int, end: int) -> str:
+        """The changed text of a range."""
+        out = []
+        at = start
+        for edit in sorted(self._edits, key=lambda edit: (edit.start, edit.end > edit.start, edit.order)):
+            if edit.start < start or edit.end > end:
+                continue
+            assert edit.start >= at, "two edits of one place"
+            out += [self.source.text[at : edit.start], edit.text]
+            at = edit.end
+        out.append(self.source.text[at:end])
+        return "".join(out)

@@ -1,0 +1,108 @@
+"""The grammar of `#pragma xmp …`: loops and tasks; mapping and communication are in files beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from peerway_xacc.frontend import clauses
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend import grammar_xmp_communication as communication
+from peerway_xacc.frontend import grammar_xmp_mapping as mapping
+from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.parser import Parser, nearest
+from peerway_xacc.frontend.preprocess import Pragma
+
+NOT_YET = {
+    "local_alias": "local_alias", "save_desc": "save_desc",
+    "image": "image", "tasklet": "tasklets", "tasklets": "tasklets",
+}  # fmt: skip
+
+
+def parse(pragma: Pragma) -> d.Directive:
+    """The directive that a pragma says. Raises Refused where it says none."""
+    parser = Parser(pragma)
+    word = parser.name("a directive of XcalableMP")
+    parse_one = _GRAMMAR.get(word.text.lower())
+    if parse_one is None:
+        if what := NOT_YET.get(word.text.lower()):
+            raise Refused(word.place, f"{what} is not supported yet")
+        raise Refused(word.place, f"unknown directive '{word.text}'; {nearest(word.text, list(_GRAMMAR))}")
+    directive = parse_one(parser, d.Directive(word.place, pragma.start, pragma.end, pragma.file))
+    parser.end()
+    return directive
+
+
+def _loop(parser: Parser, base: d.Directive) -> d.Directive:
+    made = d.Loop(base.place, base.start, base.end, base.file)
+    if parser.sees("(") or parser.sees("["):
+        names, _square = parser.dimensions("the loop", lambda _square: parser.name("the index of a loop"))
+        made.indices = names
+    parser.expect("on", "behind the indices of the loop")
+    made.on = parser.ref("a reference to a template or to nodes")
+    while token := parser.next():
+        word = token.text.lower()
+        if word == "reduction":
+            parser.take()
+            made.reduced += communication.reduced(parser)
+        elif word in ("expand", "margin", "peel_and_wait"):
+            if made.widening:
+                raise Refused(token.place, f"{word} and {made.widening.kind} on one loop; one is possible")
+            made.widening = _widening(parser)
+        elif word in ("acc", "host"):
+            parser.take()
+        elif word == "profile":
+            raise Refused(token.place, "the clause profile of loop is not supported yet")
+        else:
+            raise parser.unexpected("reduction(…) or the end of the directive")
+    return made
+
+
+def _widening(parser: Parser) -> clauses.Widening:
+    word = parser.take()
+    kind = word.text.lower()
+    parser.expect("(", f"behind {kind}")
+    number = None
+    if kind == "peel_and_wait":
+        number = parser.expr("the number of an asynchronous communication")
+        parser.expect(",", "behind the number")
+
+    def one() -> clauses.Width:
+        place = parser.here()
+        unbound = parser.accept("/")
+        if unbound:
+            parser.expect("unbound", "behind '/'")
+            parser.expect("/", "behind unbound")
+        lower = parser.expr("a width")
+        upper = parser.expr("the width above") if parser.accept(":") else lower
+        return clauses.Width(place, lower, upper, unbound=unbound)
+
+    widths = tuple(parser.some(one))
+    parser.expect(")", f"behind the widths of {kind}")
+    return clauses.Widening(kind, word.place, widths, number)
+
+
+def _task(parser: Parser, base: d.Directive) -> d.Directive:
+    made = d.Task(base.place, base.start, base.end, base.file)
+    parser.expect("on", "behind task")
+    made.on = parser.ref("a reference to nodes or to a template")
+    made.nocomm = parser.accept("nocomm")
+    return made
+
+
+def _tasks(parser: Parser, base: d.Directive) -> d.Directive:
+    return d.Tasks(base.place, base.start, base.end, base.file)
+
+
+def _array(parser: Parser, base: d.Directive) -> d.Directive:
+    parser.expect("on", "behind array")
+    return d.ArrayOn(base.place, base.start, base.end, base.file, on=parser.ref("a reference to a template"))
+
+
+_GRAMMAR: dict[str, Callable[[Parser, d.Directive], d.Directive]] = {
+    "loop": _loop,
+    "task": _task,
+    "tasks": _tasks,
+    "array": _array,
+    **mapping.GRAMMAR,
+    **communication.GRAMMAR,
+}

@@ -1,0 +1,48 @@
+"""What libclang says, in the form that the texts of a program have: names, files, offsets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from clang import cindex
+
+from peerway_xacc.frontend.characters import of_name, to_bytes
+from peerway_xacc.frontend.diagnostics import Place
+from peerway_xacc.frontend.source import Range
+
+
+def parsed(file: str, text: str, arguments: list[str]) -> Any:
+    """The translation unit of a file that has this text, not the one on the disk."""
+    words = [os.fsencode(one) for one in arguments]
+    return cindex.Index.create().parse(file, args=words, unsaved_files=[(file, to_bytes(text))])
+
+
+def spelling(thing: Any) -> str:
+    """The name of a cursor or a type."""
+    return of_name(thing.spelling)
+
+
+def file_of(cursor: Any) -> str:
+    """The name of the file that a cursor is in; nothing if it is in none."""
+    return str(cursor.location.file) if cursor.location.file else ""
+
+
+def range_of(cursor: Any) -> Range:
+    """Where something is in its file."""
+    extent = cursor.extent
+    return Range(extent.start.offset, extent.end.offset)
+
+
+def errors(unit: Any, file: str, name: Callable[[str], str]) -> list[tuple[Place, str]]:
+    """The errors of a translation unit outside the system's headers; those of no place are the file's. `name`
+    gives the name of a file for that which libclang has.
+    """
+    found = []
+    for diagnostic in unit.diagnostics:
+        at = diagnostic.location
+        if diagnostic.severity >= cindex.Diagnostic.Error and not (at.file and at.is_in_system_header):
+            place = Place(name(str(at.file)) if at.file else file, at.line, at.column)
+            found.append((place, diagnostic.spelling))
+    return found

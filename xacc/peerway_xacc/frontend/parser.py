@@ -1,0 +1,206 @@
+"""What the grammars of xmp and acc share: a walk over tokens, expressions, references, lists."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from peerway_xacc.frontend.clauses import Expr, Name, Ref, Subscript
+from peerway_xacc.frontend.diagnostics import Place, Refused
+from peerway_xacc.frontend.preprocess import Pragma
+from peerway_xacc.frontend.tokens import Token
+
+_OPEN = {"(": ")", "[": "]", "{": "}"}
+_Item = TypeVar("_Item")
+
+
+def nearest(word: str, known: list[str]) -> str:
+    """What somebody who wrote a word may have meant; else all that is known."""
+    close = difflib.get_close_matches(word.lower(), known, 1)
+    return f"did you mean '{close[0]}'?" if close else f"there are {', '.join(sorted(set(known))) or 'none'}"
+
+
+class Parser:
+    """The tokens of one directive, from left to right."""
+
+    def __init__(self, pragma: Pragma) -> None:
+        self._tokens = pragma.tokens
+        self._at = 0
+        self._model = Token("name", pragma.model, pragma.place)
+
+    def next(self) -> Token | None:
+        """The token that comes next, which stays."""
+        return self._tokens[self._at] if self._at < len(self._tokens) else None
+
+    def here(self) -> Place:
+        """The place of the next token; behind the last one that of the last one's end."""
+        token = self.next()
+        if token:
+            return token.place
+        last = self._tokens[-1] if self._tokens else self._model
+        return Place(last.place.file, last.place.line, last.place.column + last.place.length)
+
+    def sees(self, *texts: str) -> bool:
+        """Are these the next tokens? Words are compared without regard to case."""
+        tokens = self._tokens[self._at : self._at + len(texts)]
+        return len(tokens) == len(texts) and all(
+            token.text == text or (token.kind == "name" and token.text.lower() == text)
+            for token, text in zip(tokens, texts, strict=True)
+        )
+
+    def take(self) -> Token:
+        """The next token, which is then behind us; there is one."""
+        token = self._tokens[self._at]
+        self._at += 1
+        return token
+
+    def accept(self, text: str) -> bool:
+        """Go over the next token if it is this one."""
+        if not self.sees(text):
+            return False
+        self._at += 1
+        return True
+
+    def expect(self, text: str, before: str) -> None:
+        """Go over this token, which must come."""
+        if not self.accept(text):
+            raise self.unexpected(f"'{text}' {before}")
+
+    def unexpected(self, wanted: str) -> Refused:
+        """The error for a token that is not what must come here."""
+        token = self.next()
+        found = f"found '{token.text}'" if token else "the directive ends here"
+        return Refused(self.here(), f"expected {wanted}, {found}")
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        if self.next():
+            raise self.unexpected("the end of the directive")
+
+    def name(self, what: str) -> Name:
+        """An identifier."""
+        token = self.next()
+        if token is None or token.kind != "name":
+            raise self.unexpected(what)
+        self._at += 1
+        return Name(token.text, token.place)
+
+    def array(self) -> Name:
+        """The name of an array, or of one that is a member of a struct: `a`, `s.a`."""
+        name = self.name("the name of an array")
+        if self.sees("->"):
+            message = "a member that a pointer leads to has no mapping; name the struct itself, as in s.a"
+            raise Refused(self.here(), message)
+        if not self.accept("."):
+            return name
+        member = self.name("the name of a member")
+        if self.sees(".") or self.sees("->"):
+            raise Refused(self.here(), "only members of a variable can be named, not members of members")
+        place = name.place
+        length = member.place.column + member.place.length - place.column
+        return Name(f"{name.text}.{member.text}", Place(place.file, place.line, place.column, length))
+
+    def arrays(self) -> list[Name]:
+        """Arrays with commas between them."""
+        return self.some(self.array)
+
+    def names(self, what: str) -> list[Name]:
+        """Identifiers with commas between them."""
+        return self.some(lambda: self.name(what))
+
+    def some(self, one: Callable[[], _Item]) -> list[_Item]:
+        """One or more, with commas between them."""
+        found = [one()]
+        while self.accept(","):
+            found.append(one())
+        return found
+
+    def listed(self, what: str) -> list[Name]:
+        """`(a, b)`."""
+        self.expect("(", f"before {what}")
+        names = self.names(what)
+        self.expect(")", f"behind {what}")
+        return names
+
+    def listed_arrays(self) -> list[Name]:
+        """`(a, s.b)`."""
+        self.expect("(", "before the name of an array")
+        names = self.arrays()
+        self.expect(")", "behind the name of an array")
+        return names
+
+    def at_least(self, least: int, what: str) -> Expr:
+        """An expression whose value, if it is known, is not less."""
+        found = self.expr(what)
+        if found.value is not None and found.value < least:
+            raise Refused(found.place, f"{what} must be at least {least}")
+        return found
+
+    def expr(self, what: str, stops: Sequence[str] = (",", ")", "]", ":")) -> Expr:
+        """An expression: all tokens to one of `stops` that is in no bracket of the expression."""
+        closing: list[str] = []
+        choices = 0
+        start = self._at
+        while token := self.next():
+            text = token.text
+            if not closing and text in stops and not (text == ":" and choices):
+                break
+            if text in _OPEN:
+                closing.append(_OPEN[text])
+            elif closing and text == closing[-1]:
+                closing.pop()
+            elif text in (")", "]", "}"):
+                raise self.unexpected(f"'{closing[-1]}'" if closing else what)
+            elif not closing and text == "?":
+                choices += 1
+            elif not closing and text == ":":
+                choices -= 1
+            self._at += 1
+        if closing:
+            raise self.unexpected(f"'{closing[-1]}'")
+        if self._at == start:
+            raise self.unexpected(what)
+        return Expr(tuple(self._tokens[start : self._at]))
+
+    def dimensions(self, what: str, one: Callable[[bool], _Item]) -> tuple[list[_Item], bool]:
+        """`(1, 2)` or `[2][1]` as a list in Fortran's order, and whether the brackets were square."""
+        if self.sees("["):
+            found = []
+            while self.accept("["):
+                found.append(one(True))
+                self.expect("]", f"behind a dimension of {what}")
+            return found[::-1], True
+        self.expect("(", f"or '[' before the dimensions of {what}")
+        found = self.some(lambda: one(False))
+        self.expect(")", f"behind the dimensions of {what}")
+        return found, False
+
+    def ref(self, what: str) -> Ref:
+        """A reference to nodes or to a template, with or without subscripts."""
+        name = self.name(what)
+        if not self.sees("(") and not self.sees("["):
+            return Ref(name, None)
+        subscripts, square = self.dimensions(f"'{name.text}'", self.subscript)
+        return Ref(name, tuple(subscripts), square)
+
+    def subscript(self, square: bool) -> Subscript:
+        """An index, `*`, or a triplet: first:last:step in round, first:length:step in square brackets."""
+        place = self.here()
+        if self.sees("*") and (self._at + 1 == len(self._tokens) or self._tokens[self._at + 1].text in ",)]"):
+            self.take()
+            return Subscript(place, star=True)
+        first = None if self.sees(":") else self.expr("an index, '*' or a range")
+        if not self.accept(":"):
+            return Subscript(place, index=first)
+        second = None if self._ends() else self.expr("the end of a range")
+        step = self.expr("a step") if self.accept(":") and not self._ends() else None
+        if second is None or not square:
+            return Subscript(place, first=first, last=second.text if second else None, step=step)
+        last = f"({first.text if first else 0}) + (({second.text}) - 1)" + (
+            f" * ({step.text})" if step else ""
+        )
+        return Subscript(place, first=first, last=last, step=step)
+
+    def _ends(self) -> bool:
+        return any(self.sees(text) for text in (":", ",", ")", "]"))

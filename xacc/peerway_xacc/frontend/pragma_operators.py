@@ -1,0 +1,83 @@
+"""Where `_Pragma("…")` stands in a text, written there or in a macro that is nothing but directives."""
+
+from __future__ import annotations
+
+from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.source import Range
+from peerway_xacc.frontend.tokens import Text, closing, scan
+
+_OPERATOR = "_Pragma"
+_LONGEST = 4000  # characters of an operator or of a macro's call
+
+
+def operators(text: Text, line: int, defines: dict[str, str]) -> list[Range]:
+    """The ranges of the directives that a line's operators give, in their order. A macro of several gives
+    each a part of its own, so that no two are at one place. An operator counts in the line of its string.
+    """
+    for first in range(line, max(0, line - 3), -1):
+        if found := _begun(text, first, line, defines):
+            return found
+    return []
+
+
+def _begun(text: Text, first: int, line: int, defines: dict[str, str]) -> list[Range]:
+    start = text.line_start(first)
+    spans = scan(text.text, start, min(len(text.text), start + _LONGEST))
+    found: list[Range] = []
+    at = 0
+    while at < len(spans) and spans[at].start < text.line_start(line + 1):
+        word = spans[at]
+        counted = spans[at + 2] if word.text == _OPERATOR and at + 2 < len(spans) else word
+        if text.place(counted.start).line != line:
+            at += 1
+            continue
+        count = _directives(word.text, defines, ()) if word.kind == "name" else 0
+        if count < 0:
+            message = (
+                f"the macro '{word.text}' expands to a directive beside other text, which is not supported; "
+                "write the directive in front of it"
+            )
+            raise Refused(text.place(word.start, word.end), message)
+        if count:
+            has_arguments = word.text == _OPERATOR or _has_parameters(defines[word.text])
+            last = closing(spans, at + 1) if has_arguments else at
+            found += _parts(text, Range(word.start, spans[last].end), count)
+            at = last
+        at += 1
+    return found
+
+
+def _parts(text: Text, whole: Range, count: int) -> list[Range]:
+    if whole.end - whole.start < count:
+        place = text.place(whole.start, whole.end)
+        raise Refused(place, f"a macro of {count} directives needs a name of {count} letters")
+    starts = [whole.start + number for number in range(count)]
+    return [Range(start, end) for start, end in zip(starts, [*starts[1:], whole.end], strict=True)]
+
+
+def _directives(name: str, defines: dict[str, str], outer: tuple[str, ...]) -> int:
+    """How many directives a name stands for; -1 where it stands for other text, too."""
+    if name == _OPERATOR:
+        return 1
+    if name not in defines or name in outer:
+        return 0
+    spans = scan(defines[name])[3:]  # behind `#define name`
+    at = closing(spans, 0) + 1 if _has_parameters(defines[name]) else 0
+    total = 0
+    other = False
+    while at < len(spans):
+        count = _directives(spans[at].text, defines, (*outer, name)) if spans[at].kind == "name" else 0
+        if count < 0:
+            return -1
+        other = other or count == 0
+        if count:
+            total += count
+            with_arguments = at + 1 < len(spans) and spans[at + 1].text == "("
+            at = closing(spans, at + 1) if with_arguments else at
+        at += 1
+    return -1 if total and other else total
+
+
+def _has_parameters(define: str) -> bool:
+    spans = scan(define)
+    return len(spans) > 3 and spans[3].text == "(" and spans[3].start == spans[2].end

@@ -1,0 +1,223 @@
+"""Which directives are active, and what macros make of them: the C compiler's preprocessor says both.
+
+`cc -E -dD` gives the directives in the order in which they count, between the #defines. A second pass over
+these #defines, with each token of a directive on a line of its own, gives what every token expands to.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from peerway_xacc.frontend.characters import of_bytes, of_source, to_bytes
+from peerway_xacc.frontend.diagnostics import Place, Refused
+from peerway_xacc.frontend.pragma_operators import operators
+from peerway_xacc.frontend.tokens import Text, Token, scan
+
+_MARKER = re.compile(r'# (\d+) "((?:\\.|[^"\\])*)"')
+_ESCAPED = re.compile(r"\\(.)")
+_RESERVED = re.compile("__|_[A-Z]")  # names that C keeps for compilers and their headers
+_RENUMBERS = re.compile(r"^[ \t]*(#[ \t]*(?:line\b|\d))", re.MULTILINE)
+_MODELS = ("xmp", "acc", "omp")
+_PRAGMA = re.compile(rf"#pragma\s+({'|'.join(_MODELS)})\b")
+_OTHER_PRAGMA = re.compile(r"#pragma\s+(\w+)")
+_SYSTEM = ("/usr/", "<")  # how the names of headers begin that are not the program's
+
+
+class CompilerFailed(Exception):
+    """The C compiler refused the program; it has said why on standard error."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Pragma:
+    """A directive of the program: `model` is xmp, acc or omp; `tokens` follow that, with macros expanded.
+
+    `start` and `end` are offsets in the text of `file`, from its line's first character to its newline.
+    """
+
+    model: str
+    file: str
+    start: int
+    end: int
+    place: Place
+    tokens: tuple[Token, ...]
+
+
+class Texts:
+    """The source files read so far, each once."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, Text] = {}
+        self._names: dict[str, str] = {}
+        self._files: dict[str, str] = {}
+        self._operators: dict[tuple[str, int], int] = {}  # _Pragma so far, by file and line
+        self.defines: dict[str, str] = {}  # the last #define of each macro
+        self.own_macros: set[str] = set()  # those that no header of the system and no compiler defines
+
+    def put(self, file: str, text: str) -> None:
+        """What the text of a file has become."""
+        self._texts[file] = Text(file, text)
+
+    def of(self, file: str) -> Text:
+        """The text of a file."""
+        if file not in self._texts:
+            self._texts[file] = Text(file, of_source(Path(file).read_bytes()))
+        return self._texts[file]
+
+    def file(self, name: str) -> str:
+        """The first name that came of a file, which the C compiler and libclang may name differently."""
+        if name not in self._names:
+            self._names[name] = self._files.setdefault(os.path.realpath(name), name)
+        return self._names[name]
+
+    def pass_operator(self, file: str, line: int) -> int:
+        """Count a _Pragma of a line, from 0."""
+        number = self._operators.get((file, line), 0)
+        self._operators[file, line] = number + 1
+        return number
+
+    def operator(self, file: str, line: int, pragma: str) -> tuple[int, int, list[Token]]:
+        """Where the next _Pragma of a line begins and ends, and its tokens, of which this is the pragma."""
+        text = self.of(file)
+        ranges = operators(text, line, self.defines)
+        if not ranges:
+            message = "this directive is not in its line as '#pragma' or _Pragma(\"...\"); write it so"
+            raise Refused(Place(file, line), message)
+        inside = ranges[self.pass_operator(file, line) % len(ranges)]  # a header may come again
+        place = text.place(inside.start, inside.end)
+        return inside.start, inside.end, [Token(one.kind, one.text, place) for one in scan(pragma)[2:]]
+
+
+def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
+    """The directives of a file and of what it includes, in the order of the translation unit."""
+    texts.file(file)
+    output = run([*compiler, "-E", "-dD", file])
+    defines: list[str] = []
+    found: list[tuple[str, str, int, int, list[Token]]] = []
+    order: list[int | str] = []
+    lines = _lines(output)
+    if any(_PRAGMA.match(text) for *_, text in lines):
+        _refuse_renumbered(texts.of(file))
+    for written, line, text in lines:
+        source = texts.file(written)
+        if text.startswith(("#define ", "#undef ")):
+            _remember(texts, source, text)
+            if source != "<built-in>":
+                defines.append(text)
+                order.append(text)
+        elif match := _PRAGMA.match(text):
+            start, end, tokens = texts.of(source).pragma(line) or texts.operator(source, line, text)
+            order.append(len(found))
+            found.append((match[1], source, start, end, tokens))
+        elif match := _OTHER_PRAGMA.match(text):
+            _refuse_misspelt(match[1], source, line, texts)
+            if not source.startswith(_SYSTEM) and not texts.of(source).pragma(line):
+                texts.pass_operator(source, line)
+    expanded = _expanded(compiler, order, [tokens for *_, tokens in found])
+    return [
+        Pragma(model, source, start, end, tokens[0].place, tuple(expanded[number]))
+        for number, (model, source, start, end, tokens) in enumerate(found)
+    ]
+
+
+def _refuse_misspelt(word: str, source: str, line: int, texts: Texts) -> None:
+    """A C compiler ignores pragmas that it does not know; one that is nearly ours is a mistake."""
+    close = difflib.get_close_matches(word.lower(), _MODELS, 1, cutoff=0.66)
+    if not close or word == "GCC" or source.startswith(_SYSTEM):
+        return
+    written = texts.of(source).pragma(line)
+    place = written[2][0].place if written else Place(source, line)
+    raise Refused(place, f"unknown pragma '{word}'; did you mean '{close[0]}'?")
+
+
+def _refuse_renumbered(text: Text) -> None:
+    """Directives are found in their file by the lines that the preprocessor tells, which #line changes."""
+    match = _RENUMBERS.search(text.text)
+    if match:
+        raise Refused(
+            text.place(match.start(1), match.end(1)),
+            "#line in a file with directives is not supported; take it out (of yacc and lex: option -l)",
+        )
+
+
+def _remember(texts: Texts, source: str, line: str) -> None:
+    head, name = (span.text for span in scan(line, 1)[:2])
+    if head == "define":
+        texts.defines[name] = line
+        if not source.startswith(_SYSTEM) and not _RESERVED.match(name):
+            texts.own_macros.add(name)
+    else:
+        texts.defines.pop(name, None)
+        texts.own_macros.discard(name)
+
+
+def _expanded(compiler: list[str], order: list[int | str], written: list[list[Token]]) -> list[list[Token]]:
+    """What each directive's tokens expand to; an expanded token has the place of that which was written."""
+    lines: list[str] = []
+    origin: dict[int, tuple[int, Token]] = {}
+    for item in order:
+        if isinstance(item, str):
+            lines.append(item)
+            continue
+        for token in written[item][1:]:
+            lines.append(token.text)
+            origin[len(lines)] = (item, token)
+        lines.append(f'"end of directive {item}"')  # no call of a macro goes on behind it
+    output = run([*compiler, "-w", "-E", "-xc", "-"], "\n".join(lines) + "\n")
+    expanded: list[list[Token]] = [[] for _ in written]
+    for source, line, text in _lines(output):
+        if source == "<stdin>" and line in origin:
+            item, token = origin[line]
+            expanded[item] += [Token(span.kind, span.text, token.place) for span in scan(text)]
+    return expanded
+
+
+def _lines(output: str) -> list[tuple[str, int, str]]:
+    """The lines of a preprocessor's output with the file and line of each; empty ones are left out."""
+    source = ""
+    number = 0
+    found = []
+    for text in output.split("\n"):
+        if match := _MARKER.match(text):
+            source = _file(match[2])
+            number = int(match[1])
+            continue
+        if text:
+            found.append((source, number, text))
+        number += 1
+    return found
+
+
+def _file(written: str) -> str:
+    """The name of a file as a marker has it, as Python has it."""
+    return os.fsdecode(to_bytes(_ESCAPED.sub(lambda found: found[1], written)))
+
+
+def run(command: list[str], text: str | None = None) -> str:
+    """What the preprocessor writes; raises CompilerFailed."""
+    done = started(command, to_bytes(text or ""))
+    if done.returncode:
+        raise CompilerFailed(done.stderr.decode(errors="replace"), done.returncode)
+    return of_bytes(done.stdout)
+
+
+def started(command: list[str], text: bytes = b"", **settings: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the C compiler, which reads this text."""
+    try:
+        return subprocess.run(
+            command, input=text, capture_output=True, check=False, env={**os.environ, **settings}
+        )
+    except OSError as wrong:
+        message = (
+            f"peerway cc: error: the C compiler '{command[0]}' cannot be run: {wrong.strerror}; install it, "
+            "or name another by CC or --openacc-backend\n"
+        )
+        raise CompilerFailed(message, 1) from wrong

@@ -1,0 +1,95 @@
+"""Members of structs in the syntax: `s.a` as a variable of its own, where a directive makes it one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from clang import cindex
+
+from peerway_xacc.frontend.libclang import range_of, spelling
+from peerway_xacc.frontend.source import Function, Range, Use, Variable
+from peerway_xacc.frontend.tokens import scan
+from peerway_xacc.frontend.uses import context
+
+_Kind = cindex.CursorKind
+
+
+class Structs:
+    """The variables of a file that are structs, and how their members are used.
+
+    `declare` makes a variable of a cursor, whether it is of the file, and where it is visible to.
+    """
+
+    def __init__(self, declare: Callable[[Any, bool, int], Variable]) -> None:
+        self._declare = declare
+        self._cursors: dict[int, tuple[Variable, Any]] = {}  # by the variable's id
+        self._members: dict[tuple[int, str], Variable] = {}
+        self._named: dict[tuple[int, str], list[tuple[Use, Use]]] = {}  # uses of `s.a`, each with that of s
+        self._far: dict[int, list[tuple[Function, Range]]] = {}  # members of what is no variable, by field
+
+    def declared(self, variable: Variable, cursor: Any) -> None:
+        """Keep where libclang has a variable."""
+        self._cursors[id(variable)] = variable, cursor
+
+    def member(self, variable: Variable, name: str) -> Variable | None:
+        """A member of a variable that is a struct, as a variable of its own."""
+        key = id(variable), name
+        if key not in self._members:
+            record = self._cursors[id(variable)][1].type.get_canonical().get_declaration()
+            field = next((one for one in record.get_children() if spelling(one) == name), None)
+            if field is None or field.kind != _Kind.FIELD_DECL:
+                return None
+            made = self._declare(field, variable.file_scope, variable.visible_until)
+            made.name = f"{variable.name}.{name}"
+            made.base, made.static, made.external = variable, variable.static, variable.external
+            made.initialised = variable.initialised
+            self._members[key] = made
+        return self._members[key]
+
+    def of_tag(self, name: str) -> list[Variable]:
+        """The variables that are structs of a tag or a type of this name."""
+        found = []
+        for variable, cursor in self._cursors.values():
+            record = cursor.type.get_canonical()
+            if cursor.kind == _Kind.FIELD_DECL or record.kind != cindex.TypeKind.RECORD:
+                continue
+            if name in (spelling(record.get_declaration()), spelling(cursor.type)):
+                found.append(variable)
+        return found
+
+    def used(self, whole: Use, parents: list[Any], text: str) -> None:
+        """Keep a use of `s.a`, which may be a distributed array: a directive says it later."""
+        reference = parents[-1]
+        name = spelling(reference)
+        member = self.member(whole.variable, name)
+        if member is None:
+            return
+        start = whole.range.start  # where it is written, if that is in an argument of a macro, too
+        spans = scan(text, start, min(len(text), start + 200))[:3]
+        written = [span.text for span in spans] == [whole.variable.name, ".", name]
+        extent = Range(start, spans[2].end) if written else whole.range
+        macro = whole.macro or not written
+        use = Use(member, whole.function, extent, macro, expanded_at=whole.expanded_at)
+        context(reference, use, parents[:-1])
+        self._named.setdefault((id(whole.variable), name), []).append((use, whole))
+
+    def reached(self, reference: Any, function: Function) -> None:
+        """Keep a use of a member of something else than a variable, as `p->a`."""
+        inner = next(reference.get_children(), None)
+        if reference.referenced is not None and inner is not None and inner.kind != _Kind.DECL_REF_EXPR:
+            self._far.setdefault(reference.referenced.hash, []).append((function, range_of(reference)))
+
+    def claim(self, member: Variable) -> list[tuple[Function, Range]]:
+        """From now on `s.a` is no use of s, but of a variable of its own. Gives where the member of something
+        else than a variable is used.
+        """
+        assert member.base is not None
+        name = member.name.split(".")[1]
+        for use, whole in self._named.pop((id(member.base), name), []):
+            uses = whole.function.uses
+            uses[next(n for n, one in enumerate(uses) if one is whole)] = use
+            whole.variable.uses = [one for one in whole.variable.uses if one is not whole]
+            member.uses.append(use)
+            use.function.used.setdefault(member.name, member)
+        return self._far.get(self._cursors[id(member)][1].hash, [])

@@ -1,0 +1,144 @@
+"""Tokens of C, with the place of each; and the directives of a file, continuation lines joined."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from peerway_xacc.frontend.characters import of_name
+from peerway_xacc.frontend.diagnostics import Place
+
+_TOKEN = re.compile(
+    r"""(?P<blank>[ \t\r\f\v\n]+|\\[ \t]*\r?\n|//(?:\\[ \t]*\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
+      | (?P<name>(?:[A-Za-z_$\udc80-\udcff]|\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8})
+          (?:[\w$\udc80-\udcff]|\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8})*)
+      | (?P<number>\.?[0-9](?:[eEpP][+-]|[\w.])*)
+      | (?P<text>(?:"(?:\\.|[^"\\\n])*(?:"|(?=\n)|\Z))|(?:'(?:\\.|[^'\\\n])*(?:'|(?=\n)|\Z)))
+      | (?P<mark>%:|\.\.\.|<<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|.)""",
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+_UNIVERSAL = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))")  # as gcc -E writes other letters
+
+
+def quoted(text: str) -> str:
+    """A string literal of C."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token of C; `kind` is name, number, text or mark."""
+
+    kind: str
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Span:
+    """A token by its offsets in a text."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def _name(written: str) -> str:
+    """A name with its letters themselves, where it has numbers of letters as `gr\\u00fc`."""
+    if "\\" not in written:
+        return written
+    return _UNIVERSAL.sub(lambda found: of_name(chr(int(found[1] or found[2], 16) % 0x110000)), written)
+
+
+def scan(text: str, start: int = 0, end: int | None = None) -> list[Span]:
+    """The tokens of text[start:end], without blanks and comments."""
+    return list(spans(text, start, end))
+
+
+def spans(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
+    """The same one by one, for who needs only the first ones of a long text."""
+    end = len(text) if end is None else end
+    while start < end:
+        match = _TOKEN.match(text, start, end)
+        assert match is not None, "the last alternative takes any character"
+        assert match.lastgroup is not None
+        if match.lastgroup != "blank":
+            word = _name(match[0]) if match.lastgroup == "name" else match[0]
+            yield Span(match.lastgroup, word, start, match.end())
+        start = match.end()
+
+
+def closing(spans: list[Span], opening: int) -> int:
+    """The place of the `)` that belongs to the `(` at `opening`; the last token where there is none."""
+    depth = 0
+    for number in range(opening, len(spans)):
+        depth += (spans[number].text == "(") - (spans[number].text == ")")
+        if depth == 0:
+            return number
+    return len(spans) - 1
+
+
+class Text:
+    """A file's text (of characters.py), with its lines."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.text = text
+        self._starts = [0] + [match.end() for match in re.finditer("\n", text)]
+
+    def place(self, start: int, end: int | None = None) -> Place:
+        """The place of an offset, or of the characters between two."""
+        line = bisect_right(self._starts, start)
+        length = 1 if end is None else max(1, end - start)
+        return Place(self.file, line, start - self._starts[line - 1] + 1, length)
+
+    def word(self, place: Place) -> str:
+        """The token that begins at a place."""
+        start = self.line_start(place.line) + place.column - 1
+        return next((span.text for span in scan(self.text, start, min(len(self.text), start + 200))), "")
+
+    def line_start(self, line: int) -> int:
+        """The offset at which a line begins; that of the end for a line behind the last."""
+        return self._starts[line - 1] if line <= len(self._starts) else len(self.text)
+
+    def logical_end(self, start: int) -> int:
+        """The offset of the newline that ends the directive begun at `start`, or of the text's end."""
+        at = start
+        while at < len(self.text):
+            if self.text[at] == "\n":
+                return at
+            match = _TOKEN.match(self.text, at)
+            assert match is not None
+            if match.lastgroup == "blank" and match[0][0] in " \t\r\f\v\n":
+                at += 1  # blanks one by one, to stop at the newline
+            else:
+                at = match.end()
+        return at
+
+    def pragma(self, line: int) -> tuple[int, int, list[Token]] | None:
+        """The directive that begins on a line: where it begins and ends, and its tokens behind `#pragma`."""
+        start = self.line_start(line)
+        end = self.logical_end(start)
+        written = scan(self.text, start, end)
+        if [span.text for span in written[:2]] not in (["#", "pragma"], ["%:", "pragma"]):
+            return None
+        tokens = [Token(span.kind, span.text, self.place(span.start, span.end)) for span in written[2:]]
+        return start, end, tokens
+
+
+def joined(texts: list[str]) -> str:
+    """Tokens as C text: a blank where two would become one, and around operators as people write."""
+    out = ""
+    last = ""
+    for text in texts:
+        tight = (
+            not out or text in (")", "]", ",", "(", "[", ".", "->") or last in ("(", "[", ".", "->", "!", "~")
+        )
+        if text in ("(", "[") and last in ("+", "-", "*", "/", "%", ",", "<", ">", "=="):
+            tight = False
+        out += text if tight else " " + text
+        last = text
+    return out

@@ -1,0 +1,158 @@
+"""What a program does with a variable where it names it: reads, writes, or takes its address."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from clang import cindex
+
+from peerway_xacc.frontend.libclang import range_of, spelling
+from peerway_xacc.frontend.source import Handed, Range, Use
+
+_Kind = cindex.CursorKind
+TRANSPARENT = (_Kind.UNEXPOSED_EXPR, _Kind.PAREN_EXPR)
+# libclang's numbers of operators, whose names its Python package does not have.
+_INCREMENTS, _ADDRESS_OF, _DEREFERENCE, _ASSIGN = (1, 2, 3, 4), 5, 6, 22
+_MOVES = (6, 7)  # plus and minus
+ARRAYS = (cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.VARIABLEARRAY, cindex.TypeKind.INCOMPLETEARRAY)
+
+
+def dimensions(kind: Any) -> tuple[tuple[int | None, ...], Any]:
+    """The sizes of an array's type, and its elements' type."""
+    sizes: list[int | None] = []
+    while (kind := _opened(kind)).kind in ARRAYS:
+        sizes.append(kind.element_count if kind.kind == cindex.TypeKind.CONSTANTARRAY else None)
+        kind = kind.element_type
+    return tuple(sizes), kind
+
+
+def written_dimensions(kind: Any) -> int:
+    """How many dimensions of an array are in its declarator, not in a type by name."""
+    count = 0
+    while kind.kind in ARRAYS:
+        kind, count = kind.element_type, count + 1
+    return count
+
+
+def _opened(kind: Any) -> Any:
+    """A type of arrays or pointers that has a name, as what it is; other types keep their names."""
+    opened = (*ARRAYS, cindex.TypeKind.POINTER)
+    canonical = kind.get_canonical()
+    return canonical if kind.kind not in opened and canonical.kind in opened else kind
+
+
+def spelled(cursor: Any, length: int) -> Range:
+    """Where a name that came out of a macro is written: in its argument, else where the macro is used."""
+    offset = ctypes.c_uint()
+    file, line, column = cindex.c_object_p(), ctypes.c_uint(), ctypes.c_uint()
+    cindex.conf.lib.clang_getFileLocation(
+        cursor.location, ctypes.byref(file), ctypes.byref(line), ctypes.byref(column), ctypes.byref(offset)
+    )
+    return Range(offset.value, offset.value + length)
+
+
+def context(cursor: Any, use: Use, parents: list[Any]) -> None:  # noqa: C901
+    """What is done with a variable: walk outwards over its subscripts to what uses the element."""
+    inner = element = cursor
+    pointer = use.variable.pointee is not None
+    for at in range(len(parents) - 1, -1, -1):
+        outer = parents[at]
+        kind = outer.kind
+        if kind == _Kind.ARRAY_SUBSCRIPT_EXPR:
+            first, second = list(outer.get_children())
+            if range_of(first) != range_of(inner):
+                break
+            use.subscripts.append(range_of(second))
+        elif kind == _Kind.MEMBER_REF_EXPR:
+            use.subscripts.append(Range(-1, -1))  # what follows are the member's own subscripts
+        elif pointer and kind == _Kind.UNARY_OPERATOR and _operator_of(outer) == _DEREFERENCE:
+            use.subscripts.append(Range(-1, -1))  # *a and *(a + i) are elements, too
+        elif pointer and kind == _Kind.BINARY_OPERATOR and _is_moved(outer, inner):
+            pass
+        elif kind == _Kind.CALL_EXPR:
+            _argument(use, outer, inner)
+            break
+        elif kind in (_Kind.BINARY_OPERATOR, _Kind.COMPOUND_ASSIGNMENT_OPERATOR):
+            first = next(iter(outer.get_children()))
+            use.written = range_of(first) == range_of(inner) and (
+                kind == _Kind.COMPOUND_ASSIGNMENT_OPERATOR
+                or cindex.conf.lib.clang_getCursorBinaryOperatorKind(outer) == _ASSIGN
+            )
+            break
+        elif kind == _Kind.UNARY_OPERATOR:
+            operator = _operator_of(outer)
+            use.address = use.address_of = operator == _ADDRESS_OF
+            use.written = use.address or operator in _INCREMENTS
+            if use.address and at:
+                _handed(use, parents[:at], outer)
+            break
+        elif kind == _Kind.CXX_UNARY_EXPR:
+            use.in_sizeof = True
+            return
+        elif kind not in TRANSPARENT:
+            break
+        inner = outer
+        if kind not in TRANSPARENT:
+            element = outer
+    use.aliased = element.type.kind in (*ARRAYS, cindex.TypeKind.POINTER) and not use.in_sizeof
+    if element.type.kind in ARRAYS:  # it becomes a pointer to its first element
+        use.address = True
+        if use.argument is not None:
+            _handed(use, parents[: at + 1], inner)
+
+
+def _operator_of(cursor: Any) -> int:
+    return int(cindex.conf.lib.clang_getCursorUnaryOperatorKind(cursor))
+
+
+def _is_moved(outer: Any, inner: Any) -> bool:
+    """Is this a pointer, or an array, plus or minus a number?"""
+    kinds = (*ARRAYS, cindex.TypeKind.POINTER)
+    return (
+        outer.type.kind == cindex.TypeKind.POINTER
+        and inner.type.kind in kinds
+        and cindex.conf.lib.clang_getCursorBinaryOperatorKind(outer) in _MOVES
+    )
+
+
+def _argument(use: Use, call: Any, inner: Any) -> None:
+    arguments = [range_of(argument) for argument in call.get_arguments()]
+    if range_of(inner) in arguments:  # cursors of one thing differ by how one came to them
+        use.argument = range_of(inner)
+        use.callee = spelling(call)
+        use.position = arguments.index(range_of(inner))
+
+
+def _handed(use: Use, parents: list[Any], address: Any) -> None:
+    """Keep which function gets an address, if it is an argument."""
+    call = next((one for one in reversed(parents) if one.kind not in TRANSPARENT), None)
+    if call is None or call.kind != _Kind.CALL_EXPR:
+        return
+    arguments = [range_of(argument) for argument in call.get_arguments()]
+    if range_of(address) not in arguments:
+        return
+    position = arguments.index(range_of(address))
+    types = list(call.referenced.type.argument_types()) if _is_function(call.referenced) else []
+    reads = position < len(types) and _constant_behind(types[position])
+    use.handed = Handed(spelling(call), position, reads)
+
+
+def of_system(cursor: Any) -> bool:
+    """Is this the call of a function that a header of the system declares?"""
+    called: Any = cursor.referenced if cursor.kind == _Kind.CALL_EXPR else None
+    return _is_function(called) and bool(called.location.is_in_system_header)
+
+
+def _is_function(cursor: Any) -> bool:
+    if cursor is None or cursor.kind != _Kind.FUNCTION_DECL:
+        return False
+    return bool(cursor.type.kind == cindex.TypeKind.FUNCTIONPROTO)
+
+
+def _constant_behind(kind: Any) -> bool:
+    """Is what a pointer leads to constant?"""
+    kind = kind.get_canonical().get_pointee()
+    while kind.kind in ARRAYS:
+        kind = kind.element_type
+    return bool(kind.is_const_qualified())

@@ -1,0 +1,110 @@
+"""Small pieces of generated C: arrays of numbers, places of the source, references to nodes and templates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peerway_xacc.analysis.mapping import Declared, NodeArray, TemplateOf
+from peerway_xacc.frontend import clauses
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Place, Refused, counted
+from peerway_xacc.frontend.tokens import quoted
+
+if TYPE_CHECKING:
+    from peerway_xacc.analysis.unit import Unit
+
+
+def numbers(texts: list[str], kind: str = "long") -> str:
+    """An unnamed array of these expressions."""
+    return f"(const {kind}[]){{{', '.join(texts)}}}"
+
+
+def where(made: d.Directive) -> str:
+    """The place that an error at run time names."""
+    return at(made.place)
+
+
+def at(place: Place) -> str:
+    """The same of any place; the name of the source file is in a macro at the top of the generated text."""
+    if not place.file.endswith(".c"):
+        return f"&(const pwx_where){{{quoted(place.file)}, {place.line}}}"
+    return f"PWX_HERE({place.line})"
+
+
+def referred(unit: Unit, ref: clauses.Ref, made: d.Directive) -> NodeArray | TemplateOf:
+    """The nodes or the template that a reference is about, its rank checked."""
+    function = unit.function_of(made)
+    found: Declared | None = unit.scopes.find(ref.name.text, function, made.start)
+    if not isinstance(found, NodeArray | TemplateOf):
+        raise Refused(ref.name.place, f"there are no nodes and no template '{ref.name.text}'")
+    rank = len(found.sizes if isinstance(found, NodeArray) else found.bounds)
+    if ref.subscripts is not None and len(ref.subscripts) != rank:
+        note = (found.place, f"'{found.name}' is declared here")
+        raise Refused(
+            ref.name.place,
+            f"{counted(len(ref.subscripts), 'subscript')} for '{found.name}', "
+            f"which has {counted(rank, 'dimension')}",
+            note,
+        )
+    if isinstance(found, TemplateOf) and found.formats is None:
+        note = (found.place, f"'{found.name}' is declared here")
+        raise Refused(ref.name.place, f"template '{found.name}' is not distributed", note)
+    if isinstance(found, TemplateOf):
+        unit.check_fixed(found, made, ref.name.place)
+    else:
+        _check_nodes(found, ref)
+    return found
+
+
+def _check_nodes(found: NodeArray, ref: clauses.Ref) -> None:
+    """Raises Refused where a subscript is a number that no node has."""
+    least = 0 if ref.square else 1
+    for subscript, size in zip(ref.subscripts or (), found.sizes, strict=False):
+        index = subscript.index
+        if index is None or index.value is None:
+            continue
+        if index.value < least or (size is not None and index.value >= size + least):
+            nodes = f"{least} to {size - 1 + least}" if size is not None else f"numbered from {least} on"
+            message = f"'{found.name}' has no node {index.value} in this dimension; its nodes are {nodes}"
+            raise Refused(index.place, message, (found.place, f"'{found.name}' is declared here"))
+
+
+def reference(
+    unit: Unit, ref: clauses.Ref | None, made: d.Directive, replaced: dict[int, str] | None = None
+) -> str:
+    """A pwx_ref for a reference; of the dimensions in `replaced` these texts are used instead."""
+    if ref is None:
+        return "0"
+    found = referred(unit, ref, made)
+    is_nodes = isinstance(found, NodeArray)
+    rank = len(found.sizes if isinstance(found, NodeArray) else found.bounds)
+    parts = []
+    for dimension in range(rank):
+        subscript = ref.subscripts[dimension] if ref.subscripts is not None else None
+        if replaced and dimension in replaced:
+            parts.append(replaced[dimension])
+        else:
+            parts.append(_part(found, dimension, subscript, is_nodes and ref.square))
+    target = f"{found.address}, 0" if is_nodes else f"0, {found.address}"
+    return f"&(const pwx_ref){{{target}, {{{', '.join(parts)}}}}}"
+
+
+def _part(
+    found: NodeArray | TemplateOf, dimension: int, subscript: clauses.Subscript | None, from_zero: bool
+) -> str:
+    plus = " + 1" if from_zero else ""
+    if subscript is None or subscript.whole:
+        return "{PWX_ALL, 0, 0, 1}"
+    if subscript.star:
+        return "{PWX_MINE, 0, 0, 1}"
+    if subscript.index is not None:
+        text = f"({subscript.index.text}){plus}" if plus else subscript.index.text
+        return f"{{PWX_RANGE, {text}, {text}, 1}}"
+    step = subscript.step.text if subscript.step else "1"
+    if isinstance(found, NodeArray):
+        lowest, highest = "1", f"{found.descriptor}.size[{dimension}]"
+    else:
+        lowest, highest = (f"{found.descriptor}.dim[{dimension}].{end}" for end in ("first", "last"))
+    first = f"({subscript.first.text}){plus}" if subscript.first else lowest
+    last = f"({subscript.last}){plus}" if subscript.last else highest
+    return f"{{PWX_RANGE, {first}, {last}, {step}}}"

@@ -1,0 +1,169 @@
+"""Communication: each directive becomes one call of the run-time library."""
+
+from __future__ import annotations
+
+from peerway_xacc.analysis.mapping import DistributedArray
+from peerway_xacc.analysis.paths import Transfer
+from peerway_xacc.analysis.unit import Unit
+from peerway_xacc.frontend import clauses
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.source import Variable
+from peerway_xacc.frontend.tokens import quoted
+from peerway_xacc.lowering.c_text import reference, where
+from peerway_xacc.lowering.loops import text_of
+from peerway_xacc.lowering.types import OPERATORS, run_time_type
+
+
+def reduction(unit: Unit, made: d.Reduction) -> None:
+    """Values of all nodes become one, everywhere."""
+    on = reference(unit, made.on, made)
+    for one in made.reduced:
+        variable = _variable(unit, made, one.name)
+        kind = run_time_type(variable, one.name.place, one.operator)
+        operator = OPERATORS[one.operator]
+        array = unit.scopes.of_variable(variable)
+        if array:
+            call = f"pwx_reduce_array({on}, {operator}, {kind}, {array.address}, {where(made)});"
+            call = through_host(unit, made, [array], call) if made.accelerator else call
+        else:
+            address, count = _memory(variable, one.name)
+            if made.accelerator:
+                call = on_device(
+                    unit, made, "pwx_reduce_device", f"{on}, {operator}, {kind}", one.name, address, count
+                )
+            else:
+                call = f"pwx_reduce({on}, {operator}, {kind}, {address}, {count}, {where(made)});"
+        unit.put(made, [call])
+        bytes_ = variable.bytes if not array and variable.bytes > 0 else None
+        _sent(unit, made, f"reduction of {one.name.text}", bytes_)
+    names = ", ".join(one.name.text for one in made.reduced)
+    unit.explain(made, f"reduction of {names} over {text_of(made.on)}")
+
+
+def _sent(unit: Unit, made: d.Communication, what: str, bytes_: int | None) -> None:
+    """What --explain says of the bytes: with acc they go by a plan between GPUs, else in messages."""
+    op = "send" if made.accelerator else "put"
+    unit.communicates(made, what, Transfer("messages", op, bytes_, on_gpu=made.accelerator))
+
+
+def through_host(unit: Unit, made: d.Directive, arrays: list[DistributedArray], call: str) -> str:
+    """A call with acc that is done on the host: the arrays come from the GPU before and go back behind."""
+    if unit.acc_left:
+        sections = [f"{array.symbol}__b[0:pwx_memory_bytes({array.address})]" for array in arrays]
+        opened = " ".join(
+            f"__attribute__((unused)) char *const {array.symbol}__b = pwx_memory({array.address}); "
+            f"pwx_written({array.address});"
+            for array in arrays
+        )
+        return (
+            f"{{ {opened}\n#pragma acc update self({', '.join(sections)})\n{call}\n"
+            f"#pragma acc update device({', '.join(sections)})\n}}"
+        )
+    unit.on_gpu = True
+    parts = ", ".join(
+        f"{{PWX_DATA_PRESENT, {quoted(array.name)}, {array.address}, 0, 0}}" for array in arrays
+    )
+    moved = f"{len(arrays)}, (const pwx_data[]){{{parts}}}, 0, PWX_QUEUE_SYNC, {where(made)});"
+    written = "".join(f" pwx_written({array.address});" for array in arrays)  # the host's halos, too
+    return f"{{{written} pwx_update_host({moved} {call} pwx_update_device({moved} }}"
+
+
+def on_device(
+    unit: Unit, made: d.Communication, call: str, what: str, name: clauses.Name, address: str, count: str
+) -> str:
+    """A call with acc, about the copy of a variable on the GPU."""
+    unit.on_gpu = True
+    if unit.acc_left:
+        plain = call.removesuffix("_device")
+        return (
+            f"{{ void *const at__q = (acc_wait_all(), acc_deviceptr((void *){address})); "
+            f"if (at__q == (void *){address}) {plain}({what}, {address}, {count}, {where(made)}); "
+            f"else {{ {call}({what}, at__q, {count}, {where(made)}); "
+            f"pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(made)}); }} }}"
+        )
+    known = unit.new_name("known")
+    found = f"pwx_device(&{known}, {address}, {quoted(name.text)}, {where(made)})"
+    return f"{{ static pwx_known {known}; {call}({what}, {found}, {count}, {where(made)}); }}"
+
+
+def _variable(unit: Unit, made: d.Directive, name: clauses.Name) -> Variable:
+    variable = unit.syntax.variable(name.text, made.file, made.start)
+    if variable is None:
+        raise Refused(name.place, f"'{name.text}' is not declared")
+    return variable
+
+
+def _memory(variable: Variable, name: clauses.Name) -> tuple[str, str]:
+    """Where a variable's value is, and how many elements it has."""
+    if variable.pointee is not None:
+        raise Refused(name.place, f"'{name.text}' is a pointer; only variables and arrays have a size here")
+    if not variable.sizes:
+        return f"&{name.text}", "1"
+    if variable.parameter:
+        if None in variable.sizes:
+            raise Refused(name.place, f"the size of parameter '{name.text}' is not known here")
+        count = 1
+        for size in variable.sizes:
+            count *= size or 1
+        return name.text, str(count)
+    return name.text, f"sizeof({name.text}) / sizeof({name.text}{'[0]' * len(variable.sizes)})"
+
+
+def bcast(unit: Unit, made: d.Bcast) -> None:
+    """The values of one node go to all."""
+    on, source = reference(unit, made.on, made), reference(unit, made.source, made)
+    for name in made.names:
+        variable = _variable(unit, made, name)
+        if unit.scopes.of_variable(variable):
+            raise Refused(
+                name.place, f"'{name.text}' is a distributed array; bcast of it is not supported yet"
+            )
+        address, count = _memory(variable, name)
+        size = f"sizeof({name.text}{'[0]' * len(variable.sizes)})"
+        if made.accelerator:
+            which = f"{on}, {source}"
+            call = on_device(unit, made, "pwx_bcast_device", which, name, address, f"({count}) * {size}")
+        else:
+            call = f"pwx_bcast({on}, {source}, {address}, ({count}) * {size}, {where(made)});"
+        unit.put(made, [call])
+        _sent(unit, made, f"bcast of {name.text}", variable.bytes if variable.bytes > 0 else None)
+
+
+def barrier(unit: Unit, made: d.Barrier) -> None:
+    """Wait for one another."""
+    if made.asynchronous:
+        raise Refused(made.asynchronous.place, "a barrier has no clause async")
+    call = f"pwx_barrier({reference(unit, made.on, made)}, {where(made)});"
+    if made.accelerator and unit.acc_left:
+        call = f"{{ acc_wait_all(); {call} }}"
+    elif made.accelerator:
+        unit.on_gpu = True
+        call = f"{{ pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(made)}); {call} }}"
+    unit.put(made, [call])
+    unit.explain(made, f"barrier of {text_of(made.on)}: signals without data, in log2 of the nodes rounds")
+
+
+def wait_async(unit: Unit, made: d.WaitAsync) -> None:
+    """Wait until communications of these numbers are complete; with `on` its nodes wait, and others go on."""
+    calls = [f"pwx_wait_async({number.text}, {where(made)});" for number in made.ids]
+    if made.on:
+        name = unit.new_name("waits")
+        begin = f"const pwx_task {name} = pwx_task_begin({reference(unit, made.on, made)}, 1, {where(made)});"
+        calls = [f"{{ {begin} if ({name}.inside) {{ {' '.join(calls)} }} }}"]
+    unit.put(made, calls)
+    unit.explain(made, f"wait_async {', '.join(number.text for number in made.ids)}: sends nothing")
+
+
+def post(unit: Unit, made: d.Post) -> None:
+    """Tell a node that what was put to it before is there."""
+    assert made.tag is not None
+    unit.put(made, [f"pwx_post({reference(unit, made.node, made)}, {made.tag.text}, {where(made)});"])
+    unit.communicates(made, f"post to {text_of(made.node)}", Transfer("1 message", "put", 8))
+
+
+def wait(unit: Unit, made: d.Wait) -> None:
+    """Wait for a post."""
+    tag = f"0, {made.tag.text}" if made.tag else "1, 0"
+    unit.put(made, [f"pwx_wait({reference(unit, made.node, made)}, {tag}, {where(made)});"])
+    unit.explain(made, "wait: for a post, sends nothing")

@@ -1,0 +1,254 @@
+"""Which constructs may write which distributed array: a reflect of one that nothing wrote costs nothing.
+
+All nodes must decide alike whether a reflect has anything to do. So an array is marked as written where all
+of them come by: before constructs of xmp, which the language has all executing nodes do, and before
+statements in main or beside such a construct. What may be written elsewhere counts as written always.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from peerway_xacc.analysis.flow import Flow
+from peerway_xacc.analysis.mapping import DistributedArray
+from peerway_xacc.analysis.unit import Unit, Written
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.source import Function, Range, Statement, Use, Variable
+from peerway_xacc.lowering.descriptors import Described
+from peerway_xacc.lowering.sections import assignment, named, statement_behind
+
+_INQUIRY = re.compile(r"\bxmp_(?!array_laddr\b)\w+\s*\(\s*$")
+_LABEL = re.compile(r"(case\b|default\b|\w+\s*:)")
+_STORING = ("memcpy", "memmove", "memset", "fread", "scanf", "fscanf", "sscanf", "frexp", "modf", "sincos")
+_COMPUTE = ("parallel", "kernels", "serial")
+_COPIED_BACK = ("copy", "pcopy", "present_or_copy", "copyout", "pcopyout", "present_or_copyout")
+
+
+@dataclass
+class _Event:
+    """A place at which an array may be written; `behind`: it is the end of a statement."""
+
+    array: DistributedArray
+    function: Function
+    start: int
+    behind: bool = False
+
+
+class _Finder:
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.found = Written()
+        self.events: list[_Event] = []
+        self.passed: list[tuple[DistributedArray, DistributedArray]] = []  # to a parameter of this file
+        self.constructs: list[tuple[d.Directive, Statement, Function]] = []
+        self.functions = {one.name: one for one in unit.syntax.functions if one.file == unit.file}
+        self.parallel: set[int] = set()  # starts of statements that other threads or a device may do
+        for made in unit.directives_in():
+            function = unit.function_of(made)
+            if isinstance(made, d.Omp) or (isinstance(made, d.Acc) and made.construct.startswith(_COMPUTE)):
+                statement = function and unit.syntax.statement_after(made.file, made.end, function)
+                self.parallel |= {statement.start} if statement else set()
+            if isinstance(made, d.Loop | d.Task) and function:
+                statement = unit.syntax.statement_after(made.file, made.end, function)
+                if statement:
+                    self.constructs.append((made, statement, function))
+        self.flow = Flow(unit, self.constructs)
+
+    def run(self, described: list[Described]) -> Written:
+        text = self.unit.text.text
+        for array in self.unit.scopes.arrays():
+            for one in described:
+                if one.name == array.name and not _INQUIRY.search(text, 0, one.range.start):
+                    self._lose(array, one.range.start, "its descriptor goes where its address can be asked")
+        for function in self.functions.values():
+            for use in function.uses:
+                used = self.unit.scopes.of_variable(use.variable)
+                if used:
+                    self._use(used, use)
+        for made in self.unit.directives_in():
+            if isinstance(made, d.Acc):
+                self._data(made)
+            if isinstance(made, d.Gmove) and made.mode == "out":
+                self._put(made)
+        for event in self.events:
+            self._place(event)
+        self._tasks()
+        while self._spread():
+            pass
+        return self.found
+
+    # ---- what may be written
+
+    def _lose(self, array: DistributedArray, offset: int, why: str) -> None:
+        self.found.always.setdefault(id(array), (self.unit.text.place(offset), why))
+
+    def _use(self, array: DistributedArray, use: Use) -> None:
+        assert array.variable is not None
+        at = use.range.start
+        if use.in_sizeof:
+            return
+        if not use.subscripts:
+            self._whole(array, use)
+        elif not use.address:
+            if use.written:
+                self.events.append(_Event(array, use.function, at))
+        elif use.handed is None:
+            self._lose(array, at, "its address is kept")
+        elif not use.handed.reads:
+            if not self._only_stores(use.handed.callee, use.handed.position, set()):
+                self._lose(array, at, f"its address goes to '{use.handed.callee}', which may keep it")
+            self.events.append(_Event(array, use.function, at))
+
+    def _whole(self, array: DistributedArray, use: Use) -> None:
+        """An array by its name alone."""
+        at = use.range.start
+        if use.argument is None:
+            pointer = array.variable is not None and array.variable.pointee is not None
+            if not (pointer and use.written and not use.address):  # but for what xmp_malloc gives
+                self._lose(array, at, "its address is kept")
+            return
+        called = self.functions.get(use.callee)
+        if called and use.position < len(called.parameters):
+            parameter = self.unit.scopes.of_variable(called.parameters[use.position])
+            if parameter:
+                self.passed.append((array, parameter))
+                return
+        if use.callee != "free" and not (use.handed and use.handed.reads):
+            self._lose(array, at, f"it is passed to '{use.callee}', whose text is elsewhere")
+
+    def _only_stores(self, name: str, position: int, seen: set[tuple[str, int]]) -> bool:
+        """Does a function that gets an address only read and write there, and keep it nowhere?"""
+        called = self.functions.get(name)
+        if called is None:
+            return name in _STORING and name not in self.unit.syntax.functions_known
+        if (name, position) in seen:
+            return True
+        if position >= len(called.parameters):
+            return False
+        parameter: Variable = called.parameters[position]
+        for use in parameter.uses:
+            if use.in_sizeof or (use.subscripts and not use.address):
+                continue
+            handed = use.handed
+            if handed is None or not (
+                handed.reads or self._only_stores(handed.callee, handed.position, seen | {(name, position)})
+            ):
+                return False
+        return True
+
+    def _put(self, made: d.Gmove) -> None:
+        """What is at the left of gmove out is written where its owners do not come by."""
+        left, _right = assignment(self.unit.text, statement_behind(self.unit.text, made.end))
+        variable = self.unit.syntax.variable(named(left, 0)[0], made.file, made.start)
+        array = self.unit.scopes.of_variable(variable) if variable else None
+        if array:
+            self._lose(array, made.start, "a gmove out writes it")
+
+    def _data(self, made: d.Acc) -> None:
+        """Directives of acc that change the host's memory, or the whole copy on a GPU."""
+        function = self.unit.function_of(made)
+        for clause in made.clauses:
+            ends = made.construct == "data" and clause.name in _COPIED_BACK
+            changes = ends or made.construct == "update" or clause.name in _COPIED_BACK[3:]
+            lost = clause.name in ("use_device", "deviceptr", "attach")
+            for name in clause.variables if changes or lost else ():
+                variable = self.unit.syntax.variable(name.text, made.file, made.start)
+                array = self.unit.scopes.of_variable(variable) if variable else None
+                if array is None:
+                    continue
+                if lost or function is None:
+                    self._lose(array, made.start, f"the clause {clause.name} gives its address away")
+                    continue
+                start = made.start
+                if ends or made.construct.startswith(_COMPUTE):
+                    statement = self.unit.syntax.statement_after(made.file, made.end, function)
+                    start = statement.start if statement else start
+                self.events.append(_Event(array, function, start, ends))
+
+    # ---- where it is marked
+
+    def _place(self, event: _Event) -> None:
+        inside = [
+            one for one in self.constructs
+            if one[2] is event.function and one[1].start <= event.start < one[1].end
+        ]  # fmt: skip
+        tasks = [statement for made, statement, _ in inside if isinstance(made, d.Task)]
+        for task in tasks:
+            self._mark(event.array, task)
+        innermost = max((task.start for task in tasks), default=-1)
+        loops = [statement for made, statement, _ in inside
+                 if isinstance(made, d.Loop) and statement.start >= innermost]  # fmt: skip
+        if not loops:
+            self._beside(event, {task.start for task in tasks})
+        elif not self._mark(event.array, min(loops, key=lambda one: (one.start, -one.end))):
+            self._lose(event.array, event.start, "it is declared within a loop that is shared")
+
+    def _mark(self, array: DistributedArray, statement: Statement) -> bool:
+        if array.function is not None and array.last_directive > statement.start:
+            return False  # it is declared within
+        marks = self.found.constructs.setdefault(statement.start, [])
+        if array not in marks:
+            marks.append(array)
+        return True
+
+    def _beside(self, event: _Event, tasks: set[int]) -> None:
+        """Mark a statement of no construct where all nodes come by, as near to it as that is."""
+        function = event.function
+        around = [
+            one for one in self.unit.syntax.around(self.unit.file, event.start)
+            if function.body.start <= one.start and one.end <= function.body.end
+        ]  # fmt: skip
+        around.append(Statement("statement", event.start, event.start, 0))  # a directive has none of its own
+        last = None  # the innermost statement in a block that all nodes do
+        shared = False
+        for number, block in enumerate(around[:-1]):
+            if block.start in self.parallel:
+                break
+            if block.kind == "block":
+                plain = number > 0 and around[number - 1].kind == "block" and shared
+                shared = plain or block.start in tasks or self.flow.all_do(block, around[:number], function)
+                last = around[number + 1] if shared else last
+        own = last is not None and last.start == event.start
+        if (
+            last is None
+            or (event.array.function is not None and event.array.last_directive > last.start)
+            or (self.flow.reflects(last, function) and not (own and event.behind))
+            or _LABEL.match(self.unit.text.text, last.start)
+        ):
+            self._lose(event.array, event.start, "it is written where not all nodes may come by")
+        elif event.behind:
+            self.unit.edits.behind(last.end, f" pwx_written({event.array.address});")
+        else:
+            texts = self.found.statements.setdefault(last.start, [])
+            if event.array not in texts:
+                texts.append(event.array)
+
+    def _tasks(self) -> None:
+        for made, statement, function in self.constructs:
+            inside = Range(statement.start, statement.end)
+            if isinstance(made, d.Task) and (self.flow.calls(inside, function) or self.flow.moves(inside)):
+                self.found.everything.add(statement.start)
+
+    def _spread(self) -> bool:
+        """What is passed to a parameter that counts as written always does so, too."""
+        for array, parameter in self.passed:
+            if id(parameter) in self.found.always and id(array) not in self.found.always:
+                place, why = self.found.always[id(parameter)]
+                self.found.always[id(array)] = place, f"as '{parameter.name}', {why}"
+                return True
+        return False
+
+
+def find(unit: Unit, described: list[Described]) -> None:
+    """Find all that may write a distributed array, and keep it in `unit.written`.
+
+    `described` are the uses of descriptors, by which xmp_array_laddr gives the address of memory.
+    """
+    if not unit.scopes.arrays():
+        return
+    try:
+        unit.written = _Finder(unit).run(described)
+    except Refused as refused:
+        unit.found.add(refused)

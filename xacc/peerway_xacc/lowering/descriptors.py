@@ -1,0 +1,86 @@
+"""`xmp_desc_of(name)`: the name of nodes, a template or an array becomes the address of its descriptor.
+
+Functions that must know the type of elements get it from the array that their first argument names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peerway_xacc.analysis.unit import Unit
+from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.source import Range
+from peerway_xacc.frontend.tokens import Span, Text, scan
+from peerway_xacc.lowering.sections import named
+from peerway_xacc.lowering.types import run_time_type
+
+_CALL = "xmp_desc_of"
+_TYPED = {"xmp_matmul": "pwx_matmul({kind}, ", "xmp_sort_up": "pwx_sort({kind}, ",
+          "xmp_sort_down": "pwx_sort({kind}, "}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Described:
+    """A call of xmp_desc_of: the name it is about, and the range of all of it."""
+
+    name: str
+    range: Range
+    typed: Span | None = None  # the name of a function of _TYPED, whose first argument this is
+    arguments_end: int = 0
+
+
+def find(text: Text) -> list[Described]:
+    """All of them in a file."""
+    if _CALL not in text.text:
+        return []
+    spans = scan(text.text)
+    found = []
+    for number in range(len(spans) - 3):
+        call, opening, name = spans[number : number + 3]
+        if (call.text, opening.text) != (_CALL, "(") or name.kind != "name":
+            continue
+        text_of_name, end = named(spans, number + 2)
+        if end < len(spans) and spans[end].text == ")":
+            inside = Range(call.start, spans[end].end)
+            first = number > 1 and spans[number - 1].text == "(" and spans[number - 2].text in _TYPED
+            typed = spans[number - 2] if first else None
+            found.append(Described(text_of_name, inside, typed, _closing(spans, number) if first else 0))
+    return found
+
+
+def generate(unit: Unit, described: list[Described]) -> None:
+    """Put the addresses into the text."""
+    for one in described:
+        function = unit.syntax.function_at(unit.file, one.range.start)
+        variable = unit.syntax.variable(one.name, unit.file, one.range.start)
+        declared = unit.scopes.of_variable(variable) if variable else None
+        found = declared or unit.scopes.find(one.name, function, one.range.start)
+        if found is None:
+            place = unit.text.place(one.range.start, one.range.end)
+            message = f"'{one.name}' is neither a node array nor a template nor a distributed array"
+            unit.found.add(Refused(place, message))
+            continue
+        address = f"((void *){found.address})"
+        if one.typed and declared and variable:
+            place = unit.text.place(one.typed.start, one.typed.end)
+            try:
+                kind = run_time_type(variable, place, "+")
+            except Refused as refused:
+                unit.found.add(refused)
+                continue
+            call = _TYPED[one.typed.text].format(kind=kind)
+            unit.edits.replace(one.typed.start, one.range.end, f"{call}{address}")
+            if one.typed.text.startswith("xmp_sort"):
+                unit.edits.before(one.arguments_end, f", {int(one.typed.text == 'xmp_sort_up')}")
+        else:
+            unit.edits.replace(one.range.start, one.range.end, address)
+
+
+def _closing(spans: list[Span], start: int) -> int:
+    """Where the bracket ends that spans[start] is in."""
+    depth = 0
+    for span in spans[start:]:
+        depth += (span.text == "(") - (span.text == ")")
+        if depth < 0:
+            return span.start
+    return spans[-1].end

@@ -1,0 +1,271 @@
+"""gmove and array assignment: one assignment of sections of arrays."""
+
+from __future__ import annotations
+
+from peerway_xacc.analysis.mapping import DistributedArray
+from peerway_xacc.analysis.paths import Transfer
+from peerway_xacc.analysis.unit import Unit
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Refused, counted
+from peerway_xacc.frontend.source import Variable
+from peerway_xacc.frontend.tokens import Span, quoted
+from peerway_xacc.lowering.c_text import where
+from peerway_xacc.lowering.communication import through_host
+from peerway_xacc.lowering.sections import (
+    Section,
+    assignment,
+    named,
+    remaining,
+    run_time_section,
+    section,
+    sizes_for,
+    statement_behind,
+    variable_of,
+)
+from peerway_xacc.lowering.shapes import access, element
+from peerway_xacc.lowering.subscripts import around
+
+_MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}
+_GPU_MODES = {"in": "PWX_IN_FROM_GPUS", "out": "PWX_OUT_TO_GPUS"}
+_SENT = {"collective": ("messages", "put"), "in": ("gets", "get"), "out": ("puts", "put")}
+_SAID = {
+    "collective": "all nodes of both sides send and receive",
+    "in": "executing nodes get their elements of the left side from the owners, which need not come by",
+    "out": "executing nodes put their elements of the right side to the owners, which need not come by",
+}
+
+
+def gmove(unit: Unit, made: d.Gmove) -> None:
+    """Copy between arrays, whoever owns what."""
+    if made.on:
+        raise Refused(made.on.name.place, "gmove has no clause on")
+    statement = statement_behind(unit.text, made.end)
+    left_side, right_side = assignment(unit.text, statement)
+    left, left_variable, left_array = _whole(unit, left_side)
+    _check_fixed(unit, made, left, left_array)
+    target = run_time_section(unit, left, left_variable, left_array)
+    right_array = None
+    scalar = _scalar(unit, right_side)
+    if scalar is not None:
+        if made.mode == "in":
+            place = unit.text.place(right_side[0].start, right_side[-1].end)
+            raise Refused(place, "expected an array on the right of gmove in")
+        kind = element(left_array) if left_array else left.name + "[0]" * len(left_variable.sizes)
+        name = unit.new_name("value")
+        opened = f"{{ __typeof__({kind}) {name} = {scalar}; "
+        source = f"&(const pwx_section){{.base = &{name}, .element_bytes = sizeof({name}), .ndims = 0}}"
+    else:
+        opened = "{ "
+        right, right_variable, right_array = _whole(unit, right_side)
+        _check_fixed(unit, made, right, right_array)
+        _same_rank(unit, left, left_variable, right, right_variable)
+        source = run_time_section(unit, right, right_variable, right_array)
+    on_device = _on_device(unit, made, [left_array, right_array]) if made.accelerator else []
+    mode = _mode(unit, made, left_array if made.mode == "out" else right_array, on_device)
+    call = f"{opened}pwx_gmove({mode}, {target}, {source}, {where(made)}); }}"
+    if made.accelerator:
+        call = through_host(unit, made, on_device, call)
+    if "\n" in call:  # an OpenACC compiler's directives
+        call += f"\n#line {unit.text.place(statement.start).line} {quoted(unit.file)}\n"
+    newlines = unit.text.text.count("\n", statement.start, statement.end)
+    unit.edits.replace(statement.start, statement.end, call + "\n" * newlines)
+    unit.explain(made, f"gmove: {unit.text.text[statement.start : statement.end]} {_SAID[made.mode]}")
+    what, op = _SENT[made.mode]
+    on_gpu = mode in _GPU_MODES.values()
+    unit.communicates(made, f"gmove {made.mode}", Transfer(what, op, on_gpu=on_gpu))
+
+
+def _mode(unit: Unit, made: d.Gmove, far: DistributedArray | None, on_device: list[DistributedArray]) -> str:
+    """How it is done. `far` is the side whose owners may not execute it."""
+    if made.mode == "collective":
+        return _MODES[made.mode]
+    unit.one_sided = True
+    if far not in on_device:
+        return _MODES[made.mode]
+    if unit.acc_left:
+        name = far.name if far else ""
+        message = (
+            f"gmove {made.mode} with acc of '{name}' is not supported with another OpenACC compiler; "
+            f"update '{name}' on the host, and move that"
+        )
+        raise Refused(made.place, message)
+    return _GPU_MODES[made.mode]
+
+
+def _on_device(unit: Unit, made: d.Gmove, sides: list[DistributedArray | None]) -> list[DistributedArray]:
+    """The arrays whose copy on the GPU is meant: those that acc names, else all."""
+    arrays = [array for array in sides if array]
+    for name in made.on_device:
+        if unit.array(name, made) not in arrays:
+            raise Refused(name.place, f"'{name.text}' is on neither side of this gmove")
+    names = {name.text for name in made.on_device}
+    return [array for array in arrays if not names or array.name in names]
+
+
+def _check_fixed(unit: Unit, made: d.Gmove, found: Section, array: DistributedArray | None) -> None:
+    if array:
+        unit.check_fixed(array.template, made, unit.text.place(found.range.start, found.range.end))
+
+
+def _whole(unit: Unit, spans: list[Span]) -> tuple[Section, Variable, DistributedArray | None]:
+    place = unit.text.place(spans[0].start, spans[-1].end)
+    if spans[0].kind != "name":
+        raise Refused(place, "expected an array or a section of one")
+    found, end = section(unit.text, spans)
+    if end != len(spans):
+        raise Refused(place, "expected an array or a section of one, without arithmetic and without members")
+    variable = variable_of(unit, found.name, found.range)
+    return found, variable, unit.scopes.of_variable(variable)
+
+
+def _scalar(unit: Unit, spans: list[Span]) -> str | None:
+    """The text of a right side that no distributed array and no section is in."""
+    text = unit.text.text[spans[0].start : spans[-1].end]
+    for number, span in enumerate(spans):
+        name = named(spans, number)[0]
+        variable = unit.syntax.variable(name, unit.file, span.start) if span.kind == "name" else None
+        if variable and unit.scopes.of_variable(variable):
+            return None
+    if spans[0].kind == "name":
+        found, end = section(unit.text, spans)
+        variable = unit.syntax.variable(found.name, unit.file, spans[0].start)
+        if end == len(spans) and variable and (found.rank or (variable.sizes and not found.dimensions)):
+            return None
+    return text
+
+
+def _rank(found: Section, variable: Variable) -> int:
+    return found.rank if found.dimensions else len(variable.sizes)
+
+
+def _same_rank(
+    unit: Unit, left: Section, left_variable: Variable, right: Section, right_variable: Variable
+) -> None:
+    one, other = _rank(left, left_variable), _rank(right, right_variable)
+    if other not in (0, one):
+        place = unit.text.place(right.range.start, right.range.end)
+        raise Refused(place, f"{counted(other, 'dimension')} assigned to {one}")
+
+
+def array_on(unit: Unit, made: d.ArrayOn) -> None:
+    """An assignment of sections by the owners of the elements: loops over the sections of the left side."""
+    assert made.on is not None
+    statement = statement_behind(unit.text, made.end)
+    left_side, right_side = assignment(unit.text, statement)
+    left, variable, array = _whole(unit, left_side)
+    place = unit.text.place(left.range.start, left.range.end)
+    if array is None or array.template is None:
+        raise Refused(place, f"'{left.name}' is not a distributed array")
+    if made.on.name.text != array.template.name:
+        message = (
+            f"'{left.name}' is aligned with template '{array.template.name}', not with '{made.on.name.text}'"
+        )
+        raise Refused(made.on.name.place, message, (array.place, "it is aligned here"))
+    if any(array.kind_of(number) == "cyclic" for number in range(len(variable.sizes))):
+        raise Refused(place, "array assignment to a cyclic array is not supported yet")
+    loops, subscripts = _loops(unit, left, variable, array)
+    counters = [name for name, _text in loops]
+    target = f"{access(array)}{_in_memory(array, subscripts)}"
+    value = _elementwise(unit, right_side, counters, left)
+    text = f"pwx_written({array.address}); "
+    text += "".join(header for _name, header in loops) + f"{target} = {value};"
+    newlines = unit.text.text.count("\n", statement.start, statement.end)
+    unit.edits.replace(statement.start, statement.end, f"{{ {text} }}" + "\n" * newlines)
+    unit.needed.append((array, made.start))
+    unit.explain(made, f"array: {len(loops)} loops over what a node owns of {left.name}")
+
+
+def _loops(
+    unit: Unit, left: Section, variable: Variable, array: DistributedArray
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """A loop for each section of the left side, counting its elements, and the left side's subscripts."""
+    loops = []
+    subscripts = []
+    sizes = sizes_for(unit, variable, array)
+    dimensions = left.dimensions
+    if len(dimensions) != len(sizes):
+        place = unit.text.place(left.range.start, left.range.end)
+        raise Refused(
+            place,
+            f"'{left.name}' has {counted(len(sizes), 'dimension')}, "
+            f"and {counted(len(dimensions), 'subscript')} here",
+        )
+    for number, (dimension, size) in enumerate(zip(dimensions, sizes, strict=True)):
+        owned = f"(pwx_span){{{array.descriptor}.dim[{number}].first, {array.descriptor}.dim[{number}].last}}"
+        if dimension.index is not None:
+            subscripts.append(dimension.index)
+            if array.kind_of(number) != "*":
+                loops.append(("", f"if (pwx_is_in({owned}, {dimension.index})) "))
+            continue
+        counter = unit.new_name("k")
+        first = dimension.first or "0"
+        step = f"({dimension.step})"
+        count = dimension.length or remaining(dimension, size)
+        subscript = f"({first}) + {counter} * {step}"
+        loops.append((
+            counter,
+            f"for (long {counter} = 0; {counter} < ({count}); {counter}++) "
+            f"if (pwx_is_in({owned}, {subscript})) ",
+        ))  # fmt: skip
+        subscripts.append(subscript)
+    return loops, subscripts
+
+
+def _elementwise(unit: Unit, spans: list[Span], counters: list[str], left: Section) -> str:
+    """The right side with the counters in the place of its sections."""
+    counters = [counter for counter in counters if counter]
+    out = ""
+    at = 0
+    end_before = spans[0].start
+    text = unit.text.text
+    while at < len(spans):
+        span = spans[at]
+        out += text[end_before : span.start]
+        name = named(spans, at)[0]
+        variable = unit.syntax.variable(name, unit.file, span.start) if span.kind == "name" else None
+        if variable is None or not variable.sizes:
+            out += span.text
+            end_before = span.end
+            at += 1
+            continue
+        found, at = section(unit.text, spans, at)
+        if found.name == left.name and found.dimensions != left.dimensions:
+            place = unit.text.place(found.range.start, found.range.end)
+            raise Refused(
+                place,
+                f"'{left.name}' on the right with other subscripts than on the left is not supported yet",
+            )
+        out += _element(unit, found, variable, counters, left)
+        end_before = found.range.end
+    return out
+
+
+def _element(unit: Unit, found: Section, variable: Variable, counters: list[str], left: Section) -> str:
+    place = unit.text.place(found.range.start, found.range.end)
+    if found.rank not in (0, len(counters)) or len(found.dimensions) != len(variable.sizes):
+        raise Refused(place, f"{found.rank} sections are assigned to {len(counters)}")
+    array = unit.scopes.of_variable(variable)
+    if array:
+        unit.needed.append((array, found.range.start))
+    rest = iter(counters)
+    lengths = iter(one.length for one in left.dimensions if one.index is None)
+    subscripts = []
+    for dimension in found.dimensions:
+        if dimension.index is not None:
+            subscripts.append(dimension.index)
+        else:
+            here, there = dimension.length, next(lengths)
+            if here and there and here.isdigit() and there.isdigit() and int(here) != int(there):
+                raise Refused(place, f"{here} elements are assigned to {there}; they must be as many")
+            subscripts.append(f"({dimension.first or '0'}) + {next(rest)} * ({dimension.step})")
+    if array:
+        return f"{access(array)}{_in_memory(array, subscripts)}"
+    return found.name + "".join(f"[{one}]" for one in subscripts)
+
+
+def _in_memory(array: DistributedArray, subscripts: list[str]) -> str:
+    """Global subscripts in brackets as those of a node's memory."""
+    parts = [around(array, dimension) for dimension in range(len(subscripts))]
+    return "".join(
+        f"[{before}{one}{behind}]" for (before, behind), one in zip(parts, subscripts, strict=True)
+    )

@@ -1,0 +1,22 @@
+"""Where names stand for addresses on the GPU: in the statement of a host_data."""
+
+from __future__ import annotations
+
+from peerway_xacc.analysis.unit import Unit
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.source import Use
+
+
+def is_on_device(unit: Unit, use: Use) -> bool:
+    """Does a use name what a host_data around it names?"""
+    if use.function.file != unit.file:
+        return False
+    for made in unit.directives_in(use.function.body):
+        if not isinstance(made, d.Acc) or made.construct != "host_data":
+            continue
+        statement = unit.syntax.statement_after(made.file, made.end, use.function)
+        inside = statement is not None and statement.start <= use.range.start < statement.end
+        for name in made.named_variables("use_device") if inside else ():
+            if unit.syntax.variable(name.text, made.file, made.start) is use.variable:
+                return True
+    return False

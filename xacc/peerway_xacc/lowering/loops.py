@@ -1,0 +1,273 @@
+"""Loops and tasks of xmp: bounds become those that a node owns, tasks run on their nodes only."""
+
+from __future__ import annotations
+
+from peerway_xacc.analysis import bounds as beyond
+from peerway_xacc.analysis import loop_nest, mistakes, restrictions
+from peerway_xacc.analysis.loop_nest import For
+from peerway_xacc.analysis.mapping import LoopOver, NodeArray, TemplateOf
+from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.frontend import clauses
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.edits import Edits
+from peerway_xacc.lowering import loop_reductions, widening
+from peerway_xacc.lowering.c_text import reference, referred, where
+
+
+def task(unit: Unit, stack: Stack, made: d.Task) -> None:
+    """The statement runs on the nodes of the reference only, which are the executing nodes meanwhile."""
+    name = unit.new_name("task")
+    nodes = reference(unit, made.on, made)
+    stack.before += [
+        f"{{ {unit.written.call(stack.statement.start)}pwx_task {name} "
+        f"__attribute__((cleanup(pwx_task_end))) = "
+        f"pwx_task_begin({nodes}, {int(made.nocomm)}, {where(made)});",
+        f"if ({name}.inside)",
+    ]
+    unit.edits.behind(stack.statement.end, " }")
+    unit.explain(made, f"task: the next statement runs on {text_of(made.on)} only")
+
+
+def text_of(ref: clauses.Ref | None) -> str:
+    """A reference as people write it."""
+    if ref is None:
+        return "the executing nodes"
+    if ref.subscripts is None:
+        return ref.name.text
+    parts = []
+    for one in ref.subscripts:
+        if one.index is not None:
+            parts.append(one.index.text)
+        elif one.star:
+            parts.append("*")
+        else:
+            parts.append(f"{one.first.text if one.first else ''}:{one.last or ''}")
+    inner = "][".join(parts[::-1]) if ref.square else ", ".join(parts)
+    return f"{ref.name.text}[{inner}]" if ref.square else f"{ref.name.text}({inner})"
+
+
+def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:  # noqa: C901
+    """Each loop of the directive goes over what its node owns."""
+    assert made.on is not None
+    if stack.statement.kind != "for":
+        place = unit.text.place(stack.statement.start)
+        raise Refused(made.place, "expected a 'for' loop behind this directive", (place, "this follows"))
+    if made.on.subscripts is None:
+        raise Refused(
+            made.on.name.place, f"the on clause of a loop needs subscripts, as in {made.on.name.text}[i]"
+        )
+    found = referred(unit, made.on, made)
+    indices = _indices(unit, stack, made)
+    widening.prepare(unit, stack, made, found)
+    kept = len(stack.before)
+    closing = loop_reductions.reductions(unit, stack, made)
+    passes = " }" if made.widening and made.widening.kind == "peel_and_wait" else ""
+    unit.edits.behind(
+        stack.statement.end, passes + closing + " }"
+    )  # before the edits of loops that end there too
+    opened: list[str] = []
+    if isinstance(found, TemplateOf) and found.opened:
+        opened.append(f"pwx_need_template({found.address}, {where(made)});")
+    localised: list[tuple[int, str, str]] = []
+    conditions: list[str] = []
+    used = set()
+    for dimension, subscript in enumerate(made.on.subscripts or ()):
+        if subscript.star or subscript.whole:
+            continue
+        if subscript.index is None:
+            raise Refused(subscript.place, "a range in the on clause of a loop is not supported yet")
+        named = [name for name in indices if name in subscript.index.names()]
+        if not named:
+            _check_place(unit, stack, subscript.index)
+            conditions.append(_one_place(found, dimension, subscript.index, made.on.square))
+            continue
+        if len(named) > 1 or named[0] in used:
+            raise Refused(
+                subscript.place, f"'{subscript.index.text}' must name one index of the loop, each once"
+            )
+        used.add(named[0])
+        offset = _offset(subscript.index, named[0])
+        if isinstance(found, NodeArray) and made.on.square:
+            offset += " + 1"
+        opened += _localise(unit, stack, made, found, dimension, named[0], offset)
+        localised.append((dimension, named[0], offset))
+    for name in made.indices:
+        if name.text not in used:
+            raise Refused(name.place, f"index '{name.text}' of the loop is not in the on clause")
+    if isinstance(found, TemplateOf) and made.widening is None:
+        beyond.warn(unit, stack, found, localised)
+        mistakes.beyond_template(unit, stack, found, localised)
+    mistakes.forgotten_reductions(unit, stack, made)
+    first = not any(isinstance(one, d.Loop) for one in stack.directives[: stack.directives.index(made)])
+    task = any(isinstance(one, d.Task) for one in stack.directives)
+    marks = unit.written.call(stack.statement.start) if first and not task else ""
+    lines, twice = widening.spans(unit, stack, made, localised, opened)
+    stack.before.insert(kept, "{ " + marks + " ".join(lines))
+    if twice:
+        stack.before.append(twice)
+    if conditions:
+        stack.before.append(f"if ({' && '.join(conditions)})")
+    bounds = "; ".join(_in_words(unit, stack, found, *one) for one in localised)
+    unit.explain(made, f"loop on {text_of(made.on)}: {bounds or 'every iteration on each node'}")
+
+
+def _indices(unit: Unit, stack: Stack, made: d.Loop) -> list[str]:
+    """The indices of the directive; without a list those of loops in the nest that the on clause names."""
+    assert made.on is not None
+    if made.indices:
+        return [name.text for name in made.indices]
+    names = set()
+    for subscript in made.on.subscripts or ():
+        if subscript.index is not None:
+            names |= subscript.index.names()
+    return [name for name in sorted(names) if loop_nest.with_index(unit, stack.statement, name)]
+
+
+def _check_place(unit: Unit, stack: Stack, index: clauses.Expr) -> None:
+    """Raises Refused if a subscript without an index of the loop names what there is not, or what moves."""
+    statement = stack.statement
+    function = unit.syntax.function_at(unit.file, statement.start)
+    assert function is not None
+    for name in sorted(index.names() - set(unit.syntax.constants)):
+        if unit.syntax.variable(name, unit.file, statement.start) is None:
+            raise Refused(index.place, f"there is no loop over '{name}' behind this directive")
+        changes = [use.range.start for use in function.uses if use.written and use.variable.name == name]
+        if any(statement.start <= change < statement.end for change in changes):
+            for loop in unit.syntax.loops_in(unit.file, statement):
+                loop_nest.read(
+                    unit, loop
+                )  # its own error, if the header is what hides that this is its index
+            raise Refused(index.place, f"'{name}' is changed in the loop, but no loop has it as its index")
+
+
+def _offset(expr: clauses.Expr, index: str) -> str:
+    """What is added to the index in a subscript of the on clause."""
+    texts = [token.text for token in expr.tokens]
+    if texts == [index]:
+        return "0"
+    if texts[0] == index and texts[1] in ("+", "-"):
+        return clauses.Expr(expr.tokens[1:]).text
+    if texts[-2:] == ["+", index] and index not in texts[:-2]:
+        return clauses.Expr(expr.tokens[:-2]).text
+    raise Refused(expr.place, f"expected '{index}', plus or minus an offset, found '{expr.text}'")
+
+
+def _one_place(found: NodeArray | TemplateOf, dimension: int, index: clauses.Expr, square: bool) -> str:
+    """A subscript without an index of the loop: other nodes than its owners run no iteration."""
+    if isinstance(found, NodeArray):
+        return f"pwx_is_node({found.address}, {dimension}, {index.text}{' + 1' if square else ''})"
+    return f"pwx_owns({found.address}, {dimension}, {index.text})"
+
+
+def _in_words(
+    unit: Unit, stack: Stack, found: NodeArray | TemplateOf, dimension: int, index: str, offset: str
+) -> str:
+    """The bounds of a loop as --explain shows them."""
+    head = loop_nest.with_index(unit, stack.statement, index)[0].header
+    text = unit.text.text
+    first, last = (text[part.start : part.end] for part in (head.first, head.last))
+    shift = "" if offset == "0" else f" - ({offset})"
+    if isinstance(found, NodeArray):
+        return f"{index} is this node's number in {found.name}{shift}"
+    share = found.share(dimension)
+    if found.kind_of(dimension) == "cyclic":
+        return f"{index} from {first}, {index} {head.relation} {last}, of which this node owns ({share})"
+    begin, end = ("last", "first") if head.down else ("first", "last")
+    beyond = {"<": " + 1", "!=": " + 1", ">": " - 1"}.get(head.relation, "")
+    low, high = ("min", "max") if head.down else ("max", "min")
+    return (
+        f"{index} from {low}({first}, {begin} owned{shift}), {index} {head.relation} "
+        f"{high}({last}, {end} owned{shift}{beyond}) ({share})"
+    )
+
+
+def _localise(
+    unit: Unit,
+    stack: Stack,
+    made: d.Loop,
+    found: NodeArray | TemplateOf,
+    dimension: int,
+    index: str,
+    offset: str,
+) -> list[str]:
+    loops = loop_nest.with_index(unit, stack.statement, index)
+    if not loops:
+        head = loop_nest.read(unit, stack.statement)  # its own error, if the header is what hides the index
+        place = unit.text.place(head.header.whole.start, head.header.whole.end)
+        raise Refused(
+            made.place, f"there is no loop over '{index}' behind this directive", (place, "this follows")
+        )
+    for one in loops:
+        restrictions.check(unit, one)
+        variable = unit.syntax.variable(index, unit.file, one.body.start)
+        if variable and variable.spelling in ("float", "double", "long double"):
+            place = unit.text.place(one.header.parts[0].start, one.header.parts[0].end)
+            raise Refused(
+                place, f"the index '{index}' of a distributed loop is an integer, not {variable.spelling}"
+            )
+    lower, upper = widening.beyond_owned(made, dimension)
+    for one in loops:
+        unit.loops_over[one.statement.start] = LoopOver(found, dimension, offset, lower, upper)
+    if isinstance(found, TemplateOf) and found.kind_of(dimension) == "cyclic":
+        for one in loops:
+            unit.localised[one.statement.start] = "cyclic"
+            cycle(unit, unit.edits, one, index)
+        return [f"const pwx_cycle {index}__c = pwx_cycle_of({found.address}, {dimension}, {offset});"]
+    for one in loops:
+        unit.localised[one.statement.start] = "span"
+        bound(unit, unit.edits, one, index)
+    call = "pwx_owned_node" if isinstance(found, NodeArray) else "pwx_owned"
+    return [f"const pwx_span {index}__s = {call}({found.address}, {dimension}, {offset});"]
+
+
+ENDS = {"<": "pwx_below", "!=": "pwx_below", "<=": "pwx_up_to", ">": "pwx_above", ">=": "pwx_down_to"}
+
+
+def unbounded(relation: str, index: str) -> tuple[str, str]:
+    """First and last value of a loop that goes over all of its node's span, as its header has them."""
+    return f"{index}__s.first", f"{index}__s.last" + ("" if relation == "<=" else " + 1")
+
+
+def bound(unit: Unit, edits: Edits, loop: For, index: str) -> None:
+    """Edit the first and the last value of a loop: between them what the node owns."""
+    head = loop.header
+    if loop.statement.start in unit.unbound:
+        if head.down or head.step != "1":
+            place = unit.text.place(head.parts[2].start, head.parts[2].end)
+            raise Refused(place, "a loop with /unbound/ must go upwards by 1")
+        first, last = unbounded(head.relation, index)
+        edits.replace(head.first.start, head.first.end, first)
+        edits.replace(head.last.start, head.last.end, last)
+        return
+    call = "pwx_first_down" if head.down else "pwx_first"
+    edits.before(head.first.start, f"{call}({index}__s, ")
+    edits.behind(head.first.end, f", {head.step})")
+    if head.relation == "!=" and (head.down or head.step != "1"):
+        place = unit.text.place(head.parts[1].start, head.parts[1].end)
+        raise Refused(place, "a distributed loop with '!=' must go upwards by 1; write '<'")
+    if head.relation == "!=":
+        edits.replace(head.relation_range.start, head.relation_range.end, ">" if head.turned else "<")
+    edits.before(head.last.start, f"{ENDS[head.relation]}({index}__s, ")
+    edits.behind(head.last.end, ")")
+
+
+def cycle(unit: Unit, edits: Edits, loop: For, index: str) -> None:
+    """A loop over a cyclic dimension counts what the node owns, and makes the index of the count."""
+    head = loop.header
+    text = unit.text.text
+    if head.down:
+        place = unit.text.place(head.parts[2].start, head.parts[2].end)
+        raise Refused(place, "a loop over a cyclic dimension must go upwards")
+    first, last = (text[part.start : part.end] for part in (head.first, head.last))
+    beyond = f"({last}) + 1" if head.relation == "<=" else last
+    variable = unit.syntax.variable(index, unit.file, loop.statement.end - 1)
+    kind = head.declared or (variable.element if variable else "long")
+    edits.replace(
+        head.parts[0].start, head.parts[0].end, f"long {index}__q = pwx_before({index}__c, {first})"
+    )
+    edits.replace(head.parts[1].start, head.parts[1].end, f"{index}__q < pwx_before({index}__c, {beyond})")
+    edits.replace(head.parts[2].start, head.parts[2].end, f"{index}__q++")
+    skip = "" if head.step == "1" else f"if (({index} - ({first})) % ({head.step})) continue; "
+    edits.before(loop.body.start, f"{{ const {kind} {index} = pwx_at({index}__c, {index}__q); {skip}")
+    edits.behind(loop.body.end, " }")

@@ -1,0 +1,72 @@
+"""Macros, and files included in functions, whose text names a distributed array: their uses become what the
+preprocessor makes of them.
+
+The subscripts of such a use stand in the macro's text, where an edit would change all its uses. So the text
+that is translated has the expansion in the place of the use, on the same line.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from peerway_xacc.analysis.unit import Unit
+from peerway_xacc.frontend.edits import Edits
+from peerway_xacc.frontend.preprocess import run
+from peerway_xacc.frontend.tokens import Text, quoted, spans
+from peerway_xacc.lowering.subscripts import hidden
+
+_OPEN, _CLOSE = "pwx_expanded_from_", "pwx_expanded_to_"
+_PRAGMA = re.compile(r"^#[ \t]*pragma[ \t]+(.*)$", re.MULTILINE)
+
+
+def expanded(unit: Unit, preprocessor: list[str]) -> str | None:
+    """The text of the file with these uses expanded; None if there are none."""
+    starts = sorted({
+        use.expanded_at
+        for function in unit.syntax.functions
+        for use in function.uses
+        if (array := unit.scopes.of_variable(use.variable)) and hidden(unit, array, use)
+    })  # fmt: skip
+    uses: list[tuple[int, int]] = []
+    for start in starts:
+        if not uses or start >= uses[-1][1]:
+            uses.append((start, _end(unit.text, start)))
+    if not uses:
+        return None
+    marked = Edits(unit.text)
+    for number, (start, end) in enumerate(uses):
+        blank = "\n" if unit.text.text[start] == "#" else " "  # an #include stands on a line of its own
+        marked.before(start, f"{blank}{_OPEN}{number}{blank}")
+        marked.behind(end, f"{blank}{_CLOSE}{number}{blank}")
+    folder = str(Path(unit.file).parent)
+    text = f"#line 1 {quoted(unit.file)}\n{marked.text()}"
+    output = run([*preprocessor, "-w", "-E", "-P", "-iquote", folder, "-xc", "-"], text)
+    edits = Edits(unit.text)
+    for number, (start, end) in enumerate(uses):
+        begin = re.search(rf"\b{_OPEN}{number}\b", output)
+        finish = re.search(rf"\b{_CLOSE}{number}\b", output)
+        if begin is None or finish is None:
+            continue  # a macro around drops it
+        inside = _PRAGMA.sub(
+            lambda found: f" _Pragma({quoted(found[1])}) ", output[begin.end() : finish.start()]
+        )
+        newlines = "\n" * unit.text.text.count("\n", start, end)
+        edits.replace(start, end, " ".join(inside.split("\n")).strip() + newlines)
+    return edits.text()
+
+
+def _end(text: Text, start: int) -> int:
+    """Where the use of a macro ends: behind its name or its arguments; that of a file at its line's end."""
+    end = start
+    depth = 0
+    if text.text[start] == "#":
+        return text.logical_end(start)
+    for number, span in enumerate(spans(text.text, start)):
+        if number == 1 and span.text != "(":
+            break
+        depth += (span.text == "(") - (span.text == ")")
+        end = span.end
+        if number and depth == 0:
+            break
+    return end

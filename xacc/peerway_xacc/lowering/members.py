@@ -1,0 +1,75 @@
+"""Arrays and pointers that are members of structs: `s.a`, of the variable s or of all of `struct s`."""
+
+from __future__ import annotations
+
+from peerway_xacc.analysis.unit import Unit
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.clauses import Name
+from peerway_xacc.frontend.diagnostics import Place, Refused
+from peerway_xacc.frontend.source import Variable
+
+
+def meant(unit: Unit, names: list[Name], made: d.Directive) -> list[Name]:
+    """The names of an align or shadow; `tag.member` stands for that member of each variable of the struct."""
+    found = []
+    for name in names:
+        base, _, member = name.text.partition(".")
+        if not member or unit.syntax.variable(base, made.file, made.start) is not None:
+            found.append(name)
+            continue
+        variables = unit.syntax.structs.of_tag(base)
+        if not variables and not unit.syntax.is_type(base):
+            raise Refused(name.place, f"'{base}' is neither a variable nor a struct that has variables here")
+        for variable in {one.name: one for one in variables}.values():
+            if not variable.file_scope:
+                message = f"a function has a struct '{base}'; align '{variable.name}.{member}' there"
+                note = (_place(unit, variable), f"'{variable.name}' is declared here")
+                raise Refused(name.place, message, note)
+            found.append(Name(f"{variable.name}.{member}", name.place))
+    return found
+
+
+def check(unit: Unit, name: Name, made: d.Directive) -> None:
+    """What a name that has a dot may be: an array or pointer that is a member of a plain variable."""
+    base, _, member = name.text.partition(".")
+    variable = unit.syntax.variable(base, made.file, made.start)
+    if variable is None:
+        raise Refused(name.place, f"'{base}' is not declared")
+    note = (_place(unit, variable), f"'{base}' is declared here")
+    if variable.sizes or variable.pointee is not None:
+        what = "an array" if variable.sizes else "a pointer"
+        raise Refused(name.place, f"'{base}' is {what}, whose members have no mapping; name a struct", note)
+    if variable.parameter:
+        message = f"'{base}' is a parameter; the members of a struct that is passed by value have no mapping"
+        raise Refused(name.place, message, note)
+    if unit.syntax.structs.member(variable, member) is None:
+        raise Refused(name.place, f"'{base}' has no member '{member}'", note)
+
+
+def claim(unit: Unit, variable: Variable, place: Place) -> None:
+    """`s.a` is a distributed array from now on. What the struct itself holds in its place is not used:
+    nothing may reach that by a copy of the struct, or by its address.
+    """
+    base = variable.base
+    if base is None:
+        return
+    far = unit.syntax.structs.claim(variable)
+    if variable.pointee is not None:
+        return  # the pointer stays in the struct
+    note = (place, f"'{variable.name}' is aligned here")
+    whole = [use for use in base.uses if not use.subscripts and not use.in_sizeof]
+    for use in whole:
+        if not use.address:
+            at = unit.texts.of(use.function.file).place(use.range.start, use.range.end)
+            raise Refused(at, f"'{base.name}' is used as a whole, without its array '{variable.name}'", note)
+    if whole and far:
+        function, extent = far[0]
+        at = unit.texts.of(function.file).place(extent.start, extent.end)
+        message = (
+            f"'{variable.name}' is a distributed array, which the address of '{base.name}' does not lead to"
+        )
+        raise Refused(at, message, note)
+
+
+def _place(unit: Unit, variable: Variable) -> Place:
+    return unit.texts.of(variable.file).place(variable.declarator.start, variable.declarator.end)

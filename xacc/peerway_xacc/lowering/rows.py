@@ -1,0 +1,77 @@
+"""Sections through pointers to pointers, `a[0:n][0:m]` of `T **a`: each row is a piece of memory of its own.
+
+A list of pwx_data has the pointers; the rows have a list that is filled when the directive comes. Then the
+copy of the pointers on the GPU is made to lead to the copies of the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peerway_xacc.analysis.unit import Unit
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.tokens import quoted
+from peerway_xacc.lowering import memory
+from peerway_xacc.lowering.c_text import where
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one section: the name of their list, the statements that fill it, and what lies where."""
+
+    name: str
+    filled: str
+    attached: str
+
+    def begin(self, tail: str) -> str:
+        """A structured region's begin; `tail` are the last arguments, of the queue and the place."""
+        return (
+            f"pwx_data_begin(&{self.name}__region, (int){self.name}__n, {self.name}, {tail} {self.attached}"
+        )
+
+    def end(self, tail: str) -> str:
+        """Its end."""
+        return f"pwx_data_end(&{self.name}__region, (int){self.name}__n, {self.name}, {tail}"
+
+    def declared(self, where_: str) -> str:
+        """What leaves the rows where the block ends, before the pointers: it is declared behind these."""
+        return (
+            f"__attribute__((cleanup(pwx_declared_end))) pwx_declared {self.name}__declared = "
+            f"{{(int){self.name}__n, {self.name}, {where_}}};"
+        )
+
+    def call(self, function: str, tail: str) -> str:
+        """A call that takes a count and a list."""
+        return f"{function}((int){self.name}__n, {self.name}, {tail}"
+
+
+def named(unit: Unit, directives: list[d.Acc], kinds: dict[str, str]) -> set[str]:
+    """The pointers to pointers of which clauses name the rows."""
+    return {
+        section.name.text
+        for made in directives
+        for section in made.named(*kinds)
+        if memory.row_parts(unit, made, section) is not None
+    }
+
+
+def of(unit: Unit, made: d.Acc, kinds: dict[str, str], skipped: set[str] | None = None) -> list[Rows]:
+    """The rows that the clauses of these kinds name."""
+    found = []
+    for clause in made.clauses:
+        for section in clause.sections if clause.name in kinds else ():
+            parts = memory.row_parts(unit, made, section)
+            if parts is None or section.name.text in (skipped or ()):
+                continue
+            table, count, offset, bytes_ = parts
+            zero = "_ZERO" if clause.modifier == "zero" else ""
+            name, text = unit.new_name(f"{section.name.text}__rows"), quoted(section.name.text)
+            filled = (
+                f"static __attribute__((unused)) pwx_data_region {name}__region; "
+                f"const long {name}__n = {count}; "
+                f"pwx_data {name}[{name}__n > 0 ? {name}__n : 1]; pwx_rows({name}, {name}__n, "
+                f"PWX_DATA_{kinds[clause.name]}{zero}, {text}, {table}, {offset}, {bytes_});"
+            )
+            attach = f"pwx_rows_attach({text}, {table}, {name}__n, {offset}, {where(made)});"
+            found.append(Rows(name, filled, "" if kinds[clause.name] in ("PRESENT", "DELETE") else attach))
+    return found

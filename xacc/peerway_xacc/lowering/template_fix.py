@@ -1,0 +1,154 @@
+"""Templates that are fixed while the program runs: when arrays get memory, and where functions get pointers.
+
+A function that uses such an array has its pointer at its start, if the template is fixed before the function
+is called. If the function itself fixes the template, or calls one that does, the pointer comes behind that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from peerway_xacc.analysis.mapping import DistributedArray, TemplateOf
+from peerway_xacc.analysis.unit import Unit
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.source import Function, Range
+from peerway_xacc.lowering.c_text import at
+
+_OF_RUN_TIME = ("xmp_", "xmpc_", "acc_", "omp_")
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a pointer is declared: behind a statement, or in the place of a template_fix; and its scope."""
+
+    directive: d.TemplateFix | None
+    offset: int
+    reach: Range
+
+
+def spots(
+    unit: Unit, function: Function, template: TemplateOf, uses: list[int]
+) -> tuple[list[Spot], list[int]]:
+    """Behind what fixes a template, as many places as reach these uses; and the uses that none reaches."""
+    found: list[Spot] = []
+    left = []
+    fixing = _fixing(unit, function, template)
+    for use in sorted(uses):
+        if any(spot.reach.start <= use < spot.reach.end for spot in found):
+            continue
+        candidates = (_spot(unit, start, made, use) for start, made in reversed(fixing) if start < use)
+        spot = next((one for one in candidates if one), None)
+        if spot:
+            found.append(spot)
+        else:
+            left.append(use)
+    return found, left
+
+
+def _behind_declaration(unit: Unit, array: DistributedArray, uses: list[Range]) -> Spot | None:
+    """Where in its block a function's array can have memory, if that is not where it is declared."""
+    assert array.function is not None
+    assert array.template is not None
+    fixing = _fixing(unit, array.function, array.template)
+    if not fixing or fixing[0][0] < array.last_directive:
+        return None
+    first = min((use.start for use in uses), default=array.scope.end)
+    before = [one for one in fixing if one[0] < first] or fixing
+    spot = _spot(unit, *before[-1], array.scope.end - 1)
+    if spot and first < spot.reach.start:
+        use = min(uses, key=lambda one: one.start)
+        note = (unit.text.place(before[-1][0]), "its template is fixed here")
+        place = unit.text.place(use.start, use.end)
+        raise Refused(place, f"'{array.name}' is used before its template is fixed", note)
+    return spot
+
+
+def put_local(unit: Unit, array: DistributedArray, declared: list[str], made: list[str]) -> None:
+    """The array of a function comes with its last directive, its memory where its template is fixed."""
+    unit.put_at(array.last_directive, declared)
+    assert array.variable is not None
+    assert array.template is not None
+    spot = None
+    if array.waits and array.function:
+        uses = [use.range for use in array.variable.uses if use.function is array.function]
+        spot = _behind_declaration(unit, array, uses)
+    if spot:
+        put(unit, spot, made)
+    else:
+        unit.put_at(array.last_directive, made)
+
+
+def put(unit: Unit, spot: Spot, lines: list[str]) -> None:
+    """Put lines there."""
+    if spot.directive:
+        unit.put_at(spot.offset, lines)
+    else:
+        unit.edits.next_to(spot.offset, f" {' '.join(lines)}")
+
+
+def _spot(unit: Unit, start: int, made: d.TemplateFix | None, use: int) -> Spot | None:
+    """Behind the statement that fixes, in the innermost block that has the use, too."""
+    block = [
+        one for one in unit.syntax.around(unit.file, start)
+        if one.kind == "block" and one.start < use < one.end
+    ][-1]  # fmt: skip
+    for statement in unit.syntax.children(unit.file, Range(block.start + 1, block.end - 1)):
+        if statement.start <= start < statement.end:
+            if use < statement.end:
+                return None  # the same statement fixes and uses
+            return Spot(None, statement.end, Range(statement.end, block.end))
+    return Spot(made, start, Range(start, block.end))
+
+
+def _fixing(unit: Unit, function: Function, template: TemplateOf) -> list[tuple[int, d.TemplateFix | None]]:
+    """What may fix a template in a function: its template_fix, and calls; in the order of the text."""
+    may = _may_fix(unit, template)
+    found: list[tuple[int, d.TemplateFix | None]] = [
+        (mark.start, None) for mark in function.marks
+        if mark.kind == "call" and mark.name != function.name and may(mark.name)
+    ]  # fmt: skip
+    fix = unit.fixes.get(id(template))
+    if fix and unit.function_of(fix) is function:
+        found.append((fix.start, fix))
+    return sorted(found, key=lambda one: one[0])
+
+
+def _may_fix(unit: Unit, template: TemplateOf) -> Callable[[str], bool]:
+    """Which functions may fix a template; one of a header that none here fixes: any of another file."""
+    fix = unit.fixes.get(id(template))
+    functions = {one.name: one for one in unit.syntax.functions if one.file == unit.file}
+    of_fix = unit.function_of(fix) if fix else None
+    known = {of_fix.name} if of_fix else set()
+
+    def may(name: str) -> bool:
+        elsewhere = fix is None and name not in functions and not name.startswith(_OF_RUN_TIME)
+        return name in known or elsewhere
+
+    while more := {
+        name
+        for name, function in functions.items()
+        if name not in known and any(mark.kind == "call" and may(mark.name) for mark in function.marks)
+    }:
+        known |= more
+    return may
+
+
+def set_up(unit: Unit) -> list[str]:
+    """The functions that give arrays memory when their templates are fixed, as lines behind the text."""
+    lines = []
+    for template in unit.scopes.templates():
+        made = unit.when_fixed.get(id(template), [])
+        of_header = template.place.file != unit.file
+        if not template.opened or template.function or not (made or of_header):
+            continue
+        if made and not of_header and id(template) not in unit.fixes:
+            unit.found.add(Refused(template.place, f"template '{template.name}' is not fixed in this file"))
+            continue
+        call = "0"
+        if made:
+            call = f"pwx__fixed_{template.name}"
+            lines += ["", f"static void {call}(void) {{", *("  " + line for line in made), "}"]
+        unit.setup_last.append(f"pwx_when_fixed({template.address}, {call}, {at(template.place)});")
+    return lines
