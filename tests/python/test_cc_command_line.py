@@ -39,7 +39,9 @@ def test_an_output_in_a_folder_that_does_not_exist_is_named(
 def test_a_misspelt_option_of_its_own_is_refused_with_the_right_one(
     source: str, word: str, meant: str
 ) -> None:
-    with pytest.raises(BadCommand, match=f"there is no option {word.partition('=')[0]}; is {meant} meant"):
+    with pytest.raises(
+        BadCommand, match=f"there is no option {word.partition('=')[0]}; did you mean {meant}"
+    ):
         read([source, word], {})
 
 

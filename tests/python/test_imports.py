@@ -97,6 +97,22 @@ def test_a_product_imports_only_those_below_it(folder: str) -> None:
     assert above == set()
 
 
+def test_a_phase_of_the_compiler_imports_only_those_before_it() -> None:
+    phases = ["frontend", "analysis", "lowering", "codegen"]
+    found = graph(ROOT / "xacc" / "peerway_xacc")
+
+    def phase(module: str) -> int:
+        return next((n for n, name in enumerate(phases) if f"peerway_xacc.{name}" in module), len(phases))
+
+    backwards = {
+        f"{name} imports {other}"
+        for name, imported in found.items()
+        for other in imported
+        if phase(other) > phase(name) and phase(other) < len(phases)
+    }
+    assert backwards == set()
+
+
 def test_a_circle_is_named(tmp_path: Path) -> None:
     package = tmp_path / "house"
     package.mkdir()

@@ -34,9 +34,9 @@ def command(*, words: tuple[str, ...]) -> int:
     --openacc-backend=COMPILER  leave the acc directives to gcc, nvc, ...
     """
     try:
-        asked = read(list(words), dict(os.environ))
+        command_line = read(list(words), dict(os.environ))
     except BadCommand as bad:
         raise click.UsageError(str(bad)) from bad
     from peerway_xacc.driver import run  # libclang is loaded only here
 
-    return run(asked)
+    return run(command_line)

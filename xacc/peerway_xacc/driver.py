@@ -39,14 +39,14 @@ def run(command: Command) -> int:
 
 
 def _run(command: Command) -> int:
-    found = Diagnostics()
+    diagnostics = Diagnostics()
     translated: dict[str, Translated] = {}
     folders = _system_folders(command)
     for source in command.sources:
         with contextlib.suppress(HasErrors):
-            translated[source] = _translate(command, source, folders, found)
-    sys.stderr.write(found.text())
-    if found:
+            translated[source] = _translate(command, source, folders, diagnostics)
+    sys.stderr.write(diagnostics.text())
+    if diagnostics:
         return 1
     if command.explain:
         _explain(translated)
@@ -60,10 +60,12 @@ def _run(command: Command) -> int:
 
 def _explain(translated: dict[str, Translated]) -> None:
     """What was generated for each directive, and by which path its bytes go."""
-    paths = Paths([one for result in translated.values() for _, one in result.communications])
+    paths = Paths([dimension for result in translated.values() for _, dimension in result.communications])
     for source, result in translated.items():
-        sent = [(place, paths.text(one)) for place, one in result.communications]
-        for place, text in sorted([*result.explained, *sent], key=lambda one: _order(source, one[0])):
+        sent = [(place, paths.text(dimension)) for place, dimension in result.communications]
+        for place, text in sorted(
+            [*result.explained, *sent], key=lambda dimension: _order(source, dimension[0])
+        ):
             print(readable(f"{place.file}:{place.line}: {text}"))
     if paths.note:
         print(f"note: {paths.note}")
@@ -85,7 +87,7 @@ def _includes(command: Command) -> list[str]:
     return ["-I", str(headers), "-I", str(include), "-idirafter", str(own_mpi)]
 
 
-def _translate(command: Command, source: str, folders: list[str], found: Diagnostics) -> Translated:
+def _translate(command: Command, source: str, folders: list[str], diagnostics: Diagnostics) -> Translated:
     preprocessor = [*command.compiler, *command.parallel, *MACROS, *command.compiling(), *_includes(command)]
     arguments = [
         "-xc", "-nostdinc", "-fno-builtin", "-w", "-ferror-limit=0", "-Wno-implicit-function-declaration",
@@ -93,16 +95,16 @@ def _translate(command: Command, source: str, folders: list[str], found: Diagnos
         "-D_OPENMP=201511", *MACROS, *command.for_libclang(), *_includes(command),
         *(f"-isystem{folder}" for folder in folders),
     ]  # fmt: skip
-    return translate(source, preprocessor, arguments, found, bool(command.openacc))
+    return translate(source, preprocessor, arguments, diagnostics, bool(command.openacc))
 
 
 def _system_folders(command: Command) -> list[str]:
     """Where the C compiler looks for <…>: libclang shall read the same headers."""
     done = started([*command.compiler, "-xc", "-E", "-v", os.devnull], LC_ALL="C")
-    told = done.stderr.decode(errors="replace")
+    text = done.stderr.decode(errors="replace")
     if done.returncode:
-        raise CompilerFailed(told, done.returncode)
-    behind = told.partition("#include <...> search starts here:")[2]
+        raise CompilerFailed(text, done.returncode)
+    behind = text.partition("#include <...> search starts here:")[2]
     return _FOLDER.findall(behind.partition("End of search list.")[0])
 
 
@@ -134,20 +136,20 @@ def _build(command: Command, translated: dict[str, Translated], folder: Path) ->
         ]  # fmt: skip
         if command.stage:
             output = command.output or Path(source).with_suffix(".o" if command.stage == "-c" else ".s").name
-            with atomic_file.draft(Path(output)) as made:
-                status = subprocess.call([*compile_one, command.stage, str(generated), "-o", made])
+            with atomic_file.draft(Path(output)) as object_file:
+                status = subprocess.call([*compile_one, command.stage, str(generated), "-o", object_file])
         else:
-            made = folder / f"{number}" / "unit.o"
-            status = subprocess.call([*compile_one, "-c", str(generated), "-o", made])
+            object_file = folder / f"{number}" / "unit.o"
+            status = subprocess.call([*compile_one, "-c", str(generated), "-o", object_file])
         if status:
             return status
-        objects.append(str(made))
+        objects.append(str(object_file))
     if command.stage:
         return 0
     library = prefix() / "lib"
     first = ["-lgomp"] if command.openacc and "-fopenacc" in command.parallel else []  # before our acc_…
-    with atomic_file.draft(Path(command.output or "a.out")) as made:
+    with atomic_file.draft(Path(command.output or "a.out")) as object_file:
         return subprocess.call([
             *command.compiler, *command.parallel, *objects, *command.others, *command.linking(),
-            f"-L{library}", f"-Wl,-rpath,{library}", *first, "-lpeerway_xacc", "-lpeerway", "-o", made,
+            f"-L{library}", f"-Wl,-rpath,{library}", *first, "-lpeerway_xacc", "-lpeerway", "-o", object_file,
         ])  # fmt: skip

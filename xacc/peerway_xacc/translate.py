@@ -80,18 +80,18 @@ class HasErrors(Exception):
 
 
 def translate(
-    file: str, preprocessor: list[str], arguments: list[str], found: Diagnostics, acc_left: bool = False
+    file: str, preprocessor: list[str], arguments: list[str], diagnostics: Diagnostics, acc_left: bool = False
 ) -> Translated:
     """Translate a file. `preprocessor` is the C compiler with its options, `arguments` are libclang's.
 
     With `acc_left` the directives of acc stay, for an OpenACC compiler.
     """
     texts = Texts()
-    unit, described, coarrays, transfers = _read(texts, file, preprocessor, arguments, found)
-    text = macros.expanded(unit, preprocessor) if not found else None
+    unit, described, coarrays, transfers = _read(texts, file, preprocessor, arguments, diagnostics)
+    text = macros.expanded(unit, preprocessor) if not diagnostics else None
     if text is not None:
         texts.put(file, text)
-        unit, described, coarrays, transfers = _read(texts, file, preprocessor, arguments, found)
+        unit, described, coarrays, transfers = _read(texts, file, preprocessor, arguments, diagnostics)
     unit.acc_left = acc_left
     dataflow.find(unit, described)
     unit.runs = reflects.runs_of(unit)
@@ -100,42 +100,42 @@ def translate(
     initialisers.check(unit)
     arrays.generate(unit)
     descriptors.generate(unit, described)
-    if not found:
+    if not diagnostics:
         _set_up(unit)
-    if found:
+    if diagnostics:
         raise HasErrors
     has_main = any(function.name == "main" for function in unit.syntax.functions)
     return Translated(unit.finish(), unit.explained, unit.communications, has_main)
 
 
 def _read(
-    texts: Texts, file: str, preprocessor: list[str], arguments: list[str], found: Diagnostics
+    texts: Texts, file: str, preprocessor: list[str], arguments: list[str], diagnostics: Diagnostics
 ) -> tuple[Unit, list[descriptors.Described], list[coarray.Declared], list[coarray.Transfer]]:
     """Read a file and what its directives declare."""
     try:
         pragmas = active(preprocessor, file, texts)
     except Refused as refused:
-        found.add(refused)
+        diagnostics.add(refused)
         raise HasErrors from refused
     try:
         text = texts.of(file)
         coarrays, transfers = coarray.find(text)
         described = descriptors.find(text)
         visible = hidden(
-            text, pragmas, [*(one.mark for one in coarrays), *(one.range for one in described)],
-            [one.statement for one in transfers],
+            text, pragmas, [*(coarray.mark for coarray in coarrays), *(use.range for use in described)],
+            [transfer.statement for transfer in transfers],
         )  # fmt: skip
-        for one in described:
-            visible = visible[: one.range.start] + "0" + visible[one.range.start + 1 :]
+        for declared in described:
+            visible = visible[: declared.range.start] + "0" + visible[declared.range.start + 1 :]
     except Refused as refused:
-        found.add(refused)
+        diagnostics.add(refused)
         raise HasErrors from refused
     syntax = Syntax(file, visible, arguments, texts)
-    unit = Unit(file, texts, syntax, found)
+    unit = Unit(file, texts, syntax, diagnostics)
     unit.parse(pragmas)
     syntax = unit.syntax = _sized(unit, syntax, visible, arguments)
-    syntax.errors(found)
-    if found:
+    syntax.errors(diagnostics)
+    if diagnostics:
         raise HasErrors
     unit.each(_MAPPING)
     return unit, described, coarrays, transfers
@@ -145,7 +145,12 @@ def _sized(unit: Unit, syntax: Syntax, visible: str, arguments: list[str]) -> Sy
     """The syntax with arrays of the file whose sizes only the run knows: one that is aligned becomes a
     pointer, so libclang, which knows little of what it refuses, gets it with some size.
     """
-    aligned = {name.text for made in unit.directives if isinstance(made, d.Align) for name in made.arrays}
+    aligned = {
+        name.text
+        for directive in unit.directives
+        if isinstance(directive, d.Align)
+        for name in directive.arrays
+    }
     places = [place for place in syntax.sized_at_run_time() if unit.text.word(place) in aligned]
     starts = frozenset(unit.text.line_start(place.line) + place.column - 1 for place in places)
     if not starts:
@@ -160,10 +165,10 @@ def _executable(unit: Unit) -> None:  # noqa: C901
     if not unit.acc_left:
         sequences.mark(unit)
     on_gpu = openacc.device_statements(unit)
-    for made in unit.directives_in() if not unit.acc_left else ():
-        if isinstance(made, d.Acc):
+    for acc_directive in unit.directives_in() if not unit.acc_left else ():
+        if isinstance(acc_directive, d.Acc):
             try:
-                merged.merge(made)
+                merged.merge(acc_directive)
             except Refused as refused:
                 unit.found.add(refused)
     for directive in unit.directives:
@@ -199,25 +204,29 @@ def _executable(unit: Unit) -> None:  # noqa: C901
         _emit(unit, stack)
 
 
-def _check_host(unit: Unit, on_gpu: list[Statement], made: d.Directive) -> None:
+def _check_host(unit: Unit, on_gpu: list[Statement], directive: d.Directive) -> None:
     """What only the host can do stands in no statement that a GPU executes, and in a function."""
-    acc_of_host = isinstance(made, d.Acc) and made.construct in _OF_HOST
-    if acc_of_host and made.file == unit.file and unit.function_of(made) is None:
-        raise Refused(made.place, "this directive must be in a function")
-    host = acc_of_host or type(made) in _COMMUNICATION or isinstance(made, d.Task | d.Tasks)
-    around = [one for one in on_gpu if one.start <= made.start < one.end] if made.file == unit.file else []
+    acc_of_host = isinstance(directive, d.Acc) and directive.construct in _OF_HOST
+    if acc_of_host and directive.file == unit.file and unit.function_of(directive) is None:
+        raise Refused(directive.place, "this directive must be in a function")
+    host = acc_of_host or type(directive) in _COMMUNICATION or isinstance(directive, d.Task | d.Tasks)
+    around = (
+        [construct for construct in on_gpu if construct.start <= directive.start < construct.end]
+        if directive.file == unit.file
+        else []
+    )
     if host and around:
         note = (unit.text.place(around[0].start), "the statement begins here")
         advice = "move it out of the statement that the GPU executes"
-        raise Refused(made.place, f"{_spelled(unit, made)} runs on the host; {advice}", note)
+        raise Refused(directive.place, f"{_spelled(unit, directive)} runs on the host; {advice}", note)
 
 
-def _spelled(unit: Unit, made: d.Directive) -> str:
+def _spelled(unit: Unit, directive: d.Directive) -> str:
     """How the program names a directive of its own file: `xmp reflect`, `acc enter data`."""
-    if isinstance(made, d.Acc):
-        return f"acc {made.construct}"
-    at = unit.text.line_start(made.place.line) + made.place.column - 1
-    return f"xmp {unit.text.text[at : at + made.place.length]}"
+    if isinstance(directive, d.Acc):
+        return f"acc {directive.construct}"
+    at = unit.text.line_start(directive.place.line) + directive.place.column - 1
+    return f"xmp {unit.text.text[at : at + directive.place.length]}"
 
 
 def _belongs(directive: d.Directive) -> bool:

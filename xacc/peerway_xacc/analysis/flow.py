@@ -17,7 +17,9 @@ class Flow:
     def __init__(self, unit: Unit, constructs: list[tuple[d.Directive, Statement, Function]]) -> None:
         self.unit = unit
         self.constructs = constructs
-        self.functions = {one.name: one for one in unit.syntax.functions if one.file == unit.file}
+        self.functions = {
+            function.name: function for function in unit.syntax.functions if function.file == unit.file
+        }
 
     def all_do(self, block: Statement, outer: list[Statement], function: Function) -> bool:
         """Do all executing nodes execute a block equally often?"""
@@ -27,17 +29,25 @@ class Flow:
         if switch or self._jumps(block, function):
             return False
         return any(
-            isinstance(made, _GLOBAL) and self._directly(made.start, block)
-            for made in self.unit.directives_in()
+            isinstance(directive, _GLOBAL) and self._directly(directive.start, block)
+            for directive in self.unit.directives_in()
         )
 
     def _directly(self, offset: int, block: Statement) -> bool:
         """Does what begins at an offset stand in a block under no condition?"""
-        inner = [one for one in self.unit.syntax.around(self.unit.file, offset) if one.start >= block.start]
+        inner = [
+            enclosing
+            for enclosing in self.unit.syntax.around(self.unit.file, offset)
+            if enclosing.start >= block.start
+        ]
         if not inner or inner[0].start != block.start:
             return False
-        tasks = {statement.start for made, statement, _ in self.constructs if isinstance(made, d.Task)}
-        return all(one.kind == "block" for one in inner) and not any(one.start in tasks for one in inner[1:])
+        tasks = {
+            statement.start for directive, statement, _ in self.constructs if isinstance(directive, d.Task)
+        }
+        return all(enclosing.kind == "block" for enclosing in inner) and not any(
+            enclosing.start in tasks for enclosing in inner[1:]
+        )
 
     def _jumps(self, block: Statement, function: Function) -> bool:
         """Is there a way out of a block before its end?"""
@@ -45,14 +55,14 @@ class Flow:
         for mark in function.marks:
             if mark.kind == "call" or not block.start < mark.start < block.end:
                 continue
-            inner = [one for one in self.unit.syntax.around(self.unit.file, mark.start)
-                     if one.start >= block.start]  # fmt: skip
+            inner = [statement for statement in self.unit.syntax.around(self.unit.file, mark.start)
+                     if statement.start >= block.start]  # fmt: skip
             if mark.kind in ("break", "continue"):
-                if any(one.kind == "for" for one in inner):
+                if any(statement.kind == "for" for statement in inner):
                     continue
             elif mark.kind == "return" and whole:
                 rest = self.unit.text.text[mark.start : function.body.end - 1]
-                if [one.kind for one in inner] == ["block", "statement"] and rest.count(";") == 1:
+                if [statement.kind for statement in inner] == ["block", "statement"] and rest.count(";") == 1:
                     continue
             return True
         return False
@@ -61,7 +71,7 @@ class Flow:
         """May a statement reflect anything, so that a mark before it is forgotten before it writes?"""
         inside = Range(statement.start, statement.end)
         return self.calls(inside, function) or any(
-            isinstance(made, _REFLECTING) for made in self.unit.directives_in(inside)
+            isinstance(directive, _REFLECTING) for directive in self.unit.directives_in(inside)
         )
 
     def calls(self, inside: Range, function: Function) -> bool:
@@ -81,7 +91,7 @@ class Flow:
         if name in seen:
             return True
         return not any(
-            not isinstance(made, d.Omp) for made in self.unit.directives_in(called.body)
+            not isinstance(directive, d.Omp) for directive in self.unit.directives_in(called.body)
         ) and not any(
             mark.kind == "call" and not self._quiet(mark.name, seen | {name}) for mark in called.marks
         ) and not any(self.unit.scopes.of_variable(use.variable) for use in called.uses)  # fmt: skip
@@ -89,6 +99,7 @@ class Flow:
     def moves(self, inside: Range) -> bool:
         """Is there a directive in a range whose call at run time writes an array?"""
         return any(
-            (isinstance(made, _WRITING) or (isinstance(made, d.Reflect) and made.kind == "reduce_shadow"))
-            for made in self.unit.directives_in(inside)
+            isinstance(directive, _WRITING)
+            or (isinstance(directive, d.Reflect) and directive.kind == "reduce_shadow")
+            for directive in self.unit.directives_in(inside)
         )  # fmt: skip

@@ -31,24 +31,24 @@ def read(unit: Unit, statement: Statement) -> For:
 
 def with_index(unit: Unit, outer: Statement, index: str) -> list[For]:
     """The loops over an index in a nest; those within another loop over it do not count."""
-    found: list[For] = []
+    matches: list[For] = []
     for statement in unit.syntax.loops_in(unit.file, outer):
         try:
             loop = read(unit, statement)
         except Refused:
             continue  # a loop that no directive is about may have any header
-        if loop.header.index == index and not any(_inside(statement, other.statement) for other in found):
-            found.append(loop)
-    return found
+        if loop.header.index == index and not any(_inside(statement, other.statement) for other in matches):
+            matches.append(loop)
+    return matches
 
 
 def indices_in(unit: Unit, outer: Statement) -> set[str]:
     """The indices of all loops in a statement that count."""
-    found = set()
+    result = set()
     for statement in unit.syntax.loops_in(unit.file, outer):
         with contextlib.suppress(Refused):
-            found.add(read(unit, statement).header.index)
-    return found
+            result.add(read(unit, statement).header.index)
+    return result
 
 
 def _inside(statement: Statement, other: Statement) -> bool:

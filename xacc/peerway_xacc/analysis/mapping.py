@@ -83,7 +83,7 @@ class TemplateOf(Declared):
             return True
         if self.formats is None or other.formats is None or self.onto is not other.onto:
             return False
-        kinds = [[fmt.kind for fmt in one.formats or ()] for one in (self, other)]
+        kinds = [[fmt.kind for fmt in template.formats or ()] for template in (self, other)]
         known = self.range_of(dimension)
         plain = self.formats[dimension].argument is None and other.formats[dimension].argument is None
         return kinds[0] == kinds[1] and plain and known is not None and known == other.range_of(dimension)
@@ -230,14 +230,14 @@ class Scopes:
 
     def get(self, kind: type[_Kind], name: Name, function: Function | None, offset: int) -> _Kind:
         """The same, of one kind; Raises Refused if there is none."""
-        found = self.find(name.text, function, offset)
-        if isinstance(found, kind):
-            return found
+        result = self.find(name.text, function, offset)
+        if isinstance(result, kind):
+            return result
         words = {"NodeArray": "node array", "TemplateOf": "template", "DistributedArray": "distributed array"}
         wanted = words[kind.__name__]
-        if found is not None:
-            is_now = words[type(found).__name__]
-            note = (found.place, f"'{name.text}' is declared here")
+        if result is not None:
+            is_now = words[type(result).__name__]
+            note = (result.place, f"'{name.text}' is declared here")
             raise Refused(name.place, f"'{name.text}' is a {is_now}, not a {wanted}", note)
         directive = {"node array": "nodes", "template": "template", "distributed array": "align"}[wanted]
         raise Refused(

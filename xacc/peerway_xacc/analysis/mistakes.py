@@ -38,12 +38,12 @@ def beyond_template(
                 )
 
 
-def forgotten_reductions(unit: Unit, stack: Stack, made: d.Loop) -> None:
+def forgotten_reductions(unit: Unit, stack: Stack, directive: d.Loop) -> None:
     """Warn of a variable of the function that a distributed loop adds to and nothing adds up."""
-    reduced = {one.name.text for one in made.reduced}
+    reduced = {operand.name.text for operand in directive.reduced}
     for other in unit.directives:
         if isinstance(other, d.Reduction):
-            reduced |= {one.name.text for one in other.reduced}
+            reduced |= {operand.name.text for operand in other.reduced}
     inside = Range(stack.statement.start, stack.statement.end)
     for use in used_in(stack.function.uses, inside):
         variable = use.variable
@@ -54,13 +54,13 @@ def forgotten_reductions(unit: Unit, stack: Stack, made: d.Loop) -> None:
             continue
         if variable.name in loop_nest.indices_in(unit, stack.statement) or not _adds(unit, use):
             continue
-        if any(one.address for one in variable.uses) or _set_inside(unit, variable.uses, inside):
+        if any(operand.address for operand in variable.uses) or _set_inside(unit, variable.uses, inside):
             continue
         unit.found.warn(
             unit.text.place(use.range.start, use.range.end),
             f"each node adds to its own '{variable.name}' in this distributed loop; for the total of all "
             f"nodes add reduction(+: {variable.name}) to the directive",
-            (made.place, "the loop is distributed here"),
+            (directive.place, "the loop is distributed here"),
         )
         reduced.add(variable.name)
 
@@ -95,11 +95,11 @@ def plain_loop(unit: Unit, array: DistributedArray, use: Use, dimension: int, in
         ends = values.ends(unit, loop)
         guarded = {"if", "?"} & {span.text for span in scan(unit.text.text, loop.body.start, use.range.start)}
         in_task = any(
-            isinstance(made, d.Task)
-            and (of := unit.syntax.statement_after(unit.file, made.end, use.function)) is not None
+            isinstance(directive, d.Task)
+            and (of := unit.syntax.statement_after(unit.file, directive.end, use.function)) is not None
             and of.start <= use.range.start < of.end
-            for made in unit.directives
-            if made.file == unit.file and made.end < use.range.start
+            for directive in unit.directives
+            if directive.file == unit.file and directive.end < use.range.start
         )
         if ends and ends[1] - ends[0] + 3 >= size > 2 and not guarded and not in_task:
             unit.found.warn(

@@ -60,7 +60,7 @@ class Paths:
     """What the route table says, asked once, and only for what is sent."""
 
     def __init__(self, wanted: list[Communication]) -> None:
-        transfers = [one for communication in wanted for one in communication.transfers]
+        transfers = [transfer for communication in wanted for transfer in communication.transfers]
         self._found: dict[tuple[str, str, bool], dict[str, Any]] = {}
         self.note = ""
         if transfers:
@@ -68,36 +68,36 @@ class Paths:
 
     def text(self, communication: Communication) -> str:
         """A line of --explain."""
-        parts = [f"{one.text()} by {self._path(one)}" for one in communication.transfers]
+        parts = [f"{transfer.text()} by {self._path(transfer)}" for transfer in communication.transfers]
         return f"{communication.head}: {', '.join(parts)}"
 
     def _ask(self, transfers: list[Transfer]) -> None:
-        ops, shapes = ({one.op for one in transfers}, {one.shape for one in transfers})
+        ops, shapes = ({transfer.op for transfer in transfers}, {transfer.shape for transfer in transfers})
         try:
-            decisions = decided(sorted(ops), sorted(shapes), any(one.on_gpu for one in transfers))
+            decisions = decided(sorted(ops), sorted(shapes), any(transfer.on_gpu for transfer in transfers))
         except ClickException as failed:
             self.note = f"which paths are taken is not known here: {failed.message}"
             return
         for decision in decisions:
-            made = decision["decision"]
-            self._found[made["op"], made["shape"], decision["source"] != "host"] = made
-        measured = {made["measured"] for made in self._found.values() if made["measured"]}
+            directive = decision["decision"]
+            self._found[directive["op"], directive["shape"], decision["source"] != "host"] = directive
+        measured = {directive["measured"] for directive in self._found.values() if directive["measured"]}
         costs = f"costs measured {max(measured)}" if measured else "no costs are measured"
-        if any(made["builtin"] for made in self._found.values()):
+        if any(directive["builtin"] for directive in self._found.values()):
             costs += ", some of them on other machines"
-        if any(one.on_gpu for one in transfers) and not any(on_gpu for _, _, on_gpu in self._found):
+        if any(transfer.on_gpu for transfer in transfers) and not any(on_gpu for _, _, on_gpu in self._found):
             costs += "; those on CPUs, because there is no GPU"
         self.note = f"paths are those between two ranks of this host ({costs}); see peerway explain"
 
-    def _path(self, one: Transfer) -> str:
-        if one.on_gpu and (one.op, one.shape, True) not in self._found and self._found:
-            return self._path(replace(one, on_gpu=False))  # as the note says
-        made = self._found.get((one.op, one.shape, one.on_gpu))
-        if made is None:
+    def _path(self, transfer: Transfer) -> str:
+        if transfer.on_gpu and (transfer.op, transfer.shape, True) not in self._found and self._found:
+            return self._path(replace(transfer, on_gpu=False))  # as the note says
+        decision = self._found.get((transfer.op, transfer.shape, transfer.on_gpu))
+        if decision is None:
             return "the path that `peerway explain` shows there"
-        rows = made["rows"]
-        if one.bytes_at_once is not None:
-            size = max(one.bytes_at_once, 1)
+        rows = decision["rows"]
+        if transfer.bytes_at_once is not None:
+            size = max(transfer.bytes_at_once, 1)
             rows = [row for row in rows if row["from"] <= size and (row["to"] is None or size < row["to"])]
         if len({row["via"] for row in rows}) <= 1:
             return str(rows[0]["via"]) if rows else "no path"
@@ -113,8 +113,8 @@ def decided(ops: list[str], shapes: list[str], on_gpu: bool) -> list[dict[str, A
     from peerway_measure.cli.options import table_environment
 
     memories = [pair for pair in machine.memory_pairs() if pair in (("host", "host"), ("cuda", "cuda"))]
-    found = decisions(memories if on_gpu else memories[:1], ops, shapes, table_environment(None))
-    return [dict(one) for one in found]
+    result = decisions(memories if on_gpu else memories[:1], ops, shapes, table_environment(None))
+    return [dict(decision) for decision in result]
 
 
 def faces(array: DistributedArray, widths: list[Width] | None, corners: bool, on_gpu: bool) -> list[Transfer]:
@@ -139,9 +139,9 @@ def faces(array: DistributedArray, widths: list[Width] | None, corners: bool, on
 
 def of_one_plan(sends: list[Transfer]) -> list[Transfer]:
     """The sends of one plan, each with the bytes of all."""
-    known = [one.count * one.bytes for one in sends if one.bytes is not None]
+    known = [send.count * send.bytes for send in sends if send.bytes is not None]
     together = sum(known) if len(known) == len(sends) else None
-    return [replace(one, together=together) for one in sends]
+    return [replace(send, together=together) for send in sends]
 
 
 def _sides(
@@ -162,7 +162,7 @@ def _sides(
         width = widths[dimension]
         lower = width.lower.value if width.lower else 0
         upper = width.upper.value if width.upper else 0
-    layers = [(1, None if one is None or one < 0 else one, held) for one in (lower, upper) if one != 0]
+    layers = [(1, None if side is None or side < 0 else side, held) for side in (lower, upper) if side != 0]
     return [(0, own, held), *layers]
 
 

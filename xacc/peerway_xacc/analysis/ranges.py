@@ -86,32 +86,32 @@ class _Reader:
     def _binary(self, level: int) -> Range:
         if level == len(LEVELS):
             return self._single()
-        left = self._binary(level + 1)
+        lhs = self._binary(level + 1)
         while self.rest and self.rest[0] in LEVELS[level]:
             operator, self.rest = self.rest[0], self.rest[1:]
-            left = self._signed(self._combined(operator, left, self._binary(level + 1)))
-        return left
+            lhs = self._signed(self._combined(operator, lhs, self._binary(level + 1)))
+        return lhs
 
-    def _combined(self, operator: str, left: Range, right: Range) -> Range:
+    def _combined(self, operator: str, lhs: Range, right: Range) -> Range:
         if operator == "-" and right.of_index:
             right = self._plain(right)
         if operator in ("+", "-"):
-            if left.of_index and right.of_index:
-                left, right = self._plain(left), self._plain(right)
+            if lhs.of_index and right.of_index:
+                lhs, right = self._plain(lhs), self._plain(right)
             low, high = (right.low, right.high) if operator == "+" else (-right.high, -right.low)
-            return Range(left.low + low, left.high + high, left.of_index or right.of_index)
-        left, right = self._plain(left), self._plain(right)
-        if left.low == left.high and right.low == right.high:
-            value = applied(operator, left.low, right.low)
+            return Range(lhs.low + low, lhs.high + high, lhs.of_index or right.of_index)
+        lhs, right = self._plain(lhs), self._plain(right)
+        if lhs.low == lhs.high and right.low == right.high:
+            value = applied(operator, lhs.low, right.low)
             return Range(value, value)
         if operator == "*":
-            corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
+            corners = [a * b for a in (lhs.low, lhs.high) for b in (right.low, right.high)]
             return Range(min(corners), max(corners))
-        if operator not in ("/", "%") or right.low != right.high or right.low <= 0 or left.low < 0:
+        if operator not in ("/", "%") or right.low != right.high or right.low <= 0 or lhs.low < 0:
             raise NotConstant
         if operator == "/":
-            return Range(left.low // right.low, left.high // right.low)
-        return left if left.high < right.low else Range(0, right.low - 1)
+            return Range(lhs.low // right.low, lhs.high // right.low)
+        return lhs if lhs.high < right.low else Range(0, right.low - 1)
 
     def _single(self) -> Range:
         if not self.rest:

@@ -49,10 +49,10 @@ def _leaves(unit: Unit, loop: For, mark: Mark) -> bool:
         return True
     text = unit.text.text
     if mark.kind == "goto":
-        found = _GOTO.match(text, mark.start)
-        label = rf"\b{found[1]}\s*:(?!:)" if found else r"(?!)"
+        match = _GOTO.match(text, mark.start)
+        label = rf"\b{match[1]}\s*:(?!:)" if match else r"(?!)"
         return not re.search(label, text[loop.body.start : loop.body.end])
     return mark.kind == "break" and not any(
-        one.start > loop.statement.start and _LEFT_BY_BREAK.match(text, one.start)
-        for one in unit.syntax.around(unit.file, mark.start)
+        statement.start > loop.statement.start and _LEFT_BY_BREAK.match(text, statement.start)
+        for statement in unit.syntax.around(unit.file, mark.start)
     )

@@ -65,12 +65,12 @@ class Guard:
 class Unit:
     """What is known of a file while its directives become code."""
 
-    def __init__(self, file: str, texts: Texts, syntax: Syntax, found: Diagnostics) -> None:
+    def __init__(self, file: str, texts: Texts, syntax: Syntax, diagnostics: Diagnostics) -> None:
         self.file = file
         self.texts = texts
         self.text = texts.of(file)
         self.syntax = syntax
-        self.found = found
+        self.found = diagnostics
         self.scopes = Scopes()
         self.edits = Edits(self.text)
         self.directives: list[d.Directive] = []
@@ -146,29 +146,29 @@ class Unit:
         """The directives of a file, this one if none is given; those that begin in a range of it."""
         file = file or self.file
         return [
-            one for one in self.directives
-            if one.file == file and (inside is None or inside.start <= one.start < inside.end)
+            directive for directive in self.directives
+            if directive.file == file and (inside is None or inside.start <= directive.start < inside.end)
         ]  # fmt: skip
 
-    def function_of(self, made: d.Directive) -> Function | None:
+    def function_of(self, directive: d.Directive) -> Function | None:
         """The function that a directive is in."""
-        return self.syntax.function_at(made.file, made.start)
+        return self.syntax.function_at(directive.file, directive.start)
 
-    def scope(self, made: d.Directive) -> tuple[Function | None, Range]:
+    def scope(self, directive: d.Directive) -> tuple[Function | None, Range]:
         """The function and the range in which what a directive declares is known."""
-        function = self.function_of(made)
+        function = self.function_of(directive)
         if function is None:
             return None, Range(0, 0)
-        block = self.syntax.enclosing_block(made.file, made.start)
-        return function, Range(made.start, block.end if block else function.body.end)
+        block = self.syntax.enclosing_block(directive.file, directive.start)
+        return function, Range(directive.start, block.end if block else function.body.end)
 
-    def get(self, kind: type[_Kind], name: clauses.Name, made: d.Directive) -> _Kind:
+    def get(self, kind: type[_Kind], name: clauses.Name, directive: d.Directive) -> _Kind:
         """What a name in a directive stands for."""
-        return self.scopes.get(kind, name, self.function_of(made), made.start)
+        return self.scopes.get(kind, name, self.function_of(directive), directive.start)
 
-    def array(self, name: clauses.Name, made: d.Directive) -> DistributedArray:
+    def array(self, name: clauses.Name, directive: d.Directive) -> DistributedArray:
         """The distributed array that a name in a directive stands for."""
-        variable = self.syntax.variable(name.text, made.file, made.start)
+        variable = self.syntax.variable(name.text, directive.file, directive.start)
         array = self.scopes.of_variable(variable) if variable else None
         if array is None:
             if variable is None:
@@ -176,10 +176,15 @@ class Unit:
             raise Refused(name.place, f"'{name.text}' is not aligned with a template")
         return array
 
-    def check_fixed(self, template: TemplateOf | None, made: d.Directive, place: Place) -> None:
+    def check_fixed(self, template: TemplateOf | None, directive: d.Directive, place: Place) -> None:
         """A directive cannot use a template before that is fixed, as far as the text of a function tells."""
         fix = self.fixes.get(id(template))
-        if fix and template and made.start < fix.start and self.function_of(fix) is self.function_of(made):
+        if (
+            fix
+            and template
+            and directive.start < fix.start
+            and self.function_of(fix) is self.function_of(directive)
+        ):
             note = (fix.place, "it is fixed here")
             raise Refused(place, f"template '{template.name}' is used before it is fixed", note)
 
@@ -190,14 +195,14 @@ class Unit:
 
     # ---- what is generated
 
-    def declare(self, made: d.Directive, kind: str, name: str, end: str = "") -> None:
+    def declare(self, directive: d.Directive, kind: str, name: str, end: str = "") -> None:
         """A descriptor: of the unit, or of the block that the directive is in; `end` is called where that
         ends.
         """
-        if self.function_of(made) is None:
+        if self.function_of(directive) is None:
             self.top.append(f"static {kind} {name};")
         else:
-            self.declare_in_block(made.start, kind, name, end)
+            self.declare_in_block(directive.start, kind, name, end)
 
     def declare_in_block(self, offset: int, kind: str, name: str, end: str = "") -> None:
         """A descriptor of a block, in the place of a directive. Where a goto may come from before that and
@@ -212,29 +217,34 @@ class Unit:
         else:
             self.put_at(offset, [text])
 
-    def set_up(self, made: d.Directive, text: str) -> None:
+    def set_up(self, directive: d.Directive, text: str) -> None:
         """A call that fills a descriptor: before main, or where the directive is."""
-        if self.function_of(made) is None:
+        if self.function_of(directive) is None:
             self.setup.append(text)
         else:
-            self.put(made, [text])
+            self.put(directive, [text])
 
-    def put(self, made: d.Directive, lines: list[str]) -> None:
+    def put(self, directive: d.Directive, lines: list[str]) -> None:
         """Lines in the place of a directive."""
-        if made.file != self.file:
+        if directive.file != self.file:
             raise Refused(
-                made.place, "this directive in a header is not supported yet; put it into the source file"
+                directive.place,
+                "this directive in a header is not supported yet; put it into the source file",
             )
-        self._lines.setdefault(made.start, []).extend(lines)
+        self._lines.setdefault(directive.start, []).extend(lines)
 
     def put_at(self, start: int, lines: list[str]) -> None:
         """Lines in the place of the directive that begins at an offset."""
         self._lines.setdefault(start, []).extend(lines)
 
-    def is_cyclic(self, made: d.Loop) -> bool:
+    def is_cyclic(self, directive: d.Loop) -> bool:
         """Is a dimension that a loop goes over cyclic?"""
-        found = self.scopes.find(made.on.name.text, self.function_of(made), made.start) if made.on else None
-        formats = found.formats if isinstance(found, TemplateOf) else None
+        result = (
+            self.scopes.find(directive.on.name.text, self.function_of(directive), directive.start)
+            if directive.on
+            else None
+        )
+        formats = result.formats if isinstance(result, TemplateOf) else None
         return any(fmt.kind == "cyclic" for fmt in formats or ())
 
     @staticmethod
@@ -242,13 +252,13 @@ class Unit:
         """The identifiers in a text."""
         return {span.text for span in scan(text) if span.kind == "name"}
 
-    def explain(self, made: d.Directive, text: str) -> None:
+    def explain(self, directive: d.Directive, text: str) -> None:
         """Say what was generated for a directive."""
-        self.explained.append((made.place, text))
+        self.explained.append((directive.place, text))
 
-    def communicates(self, made: d.Directive, head: str, *transfers: Transfer) -> None:
+    def communicates(self, directive: d.Directive, head: str, *transfers: Transfer) -> None:
         """Say what a directive sends, so that --explain can say by which path."""
-        self.communications.append((made.place, Communication(head, transfers)))
+        self.communications.append((directive.place, Communication(head, transfers)))
 
     def finish(self) -> str:
         """The text of the unit with all edits."""

@@ -26,13 +26,13 @@ _FORMS = {
 
 def statements(unit: Unit, edits: Edits, inside: Range) -> None:
     """Change the atomic statements in a range of a kernel."""
-    for made in unit.directives_in(inside):
-        if not isinstance(made, d.Acc) or made.construct != "atomic":
+    for directive in unit.directives_in(inside):
+        if not isinstance(directive, d.Acc) or directive.construct != "atomic":
             continue
-        function = unit.function_of(made)
-        statement = function and unit.syntax.statement_after(made.file, made.end, function)
+        function = unit.function_of(directive)
+        statement = function and unit.syntax.statement_after(directive.file, directive.end, function)
         assert statement, "its place was checked before"
-        kind = next((clause.name for clause in made.clauses), "update")
+        kind = next((clause.name for clause in directive.clauses), "update")
         written = unit.text.text[statement.start : statement.end]
         call = call_of(kind, written)
         if call is None:
@@ -50,18 +50,18 @@ def call_of(kind: str, written: str) -> str | None:
         return None
     spans = spans[:-1]
     if kind == "update":
-        found = _update(written, spans)
-        return f"{found[0]};" if found else None
+        result = _update(written, spans)
+        return f"{result[0]};" if result else None
     at = _assigned(spans)
     if not 0 < at < len(spans) - 1:
         return None
-    left, right = _text(written, spans[:at]), _text(written, spans[at + 1 :])
+    lhs, right = _text(written, spans[:at]), _text(written, spans[at + 1 :])
     if kind == "read":
-        return f"{left} = pwx_atomic_read({right});"
+        return f"{lhs} = pwx_atomic_read({right});"
     if kind == "write":
-        return f"pwx_atomic_write({left}, decltype(pwx_atomic_read({left}))({right}));"
+        return f"pwx_atomic_write({lhs}, decltype(pwx_atomic_read({lhs}))({right}));"
     changed = _update(written, spans[at + 1 :])
-    return f"{left} = {changed[0] if _postfix(spans) else changed[1]};" if changed else None
+    return f"{lhs} = {changed[0] if _postfix(spans) else changed[1]};" if changed else None
 
 
 def _both(written: str, spans: list[Span]) -> str | None:
@@ -74,10 +74,10 @@ def _both(written: str, spans: list[Span]) -> str | None:
         at = _assigned(reading)
         if not 0 < at < len(reading) - 1:
             continue
-        found = _update(written, changing)
+        result = _update(written, changing)
         source = _bare([span.text for span in reading[at + 1 :]])
-        if found and _bare([span.text for span in scan(found[2])]) == source:
-            return f"{_text(written, reading[:at])} = {found[number]};"
+        if result and _bare([span.text for span in scan(result[2])]) == source:
+            return f"{_text(written, reading[:at])} = {result[number]};"
     return _swap(written, first, second)
 
 

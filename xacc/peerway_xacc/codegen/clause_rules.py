@@ -33,14 +33,14 @@ REFUSED = {
 }
 
 
-def check(unit: Unit, made: d.Acc) -> None:
+def check(unit: Unit, directive: d.Acc) -> None:
     """Every variable that a clause names must be declared, one of deviceptr a pointer; and what there is not
     is refused, unless the directive is another compiler's.
     """
-    _check_needed(made)
-    for clause in made.clauses:
+    _check_needed(directive)
+    for clause in directive.clauses:
         for name in clause.variables:
-            variable = unit.syntax.variable(name.text, made.file, made.start)
+            variable = unit.syntax.variable(name.text, directive.file, directive.start)
             if variable is None:
                 raise Refused(name.place, f"'{name.text}' is not declared")
             if clause.name == "deviceptr" and unit.scopes.of_variable(variable):
@@ -51,19 +51,22 @@ def check(unit: Unit, made: d.Acc) -> None:
                 raise Refused(name.place, f"'{name.text}' is no pointer, which deviceptr needs")
             if clause.name in ("private", "firstprivate") and unit.scopes.of_variable(variable):
                 raise Refused(name.place, f"'{name.text}' is a distributed array, which cannot be private")
-        _check_values(unit, made, clause)
-        of_devices = made.construct in ("init", "shutdown", "set") and clause.name in ("device_type", "dtype")
+        _check_values(unit, directive, clause)
+        of_devices = directive.construct in ("init", "shutdown", "set") and clause.name in (
+            "device_type",
+            "dtype",
+        )
         if clause.name in REFUSED and not unit.acc_left and not of_devices:
             raise Refused(clause.place, f"{clause.name} not supported yet; {REFUSED[clause.name]}")
         if clause.modifier == "zero" and not unit.acc_left:
             unit.has_zero = True
-            if made.construct == "declare":
+            if directive.construct == "declare":
                 raise Refused(
                     clause.place, "the modifier zero of acc declare is not supported; set zeros in a loop"
                 )
 
 
-def _check_values(unit: Unit, made: d.Acc, clause: clauses.Clause) -> None:
+def _check_values(unit: Unit, directive: d.Acc, clause: clauses.Clause) -> None:
     """Numbers that are known, and are none that the clause can have."""
     number = clause.expression
     if clause.name in _AT_LEAST_1 and number and number.value is not None and number.value < 1:
@@ -75,7 +78,7 @@ def _check_values(unit: Unit, made: d.Acc, clause: clauses.Clause) -> None:
         if function.text not in unit.syntax.functions_known:
             raise Refused(function.place, f"there is no function '{function.text}' before this directive")
     for section in clause.sections:
-        variable = unit.syntax.variable(section.name.text, made.file, made.start)
+        variable = unit.syntax.variable(section.name.text, directive.file, directive.start)
         if variable is None or variable.pointee is not None:
             continue
         for part, size in zip(section.parts, variable.sizes, strict=False):
@@ -93,27 +96,32 @@ def _check_part(section: clauses.Section, part: clauses.Part, size: int | None) 
         raise Refused(outside.place, f"{elements}, but '{section.name.text}' has 0 to {size - 1} here")
 
 
-def _check_needed(made: d.Acc) -> None:
+def _check_needed(directive: d.Acc) -> None:
     """A directive that is about what its clauses name has one."""
-    needed = grammar_acc.NEEDED.get(made.construct)
-    if needed and not made.all(*needed):
+    needed = grammar_acc.NEEDED.get(directive.construct)
+    if needed and not directive.all(*needed):
         names = ", ".join(name for name in needed if name not in grammar_acc.OLDER)
-        raise Refused(made.place, f"acc {made.construct} without a clause of {names} does nothing")
+        raise Refused(directive.place, f"acc {directive.construct} without a clause of {names} does nothing")
 
 
 def default(directives: list[d.Acc]) -> str:
     """What the clause default of the innermost of these constructs says; they come in this order."""
-    found = [clause.modifier for made in directives for clause in made.all("default")]
-    return found[0] if found else ""
+    result = [clause.modifier for directive in directives for clause in directive.all("default")]
+    return result[0] if result else ""
 
 
-def check_default(unit: Unit, stack: Stack, made: d.Acc) -> None:
+def check_default(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     """With default(none) clauses must name every variable from outside; once all directives are known."""
     region = Range(stack.statement.start, stack.statement.end)
-    around = [one for inside, one in unit.acc_regions if _within(region, inside)]
+    around = [region_directive for inside, region_directive in unit.acc_regions if _within(region, inside)]
     if default(around[::-1]) != "none":
         return
-    named = {name.text for one in around for clause in one.clauses for name in clause.variables}
+    named = {
+        name.text
+        for region_directive in around
+        for clause in region_directive.clauses
+        for name in clause.variables
+    }
     inner = unit.directives_in(region)
     for other in unit.directives:
         if isinstance(other, d.Acc) and (other in inner or other.construct == "declare"):
@@ -125,7 +133,7 @@ def check_default(unit: Unit, stack: Stack, made: d.Acc) -> None:
         if outside and variable.name not in named and not use.in_sizeof:
             place = unit.text.place(use.range.start, use.range.end)
             message = f"'{variable.name}' is used in a construct with default(none), and no clause names it"
-            raise Refused(place, message, (made.place, "the construct"))
+            raise Refused(place, message, (directive.place, "the construct"))
 
 
 def _within(inner: Range, outer: Range) -> bool:

@@ -12,36 +12,41 @@ from peerway_xacc.lowering import data, memory
 
 def pointed_to(unit: Unit, directives: list[d.Acc]) -> dict[str, phrases.Section]:
     """What private and firstprivate name that a pointer leads to."""
-    found: dict[str, phrases.Section] = {}
-    for made in directives:
-        for section in made.named("private", "firstprivate"):
-            variable = unit.syntax.variable(section.name.text, made.file, made.start)
+    result: dict[str, phrases.Section] = {}
+    for directive in directives:
+        for section in directive.named("private", "firstprivate"):
+            variable = unit.syntax.variable(section.name.text, directive.file, directive.start)
             if variable is not None and own_variables.whole_elements(section, variable):
-                found.setdefault(section.name.text, section)
-    return found
+                result.setdefault(section.name.text, section)
+    return result
 
 
-def copied_back(unit: Unit, stack: Stack, made: d.Acc, settled: set[str]) -> list[str]:
+def copied_back(unit: Unit, stack: Stack, directive: d.Acc, settled: set[str]) -> list[str]:
     """The scalars of a kernels construct of one thread that it changes: OpenACC copies them back."""
-    if not made.construct.startswith("kernels"):
+    if not directive.construct.startswith("kernels"):
         return []
     return sorted(own_variables.changed(unit, stack) - settled)
 
 
 def copied_in(unit: Unit, directives: list[d.Acc], pointed: dict[str, phrases.Section]) -> set[str]:
     """The variables that are firstprivate; of what pointers lead to only where a section says how much."""
-    found = set()
-    for made in directives:
-        for name in made.named_variables("firstprivate"):
-            variable = unit.syntax.variable(name.text, made.file, made.start)
+    result = set()
+    for directive in directives:
+        for name in directive.named_variables("firstprivate"):
+            variable = unit.syntax.variable(name.text, directive.file, directive.start)
             if variable is not None and (not variable.pointer or name.text in pointed):
-                found.add(name.text)
-    return found
+                result.add(name.text)
+    return result
 
 
 def named_scalars(directives: list[d.Acc]) -> set[str]:
     """Scalars that a data clause around puts on the GPU."""
-    return {name.text for one in directives for kind in data.KINDS for name in one.named_variables(kind)}
+    return {
+        name.text
+        for directive in directives
+        for kind in data.KINDS
+        for name in directive.named_variables(kind)
+    }
 
 
 def data_clauses(
@@ -58,13 +63,13 @@ def data_clauses(
     """
     clauses: list[str] = []
     named: set[str] = set(own)
-    for made in directives:
-        for clause in made.clauses:
+    for directive in directives:
+        for clause in directive.clauses:
             for section in clause.sections if clause.name in data.KINDS else ():
                 if section.name.text in named:
                     continue
                 named.add(section.name.text)
-                clauses.append(memory.described(unit, made, section, data.kind_of(clause)))
+                clauses.append(memory.described(unit, directive, section, data.kind_of(clause)))
     names = sorted(named - own)
     whole = Range(stack.statement.start, stack.statement.end)
     for use in used_in(stack.function.uses, whole):
@@ -74,7 +79,7 @@ def data_clauses(
             continue
         if not variable.sizes and variable.pointee is None:
             continue
-        if any(one is variable for one in pointers) or kernel_arguments.own_in_loop(unit, use, whole):
+        if any(pointer is variable for pointer in pointers) or kernel_arguments.own_in_loop(unit, use, whole):
             continue
         named.add(variable.name)
         names.append(variable.name)

@@ -88,7 +88,7 @@ def _place(unit: Unit, lines: list[str], at: int, column: int) -> Place | None:
         length = len(word[0]) if word else 1
         if same >= 0:
             return Place(file, line, same + column, length)
-        found = re.search(rf"(?<!\w){re.escape(word[0])}(?!\w)", written) if word else None
-        start = found.start() if found else len(written) - len(written.lstrip())
-        return Place(file, line, start + 1, len(found[0]) if found else 1)
+        result = re.search(rf"(?<!\w){re.escape(word[0])}(?!\w)", written) if word else None
+        start = result.start() if result else len(written) - len(written.lstrip())
+        return Place(file, line, start + 1, len(result[0]) if result else 1)
     return None

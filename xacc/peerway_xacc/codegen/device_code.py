@@ -65,7 +65,7 @@ def in_device_code(unit: Unit, text: str) -> str:
     """C text as C++ for a GPU: complex numbers are of a class there, whose memory is C's."""
     if "I" in unit.texts.defines and "_Complex_I" in unit.texts.defines and "I" in _words(text):
         text = f"#define I _Complex_I\n{text}"
-    return _literals(_COMPLEX.sub(lambda found: f"pwx_complex<{found[1] or found[2]}>", text))
+    return _literals(_COMPLEX.sub(lambda result: f"pwx_complex<{result[1] or result[2]}>", text))
 
 
 _MACRO_HEAD = re.compile(r"#[ \t]*define[ \t]+\w+(?:\([^)\n]*\))?[ \t]*\Z")
@@ -83,7 +83,7 @@ def _literals(text: str) -> str:
         at = number + 1
         while at < len(spans) and spans[at].kind == "name":
             at += 1
-        if at == number + 1 or [one.text for one in spans[at : at + 2]] != [")", "{"]:
+        if at == number + 1 or [literal.text for literal in spans[at : at + 2]] != [")", "{"]:
             continue
         depth = 0
         for end in range(at + 1, len(spans)):
@@ -121,20 +121,22 @@ def _named(unit: Unit, text: str, of: Function, inside: Range) -> set[str]:
 def _functions(unit: Unit, wanted: set[str]) -> list[Function]:
     """The functions of the program that are named, and those that these name; in the order of the text."""
     known = {function.name: function for function in unit.syntax.functions}
-    found: dict[str, Function] = {}
+    result: dict[str, Function] = {}
     expanded = _expansions(unit, wanted)
     open_names = sorted((wanted | expanded) & set(known))
     while open_names:
         name = open_names.pop()
-        if name in found:
+        if name in result:
             continue
         function = known[name]
         _check(unit, function)
-        found[name] = function
+        result[name] = function
         text = unit.texts.of(function.file).text[function.body.start : function.body.end]
         inside = _named(unit, text, function, function.body)
         open_names += sorted((inside | _expansions(unit, inside)) & set(known))
-    return sorted(found.values(), key=lambda one: (one.file == unit.file, one.file, one.whole.start))
+    return sorted(
+        result.values(), key=lambda needed: (needed.file == unit.file, needed.file, needed.whole.start)
+    )
 
 
 def _check(unit: Unit, function: Function) -> None:
@@ -159,20 +161,20 @@ def _is_table(variable: Variable) -> bool:
 def _tables(unit: Unit, functions: list[Function]) -> list[str]:
     """The constants of the file that functions use, with their values; those first that others need."""
     waiting = [use.variable for function in functions for use in function.uses if use.variable.file_scope]
-    found: dict[str, tuple[int, str]] = {}
+    result: dict[str, tuple[int, str]] = {}
     while waiting:
         variable = waiting.pop()
-        if variable.name in found or not _is_table(variable):
+        if variable.name in result or not _is_table(variable):
             continue
         text = unit.texts.of(variable.file).text
         start, end = variable.declarator.start, variable.declarator.end
         sizes = "".join(f"[{size}]" for size in variable.sizes)
         value = text[text.index("=", start) : end]
         line = f"static __device__ const {variable.spelling} {variable.name}{sizes} {value};"
-        found[variable.name] = start, line
+        result[variable.name] = start, line
         for name in _words(value):
             waiting += unit.syntax.globals.get(name, [])
-    return [line for _, line in sorted(found.values())]
+    return [line for _, line in sorted(result.values())]
 
 
 def _text_of(unit: Unit, function: Function) -> str:
@@ -203,17 +205,17 @@ def blank_directives(unit: Unit, edits: Edits, inside: Range) -> None:
 def _expansions(unit: Unit, names: set[str]) -> set[str]:
     """All names in what macros of these names expand to, and so on."""
     defines = unit.texts.defines
-    found: set[str] = set()
+    result: set[str] = set()
     waiting = [name for name in names if name in defines and not _is_generic(defines[name])]
     while waiting:
         for word in _words(defines[waiting.pop()].split(None, 1)[1]):
-            if word not in found:
-                found.add(word)
+            if word not in result:
+                result.add(word)
                 if word in defines:
                     waiting.append(word)
-    if any("##" in defines[name] for name in found | names if name in defines):
-        found |= unit.texts.own_macros  # any of them may be pasted together
-    return found
+    if any("##" in defines[name] for name in result | names if name in defines):
+        result |= unit.texts.own_macros  # any of them may be pasted together
+    return result
 
 
 def _is_generic(define: str) -> bool:

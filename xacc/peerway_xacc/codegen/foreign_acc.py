@@ -21,15 +21,15 @@ from peerway_xacc.lowering.subscripts import bases_of
 _COMPUTE = ("parallel", "kernels", "serial")
 
 
-def executable(unit: Unit, made: d.Acc) -> None:
+def executable(unit: Unit, directive: d.Acc) -> None:
     """A directive without a statement."""
-    arrays = _named(unit, made)
+    arrays = _named(unit, directive)
     if not arrays:
-        unit.put(made, [_raw(unit, made)])
+        unit.put(directive, [_raw(unit, directive)])
         return
-    if made.construct == "declare":
-        if unit.function_of(made) is not None:
-            raise Refused(made.place, "acc declare of a distributed array must be outside functions")
+    if directive.construct == "declare":
+        if unit.function_of(directive) is not None:
+            raise Refused(directive.place, "acc declare of a distributed array must be outside functions")
         for array, kind in arrays:
             if kind != "present":
                 unit.setup_last += [
@@ -37,9 +37,9 @@ def executable(unit: Unit, made: d.Acc) -> None:
                     f"#pragma acc enter data {_entered(kind)}({_section(array)})",
                     "}",
                 ]
-        unit.put(made, [_without(made, _names(arrays))])
+        unit.put(directive, [_without(directive, _names(arrays))])
         return
-    for section in made.named("self", "host", "device"):
+    for section in directive.named("self", "host", "device"):
         if section.parts and section.name.text in _names(arrays):
             name = section.name
             raise Refused(
@@ -48,42 +48,44 @@ def executable(unit: Unit, made: d.Acc) -> None:
                 f"OpenACC compiler; name all of '{name.text}'",
             )
     opened = " ".join(_opened(array) for array, _ in arrays)
-    text = _without(made, _names(arrays))
+    text = _without(directive, _names(arrays))
     text += "".join(f" {kind}({_section(array)})" for array, kind in arrays)
-    unit.put(made, [f"{{ {opened}", text, "}"])
-    unit.explain(made, f"acc {made.construct}: left to the compiler, with the memory of {_list(arrays)}")
+    unit.put(directive, [f"{{ {opened}", text, "}"])
+    unit.explain(
+        directive, f"acc {directive.construct}: left to the compiler, with the memory of {_list(arrays)}"
+    )
 
 
 def _entered(kind: str) -> str:
     return kind.removeprefix("present_or_").removeprefix("p") if kind != "present" else kind
 
 
-def compute(unit: Unit, stack: Stack, made: d.Acc) -> None:
+def compute(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     """A directive with a statement."""
     statement = stack.statement
-    arrays = _named(unit, made)
+    arrays = _named(unit, directive)
     names = _names(arrays)
-    if made.construct == "host_data":
-        _host_data(unit, stack, made, arrays)
+    if directive.construct == "host_data":
+        _host_data(unit, stack, directive, arrays)
         return
-    if made.construct == "data":
+    if directive.construct == "data":
         if arrays:
             stack.before.append("{ " + " ".join(_opened(array) for array, _ in arrays))
             unit.edits.behind(statement.end, " }")
-            text = _without(made, names)
+            text = _without(directive, names)
             text += "".join(f" {kind}({_section(array)})" for array, kind in arrays)
             stack.before.append(text)
-            unit.explain(made, f"acc data: left to the compiler, with the memory of {_list(arrays)}")
+            unit.explain(directive, f"acc data: left to the compiler, with the memory of {_list(arrays)}")
         else:
-            stack.before.append(_raw(unit, made))
+            stack.before.append(_raw(unit, directive))
         return
-    if made.construct.split()[0] in _COMPUTE:
-        _region(unit, stack, made, arrays)
+    if directive.construct.split()[0] in _COMPUTE:
+        _region(unit, stack, directive, arrays)
     else:
-        stack.last.append(_raw(unit, made))
+        stack.last.append(_raw(unit, directive))
 
 
-def _region(unit: Unit, stack: Stack, made: d.Acc, arrays: list[tuple[DistributedArray, str]]) -> None:
+def _region(unit: Unit, stack: Stack, directive: d.Acc, arrays: list[tuple[DistributedArray, str]]) -> None:
     """A compute construct: arrays that no clause names are copied, as OpenACC has it of arrays."""
     inside = Range(stack.statement.start, stack.statement.end)
     named = [array for array, _ in arrays]
@@ -93,13 +95,17 @@ def _region(unit: Unit, stack: Stack, made: d.Acc, arrays: list[tuple[Distribute
             named.append(array)
             arrays.append((array, "copy"))
     if not arrays:
-        stack.last.append(_raw(unit, made))
+        stack.last.append(_raw(unit, directive))
         return
     unused = "__attribute__((unused))"
-    shifts = [f"{unused} {text}" for one, _ in arrays for _, text in (*cycles_of(one), *bases_of(one))]
+    shifts = [
+        f"{unused} {text}"
+        for distributed, _ in arrays
+        for _, text in (*cycles_of(distributed), *bases_of(distributed))
+    ]
     unit.left_regions.append(inside)
     clauses = " ".join(f"{kind}({_section(array)})" for array, kind in arrays if kind != "deviceptr")
-    test = made.all("if")
+    test = directive.all("if")
     when = f"({test[0].expression.text}) ? " if test and test[0].expression else ""
     stack.before += [
         " ".join(["{", *(_opened(array) for array, _ in arrays), *shifts]),
@@ -112,52 +118,55 @@ def _region(unit: Unit, stack: Stack, made: d.Acc, arrays: list[tuple[Distribute
             f"__typeof__({name}) {name}__q = {when}pwx_moved({array.address}, {name}, "
             f"acc_deviceptr({name}__b)){otherwise}; {{ __typeof__({name}__q) {name} = {name}__q;"
         )
-        unit.needed.append((array, made.start))
+        unit.needed.append((array, directive.start))
     stack.last.append(
-        f"{_without(made, _names(arrays))} deviceptr({', '.join(array.symbol for array, _ in arrays)})"
+        f"{_without(directive, _names(arrays))} deviceptr({', '.join(array.symbol for array, _ in arrays)})"
     )
     wait = ""
-    if made.all("async") and any(kind != "present" for _, kind in arrays):
-        queue = made.all("async")[0].arguments
+    if directive.all("async") and any(kind != "present" for _, kind in arrays):
+        queue = directive.all("async")[0].arguments
         wait = f"\n#pragma acc wait{f'({queue[0].text})' if queue else ''}\n"
     unit.edits.behind(stack.statement.end, f"{' }' * len(arrays)}{wait} }} }}")
     unit.explain(
-        made, f"acc {made.construct}: left to the compiler, with device addresses of {_list(arrays)}"
+        directive,
+        f"acc {directive.construct}: left to the compiler, with device addresses of {_list(arrays)}",
     )
 
 
-def _host_data(unit: Unit, stack: Stack, made: d.Acc, arrays: list[tuple[DistributedArray, str]]) -> None:
+def _host_data(
+    unit: Unit, stack: Stack, directive: d.Acc, arrays: list[tuple[DistributedArray, str]]
+) -> None:
     for array, _ in arrays:
         name = array.symbol
         stack.before.append(
             f"{{ {_opened(array)} __typeof__({name}) {name}__q = pwx_moved({array.address}, {name}, "
             f"acc_deviceptr({name}__b)); {{ __typeof__({name}__q) {name} = {name}__q;"
         )
-        unit.needed.append((array, made.start))
+        unit.needed.append((array, directive.start))
     unit.edits.behind(stack.statement.end, " } }" * len(arrays))
-    if len(arrays) < len(made.named_variables("use_device")):
-        stack.last.append(_without(made, _names(arrays)))
+    if len(arrays) < len(directive.named_variables("use_device")):
+        stack.last.append(_without(directive, _names(arrays)))
 
 
-def _named(unit: Unit, made: d.Acc) -> list[tuple[DistributedArray, str]]:
+def _named(unit: Unit, directive: d.Acc) -> list[tuple[DistributedArray, str]]:
     """The distributed arrays that data clauses name, each with the clause; what is private is not named."""
-    own = {name.text for name in made.named_variables("private", "firstprivate")}
-    found: list[tuple[DistributedArray, str]] = []
-    for clause in made.clauses:
+    own = {name.text for name in directive.named_variables("private", "firstprivate")}
+    arrays: list[tuple[DistributedArray, str]] = []
+    for clause in directive.clauses:
         if clause.name in ("private", "firstprivate", "reduction", "cache"):
             continue
         for section in clause.sections:
-            variable = unit.syntax.variable(section.name.text, made.file, made.start)
+            variable = unit.syntax.variable(section.name.text, directive.file, directive.start)
             array = unit.scopes.of_variable(variable) if variable else None
-            if array and section.name.text not in own and array not in [one for one, _ in found]:
+            if array and section.name.text not in own and array not in [known for known, _ in arrays]:
                 if variable and variable.pointee is not None and (variable.base or not has_whole_rows(array)):
-                    what = "in a struct" if variable.base else "to a distributed dimension"
-                    message = f"'{array.name}' is a pointer {what}"
+                    position = "in a struct" if variable.base else "to a distributed dimension"
+                    message = f"'{array.name}' is a pointer {position}"
                     raise Refused(
                         section.name.place, f"{message}, which is not supported with another OpenACC compiler"
                     )
-                found.append((array, clause.name))
-    return found
+                arrays.append((array, clause.name))
+    return arrays
 
 
 def _names(arrays: list[tuple[DistributedArray, str]]) -> list[str]:
@@ -180,17 +189,17 @@ def _section(array: DistributedArray) -> str:
     return f"{array.symbol}__b[0:{array.symbol}__n]"
 
 
-def _raw(unit: Unit, made: d.Acc) -> str:
+def _raw(unit: Unit, directive: d.Acc) -> str:
     """The directive as it is written, but that a name in private and in a data clause is private alone."""
-    own = {name.text for name in made.named_variables("private", "firstprivate")}
-    twice = own & {name.text for kind in data.KINDS for name in made.named_variables(kind)}
-    written = unit.text.text[made.start : made.end].strip()
-    return written if written.startswith("#") and not twice else _without(made, sorted(twice))
+    own = {name.text for name in directive.named_variables("private", "firstprivate")}
+    twice = own & {name.text for kind in data.KINDS for name in directive.named_variables(kind)}
+    written = unit.text.text[directive.start : directive.end].strip()
+    return written if written.startswith("#") and not twice else _without(directive, sorted(twice))
 
 
-def _without(made: d.Acc, names: list[str]) -> str:
+def _without(directive: d.Acc, names: list[str]) -> str:
     """The text of a directive whose data clauses do not name these variables."""
-    tokens = list(made.tokens)
+    tokens = list(directive.tokens)
     out: list[Token] = []
     at = 0
     while at < len(tokens):
@@ -221,12 +230,12 @@ def _closing(tokens: list[Token], opening: int) -> int:
 
 
 def _items(tokens: list[Token]) -> list[list[Token]]:
-    found: list[list[Token]] = [[]]
+    result: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
         depth += (token.text in "([") - (token.text in ")]")
         if token.text == "," and depth == 0:
-            found.append([])
+            result.append([])
         else:
-            found[-1].append(token)
-    return [item for item in found if item]
+            result[-1].append(token)
+    return [item for item in result if item]

@@ -15,29 +15,35 @@ from peerway_xacc.lowering.c_text import where
 
 
 def later(
-    unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d.Acc | None, private: list[str]
+    unit: Unit, stack: Stack, directive: d.Acc, loops: list[For], region: d.Acc | None, private: list[str]
 ) -> None:
     """Generate the kernel of a construct once all directives are known; without loops one for one thread."""
     unit.on_gpu = True
-    regions = [other for inside, other in unit.acc_regions if _around(stack, inside) and other is not made]
+    regions = [
+        other for inside, other in unit.acc_regions if _around(stack, inside) and other is not directive
+    ]
 
     def generate() -> None:
         try:
-            text = launch.launched(unit, stack, made, loops, region, private, regions)
+            text = launch.launched(unit, stack, directive, loops, region, private, regions)
         except Unsupported as why:
-            unit.explain(made, f"acc {made.construct}: no kernel, because {why}")
-            unit.found.warn(why.place or made.place, f"no kernel for GPUs: {why}; it runs only on CPUs")
-            around = [one for one in (region, *regions) if one is not None]
-            if on_host.fall_back(unit, stack, made, around, construct_data.named_scalars([made, *around])):
+            unit.explain(directive, f"acc {directive.construct}: no kernel, because {why}")
+            unit.found.warn(why.place or directive.place, f"no kernel for GPUs: {why}; it runs only on CPUs")
+            around = [
+                region_directive for region_directive in (region, *regions) if region_directive is not None
+            ]
+            if on_host.fall_back(
+                unit, stack, directive, around, construct_data.named_scalars([directive, *around])
+            ):
                 return
             message = f"{why}, and no kernel is generated for that yet; run it on CPUs (PEERWAY_ACC=host)"
-            text = f"if (pwx_gpu()) pwx_error({where(made)}, {quoted('%s')}, {quoted(message)}); else"
+            text = f"if (pwx_gpu()) pwx_error({where(directive)}, {quoted('%s')}, {quoted(message)}); else"
         stack.before.append(text)
 
     unit.kernels.append(generate)
 
 
-def later_region(unit: Unit, stack: Stack, made: d.Acc) -> None:
+def later_region(unit: Unit, stack: Stack, result: d.Acc) -> None:
     """`acc parallel`, `kernels` and `serial` with a statement: loops in it that threads share have kernels of
     their own; without any one thread does it, with the loops that are done in order.
     """
@@ -48,42 +54,42 @@ def later_region(unit: Unit, stack: Stack, made: d.Acc) -> None:
         loops = [
             directive
             for region, directive in unit.acc_regions
-            if beside.within(region, inside, directive, made) and region.start in unit.shared_loops
+            if beside.within(region, inside, directive, result) and region.start in unit.shared_loops
         ]
         if not loops:
-            later(unit, stack, made, [], None, [])
+            later(unit, stack, result, [], None, [])
             unit.kernels.pop()()
             return
         try:
-            statements = beside.beside(unit, stack, inside, made)
+            statements = beside.beside(unit, stack, inside, result)
             if len(loops) + len(statements) > 1:
-                _keep_data(unit, stack, made)
+                _keep_data(unit, stack, result)
             for statement in statements:
-                one = Stack(statement, stack.function)
-                later(unit, one, made, [], None, [])
+                single = Stack(statement, stack.function)
+                later(unit, single, result, [], None, [])
                 unit.kernels.pop()()
-                unit.edits.before(statement.start, f"{' '.join(one.before)} ")
+                unit.edits.before(statement.start, f"{' '.join(single.before)} ")
         except Unsupported as why:
-            unit.found.warn(why.place or made.place, f"no kernel for GPUs: {why}; it runs only on CPUs")
+            unit.found.warn(why.place or result.place, f"no kernel for GPUs: {why}; it runs only on CPUs")
             message = f"{why}, and no kernel is generated for that; run it on CPUs (PEERWAY_ACC=host)"
             stack.before.append(
-                f"if (pwx_gpu()) pwx_error({where(made)}, {quoted('%s')}, {quoted(message)});"
+                f"if (pwx_gpu()) pwx_error({where(result)}, {quoted('%s')}, {quoted(message)});"
             )
 
     unit.kernels.append(generate)
 
 
-def _keep_data(unit: Unit, stack: Stack, made: d.Acc) -> None:
+def _keep_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     """What a region's data clauses name stays on the GPU from its first kernel to its last."""
-    parts = data.clauses_of(unit, made)
+    parts = data.clauses_of(unit, directive)
     if not parts:
         return
-    name, test = unit.new_name("region"), data.asked(unit, made)
-    call = f"(&{name}, {len(parts)}, {name}__list, {data.queue_of(made)}, {where(made)});"
+    name, test = unit.new_name("region"), data.asked(unit, directive)
+    call = f"(&{name}, {len(parts)}, {name}__list, {data.queue_of(directive)}, {where(directive)});"
     stack.before.append(
         f"{{ static pwx_data_region {name}; const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
         f"const int {name}__on = pwx_gpu(){f' && {test}' if test else ''}; "
-        f"if ({name}__on) {{ {' '.join(data.waits(made))} pwx_data_begin{call} }}"
+        f"if ({name}__on) {{ {' '.join(data.waits(directive))} pwx_data_begin{call} }}"
     )
     unit.edits.behind(stack.statement.end, f" if ({name}__on) pwx_data_end{call} }}")
 

@@ -91,20 +91,20 @@ def grouped(dimensions: list[Dimension]) -> list[list[Dimension]]:
     x has the innermost loops of literal size, which cost divisions by literals alone, and the next one
     outside of them; y has one loop, and z the rest.
     """
-    left = list(dimensions)
+    remaining = list(dimensions)
     x: list[Dimension] = []
-    while left and left[-1].literal:
-        x.insert(0, left.pop())
-    if left:
-        x.insert(0, left.pop())
-    y = [left.pop()] if left else []
-    return [x, y, left]
+    while remaining and remaining[-1].literal:
+        x.insert(0, remaining.pop())
+    if remaining:
+        x.insert(0, remaining.pop())
+    y = [remaining.pop()] if remaining else []
+    return [x, y, remaining]
 
 
 def build(
     unit: Unit,
     stack: Stack,
-    made: d.Acc,
+    directive: d.Acc,
     name: str,
     loops: list[For],
     reductions: list[tuple[str, Variable]],
@@ -134,12 +134,14 @@ def build(
         groups = [dimensions, [], []]
         vector.share(unit, stack, edits, inside, shared, DEVICE_OPERATORS)
     body = edits.part(inside.start, inside.end)
-    skipped = {one.index for one in dimensions} | {variable.name for _, variable in reductions}
+    skipped = {dimension.index for dimension in dimensions} | {variable.name for _, variable in reductions}
     arguments, locals_ = arguments_of(unit, stack, inside, skipped, clauses)
-    given += [f"pwx_cycle {one.index}__c" for one in dimensions if one.cyclic]
-    arguments += [Argument(f"const {one}", f"&{one.split()[1]}") for one in dict.fromkeys(given)]
-    arguments += [Argument(f"const long {one}", f"&{one}", [f"const long {one} = {value};"])
-                  for one, value in held.items()]  # fmt: skip
+    given += [f"pwx_cycle {dimension.index}__c" for dimension in dimensions if dimension.cyclic]
+    arguments += [
+        Argument(f"const {dimension}", f"&{dimension.split()[1]}") for dimension in dict.fromkeys(given)
+    ]
+    arguments += [Argument(f"const long {dimension}", f"&{dimension}", [f"const long {dimension} = {value};"])
+                  for dimension, value in held.items()]  # fmt: skip
     arguments += _bounds(dimensions, groups)
     text = _text(unit, name, groups, arguments, locals_, reductions, body, inside, bool(shared))
     return Kernel(
@@ -189,31 +191,35 @@ def _arrays(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> dict[str, 
 def _bounds(dimensions: list[Dimension], groups: list[list[Dimension]]) -> list[Argument]:
     """First values and counts known only where the loop begins, and how many iterations x, y, z have."""
     arguments = []
-    for one in dimensions:
-        if one.literal:
+    for dimension in dimensions:
+        if dimension.literal:
             continue
-        for what, value in (("first", one.first), ("count", one.count), ("step", one.step)):
-            if what == "step" and one.step in ("(1)", "-(1)"):
+        for bound_name, value in (
+            ("first", dimension.first),
+            ("count", dimension.count),
+            ("step", dimension.step),
+        ):
+            if bound_name == "step" and dimension.step in ("(1)", "-(1)"):
                 continue
-            name = f"{one.index}__{what}"
+            name = f"{dimension.index}__{bound_name}"
             arguments.append(Argument(f"const long {name}", f"&{name}", [f"const long {name} = {value};"]))
-        for what, value in zip(("from", "by"), one.cyclic or (), strict=False):
-            if one.cyclic and one.cyclic[1] != "1":
-                name = f"{one.index}__{what}"
+        for bound_name, value in zip(("from", "by"), dimension.cyclic or (), strict=False):
+            if dimension.cyclic and dimension.cyclic[1] != "1":
+                name = f"{dimension.index}__{bound_name}"
                 arguments.append(
                     Argument(f"const long {name}", f"&{name}", [f"const long {name} = {value};"])
                 )
     for letter, group in zip("xyz", groups, strict=True):
         if group:
-            product = " * ".join(count_of(one) for one in group)
-            made = [f"const unsigned {letter}__all = pwx_iterations({product}, PWX_THERE);"]
-            arguments.append(Argument(f"const unsigned {letter}__all", f"&{letter}__all", made))
+            product = " * ".join(count_of(dimension) for dimension in group)
+            lines = [f"const unsigned {letter}__all = pwx_iterations({product}, PWX_THERE);"]
+            arguments.append(Argument(f"const unsigned {letter}__all", f"&{letter}__all", lines))
     return arguments
 
 
-def count_of(one: Dimension) -> str:
+def count_of(dimension: Dimension) -> str:
     """How many iterations a loop has, as C text on the host."""
-    count = f"({one.count})" if one.literal else f"{one.index}__count"
+    count = f"({dimension.count})" if dimension.literal else f"{dimension.index}__count"
     return f"PWX_AT_LEAST_0({count})"
 
 
@@ -228,10 +234,10 @@ def _text(
     inside: Range,
     by_block: bool,
 ) -> str:
-    parameters = [one.parameter for one in arguments if one.parameter]
+    parameters = [argument.parameter for argument in arguments if argument.parameter]
     parameters += [f"pwx_total<{c_type(variable)}> {variable.name}__t" for _, variable in reductions]
     lines = [f'extern "C" __global__ void {name}({", ".join(parameters)}) {{', "  pwx_ready_next();"]
-    lines += [f"  {one.opened}" for one in arguments if one.opened]
+    lines += [f"  {argument.opened}" for argument in arguments if argument.opened]
     for operator, variable in reductions:
         kind = c_type(variable)
         lines.append(f"  {kind} {variable.name} = {DEVICE_OPERATORS[operator]}::neutral<{kind}>();")
@@ -273,25 +279,31 @@ def _stride(letter: str) -> str:
 def _indices(letter: str, group: list[Dimension]) -> list[str]:
     """The indices of the loops that share a dimension, the innermost the fastest."""
     lines = []
-    left = f"{letter}__q"
+    quotient = f"{letter}__q"
     for number in range(len(group) - 1, -1, -1):
-        one = group[number]
+        dimension = group[number]
         if number == 0:
-            at = left
+            at = quotient
         else:
-            count = f"(unsigned)({one.count})" if one.literal else f"(unsigned){one.index}__count"
-            at, rest = f"{one.index}__q", f"{one.index}__rest"
-            lines.append(f"const unsigned {at} = {left} % {count}, {rest} = {left} / {count};")
-            left = rest
-        first = one.first if one.literal else f"{one.index}__first"
-        if one.step in ("(1)", "-(1)"):
-            value = f"{first} {one.step[0] if one.step[0] == '-' else '+'} (long){at}"
+            count = (
+                f"(unsigned)({dimension.count})"
+                if dimension.literal
+                else f"(unsigned){dimension.index}__count"
+            )
+            at, rest = f"{dimension.index}__q", f"{dimension.index}__rest"
+            lines.append(f"const unsigned {at} = {quotient} % {count}, {rest} = {quotient} / {count};")
+            quotient = rest
+        first = dimension.first if dimension.literal else f"{dimension.index}__first"
+        if dimension.step in ("(1)", "-(1)"):
+            value = f"{first} {dimension.step[0] if dimension.step[0] == '-' else '+'} (long){at}"
         else:
-            step = one.step if one.literal else f"{one.index}__step"
+            step = dimension.step if dimension.literal else f"{dimension.index}__step"
             value = f"{first} + (long){at} * ({step})"
-        if one.cyclic:
-            value = f"pwx_at({one.index}__c, {value})"
-        lines.append(f"const {one.kind} {one.index} = ({one.kind})({value});")
-        if one.cyclic and one.cyclic[1] != "1":
-            lines.append(f"if (({one.index} - {one.index}__from) % {one.index}__by) continue;")
+        if dimension.cyclic:
+            value = f"pwx_at({dimension.index}__c, {value})"
+        lines.append(f"const {dimension.kind} {dimension.index} = ({dimension.kind})({value});")
+        if dimension.cyclic and dimension.cyclic[1] != "1":
+            lines.append(
+                f"if (({dimension.index} - {dimension.index}__from) % {dimension.index}__by) continue;"
+            )
     return lines

@@ -44,29 +44,31 @@ class Clauses:
 def declared_in(unit: Unit, function: Function) -> list[d.Acc]:
     """The acc declare of a function."""
     return [
-        made
-        for made in unit.directives
-        if isinstance(made, d.Acc) and made.construct == "declare" and unit.function_of(made) is function
+        directive
+        for directive in unit.directives
+        if isinstance(directive, d.Acc)
+        and directive.construct == "declare"
+        and unit.function_of(directive) is function
     ]
 
 
 def device_pointers(unit: Unit, function: Function, directives: list[d.Acc]) -> list[Variable]:
     """The pointers that clauses deviceptr of these constructs name, or an acc declare of the function."""
-    found = []
-    for made in (*directives, *declared_in(unit, function)):
-        for name in made.named_variables("deviceptr"):
-            variable = unit.syntax.variable(name.text, made.file, made.start)
+    result = []
+    for directive in (*directives, *declared_in(unit, function)):
+        for name in directive.named_variables("deviceptr"):
+            variable = unit.syntax.variable(name.text, directive.file, directive.start)
             if variable is not None:
-                found.append(variable)
-    return found
+                result.append(variable)
+    return result
 
 
 def own_in_loop(unit: Unit, use: Use, inside: Range) -> bool:
     """Is a use one of a variable that a loop around it, in this range, has of its own?"""
     return any(
-        unit.syntax.variable(section.name.text, made.file, made.start) is use.variable
+        unit.syntax.variable(section.name.text, directive.file, directive.start) is use.variable
         and inside.start <= loop.start <= use.range.start < loop.end
-        for loop, made, section in unit.own_in_loops
+        for loop, directive, section in unit.own_in_loops
     )
 
 
@@ -86,7 +88,7 @@ def arguments_of(
             _leads_to_host(use)
             and variable.name not in clauses.rows
             and variable.name not in clauses.private
-            and not any(one is variable for one in clauses.device_pointers)
+            and not any(pointer is variable for pointer in clauses.device_pointers)
         ):
             place = unit.text.place(use.range.start, use.range.end)
             raise Unsupported(
@@ -107,13 +109,17 @@ def arguments_of(
         if array:
             arguments.append(_distributed(array, changed))
             arguments += [
-                Argument(f"const pwx_cycle {one}", f"&{one}", [made]) for one, made in cycles_of(array)
+                Argument(f"const pwx_cycle {pointer}", f"&{pointer}", [directive])
+                for pointer, directive in cycles_of(array)
             ]
-            arguments += [Argument(f"const long {one}", f"&{one}", [made]) for one, made in bases_of(array)]
+            arguments += [
+                Argument(f"const long {pointer}", f"&{pointer}", [directive])
+                for pointer, directive in bases_of(array)
+            ]
         elif name in clauses.copied and variable.sizes and not variable.pointer:
             arguments.append(_copied(variable))
         elif variable.sizes or variable.pointee is not None:
-            is_device = any(one is variable for one in clauses.device_pointers)
+            is_device = any(pointer is variable for pointer in clauses.device_pointers)
             section = clauses.sections.get(name)
             part = "" if section else clauses.around(variable)
             arguments.append(_plain(variable, changed, is_device, section, part))
@@ -176,18 +182,18 @@ def _own_memory(unit: Unit, variable: Variable, section: phrases.Section, copied
             f"{_type(variable)} {name}__own[{known}]{_inner_sizes(variable)}; auto *{name} = {name}__own;"
         )
     else:
-        made = [
+        lines = [
             f"const unsigned long {name}__n = ({count} * sizeof(*{name}) + 15) / 16 * 16;",
             f"void *{name}__w = 0;",  # once it is known how many threads there are
         ]
-        arguments.append(Argument(f"const unsigned long {name}__n", f"&{name}__n", made))
+        arguments.append(Argument(f"const unsigned long {name}__n", f"&{name}__n", lines))
         opened = f"auto *{name} = &((pwx_value<{kind}> *)((char *){name}__w + pwx_thread() * {name}__n))->of;"
         arguments.append(Argument(f"void *{name}__w", f"&{name}__w", [], opened))
         opened = ""
     if copied:
         begin = memory.address_of(section) if section.parts else name
         first = section.parts[0].first.text if section.parts and section.parts[0].first else "0"
-        made = [
+        lines = [
             f"static pwx_known {name}__k;",
             f"const void *{name}__d = pwx_device(&{name}__k, {begin}, {quoted(name)}, PWX_THERE);",
             f"const long {name}__b = {first}, {name}__e = {count};",
@@ -197,7 +203,7 @@ def _own_memory(unit: Unit, variable: Variable, section: phrases.Section, copied
             f"{opened} for (long q__ = {name}__b; q__ < {name}__e; q__++) memcpy(&{name}[q__], "
             f"(const char *){name}__f + (q__ - {name}__b) * {element}, {element});"
         )
-        arguments.append(Argument(f"const void *{name}__f", f"&{name}__d", made))
+        arguments.append(Argument(f"const void *{name}__f", f"&{name}__d", lines))
         arguments.append(Argument(f"const long {name}__b", f"&{name}__b"))
         arguments.append(Argument(f"const long {name}__e", f"&{name}__e", [], copying))
     elif opened:
@@ -206,21 +212,21 @@ def _own_memory(unit: Unit, variable: Variable, section: phrases.Section, copied
 
 
 def _of_shape(
-    name: str, kind: str, extents: list[int | None], sizes: list[str], found: list[str]
+    name: str, kind: str, extents: list[int | None], sizes: list[str], result: list[str]
 ) -> Argument:
     """A pointer through which subscripts reach an array; `extents` are those behind the first dimension."""
     device = f"{name}__d"
     if None not in extents:
         rest = "".join(f"[{extent}]" for extent in extents)
         parameter = f"{kind} (*__restrict__ {name}){rest}" if rest else f"{kind} *__restrict__ {name}"
-        return Argument(parameter, f"&{device}", found)
+        return Argument(parameter, f"&{device}", result)
     rows = f"pwx_rows<{kind}, {len(extents) + 1}>"
-    made = [
-        *found,
+    shape_lines = [
+        *result,
         f"const struct {{ void *at; long ld[{len(extents)}]; }} {name}__r = "
         f"{{{device}, {{{', '.join(sizes)}}}}};",
     ]
-    return Argument(f"const {rows} {name}", f"&{name}__r", made)
+    return Argument(f"const {rows} {name}", f"&{name}__r", shape_lines)
 
 
 def _distributed(array: DistributedArray, changed: bool) -> Argument:
@@ -229,27 +235,27 @@ def _distributed(array: DistributedArray, changed: bool) -> Argument:
     rank = len(array.variable.sizes)
     kind = f"{'' if changed else 'const '}{_type(array.variable)}"
     extents = [array.extent(dimension) for dimension in range(1, rank)]
-    found = [
+    lines = [
         f"static pwx_known {name}__k;",
         f"void *{name}__d = pwx_device_array(&{name}__k, {array.address}, PWX_THERE);",
     ]
     sizes = [f"{array.descriptor}.ld[{dimension}]" for dimension in range(1, rank)]
-    made = _of_shape(name, kind, extents, sizes, found)
+    shape_lines = _of_shape(name, kind, extents, sizes, lines)
     if None not in extents:
-        made.opened = f"PWX_ALIGNED({name});"
-    return made
+        shape_lines.opened = f"PWX_ALIGNED({name});"
+    return shape_lines
 
 
 def cycles_of(array: DistributedArray) -> list[tuple[str, str]]:
     """What a node owns of the cyclic dimensions of an array: names, and the declarations of these."""
-    found = []
+    result = []
     for dimension, aligned in enumerate(array.dimensions):
         if aligned is not None and array.kind_of(dimension) == "cyclic":
             name = f"{array.symbol}__c{dimension}"
             offset = f"{array.descriptor}.dim[{dimension}].offset"
-            made = f"const pwx_cycle {name} = pwx_cycle_of({array.descriptor}.on, {aligned[0]}, {offset});"
-            found.append((name, made))
-    return found
+            text = f"const pwx_cycle {name} = pwx_cycle_of({array.descriptor}.on, {aligned[0]}, {offset});"
+            result.append((name, text))
+    return result
 
 
 _MOST_COPIED = 2048  # bytes; all arguments of a kernel have 4,096 together
@@ -274,36 +280,36 @@ def _plain(
     name = variable.name
     kind = f"{'' if changed else 'const '}{_type(variable)}"
     extents = list(variable.pointee if variable.pointee is not None else variable.sizes[1:])
-    found = [
+    lines = [
         f"static pwx_known {name}__k;",
         f"void *{name}__d = pwx_device(&{name}__k, (const void *){name}, {quoted(name)}, PWX_THERE);",
     ]
     if section:
         section = memory.table_of(section, variable)
     begin = f"{part}.address" if part else ""
-    if section and any(one.first is not None and one.first.value != 0 for one in section.parts):
+    if section and any(bounds.first is not None and bounds.first.value != 0 for bounds in section.parts):
         begin = memory.address_of(section)
     if begin:
-        found[1] = (
+        lines[1] = (
             f"void *{name}__d = (char *)pwx_device(&{name}__k, {begin}, {quoted(name)}, PWX_THERE) - "
             f"((const char *){begin} - (const char *){name});"
         )
     if on_device:
-        found = [f"void *{name}__d = (void *){name};"]
+        lines = [f"void *{name}__d = (void *){name};"]
     element = f"{name}[0]"
     sizes = []
     for _ in extents:
         sizes.append(f"(long)(sizeof({element}) / sizeof({element}[0]))")
         element += "[0]"
-    return _of_shape(name, kind, extents, sizes, found)
+    return _of_shape(name, kind, extents, sizes, lines)
 
 
 def _present(variable: Variable) -> Argument:
     """A scalar that lies on the GPU."""
     name = variable.name
-    made = [
+    lines = [
         f"static pwx_known {name}__k;",
         f"void *{name}__d = pwx_device(&{name}__k, &{name}, {quoted(name)}, PWX_THERE);",
     ]
     kind = _type(variable)
-    return Argument(f"{kind} *{name}__p", f"&{name}__d", made, f"{kind} &{name} = *{name}__p;")
+    return Argument(f"{kind} *{name}__p", f"&{name}__d", lines, f"{kind} &{name} = *{name}__p;")

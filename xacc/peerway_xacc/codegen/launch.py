@@ -21,7 +21,7 @@ from peerway_xacc.lowering.types import OPERATORS, run_time_type
 def launched(
     unit: Unit,
     stack: Stack,
-    made: d.Acc,
+    directive_of_kernel: d.Acc,
     loops: list[For],
     region: d.Acc | None,
     private: list[str],
@@ -30,13 +30,19 @@ def launched(
     """The statement for a GPU, which ends with the `else` of the loops for CPUs. Raises Unsupported."""
     inner = _inner(unit, loops)
     loops = loops + [loop for loop, _ in inner]
-    directives = [one for one in (made, region, *(directive for _, directive in inner)) if one is not None]
-    own = {name.text for one in directives for name in one.named_variables("private")} | set(private)
+    directives = [
+        row_section
+        for row_section in (directive_of_kernel, region, *(directive for _, directive in inner))
+        if row_section is not None
+    ]
+    own = {name.text for row_section in directives for name in row_section.named_variables("private")} | set(
+        private
+    )
     reductions = _reductions(unit, directives)
     pointed = construct_data.pointed_to(unit, directives)
     copied = construct_data.copied_in(unit, directives, pointed) - own
     settled = own | copied | {variable.name for _, variable in reductions}
-    changed = [] if loops else construct_data.copied_back(unit, stack, made, settled)
+    changed = [] if loops else construct_data.copied_back(unit, stack, directive_of_kernel, settled)
     named = construct_data.named_scalars([*directives, *regions]) | set(changed)
     named |= own_variables.declared_on_device(unit, stack.statement)
     pointers = kernel_arguments.device_pointers(unit, stack.function, [*directives, *regions])
@@ -45,76 +51,80 @@ def launched(
         unit, stack, directives, own | copied, pointers, present, regions
     )
     for name in changed:
-        section = phrases.Section(phrases.Name(name, made.place))
-        clauses.append(memory.described(unit, made, section, "COPY"))
+        section = phrases.Section(phrases.Name(name, directive_of_kernel.place))
+        clauses.append(memory.described(unit, directive_of_kernel, section, "COPY"))
         data_names.append(name)
     for name in sorted(set(pointed) & copied):
-        clauses.append(memory.described(unit, made, pointed[name], "COPYIN"))
-    name = unit.new_name(f"{stack.function.name}_{made.place.line}")
+        clauses.append(memory.described(unit, directive_of_kernel, pointed[name], "COPYIN"))
+    name = unit.new_name(f"{stack.function.name}_{directive_of_kernel.place.line}")
     on_device = named - own - copied - {v.name for _, v in reductions}
     sections = memory.sections_of(directives, data.KINDS)
-    said = kernel_arguments.Clauses(
+    text = kernel_arguments.Clauses(
         own, copied, on_device, pointers, sections, pointed,
         lambda variable: data.around(unit, variable, regions),
         rows.named(
             unit, [*directives, *regions, *kernel_arguments.declared_in(unit, stack.function)], data.KINDS
         ),
     )  # fmt: skip
-    built = kernel.build(unit, stack, made, name, loops, reductions, said)
+    built = kernel.build(unit, stack, directive_of_kernel, name, loops, reductions, text)
     device_check.check(unit, built.text)
     _declare(unit, built)
-    _explain(unit, made, built, data_names)
-    there = where(made)
+    _explain(unit, directive_of_kernel, built, data_names)
+    there = where(directive_of_kernel)
     passed = [argument for argument in built.arguments if argument.parameter]
     lines = [line for argument in passed for line in argument.made]
     values = ", ".join(f"(void *){argument.value}" for argument in passed) or "0"
     lines.append(f"void *{name}__a[] = {{{values}}};")
     sizes = ", ".join(f"sizeof(*{argument.value})" for argument in passed) or "0"
     lines.append(f"static const unsigned {name}__s[] = {{{sizes}}}; {name}.sizes = {name}__s;")
-    totals = _totals(unit, made, reductions, named, lines)
+    totals = _totals(unit, directive_of_kernel, reductions, named, lines)
     extents = [f"{letter}__all" if group else "1" for letter, group in zip("xyz", built.groups, strict=True)]
     threads = _threads(directives) if loops else "1"
     blocks = _gangs(directives) if loops else "1"
     scratch = [argument.value[1:] for argument in passed if argument.value.endswith("__w")]
     if scratch:  # as many threads as have memory of their own
         threads = "PWX_OWN_THREADS" if loops else "1"
-        bytes_ = " + ".join(f"{one.removesuffix('__w')}__n" for one in scratch)
+        bytes_ = " + ".join(f"{row_section.removesuffix('__w')}__n" for row_section in scratch)
         count = f"pwx_own_blocks({bytes_}, (double){' * '.join(extents)})" if loops else "1"
         blocks = f"{name}__b"
         lines.append(f"const long {blocks} = {count};")
-        for one in scratch:
-            bytes_ = f"{one.removesuffix('__w')}__n * {threads} * {blocks}"
-            lines.append(f"{one} = pwx_scratch({bytes_}, {there});")
+        for row_section in scratch:
+            bytes_ = f"{row_section.removesuffix('__w')}__n * {threads} * {blocks}"
+            lines.append(f"{row_section} = pwx_scratch({bytes_}, {there});")
     shape = f"&(const pwx_shape){{{{{', '.join(extents)}}}, {threads}, {blocks}, {int(built.by_block)}}}"
-    queue = data.queue_of(region or made)
+    queue = data.queue_of(region or directive_of_kernel)
     lines.append(
         f"pwx_launch(&{name}, {shape}, {name}__a, {len(passed)}, {len(reductions)}, {totals}, "
         f"{queue}, {there});"
     )
-    lines += [f"pwx_scratch_end({one}, {queue}, {there});" for one in scratch]
+    lines += [f"pwx_scratch_end({row_section}, {queue}, {there});" for row_section in scratch]
     body = " ".join(lines).replace("PWX_THERE", there)
-    before = " ".join(data.waits(region or made))
+    before = " ".join(data.waits(region or directive_of_kernel))
     if clauses:
         parts = f"{len(clauses)}, {name}__data"
         tail = f"{parts}, {queue}, {there});"
-        of_rows = [one for each in directives for one in rows.of(unit, each, data.KINDS, own | copied)]
-        filled = " ".join(one.filled for one in of_rows)
-        begins = " ".join(one.begin(f"{queue}, {there});") for one in of_rows)
-        ends = " ".join(one.end(f"{queue}, {there});") for one in of_rows)
+        of_rows = [
+            row_section
+            for each in directives
+            for row_section in rows.of(unit, each, data.KINDS, own | copied)
+        ]
+        filled = " ".join(row_section.filled for row_section in of_rows)
+        begins = " ".join(row_section.begin(f"{queue}, {there});") for row_section in of_rows)
+        ends = " ".join(row_section.end(f"{queue}, {there});") for row_section in of_rows)
         body = (
             f"static pwx_data_region {name}__region; "
             f"const pwx_data {name}__data[] = {{{', '.join(clauses)}}}; "
             f"{filled} pwx_data_begin(&{name}__region, {tail} {begins} {{ {body} }} "
             f"{ends} pwx_data_end(&{name}__region, {tail}"
         )
-    test = data.asked(unit, *((made, region) if region else (made,)))
-    asked = f" && {test}" if test else ""
-    return f"if (pwx_gpu(){asked}) {{ {before} {body} }} else"
+    test = data.asked(unit, *((directive_of_kernel, region) if region else (directive_of_kernel,)))
+    condition = f" && {test}" if test else ""
+    return f"if (pwx_gpu(){condition}) {{ {before} {body} }} else"
 
 
 def _inner(unit: Unit, loops: list[For]) -> list[tuple[For, d.Acc]]:
     """Loops directly within, that acc also shares among threads."""
-    found: list[tuple[For, d.Acc]] = []
+    inner_loops: list[tuple[For, d.Acc]] = []
     at = loops[-1] if loops else None
     while at is not None:
         nested = loop_nest.direct(unit, at.statement, 2)
@@ -124,40 +134,40 @@ def _inner(unit: Unit, loops: list[For]) -> list[tuple[For, d.Acc]]:
         if directive is None or directive.all("seq", "reduction"):
             break
         more = loop_nest.direct(unit, nested[1].statement, _collapsed(directive))
-        found += [(loop, directive) for loop in more]
+        inner_loops += [(loop, directive) for loop in more]
         at = more[-1]
-    return found
+    return inner_loops
 
 
-def _collapsed(made: d.Acc) -> int:
-    clauses = made.all("collapse")
+def _collapsed(directive: d.Acc) -> int:
+    clauses = directive.all("collapse")
     value = clauses[0].expression.value if clauses and clauses[0].expression else 1
     return value or 1
 
 
 def _reductions(unit: Unit, directives: list[d.Acc]) -> list[tuple[str, Variable]]:
-    found: dict[str, tuple[str, Variable]] = {}
-    for made in directives:
-        for clause in made.all("reduction"):
+    result: dict[str, tuple[str, Variable]] = {}
+    for directive in directives:
+        for clause in directive.all("reduction"):
             for name in clause.variables:
-                variable = unit.syntax.variable(name.text, made.file, made.start)
+                variable = unit.syntax.variable(name.text, directive.file, directive.start)
                 if variable is None:
                     raise Refused(name.place, f"'{name.text}' is not declared")
                 if not variable.scalar or variable.pointee is not None:
                     raise Unsupported(f"the reduction of {name.text} is not of a scalar")
                 if run_time_type(variable, name.place, clause.operator) == "PWX_LONG_DOUBLE":
                     raise Unsupported(f"the reduction of {name.text} is of a long double", name.place)
-                found[name.text] = (clause.operator, variable)
-    return list(found.values())
+                result[name.text] = (clause.operator, variable)
+    return list(result.values())
 
 
 def _totals(
-    unit: Unit, made: d.Acc, reductions: list[tuple[str, Variable]], named: set[str], lines: list[str]
+    unit: Unit, directive: d.Acc, reductions: list[tuple[str, Variable]], named: set[str], lines: list[str]
 ) -> str:
     """The reductions of a launch, as C text."""
     parts = []
     for operator, variable in reductions:
-        kind = run_time_type(variable, made.place, operator)
+        kind = run_time_type(variable, directive.place, operator)
         device = "0"
         if variable.name in named:
             lines.append(f"static pwx_known {variable.name}__k;")
@@ -167,19 +177,19 @@ def _totals(
 
 
 def _threads(directives: list[d.Acc]) -> str:
-    for made in directives:
-        for clause in made.all("vector_length"):
+    for directive in directives:
+        for clause in directive.all("vector_length"):
             if clause.expression is not None:
                 return f"({clause.expression.text})"
-        for clause in made.all("vector"):
+        for clause in directive.all("vector"):
             if clause.arguments:
                 return f"({clause.arguments[0].text})"
     return "0"
 
 
 def _gangs(directives: list[d.Acc]) -> str:
-    said = [clause.expression for made in directives for clause in made.all("num_gangs")]
-    return f"({said[0].text})" if said and said[0] else "0"
+    text = [clause.expression for directive in directives for clause in directive.all("num_gangs")]
+    return f"({text[0].text})" if text and text[0] else "0"
 
 
 def _declare(unit: Unit, built: kernel.Kernel) -> None:
@@ -188,15 +198,15 @@ def _declare(unit: Unit, built: kernel.Kernel) -> None:
     unit.top.append(f"static pwx_kernel {built.name} = {{{quoted(built.name)},\n{text}, 0, 0, 0}};")
 
 
-def _explain(unit: Unit, made: d.Acc, built: kernel.Kernel, names: list[str]) -> None:
+def _explain(unit: Unit, directive: d.Acc, built: kernel.Kernel, names: list[str]) -> None:
     axes = [
-        f"{letter} = {' x '.join(one.index for one in group)}"
+        f"{letter} = {' x '.join(dimension.index for dimension in group)}"
         for letter, group in zip("xyz", built.groups, strict=True)
         if group
     ]
     joined = f"; reductions of {', '.join(v.name for _, v in built.reductions)} in the same launch"
     unit.explain(
-        made,
+        directive,
         f"kernel {built.name} on a GPU: {', '.join(axes) or 'one thread'}; data: {', '.join(names) or 'none'}"
         + (joined if built.reductions else "")
         + ("; a block an iteration, its threads share the inner loop" if built.by_block else ""),

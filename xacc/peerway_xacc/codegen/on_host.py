@@ -16,53 +16,54 @@ from peerway_xacc.lowering import data, memory
 from peerway_xacc.lowering.c_text import where
 
 
-def fall_back(unit: Unit, stack: Stack, made: d.Acc, around: list[d.Acc], on_device: set[str]) -> bool:
+def fall_back(unit: Unit, stack: Stack, directive: d.Acc, around: list[d.Acc], on_device: set[str]) -> bool:
     """Let the host do the statement. False: it uses what the host cannot reach, or what is not known here."""
-    if device_pointers(unit, stack.function, [made, *around]):
+    if device_pointers(unit, stack.function, [directive, *around]):
         return False
-    sections = memory.sections_of([made, *around], data.KINDS)
+    sections = memory.sections_of([directive, *around], data.KINDS)
     parts = []
-    for variable in _used(unit, stack, made):
+    for variable in _used(unit, stack, directive):
         value = variable.scalar and variable.pointee is None
         if value and not variable.file_scope and variable.name not in on_device:
             continue
-        if unit.syntax.variable(variable.name, made.file, made.start) is not variable:
+        if unit.syntax.variable(variable.name, directive.file, directive.start) is not variable:
             return False
         if variable.has_pointers:
             return False  # those of a GPU's copy may lead to rows there
-        section = sections.get(variable.name, phrases.Section(phrases.Name(variable.name, made.place)))
+        section = sections.get(variable.name, phrases.Section(phrases.Name(variable.name, directive.place)))
         try:
-            parts.append(memory.described(unit, made, section, "PRESENT"))
+            parts.append(memory.described(unit, directive, section, "PRESENT"))
         except Refused:
             return False
     name = unit.new_name("host")
-    test = data.asked(unit, made, *(one for one in around if one.construct in clause_rules.COMPUTE))
-    asked = f" && {test}" if test else ""
-    listed = f"{len(parts)}, {name}__list, 1, PWX_QUEUE_SYNC, {where(made)});"
-    opened = f"{{ const int {name} = pwx_gpu(){asked}; "
+    test = data.asked(
+        unit, directive, *(statement for statement in around if statement.construct in clause_rules.COMPUTE)
+    )
+    condition = f" && {test}" if test else ""
+    listed = f"{len(parts)}, {name}__list, 1, PWX_QUEUE_SYNC, {where(directive)});"
+    opened = f"{{ const int {name} = pwx_gpu(){condition}; "
     if parts:
         opened += f"const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
-        opened += (
-            f"if ({name}) {{ pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(made)}); pwx_update_host({listed} }}"
-        )
+        opened += f"if ({name}) {{ pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(directive)}); "
+        opened += f"pwx_update_host({listed} }}"
         unit.edits.behind(stack.statement.end, f" if ({name}) pwx_update_device({listed} }}")
     else:
-        opened += f"if ({name}) pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(made)});"
+        opened += f"if ({name}) pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(directive)});"
         unit.edits.behind(stack.statement.end, " }")
     stack.before.append(opened)
     return True
 
 
-def _used(unit: Unit, stack: Stack, made: d.Acc) -> list[Variable]:
+def _used(unit: Unit, stack: Stack, directive: d.Acc) -> list[Variable]:
     """Variables from outside that the statement uses, or a function of the program that it calls."""
     inside = Range(stack.statement.start, stack.statement.end)
-    found: dict[int, Variable] = {}
+    result: dict[int, Variable] = {}
     for use in used_in(stack.function.uses, inside):
         variable = use.variable
         if not use.in_sizeof and (
             variable.file_scope or not inside.start <= variable.declarator.start < inside.end
         ):
-            found[id(variable)] = variable
+            result[id(variable)] = variable
     known = {function.name: function for function in unit.syntax.functions}
     waiting = [mark.name for mark in stack.function.marks if inside.start <= mark.start < inside.end]
     seen: set[str] = set()
@@ -74,5 +75,5 @@ def _used(unit: Unit, stack: Stack, made: d.Acc) -> list[Variable]:
         waiting += [mark.name for mark in known[name].marks]
         for use in known[name].uses:
             if use.variable.file_scope and not use.variable.constant:
-                found[id(use.variable)] = use.variable
-    return list(found.values())
+                result[id(use.variable)] = use.variable
+    return list(result.values())

@@ -23,113 +23,115 @@ _NO_DATA = ("use_device", "cache")
 _SHARED = "because a loop around it is shared among threads"
 
 
-def compute(unit: Unit, stack: Stack, made: d.Acc) -> None:
+def compute(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     """A directive with a statement."""
-    clauses.check(unit, made)
+    clauses.check(unit, directive)
     if unit.acc_left:
-        foreign_acc.compute(unit, stack, made)
+        foreign_acc.compute(unit, stack, directive)
         return
-    if made.construct == "atomic":
-        kind = next((clause.name for clause in made.clauses), "update")
+    if directive.construct == "atomic":
+        kind = next((clause.name for clause in directive.clauses), "update")
         stack.last.append(f"#pragma omp atomic {kind}")
         unit.acc_atomics.append(Range(stack.statement.start, stack.statement.end))
         return
     region = Range(stack.statement.start, stack.statement.end)
-    if made.construct in ("data", "host_data"):
-        unit.acc_regions.append((region, made))
-        data.region(unit, stack, made)
+    if directive.construct in ("data", "host_data"):
+        unit.acc_regions.append((region, directive))
+        data.region(unit, stack, directive)
         return
     outer = [other for inside, other in unit.acc_regions if _within(region, inside)]
     for inside, other in unit.acc_regions:
-        both = [one.construct.split()[0] in clauses.COMPUTE for one in (other, made)]
-        loops = [one.construct.endswith("loop") for one in (other, made)]
+        both = [construct.construct.split()[0] in clauses.COMPUTE for construct in (other, directive)]
+        loops = [construct.construct.endswith("loop") for construct in (other, directive)]
         if inside == region and (all(both) or all(loops)):
             note = (other.place, "the first is here")
-            raise Refused(made.place, "a second directive of this kind for the same statement", note)
-    data.zeros(unit, stack, made)
-    unit.acc_regions.append((region, made))
-    if made.construct != "loop":
-        unit.kernels.append(lambda: clauses.check_default(unit, stack, made))
-    if made.construct.endswith("loop"):
-        _loop(unit, stack, made, outer)
+            raise Refused(directive.place, "a second directive of this kind for the same statement", note)
+    data.zeros(unit, stack, directive)
+    unit.acc_regions.append((region, directive))
+    if directive.construct != "loop":
+        unit.kernels.append(lambda: clauses.check_default(unit, stack, directive))
+    if directive.construct.endswith("loop"):
+        _loop(unit, stack, directive, outer)
     else:
-        test = data.condition(made)
+        test = data.condition(directive)
         if test:  # once, before the statement may change what it asks
-            name = unit.asked[made.start] = unit.new_name("asked")
+            name = unit.asked[directive.start] = unit.new_name("asked")
             stack.before.append(f"{{ const int {name} = {test};")
             unit.edits.behind(stack.statement.end, " }")
-        own_variables.check(unit, made, set())
-        own_variables.on_thread(unit, stack, made, implied=made.construct != "kernels")
-        unit.explain(made, f"acc {made.construct}: one thread, but for the loops in it")
-        gpu.later_region(unit, stack, made)
+        own_variables.check(unit, directive, set())
+        own_variables.on_thread(unit, stack, directive, implied=directive.construct != "kernels")
+        unit.explain(directive, f"acc {directive.construct}: one thread, but for the loops in it")
+        gpu.later_region(unit, stack, directive)
 
 
 def device_statements(unit: Unit) -> list[Statement]:
     """The statements that a GPU executes, in whole."""
-    found = []
-    for made in unit.directives_in():
-        function = unit.function_of(made)
-        if isinstance(made, d.Acc) and function:
-            statement = unit.syntax.statement_after(made.file, made.end, function)
-            if statement and made.construct.split()[0] in clauses.COMPUTE:
-                found.append(statement)
-    return found
+    result = []
+    for directive in unit.directives_in():
+        function = unit.function_of(directive)
+        if isinstance(directive, d.Acc) and function:
+            statement = unit.syntax.statement_after(directive.file, directive.end, function)
+            if statement and directive.construct.split()[0] in clauses.COMPUTE:
+                result.append(statement)
+    return result
 
 
 def _within(inner: Range, outer: Range) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end
 
 
-def _loop(unit: Unit, stack: Stack, made: d.Acc, outer: list[d.Acc]) -> None:
+def _loop(unit: Unit, stack: Stack, directive: d.Acc, outer: list[d.Acc]) -> None:
     if stack.statement.kind != "for":
         place = unit.text.place(stack.statement.start)
-        raise Refused(made.place, "expected a 'for' loop behind this directive", (place, "this follows"))
-    count = _collapse(made)
+        raise Refused(directive.place, "expected a 'for' loop behind this directive", (place, "this follows"))
+    count = _collapse(directive)
     loops = loop_nest.direct(unit, stack.statement, count)
     if len(loops) < count:
-        clause = made.all("collapse")[0]
+        clause = directive.all("collapse")[0]
         raise Refused(
             clause.place, f"collapse({count}) needs {count} loops nested directly, found {len(loops)}"
         )
-    own_variables.check(unit, made, {loop.header.index for loop in loops})
-    why = _sequential(made, outer)
+    own_variables.check(unit, directive, {loop.header.index for loop in loops})
+    why = _sequential(directive, outer)
     if why in ("", _SHARED):
         for loop in loops:
             shared.check_end(unit, loop, "leaves a loop whose iterations run in parallel")
     if why:
-        unit.explain(made, f"acc {made.construct}: one thread, {why}")
-        own_variables.on_thread(unit, stack, made, implied=made.construct.startswith(("parallel", "serial")))
-        if made.construct != "loop":
-            gpu.later(unit, stack, made, [], None, [])
+        unit.explain(directive, f"acc {directive.construct}: one thread, {why}")
+        own_variables.on_thread(
+            unit, stack, directive, implied=directive.construct.startswith(("parallel", "serial"))
+        )
+        if directive.construct != "loop":
+            gpu.later(unit, stack, directive, [], None, [])
             return
-        for section in made.named("private"):
-            unit.own_in_loops.append((stack.statement, made, section))
+        for section in directive.named("private"):
+            unit.own_in_loops.append((stack.statement, directive, section))
         if why == _SHARED:  # a kernel may have its iterations done side by side, too
-            unit.acc_loops[stack.statement.start] = made
+            unit.acc_loops[stack.statement.start] = directive
         return
     region = next((other for other in reversed(outer) if other.construct in clauses.COMPUTE), None)
-    _parallel(unit, stack, made, loops, region)
+    _parallel(unit, stack, directive, loops, region)
 
 
-def _collapse(made: d.Acc) -> int:
-    said = made.all("collapse")
-    if not said:
+def _collapse(directive: d.Acc) -> int:
+    text = directive.all("collapse")
+    if not text:
         return 1
-    expression = said[0].expression
+    expression = text[0].expression
     assert expression is not None
     if expression.value is None or expression.value < 1:
         raise Refused(expression.place, f"collapse needs a number of loops, found '{expression.text}'")
     return expression.value
 
 
-def _sequential(made: d.Acc, outer: list[d.Acc]) -> str:
+def _sequential(directive: d.Acc, outer: list[d.Acc]) -> str:
     """Why a loop is not shared among threads, or nothing."""
-    if made.all("seq") or made.construct.startswith("serial"):
+    if directive.all("seq") or directive.construct.startswith("serial"):
         return "as the directive says"
-    kernels = made.construct.startswith("kernels") or any(
+    kernels = directive.construct.startswith("kernels") or any(
         other.construct.startswith("kernels") for other in outer
     )
-    if (kernels or made.all("auto")) and not made.all("independent"):
+    if (kernels or directive.all("auto")) and not directive.all("independent"):
         return "because nothing says that its iterations are independent"
     if any(other.construct == "serial" for other in outer):
         return "as the directive around it says"
@@ -138,8 +140,8 @@ def _sequential(made: d.Acc, outer: list[d.Acc]) -> str:
     return ""
 
 
-def _parallel(unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d.Acc | None) -> None:
-    said = _said(made, region)
+def _parallel(unit: Unit, stack: Stack, combined: d.Acc, loops: list[For], region: d.Acc | None) -> None:
+    output = _said(combined, region)
     cyclic = any(
         directive
         for directive in stack.directives
@@ -150,12 +152,12 @@ def _parallel(unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d
         unit, loops[shared_loops - 1], [loop.header.index for loop in loops[: shared_loops - 1]]
     ):
         shared_loops -= 1
-    private, copied = _own_scalars(unit, stack, said, loops[:shared_loops])
+    private, copied = _own_scalars(unit, stack, output, loops[:shared_loops])
     unit.shared_loops.add(stack.statement.start)
-    gpu.later(unit, stack, made, loops, region, private)
-    reductions = _reductions(unit, made, said)
+    gpu.later(unit, stack, combined, loops, region, private)
+    reductions = _reductions(unit, combined, output)
     sharing = [f"collapse({shared_loops})"] if shared_loops > 1 else []
-    pointed = _pointed(unit, made, region)
+    pointed = _pointed(unit, combined, region)
     kept = [name for name in private if name not in pointed]
     owned = [f"private({', '.join(kept)})"] if kept else []
     copies = [name for name in copied if name not in pointed]
@@ -175,50 +177,60 @@ def _parallel(unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d
     vector = len(loops) == 2 and not cyclic and not copies and set(kept) <= {loops[1].header.index}
     if vector and not _has_loop(unit, loops[1]):
         _simd(unit, loops[1], reductions)
-    unit.explain(made, f"acc {made.construct}: {_shape(loops, shared_loops, vector)}; {' '.join(text)[8:]}")
+    unit.explain(
+        combined, f"acc {combined.construct}: {_shape(loops, shared_loops, vector)}; {' '.join(text)[8:]}"
+    )
 
 
-def _reductions(unit: Unit, made: d.Acc, said: list[phrases.Clause]) -> list[str]:
+def _reductions(unit: Unit, directive: d.Acc, text: list[phrases.Clause]) -> list[str]:
     """OpenMP's clauses. Its sums of _Bool in gcc are of bytes, and C's are true or false."""
-    found: dict[str, str] = {}
-    for clause in said:
+    result: dict[str, str] = {}
+    for clause in text:
         for section in clause.sections if clause.name == "reduction" else ():
             name = section.name.text
-            variable = unit.syntax.variable(name, made.file, made.start)
+            variable = unit.syntax.variable(name, directive.file, directive.start)
             operator = clause.operator
             if variable is not None and variable.element == "_Bool":
                 operator = {"+": "||", "*": "&&"}.get(operator, operator)
-            parts = "".join(f"[{_part(one)}]" for one in section.parts)
-            found.setdefault(name, f"reduction({operator}: {name}{parts})")
-    return list(found.values())
+            parts = "".join(f"[{_part(part)}]" for part in section.parts)
+            result.setdefault(name, f"reduction({operator}: {name}{parts})")
+    return list(result.values())
 
 
-def _part(one: phrases.Part) -> str:
+def _part(part: phrases.Part) -> str:
     """A part of a section as OpenMP has it."""
-    length = "1" if one.index else one.length.text if one.length else ""
-    return f"{one.first.text if one.first else '0'}:{length}"
+    length = "1" if part.index else part.length.text if part.length else ""
+    return f"{part.first.text if part.first else '0'}:{length}"
 
 
-def _said(made: d.Acc, region: d.Acc | None) -> list[phrases.Clause]:
+def _said(directive: d.Acc, region: d.Acc | None) -> list[phrases.Clause]:
     """The clauses of a loop and those of its region about variables that its own are not about."""
-    said = list(made.clauses)
-    named = {name.text for name in made.named_variables("private", "reduction")}
+    text = list(directive.clauses)
+    named = {name.text for name in directive.named_variables("private", "reduction")}
     for clause in region.all("reduction", "private", "firstprivate") if region is not None else ():
         sections = tuple(section for section in clause.sections if section.name.text not in named)
         if sections:
-            said.append(replace(clause, sections=sections))
-    return said
+            text.append(replace(clause, sections=sections))
+    return text
 
 
 def _pointed(unit: Unit, *directives: d.Acc | None) -> dict[str, tuple[d.Acc, phrases.Section]]:
     """What private and firstprivate name that a pointer leads to, and in which directive."""
-    found: dict[str, tuple[d.Acc, phrases.Section]] = {}
-    for made in directives:
-        for section in made.named("private", "firstprivate") if made is not None else ():
-            variable = unit.syntax.variable(section.name.text, made.file, made.start) if made else None
-            if made is not None and variable is not None and own_variables.whole_elements(section, variable):
-                found.setdefault(section.name.text, (made, section))
-    return found
+    result: dict[str, tuple[d.Acc, phrases.Section]] = {}
+    for directive in directives:
+        for section in directive.named("private", "firstprivate") if directive is not None else ():
+            variable = (
+                unit.syntax.variable(section.name.text, directive.file, directive.start)
+                if directive
+                else None
+            )
+            if (
+                directive is not None
+                and variable is not None
+                and own_variables.whole_elements(section, variable)
+            ):
+                result.setdefault(section.name.text, (directive, section))
+    return result
 
 
 def _shape(loops: list[For], shared: int, vector: bool) -> str:
@@ -246,7 +258,7 @@ def _simd(unit: Unit, loop: For, reductions: list[str]) -> None:
     """Let the innermost loop be done in vectors; the directive has a line of its own."""
     start = loop.statement.start
     line_start = unit.text.line_start(unit.text.place(start).line)
-    clauses = "".join(f" {one}" for one in reductions)
+    clauses = "".join(f" {reduction}" for reduction in reductions)
     before = unit.text.text[line_start:start]
     line = f"#line {unit.text.place(start).line} {quoted(unit.file)}\n"
     if before.strip():  # something else begins on this line
@@ -256,7 +268,7 @@ def _simd(unit: Unit, loop: For, reductions: list[str]) -> None:
 
 
 def _own_scalars(
-    unit: Unit, stack: Stack, said: list[phrases.Clause], loops: list[For]
+    unit: Unit, stack: Stack, result: list[phrases.Clause], loops: list[For]
 ) -> tuple[list[str], list[str]]:
     """Which variables each thread has of its own: those of the clauses, and scalars that the loops write.
 
@@ -264,16 +276,16 @@ def _own_scalars(
     clause names stays common to all.
     """
     statement = stack.statement
-    private = {name.text: None for clause in said if clause.name == "private" for name in clause.variables}
+    private = {name.text: None for clause in result if clause.name == "private" for name in clause.variables}
     copied = {
-        name.text: None for clause in said if clause.name == "firstprivate" for name in clause.variables
+        name.text: None for clause in result if clause.name == "firstprivate" for name in clause.variables
     }
-    settled = {name.text for clause in said for name in clause.variables if clause.name == "reduction"}
-    for region, made in unit.acc_regions:
+    settled = {name.text for clause in result for name in clause.variables if clause.name == "reduction"}
+    for region, directive in unit.acc_regions:
         if _within(Range(statement.start, statement.end), region):
             settled |= {
                 name.text
-                for clause in made.clauses
+                for clause in directive.clauses
                 if clause.name not in ("private", "firstprivate", "reduction", *_NO_DATA)
                 for name in clause.variables
             }
@@ -299,10 +311,10 @@ def _outside(variable: Variable, region: Range) -> bool:
 
 
 def _all_loops(unit: Unit, stack: Stack) -> list[For]:
-    found = []
+    result = []
     for statement in unit.syntax.loops_in(unit.file, stack.statement):
         try:
-            found.append(loop_nest.read(unit, statement))
+            result.append(loop_nest.read(unit, statement))
         except Refused:
             continue
-    return found
+    return result

@@ -14,10 +14,10 @@ from peerway_xacc.lowering.c_text import where
 _NO_VALUE = ("private", "firstprivate", "use_device", "cache")  # clauses that leave a scalar the host's
 
 
-def check(unit: Unit, made: d.Acc, indices: set[str]) -> None:
+def check(unit: Unit, directive: d.Acc, indices: set[str]) -> None:
     """Raises Refused where clauses contradict each other, or reduce the index of their own loop."""
     by_name: dict[str, str] = {}
-    for clause in made.all("private", "firstprivate", "reduction"):
+    for clause in directive.all("private", "firstprivate", "reduction"):
         for section in clause.sections:
             name = section.name
             before = by_name.setdefault(name.text, clause.name)
@@ -25,13 +25,13 @@ def check(unit: Unit, made: d.Acc, indices: set[str]) -> None:
                 raise Refused(name.place, f"'{name.text}' is in {before} and in {clause.name}; keep one")
             if clause.name == "reduction" and name.text in indices:
                 raise Refused(name.place, f"'{name.text}' is the index of this loop and cannot be reduced")
-            variable = unit.syntax.variable(name.text, made.file, made.start)
+            variable = unit.syntax.variable(name.text, directive.file, directive.start)
             if clause.name != "reduction" and variable is not None:
-                _check_section(unit, made, section, variable)
+                _check_section(unit, directive, section, variable)
 
 
-def _check_section(unit: Unit, made: d.Acc, section: clauses.Section, variable: Variable) -> None:
-    memory.described(unit, made, section, "PRESENT")  # its own errors: sections that are not contiguous
+def _check_section(unit: Unit, directive: d.Acc, section: clauses.Section, variable: Variable) -> None:
+    memory.described(unit, directive, section, "PRESENT")  # its own errors: sections that are not contiguous
     if not section.parts and variable.pointer and variable.sizes and variable.sizes[0] is None:
         name = section.name.text
         raise Refused(section.name.place, f"the size of '{name}' is not known here; write {name}[0:length]")
@@ -62,10 +62,10 @@ def known_elements(section: clauses.Section, variable: Variable) -> int | None:
     return None if first is None or length is None else first + length
 
 
-def opened(unit: Unit, made: d.Acc, section: clauses.Section, copied: bool) -> tuple[str, str]:
+def opened(unit: Unit, directive: d.Acc, section: clauses.Section, copied: bool) -> tuple[str, str]:
     """The C text that declares a construct's own copy of a variable, and the text that ends its scope."""
     name = section.name.text
-    variable = unit.syntax.variable(name, made.file, made.start)
+    variable = unit.syntax.variable(name, directive.file, directive.start)
     assert variable is not None, "checked"
     outer = unit.new_name(f"{name}__outer")
     count = whole_elements(section, variable)
@@ -76,7 +76,7 @@ def opened(unit: Unit, made: d.Acc, section: clauses.Section, copied: bool) -> t
         source = f"(const void *){name}" if copied else "0"
         return (
             f"{{ __attribute__((cleanup(pwx_own_end))) void *{outer} = pwx_own({source}, "
-            f"({begin}) * sizeof(*{name}), ({count}) * sizeof(*{name}), {where(made)}); "
+            f"({begin}) * sizeof(*{name}), ({count}) * sizeof(*{name}), {where(directive)}); "
             f"{unused} __typeof__(&{name}[0]) {name} = {outer};",
             " }",
         )
@@ -90,40 +90,40 @@ def opened(unit: Unit, made: d.Acc, section: clauses.Section, copied: bool) -> t
     )
 
 
-def sections(unit: Unit, made: d.Acc, *kinds: str) -> list[clauses.Section]:
+def sections(unit: Unit, directive: d.Acc, *kinds: str) -> list[clauses.Section]:
     """What clauses of these kinds name, each variable once."""
-    return list({section.name.text: section for section in made.named(*kinds)}.values())
+    return list({section.name.text: section for section in directive.named(*kinds)}.values())
 
 
 def declared_on_device(unit: Unit, statement: Statement) -> set[str]:
     """The variables that an acc declare of the file, or of the function around, keeps on the device."""
     names = set()
     function = unit.syntax.function_at(unit.file, statement.start)
-    for made in unit.directives:
-        if not isinstance(made, d.Acc) or made.construct != "declare":
+    for directive in unit.directives:
+        if not isinstance(directive, d.Acc) or directive.construct != "declare":
             continue
-        if unit.function_of(made) not in (None, function):
+        if unit.function_of(directive) not in (None, function):
             continue
-        for clause in made.clauses:
+        for clause in directive.clauses:
             for name in clause.variables if clause.name != "deviceptr" else ():
-                variable = unit.syntax.variable(name.text, made.file, made.start)
+                variable = unit.syntax.variable(name.text, directive.file, directive.start)
                 if variable and unit.syntax.variable(name.text, unit.file, statement.start) is variable:
                     names.add(name.text)
     return names
 
 
-def on_thread(unit: Unit, stack: Stack, made: d.Acc, implied: bool) -> None:
+def on_thread(unit: Unit, stack: Stack, directive: d.Acc, implied: bool) -> None:
     """Let a statement that one thread of the host does have its own copies of what private and firstprivate
     name and, with `implied`, of the scalars that it changes: their values from before stay outside.
     """
     around: list[tuple[clauses.Section, bool]] = []
-    around += [(section, False) for section in sections(unit, made, "private")]
-    around += [(section, True) for section in sections(unit, made, "firstprivate")]
+    around += [(section, False) for section in sections(unit, directive, "private")]
+    around += [(section, True) for section in sections(unit, directive, "firstprivate")]
     if implied:
         for name in sorted(changed(unit, stack) - {section.name.text for section, _ in around}):
-            around.append((clauses.Section(clauses.Name(name, made.place)), True))
+            around.append((clauses.Section(clauses.Name(name, directive.place)), True))
     for section, copied in around:
-        begin, end = opened(unit, made, section, copied)
+        begin, end = opened(unit, directive, section, copied)
         stack.before.append(begin)
         unit.edits.behind(stack.statement.end, end)
 
@@ -144,10 +144,10 @@ def changed(unit: Unit, stack: Stack) -> set[str]:
     for inner in unit.directives:
         if isinstance(inner, d.Acc) and inner.file == unit.file and start <= inner.start < region.end:
             settled |= {name.text for name in inner.named_variables("reduction", "private")}
-    found = set()
+    result = set()
     for use in used_in(stack.function.uses, region):
         variable = use.variable
         outside = variable.file_scope or not region.start <= variable.declarator.start < region.end
         if outside and use.written and variable.scalar and variable.pointee is None and not use.subscripts:
-            found.add(variable.name)
-    return found - settled
+            result.add(variable.name)
+    return result - settled

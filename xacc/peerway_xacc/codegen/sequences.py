@@ -63,31 +63,33 @@ def _around(unit: Unit, run: list[_Part]) -> None:
 class _Finder:
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
-        self.functions = {one.name: one for one in unit.syntax.functions if one.file == unit.file}
+        self.functions = {
+            function.name: function for function in unit.syntax.functions if function.file == unit.file
+        }
         self.known: dict[str, bool] = {}  # functions that do nothing but what a sequence may have
         self.on_gpu = openacc.device_statements(unit)
 
     def runs(self, function: Function) -> list[list[_Part]]:
         """The sequences in a function, each within one block."""
-        found = []
+        result = []
         for block in self._blocks(function):
             run: list[_Part] = []
             for part in self._parts(block):
                 if part is not None and run and not scan(self.unit.text.text, run[-1].end, part.start):
                     run.append(part)
                     continue
-                found.append(run)
+                result.append(run)
                 run = [part] if part is not None else []
-            found.append(run)
-        return [run for run in found if len(run) > 1]
+            result.append(run)
+        return [run for run in result if len(run) > 1]
 
     def _blocks(self, function: Function) -> list[Statement]:
         """The blocks of a function that the host executes, the function's own first."""
         blocks = self.unit.syntax.blocks_in(self.unit.file, Range(function.body.start, function.body.end))
         return [
-            one
-            for one in blocks
-            if not any(shared.start <= one.start and one.end <= shared.end for shared in self.on_gpu)
+            block
+            for block in blocks
+            if not any(shared.start <= block.start and block.end <= shared.end for shared in self.on_gpu)
         ]
 
     def _parts(self, block: Statement) -> list[_Part | None]:
@@ -95,27 +97,31 @@ class _Finder:
         unit = self.unit
         inside = Range(block.start + 1, block.end - 1)
         statements = unit.syntax.children(unit.file, inside)
-        within = [Range(one.start, one.end) for one in statements]
+        within = [Range(part_statement.start, part_statement.end) for part_statement in statements]
         own: list[d.Directive] = [
-            made for made in unit.directives_in(inside)
-            if not any(one.start <= made.start < one.end for one in within)
+            directive for directive in unit.directives_in(inside)
+            if not any(piece.start <= directive.start < piece.end for piece in within)
         ]  # fmt: skip
-        found: list[tuple[int, _Part | None]] = []
+        result: list[tuple[int, _Part | None]] = []
         stacked: dict[int, list[d.Directive]] = {}
-        for made in own:
-            if isinstance(made, d.Acc | d.Loop | d.Task | d.Tasks | d.Omp):
-                following = [one.start for one in statements if one.start >= made.end]
-                stacked.setdefault(following[0] if following else -1, []).append(made)
-            elif not isinstance(made, _DECLARING):
-                part = _Part(made.start, made.end, made) if _communicates(made) else None
-                found.append((made.start, part))
+        for directive in own:
+            if isinstance(directive, d.Acc | d.Loop | d.Task | d.Tasks | d.Omp):
+                following = [
+                    part_statement.start
+                    for part_statement in statements
+                    if part_statement.start >= directive.end
+                ]
+                stacked.setdefault(following[0] if following else -1, []).append(directive)
+            elif not isinstance(directive, _DECLARING):
+                part = _Part(directive.start, directive.end, directive) if _communicates(directive) else None
+                result.append((directive.start, part))
         for statement in statements:
             directives = stacked.get(statement.start, [])
             start = directives[0].start if directives else statement.start
             fits = _launches(statement, directives) if directives else self._calls(statement)
             last = directives[-1] if directives else None
-            found.append((start, _Part(start, statement.end, last) if fits else None))
-        return [part for _, part in sorted(found, key=lambda one: one[0])]
+            result.append((start, _Part(start, statement.end, last) if fits else None))
+        return [part for _, part in sorted(result, key=lambda part_statement: part_statement[0])]
 
     def _calls(self, statement: Statement) -> bool:
         """Is a statement the call of a function that does nothing else, with plain arguments?"""
@@ -138,21 +144,24 @@ class _Finder:
         return self.known[name]
 
 
-def _communicates(made: d.Directive) -> bool:
-    if isinstance(made, d.Reflect):
-        plain = made.kind in ("reflect", "reflect_do") and not made.nowait
-        return plain and made.accelerator and not made.asynchronous
-    return isinstance(made, d.Reduction) and made.accelerator and not made.asynchronous
+def _communicates(directive: d.Directive) -> bool:
+    if isinstance(directive, d.Reflect):
+        plain = directive.kind in ("reflect", "reflect_do") and not directive.nowait
+        return plain and directive.accelerator and not directive.asynchronous
+    return isinstance(directive, d.Reduction) and directive.accelerator and not directive.asynchronous
 
 
 def _launches(statement: Statement, directives: list[d.Directive]) -> bool:
     """An acc loop whose launch the host need not wait for."""
-    acc = [made for made in directives if isinstance(made, d.Acc)]
-    rest = [made for made in directives if not isinstance(made, d.Acc)]
+    acc = [directive for directive in directives if isinstance(directive, d.Acc)]
+    rest = [directive for directive in directives if not isinstance(directive, d.Acc)]
     return (
         statement.kind == "for"
         and len(acc) == 1
         and acc[0].construct in _LOOPS
         and not acc[0].all(*_HOST)
-        and all(isinstance(made, d.Loop) and not made.reduced and not made.widening for made in rest)
+        and all(
+            isinstance(directive, d.Loop) and not directive.reduced and not directive.widening
+            for directive in rest
+        )
     )

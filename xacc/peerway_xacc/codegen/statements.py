@@ -11,51 +11,51 @@ from peerway_xacc.frontend.source import Range, Statement, Use, used_in
 from peerway_xacc.lowering import data
 
 
-def beside(unit: Unit, stack: Stack, inside: Range, made: d.Acc) -> list[Statement]:
+def beside(unit: Unit, stack: Stack, inside: Range, directive: d.Acc) -> list[Statement]:
     """The statements of a region beside its loops, each of which one thread does; loops around loops stay."""
     loops = [
         region.start
         for region, other in unit.acc_regions
-        if within(region, inside, other, made) and region.start in unit.shared_loops
+        if within(region, inside, other, directive) and region.start in unit.shared_loops
     ]
     in_order = {
         region.start: region
         for region, other in unit.acc_regions
-        if within(region, inside, other, made) and other.construct == "loop"
+        if within(region, inside, other, directive) and other.construct == "loop"
     }
-    named = {name.text for kind in data.KINDS for name in made.named_variables(kind)}
-    found: list[Statement] = []
+    named = {name.text for kind in data.KINDS for name in directive.named_variables(kind)}
+    statements: list[Statement] = []
 
     def walk(block: Range) -> None:
-        for one in unit.syntax.children(unit.file, block):
-            if one.start in loops:
+        for statement in unit.syntax.children(unit.file, block):
+            if statement.start in loops:
                 continue
-            uses = list(used_in(stack.function.uses, Range(one.start, one.end)))
-            place = unit.text.place(one.start, one.end)
-            if any(one.start <= start < one.end for start in loops):
-                if one.kind not in ("for", "block"):
+            uses = list(used_in(stack.function.uses, Range(statement.start, statement.end)))
+            place = unit.text.place(statement.start, statement.end)
+            if any(statement.start <= start < statement.end for start in loops):
+                if statement.kind not in ("for", "block"):
                     raise Unsupported(
                         "the loops of an acc region are in a statement other than a loop", place
                     )
-                body = Range(one.start + 1, one.end - 1)
-                walk(loop_nest.read(unit, one).body if one.kind == "for" else body)
-            elif one.kind == "declaration":
+                body = Range(statement.start + 1, statement.end - 1)
+                walk(loop_nest.read(unit, statement).body if statement.kind == "for" else body)
+            elif statement.kind == "declaration":
                 if any(use.variable.sizes or use.variable.pointee is not None for use in uses):
                     raise Unsupported("a declaration in an acc region takes its value from an array", place)
-            elif one.start in unit.edited and one.start not in in_order:
+            elif statement.start in unit.edited and statement.start not in in_order:
                 raise Unsupported("a statement with directives is beside the loops of an acc region", place)
             else:
-                of_loops = loop_nest.indices_in(unit, one) if one.kind == "for" else set()
+                of_loops = loop_nest.indices_in(unit, statement) if statement.kind == "for" else set()
                 changed = [
                     use
                     for use in uses
                     if use.written
-                    and _is_shared(use, one, named)
+                    and _is_shared(use, statement, named)
                     and use.variable.name not in of_loops
-                    and not own_in_loop(unit, use, Range(one.start, one.end))
+                    and not own_in_loop(unit, use, Range(statement.start, statement.end))
                 ]
                 if not changed:
-                    found.append(one)
+                    statements.append(statement)
                 elif any(not use.variable.scalar or use.variable.name in named for use in uses):
                     name = changed[0].variable.name
                     why = f"a statement beside the loops of an acc region changes {name} and uses an array"
@@ -63,7 +63,7 @@ def beside(unit: Unit, stack: Stack, inside: Range, made: d.Acc) -> list[Stateme
 
     if stack.statement.kind == "block":
         walk(Range(inside.start + 1, inside.end - 1))
-    return found
+    return statements
 
 
 def _is_shared(use: Use, statement: Statement, named: set[str]) -> bool:
@@ -73,6 +73,6 @@ def _is_shared(use: Use, statement: Statement, named: set[str]) -> bool:
     return variable.scalar and not use.subscripts and not own and variable.name not in named
 
 
-def within(region: Range, inside: Range, directive: d.Acc, made: d.Acc) -> bool:
+def within(region: Range, inside: Range, directive: d.Acc, lines: d.Acc) -> bool:
     """Is the region of a directive in that of another?"""
-    return directive is not made and inside.start <= region.start and region.end <= inside.end
+    return directive is not lines and inside.start <= region.start and region.end <= inside.end

@@ -20,7 +20,7 @@ def loops_of(unit: Unit, stack: Stack, body: Range, own: set[str], operators: di
     `own` are the names of what clauses make each thread's own.
     """
     statements = _statements(unit, body)
-    found: Shared = []
+    loops: Shared = []
     if "continue" in unit.words(unit.text.text[body.start : body.end]):
         return []  # all threads of a block must come to each barrier
     if any(
@@ -29,18 +29,18 @@ def loops_of(unit: Unit, stack: Stack, body: Range, own: set[str], operators: di
     ):
         return []  # an array or a struct that the iteration has of its own, but each thread a copy of
     for statement in statements:
-        made = unit.acc_loops.get(statement.start)
-        if statement.kind == "for" and made is not None and made.all("vector") and not made.all("seq"):
+        result = unit.acc_loops.get(statement.start)
+        if statement.kind == "for" and result is not None and result.all("vector") and not result.all("seq"):
             try:
                 loop = loop_nest.read(unit, statement)
             except Refused:
                 return []
-            if statement.start in unit.localised or not _own(unit, stack, body, loop, made, operators):
+            if statement.start in unit.localised or not _own(unit, stack, body, loop, result, operators):
                 return []
-            found.append((loop, made))
+            loops.append((loop, result))
         elif _writes(stack, statement, body) == {"here", "outside"}:
             return []
-    return found
+    return loops
 
 
 def _statements(unit: Unit, body: Range) -> list[Statement]:
@@ -54,14 +54,16 @@ def _uses(stack: Stack, statement: Statement) -> list[Use]:
     return list(used_in(stack.function.uses, Range(statement.start, statement.end)))
 
 
-def _own(unit: Unit, stack: Stack, body: Range, loop: For, made: d.Acc, operators: dict[str, str]) -> bool:
+def _own(
+    unit: Unit, stack: Stack, body: Range, loop: For, directive: d.Acc, operators: dict[str, str]
+) -> bool:
     """Are all scalars that an inner loop changes its own, or reduced by it? And no array of the body, which
     each thread has a copy of?
     """
-    named = {name.text for clause in made.all("reduction", "private") for name in clause.variables}
-    if any(clause.operator not in operators for clause in made.all("reduction")):
+    named = {name.text for clause in directive.all("reduction", "private") for name in clause.variables}
+    if any(clause.operator not in operators for clause in directive.all("reduction")):
         return False
-    if any(section.parts for section in made.named("reduction")):
+    if any(section.parts for section in directive.named("reduction")):
         return False
     for use in _uses(stack, loop.statement):
         variable = use.variable
@@ -77,16 +79,16 @@ def _own(unit: Unit, stack: Stack, body: Range, loop: For, made: d.Acc, operator
 
 def _writes(stack: Stack, statement: Statement, body: Range) -> set[str]:
     """Does a statement change what each thread has of its own (here), or memory that all see (outside)?"""
-    found = set()
+    result = set()
     for use in _uses(stack, statement):
         variable = use.variable
         if use.argument is not None and not variable.scalar:
-            found.add("outside")
+            result.add("outside")
         elif use.written:
             local = body.start <= variable.declarator.start < body.end and not variable.file_scope
             own = local or (variable.scalar and variable.pointee is None)
-            found.add("here" if own and not (use.subscripts and not local) else "outside")
-    return found
+            result.add("here" if own and not (use.subscripts and not local) else "outside")
+    return result
 
 
 def share(
@@ -98,13 +100,13 @@ def share(
         if statement.start not in starts and "outside" in _writes(stack, statement, body):
             edits.before(statement.start, "{ __syncthreads(); if (threadIdx.x == 0) ")
             edits.behind(statement.end, " __syncthreads(); }")
-    for loop, made in loops:
+    for loop, directive in loops:
         head, statement = loop.header, loop.statement
         opened, closed = "__syncthreads(); { ", " __syncthreads(); }"
-        for clause in made.all("reduction"):
+        for clause in directive.all("reduction"):
             operator = operators[clause.operator]
             for name in clause.variables:
-                variable = unit.syntax.variable(name.text, made.file, made.start)
+                variable = unit.syntax.variable(name.text, directive.file, directive.start)
                 if variable is None:
                     raise Refused(name.place, f"'{name.text}' is not declared")
                 kind, before = c_type(variable), f"{name.text}__before"

@@ -39,28 +39,28 @@ def _choice(texts: list[str]) -> tuple[int, list[str]]:
 def _binary(texts: list[str], level: int) -> tuple[int, list[str]]:
     if level == len(LEVELS):
         return _single(texts)
-    left, rest = _binary(texts, level + 1)
+    lhs, rest = _binary(texts, level + 1)
     while rest and rest[0] in LEVELS[level]:
         right, after = _binary(rest[1:], level + 1)
-        left, rest = applied(rest[0], left, right), after
-    return left, rest
+        lhs, rest = applied(rest[0], lhs, right), after
+    return lhs, rest
 
 
-def applied(operator: str, left: int, right: int) -> int:
+def applied(operator: str, lhs: int, right: int) -> int:
     """What a binary operator makes of two numbers."""
-    if operator in ("<<", ">>") and not (0 <= right < 64 and abs(left) < _FEW):
+    if operator in ("<<", ">>") and not (0 <= right < 64 and abs(lhs) < _FEW):
         raise NotConstant
-    quotient = (abs(left) // abs(right) if (left < 0) == (right < 0) else -(abs(left) // abs(right))) \
+    quotient = (abs(lhs) // abs(right) if (lhs < 0) == (right < 0) else -(abs(lhs) // abs(right))) \
         if operator in ("/", "%") else 0  # fmt: skip
     table = {
-        "||": lambda: int(bool(left or right)), "&&": lambda: int(bool(left and right)),
-        "|": lambda: left | right, "^": lambda: left ^ right, "&": lambda: left & right,
-        "==": lambda: int(left == right), "!=": lambda: int(left != right),
-        "<": lambda: int(left < right), ">": lambda: int(left > right),
-        "<=": lambda: int(left <= right), ">=": lambda: int(left >= right),
-        "<<": lambda: left << right, ">>": lambda: left >> right,
-        "+": lambda: left + right, "-": lambda: left - right, "*": lambda: left * right,
-        "/": lambda: quotient, "%": lambda: left - quotient * right,
+        "||": lambda: int(bool(lhs or right)), "&&": lambda: int(bool(lhs and right)),
+        "|": lambda: lhs | right, "^": lambda: lhs ^ right, "&": lambda: lhs & right,
+        "==": lambda: int(lhs == right), "!=": lambda: int(lhs != right),
+        "<": lambda: int(lhs < right), ">": lambda: int(lhs > right),
+        "<=": lambda: int(lhs <= right), ">=": lambda: int(lhs >= right),
+        "<<": lambda: lhs << right, ">>": lambda: lhs >> right,
+        "+": lambda: lhs + right, "-": lambda: lhs - right, "*": lambda: lhs * right,
+        "/": lambda: quotient, "%": lambda: lhs - quotient * right,
     }  # fmt: skip
     return table[operator]()
 

@@ -32,10 +32,10 @@ class Refused(Exception):
         self.note = note
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, noun: str) -> str:
     """`1 dimension`, `2 dimensions`, `2 indices`."""
-    many = "indices" if what == "index" else f"{what}s"
-    return f"{number} {what if number == 1 else many}"
+    many = "indices" if noun == "index" else f"{noun}s"
+    return f"{number} {noun if number == 1 else many}"
 
 
 class Diagnostics:
@@ -65,7 +65,7 @@ class Diagnostics:
 
     def first_in(self, file: str) -> Place | None:
         """Where the first error of a file is."""
-        return min((one.place for one in self._found if one.place.file == file), default=None)
+        return min((error.place for error in self._found if error.place.file == file), default=None)
 
     def warn(self, place: Place, message: str, note: tuple[Place, str] | None = None) -> None:
         """Keep what the user should know of a program that is compiled all the same."""
@@ -77,9 +77,11 @@ class Diagnostics:
 
     def text(self) -> str:
         """All errors and warnings as a compiler prints them."""
-        found = [("error", one) for one in self._found] + [("warning", one) for one in self._warnings]
+        result = [("error", error) for error in self._found] + [
+            ("warning", error) for error in self._warnings
+        ]
         lines = []
-        for kind, refused in sorted(found, key=lambda one: one[1].place):
+        for kind, refused in sorted(result, key=lambda error: error[1].place):
             lines.append(shown(refused.place, kind, refused.message))
             if refused.note:
                 lines.append(shown(refused.note[0], "note", refused.note[1]))

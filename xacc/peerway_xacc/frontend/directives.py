@@ -92,17 +92,17 @@ class StaticDesc(Directive):
     arrays: list[Name] = field(default_factory=list)
 
 
-def told(made: Directive) -> list[Name]:
+def told(directive: Directive) -> list[Name]:
     """The names that a mapping directive declares, or says more of."""
-    match made:
+    match directive:
         case Nodes() | Template() | Coarray():
-            return made.names
+            return directive.names
         case Distribute():
-            return made.templates
+            return directive.templates
         case TemplateFix():
-            return [made.template] if made.template else []
+            return [directive.template] if directive.template else []
         case Align() | Shadow() | StaticDesc():
-            return made.arrays
+            return directive.arrays
     return []
 
 

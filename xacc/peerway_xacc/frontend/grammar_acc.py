@@ -97,24 +97,24 @@ def parse(pragma: Pragma) -> d.Acc:
         raise Refused(
             word.place, f"unknown directive '{word.text}' of acc; {nearest(construct, list(CONSTRUCTS))}"
         )
-    made = d.Acc(
+    directive = d.Acc(
         word.place, pragma.start, pragma.end, pragma.file, construct=construct, tokens=tuple(pragma.tokens)
     )
     if construct in ("wait", "routine", "cache") and parser.sees("("):
         parser.take()
         if construct == "cache":
-            made.clauses.append(clauses.Clause("cache", word.place, sections=_sections(parser)))
+            directive.clauses.append(clauses.Clause("cache", word.place, sections=_sections(parser)))
         elif construct == "wait":
             numbers = _queues(parser)
-            made.clauses.append(clauses.Clause("queues", word.place, arguments=numbers))
+            directive.clauses.append(clauses.Clause("queues", word.place, arguments=numbers))
         else:
             names = tuple(parser.some(lambda: parser.expr("the name of a function")))
-            made.clauses.append(clauses.Clause("functions", word.place, arguments=names))
+            directive.clauses.append(clauses.Clause("functions", word.place, arguments=names))
         parser.expect(")", f"behind what {construct} names")
     while parser.next():
         parser.accept(",")
-        made.clauses.append(_clause(parser, construct))
-    return made
+        directive.clauses.append(_clause(parser, construct))
+    return directive
 
 
 def _clause(parser: Parser, construct: str) -> clauses.Clause:

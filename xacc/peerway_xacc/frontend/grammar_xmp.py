@@ -24,8 +24,8 @@ def parse(pragma: Pragma) -> d.Directive:
     word = parser.name("a directive of XcalableMP")
     parse_one = _GRAMMAR.get(word.text.lower())
     if parse_one is None:
-        if what := NOT_YET.get(word.text.lower()):
-            raise Refused(word.place, f"{what} is not supported yet")
+        if why_not_yet := NOT_YET.get(word.text.lower()):
+            raise Refused(word.place, f"{why_not_yet} is not supported yet")
         raise Refused(word.place, f"unknown directive '{word.text}'; {nearest(word.text, list(_GRAMMAR))}")
     directive = parse_one(parser, d.Directive(word.place, pragma.start, pragma.end, pragma.file))
     parser.end()
@@ -33,28 +33,30 @@ def parse(pragma: Pragma) -> d.Directive:
 
 
 def _loop(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Loop(base.place, base.start, base.end, base.file)
+    directive = d.Loop(base.place, base.start, base.end, base.file)
     if parser.sees("(") or parser.sees("["):
         names, _square = parser.dimensions("the loop", lambda _square: parser.name("the index of a loop"))
-        made.indices = names
+        directive.indices = names
     parser.expect("on", "behind the indices of the loop")
-    made.on = parser.ref("a reference to a template or to nodes")
+    directive.on = parser.ref("a reference to a template or to nodes")
     while token := parser.next():
         word = token.text.lower()
         if word == "reduction":
             parser.take()
-            made.reduced += communication.reduced(parser)
+            directive.reduced += communication.reduced(parser)
         elif word in ("expand", "margin", "peel_and_wait"):
-            if made.widening:
-                raise Refused(token.place, f"{word} and {made.widening.kind} on one loop; one is possible")
-            made.widening = _widening(parser)
+            if directive.widening:
+                raise Refused(
+                    token.place, f"{word} and {directive.widening.kind} on one loop; one is possible"
+                )
+            directive.widening = _widening(parser)
         elif word in ("acc", "host"):
             parser.take()
         elif word == "profile":
             raise Refused(token.place, "the clause profile of loop is not supported yet")
         else:
             raise parser.unexpected("reduction(…) or the end of the directive")
-    return made
+    return directive
 
 
 def _widening(parser: Parser) -> clauses.Widening:
@@ -82,11 +84,11 @@ def _widening(parser: Parser) -> clauses.Widening:
 
 
 def _task(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Task(base.place, base.start, base.end, base.file)
+    directive = d.Task(base.place, base.start, base.end, base.file)
     parser.expect("on", "behind task")
-    made.on = parser.ref("a reference to nodes or to a template")
-    made.nocomm = parser.accept("nocomm")
-    return made
+    directive.on = parser.ref("a reference to nodes or to a template")
+    directive.nocomm = parser.accept("nocomm")
+    return directive
 
 
 def _tasks(parser: Parser, base: d.Directive) -> d.Directive:

@@ -53,31 +53,31 @@ def reduced(parser: Parser) -> list[clauses.Reduced]:
             raise parser.unexpected(f"'/' and the variables that {operator} sets")
         return clauses.Reduced(operator, name, tuple(locations))
 
-    found = parser.some(one)
+    result = parser.some(one)
     parser.expect(")", "behind the variables of a reduction")
-    return found
+    return result
 
 
-def _clauses(parser: Parser, made: d.Communication, more: dict[str, Callable[[], None]]) -> None:
+def _clauses(parser: Parser, directive: d.Communication, more: dict[str, Callable[[], None]]) -> None:
     """The clauses of a communication in any order; those in `more` are of this directive alone."""
     while token := parser.next():
         word = token.text.lower()
         if word in more:
             parser.take()
             more[word]()
-        elif word == "on" and made.on is None:
+        elif word == "on" and directive.on is None:
             parser.take()
-            made.on = parser.ref("a reference to nodes or to a template")
-        elif word == "async" and made.asynchronous is None:
+            directive.on = parser.ref("a reference to nodes or to a template")
+        elif word == "async" and directive.asynchronous is None:
             parser.take()
             parser.expect("(", "behind async")
-            made.asynchronous = parser.expr("the number of an asynchronous communication")
+            directive.asynchronous = parser.expr("the number of an asynchronous communication")
             parser.expect(")", "behind the number")
         elif word in ("acc", "host"):
             parser.take()
-            made.accelerator = made.accelerator or word == "acc"
-            if word == "acc" and isinstance(made, d.Gmove) and parser.sees("("):
-                made.on_device += parser.listed_arrays()
+            directive.accelerator = directive.accelerator or word == "acc"
+            if word == "acc" and isinstance(directive, d.Gmove) and parser.sees("("):
+                directive.on_device += parser.listed_arrays()
         else:
             allowed = ["on", "async", "acc", *more]
             raise parser.unexpected(f"a clause ({', '.join(allowed)}) or the end of the directive")
@@ -85,24 +85,24 @@ def _clauses(parser: Parser, made: d.Communication, more: dict[str, Callable[[],
 
 def _reflect(kind: str) -> Callable[[Parser, d.Directive], d.Directive]:
     def parse(parser: Parser, base: d.Directive) -> d.Directive:
-        made = d.Reflect(base.place, base.start, base.end, base.file, kind=kind)
-        made.arrays = parser.listed_arrays()
+        directive = d.Reflect(base.place, base.start, base.end, base.file, kind=kind)
+        directive.arrays = parser.listed_arrays()
 
         def widths() -> None:
             parser.expect("(", "behind width")
-            made.widths = parser.some(lambda: width(parser))
+            directive.widths = parser.some(lambda: width(parser))
             parser.expect(")", "behind the widths")
 
         def orthogonal() -> None:
-            made.orthogonal = True
+            directive.orthogonal = True
 
         def nowait() -> None:
-            if made.asynchronous is not None:
+            if directive.asynchronous is not None:
                 raise Refused(
                     base.place,
                     "async and nowait on one reflect; wait_async ends the one, reflect_wait the other",
                 )
-            made.nowait = True
+            directive.nowait = True
 
         def refused() -> None:
             raise Refused(base.place, f"the clause nowait of {kind} is not supported yet")
@@ -112,102 +112,102 @@ def _reflect(kind: str) -> Callable[[Parser, d.Directive], d.Directive]:
             more |= {"width": widths, "orthogonal": orthogonal}
         if kind != "reflect_wait":
             more["nowait"] = nowait if kind == "reflect" else refused
-        _clauses(parser, made, more)
-        if made.on is not None:
-            raise Refused(made.on.name.place, f"{kind} has no clause 'on'")
-        return made
+        _clauses(parser, directive, more)
+        if directive.on is not None:
+            raise Refused(directive.on.name.place, f"{kind} has no clause 'on'")
+        return directive
 
     return parse
 
 
 def _reduction(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Reduction(base.place, base.start, base.end, base.file)
-    made.reduced = reduced(parser)
-    if made.reduced[0].locations:
-        raise Refused(made.reduced[0].name.place, "locations belong to the clause reduction of loop")
-    _clauses(parser, made, {})
-    return made
+    directive = d.Reduction(base.place, base.start, base.end, base.file)
+    directive.reduced = reduced(parser)
+    if directive.reduced[0].locations:
+        raise Refused(directive.reduced[0].name.place, "locations belong to the clause reduction of loop")
+    _clauses(parser, directive, {})
+    return directive
 
 
 def _bcast(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Bcast(base.place, base.start, base.end, base.file)
-    made.names = parser.listed("the name of a variable")
+    directive = d.Bcast(base.place, base.start, base.end, base.file)
+    directive.names = parser.listed("the name of a variable")
 
     def source() -> None:
-        made.source = parser.ref("a reference to a node or to an element of a template")
+        directive.source = parser.ref("a reference to a node or to an element of a template")
 
-    _clauses(parser, made, {"from": source})
-    return made
+    _clauses(parser, directive, {"from": source})
+    return directive
 
 
 def _barrier(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Barrier(base.place, base.start, base.end, base.file)
-    _clauses(parser, made, {})
-    return made
+    directive = d.Barrier(base.place, base.start, base.end, base.file)
+    _clauses(parser, directive, {})
+    return directive
 
 
 def _wait_async(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.WaitAsync(base.place, base.start, base.end, base.file)
+    directive = d.WaitAsync(base.place, base.start, base.end, base.file)
     parser.expect("(", "behind wait_async")
-    made.ids = parser.some(lambda: parser.expr("the number of an asynchronous communication"))
+    directive.ids = parser.some(lambda: parser.expr("the number of an asynchronous communication"))
     parser.expect(")", "behind the numbers")
-    _clauses(parser, made, {})
-    return made
+    _clauses(parser, directive, {})
+    return directive
 
 
 def _gmove(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Gmove(base.place, base.start, base.end, base.file)
+    directive = d.Gmove(base.place, base.start, base.end, base.file)
     if parser.sees("in") or parser.sees("out"):
-        made.mode = parser.take().text.lower()
-    _clauses(parser, made, {})
-    return made
+        directive.mode = parser.take().text.lower()
+    _clauses(parser, directive, {})
+    return directive
 
 
 def _post(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Post(base.place, base.start, base.end, base.file)
+    directive = d.Post(base.place, base.start, base.end, base.file)
     parser.expect("(", "behind post")
-    made.node = parser.ref("a reference to a node")
+    directive.node = parser.ref("a reference to a node")
     parser.expect(",", "behind the node")
-    made.tag = parser.expr("a tag")
+    directive.tag = parser.expr("a tag")
     parser.expect(")", "behind the tag")
-    return made
+    return directive
 
 
 def _wait(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Wait(base.place, base.start, base.end, base.file)
+    directive = d.Wait(base.place, base.start, base.end, base.file)
     if parser.accept("("):
-        made.node = parser.ref("a reference to a node")
+        directive.node = parser.ref("a reference to a node")
         if parser.accept(","):
-            made.tag = parser.expr("a tag")
+            directive.tag = parser.expr("a tag")
         parser.expect(")", "behind the node and the tag")
-    return made
+    return directive
 
 
 def _coarray(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Coarray(base.place, base.start, base.end, base.file)
-    made.names = parser.names("the name of a variable")
+    directive = d.Coarray(base.place, base.start, base.end, base.file)
+    directive.names = parser.names("the name of a variable")
     behind = "of ':[*]' behind the names"
     parser.expect(":", behind)
     parser.expect("[", behind)
     while not parser.accept("*"):
-        made.images.append(parser.at_least(1, "the size of a dimension of images"))
+        directive.images.append(parser.at_least(1, "the size of a dimension of images"))
         parser.expect("]", behind)
         parser.expect("[", behind)
     parser.expect("]", behind)
-    return made
+    return directive
 
 
 def _lock(kind: str) -> Callable[[Parser, d.Directive], d.Directive]:
     def parse(parser: Parser, base: d.Directive) -> d.Directive:
-        made = d.Lock(base.place, base.start, base.end, base.file, kind=kind)
+        directive = d.Lock(base.place, base.start, base.end, base.file, kind=kind)
         parser.expect("(", f"behind {kind}")
-        made.name = parser.name("the name of a lock")
+        directive.name = parser.name("the name of a lock")
         while parser.accept("["):
-            made.subscripts.append(parser.expr("a subscript"))
+            directive.subscripts.append(parser.expr("a subscript"))
             parser.expect("]", "behind a subscript")
         if parser.accept(":"):
             parser.expect("[", "before the image")
-            made.image = parser.expr("an image")
+            directive.image = parser.expr("an image")
             parser.expect("]", "behind the image")
         parser.expect(")", "behind the lock")
         while token := parser.next():
@@ -219,10 +219,10 @@ def _lock(kind: str) -> Callable[[Parser, d.Directive], d.Directive]:
             value = parser.expr("a variable of int")
             parser.expect(")", f"behind the variable of {word}")
             if word == "stat":
-                made.status = value
+                directive.status = value
             else:
-                made.acquired = value
-        return made
+                directive.acquired = value
+        return directive
 
     return parse
 

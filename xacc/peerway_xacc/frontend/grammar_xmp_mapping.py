@@ -14,26 +14,26 @@ _MOST_NODES = 2**31 - 1
 
 
 def _nodes(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Nodes(base.place, base.start, base.end, base.file)
+    directive = d.Nodes(base.place, base.start, base.end, base.file)
 
     def one() -> None:
-        made.names.append(parser.name("the name of a node array"))
+        directive.names.append(parser.name("the name of a node array"))
         sizes, square = parser.dimensions("a node array", lambda _square: _size(parser))
         free = [number for number, size in enumerate(sizes) if size is None]
         if free and free != [len(sizes) - 1]:
             which = "first" if square else "last"
-            raise Refused(made.names[-1].place, f"only the {which} size of a node array can be '*'")
-        made.sizes.append(sizes)
-        made.square.append(square)
+            raise Refused(directive.names[-1].place, f"only the {which} size of a node array can be '*'")
+        directive.sizes.append(sizes)
+        directive.square.append(square)
         if not parser.accept("="):
-            made.of.append(None)
+            directive.of.append(None)
         elif parser.accept("*"):
-            made.of.append("*")
+            directive.of.append("*")
         else:
-            made.of.append(parser.ref("'*' or a reference to other nodes"))
+            directive.of.append(parser.ref("'*' or a reference to other nodes"))
 
     parser.some(one)
-    return made
+    return directive
 
 
 def _size(parser: Parser) -> clauses.Expr | None:
@@ -46,14 +46,14 @@ def _size(parser: Parser) -> clauses.Expr | None:
 
 
 def _template(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Template(base.place, base.start, base.end, base.file)
+    directive = d.Template(base.place, base.start, base.end, base.file)
 
     def one() -> None:
-        made.names.append(parser.name("the name of a template"))
-        made.bounds.append(_all_bounds(parser))
+        directive.names.append(parser.name("the name of a template"))
+        directive.bounds.append(_all_bounds(parser))
 
     parser.some(one)
-    return made
+    return directive
 
 
 def _all_bounds(parser: Parser) -> list[clauses.Bounds | None]:
@@ -83,27 +83,27 @@ def _bounds(parser: Parser, square: bool) -> clauses.Bounds | None:
 
 
 def _template_fix(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.TemplateFix(base.place, base.start, base.end, base.file)
+    directive = d.TemplateFix(base.place, base.start, base.end, base.file)
     if parser.sees("(") or parser.sees("["):
-        made.formats = _formats(parser)
-    made.template = parser.name("the name of a template")
+        directive.formats = _formats(parser)
+    directive.template = parser.name("the name of a template")
     if parser.sees("(") or parser.sees("["):
-        made.bounds = _all_bounds(parser)
-    return made
+        directive.bounds = _all_bounds(parser)
+    return directive
 
 
 def _distribute(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Distribute(base.place, base.start, base.end, base.file)
+    directive = d.Distribute(base.place, base.start, base.end, base.file)
     if not parser.sees("(") and not parser.sees("["):
-        made.templates = [parser.name("the name of a template")]
-    made.formats = _formats(parser)
+        directive.templates = [parser.name("the name of a template")]
+    directive.formats = _formats(parser)
     parser.expect("onto", "behind the formats")
-    made.onto = parser.name("the name of a node array")
-    if not made.templates:
+    directive.onto = parser.name("the name of a node array")
+    if not directive.templates:
         parser.expect(":", "before the templates")
         parser.expect(":", "before the templates")
-        made.templates = parser.names("the name of a template")
-    return made
+        directive.templates = parser.names("the name of a template")
+    return directive
 
 
 def _formats(parser: Parser) -> list[clauses.Format]:
@@ -134,23 +134,23 @@ def _format(parser: Parser) -> clauses.Format:
 
 
 def _align(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Align(base.place, base.start, base.end, base.file)
+    directive = d.Align(base.place, base.start, base.end, base.file)
     if not parser.sees("["):
-        made.arrays = [parser.array()]
+        directive.arrays = [parser.array()]
     while parser.accept("["):
-        made.sources.append(None if parser.accept("*") else _source(parser))
+        directive.sources.append(None if parser.accept("*") else _source(parser))
         parser.expect("]", "behind an index of the array")
-    if not made.sources:
+    if not directive.sources:
         raise parser.unexpected("'[' and an index for each dimension of the array")
     parser.expect("with", "behind the indices of the array")
-    made.template = parser.name("the name of a template")
-    made.targets, _square = parser.dimensions("the template", lambda _square: _target(parser))
-    _match_colons(made)
-    if not made.arrays:
+    directive.template = parser.name("the name of a template")
+    directive.targets, _square = parser.dimensions("the template", lambda _square: _target(parser))
+    _match_colons(directive)
+    if not directive.arrays:
         parser.expect(":", "before the arrays")
         parser.expect(":", "before the arrays")
-        made.arrays = parser.arrays()
-    return made
+        directive.arrays = parser.arrays()
+    return directive
 
 
 def _source(parser: Parser) -> str:
@@ -170,31 +170,33 @@ def _target(parser: Parser) -> clauses.AlignTo:
     return clauses.AlignTo(place, first.text, clauses.Expr(rest).text if rest else "0")
 
 
-def _match_colons(made: d.Align) -> None:
+def _match_colons(directive: d.Align) -> None:
     """Give the colons names: from right to left the array's meet the template's in Fortran's order."""
-    sources = [number for number, source in enumerate(made.sources) if source == ":"][::-1]
-    targets = [number for number, target in enumerate(made.targets) if target.index == ":"]
+    sources = [number for number, source in enumerate(directive.sources) if source == ":"][::-1]
+    targets = [number for number, target in enumerate(directive.targets) if target.index == ":"]
     if len(sources) != len(targets):
-        raise Refused(made.place, f"{len(sources)} ':' of the array meet {len(targets)} ':' of the template")
+        raise Refused(
+            directive.place, f"{len(sources)} ':' of the array meet {len(targets)} ':' of the template"
+        )
     for number, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        made.sources[source] = f":{number}"
-        made.targets[target] = clauses.AlignTo(made.targets[target].place, f":{number}")
+        directive.sources[source] = f":{number}"
+        directive.targets[target] = clauses.AlignTo(directive.targets[target].place, f":{number}")
 
 
 def _shadow(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Shadow(base.place, base.start, base.end, base.file)
+    directive = d.Shadow(base.place, base.start, base.end, base.file)
     if not parser.sees("["):
-        made.arrays = [parser.array()]
+        directive.arrays = [parser.array()]
     while parser.accept("["):
-        made.widths.append(communication.width(parser, full=True))
+        directive.widths.append(communication.width(parser, full=True))
         parser.expect("]", "behind a width")
-    if not made.widths:
+    if not directive.widths:
         raise parser.unexpected("'[' and a width for each dimension of the array")
-    if not made.arrays:
+    if not directive.arrays:
         parser.expect(":", "before the arrays")
         parser.expect(":", "before the arrays")
-        made.arrays = parser.arrays()
-    return made
+        directive.arrays = parser.arrays()
+    return directive
 
 
 def _static_desc(parser: Parser, base: d.Directive) -> d.Directive:

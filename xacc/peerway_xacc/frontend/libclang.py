@@ -15,7 +15,7 @@ from peerway_xacc.frontend.source import Range
 
 def parsed(file: str, text: str, arguments: list[str]) -> Any:
     """The translation unit of a file that has this text, not the one on the disk."""
-    words = [os.fsencode(one) for one in arguments]
+    words = [os.fsencode(argument) for argument in arguments]
     return cindex.Index.create().parse(file, args=words, unsaved_files=[(file, to_bytes(text))])
 
 
@@ -39,10 +39,10 @@ def errors(unit: Any, file: str, name: Callable[[str], str]) -> list[tuple[Place
     """The errors of a translation unit outside the system's headers; those of no place are the file's. `name`
     gives the name of a file for that which libclang has.
     """
-    found = []
+    result = []
     for diagnostic in unit.diagnostics:
         at = diagnostic.location
         if diagnostic.severity >= cindex.Diagnostic.Error and not (at.file and at.is_in_system_header):
             place = Place(name(str(at.file)) if at.file else file, at.line, at.column)
-            found.append((place, diagnostic.spelling))
-    return found
+            result.append((place, diagnostic.spelling))
+    return result

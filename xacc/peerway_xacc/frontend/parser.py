@@ -70,19 +70,19 @@ class Parser:
     def unexpected(self, wanted: str) -> Refused:
         """The error for a token that is not what must come here."""
         token = self.next()
-        found = f"found '{token.text}'" if token else "the directive ends here"
-        return Refused(self.here(), f"expected {wanted}, {found}")
+        text = f"found '{token.text}'" if token else "the directive ends here"
+        return Refused(self.here(), f"expected {wanted}, {text}")
 
     def end(self) -> None:
         """Nothing may follow."""
         if self.next():
             raise self.unexpected("the end of the directive")
 
-    def name(self, what: str) -> Name:
+    def name(self, expected: str) -> Name:
         """An identifier."""
         token = self.next()
         if token is None or token.kind != "name":
-            raise self.unexpected(what)
+            raise self.unexpected(expected)
         self._at += 1
         return Name(token.text, token.place)
 
@@ -105,22 +105,22 @@ class Parser:
         """Arrays with commas between them."""
         return self.some(self.array)
 
-    def names(self, what: str) -> list[Name]:
+    def names(self, expected: str) -> list[Name]:
         """Identifiers with commas between them."""
-        return self.some(lambda: self.name(what))
+        return self.some(lambda: self.name(expected))
 
-    def some(self, one: Callable[[], _Item]) -> list[_Item]:
+    def some(self, parse_item: Callable[[], _Item]) -> list[_Item]:
         """One or more, with commas between them."""
-        found = [one()]
+        result = [parse_item()]
         while self.accept(","):
-            found.append(one())
-        return found
+            result.append(parse_item())
+        return result
 
-    def listed(self, what: str) -> list[Name]:
+    def listed(self, expected: str) -> list[Name]:
         """`(a, b)`."""
-        self.expect("(", f"before {what}")
-        names = self.names(what)
-        self.expect(")", f"behind {what}")
+        self.expect("(", f"before {expected}")
+        names = self.names(expected)
+        self.expect(")", f"behind {expected}")
         return names
 
     def listed_arrays(self) -> list[Name]:
@@ -130,14 +130,14 @@ class Parser:
         self.expect(")", "behind the name of an array")
         return names
 
-    def at_least(self, least: int, what: str) -> Expr:
+    def at_least(self, least: int, expected: str) -> Expr:
         """An expression whose value, if it is known, is not less."""
-        found = self.expr(what)
-        if found.value is not None and found.value < least:
-            raise Refused(found.place, f"{what} must be at least {least}")
-        return found
+        result = self.expr(expected)
+        if result.value is not None and result.value < least:
+            raise Refused(result.place, f"{expected} must be at least {least}")
+        return result
 
-    def expr(self, what: str, stops: Sequence[str] = (",", ")", "]", ":")) -> Expr:
+    def expr(self, expected: str, stops: Sequence[str] = (",", ")", "]", ":")) -> Expr:
         """An expression: all tokens to one of `stops` that is in no bracket of the expression."""
         closing: list[str] = []
         choices = 0
@@ -151,7 +151,7 @@ class Parser:
             elif closing and text == closing[-1]:
                 closing.pop()
             elif text in (")", "]", "}"):
-                raise self.unexpected(f"'{closing[-1]}'" if closing else what)
+                raise self.unexpected(f"'{closing[-1]}'" if closing else expected)
             elif not closing and text == "?":
                 choices += 1
             elif not closing and text == ":":
@@ -160,25 +160,25 @@ class Parser:
         if closing:
             raise self.unexpected(f"'{closing[-1]}'")
         if self._at == start:
-            raise self.unexpected(what)
+            raise self.unexpected(expected)
         return Expr(tuple(self._tokens[start : self._at]))
 
-    def dimensions(self, what: str, one: Callable[[bool], _Item]) -> tuple[list[_Item], bool]:
+    def dimensions(self, expected: str, parse_dimension: Callable[[bool], _Item]) -> tuple[list[_Item], bool]:
         """`(1, 2)` or `[2][1]` as a list in Fortran's order, and whether the brackets were square."""
         if self.sees("["):
-            found = []
+            result = []
             while self.accept("["):
-                found.append(one(True))
-                self.expect("]", f"behind a dimension of {what}")
-            return found[::-1], True
-        self.expect("(", f"or '[' before the dimensions of {what}")
-        found = self.some(lambda: one(False))
-        self.expect(")", f"behind the dimensions of {what}")
-        return found, False
+                result.append(parse_dimension(True))
+                self.expect("]", f"behind a dimension of {expected}")
+            return result[::-1], True
+        self.expect("(", f"or '[' before the dimensions of {expected}")
+        result = self.some(lambda: parse_dimension(False))
+        self.expect(")", f"behind the dimensions of {expected}")
+        return result, False
 
-    def ref(self, what: str) -> Ref:
+    def ref(self, expected: str) -> Ref:
         """A reference to nodes or to a template, with or without subscripts."""
-        name = self.name(what)
+        name = self.name(expected)
         if not self.sees("(") and not self.sees("["):
             return Ref(name, None)
         subscripts, square = self.dimensions(f"'{name.text}'", self.subscript)

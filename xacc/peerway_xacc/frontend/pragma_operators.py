@@ -15,15 +15,15 @@ def operators(text: Text, line: int, defines: dict[str, str]) -> list[Range]:
     each a part of its own, so that no two are at one place. An operator counts in the line of its string.
     """
     for first in range(line, max(0, line - 3), -1):
-        if found := _begun(text, first, line, defines):
-            return found
+        if result := _begun(text, first, line, defines):
+            return result
     return []
 
 
 def _begun(text: Text, first: int, line: int, defines: dict[str, str]) -> list[Range]:
     start = text.line_start(first)
     spans = scan(text.text, start, min(len(text.text), start + _LONGEST))
-    found: list[Range] = []
+    ranges: list[Range] = []
     at = 0
     while at < len(spans) and spans[at].start < text.line_start(line + 1):
         word = spans[at]
@@ -41,10 +41,10 @@ def _begun(text: Text, first: int, line: int, defines: dict[str, str]) -> list[R
         if count:
             has_arguments = word.text == _OPERATOR or _has_parameters(defines[word.text])
             last = closing(spans, at + 1) if has_arguments else at
-            found += _parts(text, Range(word.start, spans[last].end), count)
+            ranges += _parts(text, Range(word.start, spans[last].end), count)
             at = last
         at += 1
-    return found
+    return ranges
 
 
 def _parts(text: Text, whole: Range, count: int) -> list[Range]:

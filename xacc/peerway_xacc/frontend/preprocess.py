@@ -93,7 +93,7 @@ class Texts:
             raise Refused(Place(file, line), message)
         inside = ranges[self.pass_operator(file, line) % len(ranges)]  # a header may come again
         place = text.place(inside.start, inside.end)
-        return inside.start, inside.end, [Token(one.kind, one.text, place) for one in scan(pragma)[2:]]
+        return inside.start, inside.end, [Token(token.kind, token.text, place) for token in scan(pragma)[2:]]
 
 
 def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
@@ -101,7 +101,7 @@ def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
     texts.file(file)
     output = run([*compiler, "-E", "-dD", file])
     defines: list[str] = []
-    found: list[tuple[str, str, int, int, list[Token]]] = []
+    result: list[tuple[str, str, int, int, list[Token]]] = []
     order: list[int | str] = []
     lines = _lines(output)
     if any(_PRAGMA.match(text) for *_, text in lines):
@@ -115,16 +115,16 @@ def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
                 order.append(text)
         elif match := _PRAGMA.match(text):
             start, end, tokens = texts.of(source).pragma(line) or texts.operator(source, line, text)
-            order.append(len(found))
-            found.append((match[1], source, start, end, tokens))
+            order.append(len(result))
+            result.append((match[1], source, start, end, tokens))
         elif match := _OTHER_PRAGMA.match(text):
             _refuse_misspelt(match[1], source, line, texts)
             if not source.startswith(_SYSTEM) and not texts.of(source).pragma(line):
                 texts.pass_operator(source, line)
-    expanded = _expanded(compiler, order, [tokens for *_, tokens in found])
+    expanded = _expanded(compiler, order, [tokens for *_, tokens in result])
     return [
         Pragma(model, source, start, end, tokens[0].place, tuple(expanded[number]))
-        for number, (model, source, start, end, tokens) in enumerate(found)
+        for number, (model, source, start, end, tokens) in enumerate(result)
     ]
 
 
@@ -184,21 +184,21 @@ def _lines(output: str) -> list[tuple[str, int, str]]:
     """The lines of a preprocessor's output with the file and line of each; empty ones are left out."""
     source = ""
     number = 0
-    found = []
+    result = []
     for text in output.split("\n"):
         if match := _MARKER.match(text):
             source = _file(match[2])
             number = int(match[1])
             continue
         if text:
-            found.append((source, number, text))
+            result.append((source, number, text))
         number += 1
-    return found
+    return result
 
 
 def _file(written: str) -> str:
     """The name of a file as a marker has it, as Python has it."""
-    return os.fsdecode(to_bytes(_ESCAPED.sub(lambda found: found[1], written)))
+    return os.fsdecode(to_bytes(_ESCAPED.sub(lambda result: result[1], written)))
 
 
 def run(command: list[str], text: str | None = None) -> str:

@@ -37,26 +37,30 @@ class Structs:
         key = id(variable), name
         if key not in self._members:
             record = self._cursors[id(variable)][1].type.get_canonical().get_declaration()
-            field = next((one for one in record.get_children() if spelling(one) == name), None)
+            field = next((child for child in record.get_children() if spelling(child) == name), None)
             if field is None or field.kind != _Kind.FIELD_DECL:
                 return None
-            made = self._declare(field, variable.file_scope, variable.visible_until)
-            made.name = f"{variable.name}.{name}"
-            made.base, made.static, made.external = variable, variable.static, variable.external
-            made.initialised = variable.initialised
-            self._members[key] = made
+            declared_member = self._declare(field, variable.file_scope, variable.visible_until)
+            declared_member.name = f"{variable.name}.{name}"
+            declared_member.base, declared_member.static, declared_member.external = (
+                variable,
+                variable.static,
+                variable.external,
+            )
+            declared_member.initialised = variable.initialised
+            self._members[key] = declared_member
         return self._members[key]
 
     def of_tag(self, name: str) -> list[Variable]:
         """The variables that are structs of a tag or a type of this name."""
-        found = []
+        result = []
         for variable, cursor in self._cursors.values():
             record = cursor.type.get_canonical()
             if cursor.kind == _Kind.FIELD_DECL or record.kind != cindex.TypeKind.RECORD:
                 continue
             if name in (spelling(record.get_declaration()), spelling(cursor.type)):
-                found.append(variable)
-        return found
+                result.append(variable)
+        return result
 
     def used(self, whole: Use, parents: list[Any], text: str) -> None:
         """Keep a use of `s.a`, which may be a distributed array: a directive says it later."""
@@ -88,8 +92,8 @@ class Structs:
         name = member.name.split(".")[1]
         for use, whole in self._named.pop((id(member.base), name), []):
             uses = whole.function.uses
-            uses[next(n for n, one in enumerate(uses) if one is whole)] = use
-            whole.variable.uses = [one for one in whole.variable.uses if one is not whole]
+            uses[next(n for n, known_use in enumerate(uses) if known_use is whole)] = use
+            whole.variable.uses = [known_use for known_use in whole.variable.uses if known_use is not whole]
             member.uses.append(use)
             use.function.used.setdefault(member.name, member)
         return self._far.get(self._cursors[id(member)][1].hash, [])

@@ -69,17 +69,19 @@ class Syntax:
 
     def sized_at_run_time(self) -> list[Place]:
         """Where arrays of the file are declared with sizes that are no constants."""
-        found = errors(self._unit, self.file, self._texts.file)
-        return [place for place, message in found if message == _SIZE_OF_RUN_TIME and place.file == self.file]
+        result = errors(self._unit, self.file, self._texts.file)
+        return [
+            place for place, message in result if message == _SIZE_OF_RUN_TIME and place.file == self.file
+        ]
 
-    def errors(self, found: Diagnostics) -> None:
+    def errors(self, diagnostics: Diagnostics) -> None:
         """Keep what libclang found wrong with the program, up to the first directive that was refused: behind
         it stands what is no C without that directive.
         """
-        until = found.first_in(self.file)
+        until = diagnostics.first_in(self.file)
         for place, message in errors(self._unit, self.file, self._texts.file):
             if until is None or place < until or place.file != self.file:
-                found.error(place, message)
+                diagnostics.error(place, message)
 
     def statement_after(self, file: str, offset: int, function: Function) -> Statement | None:
         """The statement that begins next behind an offset of a function's body; the outermost of those."""
@@ -100,7 +102,11 @@ class Syntax:
 
     def around(self, file: str, offset: int) -> list[Statement]:
         """The statements that an offset is in, the outermost first."""
-        return [one for one in self._statements.get(file, []) if one.start <= offset < one.end]
+        return [
+            statement
+            for statement in self._statements.get(file, [])
+            if statement.start <= offset < statement.end
+        ]
 
     def loops_in(self, file: str, statement: Statement) -> list[Statement]:
         """The `for` statements in a statement, itself included, outer ones first."""
@@ -112,20 +118,20 @@ class Syntax:
 
     def children(self, file: str, inside: Range) -> list[Statement]:
         """The outermost statements in a range."""
-        found: list[Statement] = []
+        statements: list[Statement] = []
         for statement in self._statements.get(file, []):
             if statement.start < inside.start or statement.end > inside.end:
                 continue
-            if not found or statement.start >= found[-1].end:
-                found.append(statement)
-        return found
+            if not statements or statement.start >= statements[-1].end:
+                statements.append(statement)
+        return statements
 
     def blocks_in(self, file: str, inside: Range) -> list[Statement]:
         """The blocks in braces in a range, outer ones first."""
         return [
-            one
-            for one in self._statements.get(file, [])
-            if one.kind == "block" and inside.start <= one.start and one.end <= inside.end
+            statement
+            for statement in self._statements.get(file, [])
+            if statement.kind == "block" and inside.start <= statement.start and statement.end <= inside.end
         ]
 
     def function_at(self, file: str, offset: int) -> Function | None:
@@ -155,8 +161,8 @@ class Syntax:
             ]  # fmt: skip
             if seen:
                 return max(seen, key=lambda variable: variable.declarator.start)
-        found = self.globals.get(name, [])
-        return self._defined(found) if found else None
+        result = self.globals.get(name, [])
+        return self._defined(result) if result else None
 
     @staticmethod
     def _defined(declared: list[Variable]) -> Variable:
@@ -165,7 +171,7 @@ class Syntax:
 
     def is_type(self, name: str) -> bool:
         """Is there a type with this tag or name?"""
-        return any(name in one.names for one in self.types)
+        return any(name in known_type.names for known_type in self.types)
 
     # ---- reading
 
@@ -198,13 +204,16 @@ class Syntax:
         names = {spelling(cursor), *(spelling(child) for child in cursor.get_children())}
         if cursor.kind in (_Kind.STRUCT_DECL, _Kind.UNION_DECL):
             names = {spelling(cursor)}
-        made = TypeText(frozenset(names), self._file(cursor), range_of(cursor))
+        type_text = TypeText(frozenset(names), self._file(cursor), range_of(cursor))
         if self.types:  # `typedef struct S { … } T;` is told twice: of the struct, then of the whole
             last = self.types[-1]
-            if last.file == made.file and made.range.start <= last.range.start < made.range.end:
+            if (
+                last.file == type_text.file
+                and type_text.range.start <= last.range.start < type_text.range.end
+            ):
                 self.types.pop()
-                made = TypeText(last.names | made.names, made.file, made.range)
-        self.types.append(made)
+                type_text = TypeText(last.names | type_text.names, type_text.file, type_text.range)
+        self.types.append(type_text)
 
     def _function(self, cursor: Any) -> None:
         body = next((child for child in cursor.get_children() if child.kind == _Kind.COMPOUND_STMT), None)
@@ -226,13 +235,13 @@ class Syntax:
 
     def _included_in(self, function: Function) -> list[tuple[str, Range]]:
         """The files that a function's body includes, and where it does."""
-        found = []
-        for one in self._unit.get_includes():
-            inside = function.body.start < one.location.offset < function.body.end
-            if inside and self._texts.file(str(one.location.file)) == function.file:
-                at = one.location.offset
-                found.append((self._texts.file(str(one.include)), Range(at, at)))
-        return found
+        result = []
+        for include in self._unit.get_includes():
+            inside = function.body.start < include.location.offset < function.body.end
+            if inside and self._texts.file(str(include.location.file)) == function.file:
+                at = include.location.offset
+                result.append((self._texts.file(str(include.include)), Range(at, at)))
+        return result
 
     def _place(self, cursor: Any, function: Function) -> Range | None:
         """Where a function's body includes the file that something is in; nothing if that is its own file."""

@@ -50,7 +50,7 @@ def _name(written: str) -> str:
     """A name with its letters themselves, where it has numbers of letters as `gr\\u00fc`."""
     if "\\" not in written:
         return written
-    return _UNIVERSAL.sub(lambda found: of_name(chr(int(found[1] or found[2], 16) % 0x110000)), written)
+    return _UNIVERSAL.sub(lambda result: of_name(chr(int(result[1] or result[2], 16) % 0x110000)), written)
 
 
 def scan(text: str, start: int = 0, end: int | None = None) -> list[Span]:

@@ -126,7 +126,7 @@ def _argument(use: Use, call: Any, inner: Any) -> None:
 
 def _handed(use: Use, parents: list[Any], address: Any) -> None:
     """Keep which function gets an address, if it is an argument."""
-    call = next((one for one in reversed(parents) if one.kind not in TRANSPARENT), None)
+    call = next((parent for parent in reversed(parents) if parent.kind not in TRANSPARENT), None)
     if call is None or call.kind != _Kind.CALL_EXPR:
         return
     arguments = [range_of(argument) for argument in call.get_arguments()]

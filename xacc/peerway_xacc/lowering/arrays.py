@@ -136,7 +136,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
     assert variable is not None
     here = at(array.place)
     call = "pwx_array_init" if variable.static else "pwx_array_enter"
-    made = f"{call}({array.address}, {description(unit, array)}, {here});"
+    text = f"{call}({array.address}, {description(unit, array)}, {here});"
     pointer = _own(array)
     pointers = []
     if variable.base:
@@ -145,7 +145,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
         pointers = [f"{storage}{kind} *{array.memory};"]
     else:
         become_pointer(unit, variable, array.memory, "static " if variable.static else "")
-    memory = [made, *check_extents(array, here), f"{array.memory} = {array.descriptor}.memory;"]
+    memory = [text, *check_extents(array, here), f"{array.memory} = {array.descriptor}.memory;"]
     if variable.static:
         declared = [*pointers, f"static pwx_array {array.descriptor};"]
         assert array.template is not None
@@ -169,14 +169,14 @@ def _function(unit: Unit, function: Function) -> None:
             lines.append(_own(array))
             continue
         assert array.template is not None
-        found, left = template_fix.spots(unit, function, array.template, uses)
-        for spot in found:
+        result, leftover = template_fix.spots(unit, function, array.template, uses)
+        for spot in result:
             first = min(use for use in uses if use >= spot.reach.start)
             template_fix.put(
                 unit, spot, [*([] if spot.directive else [_need(unit, array, first)]), _own(array)]
             )
-        if left:
-            lines += [_need(unit, array, left[0]), _own(array)]
+        if leftover:
+            lines += [_need(unit, array, leftover[0]), _own(array)]
     if not lines:
         return
     if function.file != unit.file:
@@ -192,17 +192,17 @@ def _function(unit: Unit, function: Function) -> None:
 
 def _used_of_file(unit: Unit, function: Function) -> list[tuple[DistributedArray, list[int]]]:
     """The arrays of the file, but for pointers, that a function uses, and where."""
-    found: dict[int, tuple[DistributedArray, list[int]]] = {}
+    result: dict[int, tuple[DistributedArray, list[int]]] = {}
     for use in function.uses:
         used = unit.scopes.of_variable(use.variable)
         if used and use.variable.file_scope and use.variable.pointee is None:
-            found.setdefault(id(used), (used, []))[1].append(use.range.start)
+            result.setdefault(id(used), (used, []))[1].append(use.range.start)
     for array, offset in unit.needed:  # by code that libclang did not see
         of_file = array.variable and array.variable.file_scope and array.variable.pointee is None
         inside = function.file == unit.file and function.body.start < offset < function.body.end
         if of_file and inside:
-            found.setdefault(id(array), (array, []))[1].append(offset)
-    return list(found.values())
+            result.setdefault(id(array), (array, []))[1].append(offset)
+    return list(result.values())
 
 
 def _need(unit: Unit, array: DistributedArray, offset: int) -> str:
@@ -244,8 +244,8 @@ def _use(unit: Unit, array: DistributedArray, use: Use, checks: Checks) -> None:
             )
             raise Refused(place, message)
     _name(unit, array, use, place)
-    left = any(region.start <= use.range.start < region.end for region in unit.left_regions)
-    subscripts.translate(unit, unit.edits, array, use, unit.translated, left, checks)
+    is_foreign = any(region.start <= use.range.start < region.end for region in unit.left_regions)
+    subscripts.translate(unit, unit.edits, array, use, unit.translated, is_foreign, checks)
 
 
 def _name(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
@@ -267,9 +267,9 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
     if not use.in_sizeof and is_on_device(unit, use):
         return  # a pointer to this node's part on the GPU
     if use.argument is None or use.in_sizeof:
-        what = "measured by sizeof" if use.in_sizeof else "used here"
+        subject = "measured by sizeof" if use.in_sizeof else "used here"
         message = (
-            f"distributed array '{array.name}' is {what} without subscripts; only a function whose "
+            f"distributed array '{array.name}' is {subject} without subscripts; only a function whose "
             "parameter is aligned can take it so"
         )
         raise Refused(place, message)

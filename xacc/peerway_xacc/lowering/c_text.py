@@ -19,9 +19,9 @@ def numbers(texts: list[str], kind: str = "long") -> str:
     return f"(const {kind}[]){{{', '.join(texts)}}}"
 
 
-def where(made: d.Directive) -> str:
+def where(directive: d.Directive) -> str:
     """The place that an error at run time names."""
-    return at(made.place)
+    return at(directive.place)
 
 
 def at(place: Place) -> str:
@@ -31,66 +31,68 @@ def at(place: Place) -> str:
     return f"PWX_HERE({place.line})"
 
 
-def referred(unit: Unit, ref: clauses.Ref, made: d.Directive) -> NodeArray | TemplateOf:
+def referred(unit: Unit, ref: clauses.Ref, directive: d.Directive) -> NodeArray | TemplateOf:
     """The nodes or the template that a reference is about, its rank checked."""
-    function = unit.function_of(made)
-    found: Declared | None = unit.scopes.find(ref.name.text, function, made.start)
-    if not isinstance(found, NodeArray | TemplateOf):
+    function = unit.function_of(directive)
+    declared: Declared | None = unit.scopes.find(ref.name.text, function, directive.start)
+    if not isinstance(declared, NodeArray | TemplateOf):
         raise Refused(ref.name.place, f"there are no nodes and no template '{ref.name.text}'")
-    rank = len(found.sizes if isinstance(found, NodeArray) else found.bounds)
+    rank = len(declared.sizes if isinstance(declared, NodeArray) else declared.bounds)
     if ref.subscripts is not None and len(ref.subscripts) != rank:
-        note = (found.place, f"'{found.name}' is declared here")
+        note = (declared.place, f"'{declared.name}' is declared here")
         raise Refused(
             ref.name.place,
-            f"{counted(len(ref.subscripts), 'subscript')} for '{found.name}', "
+            f"{counted(len(ref.subscripts), 'subscript')} for '{declared.name}', "
             f"which has {counted(rank, 'dimension')}",
             note,
         )
-    if isinstance(found, TemplateOf) and found.formats is None:
-        note = (found.place, f"'{found.name}' is declared here")
-        raise Refused(ref.name.place, f"template '{found.name}' is not distributed", note)
-    if isinstance(found, TemplateOf):
-        unit.check_fixed(found, made, ref.name.place)
+    if isinstance(declared, TemplateOf) and declared.formats is None:
+        note = (declared.place, f"'{declared.name}' is declared here")
+        raise Refused(ref.name.place, f"template '{declared.name}' is not distributed", note)
+    if isinstance(declared, TemplateOf):
+        unit.check_fixed(declared, directive, ref.name.place)
     else:
-        _check_nodes(found, ref)
-    return found
+        _check_nodes(declared, ref)
+    return declared
 
 
-def _check_nodes(found: NodeArray, ref: clauses.Ref) -> None:
+def _check_nodes(node_array: NodeArray, ref: clauses.Ref) -> None:
     """Raises Refused where a subscript is a number that no node has."""
     least = 0 if ref.square else 1
-    for subscript, size in zip(ref.subscripts or (), found.sizes, strict=False):
+    for subscript, size in zip(ref.subscripts or (), node_array.sizes, strict=False):
         index = subscript.index
         if index is None or index.value is None:
             continue
         if index.value < least or (size is not None and index.value >= size + least):
             nodes = f"{least} to {size - 1 + least}" if size is not None else f"numbered from {least} on"
-            message = f"'{found.name}' has no node {index.value} in this dimension; its nodes are {nodes}"
-            raise Refused(index.place, message, (found.place, f"'{found.name}' is declared here"))
+            message = (
+                f"'{node_array.name}' has no node {index.value} in this dimension; its nodes are {nodes}"
+            )
+            raise Refused(index.place, message, (node_array.place, f"'{node_array.name}' is declared here"))
 
 
 def reference(
-    unit: Unit, ref: clauses.Ref | None, made: d.Directive, replaced: dict[int, str] | None = None
+    unit: Unit, ref: clauses.Ref | None, directive: d.Directive, replaced: dict[int, str] | None = None
 ) -> str:
     """A pwx_ref for a reference; of the dimensions in `replaced` these texts are used instead."""
     if ref is None:
         return "0"
-    found = referred(unit, ref, made)
-    is_nodes = isinstance(found, NodeArray)
-    rank = len(found.sizes if isinstance(found, NodeArray) else found.bounds)
+    result = referred(unit, ref, directive)
+    is_nodes = isinstance(result, NodeArray)
+    rank = len(result.sizes if isinstance(result, NodeArray) else result.bounds)
     parts = []
     for dimension in range(rank):
         subscript = ref.subscripts[dimension] if ref.subscripts is not None else None
         if replaced and dimension in replaced:
             parts.append(replaced[dimension])
         else:
-            parts.append(_part(found, dimension, subscript, is_nodes and ref.square))
-    target = f"{found.address}, 0" if is_nodes else f"0, {found.address}"
+            parts.append(_part(result, dimension, subscript, is_nodes and ref.square))
+    target = f"{result.address}, 0" if is_nodes else f"0, {result.address}"
     return f"&(const pwx_ref){{{target}, {{{', '.join(parts)}}}}}"
 
 
 def _part(
-    found: NodeArray | TemplateOf, dimension: int, subscript: clauses.Subscript | None, from_zero: bool
+    node_array: NodeArray | TemplateOf, dimension: int, subscript: clauses.Subscript | None, from_zero: bool
 ) -> str:
     plus = " + 1" if from_zero else ""
     if subscript is None or subscript.whole:
@@ -101,10 +103,10 @@ def _part(
         text = f"({subscript.index.text}){plus}" if plus else subscript.index.text
         return f"{{PWX_RANGE, {text}, {text}, 1}}"
     step = subscript.step.text if subscript.step else "1"
-    if isinstance(found, NodeArray):
-        lowest, highest = "1", f"{found.descriptor}.size[{dimension}]"
+    if isinstance(node_array, NodeArray):
+        lowest, highest = "1", f"{node_array.descriptor}.size[{dimension}]"
     else:
-        lowest, highest = (f"{found.descriptor}.dim[{dimension}].{end}" for end in ("first", "last"))
+        lowest, highest = (f"{node_array.descriptor}.dim[{dimension}].{end}" for end in ("first", "last"))
     first = f"({subscript.first.text}){plus}" if subscript.first else lowest
     last = f"({subscript.last}){plus}" if subscript.last else highest
     return f"{{PWX_RANGE, {first}, {last}, {step}}}"

@@ -60,8 +60,10 @@ class Checks:
     def needs(self, array: DistributedArray, dimension: int, use: Use, inside: Range) -> bool:
         """Is this subscript, of a dimension that is distributed, checked?"""
         start = use.range.start
-        left = any(region.start <= start < region.end for region in self._unit.left_regions)
-        if use.in_sizeof or left:  # what another compiler makes code of may run where no error can be told
+        is_foreign = any(region.start <= start < region.end for region in self._unit.left_regions)
+        if (
+            use.in_sizeof or is_foreign
+        ):  # what another compiler makes code of may run where no error can be told
             return False
         return not any(
             self._proves(distributed, array, dimension, inside)

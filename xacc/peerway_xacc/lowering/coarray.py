@@ -112,9 +112,9 @@ def _transfer(
 
 def generate(unit: Unit, declared: list[Declared], transfers: list[Transfer]) -> None:
     """Descriptors for the coarrays of the file, and calls for the transfers."""
-    for one in declared:
+    for coarray in declared:
         try:
-            _declare(unit, one)
+            _declare(unit, coarray)
         except Refused as refused:
             unit.found.add(refused)
     for transfer in transfers:
@@ -124,16 +124,16 @@ def generate(unit: Unit, declared: list[Declared], transfers: list[Transfer]) ->
             unit.found.add(refused)
 
 
-def directive(unit: Unit, made: d.Coarray) -> None:
+def directive(unit: Unit, declaration: d.Coarray) -> None:
     """Coarrays that `#pragma xmp coarray` declares."""
-    for name in made.names:
-        _make(unit, name.text, name.place, made.start, [size.text for size in made.images])
+    for name in declaration.names:
+        _make(unit, name.text, name.place, declaration.start, [size.text for size in declaration.images])
 
 
-def _declare(unit: Unit, one: Declared) -> None:
-    unit.edits.replace(one.mark.start, one.mark.end, "")
-    place = unit.text.place(one.start, one.start + len(one.name))
-    _make(unit, one.name, place, one.mark.end, one.images)
+def _declare(unit: Unit, coarray: Declared) -> None:
+    unit.edits.replace(coarray.mark.start, coarray.mark.end, "")
+    place = unit.text.place(coarray.start, coarray.start + len(coarray.name))
+    _make(unit, coarray.name, place, coarray.mark.end, coarray.images)
 
 
 def _make(unit: Unit, name: str, place: Place, offset: int, sizes_of_images: list[str]) -> None:
@@ -168,19 +168,19 @@ def _make(unit: Unit, name: str, place: Place, offset: int, sizes_of_images: lis
 
 def _generate(unit: Unit, transfer: Transfer) -> None:
     text = unit.text
-    found, end = section(text, transfer.remote)
-    place = text.place(found.range.start, found.range.end)
+    result, end = section(text, transfer.remote)
+    place = text.place(result.range.start, result.range.end)
     if end != len(transfer.remote):
         raise Refused(place, "expected a coarray or a section of one")
-    variable = variable_of(unit, found.name, found.range)
+    variable = variable_of(unit, result.name, result.range)
     descriptor = unit.coarrays.get(id(variable))
     if descriptor is None:
-        raise Refused(place, f"'{found.name}' is not a coarray; declare it with ':[*]'")
+        raise Refused(place, f"'{result.name}' is not a coarray; declare it with ':[*]'")
     if variable.element.split()[-1] == "xmp_lock_t":
-        raise Refused(place, f"'{found.name}' is a lock; only the directives lock and unlock change it")
+        raise Refused(place, f"'{result.name}' is a lock; only the directives lock and unlock change it")
     places = _places(unit, transfer, variable, descriptor)
-    image = images.number_of(text, found.name, unit.image_sizes[id(variable)], transfer.images, place)
-    triplets = _triplets(unit, found, variable)
+    image = images.number_of(text, result.name, unit.image_sizes[id(variable)], transfer.images, place)
+    triplets = _triplets(unit, result, variable)
     local, opened = _local(unit, transfer, variable)
     if transfer.put:
         call = f"pwx_coarray_put(&{descriptor}, {image}, {triplets}, {local}, {places}, {at(place)});"
@@ -191,38 +191,38 @@ def _generate(unit: Unit, transfer: Transfer) -> None:
         transfer.statement.start, transfer.statement.end, f"{{ {opened}{call} }}" + "\n" * newlines
     )
     memory = {"0": ""}.get(places, ", of the GPUs' memory")
-    what = "put to" if transfer.put else "get from"
+    verb = "put to" if transfer.put else "get from"
     there = "][".join(images.written(text, group) for group in transfer.images)
-    unit.explained.append((place, f"coarray {what} image {there}{memory}"))
+    unit.explained.append((place, f"coarray {verb} image {there}{memory}"))
     far = paths.Transfer("elements", "put" if transfer.put else "get", on_gpu=bool(memory))
-    unit.communications.append((place, paths.Communication(f"coarray {what} {found.name}", (far,))))
+    unit.communications.append((place, paths.Communication(f"coarray {verb} {result.name}", (far,))))
 
 
 def _places(unit: Unit, transfer: Transfer, variable: Variable, descriptor: str) -> str:
     """Which sides of a transfer are on GPUs: those that host_data around it names."""
     there, here = "0", "0"
     place = unit.text.place(transfer.remote[0].start, transfer.images[-1][-1].end + 1)
-    for made in unit.directives_in():
-        if not isinstance(made, d.Acc) or made.construct != "host_data":
+    for directive in unit.directives_in():
+        if not isinstance(directive, d.Acc) or directive.construct != "host_data":
             continue
-        function = unit.function_of(made)
-        statement = function and unit.syntax.statement_after(made.file, made.end, function)
+        function = unit.function_of(directive)
+        statement = function and unit.syntax.statement_after(directive.file, directive.end, function)
         # Of a transfer that is the whole statement libclang sees its end alone.
-        if not statement or not made.end <= transfer.statement.start < statement.end:
+        if not statement or not directive.end <= transfer.statement.start < statement.end:
             continue
-        for one in made.named_variables("use_device"):
-            if one.text not in (variable.name, transfer.local[0].text):
+        for on_device in directive.named_variables("use_device"):
+            if on_device.text not in (variable.name, transfer.local[0].text):
                 continue
             if unit.acc_left:
                 message = (
                     f"a transfer of coarray '{variable.name}' between memories of GPUs is not supported with "
-                    f"another OpenACC compiler; update '{one.text}' on the host, and transfer that"
+                    f"another OpenACC compiler; update '{on_device.text}' on the host, and transfer that"
                 )
-                raise Refused(place, message, (one.place, f"'{one.text}' is the GPU's here"))
-            if one.text == variable.name:
-                there = f"({data.on_gpu(unit, made)} ? PWX_COARRAY_THERE : 0)"
-            if one.text == transfer.local[0].text:
-                here = f"({data.on_gpu(unit, made)} ? PWX_COARRAY_HERE : 0)"
+                raise Refused(place, message, (on_device.place, f"'{on_device.text}' is the GPU's here"))
+            if on_device.text == variable.name:
+                there = f"({data.on_gpu(unit, directive)} ? PWX_COARRAY_THERE : 0)"
+            if on_device.text == transfer.local[0].text:
+                here = f"({data.on_gpu(unit, directive)} ? PWX_COARRAY_HERE : 0)"
     if there != "0" and descriptor not in unit.reached:
         unit.reached.add(descriptor)
         unit.setup_last.append(f"pwx_coarray_on_gpus(&{descriptor}, {at(place)});")
@@ -235,15 +235,15 @@ def _local(unit: Unit, transfer: Transfer, remote: Variable) -> tuple[str, str]:
     text = unit.text.text[spans[0].start : spans[-1].end]
     place = unit.text.place(spans[0].start, spans[-1].end)
     if spans[0].kind == "name":
-        found, end = section(unit.text, spans)
-        variable = unit.syntax.variable(found.name, unit.file, spans[0].start)
-        if variable and end == len(spans) and (variable.pointee is None or not found.dimensions):
+        result, end = section(unit.text, spans)
+        variable = unit.syntax.variable(result.name, unit.file, spans[0].start)
+        if variable and end == len(spans) and (variable.pointee is None or not result.dimensions):
             array = unit.scopes.of_variable(variable)
             if array:
                 raise Refused(
-                    place, f"distributed array '{found.name}' in a coarray assignment is not supported yet"
+                    place, f"distributed array '{result.name}' in a coarray assignment is not supported yet"
                 )
-            return run_time_section(unit, found, variable, None), ""
+            return run_time_section(unit, result, variable, None), ""
     if not transfer.put:
         raise Refused(place, "expected a variable or a section of an array")
     name = unit.new_name("value")
@@ -251,23 +251,23 @@ def _local(unit: Unit, transfer: Transfer, remote: Variable) -> tuple[str, str]:
     return f"&(const pwx_section){{.base = &{name}, .element_bytes = sizeof({name}), .ndims = 0}}", opened
 
 
-def _triplets(unit: Unit, found: Section, variable: Variable) -> str:
+def _triplets(unit: Unit, found_section: Section, variable: Variable) -> str:
     rank = len(variable.sizes)
-    place = unit.text.place(found.range.start, found.range.end)
+    place = unit.text.place(found_section.range.start, found_section.range.end)
     if not rank:
         return "0"
-    if found.dimensions and len(found.dimensions) != rank:
+    if found_section.dimensions and len(found_section.dimensions) != rank:
         raise Refused(
             place,
-            f"'{found.name}' has {counted(rank, 'dimension')}, "
-            f"and {counted(len(found.dimensions), 'subscript')} here",
+            f"'{found_section.name}' has {counted(rank, 'dimension')}, "
+            f"and {counted(len(found_section.dimensions), 'subscript')} here",
         )
     parts = []
     for number, size in enumerate(sizes_of(unit, variable)):
-        if not found.dimensions:
+        if not found_section.dimensions:
             parts.append(f"{{0, {size}, 1, 0}}")
             continue
-        dimension = found.dimensions[number]
+        dimension = found_section.dimensions[number]
         if dimension.index is not None:
             parts.append(f"{{{dimension.index}, 1, 1, 1}}")
         else:

@@ -15,39 +15,45 @@ from peerway_xacc.lowering.loops import text_of
 from peerway_xacc.lowering.types import OPERATORS, run_time_type
 
 
-def reduction(unit: Unit, made: d.Reduction) -> None:
+def reduction(unit: Unit, directive: d.Reduction) -> None:
     """Values of all nodes become one, everywhere."""
-    on = reference(unit, made.on, made)
-    for one in made.reduced:
-        variable = _variable(unit, made, one.name)
-        kind = run_time_type(variable, one.name.place, one.operator)
-        operator = OPERATORS[one.operator]
+    on = reference(unit, directive.on, directive)
+    for operand in directive.reduced:
+        variable = _variable(unit, directive, operand.name)
+        kind = run_time_type(variable, operand.name.place, operand.operator)
+        operator = OPERATORS[operand.operator]
         array = unit.scopes.of_variable(variable)
         if array:
-            call = f"pwx_reduce_array({on}, {operator}, {kind}, {array.address}, {where(made)});"
-            call = through_host(unit, made, [array], call) if made.accelerator else call
+            call = f"pwx_reduce_array({on}, {operator}, {kind}, {array.address}, {where(directive)});"
+            call = through_host(unit, directive, [array], call) if directive.accelerator else call
         else:
-            address, count = _memory(variable, one.name)
-            if made.accelerator:
+            address, count = _memory(variable, operand.name)
+            if directive.accelerator:
                 call = on_device(
-                    unit, made, "pwx_reduce_device", f"{on}, {operator}, {kind}", one.name, address, count
+                    unit,
+                    directive,
+                    "pwx_reduce_device",
+                    f"{on}, {operator}, {kind}",
+                    operand.name,
+                    address,
+                    count,
                 )
             else:
-                call = f"pwx_reduce({on}, {operator}, {kind}, {address}, {count}, {where(made)});"
-        unit.put(made, [call])
+                call = f"pwx_reduce({on}, {operator}, {kind}, {address}, {count}, {where(directive)});"
+        unit.put(directive, [call])
         bytes_ = variable.bytes if not array and variable.bytes > 0 else None
-        _sent(unit, made, f"reduction of {one.name.text}", bytes_)
-    names = ", ".join(one.name.text for one in made.reduced)
-    unit.explain(made, f"reduction of {names} over {text_of(made.on)}")
+        _sent(unit, directive, f"reduction of {operand.name.text}", bytes_)
+    names = ", ".join(operand.name.text for operand in directive.reduced)
+    unit.explain(directive, f"reduction of {names} over {text_of(directive.on)}")
 
 
-def _sent(unit: Unit, made: d.Communication, what: str, bytes_: int | None) -> None:
+def _sent(unit: Unit, directive: d.Communication, verb: str, bytes_: int | None) -> None:
     """What --explain says of the bytes: with acc they go by a plan between GPUs, else in messages."""
-    op = "send" if made.accelerator else "put"
-    unit.communicates(made, what, Transfer("messages", op, bytes_, on_gpu=made.accelerator))
+    op = "send" if directive.accelerator else "put"
+    unit.communicates(directive, verb, Transfer("messages", op, bytes_, on_gpu=directive.accelerator))
 
 
-def through_host(unit: Unit, made: d.Directive, arrays: list[DistributedArray], call: str) -> str:
+def through_host(unit: Unit, directive: d.Directive, arrays: list[DistributedArray], call: str) -> str:
     """A call with acc that is done on the host: the arrays come from the GPU before and go back behind."""
     if unit.acc_left:
         sections = [f"{array.symbol}__b[0:pwx_memory_bytes({array.address})]" for array in arrays]
@@ -64,13 +70,19 @@ def through_host(unit: Unit, made: d.Directive, arrays: list[DistributedArray], 
     parts = ", ".join(
         f"{{PWX_DATA_PRESENT, {quoted(array.name)}, {array.address}, 0, 0}}" for array in arrays
     )
-    moved = f"{len(arrays)}, (const pwx_data[]){{{parts}}}, 0, PWX_QUEUE_SYNC, {where(made)});"
+    moved = f"{len(arrays)}, (const pwx_data[]){{{parts}}}, 0, PWX_QUEUE_SYNC, {where(directive)});"
     written = "".join(f" pwx_written({array.address});" for array in arrays)  # the host's halos, too
     return f"{{{written} pwx_update_host({moved} {call} pwx_update_device({moved} }}"
 
 
 def on_device(
-    unit: Unit, made: d.Communication, call: str, what: str, name: clauses.Name, address: str, count: str
+    unit: Unit,
+    directive: d.Communication,
+    call: str,
+    name_text: str,
+    name: clauses.Name,
+    address: str,
+    count: str,
 ) -> str:
     """A call with acc, about the copy of a variable on the GPU."""
     unit.on_gpu = True
@@ -78,17 +90,17 @@ def on_device(
         plain = call.removesuffix("_device")
         return (
             f"{{ void *const at__q = (acc_wait_all(), acc_deviceptr((void *){address})); "
-            f"if (at__q == (void *){address}) {plain}({what}, {address}, {count}, {where(made)}); "
-            f"else {{ {call}({what}, at__q, {count}, {where(made)}); "
-            f"pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(made)}); }} }}"
+            f"if (at__q == (void *){address}) {plain}({name_text}, {address}, {count}, {where(directive)}); "
+            f"else {{ {call}({name_text}, at__q, {count}, {where(directive)}); "
+            f"pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(directive)}); }} }}"
         )
     known = unit.new_name("known")
-    found = f"pwx_device(&{known}, {address}, {quoted(name.text)}, {where(made)})"
-    return f"{{ static pwx_known {known}; {call}({what}, {found}, {count}, {where(made)}); }}"
+    text = f"pwx_device(&{known}, {address}, {quoted(name.text)}, {where(directive)})"
+    return f"{{ static pwx_known {known}; {call}({name_text}, {text}, {count}, {where(directive)}); }}"
 
 
-def _variable(unit: Unit, made: d.Directive, name: clauses.Name) -> Variable:
-    variable = unit.syntax.variable(name.text, made.file, made.start)
+def _variable(unit: Unit, directive: d.Directive, name: clauses.Name) -> Variable:
+    variable = unit.syntax.variable(name.text, directive.file, directive.start)
     if variable is None:
         raise Refused(name.place, f"'{name.text}' is not declared")
     return variable
@@ -110,60 +122,66 @@ def _memory(variable: Variable, name: clauses.Name) -> tuple[str, str]:
     return name.text, f"sizeof({name.text}) / sizeof({name.text}{'[0]' * len(variable.sizes)})"
 
 
-def bcast(unit: Unit, made: d.Bcast) -> None:
+def bcast(unit: Unit, directive: d.Bcast) -> None:
     """The values of one node go to all."""
-    on, source = reference(unit, made.on, made), reference(unit, made.source, made)
-    for name in made.names:
-        variable = _variable(unit, made, name)
+    on, source = reference(unit, directive.on, directive), reference(unit, directive.source, directive)
+    for name in directive.names:
+        variable = _variable(unit, directive, name)
         if unit.scopes.of_variable(variable):
             raise Refused(
                 name.place, f"'{name.text}' is a distributed array; bcast of it is not supported yet"
             )
         address, count = _memory(variable, name)
         size = f"sizeof({name.text}{'[0]' * len(variable.sizes)})"
-        if made.accelerator:
+        if directive.accelerator:
             which = f"{on}, {source}"
-            call = on_device(unit, made, "pwx_bcast_device", which, name, address, f"({count}) * {size}")
+            call = on_device(unit, directive, "pwx_bcast_device", which, name, address, f"({count}) * {size}")
         else:
-            call = f"pwx_bcast({on}, {source}, {address}, ({count}) * {size}, {where(made)});"
-        unit.put(made, [call])
-        _sent(unit, made, f"bcast of {name.text}", variable.bytes if variable.bytes > 0 else None)
+            call = f"pwx_bcast({on}, {source}, {address}, ({count}) * {size}, {where(directive)});"
+        unit.put(directive, [call])
+        _sent(unit, directive, f"bcast of {name.text}", variable.bytes if variable.bytes > 0 else None)
 
 
-def barrier(unit: Unit, made: d.Barrier) -> None:
+def barrier(unit: Unit, directive: d.Barrier) -> None:
     """Wait for one another."""
-    if made.asynchronous:
-        raise Refused(made.asynchronous.place, "a barrier has no clause async")
-    call = f"pwx_barrier({reference(unit, made.on, made)}, {where(made)});"
-    if made.accelerator and unit.acc_left:
+    if directive.asynchronous:
+        raise Refused(directive.asynchronous.place, "a barrier has no clause async")
+    call = f"pwx_barrier({reference(unit, directive.on, directive)}, {where(directive)});"
+    if directive.accelerator and unit.acc_left:
         call = f"{{ acc_wait_all(); {call} }}"
-    elif made.accelerator:
+    elif directive.accelerator:
         unit.on_gpu = True
-        call = f"{{ pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(made)}); {call} }}"
-    unit.put(made, [call])
-    unit.explain(made, f"barrier of {text_of(made.on)}: signals without data, in log2 of the nodes rounds")
+        call = f"{{ pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(directive)}); {call} }}"
+    unit.put(directive, [call])
+    unit.explain(
+        directive, f"barrier of {text_of(directive.on)}: signals without data, in log2 of the nodes rounds"
+    )
 
 
-def wait_async(unit: Unit, made: d.WaitAsync) -> None:
+def wait_async(unit: Unit, directive: d.WaitAsync) -> None:
     """Wait until communications of these numbers are complete; with `on` its nodes wait, and others go on."""
-    calls = [f"pwx_wait_async({number.text}, {where(made)});" for number in made.ids]
-    if made.on:
+    calls = [f"pwx_wait_async({number.text}, {where(directive)});" for number in directive.ids]
+    if directive.on:
         name = unit.new_name("waits")
-        begin = f"const pwx_task {name} = pwx_task_begin({reference(unit, made.on, made)}, 1, {where(made)});"
+        nodes = reference(unit, directive.on, directive)
+        begin = f"const pwx_task {name} = pwx_task_begin({nodes}, 1, {where(directive)});"
         calls = [f"{{ {begin} if ({name}.inside) {{ {' '.join(calls)} }} }}"]
-    unit.put(made, calls)
-    unit.explain(made, f"wait_async {', '.join(number.text for number in made.ids)}: sends nothing")
+    unit.put(directive, calls)
+    unit.explain(directive, f"wait_async {', '.join(number.text for number in directive.ids)}: sends nothing")
 
 
-def post(unit: Unit, made: d.Post) -> None:
+def post(unit: Unit, directive: d.Post) -> None:
     """Tell a node that what was put to it before is there."""
-    assert made.tag is not None
-    unit.put(made, [f"pwx_post({reference(unit, made.node, made)}, {made.tag.text}, {where(made)});"])
-    unit.communicates(made, f"post to {text_of(made.node)}", Transfer("1 message", "put", 8))
+    assert directive.tag is not None
+    node = reference(unit, directive.node, directive)
+    unit.put(directive, [f"pwx_post({node}, {directive.tag.text}, {where(directive)});"])
+    unit.communicates(directive, f"post to {text_of(directive.node)}", Transfer("1 message", "put", 8))
 
 
-def wait(unit: Unit, made: d.Wait) -> None:
+def wait(unit: Unit, directive: d.Wait) -> None:
     """Wait for a post."""
-    tag = f"0, {made.tag.text}" if made.tag else "1, 0"
-    unit.put(made, [f"pwx_wait({reference(unit, made.node, made)}, {tag}, {where(made)});"])
-    unit.explain(made, "wait: for a post, sends nothing")
+    tag = f"0, {directive.tag.text}" if directive.tag else "1, 0"
+    unit.put(
+        directive, [f"pwx_wait({reference(unit, directive.node, directive)}, {tag}, {where(directive)});"]
+    )
+    unit.explain(directive, "wait: for a post, sends nothing")

@@ -37,9 +37,9 @@ def kind_of(clause: phrases.Clause) -> str:
     return KINDS[clause.name] + ("_ZERO" if clause.modifier == "zero" else "")
 
 
-def queue_of(made: d.Acc) -> str:
+def queue_of(directive: d.Acc) -> str:
     """The queue that a directive names, as C text."""
-    clauses = made.all("async")
+    clauses = directive.all("async")
     if not clauses:
         return "PWX_QUEUE_SYNC"
     arguments = clauses[0].arguments
@@ -52,26 +52,26 @@ def condition(*directives: d.Acc) -> str:
     Of update `self` names variables.
     """
     tests = []
-    for made in directives:
-        tests += [f"({clause.expression.text})" for clause in made.all("if") if clause.expression]
-        for clause in made.all("self") if made.construct != "update" else ():
+    for directive in directives:
+        tests += [f"({clause.expression.text})" for clause in directive.all("if") if clause.expression]
+        for clause in directive.all("self") if directive.construct != "update" else ():
             tests.append(f"!({clause.arguments[0].text})" if clause.arguments else "0")
     return " && ".join(tests)
 
 
 def asked(unit: Unit, *directives: d.Acc) -> str:
     """The same of compute constructs; one around loops asked where it began."""
-    tests = [unit.asked.get(made.start) or condition(made) for made in directives]
+    tests = [unit.asked.get(directive.start) or condition(directive) for directive in directives]
     return " && ".join(dict.fromkeys(test for test in tests if test))
 
 
-def waits(made: d.Acc) -> list[str]:
+def waits(directive: d.Acc) -> list[str]:
     """The clause `wait`: the directive's own queue goes on after others."""
     lines = []
-    for clause in made.all("wait"):
+    for clause in directive.all("wait"):
         numbers = ", ".join(argument.text for argument in clause.arguments)
         which = f"{len(clause.arguments)}, (const long[]){{{numbers}}}" if numbers else "0, 0"
-        lines.append(f"pwx_acc_wait({which}, {queue_of(made)}, {where(made)});")
+        lines.append(f"pwx_acc_wait({which}, {queue_of(directive)}, {where(directive)});")
     return lines
 
 
@@ -80,11 +80,11 @@ def list_of(parts: list[str]) -> str:
     return f"{len(parts)}, (const pwx_data[]){{{', '.join(parts)}}}"
 
 
-def clauses_of(unit: Unit, made: d.Acc) -> list[str]:
+def clauses_of(unit: Unit, directive: d.Acc) -> list[str]:
     """The data clauses of a directive."""
     return [
-        memory.described(unit, made, section, kind_of(clause))
-        for clause in made.clauses
+        memory.described(unit, directive, section, kind_of(clause))
+        for clause in directive.clauses
         if clause.name in KINDS
         for section in clause.sections
     ]
@@ -94,45 +94,57 @@ def around(unit: Unit, variable: Variable, regions: list[d.Acc]) -> str:
     """The pwx_data that the innermost data construct around has of a variable, as C text: its section at the
     bounds that it began with. Nothing where none names the variable, or all of it.
     """
-    for made in reversed(regions):
-        named = [section for clause in made.clauses if clause.name in KINDS for section in clause.sections]
+    for directive in reversed(regions):
+        named = [
+            section for clause in directive.clauses if clause.name in KINDS for section in clause.sections
+        ]
         for number, section in enumerate(named):
-            if unit.syntax.variable(section.name.text, made.file, made.start) is variable:
+            if unit.syntax.variable(section.name.text, directive.file, directive.start) is variable:
                 known = (
-                    made.start in unit.data_lists and section.parts and not unit.scopes.of_variable(variable)
+                    directive.start in unit.data_lists
+                    and section.parts
+                    and not unit.scopes.of_variable(variable)
                 )
-                return f"{unit.data_lists[made.start]}[{number}]" if known else ""
+                return f"{unit.data_lists[directive.start]}[{number}]" if known else ""
     return ""
 
 
-def executable(unit: Unit, made: d.Acc) -> None:  # noqa: C901
+def executable(unit: Unit, directive: d.Acc) -> None:  # noqa: C901
     """A directive without a statement: enter data, exit data, update, wait, declare."""
     unit.on_gpu = True
     lines: list[str] = []
-    tail = f"{queue_of(made)}, {where(made)});"
-    if made.construct in ("enter data", "exit data"):
-        parts = clauses_of(unit, made)
-        call = "pwx_enter_data" if made.construct == "enter data" else "pwx_exit_data"
-        finalize = f"{int(bool(made.all('finalize')))}, " if made.construct == "exit data" else ""
+    tail = f"{queue_of(directive)}, {where(directive)});"
+    if directive.construct in ("enter data", "exit data"):
+        parts = clauses_of(unit, directive)
+        call = "pwx_enter_data" if directive.construct == "enter data" else "pwx_exit_data"
+        finalize = f"{int(bool(directive.all('finalize')))}, " if directive.construct == "exit data" else ""
         if parts:
-            of_rows = rows.of(unit, made, KINDS)
-            calls = [one.call(call, finalize + tail) for one in of_rows]
+            of_rows = rows.of(unit, directive, KINDS)
+            calls = [row_section.call(call, finalize + tail) for row_section in of_rows]
             tables = f"{call}({list_of(parts)}, {finalize}{tail}"
-            lines += [one.filled for one in of_rows]
-            lines += [*calls, tables] if finalize else [tables, *calls, *(one.attached for one in of_rows)]
-    elif made.construct == "update":
-        optional = int(bool(made.all("if_present")))
-        for clause in made.clauses:
+            lines += [row_section.filled for row_section in of_rows]
+            lines += (
+                [*calls, tables]
+                if finalize
+                else [tables, *calls, *(row_section.attached for row_section in of_rows)]
+            )
+    elif directive.construct == "update":
+        optional = int(bool(directive.all("if_present")))
+        for clause in directive.clauses:
             if clause.name in _UPDATES:
                 to = _UPDATES[clause.name]
-                for each in rows.of(unit, made, {clause.name: "PRESENT"}):
+                for each in rows.of(unit, directive, {clause.name: "PRESENT"}):
                     lines += [each.filled, each.call(f"pwx_update_{to}", f"{optional}, {tail}")]
                 some = {
-                    section: memory.part(unit, made, section)
+                    section: memory.part(unit, directive, section)
                     for section in clause.sections
-                    if memory.row_parts(unit, made, section) is None
+                    if memory.row_parts(unit, directive, section) is None
                 }
-                whole = [memory.described(unit, made, one, "PRESENT") for one in some if not some[one]]
+                whole = [
+                    memory.described(unit, directive, row_section, "PRESENT")
+                    for row_section in some
+                    if not some[row_section]
+                ]
                 if whole:
                     lines.append(f"pwx_update_{to}({list_of(whole)}, {optional}, {tail}")
                 for section, part in some.items():
@@ -141,31 +153,31 @@ def executable(unit: Unit, made: d.Acc) -> None:  # noqa: C901
                         lines.append(
                             f"pwx_update_part({int(to == 'device')}, {part}, {name}, {optional}, {tail}"
                         )
-    elif made.construct == "wait":
-        numbers = [argument.text for clause in made.all("queues") for argument in clause.arguments]
+    elif directive.construct == "wait":
+        numbers = [argument.text for clause in directive.all("queues") for argument in clause.arguments]
         which = f"{len(numbers)}, (const long[]){{{', '.join(numbers)}}}" if numbers else "0, 0"
         lines.append(f"pwx_acc_wait({which}, {tail}")
-    elif made.construct == "declare":
-        _declare(unit, made)
-    elif made.construct == "set":
-        lines.append(_set(unit, made))
-    elif made.construct in ("init", "shutdown"):
-        device_type(made)
-        unit.explain(made, f"acc {made.construct}: nothing to do; the first use opens the device")
+    elif directive.construct == "declare":
+        _declare(unit, directive)
+    elif directive.construct == "set":
+        lines.append(_set(unit, directive))
+    elif directive.construct in ("init", "shutdown"):
+        device_type(directive)
+        unit.explain(directive, f"acc {directive.construct}: nothing to do; the first use opens the device")
     if lines:
-        before = waits(made) if made.construct != "wait" else []
-        test = condition(made)
-        asked = f"if ({test}) " if test else ""
-        unit.put(made, [f"{asked}{{ {' '.join([*before, *lines])} }}"])
-        unit.explain(made, f"acc {made.construct}: {', '.join(_names(made)) or 'all queues'}")
+        before = waits(directive) if directive.construct != "wait" else []
+        test = condition(directive)
+        guard = f"if ({test}) " if test else ""
+        unit.put(directive, [f"{guard}{{ {' '.join([*before, *lines])} }}"])
+        unit.explain(directive, f"acc {directive.construct}: {', '.join(_names(directive)) or 'all queues'}")
 
 
 _DEVICES = {"*": 1, "default": 1, "host": 2, "multicore": 2, "not_host": 4, "nvidia": 5}
 
 
-def device_type(made: d.Acc) -> int:
+def device_type(directive: d.Acc) -> int:
     """The acc_device_t that device_type names, else that of the default."""
-    for clause in made.all("device_type", "dtype"):
+    for clause in directive.all("device_type", "dtype"):
         if clause.modifier.lower() not in _DEVICES:
             known = ", ".join(_DEVICES)
             raise Refused(clause.place, f"unknown device type '{clause.modifier}'; there are {known}")
@@ -173,29 +185,29 @@ def device_type(made: d.Acc) -> int:
     return 1
 
 
-def _set(unit: Unit, made: d.Acc) -> str:
+def _set(unit: Unit, directive: d.Acc) -> str:
     def pointer(kind: str, name: str) -> str:
-        said = [clause.expression.text for clause in made.all(name) if clause.expression]
-        return f"&(const {kind}){{{said[0]}}}" if said else "0"
+        text = [clause.expression.text for clause in directive.all(name) if clause.expression]
+        return f"&(const {kind}){{{text[0]}}}" if text else "0"
 
     number, queue = pointer("int", "device_num"), pointer("long", "default_async")
-    return f"pwx_acc_set({device_type(made)}, {number}, {queue}, {where(made)});"
+    return f"pwx_acc_set({device_type(directive)}, {number}, {queue}, {where(directive)});"
 
 
-def _names(made: d.Acc) -> list[str]:
-    return [name.text for clause in made.clauses for name in clause.variables]
+def _names(directive: d.Acc) -> list[str]:
+    return [name.text for clause in directive.clauses for name in clause.variables]
 
 
-def _declare(unit: Unit, made: d.Acc) -> None:
-    parts = clauses_of(unit, made)
+def _declare(unit: Unit, directive: d.Acc) -> None:
+    parts = clauses_of(unit, directive)
     if not parts:
         return
-    tail = f"PWX_QUEUE_SYNC, {where(made)});"
-    of_rows = rows.of(unit, made, KINDS)
-    if unit.function_of(made) is None:
+    tail = f"PWX_QUEUE_SYNC, {where(directive)});"
+    of_rows = rows.of(unit, directive, KINDS)
+    if unit.function_of(directive) is None:
         if of_rows:
             raise Refused(
-                made.place,
+                directive.place,
                 "acc declare outside functions names rows, whose pointers are not set before main; name them "
                 "in enter data, behind what sets them",
             )
@@ -203,96 +215,107 @@ def _declare(unit: Unit, made: d.Acc) -> None:
         return
     # In a function until the block ends that it stands in, by whichever way.
     name = unit.new_name("declared")
-    unit.put(made, [
+    unit.put(directive, [
         f"const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
         f"__attribute__((cleanup(pwx_declared_end))) pwx_declared {name} = "
-        f"{{{len(parts)}, {name}__list, {where(made)}}}; "
+        f"{{{len(parts)}, {name}__list, {where(directive)}}}; "
         f"pwx_enter_data({len(parts)}, {name}__list, {tail}",
-        *(f"{one.filled} {one.declared(where(made))} {one.call('pwx_enter_data', tail)} {one.attached}"
-          for one in of_rows),
+        *(f"{row.filled} {row.declared(where(directive))} {row.call('pwx_enter_data', tail)} {row.attached}"
+          for row in of_rows),
     ])  # fmt: skip
-    unit.explain(made, f"acc declare: {', '.join(_names(made))}, until this block ends")
+    unit.explain(directive, f"acc declare: {', '.join(_names(directive))}, until this block ends")
 
 
-def region(unit: Unit, stack: Stack, made: d.Acc) -> None:
+def region(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     """`acc data` and `acc host_data` with their statement."""
     unit.on_gpu = True
-    if made.construct == "host_data":
-        _host_data(unit, stack, made)
+    if directive.construct == "host_data":
+        _host_data(unit, stack, directive)
         return
-    parts = clauses_of(unit, made)
+    parts = clauses_of(unit, directive)
     if not parts:
         return
-    name, asked = unit.new_name("data"), unit.new_name("asked")
-    tail = f"{queue_of(made)}, {where(made)});"
+    name, condition_name = unit.new_name("data"), unit.new_name("asked")
+    tail = f"{queue_of(directive)}, {where(directive)});"
     call = f"(&{name}, {len(parts)}, {name}__list, {tail}"
-    of_rows = rows.of(unit, made, KINDS)
-    when = condition(made) or "1"
-    unit.data_lists[made.start] = f"{name}__list"
+    of_rows = rows.of(unit, directive, KINDS)
+    when = condition(directive) or "1"
+    unit.data_lists[directive.start] = f"{name}__list"
     stack.before.append(
         f"{{ static pwx_data_region {name}; const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
-        f"const int {asked} = ({when}) != 0; {' '.join([*waits(made), *(one.filled for one in of_rows)])} "
-        + " ".join([f"if ({asked}) {{ pwx_data_begin{call}", *(one.begin(tail) for one in of_rows), "}"])
+        f"const int {condition_name} = ({when}) != 0; "
+        f"{' '.join([*waits(directive), *(row.filled for row in of_rows)])} "
+        + " ".join(
+            [
+                f"if ({condition_name}) {{ pwx_data_begin{call}",
+                *(row_section.begin(tail) for row_section in of_rows),
+                "}",
+            ]
+        )
     )
-    ends = " ".join([*(one.end(tail) for one in of_rows), f"pwx_data_end{call}"])
-    unit.edits.behind(stack.statement.end, f" if ({asked}) {{ {ends} }} }}")
-    unit.explain(made, f"acc data: {', '.join(_names(made))}")
+    ends = " ".join([*(row_section.end(tail) for row_section in of_rows), f"pwx_data_end{call}"])
+    unit.edits.behind(stack.statement.end, f" if ({condition_name}) {{ {ends} }} }}")
+    unit.explain(directive, f"acc data: {', '.join(_names(directive))}")
 
 
-def zeros(unit: Unit, stack: Stack, made: d.Acc) -> None:
+def zeros(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     """The clauses with zero of a compute construct, as those of a data construct around it: also where no
     kernel begins, they have their effect.
     """
-    named = [clause for clause in made.clauses if clause.modifier == "zero"]
+    named = [clause for clause in directive.clauses if clause.modifier == "zero"]
     if named:
-        region(unit, stack, replace(made, construct="data", clauses=named + made.all("async", "if", "self")))
-        unit.data_lists.pop(made.start)  # it has not all that the construct names
+        region(
+            unit,
+            stack,
+            replace(directive, construct="data", clauses=named + directive.all("async", "if", "self")),
+        )
+        unit.data_lists.pop(directive.start)  # it has not all that the construct names
 
 
-def on_gpu(unit: Unit, made: d.Acc) -> str:
+def on_gpu(unit: Unit, directive: d.Acc) -> str:
     """Whether the names in a host_data are the GPU's, as C text within its statement."""
-    if not condition(made):
+    if not condition(directive):
         return "pwx_gpu()"
-    return unit.asked.setdefault(made.start, unit.new_name("asked"))
+    return unit.asked.setdefault(directive.start, unit.new_name("asked"))
 
 
-def _host_data(unit: Unit, stack: Stack, made: d.Acc) -> None:
+def _host_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     """Within the statement the names stand for the addresses on the GPU."""
     opened = []
-    asked = on_gpu(unit, made)
+    guard = on_gpu(unit, directive)
     inside = stack.statement
     regions = [
         other for region, other in unit.acc_regions
-        if region.start <= inside.start and inside.end <= region.end and other is not made
+        if region.start <= inside.start and inside.end <= region.end and other is not directive
     ]  # fmt: skip
-    for section in made.named("use_device"):
+    for section in directive.named("use_device"):
         name = section.name.text
-        variable = unit.syntax.variable(name, made.file, made.start)
+        variable = unit.syntax.variable(name, directive.file, directive.start)
         if variable is None:
             raise Refused(section.name.place, f"'{name}' is not declared")
         if not variable.sizes and variable.pointee is None:
             raise Refused(section.name.place, f"'{name}' is no array and no pointer, which use_device needs")
         known = unit.new_name("known")
         array = unit.scopes.of_variable(variable)
-        if made.all("if_present"):
+        if directive.all("if_present"):
             at = f"0, {array.address}" if array else f"(const void *){name}, 0"
-            found = f"pwx_device_or_host({at}, {quoted(name)}, {where(made)})"
+            text = f"pwx_device_or_host({at}, {quoted(name)}, {where(directive)})"
         elif array:
-            found = f"pwx_device_array(&{known}, {array.address}, {where(made)})"
+            text = f"pwx_device_array(&{known}, {array.address}, {where(directive)})"
         elif part := around(unit, variable, regions):  # what lies before the section need not be present
-            found = f"pwx_device(&{known}, {part}.address, {quoted(name)}, {where(made)})"
-            found = f"((char *){found} - ((char *){part}.address - (char *){name}))"
+            text = f"pwx_device(&{known}, {part}.address, {quoted(name)}, {where(directive)})"
+            text = f"((char *){text} - ((char *){part}.address - (char *){name}))"
         else:
-            found = f"pwx_device(&{known}, (const void *){name}, {quoted(name)}, {where(made)})"
+            text = f"pwx_device(&{known}, (const void *){name}, {quoted(name)}, {where(directive)})"
         kind = f"__typeof__(&{name}[0])"
         opened.append(
             f"static __attribute__((unused)) pwx_known {known}; "
-            f"{kind} {known}__at = {asked} ? ({kind}){found} : &{name}[0]; "
+            f"{kind} {known}__at = {guard} ? ({kind}){text} : &{name}[0]; "
             f"{{ __attribute__((unused)) {kind} {name} = {known}__at;"
         )
-    test, begin = condition(made), "{ "
+    test, begin = condition(directive), "{ "
     if test:
-        begin += f"const int {asked} = pwx_gpu() && {test}; "
+        begin += f"const int {guard} = pwx_gpu() && {test}; "
     stack.before.append(begin + " ".join(opened))
     unit.edits.behind(stack.statement.end, " }" * (len(opened) + 1))
-    unit.explain(made, f"acc host_data: {', '.join(_names(made))}")
+    unit.explain(directive, f"acc host_data: {', '.join(_names(directive))}")

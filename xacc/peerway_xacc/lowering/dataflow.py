@@ -43,35 +43,39 @@ class _Finder:
         self.events: list[_Event] = []
         self.passed: list[tuple[DistributedArray, DistributedArray]] = []  # to a parameter of this file
         self.constructs: list[tuple[d.Directive, Statement, Function]] = []
-        self.functions = {one.name: one for one in unit.syntax.functions if one.file == unit.file}
+        self.functions = {known.name: known for known in unit.syntax.functions if known.file == unit.file}
         self.parallel: set[int] = set()  # starts of statements that other threads or a device may do
-        for made in unit.directives_in():
-            function = unit.function_of(made)
-            if isinstance(made, d.Omp) or (isinstance(made, d.Acc) and made.construct.startswith(_COMPUTE)):
-                statement = function and unit.syntax.statement_after(made.file, made.end, function)
+        for directive in unit.directives_in():
+            function = unit.function_of(directive)
+            if isinstance(directive, d.Omp) or (
+                isinstance(directive, d.Acc) and directive.construct.startswith(_COMPUTE)
+            ):
+                statement = function and unit.syntax.statement_after(directive.file, directive.end, function)
                 self.parallel |= {statement.start} if statement else set()
-            if isinstance(made, d.Loop | d.Task) and function:
-                statement = unit.syntax.statement_after(made.file, made.end, function)
+            if isinstance(directive, d.Loop | d.Task) and function:
+                statement = unit.syntax.statement_after(directive.file, directive.end, function)
                 if statement:
-                    self.constructs.append((made, statement, function))
+                    self.constructs.append((directive, statement, function))
         self.flow = Flow(unit, self.constructs)
 
     def run(self, described: list[Described]) -> Written:
         text = self.unit.text.text
         for array in self.unit.scopes.arrays():
-            for one in described:
-                if one.name == array.name and not _INQUIRY.search(text, 0, one.range.start):
-                    self._lose(array, one.range.start, "its descriptor goes where its address can be asked")
+            for description in described:
+                if description.name == array.name and not _INQUIRY.search(text, 0, description.range.start):
+                    self._lose(
+                        array, description.range.start, "its descriptor goes where its address can be asked"
+                    )
         for function in self.functions.values():
             for use in function.uses:
                 used = self.unit.scopes.of_variable(use.variable)
                 if used:
                     self._use(used, use)
-        for made in self.unit.directives_in():
-            if isinstance(made, d.Acc):
-                self._data(made)
-            if isinstance(made, d.Gmove) and made.mode == "out":
-                self._put(made)
+        for directive in self.unit.directives_in():
+            if isinstance(directive, d.Acc):
+                self._data(directive)
+            if isinstance(directive, d.Gmove) and directive.mode == "out":
+                self._put(directive)
         for event in self.events:
             self._place(event)
         self._tasks()
@@ -138,32 +142,32 @@ class _Finder:
                 return False
         return True
 
-    def _put(self, made: d.Gmove) -> None:
+    def _put(self, directive: d.Gmove) -> None:
         """What is at the left of gmove out is written where its owners do not come by."""
-        left, _right = assignment(self.unit.text, statement_behind(self.unit.text, made.end))
-        variable = self.unit.syntax.variable(named(left, 0)[0], made.file, made.start)
+        target, _right = assignment(self.unit.text, statement_behind(self.unit.text, directive.end))
+        variable = self.unit.syntax.variable(named(target, 0)[0], directive.file, directive.start)
         array = self.unit.scopes.of_variable(variable) if variable else None
         if array:
-            self._lose(array, made.start, "a gmove out writes it")
+            self._lose(array, directive.start, "a gmove out writes it")
 
-    def _data(self, made: d.Acc) -> None:
+    def _data(self, directive: d.Acc) -> None:
         """Directives of acc that change the host's memory, or the whole copy on a GPU."""
-        function = self.unit.function_of(made)
-        for clause in made.clauses:
-            ends = made.construct == "data" and clause.name in _COPIED_BACK
-            changes = ends or made.construct == "update" or clause.name in _COPIED_BACK[3:]
+        function = self.unit.function_of(directive)
+        for clause in directive.clauses:
+            ends = directive.construct == "data" and clause.name in _COPIED_BACK
+            changes = ends or directive.construct == "update" or clause.name in _COPIED_BACK[3:]
             lost = clause.name in ("use_device", "deviceptr", "attach")
             for name in clause.variables if changes or lost else ():
-                variable = self.unit.syntax.variable(name.text, made.file, made.start)
+                variable = self.unit.syntax.variable(name.text, directive.file, directive.start)
                 array = self.unit.scopes.of_variable(variable) if variable else None
                 if array is None:
                     continue
                 if lost or function is None:
-                    self._lose(array, made.start, f"the clause {clause.name} gives its address away")
+                    self._lose(array, directive.start, f"the clause {clause.name} gives its address away")
                     continue
-                start = made.start
-                if ends or made.construct.startswith(_COMPUTE):
-                    statement = self.unit.syntax.statement_after(made.file, made.end, function)
+                start = directive.start
+                if ends or directive.construct.startswith(_COMPUTE):
+                    statement = self.unit.syntax.statement_after(directive.file, directive.end, function)
                     start = statement.start if statement else start
                 self.events.append(_Event(array, function, start, ends))
 
@@ -171,18 +175,18 @@ class _Finder:
 
     def _place(self, event: _Event) -> None:
         inside = [
-            one for one in self.constructs
-            if one[2] is event.function and one[1].start <= event.start < one[1].end
+            construct for construct in self.constructs
+            if construct[2] is event.function and construct[1].start <= event.start < construct[1].end
         ]  # fmt: skip
-        tasks = [statement for made, statement, _ in inside if isinstance(made, d.Task)]
+        tasks = [statement for directive, statement, _ in inside if isinstance(directive, d.Task)]
         for task in tasks:
             self._mark(event.array, task)
         innermost = max((task.start for task in tasks), default=-1)
-        loops = [statement for made, statement, _ in inside
-                 if isinstance(made, d.Loop) and statement.start >= innermost]  # fmt: skip
+        loops = [statement for directive, statement, _ in inside
+                 if isinstance(directive, d.Loop) and statement.start >= innermost]  # fmt: skip
         if not loops:
             self._beside(event, {task.start for task in tasks})
-        elif not self._mark(event.array, min(loops, key=lambda one: (one.start, -one.end))):
+        elif not self._mark(event.array, min(loops, key=lambda construct: (construct.start, -construct.end))):
             self._lose(event.array, event.start, "it is declared within a loop that is shared")
 
     def _mark(self, array: DistributedArray, statement: Statement) -> bool:
@@ -197,8 +201,8 @@ class _Finder:
         """Mark a statement of no construct where all nodes come by, as near to it as that is."""
         function = event.function
         around = [
-            one for one in self.unit.syntax.around(self.unit.file, event.start)
-            if function.body.start <= one.start and one.end <= function.body.end
+            statement for statement in self.unit.syntax.around(self.unit.file, event.start)
+            if function.body.start <= statement.start and statement.end <= function.body.end
         ]  # fmt: skip
         around.append(Statement("statement", event.start, event.start, 0))  # a directive has none of its own
         last = None  # the innermost statement in a block that all nodes do
@@ -226,9 +230,11 @@ class _Finder:
                 texts.append(event.array)
 
     def _tasks(self) -> None:
-        for made, statement, function in self.constructs:
+        for directive, statement, function in self.constructs:
             inside = Range(statement.start, statement.end)
-            if isinstance(made, d.Task) and (self.flow.calls(inside, function) or self.flow.moves(inside)):
+            if isinstance(directive, d.Task) and (
+                self.flow.calls(inside, function) or self.flow.moves(inside)
+            ):
                 self.found.everything.add(statement.start)
 
     def _spread(self) -> bool:

@@ -14,27 +14,27 @@ from peerway_xacc.lowering.c_text import numbers, reference, where
 _KINDS = {"*": "PWX_DUPLICATED", "block": "PWX_BLOCK", "cyclic": "PWX_CYCLIC", "gblock": "PWX_GBLOCK"}
 
 
-def nodes(unit: Unit, made: d.Nodes) -> None:
+def nodes(unit: Unit, directive: d.Nodes) -> None:
     """Declare node arrays."""
-    for name, sizes, of in zip(made.names, made.sizes, made.of, strict=True):
-        function, scope = unit.scope(made)
+    for name, sizes, of in zip(directive.names, directive.sizes, directive.of, strict=True):
+        function, scope = unit.scope(directive)
         values = [size.value if size else None for size in sizes]
         declared = NodeArray(name.text, name.place, function, scope, sizes=values)
-        parent = reference(unit, of, made) if isinstance(of, clauses.Ref) else "0"
+        parent = reference(unit, of, directive) if isinstance(of, clauses.Ref) else "0"
         unit.scopes.add(declared)
         texts = [size.text if size else "PWX_OPEN" for size in sizes]
-        unit.declare(made, "pwx_nodes", declared.descriptor)
+        unit.declare(directive, "pwx_nodes", declared.descriptor)
         unit.set_up(
-            made,
+            directive,
             f'pwx_nodes_init({declared.address}, "{name.text}", {len(sizes)}, {numbers(texts, "int")}, '
-            f"{parent}, {int(of == '*')}, {where(made)});",
+            f"{parent}, {int(of == '*')}, {where(directive)});",
         )
 
 
-def template(unit: Unit, made: d.Template) -> None:
+def template(unit: Unit, directive: d.Template) -> None:
     """Declare templates."""
-    for name, bounds in zip(made.names, made.bounds, strict=True):
-        function, scope = unit.scope(made)
+    for name, bounds in zip(directive.names, directive.bounds, strict=True):
+        function, scope = unit.scope(directive)
         declared = TemplateOf(name.text, name.place, function, scope, bounds=list(bounds))
         unit.scopes.add(declared)
         for bound in bounds:
@@ -45,33 +45,33 @@ def template(unit: Unit, made: d.Template) -> None:
                     raise Refused(
                         name.place, f"template '{name.text}' is empty: {bound.first} to {bound.last}"
                     )
-        unit.declare(made, "pwx_template", declared.descriptor, "pwx_template_end")
+        unit.declare(directive, "pwx_template", declared.descriptor, "pwx_template_end")
         known = [bound for bound in bounds if bound]
         start = f'({declared.address}, "{name.text}", {len(bounds)}, '
         if known:
-            unit.set_up(made, f"pwx_template_init{start}{_both(known)}, {where(made)});")
+            unit.set_up(directive, f"pwx_template_init{start}{_both(known)}, {where(directive)});")
         else:
-            unit.set_up(made, f"pwx_template_open{start}{where(made)});")
+            unit.set_up(directive, f"pwx_template_open{start}{where(directive)});")
 
 
 def _both(bounds: list[clauses.Bounds]) -> str:
     return f"{numbers([bound.first for bound in bounds])}, {numbers([bound.last for bound in bounds])}"
 
 
-def distribute(unit: Unit, made: d.Distribute) -> None:
+def distribute(unit: Unit, directive: d.Distribute) -> None:
     """Distribute templates onto nodes."""
-    assert made.onto is not None
-    for name in made.templates:
-        declared = unit.get(TemplateOf, name, made)
-        onto = unit.get(NodeArray, made.onto, made)
+    assert directive.onto is not None
+    for name in directive.templates:
+        declared = unit.get(TemplateOf, name, directive)
+        onto = unit.get(NodeArray, directive.onto, directive)
         if declared.formats is not None:
             note = (declared.place, f"'{name.text}' is declared here")
             raise Refused(name.place, f"template '{name.text}' is already distributed", note)
-        unit.set_up(made, _distributed(declared, onto, made.formats, made))
+        unit.set_up(directive, _distributed(declared, onto, directive.formats, directive))
 
 
 def _distributed(
-    declared: TemplateOf, onto: NodeArray, formats: list[clauses.Format], made: d.Directive
+    declared: TemplateOf, onto: NodeArray, formats: list[clauses.Format], directive: d.Directive
 ) -> str:
     if len(formats) != len(declared.bounds):
         note = (declared.place, f"'{declared.name}' is declared here")
@@ -87,14 +87,14 @@ def _distributed(
             f"{counted(len(distributed), 'distributed dimension')} onto the {len(onto.sizes)} of "
             f"node array '{onto.name}'"
         )
-        raise Refused(made.place, message, note)
+        raise Refused(directive.place, message, note)
     declared.formats, declared.onto = formats, onto
     kinds = ", ".join(_KINDS[fmt.kind] for fmt in formats)
     widths = numbers([fmt.argument.text if fmt.argument and fmt.kind != "gblock" else "0" for fmt in formats])
     copies, blocks = _gblock_sizes(declared, onto, formats)
     call = (
         f"pwx_distribute({declared.address}, {onto.address}, (const pwx_kind[]){{{kinds}}}, {widths}, "
-        f"{blocks}, {where(made)});"
+        f"{blocks}, {where(directive)});"
     )
     return f"{{ {copies}{call} }}" if copies else call
 
@@ -117,72 +117,73 @@ def _gblock_sizes(declared: TemplateOf, onto: NodeArray, formats: list[clauses.F
     return copies, f"(const long *const[]){{{', '.join(names)}}}" if copies else "0"
 
 
-def template_fix(unit: Unit, made: d.TemplateFix) -> None:
+def template_fix(unit: Unit, directive: d.TemplateFix) -> None:
     """Give a template its bounds at run time, and its arrays of the file their memory."""
-    assert made.template is not None
-    declared = unit.get(TemplateOf, made.template, made)
+    assert directive.template is not None
+    declared = unit.get(TemplateOf, directive.template, directive)
     note = (declared.place, f"'{declared.name}' is declared here")
-    if unit.function_of(made) is None:
-        raise Refused(made.place, "template_fix must be in a function")
+    if unit.function_of(directive) is None:
+        raise Refused(directive.place, "template_fix must be in a function")
     if not declared.opened:
-        raise Refused(made.template.place, f"template '{declared.name}' has its bounds already", note)
+        raise Refused(directive.template.place, f"template '{declared.name}' has its bounds already", note)
     if declared.formats is None or declared.onto is None:
-        raise Refused(made.template.place, f"template '{declared.name}' is not distributed", note)
+        raise Refused(directive.template.place, f"template '{declared.name}' is not distributed", note)
     if declared.fixed:
-        raise Refused(made.template.place, f"template '{declared.name}' is already fixed", note)
+        raise Refused(directive.template.place, f"template '{declared.name}' is already fixed", note)
     declared.fixed = True
-    known = [bound for bound in made.bounds or [] if bound]
+    known = [bound for bound in directive.bounds or [] if bound]
     unknown = None in declared.bounds
-    if not unknown and made.bounds is not None:
-        raise Refused(made.template.place, f"template '{declared.name}' has its bounds already", note)
+    if not unknown and directive.bounds is not None:
+        raise Refused(directive.template.place, f"template '{declared.name}' has its bounds already", note)
     if unknown and len(known) != len(declared.bounds):
         message = (
             f"template_fix needs bounds for {counted(len(declared.bounds), 'dimension')} of '{declared.name}'"
         )
-        raise Refused(made.template.place, message, note)
+        raise Refused(directive.template.place, message, note)
     copies, blocks = "", "0"
-    if made.formats is not None:
-        if [fmt.kind for fmt in made.formats] != [fmt.kind for fmt in declared.formats]:
-            raise Refused(made.formats[0].place, f"'{declared.name}' is distributed otherwise", note)
-        copies, blocks = _gblock_sizes(declared, declared.onto, made.formats)
+    if directive.formats is not None:
+        if [fmt.kind for fmt in directive.formats] != [fmt.kind for fmt in declared.formats]:
+            raise Refused(directive.formats[0].place, f"'{declared.name}' is distributed otherwise", note)
+        copies, blocks = _gblock_sizes(declared, declared.onto, directive.formats)
     for number, fmt in enumerate(declared.formats):
-        if fmt.later and (made.formats is None or made.formats[number].later):
+        if fmt.later and (directive.formats is None or directive.formats[number].later):
             message = f"'{declared.name}' is distributed as gblock(*); give the sizes, as in (gblock(sizes))"
-            raise Refused(made.template.place, message, note)
+            raise Refused(directive.template.place, message, note)
     bounds = _both(known) if unknown else "0, 0"
     unit.put(
-        made, [f"{{ {copies}pwx_template_fix({declared.address}, {bounds}, {blocks}, {where(made)}); }}"]
+        directive,
+        [f"{{ {copies}pwx_template_fix({declared.address}, {bounds}, {blocks}, {where(directive)}); }}"],
     )
-    unit.fixes[id(declared)] = made
+    unit.fixes[id(declared)] = directive
 
 
-def align(unit: Unit, made: d.Align) -> None:
+def align(unit: Unit, directive: d.Align) -> None:
     """Align arrays with a template."""
-    assert made.template is not None
-    template_of = unit.get(TemplateOf, made.template, made)
+    assert directive.template is not None
+    template_of = unit.get(TemplateOf, directive.template, directive)
     if template_of.formats is None:
         note = (template_of.place, f"'{template_of.name}' is declared here")
-        raise Refused(made.template.place, f"template '{template_of.name}' is not distributed yet", note)
-    for name in members.meant(unit, made.arrays, made):
-        variable = _array_variable(unit, name, made)
+        raise Refused(directive.template.place, f"template '{template_of.name}' is not distributed yet", note)
+    for name in members.meant(unit, directive.arrays, directive):
+        variable = _array_variable(unit, name, directive)
         already = unit.scopes.of_variable(variable)
         if already:
             raise Refused(
                 name.place, f"'{name.text}' is already aligned", (already.place, "it is aligned here")
             )
-        function, scope = unit.scope(made)
+        function, scope = unit.scope(directive)
         declared = DistributedArray(
             name.text, name.place, function, scope, variable=variable, template=template_of,
-            dimensions=_matched(made, name, variable, template_of), last_directive=made.start,
+            dimensions=_matched(directive, name, variable, template_of), last_directive=directive.start,
         )  # fmt: skip
         unit.scopes.add(declared)
         members.claim(unit, variable, name.place)
 
 
-def _array_variable(unit: Unit, name: clauses.Name, made: d.Directive) -> Variable:
+def _array_variable(unit: Unit, name: clauses.Name, directive: d.Directive) -> Variable:
     if "." in name.text:
-        members.check(unit, name, made)
-    variable = unit.syntax.variable(name.text, made.file, made.start)
+        members.check(unit, name, directive)
+    variable = unit.syntax.variable(name.text, directive.file, directive.start)
     if variable is None:
         raise Refused(name.place, f"'{name.text}' is not declared")
     place = unit.texts.of(variable.file).place(variable.declarator.start, variable.declarator.end)
@@ -198,51 +199,52 @@ def _array_variable(unit: Unit, name: clauses.Name, made: d.Directive) -> Variab
         )
     if variable.initialised:
         raise Refused(name.place, f"'{name.text}' is aligned, so it cannot have an initialiser", note)
-    if variable.file_scope and unit.syntax.function_at(made.file, made.start):
+    if variable.file_scope and unit.syntax.function_at(directive.file, directive.start):
         raise Refused(name.place, f"'{name.text}' is declared outside functions; align it there", note)
     return variable
 
 
 def _matched(
-    made: d.Align, name: clauses.Name, variable: Variable, template_of: TemplateOf
+    directive: d.Align, name: clauses.Name, variable: Variable, template_of: TemplateOf
 ) -> list[tuple[int, str] | None]:
     """For each dimension of the array its dimension of the template and the offset."""
     rank = len(variable.sizes)
-    if len(made.sources) != rank:
+    if len(directive.sources) != rank:
         raise Refused(
             name.place,
-            f"{counted(len(made.sources), 'index')} for '{name.text}', "
+            f"{counted(len(directive.sources), 'index')} for '{name.text}', "
             f"which has {counted(rank, 'dimension')}",
         )
-    if len(made.targets) != len(template_of.bounds):
+    if len(directive.targets) != len(template_of.bounds):
         note = (template_of.place, f"'{template_of.name}' is declared here")
         message = (
-            f"{counted(len(made.targets), 'index')} for template '{template_of.name}', "
+            f"{counted(len(directive.targets), 'index')} for template '{template_of.name}', "
             f"which has {counted(len(template_of.bounds), 'dimension')}"
         )
-        raise Refused(made.targets[0].place, message, note)
-    found: list[tuple[int, str] | None] = [None] * rank
-    for number, target in enumerate(made.targets):
+        raise Refused(directive.targets[0].place, message, note)
+    result: list[tuple[int, str] | None] = [None] * rank
+    for number, target in enumerate(directive.targets):
         if target.index is None:
             continue
-        if target.index not in made.sources:
+        if target.index not in directive.sources:
             raise Refused(target.place, f"'{target.index}' is no index of the array")
-        dimension = made.sources.index(target.index)
-        if found[dimension] is not None or made.sources.count(target.index) > 1:
+        dimension = directive.sources.index(target.index)
+        if result[dimension] is not None or directive.sources.count(target.index) > 1:
             raise Refused(target.place, f"'{target.index}' is used twice")
-        found[dimension] = (number, target.offset)
-    for source, aligned in zip(made.sources, found, strict=True):
+        result[dimension] = (number, target.offset)
+    for source, aligned in zip(directive.sources, result, strict=True):
         if source is not None and aligned is None:
             raise Refused(
-                made.targets[0].place, f"index '{source}' of the array is not used by the template; write '*'"
+                directive.targets[0].place,
+                f"index '{source}' of the array is not used by the template; write '*'",
             )
-    return found
+    return result
 
 
-def shadow(unit: Unit, made: d.Shadow) -> None:
+def shadow(unit: Unit, directive: d.Shadow) -> None:
     """Give arrays a shadow."""
-    for name in members.meant(unit, made.arrays, made):
-        declared = unit.array(name, made)
+    for name in members.meant(unit, directive.arrays, directive):
+        declared = unit.array(name, directive)
         assert declared.variable is not None
         if declared.widths:
             assert declared.shadow_place is not None
@@ -250,24 +252,24 @@ def shadow(unit: Unit, made: d.Shadow) -> None:
                 name.place, f"'{name.text}' has a shadow", (declared.shadow_place, "it is declared here")
             )
         rank = len(declared.variable.sizes)
-        if len(made.widths) != rank:
+        if len(directive.widths) != rank:
             message = (
-                f"{counted(len(made.widths), 'width')} of a shadow for '{name.text}', "
+                f"{counted(len(directive.widths), 'width')} of a shadow for '{name.text}', "
                 f"which has {counted(rank, 'dimension')}"
             )
-            raise Refused(made.widths[0].place, message)
-        for dimension, width in enumerate(made.widths):
+            raise Refused(directive.widths[0].place, message)
+        for dimension, width in enumerate(directive.widths):
             kind = declared.kind_of(dimension)
             some = width.full or any(expr and expr.value != 0 for expr in (width.lower, width.upper))
             if some and kind == "cyclic":
                 raise Refused(
                     width.place, f"dimension {dimension} of '{name.text}' is cyclic and can have no shadow"
                 )
-        declared.widths, declared.shadow_place = list(made.widths), name.place
-        declared.last_directive = max(declared.last_directive, made.start)
+        declared.widths, declared.shadow_place = list(directive.widths), name.place
+        declared.last_directive = max(declared.last_directive, directive.start)
 
 
-def static_desc(unit: Unit, made: d.StaticDesc) -> None:
+def static_desc(unit: Unit, directive: d.StaticDesc) -> None:
     """Nothing to do but to look: descriptors of parameters are static anyway."""
-    for name in made.arrays:
-        unit.array(name, made)
+    for name in directive.arrays:
+        unit.array(name, directive)

@@ -34,7 +34,7 @@ def find(text: Text) -> list[Described]:
     if _CALL not in text.text:
         return []
     spans = scan(text.text)
-    found = []
+    result = []
     for number in range(len(spans) - 3):
         call, opening, name = spans[number : number + 3]
         if (call.text, opening.text) != (_CALL, "(") or name.kind != "name":
@@ -44,36 +44,38 @@ def find(text: Text) -> list[Described]:
             inside = Range(call.start, spans[end].end)
             first = number > 1 and spans[number - 1].text == "(" and spans[number - 2].text in _TYPED
             typed = spans[number - 2] if first else None
-            found.append(Described(text_of_name, inside, typed, _closing(spans, number) if first else 0))
-    return found
+            result.append(Described(text_of_name, inside, typed, _closing(spans, number) if first else 0))
+    return result
 
 
 def generate(unit: Unit, described: list[Described]) -> None:
     """Put the addresses into the text."""
-    for one in described:
-        function = unit.syntax.function_at(unit.file, one.range.start)
-        variable = unit.syntax.variable(one.name, unit.file, one.range.start)
+    for description in described:
+        function = unit.syntax.function_at(unit.file, description.range.start)
+        variable = unit.syntax.variable(description.name, unit.file, description.range.start)
         declared = unit.scopes.of_variable(variable) if variable else None
-        found = declared or unit.scopes.find(one.name, function, one.range.start)
-        if found is None:
-            place = unit.text.place(one.range.start, one.range.end)
-            message = f"'{one.name}' is neither a node array nor a template nor a distributed array"
+        result = declared or unit.scopes.find(description.name, function, description.range.start)
+        if result is None:
+            place = unit.text.place(description.range.start, description.range.end)
+            message = f"'{description.name}' is neither a node array nor a template nor a distributed array"
             unit.found.add(Refused(place, message))
             continue
-        address = f"((void *){found.address})"
-        if one.typed and declared and variable:
-            place = unit.text.place(one.typed.start, one.typed.end)
+        address = f"((void *){result.address})"
+        if description.typed and declared and variable:
+            place = unit.text.place(description.typed.start, description.typed.end)
             try:
                 kind = run_time_type(variable, place, "+")
             except Refused as refused:
                 unit.found.add(refused)
                 continue
-            call = _TYPED[one.typed.text].format(kind=kind)
-            unit.edits.replace(one.typed.start, one.range.end, f"{call}{address}")
-            if one.typed.text.startswith("xmp_sort"):
-                unit.edits.before(one.arguments_end, f", {int(one.typed.text == 'xmp_sort_up')}")
+            call = _TYPED[description.typed.text].format(kind=kind)
+            unit.edits.replace(description.typed.start, description.range.end, f"{call}{address}")
+            if description.typed.text.startswith("xmp_sort"):
+                unit.edits.before(
+                    description.arguments_end, f", {int(description.typed.text == 'xmp_sort_up')}"
+                )
         else:
-            unit.edits.replace(one.range.start, one.range.end, address)
+            unit.edits.replace(description.range.start, description.range.end, address)
 
 
 def _closing(spans: list[Span], start: int) -> int:

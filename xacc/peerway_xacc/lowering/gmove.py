@@ -35,87 +35,97 @@ _SAID = {
 }
 
 
-def gmove(unit: Unit, made: d.Gmove) -> None:
+def gmove(unit: Unit, directive: d.Gmove) -> None:
     """Copy between arrays, whoever owns what."""
-    if made.on:
-        raise Refused(made.on.name.place, "gmove has no clause on")
-    statement = statement_behind(unit.text, made.end)
+    if directive.on:
+        raise Refused(directive.on.name.place, "gmove has no clause on")
+    statement = statement_behind(unit.text, directive.end)
     left_side, right_side = assignment(unit.text, statement)
-    left, left_variable, left_array = _whole(unit, left_side)
-    _check_fixed(unit, made, left, left_array)
-    target = run_time_section(unit, left, left_variable, left_array)
+    lhs, left_variable, left_array = _whole(unit, left_side)
+    _check_fixed(unit, directive, lhs, left_array)
+    target = run_time_section(unit, lhs, left_variable, left_array)
     right_array = None
     scalar = _scalar(unit, right_side)
     if scalar is not None:
-        if made.mode == "in":
+        if directive.mode == "in":
             place = unit.text.place(right_side[0].start, right_side[-1].end)
             raise Refused(place, "expected an array on the right of gmove in")
-        kind = element(left_array) if left_array else left.name + "[0]" * len(left_variable.sizes)
+        kind = element(left_array) if left_array else lhs.name + "[0]" * len(left_variable.sizes)
         name = unit.new_name("value")
         opened = f"{{ __typeof__({kind}) {name} = {scalar}; "
         source = f"&(const pwx_section){{.base = &{name}, .element_bytes = sizeof({name}), .ndims = 0}}"
     else:
         opened = "{ "
         right, right_variable, right_array = _whole(unit, right_side)
-        _check_fixed(unit, made, right, right_array)
-        _same_rank(unit, left, left_variable, right, right_variable)
+        _check_fixed(unit, directive, right, right_array)
+        _same_rank(unit, lhs, left_variable, right, right_variable)
         source = run_time_section(unit, right, right_variable, right_array)
-    on_device = _on_device(unit, made, [left_array, right_array]) if made.accelerator else []
-    mode = _mode(unit, made, left_array if made.mode == "out" else right_array, on_device)
-    call = f"{opened}pwx_gmove({mode}, {target}, {source}, {where(made)}); }}"
-    if made.accelerator:
-        call = through_host(unit, made, on_device, call)
+    on_device = _on_device(unit, directive, [left_array, right_array]) if directive.accelerator else []
+    mode = _mode(unit, directive, left_array if directive.mode == "out" else right_array, on_device)
+    call = f"{opened}pwx_gmove({mode}, {target}, {source}, {where(directive)}); }}"
+    if directive.accelerator:
+        call = through_host(unit, directive, on_device, call)
     if "\n" in call:  # an OpenACC compiler's directives
         call += f"\n#line {unit.text.place(statement.start).line} {quoted(unit.file)}\n"
     newlines = unit.text.text.count("\n", statement.start, statement.end)
     unit.edits.replace(statement.start, statement.end, call + "\n" * newlines)
-    unit.explain(made, f"gmove: {unit.text.text[statement.start : statement.end]} {_SAID[made.mode]}")
-    what, op = _SENT[made.mode]
+    unit.explain(
+        directive, f"gmove: {unit.text.text[statement.start : statement.end]} {_SAID[directive.mode]}"
+    )
+    verb, op = _SENT[directive.mode]
     on_gpu = mode in _GPU_MODES.values()
-    unit.communicates(made, f"gmove {made.mode}", Transfer(what, op, on_gpu=on_gpu))
+    unit.communicates(directive, f"gmove {directive.mode}", Transfer(verb, op, on_gpu=on_gpu))
 
 
-def _mode(unit: Unit, made: d.Gmove, far: DistributedArray | None, on_device: list[DistributedArray]) -> str:
+def _mode(
+    unit: Unit, directive: d.Gmove, far: DistributedArray | None, on_device: list[DistributedArray]
+) -> str:
     """How it is done. `far` is the side whose owners may not execute it."""
-    if made.mode == "collective":
-        return _MODES[made.mode]
+    if directive.mode == "collective":
+        return _MODES[directive.mode]
     unit.one_sided = True
     if far not in on_device:
-        return _MODES[made.mode]
+        return _MODES[directive.mode]
     if unit.acc_left:
         name = far.name if far else ""
         message = (
-            f"gmove {made.mode} with acc of '{name}' is not supported with another OpenACC compiler; "
+            f"gmove {directive.mode} with acc of '{name}' is not supported with another OpenACC compiler; "
             f"update '{name}' on the host, and move that"
         )
-        raise Refused(made.place, message)
-    return _GPU_MODES[made.mode]
+        raise Refused(directive.place, message)
+    return _GPU_MODES[directive.mode]
 
 
-def _on_device(unit: Unit, made: d.Gmove, sides: list[DistributedArray | None]) -> list[DistributedArray]:
+def _on_device(
+    unit: Unit, directive: d.Gmove, sides: list[DistributedArray | None]
+) -> list[DistributedArray]:
     """The arrays whose copy on the GPU is meant: those that acc names, else all."""
     arrays = [array for array in sides if array]
-    for name in made.on_device:
-        if unit.array(name, made) not in arrays:
+    for name in directive.on_device:
+        if unit.array(name, directive) not in arrays:
             raise Refused(name.place, f"'{name.text}' is on neither side of this gmove")
-    names = {name.text for name in made.on_device}
+    names = {name.text for name in directive.on_device}
     return [array for array in arrays if not names or array.name in names]
 
 
-def _check_fixed(unit: Unit, made: d.Gmove, found: Section, array: DistributedArray | None) -> None:
+def _check_fixed(
+    unit: Unit, directive: d.Gmove, array_section: Section, array: DistributedArray | None
+) -> None:
     if array:
-        unit.check_fixed(array.template, made, unit.text.place(found.range.start, found.range.end))
+        unit.check_fixed(
+            array.template, directive, unit.text.place(array_section.range.start, array_section.range.end)
+        )
 
 
 def _whole(unit: Unit, spans: list[Span]) -> tuple[Section, Variable, DistributedArray | None]:
     place = unit.text.place(spans[0].start, spans[-1].end)
     if spans[0].kind != "name":
         raise Refused(place, "expected an array or a section of one")
-    found, end = section(unit.text, spans)
+    result, end = section(unit.text, spans)
     if end != len(spans):
         raise Refused(place, "expected an array or a section of one, without arithmetic and without members")
-    variable = variable_of(unit, found.name, found.range)
-    return found, variable, unit.scopes.of_variable(variable)
+    variable = variable_of(unit, result.name, result.range)
+    return result, variable, unit.scopes.of_variable(variable)
 
 
 def _scalar(unit: Unit, spans: list[Span]) -> str | None:
@@ -127,67 +137,66 @@ def _scalar(unit: Unit, spans: list[Span]) -> str | None:
         if variable and unit.scopes.of_variable(variable):
             return None
     if spans[0].kind == "name":
-        found, end = section(unit.text, spans)
-        variable = unit.syntax.variable(found.name, unit.file, spans[0].start)
-        if end == len(spans) and variable and (found.rank or (variable.sizes and not found.dimensions)):
+        result, end = section(unit.text, spans)
+        variable = unit.syntax.variable(result.name, unit.file, spans[0].start)
+        if end == len(spans) and variable and (result.rank or (variable.sizes and not result.dimensions)):
             return None
     return text
 
 
-def _rank(found: Section, variable: Variable) -> int:
-    return found.rank if found.dimensions else len(variable.sizes)
+def _rank(array_section: Section, variable: Variable) -> int:
+    return array_section.rank if array_section.dimensions else len(variable.sizes)
 
 
 def _same_rank(
-    unit: Unit, left: Section, left_variable: Variable, right: Section, right_variable: Variable
+    unit: Unit, lhs: Section, left_variable: Variable, right: Section, right_variable: Variable
 ) -> None:
-    one, other = _rank(left, left_variable), _rank(right, right_variable)
-    if other not in (0, one):
+    rank, other = _rank(lhs, left_variable), _rank(right, right_variable)
+    if other not in (0, rank):
         place = unit.text.place(right.range.start, right.range.end)
-        raise Refused(place, f"{counted(other, 'dimension')} assigned to {one}")
+        raise Refused(place, f"{counted(other, 'dimension')} assigned to {rank}")
 
 
-def array_on(unit: Unit, made: d.ArrayOn) -> None:
+def array_on(unit: Unit, directive: d.ArrayOn) -> None:
     """An assignment of sections by the owners of the elements: loops over the sections of the left side."""
-    assert made.on is not None
-    statement = statement_behind(unit.text, made.end)
+    assert directive.on is not None
+    statement = statement_behind(unit.text, directive.end)
     left_side, right_side = assignment(unit.text, statement)
-    left, variable, array = _whole(unit, left_side)
-    place = unit.text.place(left.range.start, left.range.end)
+    lhs, variable, array = _whole(unit, left_side)
+    place = unit.text.place(lhs.range.start, lhs.range.end)
     if array is None or array.template is None:
-        raise Refused(place, f"'{left.name}' is not a distributed array")
-    if made.on.name.text != array.template.name:
-        message = (
-            f"'{left.name}' is aligned with template '{array.template.name}', not with '{made.on.name.text}'"
-        )
-        raise Refused(made.on.name.place, message, (array.place, "it is aligned here"))
+        raise Refused(place, f"'{lhs.name}' is not a distributed array")
+    if directive.on.name.text != array.template.name:
+        template, named = array.template.name, directive.on.name.text
+        message = f"'{lhs.name}' is aligned with template '{template}', not with '{named}'"
+        raise Refused(directive.on.name.place, message, (array.place, "it is aligned here"))
     if any(array.kind_of(number) == "cyclic" for number in range(len(variable.sizes))):
         raise Refused(place, "array assignment to a cyclic array is not supported yet")
-    loops, subscripts = _loops(unit, left, variable, array)
+    loops, subscripts = _loops(unit, lhs, variable, array)
     counters = [name for name, _text in loops]
     target = f"{access(array)}{_in_memory(array, subscripts)}"
-    value = _elementwise(unit, right_side, counters, left)
+    value = _elementwise(unit, right_side, counters, lhs)
     text = f"pwx_written({array.address}); "
     text += "".join(header for _name, header in loops) + f"{target} = {value};"
     newlines = unit.text.text.count("\n", statement.start, statement.end)
     unit.edits.replace(statement.start, statement.end, f"{{ {text} }}" + "\n" * newlines)
-    unit.needed.append((array, made.start))
-    unit.explain(made, f"array: {len(loops)} loops over what a node owns of {left.name}")
+    unit.needed.append((array, directive.start))
+    unit.explain(directive, f"array: {len(loops)} loops over what a node owns of {lhs.name}")
 
 
 def _loops(
-    unit: Unit, left: Section, variable: Variable, array: DistributedArray
+    unit: Unit, lhs: Section, variable: Variable, array: DistributedArray
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """A loop for each section of the left side, counting its elements, and the left side's subscripts."""
     loops = []
     subscripts = []
     sizes = sizes_for(unit, variable, array)
-    dimensions = left.dimensions
+    dimensions = lhs.dimensions
     if len(dimensions) != len(sizes):
-        place = unit.text.place(left.range.start, left.range.end)
+        place = unit.text.place(lhs.range.start, lhs.range.end)
         raise Refused(
             place,
-            f"'{left.name}' has {counted(len(sizes), 'dimension')}, "
+            f"'{lhs.name}' has {counted(len(sizes), 'dimension')}, "
             f"and {counted(len(dimensions), 'subscript')} here",
         )
     for number, (dimension, size) in enumerate(zip(dimensions, sizes, strict=True)):
@@ -211,7 +220,7 @@ def _loops(
     return loops, subscripts
 
 
-def _elementwise(unit: Unit, spans: list[Span], counters: list[str], left: Section) -> str:
+def _elementwise(unit: Unit, spans: list[Span], counters: list[str], lhs: Section) -> str:
     """The right side with the counters in the place of its sections."""
     counters = [counter for counter in counters if counter]
     out = ""
@@ -228,29 +237,31 @@ def _elementwise(unit: Unit, spans: list[Span], counters: list[str], left: Secti
             end_before = span.end
             at += 1
             continue
-        found, at = section(unit.text, spans, at)
-        if found.name == left.name and found.dimensions != left.dimensions:
-            place = unit.text.place(found.range.start, found.range.end)
+        result, at = section(unit.text, spans, at)
+        if result.name == lhs.name and result.dimensions != lhs.dimensions:
+            place = unit.text.place(result.range.start, result.range.end)
             raise Refused(
                 place,
-                f"'{left.name}' on the right with other subscripts than on the left is not supported yet",
+                f"'{lhs.name}' on the right with other subscripts than on the left is not supported yet",
             )
-        out += _element(unit, found, variable, counters, left)
-        end_before = found.range.end
+        out += _element(unit, result, variable, counters, lhs)
+        end_before = result.range.end
     return out
 
 
-def _element(unit: Unit, found: Section, variable: Variable, counters: list[str], left: Section) -> str:
-    place = unit.text.place(found.range.start, found.range.end)
-    if found.rank not in (0, len(counters)) or len(found.dimensions) != len(variable.sizes):
-        raise Refused(place, f"{found.rank} sections are assigned to {len(counters)}")
+def _element(
+    unit: Unit, array_section: Section, variable: Variable, counters: list[str], lhs: Section
+) -> str:
+    place = unit.text.place(array_section.range.start, array_section.range.end)
+    if array_section.rank not in (0, len(counters)) or len(array_section.dimensions) != len(variable.sizes):
+        raise Refused(place, f"{array_section.rank} sections are assigned to {len(counters)}")
     array = unit.scopes.of_variable(variable)
     if array:
-        unit.needed.append((array, found.range.start))
+        unit.needed.append((array, array_section.range.start))
     rest = iter(counters)
-    lengths = iter(one.length for one in left.dimensions if one.index is None)
+    lengths = iter(subscript.length for subscript in lhs.dimensions if subscript.index is None)
     subscripts = []
-    for dimension in found.dimensions:
+    for dimension in array_section.dimensions:
         if dimension.index is not None:
             subscripts.append(dimension.index)
         else:
@@ -260,12 +271,12 @@ def _element(unit: Unit, found: Section, variable: Variable, counters: list[str]
             subscripts.append(f"({dimension.first or '0'}) + {next(rest)} * ({dimension.step})")
     if array:
         return f"{access(array)}{_in_memory(array, subscripts)}"
-    return found.name + "".join(f"[{one}]" for one in subscripts)
+    return array_section.name + "".join(f"[{subscript}]" for subscript in subscripts)
 
 
 def _in_memory(array: DistributedArray, subscripts: list[str]) -> str:
     """Global subscripts in brackets as those of a node's memory."""
     parts = [around(array, dimension) for dimension in range(len(subscripts))]
     return "".join(
-        f"[{before}{one}{behind}]" for (before, behind), one in zip(parts, subscripts, strict=True)
+        f"[{before}{part}{behind}]" for (before, behind), part in zip(parts, subscripts, strict=True)
     )

@@ -11,12 +11,12 @@ def is_on_device(unit: Unit, use: Use) -> bool:
     """Does a use name what a host_data around it names?"""
     if use.function.file != unit.file:
         return False
-    for made in unit.directives_in(use.function.body):
-        if not isinstance(made, d.Acc) or made.construct != "host_data":
+    for directive in unit.directives_in(use.function.body):
+        if not isinstance(directive, d.Acc) or directive.construct != "host_data":
             continue
-        statement = unit.syntax.statement_after(made.file, made.end, use.function)
+        statement = unit.syntax.statement_after(directive.file, directive.end, use.function)
         inside = statement is not None and statement.start <= use.range.start < statement.end
-        for name in made.named_variables("use_device") if inside else ():
-            if unit.syntax.variable(name.text, made.file, made.start) is use.variable:
+        for name in directive.named_variables("use_device") if inside else ():
+            if unit.syntax.variable(name.text, directive.file, directive.start) is use.variable:
                 return True
     return False

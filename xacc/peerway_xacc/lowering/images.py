@@ -9,13 +9,13 @@ from peerway_xacc.lowering.c_text import at, numbers
 
 def groups(text: Text, spans: list[Span], opening: int) -> tuple[int, list[list[Span]]]:
     """What stands in the brackets that begin at spans[opening], and the number of the last bracket."""
-    found: list[list[Span]] = []
+    result: list[list[Span]] = []
     number = opening
     while number < len(spans) and spans[number].text == "[":
         end = _closing(text, spans, number)
-        found.append(spans[number + 1 : end])
+        result.append(spans[number + 1 : end])
         number = end + 1
-    return number - 1, found
+    return number - 1, result
 
 
 def _closing(text: Text, spans: list[Span], opening: int) -> int:

@@ -37,7 +37,9 @@ def _initialisers(unit: Unit) -> Iterator[tuple[str, Span]]:
     """The tokens behind '=' of each declarator outside of functions, each with the text of the one before."""
     text = _PREPROCESSOR.sub(lambda line: " " * len(line[0]), unit.text.text)
     bodies = sorted(
-        (one.whole.start, one.whole.end) for one in unit.syntax.functions if one.file == unit.file
+        (function.whole.start, function.whole.end)
+        for function in unit.syntax.functions
+        if function.file == unit.file
     )
     start = 0
     for begin, end in [*bodies, (len(text), len(text))]:

@@ -9,35 +9,37 @@ from peerway_xacc.lowering.c_text import where
 from peerway_xacc.lowering.shapes import sizes_of
 
 
-def lock(unit: Unit, made: d.Lock) -> None:
+def lock(unit: Unit, directive: d.Lock) -> None:
     """One of both directives."""
-    assert made.name is not None
-    name = made.name.text
-    variable = unit.syntax.variable(name, made.file, made.start)
+    assert directive.name is not None
+    name = directive.name.text
+    variable = unit.syntax.variable(name, directive.file, directive.start)
     descriptor = unit.coarrays.get(id(variable))
     if variable is None or descriptor is None or variable.element.split()[-1] != "xmp_lock_t":
         raise Refused(
-            made.name.place, f"'{name}' is no coarray of xmp_lock_t; declare 'xmp_lock_t {name}:[*];'"
+            directive.name.place, f"'{name}' is no coarray of xmp_lock_t; declare 'xmp_lock_t {name}:[*];'"
         )
-    if len(made.subscripts) != len(variable.sizes):
+    if len(directive.subscripts) != len(variable.sizes):
         raise Refused(
-            made.name.place,
+            directive.name.place,
             f"'{name}' has {counted(len(variable.sizes), 'dimension')}, "
-            f"and {counted(len(made.subscripts), 'subscript')} here",
+            f"and {counted(len(directive.subscripts), 'subscript')} here",
         )
     element = "0"
     for size, subscript in zip(
-        sizes_of(unit, variable) if variable.sizes else [], made.subscripts, strict=True
+        sizes_of(unit, variable) if variable.sizes else [], directive.subscripts, strict=True
     ):
         element = f"({element}) * ({size}) + ({subscript.text})"
-    image = made.image.text if made.image else "xmpc_this_image()"
+    image = directive.image.text if directive.image else "xmpc_this_image()"
     which = f"&{descriptor}, {element}, {image}"
-    status = f"{made.status.text} = " if made.status else ""
-    fails = int(made.status is not None)
-    if made.kind == "unlock":
-        call = f"{status}pwx_unlock({which}, {fails}, {where(made)});"
+    status = f"{directive.status.text} = " if directive.status else ""
+    fails = int(directive.status is not None)
+    if directive.kind == "unlock":
+        call = f"{status}pwx_unlock({which}, {fails}, {where(directive)});"
     else:
-        acquired = f"&({made.acquired.text})" if made.acquired else "0"
-        call = f"{status}pwx_lock({which}, {acquired}, {fails}, {where(made)});"
-    unit.put(made, [call])
-    unit.explain(made, f"{made.kind} {name} at {f'image {image}' if made.image else 'this image'}")
+        acquired = f"&({directive.acquired.text})" if directive.acquired else "0"
+        call = f"{status}pwx_lock({which}, {acquired}, {fails}, {where(directive)});"
+    unit.put(directive, [call])
+    unit.explain(
+        directive, f"{directive.kind} {name} at {f'image {image}' if directive.image else 'this image'}"
+    )

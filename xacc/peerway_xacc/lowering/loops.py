@@ -15,18 +15,18 @@ from peerway_xacc.lowering import loop_reductions, widening
 from peerway_xacc.lowering.c_text import reference, referred, where
 
 
-def task(unit: Unit, stack: Stack, made: d.Task) -> None:
+def task(unit: Unit, stack: Stack, directive: d.Task) -> None:
     """The statement runs on the nodes of the reference only, which are the executing nodes meanwhile."""
     name = unit.new_name("task")
-    nodes = reference(unit, made.on, made)
+    nodes = reference(unit, directive.on, directive)
     stack.before += [
         f"{{ {unit.written.call(stack.statement.start)}pwx_task {name} "
         f"__attribute__((cleanup(pwx_task_end))) = "
-        f"pwx_task_begin({nodes}, {int(made.nocomm)}, {where(made)});",
+        f"pwx_task_begin({nodes}, {int(directive.nocomm)}, {where(directive)});",
         f"if ({name}.inside)",
     ]
     unit.edits.behind(stack.statement.end, " }")
-    unit.explain(made, f"task: the next statement runs on {text_of(made.on)} only")
+    unit.explain(directive, f"task: the next statement runs on {text_of(directive.on)} only")
 
 
 def text_of(ref: clauses.Ref | None) -> str:
@@ -36,43 +36,44 @@ def text_of(ref: clauses.Ref | None) -> str:
     if ref.subscripts is None:
         return ref.name.text
     parts = []
-    for one in ref.subscripts:
-        if one.index is not None:
-            parts.append(one.index.text)
-        elif one.star:
+    for subscript in ref.subscripts:
+        if subscript.index is not None:
+            parts.append(subscript.index.text)
+        elif subscript.star:
             parts.append("*")
         else:
-            parts.append(f"{one.first.text if one.first else ''}:{one.last or ''}")
+            parts.append(f"{subscript.first.text if subscript.first else ''}:{subscript.last or ''}")
     inner = "][".join(parts[::-1]) if ref.square else ", ".join(parts)
     return f"{ref.name.text}[{inner}]" if ref.square else f"{ref.name.text}({inner})"
 
 
-def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:  # noqa: C901
+def loop(unit: Unit, stack: Stack, directive: d.Loop) -> None:  # noqa: C901
     """Each loop of the directive goes over what its node owns."""
-    assert made.on is not None
+    assert directive.on is not None
     if stack.statement.kind != "for":
         place = unit.text.place(stack.statement.start)
-        raise Refused(made.place, "expected a 'for' loop behind this directive", (place, "this follows"))
-    if made.on.subscripts is None:
+        raise Refused(directive.place, "expected a 'for' loop behind this directive", (place, "this follows"))
+    if directive.on.subscripts is None:
         raise Refused(
-            made.on.name.place, f"the on clause of a loop needs subscripts, as in {made.on.name.text}[i]"
+            directive.on.name.place,
+            f"the on clause of a loop needs subscripts, as in {directive.on.name.text}[i]",
         )
-    found = referred(unit, made.on, made)
-    indices = _indices(unit, stack, made)
-    widening.prepare(unit, stack, made, found)
+    result = referred(unit, directive.on, directive)
+    indices = _indices(unit, stack, directive)
+    widening.prepare(unit, stack, directive, result)
     kept = len(stack.before)
-    closing = loop_reductions.reductions(unit, stack, made)
-    passes = " }" if made.widening and made.widening.kind == "peel_and_wait" else ""
+    closing = loop_reductions.reductions(unit, stack, directive)
+    passes = " }" if directive.widening and directive.widening.kind == "peel_and_wait" else ""
     unit.edits.behind(
         stack.statement.end, passes + closing + " }"
     )  # before the edits of loops that end there too
     opened: list[str] = []
-    if isinstance(found, TemplateOf) and found.opened:
-        opened.append(f"pwx_need_template({found.address}, {where(made)});")
+    if isinstance(result, TemplateOf) and result.opened:
+        opened.append(f"pwx_need_template({result.address}, {where(directive)});")
     localised: list[tuple[int, str, str]] = []
     conditions: list[str] = []
     used = set()
-    for dimension, subscript in enumerate(made.on.subscripts or ()):
+    for dimension, subscript in enumerate(directive.on.subscripts or ()):
         if subscript.star or subscript.whole:
             continue
         if subscript.index is None:
@@ -80,7 +81,7 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:  # noqa: C901
         named = [name for name in indices if name in subscript.index.names()]
         if not named:
             _check_place(unit, stack, subscript.index)
-            conditions.append(_one_place(found, dimension, subscript.index, made.on.square))
+            conditions.append(_one_place(result, dimension, subscript.index, directive.on.square))
             continue
         if len(named) > 1 or named[0] in used:
             raise Refused(
@@ -88,37 +89,39 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:  # noqa: C901
             )
         used.add(named[0])
         offset = _offset(subscript.index, named[0])
-        if isinstance(found, NodeArray) and made.on.square:
+        if isinstance(result, NodeArray) and directive.on.square:
             offset += " + 1"
-        opened += _localise(unit, stack, made, found, dimension, named[0], offset)
+        opened += _localise(unit, stack, directive, result, dimension, named[0], offset)
         localised.append((dimension, named[0], offset))
-    for name in made.indices:
+    for name in directive.indices:
         if name.text not in used:
             raise Refused(name.place, f"index '{name.text}' of the loop is not in the on clause")
-    if isinstance(found, TemplateOf) and made.widening is None:
-        beyond.warn(unit, stack, found, localised)
-        mistakes.beyond_template(unit, stack, found, localised)
-    mistakes.forgotten_reductions(unit, stack, made)
-    first = not any(isinstance(one, d.Loop) for one in stack.directives[: stack.directives.index(made)])
-    task = any(isinstance(one, d.Task) for one in stack.directives)
+    if isinstance(result, TemplateOf) and directive.widening is None:
+        beyond.warn(unit, stack, result, localised)
+        mistakes.beyond_template(unit, stack, result, localised)
+    mistakes.forgotten_reductions(unit, stack, directive)
+    first = not any(
+        isinstance(outer, d.Loop) for outer in stack.directives[: stack.directives.index(directive)]
+    )
+    task = any(isinstance(outer, d.Task) for outer in stack.directives)
     marks = unit.written.call(stack.statement.start) if first and not task else ""
-    lines, twice = widening.spans(unit, stack, made, localised, opened)
+    lines, twice = widening.spans(unit, stack, directive, localised, opened)
     stack.before.insert(kept, "{ " + marks + " ".join(lines))
     if twice:
         stack.before.append(twice)
     if conditions:
         stack.before.append(f"if ({' && '.join(conditions)})")
-    bounds = "; ".join(_in_words(unit, stack, found, *one) for one in localised)
-    unit.explain(made, f"loop on {text_of(made.on)}: {bounds or 'every iteration on each node'}")
+    bounds = "; ".join(_in_words(unit, stack, result, *outer) for outer in localised)
+    unit.explain(directive, f"loop on {text_of(directive.on)}: {bounds or 'every iteration on each node'}")
 
 
-def _indices(unit: Unit, stack: Stack, made: d.Loop) -> list[str]:
+def _indices(unit: Unit, stack: Stack, directive: d.Loop) -> list[str]:
     """The indices of the directive; without a list those of loops in the nest that the on clause names."""
-    assert made.on is not None
-    if made.indices:
-        return [name.text for name in made.indices]
+    assert directive.on is not None
+    if directive.indices:
+        return [name.text for name in directive.indices]
     names = set()
-    for subscript in made.on.subscripts or ():
+    for subscript in directive.on.subscripts or ():
         if subscript.index is not None:
             names |= subscript.index.names()
     return [name for name in sorted(names) if loop_nest.with_index(unit, stack.statement, name)]
@@ -153,25 +156,25 @@ def _offset(expr: clauses.Expr, index: str) -> str:
     raise Refused(expr.place, f"expected '{index}', plus or minus an offset, found '{expr.text}'")
 
 
-def _one_place(found: NodeArray | TemplateOf, dimension: int, index: clauses.Expr, square: bool) -> str:
+def _one_place(node_array: NodeArray | TemplateOf, dimension: int, index: clauses.Expr, square: bool) -> str:
     """A subscript without an index of the loop: other nodes than its owners run no iteration."""
-    if isinstance(found, NodeArray):
-        return f"pwx_is_node({found.address}, {dimension}, {index.text}{' + 1' if square else ''})"
-    return f"pwx_owns({found.address}, {dimension}, {index.text})"
+    if isinstance(node_array, NodeArray):
+        return f"pwx_is_node({node_array.address}, {dimension}, {index.text}{' + 1' if square else ''})"
+    return f"pwx_owns({node_array.address}, {dimension}, {index.text})"
 
 
 def _in_words(
-    unit: Unit, stack: Stack, found: NodeArray | TemplateOf, dimension: int, index: str, offset: str
+    unit: Unit, stack: Stack, node_array: NodeArray | TemplateOf, dimension: int, index: str, offset: str
 ) -> str:
     """The bounds of a loop as --explain shows them."""
     head = loop_nest.with_index(unit, stack.statement, index)[0].header
     text = unit.text.text
     first, last = (text[part.start : part.end] for part in (head.first, head.last))
     shift = "" if offset == "0" else f" - ({offset})"
-    if isinstance(found, NodeArray):
-        return f"{index} is this node's number in {found.name}{shift}"
-    share = found.share(dimension)
-    if found.kind_of(dimension) == "cyclic":
+    if isinstance(node_array, NodeArray):
+        return f"{index} is this node's number in {node_array.name}{shift}"
+    share = node_array.share(dimension)
+    if node_array.kind_of(dimension) == "cyclic":
         return f"{index} from {first}, {index} {head.relation} {last}, of which this node owns ({share})"
     begin, end = ("last", "first") if head.down else ("first", "last")
     beyond = {"<": " + 1", "!=": " + 1", ">": " - 1"}.get(head.relation, "")
@@ -185,8 +188,8 @@ def _in_words(
 def _localise(
     unit: Unit,
     stack: Stack,
-    made: d.Loop,
-    found: NodeArray | TemplateOf,
+    directive: d.Loop,
+    node_array: NodeArray | TemplateOf,
     dimension: int,
     index: str,
     offset: str,
@@ -196,29 +199,29 @@ def _localise(
         head = loop_nest.read(unit, stack.statement)  # its own error, if the header is what hides the index
         place = unit.text.place(head.header.whole.start, head.header.whole.end)
         raise Refused(
-            made.place, f"there is no loop over '{index}' behind this directive", (place, "this follows")
+            directive.place, f"there is no loop over '{index}' behind this directive", (place, "this follows")
         )
-    for one in loops:
-        restrictions.check(unit, one)
-        variable = unit.syntax.variable(index, unit.file, one.body.start)
+    for inner in loops:
+        restrictions.check(unit, inner)
+        variable = unit.syntax.variable(index, unit.file, inner.body.start)
         if variable and variable.spelling in ("float", "double", "long double"):
-            place = unit.text.place(one.header.parts[0].start, one.header.parts[0].end)
+            place = unit.text.place(inner.header.parts[0].start, inner.header.parts[0].end)
             raise Refused(
                 place, f"the index '{index}' of a distributed loop is an integer, not {variable.spelling}"
             )
-    lower, upper = widening.beyond_owned(made, dimension)
-    for one in loops:
-        unit.loops_over[one.statement.start] = LoopOver(found, dimension, offset, lower, upper)
-    if isinstance(found, TemplateOf) and found.kind_of(dimension) == "cyclic":
-        for one in loops:
-            unit.localised[one.statement.start] = "cyclic"
-            cycle(unit, unit.edits, one, index)
-        return [f"const pwx_cycle {index}__c = pwx_cycle_of({found.address}, {dimension}, {offset});"]
-    for one in loops:
-        unit.localised[one.statement.start] = "span"
-        bound(unit, unit.edits, one, index)
-    call = "pwx_owned_node" if isinstance(found, NodeArray) else "pwx_owned"
-    return [f"const pwx_span {index}__s = {call}({found.address}, {dimension}, {offset});"]
+    lower, upper = widening.beyond_owned(directive, dimension)
+    for inner in loops:
+        unit.loops_over[inner.statement.start] = LoopOver(node_array, dimension, offset, lower, upper)
+    if isinstance(node_array, TemplateOf) and node_array.kind_of(dimension) == "cyclic":
+        for inner in loops:
+            unit.localised[inner.statement.start] = "cyclic"
+            cycle(unit, unit.edits, inner, index)
+        return [f"const pwx_cycle {index}__c = pwx_cycle_of({node_array.address}, {dimension}, {offset});"]
+    for inner in loops:
+        unit.localised[inner.statement.start] = "span"
+        bound(unit, unit.edits, inner, index)
+    call = "pwx_owned_node" if isinstance(node_array, NodeArray) else "pwx_owned"
+    return [f"const pwx_span {index}__s = {call}({node_array.address}, {dimension}, {offset});"]
 
 
 ENDS = {"<": "pwx_below", "!=": "pwx_below", "<=": "pwx_up_to", ">": "pwx_above", ">=": "pwx_down_to"}

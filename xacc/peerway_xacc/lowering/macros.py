@@ -49,7 +49,7 @@ def expanded(unit: Unit, preprocessor: list[str]) -> str | None:
         if begin is None or finish is None:
             continue  # a macro around drops it
         inside = _PRAGMA.sub(
-            lambda found: f" _Pragma({quoted(found[1])}) ", output[begin.end() : finish.start()]
+            lambda result: f" _Pragma({quoted(result[1])}) ", output[begin.end() : finish.start()]
         )
         newlines = "\n" * unit.text.text.count("\n", start, end)
         edits.replace(start, end, " ".join(inside.split("\n")).strip() + newlines)

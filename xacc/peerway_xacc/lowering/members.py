@@ -9,36 +9,36 @@ from peerway_xacc.frontend.diagnostics import Place, Refused
 from peerway_xacc.frontend.source import Variable
 
 
-def meant(unit: Unit, names: list[Name], made: d.Directive) -> list[Name]:
+def meant(unit: Unit, names: list[Name], directive: d.Directive) -> list[Name]:
     """The names of an align or shadow; `tag.member` stands for that member of each variable of the struct."""
-    found = []
+    result = []
     for name in names:
         base, _, member = name.text.partition(".")
-        if not member or unit.syntax.variable(base, made.file, made.start) is not None:
-            found.append(name)
+        if not member or unit.syntax.variable(base, directive.file, directive.start) is not None:
+            result.append(name)
             continue
         variables = unit.syntax.structs.of_tag(base)
         if not variables and not unit.syntax.is_type(base):
             raise Refused(name.place, f"'{base}' is neither a variable nor a struct that has variables here")
-        for variable in {one.name: one for one in variables}.values():
+        for variable in {candidate.name: candidate for candidate in variables}.values():
             if not variable.file_scope:
                 message = f"a function has a struct '{base}'; align '{variable.name}.{member}' there"
                 note = (_place(unit, variable), f"'{variable.name}' is declared here")
                 raise Refused(name.place, message, note)
-            found.append(Name(f"{variable.name}.{member}", name.place))
-    return found
+            result.append(Name(f"{variable.name}.{member}", name.place))
+    return result
 
 
-def check(unit: Unit, name: Name, made: d.Directive) -> None:
+def check(unit: Unit, name: Name, directive: d.Directive) -> None:
     """What a name that has a dot may be: an array or pointer that is a member of a plain variable."""
     base, _, member = name.text.partition(".")
-    variable = unit.syntax.variable(base, made.file, made.start)
+    variable = unit.syntax.variable(base, directive.file, directive.start)
     if variable is None:
         raise Refused(name.place, f"'{base}' is not declared")
     note = (_place(unit, variable), f"'{base}' is declared here")
     if variable.sizes or variable.pointee is not None:
-        what = "an array" if variable.sizes else "a pointer"
-        raise Refused(name.place, f"'{base}' is {what}, whose members have no mapping; name a struct", note)
+        kind = "an array" if variable.sizes else "a pointer"
+        raise Refused(name.place, f"'{base}' is {kind}, whose members have no mapping; name a struct", note)
     if variable.parameter:
         message = f"'{base}' is a parameter; the members of a struct that is passed by value have no mapping"
         raise Refused(name.place, message, note)

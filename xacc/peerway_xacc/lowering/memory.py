@@ -23,14 +23,14 @@ _TABLES = dict.fromkeys(
 )  # pointers of the GPU stay there
 
 
-def described(unit: Unit, made: d.Acc, section: clauses.Section, kind: str) -> str:
+def described(unit: Unit, directive: d.Acc, section: clauses.Section, kind: str) -> str:
     """The initialiser of a pwx_data."""
     name = section.name.text
-    variable, array = _meant(unit, made, section)
+    variable, array = _meant(unit, directive, section)
     if array:
         return f"{{PWX_DATA_{kind}, {quoted(name)}, {array.address}, 0, 0}}"
-    if rows := row_parts(unit, made, section):
-        table = "DELETE" if made.construct == "exit data" else _TABLES.get(kind, kind)
+    if rows := row_parts(unit, directive, section):
+        table = "DELETE" if directive.construct == "exit data" else _TABLES.get(kind, kind)
         return f"{{PWX_DATA_{table}, {quoted(name)}, 0, {rows[0]}, {rows[1]} * sizeof({name}[0])}}"
     if not section.parts:
         address = name if variable.sizes or variable.pointee is not None else f"&{name}"
@@ -41,7 +41,7 @@ def described(unit: Unit, made: d.Acc, section: clauses.Section, kind: str) -> s
     checks = ""
     if any(not _is_one(part) for part in parts[:-1]):  # rows of the first dimension, if these are whole
         for dimension in range(1, len(parts)):
-            checks += f" * {_whole(made, section, variable, dimension, parts[dimension])}"
+            checks += f" * {_whole(directive, section, variable, dimension, parts[dimension])}"
         parts = parts[:1]
     subscripts = "".join(f"[{_first(part)}]" for part in parts)
     element = f"sizeof({name}{'[0]' * len(parts)})"
@@ -50,11 +50,11 @@ def described(unit: Unit, made: d.Acc, section: clauses.Section, kind: str) -> s
     return f"{{PWX_DATA_{kind}, {quoted(name)}, 0, (void *)&{name}{subscripts}, {bytes_}}}"
 
 
-def row_parts(unit: Unit, made: d.Acc, section: clauses.Section) -> tuple[str, str, str, str] | None:
+def row_parts(unit: Unit, directive: d.Acc, section: clauses.Section) -> tuple[str, str, str, str] | None:
     """Of a section through pointers to pointers, as C text: the pointers, their number, and which part of
     each row, by its offset and its bytes.
     """
-    variable, array = _meant(unit, made, section)
+    variable, array = _meant(unit, directive, section)
     name, rank = section.name.text, _rank(variable, array)
     if len(section.parts) <= rank:
         return None
@@ -84,16 +84,16 @@ def again(name: str, part: str, kind: str) -> str:
     return f"{{PWX_DATA_{kind}, {quoted(name)}, 0, {part}.address, {part}.bytes}}"
 
 
-def part(unit: Unit, made: d.Acc, section: clauses.Section) -> str:
+def part(unit: Unit, directive: d.Acc, section: clauses.Section) -> str:
     """The pwx_section of what an update is about; nothing where that is all of a variable."""
-    variable, array = _meant(unit, made, section)
+    variable, array = _meant(unit, directive, section)
     if variable.has_pointers:
         message = (
             f"an update of the pointers of '{section.name.text}' would mix those of the host and of the GPU; "
             f"name what they lead to, as in {section.name.text}[0:n][0:m]"
         )
         raise Refused(section.name.place, message)
-    if all(_is_whole(one, _size(variable, n)) for n, one in enumerate(section.parts)):
+    if all(_is_whole(bounds, _size(variable, n)) for n, bounds in enumerate(section.parts)):
         return ""
     name = section.name.text
     rank = _rank(variable, array)
@@ -102,13 +102,15 @@ def part(unit: Unit, made: d.Acc, section: clauses.Section) -> str:
     ]
     dims = []
     for dimension in range(rank):
-        one = section.parts[dimension] if dimension < len(section.parts) else clauses.Part()
+        bounds = section.parts[dimension] if dimension < len(section.parts) else clauses.Part()
         size = sizes[dimension]
-        length = "1" if one.index else one.length.text if one.length else f"({size}) - ({_first(one)})"
+        length = (
+            "1" if bounds.index else bounds.length.text if bounds.length else f"({size}) - ({_first(bounds)})"
+        )
         if not size:  # of what a pointer leads to
-            length = _length(section, variable, dimension, one)
-            sizes[dimension] = f"({_first(one)}) + {length}"
-        dims.append(f"{{{_first(one)}, {length}, 1, 0}}")
+            length = _length(section, variable, dimension, bounds)
+            sizes[dimension] = f"({_first(bounds)}) + {length}"
+        dims.append(f"{{{_first(bounds)}, {length}, 1, 0}}")
     where_ = f".array = {array.address}" if array else f".base = (void *){name}"
     size = (
         "" if array else f".element_bytes = sizeof({name}{'[0]' * rank}), .extent = {{{', '.join(sizes)}}}, "
@@ -118,21 +120,23 @@ def part(unit: Unit, made: d.Acc, section: clauses.Section) -> str:
 
 def sections_of(directives: list[d.Acc], kinds: Iterable[str]) -> dict[str, clauses.Section]:
     """What clauses of these kinds name, by its name; the innermost construct, which comes first, says it."""
-    found: dict[str, clauses.Section] = {}
-    for made in directives:
-        for section in made.named(*kinds):
-            found.setdefault(section.name.text, section)
-    return found
+    result: dict[str, clauses.Section] = {}
+    for directive in directives:
+        for section in directive.named(*kinds):
+            result.setdefault(section.name.text, section)
+    return result
 
 
 def address_of(section: clauses.Section) -> str:
     """The address at which a section of an array or of what a pointer leads to begins, as C text."""
-    return f"&{section.name.text}{''.join(f'[{_first(one)}]' for one in section.parts)}"
+    return f"&{section.name.text}{''.join(f'[{_first(bounds)}]' for bounds in section.parts)}"
 
 
-def _meant(unit: Unit, made: d.Acc, section: clauses.Section) -> tuple[Variable, DistributedArray | None]:
+def _meant(
+    unit: Unit, directive: d.Acc, section: clauses.Section
+) -> tuple[Variable, DistributedArray | None]:
     name = section.name
-    variable = unit.syntax.variable(name.text, made.file, made.start)
+    variable = unit.syntax.variable(name.text, directive.file, directive.start)
     if variable is None:
         raise Refused(name.place, f"'{name.text}' is not declared")
     array = unit.scopes.of_variable(variable)
@@ -185,24 +189,25 @@ def _extent(variable: Variable, name: str, dimension: int) -> str:
     return f"(long)(sizeof({element}) / sizeof({element}[0]))"
 
 
-def _first(one: clauses.Part) -> str:
-    return one.first.text if one.first else "0"
+def _first(bounds: clauses.Part) -> str:
+    return bounds.first.text if bounds.first else "0"
 
 
-def _length(section: clauses.Section, variable: Variable, dimension: int, one: clauses.Part) -> str:
+def _length(section: clauses.Section, variable: Variable, dimension: int, bounds: clauses.Part) -> str:
     """How many a part of a section has, in brackets."""
-    if one.index:
+    if bounds.index:
         return "(1)"
-    if one.length is not None:
-        return f"({one.length.text})"
+    if bounds.length is not None:
+        return f"({bounds.length.text})"
     size = _size(variable, dimension)
     if size is not None:
-        return f"({size} - ({_first(one)}))"
+        return f"({size} - ({_first(bounds)}))"
     if dimension:
-        return f"({_extent(variable, section.name.text, dimension)} - ({_first(one)}))"
+        return f"({_extent(variable, section.name.text, dimension)} - ({_first(bounds)}))"
     name = section.name
     raise Refused(
-        name.place, f"the length of this section of '{name.text}' is not known; write [{_first(one)}:length]"
+        name.place,
+        f"the length of this section of '{name.text}' is not known; write [{_first(bounds)}:length]",
     )
 
 
@@ -211,30 +216,30 @@ def length_of(section: clauses.Section, variable: Variable) -> str:
     return _length(section, variable, 0, section.parts[0])
 
 
-def _is_one(one: clauses.Part) -> bool:
-    return one.index or (one.length is not None and one.length.value == 1)
+def _is_one(bounds: clauses.Part) -> bool:
+    return bounds.index or (bounds.length is not None and bounds.length.value == 1)
 
 
-def _is_whole(one: clauses.Part, size: int | None) -> bool:
+def _is_whole(bounds: clauses.Part, size: int | None) -> bool:
     """Is this part known to be all of a dimension?"""
-    from_0 = not one.index and (one.first is None or one.first.value == 0)
-    return from_0 and (one.length is None or (size is not None and one.length.value == size))
+    from_0 = not bounds.index and (bounds.first is None or bounds.first.value == 0)
+    return from_0 and (bounds.length is None or (size is not None and bounds.length.value == size))
 
 
 def _whole(
-    made: d.Acc, section: clauses.Section, variable: Variable, dimension: int, one: clauses.Part
+    directive: d.Acc, section: clauses.Section, variable: Variable, dimension: int, bounds: clauses.Part
 ) -> str:
     """1, as C text that finds out at run time whether this part is all of its dimension."""
     name, size = section.name, _size(variable, dimension)
-    first = 0 if one.first is None else one.first.value
-    length = 1 if one.index else one.length.value if one.length else None
+    first = 0 if bounds.first is None else bounds.first.value
+    length = 1 if bounds.index else bounds.length.value if bounds.length else None
     if (first or 0) != 0 or (size is not None and length is not None and length != size):
         raise Refused(
             name.place,
             f"this section of '{name.text}' is not contiguous, which a data clause needs; name whole rows",
         )
-    if _is_whole(one, size):
+    if _is_whole(bounds, size):
         return "1"
-    text = _length(section, variable, dimension, one)
+    text = _length(section, variable, dimension, bounds)
     extent = _extent(variable, name.text, dimension)
-    return f"pwx_whole({_first(one)}, {text}, {extent}, {quoted(name.text)}, {where(made)})"
+    return f"pwx_whole({_first(bounds)}, {text}, {extent}, {quoted(name.text)}, {where(directive)})"

@@ -13,25 +13,27 @@ _MOVING = ("COPY", "COPYIN", "COPYOUT", "CREATE")
 _ON_DEVICE = ("deviceptr", "use_device")
 
 
-def merge(made: d.Acc) -> None:
+def merge(directive: d.Acc) -> None:
     """Let each section be named once, or raise Refused with the second naming."""
-    _check_pointers(made)
+    _check_pointers(directive)
     named: dict[str, list[tuple[int, clauses.Section]]] = {}
-    for number, clause in enumerate(made.clauses):
+    for number, clause in enumerate(directive.clauses):
         for section in clause.sections if clause.name in data.KINDS else ():
             named.setdefault(section.name.text, []).append((number, section))
     for several in named.values():
         first, *others = several
         for other in others:
-            first = _merge(made, first, other)
+            first = _merge(directive, first, other)
 
 
-def _check_pointers(made: d.Acc) -> None:
+def _check_pointers(directive: d.Acc) -> None:
     """What lies on the device already is copied by no clause."""
-    for clause in made.clauses:
+    for clause in directive.clauses:
         for section in clause.sections if clause.name in data.KINDS else ():
-            for other in made.clauses:
-                name = next((one for one in other.variables if one.text == section.name.text), None)
+            for other in directive.clauses:
+                name = next(
+                    (variable for variable in other.variables if variable.text == section.name.text), None
+                )
                 if other.name in _ON_DEVICE and name is not None:
                     _refuse(section.name, clause.name, other.name, name, "keep one of both")
 
@@ -45,31 +47,31 @@ def _refuse(name: clauses.Name, clause: str, before: str, earlier: clauses.Name,
 
 
 def _merge(
-    made: d.Acc, first: tuple[int, clauses.Section], other: tuple[int, clauses.Section]
+    directive: d.Acc, first: tuple[int, clauses.Section], other: tuple[int, clauses.Section]
 ) -> tuple[int, clauses.Section]:
     """Gives the clause, by its number, that later ones are compared with."""
     (number, section), (later, again) = first, other
-    one, two = made.clauses[number], made.clauses[later]
-    kinds = data.KINDS[one.name], data.KINDS[two.name]
+    first_clause, two = directive.clauses[number], directive.clauses[later]
+    kinds = data.KINDS[first_clause.name], data.KINDS[two.name]
     same = _text(section) == _text(again)
-    if (kinds[0] == kinds[1] and not one.modifier and not two.modifier) or _apart(section, again):
+    if (kinds[0] == kinds[1] and not first_clause.modifier and not two.modifier) or _apart(section, again):
         return first  # of two equal clauses each counts, and each finds what the other made
     if not same:
         advice = "name the same section in both, or sections that are apart"
-        _refuse(again.name, two.name, one.name, section.name, advice)
-    if not set(kinds) <= set(_MOVING) or made.construct == "exit data":
-        _refuse(again.name, two.name, one.name, section.name, "keep one of both")
+        _refuse(again.name, two.name, first_clause.name, section.name, advice)
+    if not set(kinds) <= set(_MOVING) or directive.construct == "exit data":
+        _refuse(again.name, two.name, first_clause.name, section.name, "keep one of both")
     enters, leaves = ({"COPY", "COPYIN"} & set(kinds), {"COPY", "COPYOUT"} & set(kinds))
     name = "copy" if enters and leaves else "copyin" if enters else "copyout" if leaves else "create"
-    zero = "zero" if not enters and "zero" in (one.modifier, two.modifier) else ""
-    made.clauses[later] = _without(two, again)
-    made.clauses[number] = _without(one, section)
-    made.clauses.append(replace(one, name=name, sections=(section,), modifier=zero))
-    return len(made.clauses) - 1, section
+    zero = "zero" if not enters and "zero" in (first_clause.modifier, two.modifier) else ""
+    directive.clauses[later] = _without(two, again)
+    directive.clauses[number] = _without(first_clause, section)
+    directive.clauses.append(replace(first_clause, name=name, sections=(section,), modifier=zero))
+    return len(directive.clauses) - 1, section
 
 
 def _without(clause: clauses.Clause, section: clauses.Section) -> clauses.Clause:
-    return replace(clause, sections=tuple(one for one in clause.sections if one is not section))
+    return replace(clause, sections=tuple(kept for kept in clause.sections if kept is not section))
 
 
 def _text(section: clauses.Section) -> list[tuple[str, str, bool]]:
@@ -79,9 +81,9 @@ def _text(section: clauses.Section) -> list[tuple[str, str, bool]]:
     ]
 
 
-def _apart(one: clauses.Section, other: clauses.Section) -> bool:
+def _apart(section: clauses.Section, other: clauses.Section) -> bool:
     """Do constants say that both have no element in common?"""
-    for first, second in zip(one.parts, other.parts, strict=False):
+    for first, second in zip(section.parts, other.parts, strict=False):
         ranges = []
         for part in (first, second):
             begin = part.first.value if part.first else 0

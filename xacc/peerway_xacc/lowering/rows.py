@@ -49,18 +49,18 @@ def named(unit: Unit, directives: list[d.Acc], kinds: dict[str, str]) -> set[str
     """The pointers to pointers of which clauses name the rows."""
     return {
         section.name.text
-        for made in directives
-        for section in made.named(*kinds)
-        if memory.row_parts(unit, made, section) is not None
+        for directive in directives
+        for section in directive.named(*kinds)
+        if memory.row_parts(unit, directive, section) is not None
     }
 
 
-def of(unit: Unit, made: d.Acc, kinds: dict[str, str], skipped: set[str] | None = None) -> list[Rows]:
+def of(unit: Unit, directive: d.Acc, kinds: dict[str, str], skipped: set[str] | None = None) -> list[Rows]:
     """The rows that the clauses of these kinds name."""
-    found = []
-    for clause in made.clauses:
+    result = []
+    for clause in directive.clauses:
         for section in clause.sections if clause.name in kinds else ():
-            parts = memory.row_parts(unit, made, section)
+            parts = memory.row_parts(unit, directive, section)
             if parts is None or section.name.text in (skipped or ()):
                 continue
             table, count, offset, bytes_ = parts
@@ -72,6 +72,6 @@ def of(unit: Unit, made: d.Acc, kinds: dict[str, str], skipped: set[str] | None 
                 f"pwx_data {name}[{name}__n > 0 ? {name}__n : 1]; pwx_rows({name}, {name}__n, "
                 f"PWX_DATA_{kinds[clause.name]}{zero}, {text}, {table}, {offset}, {bytes_});"
             )
-            attach = f"pwx_rows_attach({text}, {table}, {name}__n, {offset}, {where(made)});"
-            found.append(Rows(name, filled, "" if kinds[clause.name] in ("PRESENT", "DELETE") else attach))
-    return found
+            attach = f"pwx_rows_attach({text}, {table}, {name}__n, {offset}, {where(directive)});"
+            result.append(Rows(name, filled, "" if kinds[clause.name] in ("PRESENT", "DELETE") else attach))
+    return result

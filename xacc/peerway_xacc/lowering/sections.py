@@ -50,8 +50,8 @@ def hidden(text: Text, pragmas: list[Pragma], marks: list[Range], statements: li
     for pragma in pragmas:
         word = pragma.tokens[0].text.lower() if pragma.tokens else ""
         if pragma.model == "xmp" and pragma.file == text.file and word in _HIDING:
-            found = statement_behind(text, pragma.end)
-            out = _blanked(out, found.start, found.end - 1)
+            result = statement_behind(text, pragma.end)
+            out = _blanked(out, result.start, result.end - 1)
     return out
 
 
@@ -148,21 +148,23 @@ def _dimension(text: Text, bracket: Span, inside: list[Span]) -> Dimension:
     return Dimension(None, texts[0], texts[1], (texts[2] if len(texts) > 2 else None) or "1")
 
 
-def run_time_section(unit: Unit, found: Section, variable: Variable, array: DistributedArray | None) -> str:
+def run_time_section(
+    unit: Unit, array_section: Section, variable: Variable, array: DistributedArray | None
+) -> str:
     """The pwx_section of a section, as C text."""
-    place = unit.text.place(found.range.start, found.range.end)
-    leads = array is None and variable.pointee is not None and bool(found.dimensions)
+    place = unit.text.place(array_section.range.start, array_section.range.end)
+    leads = array is None and variable.pointee is not None and bool(array_section.dimensions)
     rank = len(variable.sizes) + (1 + len(variable.pointee or ()) if leads else 0)
-    dimensions = found.dimensions
+    dimensions = array_section.dimensions
     if not dimensions and rank:
         dimensions = tuple(Dimension(None) for _ in range(rank))
     if len(dimensions) != rank:
         raise Refused(
             place,
-            f"'{found.name}' has {counted(rank, 'dimension')}, "
+            f"'{array_section.name}' has {counted(rank, 'dimension')}, "
             f"and {counted(len(dimensions), 'subscript')} here",
         )
-    sizes = _extents(unit, found, variable) if leads else sizes_for(unit, variable, array)
+    sizes = _extents(unit, array_section, variable) if leads else sizes_for(unit, variable, array)
     parts = []
     for dimension, size in zip(dimensions, sizes, strict=True):
         if dimension.index is not None:
@@ -174,8 +176,8 @@ def run_time_section(unit: Unit, found: Section, variable: Variable, array: Dist
     dims = f"{{{', '.join(parts)}}}" if parts else "{{0, 0, 0, 0}}"
     if array:
         return f"&(const pwx_section){{.array = {array.address}, .ndims = {rank}, .dim = {dims}}}"
-    base = found.name if rank else f"&{found.name}"
-    size = f"sizeof({found.name}{'[0]' * rank})"
+    base = array_section.name if rank else f"&{array_section.name}"
+    size = f"sizeof({array_section.name}{'[0]' * rank})"
     extents = f"{{{', '.join(sizes)}}}" if rank else "{0}"
     return (
         f"&(const pwx_section){{.base = (void *){base}, .element_bytes = {size}, .ndims = {rank}, "
@@ -183,15 +185,15 @@ def run_time_section(unit: Unit, found: Section, variable: Variable, array: Dist
     )
 
 
-def _extents(unit: Unit, found: Section, variable: Variable) -> list[str]:
+def _extents(unit: Unit, array_section: Section, variable: Variable) -> list[str]:
     """The sizes of what a pointer leads to: of the first dimension as much as the section needs."""
-    first, *others = found.dimensions
+    first, *others = array_section.dimensions
     if first.index is None and first.length is None:
-        place = unit.text.place(found.range.start, found.range.end)
+        place = unit.text.place(array_section.range.start, array_section.range.end)
         raise Refused(
-            place, f"the length of this section of '{found.name}' is not known; write [first:length]"
+            place, f"the length of this section of '{array_section.name}' is not known; write [first:length]"
         )
-    element = f"{found.name}[0]"
+    element = f"{array_section.name}[0]"
     sizes = [f"({first.index}) + 1"]
     if first.index is None:
         sizes = [f"({first.first or '0'}) + ({first.length}) * ({first.step})"]

@@ -37,11 +37,11 @@ def sizes_of(unit: Unit, variable: Variable) -> list[str]:
             start = number + 1
         depth += (span.text == "[") - (span.text == "]")
         if span.text == "]" and depth == 0:
-            inner = [one for one in spans[start:number] if one.text not in ("restrict", "const", "static")]
+            inner = [part for part in spans[start:number] if part.text not in ("restrict", "const", "static")]
             written.append(text[inner[0].start : inner[-1].end] if inner else "")
     if variable.parameter and (len(spans) < 2 or spans[1].text != "["):  # `*v` or `(*v)[3]`
         written.insert(0, "")
-    found = []
+    result = []
     for dimension, size in enumerate(variable.sizes):
         text_of_size = written[dimension] if dimension < len(written) else ""
         if size is None and not text_of_size and variable.parameter and dimension == 0:
@@ -49,8 +49,8 @@ def sizes_of(unit: Unit, variable: Variable) -> list[str]:
         if size is None and not text_of_size:
             place = unit.texts.of(variable.file).place(variable.declarator.start, variable.declarator.end)
             raise Refused(place, f"the size of dimension {dimension} of '{variable.name}' must be written")
-        found.append(str(size) if size is not None else text_of_size)
-    return found
+        result.append(str(size) if size is not None else text_of_size)
+    return result
 
 
 def shape(array: DistributedArray, name: str, qualifier: str) -> str:
@@ -87,14 +87,14 @@ def has_whole_rows(array: DistributedArray) -> bool:
     )
 
 
-def check_extents(array: DistributedArray, made: str) -> list[str]:
+def check_extents(array: DistributedArray, array_size: str) -> list[str]:
     """Calls that compare the extents written as numbers with those of the run-time library."""
     assert array.variable is not None
     lines = []
     for dimension in range(1, len(array.variable.sizes)):
         known = array.extent(dimension)
         if known is not None and array.kind_of(dimension) != "*":
-            lines.append(f"pwx_array_expect({array.address}, {dimension}, {known}, {made});")
+            lines.append(f"pwx_array_expect({array.address}, {dimension}, {known}, {array_size});")
     return lines
 
 

@@ -180,17 +180,17 @@ def _written(unit: Unit, use: Use) -> list[Range]:
     """The subscripts of a use, as they are written behind the name; those in the text of a macro left out."""
     if in_macro(unit, use):
         return []
-    count = len([one for one in use.subscripts if one.start >= 0])
-    found: list[Range] = []
+    count = len([subscript for subscript in use.subscripts if subscript.start >= 0])
+    ranges: list[Range] = []
     depth = start = 0
     for span in spans(unit.text.text, use.range.end, use.function.body.end):
-        if depth == 0 and (span.text != "[" or len(found) == count):
+        if depth == 0 and (span.text != "[" or len(ranges) == count):
             break
         if span.text == "[" and depth == 0:
             start = span.end
         depth += (span.text == "[") - (span.text == "]")
         if depth == 0:
-            found.append(Range(start, span.start))
-    if found or use.macro:
-        return found
-    return [one for one in use.subscripts if one.start >= 0]  # `(a)[i]`
+            ranges.append(Range(start, span.start))
+    if ranges or use.macro:
+        return ranges
+    return [subscript for subscript in use.subscripts if subscript.start >= 0]  # `(a)[i]`

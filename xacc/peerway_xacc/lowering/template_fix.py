@@ -32,19 +32,21 @@ def spots(
     unit: Unit, function: Function, template: TemplateOf, uses: list[int]
 ) -> tuple[list[Spot], list[int]]:
     """Behind what fixes a template, as many places as reach these uses; and the uses that none reaches."""
-    found: list[Spot] = []
-    left = []
+    result: list[Spot] = []
+    unplaced = []
     fixing = _fixing(unit, function, template)
     for use in sorted(uses):
-        if any(spot.reach.start <= use < spot.reach.end for spot in found):
+        if any(spot.reach.start <= use < spot.reach.end for spot in result):
             continue
-        candidates = (_spot(unit, start, made, use) for start, made in reversed(fixing) if start < use)
-        spot = next((one for one in candidates if one), None)
+        candidates = (
+            _spot(unit, start, directive, use) for start, directive in reversed(fixing) if start < use
+        )
+        spot = next((candidate for candidate in candidates if candidate), None)
         if spot:
-            found.append(spot)
+            result.append(spot)
         else:
-            left.append(use)
-    return found, left
+            unplaced.append(use)
+    return result, unplaced
 
 
 def _behind_declaration(unit: Unit, array: DistributedArray, uses: list[Range]) -> Spot | None:
@@ -55,17 +57,17 @@ def _behind_declaration(unit: Unit, array: DistributedArray, uses: list[Range]) 
     if not fixing or fixing[0][0] < array.last_directive:
         return None
     first = min((use.start for use in uses), default=array.scope.end)
-    before = [one for one in fixing if one[0] < first] or fixing
+    before = [fixed for fixed in fixing if fixed[0] < first] or fixing
     spot = _spot(unit, *before[-1], array.scope.end - 1)
     if spot and first < spot.reach.start:
-        use = min(uses, key=lambda one: one.start)
+        use = min(uses, key=lambda fixed: fixed.start)
         note = (unit.text.place(before[-1][0]), "its template is fixed here")
         place = unit.text.place(use.start, use.end)
         raise Refused(place, f"'{array.name}' is used before its template is fixed", note)
     return spot
 
 
-def put_local(unit: Unit, array: DistributedArray, declared: list[str], made: list[str]) -> None:
+def put_local(unit: Unit, array: DistributedArray, declared: list[str], lines: list[str]) -> None:
     """The array of a function comes with its last directive, its memory where its template is fixed."""
     unit.put_at(array.last_directive, declared)
     assert array.variable is not None
@@ -75,9 +77,9 @@ def put_local(unit: Unit, array: DistributedArray, declared: list[str], made: li
         uses = [use.range for use in array.variable.uses if use.function is array.function]
         spot = _behind_declaration(unit, array, uses)
     if spot:
-        put(unit, spot, made)
+        put(unit, spot, lines)
     else:
-        unit.put_at(array.last_directive, made)
+        unit.put_at(array.last_directive, lines)
 
 
 def put(unit: Unit, spot: Spot, lines: list[str]) -> None:
@@ -88,37 +90,37 @@ def put(unit: Unit, spot: Spot, lines: list[str]) -> None:
         unit.edits.next_to(spot.offset, f" {' '.join(lines)}")
 
 
-def _spot(unit: Unit, start: int, made: d.TemplateFix | None, use: int) -> Spot | None:
+def _spot(unit: Unit, start: int, directive: d.TemplateFix | None, use: int) -> Spot | None:
     """Behind the statement that fixes, in the innermost block that has the use, too."""
     block = [
-        one for one in unit.syntax.around(unit.file, start)
-        if one.kind == "block" and one.start < use < one.end
+        around for around in unit.syntax.around(unit.file, start)
+        if around.kind == "block" and around.start < use < around.end
     ][-1]  # fmt: skip
     for statement in unit.syntax.children(unit.file, Range(block.start + 1, block.end - 1)):
         if statement.start <= start < statement.end:
             if use < statement.end:
                 return None  # the same statement fixes and uses
             return Spot(None, statement.end, Range(statement.end, block.end))
-    return Spot(made, start, Range(start, block.end))
+    return Spot(directive, start, Range(start, block.end))
 
 
 def _fixing(unit: Unit, function: Function, template: TemplateOf) -> list[tuple[int, d.TemplateFix | None]]:
     """What may fix a template in a function: its template_fix, and calls; in the order of the text."""
     may = _may_fix(unit, template)
-    found: list[tuple[int, d.TemplateFix | None]] = [
+    result: list[tuple[int, d.TemplateFix | None]] = [
         (mark.start, None) for mark in function.marks
         if mark.kind == "call" and mark.name != function.name and may(mark.name)
     ]  # fmt: skip
     fix = unit.fixes.get(id(template))
     if fix and unit.function_of(fix) is function:
-        found.append((fix.start, fix))
-    return sorted(found, key=lambda one: one[0])
+        result.append((fix.start, fix))
+    return sorted(result, key=lambda entry: entry[0])
 
 
 def _may_fix(unit: Unit, template: TemplateOf) -> Callable[[str], bool]:
     """Which functions may fix a template; one of a header that none here fixes: any of another file."""
     fix = unit.fixes.get(id(template))
-    functions = {one.name: one for one in unit.syntax.functions if one.file == unit.file}
+    functions = {local.name: local for local in unit.syntax.functions if local.file == unit.file}
     of_fix = unit.function_of(fix) if fix else None
     known = {of_fix.name} if of_fix else set()
 
@@ -139,16 +141,16 @@ def set_up(unit: Unit) -> list[str]:
     """The functions that give arrays memory when their templates are fixed, as lines behind the text."""
     lines = []
     for template in unit.scopes.templates():
-        made = unit.when_fixed.get(id(template), [])
+        deferred = unit.when_fixed.get(id(template), [])
         of_header = template.place.file != unit.file
-        if not template.opened or template.function or not (made or of_header):
+        if not template.opened or template.function or not (deferred or of_header):
             continue
-        if made and not of_header and id(template) not in unit.fixes:
+        if deferred and not of_header and id(template) not in unit.fixes:
             unit.found.add(Refused(template.place, f"template '{template.name}' is not fixed in this file"))
             continue
         call = "0"
-        if made:
+        if deferred:
             call = f"pwx__fixed_{template.name}"
-            lines += ["", f"static void {call}(void) {{", *("  " + line for line in made), "}"]
+            lines += ["", f"static void {call}(void) {{", *("  " + line for line in deferred), "}"]
         unit.setup_last.append(f"pwx_when_fixed({template.address}, {call}, {at(template.place)});")
     return lines

@@ -16,13 +16,13 @@ from peerway_xacc.frontend.diagnostics import Refused, counted
 from peerway_xacc.lowering.c_text import where
 
 
-def prepare(unit: Unit, stack: Stack, made: d.Loop, found: object) -> None:
+def prepare(unit: Unit, stack: Stack, directive: d.Loop, result: object) -> None:
     """Check the clause, and note the loops whose bounds it may leave."""
-    widening = made.widening
+    widening = directive.widening
     if widening is None:
         return
-    assert made.on is not None
-    subscripts = made.on.subscripts or ()
+    assert directive.on is not None
+    subscripts = directive.on.subscripts or ()
     if len(widening.widths) != len(subscripts):
         raise Refused(
             widening.place,
@@ -30,47 +30,47 @@ def prepare(unit: Unit, stack: Stack, made: d.Loop, found: object) -> None:
             f"{counted(len(subscripts), 'dimension')}",
         )
     for dimension, subscript in enumerate(subscripts):
-        if isinstance(found, TemplateOf) and found.kind_of(dimension) == "cyclic":
+        if isinstance(result, TemplateOf) and result.kind_of(dimension) == "cyclic":
             raise Refused(subscript.place, f"{widening.kind} of a cyclic dimension is not possible")
         if subscript.index is None:
             continue
         for name in subscript.index.names():
             loops = loop_nest.with_index(unit, stack.statement, name)
-            if _width(made, dimension).unbound and loops:
+            if _width(directive, dimension).unbound and loops:
                 unit.unbound.add(loops[0].statement.start)
 
 
-def beyond_owned(made: d.Loop, dimension: int) -> tuple[int | None, int | None]:
+def beyond_owned(directive: d.Loop, dimension: int) -> tuple[int | None, int | None]:
     """How many iterations more than it owns a node does, below and above; None where no constant says it."""
-    if made.widening is None:
+    if directive.widening is None:
         return 0, 0
-    width = _width(made, dimension)
+    width = _width(directive, dimension)
     values = (expr.value if expr else None for expr in (width.lower, width.upper))
     lower, upper = (None if value is None else max(0, value) for value in values)
     return lower, upper
 
 
-def _width(made: d.Loop, dimension: int) -> clauses.Width:
+def _width(directive: d.Loop, dimension: int) -> clauses.Width:
     """The widths are in the order of the on clause, whose square brackets are in C's order."""
-    assert made.widening is not None
-    assert made.on is not None
-    widths = made.widening.widths[::-1] if made.on.square else made.widening.widths
+    assert directive.widening is not None
+    assert directive.on is not None
+    widths = directive.widening.widths[::-1] if directive.on.square else directive.widening.widths
     return widths[dimension]
 
 
 def spans(
-    unit: Unit, stack: Stack, made: d.Loop, localised: list[tuple[int, str, str]], opened: list[str]
+    unit: Unit, stack: Stack, directive: d.Loop, localised: list[tuple[int, str, str]], opened: list[str]
 ) -> tuple[list[str], str]:
     """What a node does of each loop. Gives the lines that say so, and the beginning of a loop of passes."""
-    widening = made.widening
+    widening = directive.widening
     if widening is None:
         return opened, ""
     indices = [index for _, index, _ in localised]
     lines = [line.replace("__s = ", "__w = ", 1) for line in opened]
     chosen = []
     for dimension, index, _ in localised:
-        first, last = _bounds(unit, stack, made, index, indices)
-        width = _width(made, dimension)
+        first, last = _bounds(unit, stack, directive, index, indices)
+        width = _width(directive, dimension)
         assert width.lower is not None
         assert width.upper is not None
         lines += [
@@ -82,47 +82,51 @@ def spans(
         value = {"expand": f"{index}__e", "margin": both}.get(widening.kind, f"pass__q ? {both} : {index}__e")
         chosen.append(f"const pwx_span {index}__s = {value};")
     if widening.kind != "expand":
-        _guard(unit, stack, made, indices)
+        _guard(unit, stack, directive, indices)
     if widening.kind != "peel_and_wait":
         return lines + chosen, ""
     assert widening.number is not None
-    wait = f"if (pass__q) pwx_wait_async({widening.number.text}, {where(made)});"
+    wait = f"if (pass__q) pwx_wait_async({widening.number.text}, {where(directive)});"
     return lines, f"for (int pass__q = 0; pass__q < 2; pass__q++) {{ {wait} {' '.join(chosen)}"
 
 
-def _bounds(unit: Unit, stack: Stack, made: d.Loop, index: str, indices: list[str]) -> tuple[str, str]:
+def _bounds(unit: Unit, stack: Stack, directive: d.Loop, index: str, indices: list[str]) -> tuple[str, str]:
     """First and last value of the whole loop, both included, upwards."""
     loops = loop_nest.with_index(unit, stack.statement, index)
-    assert made.widening is not None
+    assert directive.widening is not None
     if len(loops) != 1:
-        raise Refused(made.widening.place, f"{made.widening.kind} needs one loop over '{index}'")
+        raise Refused(directive.widening.place, f"{directive.widening.kind} needs one loop over '{index}'")
     head = loops[0].header
     text = unit.text.text
     first, last = (text[part.start : part.end] for part in (head.first, head.last))
     if unit.words(f"{first} {last}") & set(indices):
         place = unit.text.place(head.whole.start, head.whole.end)
-        raise Refused(place, f"the bounds of a loop with {made.widening.kind} must not need other indices")
+        raise Refused(
+            place, f"the bounds of a loop with {directive.widening.kind} must not need other indices"
+        )
     if head.down:
         return f"({last})" + (" + 1" if head.relation == ">" else ""), f"({first})"
     return f"({first})", f"({last})" + ("" if head.relation == "<=" else " - 1")
 
 
-def _guard(unit: Unit, stack: Stack, made: d.Loop, indices: list[str]) -> None:
+def _guard(unit: Unit, stack: Stack, directive: d.Loop, indices: list[str]) -> None:
     """Let the innermost loop do its body only in the margin."""
-    assert made.widening is not None
+    assert directive.widening is not None
     loops = loop_nest.direct(unit, stack.statement, len(indices))
     inner: For = loops[-1]
     if {loop.header.index for loop in loops} != set(indices):
         raise Refused(
-            made.widening.place,
-            f"{made.widening.kind} needs loops that are nested directly, with no others between",
+            directive.widening.place,
+            f"{directive.widening.kind} needs loops that are nested directly, with no others between",
         )
     if unit.text.text[inner.body.start] == "#":
-        raise Refused(made.widening.place, f"{made.widening.kind}: put the directives of the body in braces")
+        raise Refused(
+            directive.widening.place, f"{directive.widening.kind}: put the directives of the body in braces"
+        )
     within = [" && ".join(f"pwx_is_in({index}__{which}, {index})" for index in indices) for which in "eo"]
     condition = f"({within[0]}) != ({within[1]})"
     given = [f"pwx_span {index}__{which}" for index in indices for which in "eo"]
-    if made.widening.kind == "peel_and_wait":
+    if directive.widening.kind == "peel_and_wait":
         condition = f"!pass__q || {condition}"
         given.append("int pass__q")
     unit.guards.append(Guard(inner.statement.start, inner.body.start, f"if ({condition}) ", given))
