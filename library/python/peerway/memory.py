@@ -208,17 +208,17 @@ class Remote(Addressed):
         """The pw_remote_handle, as bytes, with which kernels of that GPU put here (peerway/device.cuh)."""
         return self._core.handle(*split_device(device))
 
-    def raise_handle(self, device: str = "cuda") -> builtins.bytes:
-        """The pw_raise_handle, as bytes, with which kernels of that GPU raise this signal. Nothing else in
-        this rank may raise it until release_raise_handle() or close().
+    def notify_handle(self, device: str = "cuda") -> builtins.bytes:
+        """The pw_notify_handle, as bytes, with which kernels of that GPU notify this signal. Nothing else in
+        this rank may notify it until release_notify_handle() or close().
         """
-        return self._core.raise_handle(*split_device(device))
+        return self._core.notify_handle(*split_device(device))
 
-    def release_raise_handle(self) -> None:
-        """Lets this rank raise the signal by other means again. No kernel that has the handle may run any
+    def release_notify_handle(self) -> None:
+        """Lets this rank notify the signal by other means again. No kernel that has the handle may run any
         more.
         """
-        self._core.release_raise_handle()
+        self._core.release_notify_handle()
 
     def close(self) -> None:
         """Releases the mapping once no plan or FIFO uses it. Closing twice does nothing."""
@@ -230,7 +230,7 @@ class Remote(Addressed):
 
 
 class Signal:
-    """A 64-bit counter in this rank's memory that peers raise; it only grows. Made by Context.signal."""
+    """A 64-bit counter in this rank's memory that peers notify; it only grows. Made by Context.signal."""
 
     def __init__(self, core: _core.Signal) -> None:
         self._core = core

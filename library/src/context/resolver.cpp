@@ -120,7 +120,7 @@ std::string_view Resolver::copying_path() const {
   return found == paths_.end() ? std::string_view() : (*found)->name();
 }
 
-Path& Resolver::far_raiser(const Remote& signal) const {
+Path& Resolver::far_notifier(const Remote& signal) const {
   for (const auto& path : paths_)
     if (path->stores(signal)) return *path;
   std::string why;
@@ -129,7 +129,7 @@ Path& Resolver::far_raiser(const Remote& signal) const {
       why += (why.empty() ? "" : "; ") + reason;
   throw Error(
       PW_UNSUPPORTED,
-      format("peerway: no path of this context raises a signal of rank {}, which is on another host: {}",
+      format("peerway: no path of this context notifies a signal of rank {}, which is on another host: {}",
              signal.rank(), why.empty() ? "none of them leads to other hosts" : why));
 }
 

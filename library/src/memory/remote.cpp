@@ -32,7 +32,7 @@ Remote::Remote(Key imported, Importer& importer, int own_rank)
 void Remote::open_signal(int own_rank) {
   if (key.sender != PW_ANY_RANK && key.sender != own_rank)
     throw Error(PW_DENIED,
-                format("peerway: this signal of rank {} was made for rank {} to raise; this is rank {}",
+                format("peerway: this signal of rank {} was made for rank {} to notify; this is rank {}",
                        key.rank, key.sender, own_rank));
   if (is_device_signal()) return open_device_signal(own_rank);
   const uint64_t index =
@@ -65,7 +65,7 @@ uint64_t* Remote::word_on(Device& device) {
     if (device.id().kind == PW_HOST || !device.reaches(key.exported, why_not))
       throw Error(
           PW_UNSUPPORTED,
-          format("peerway: {} cannot raise the signal of rank {}, which lies in the memory of its {}: "
+          format("peerway: {} cannot notify the signal of rank {}, which lies in the memory of its {}: "
                  "{}",
                  to_string(device.id()), key.rank, to_string(key.device), why_not));
     return reinterpret_cast<uint64_t*>(address_on(device) + word_offset_);
