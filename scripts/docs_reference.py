@@ -134,8 +134,8 @@ def is_error(kind: object, base: type) -> bool:
 
 
 def configuration_page() -> str:
-    """Give the page of all settings, from the one table in library/src/base/config.cpp."""
-    from peerway import _core
+    """Give the page of all settings, of all products."""
+    from peerway.settings import settings
 
     lines = [
         "# Configuration",
@@ -147,7 +147,7 @@ def configuration_page() -> str:
         "| name | variable | type | default | |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for entry in _core.settings():
+    for entry in settings():
         kind = entry.type.replace("choice:", "one of ").replace("|", ", ")
         default = f"`{entry.default}`" if entry.default else "derived"
         lines.append(

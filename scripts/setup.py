@@ -5,8 +5,8 @@
 EXTRA is a product (trace, xacc, jobs, jobs-server), or a group of optional dependencies in pyproject.toml
 (peers, ucx, test, docs, lint, gpu-test). Nothing
 is done twice: .venv/peerway-setup.json remembers a hash of what each step was made from. With
-PEERWAY_WHEELS=DIR the network is not used: packages come from that folder of wheels and from the Python that
-runs this script.
+PEERWAY_BUILD_WHEELS=DIR the network is not used: packages come from that folder of wheels and from the
+Python that runs this script.
 """
 
 from __future__ import annotations
@@ -189,12 +189,13 @@ def setup() -> int:
         system.start_again_with_newer_python(OLDEST)
     if Path(sys.prefix).resolve() == VENV.resolve():  # an activated .venv, which may have to be made anew
         system.start_again_with_python_beneath()
-    wheels = os.environ.get("PEERWAY_WHEELS") or None
+    wheels = os.environ.get("PEERWAY_BUILD_WHEELS") or None
     if wheels:
         wheels = str(Path(wheels).resolve(strict=False))
         if not any(Path(wheels).glob("*.whl")):
             raise StepError(
-                f"PEERWAY_WHEELS={wheels} holds no wheel; make it with `make wheels` on a host with a network"
+                f"PEERWAY_BUILD_WHEELS={wheels} holds no wheel; make it with `make wheels` on a host with a "
+                "network"
             )
     say(
         f"setup: .venv with {', '.join(['peerway', *options.extras])}"

@@ -56,9 +56,9 @@ def environment(**extra: str) -> dict[str, str]:
     if shutil.which("ccache"):
         for name, value in CACHED.items():
             env.setdefault(name, value)
-    # PEERWAY_WHEELS is for setup.py alone; the library would say that it means nothing. Where Python may keep
-    # no bytecode, each of thousands of processes compiles the package anew.
-    for name in ("PYTHONHOME", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PEERWAY_WHEELS"):
+    # PEERWAY_BUILD_WHEELS is for setup.py alone. Where Python may keep no bytecode, each of thousands of
+    # processes compiles the package anew.
+    for name in ("PYTHONHOME", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PEERWAY_BUILD_WHEELS"):
         env.pop(name, None)
     return env
 

@@ -113,7 +113,7 @@ def python_has(module: str) -> bool:
 
 def ensure_python_can_make_venv() -> None:
     """Debian splits venv's pip off into python3-venv; install it where that is possible."""
-    if not python_has("ensurepip") and not os.environ.get("PEERWAY_WHEELS") and can_install():
+    if not python_has("ensurepip") and not os.environ.get("PEERWAY_BUILD_WHEELS") and can_install():
         apt_install([f"python3.{sys.version_info[1]}-venv"])
 
 

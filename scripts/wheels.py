@@ -53,7 +53,7 @@ def wheels() -> int:
     found = list(options.folder.glob("*.whl"))
     total = sum(wheel.stat().st_size for wheel in found) / 1e6
     say(f"wheels: {len(found)} in {options.folder}, {total:.0f} MB")
-    say("  on the other host: PEERWAY_WHEELS=<that folder> make gpu-test")
+    say("  on the other host: PEERWAY_BUILD_WHEELS=<that folder> make gpu-test")
     return 0
 
 

@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Give each test its own configuration and cache, and none of the user's PEERWAY_ variables."""
     for name in list(os.environ):
-        if name.startswith("PEERWAY_") and name not in ("PEERWAY_WHEELS", "PEERWAY_PACKAGES"):
+        if name.startswith("PEERWAY_") and name not in ("PEERWAY_BUILD_WHEELS", "PEERWAY_PACKAGES"):
             monkeypatch.delenv(name)
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # it cuts lines of several ranks into pieces
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")  # threads that no rank uses are a fifth of its start

@@ -44,7 +44,7 @@ def build() -> Path:
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
         program.parent.mkdir(parents=True, exist_ok=True)
         compiler = [os.environ.get("CXX", "c++"), "-std=c++20", "-O2", "-Wall", "-Wextra"]
-        _must([*compiler, f"-I{ROOT / 'include'}", str(source), "-ldl", "-o", str(program)])
+        _must([*compiler, f"-I{ROOT / 'library' / 'include'}", str(source), "-ldl", "-o", str(program)])
     return program
 
 

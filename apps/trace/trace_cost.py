@@ -45,7 +45,14 @@ def typed(script: str, *paths: Path | None) -> str:
 def build(folder: Path) -> Path:
     """Compile the program against the library of the editable build."""
     target = folder / "cost"
-    flags = ["-std=c++20", "-O2", "-pthread", f"-I{ROOT / 'include'}", f"-L{LIBRARY}", "-lpeerway"]
+    flags = [
+        "-std=c++20",
+        "-O2",
+        "-pthread",
+        f"-I{ROOT / 'library' / 'include'}",
+        f"-L{LIBRARY}",
+        "-lpeerway",
+    ]
     subprocess.run(["c++", str(PROGRAM), *flags, "-o", str(target)], check=True)
     return target
 

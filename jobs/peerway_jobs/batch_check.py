@@ -1,8 +1,9 @@
 """Bytes of an agent, or of who claims to be one, made a Batch: every name, number and length is checked.
 
 Fields, metrics and kinds of device that this version does not know are left out and named in `Batch.unknown`,
-so that agents may be newer than the server. A figure that cannot be true (plausible.py) is left out, and a
-note of the batch gives the reason. All else that is wrong refuses the whole batch.
+so that agents may be newer than the server. A figure that cannot be true (plausible.py) is left out, and so
+is an interval or a note that cannot be read; a note of the batch gives the reason. All else that is wrong
+refuses the whole batch.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -79,12 +80,13 @@ def decode(payload: bytes) -> Batch:
     unknown: list[str] = []
     reasons: list[str] = []
     batch.samples = _samples(content, unknown, reasons)
-    batch.intervals = [_interval(part) for part in content.parts("intervals", MOST_INTERVALS, unknown)]
-    batch.notes = [
-        _note(part)
-        for part in content.parts("notes", MOST_NOTES, unknown)
-        if _known(part.peek("kind"), NOTES, unknown, "notes")
-    ]
+    batch.intervals = _readable(
+        content.parts("intervals", MOST_INTERVALS, unknown), lambda part: _interval(part, reasons), reasons
+    )
+    notes = content.parts("notes", MOST_NOTES, unknown)
+    batch.notes = _readable(
+        [part for part in notes if _known(part.peek("kind"), NOTES, unknown, "notes")], _note, reasons
+    )
     facts = content.take("facts")
     batch.facts = None if facts is None else _facts(Part(facts, "facts", unknown), reasons)
     batch.notes += [Note("unreadable", batch.wall_ms, text=why) for why in _counted(reasons)]
@@ -174,7 +176,31 @@ def _counted(reasons: list[str]) -> list[str]:
     )
 
 
-def _interval(part: Part) -> Interval:
+def _readable(parts: list[Part], read: Callable[[Part], _T], reasons: list[str]) -> list[_T]:
+    """The intervals or notes that can be read: one that cannot costs only itself."""
+    kept: list[_T] = []
+    for part in parts:
+        job = shortened(repr(part.peek("job")), 24)
+        try:
+            kept.append(read(part))
+        except BadBatch as error:
+            reasons.append(f"job {job}: left out of {error}")
+    return kept
+
+
+def _size(part: Part, name: str, most: int, reasons: list[str]) -> int | None:
+    """A size of an interval; out of range it is absent with a reason, and the interval is kept."""
+    value = part.peek(name)
+    try:
+        return part.maybe(name, 0, most)
+    except BadBatch:
+        reasons.append(
+            f"{part.where}: {name} is {shortened(repr(value), 24)}, which is not from 0 to {most:,}"
+        )
+        return None
+
+
+def _interval(part: Part, reasons: list[str]) -> Interval:
     start = part.whole("start_ms", 0, _MOST_MS)
     found = Interval(
         id=part.name("id", _ID),
@@ -183,14 +209,14 @@ def _interval(part: Part) -> Interval:
         end_ms=part.maybe("end_ms", start, _MOST_MS),
         step=part.maybe_name("step", _STEP),
         slot=part.maybe("slot", 0, MOST_DEVICES - 1),
-        restart=part.maybe("restart", 0, _U32),
-        uid=part.maybe("uid", 0, _U32),
+        restart=_size(part, "restart", _U32, reasons),
+        uid=_size(part, "uid", _U32, reasons),
         user=part.text("user", 64) or None,
         partition=part.text("partition", 64) or None,
-        cpus=part.maybe("cpus", 0, 1 << 20),
+        cpus=_size(part, "cpus", 1 << 20, reasons),
         cores=None if part.peek("cores") is None else part.wholes("cores", 1 << 20),
         gpus=part.names("gpus"),
-        memory_bytes=part.maybe("memory_bytes"),
+        memory_bytes=_size(part, "memory_bytes", MOST_NUMBER - 1, reasons),
         source=part.text("source", 16),
     )
     if found.source not in _SOURCES:

@@ -62,7 +62,12 @@ def plan_check(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"{library} has no libpeerway.so; run `make gpu-test`, or set PEERWAY_BUILD")
     program = tmp_path_factory.mktemp("plan_check") / "plan_check"
     command = [str(toolkit / "bin" / "nvcc"), f"-arch={present_gpus.present().architecture}", "-std=c++20"]
-    command += ["-O2", "-lineinfo", f"-I{ROOT / 'include'}", str(PROGRAMS / "plan_check" / "plan_check.cu")]
+    command += [
+        "-O2",
+        "-lineinfo",
+        f"-I{ROOT / 'library' / 'include'}",
+        str(PROGRAMS / "plan_check" / "plan_check.cu"),
+    ]
     command += ["-o", str(program), f"-L{library}", "-lpeerway", "-Xlinker", f"-rpath={library}"]
     command += [*places.nvcc_flags(toolkit), "-lcudart_static", "-ldl", "-lrt", "-lpthread"]
     built = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -24,6 +24,7 @@ from click.testing import CliRunner
 from synthetic_records import record
 
 from peerway import _core
+from peerway.settings import settings as all_settings
 from peerway_common.cli import command as peerway
 from peerway_measure import records
 from peerway_measure.bench.plan import Plan
@@ -46,8 +47,9 @@ CLASSES = {
     "make test": MAKE,
     "make build": MAKE,
     "make wheels": MAKE,
-    "PEERWAY_WHEELS=/path/to/wheels make gpu-test": MAKE,
-    ".venv/bin/pre-commit install": FOREIGN,
+    "PEERWAY_BUILD_WHEELS=/path/to/wheels make gpu-test": MAKE,
+    "make lint": FOREIGN,
+    ".venv/bin/pre-commit install -t pre-commit -t commit-msg": FOREIGN,
     "pip install ./common .": FOREIGN,
     "pip install ./common . ./measure": FOREIGN,
     "pip wheel --no-deps -w dist .": FOREIGN,
@@ -58,7 +60,6 @@ CLASSES = {
     "cmake -S . -B build/release && cmake --build build/release -j && cmake --install build/release "
     "--prefix ~/.local": FOREIGN,
     "spack repo add packaging/spack && spack install peerway": FOREIGN,
-    "spack install peerway~tools": FOREIGN,
     ".venv/bin/python scripts/wheels.py --python 3.11 gpu-test": SCRIPT,
     ".venv/bin/python scripts/wheels.py --skip numpy scipy": SCRIPT,
     "peerway doctor": VERB,
@@ -285,7 +286,7 @@ def test_the_verb_takes_its_words_and_the_settings_are_known(
         Path(folder).mkdir()
     shutil.copytree(ROOT / "examples" / "rehearsal", "copy")
     settings, words = parts(line)
-    assert settings.keys() <= {f"PEERWAY_{setting.name.upper()}" for setting in _core.settings()}
+    assert settings.keys() <= {f"PEERWAY_{setting.name.upper()}" for setting in all_settings()}
     parsed(words)
 
 

@@ -96,6 +96,22 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "a column too short": {"samples__core__values": {"core_busy_seconds_total": [1, 2]}},
     "a metric of another kind": {"samples__core__values": {"gpu_power_watts": [1, 2, 3]}},
     "intervals as an object": {"intervals": {"id": 1}},
+    "facts as a list": {"facts": [1]},
+    "no CPUs": {"facts__cpus": 0},
+    "a GPU without a UUID": {"facts__gpus": [{"name": "A100"}]},
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=list(HOSTILE))
+def test_what_is_wrong_refuses_the_batch(change: dict[str, Any]) -> None:
+    with pytest.raises(BadBatch) as refused:
+        decode(content(**change))
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 300
+
+
+# What makes the first interval or the only note of a batch unreadable.
+UNREADABLE: dict[str, dict[str, Any]] = {
     "job 0": {"intervals__job": 0},
     "a job beyond 32 bits": {"intervals__job": 1 << 32},
     "a job as a text": {"intervals__job": "4711; drop table"},
@@ -113,18 +129,32 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "pids below 0": {"notes__pids": [-1]},
     "a note with an escape": {"notes__text": "\u202e"},
     "a long note": {"notes__text": "a" * 129},
-    "facts as a list": {"facts": [1]},
-    "no CPUs": {"facts__cpus": 0},
-    "a GPU without a UUID": {"facts__gpus": [{"name": "A100"}]},
 }
 
 
-@pytest.mark.parametrize("change", HOSTILE.values(), ids=list(HOSTILE))
-def test_what_is_wrong_refuses_the_batch(change: dict[str, Any]) -> None:
-    with pytest.raises(BadBatch) as refused:
-        decode(content(**change))
-    assert str(refused.value).isprintable()
-    assert len(str(refused.value)) < 300
+@pytest.mark.parametrize("change", UNREADABLE.values(), ids=list(UNREADABLE))
+def test_an_interval_or_note_that_cannot_be_read_costs_only_itself(change: dict[str, Any]) -> None:
+    batch, decoded = full_batch(), decode(content(**change))
+    in_notes = next(iter(change)).startswith("notes")
+    assert decoded.intervals == (batch.intervals if in_notes else batch.intervals[1:])
+    assert decoded.notes[:-1] == ([] if in_notes else batch.notes)
+    assert decoded.notes[-1].kind == "unreadable"
+    assert "left out of " in decoded.notes[-1].text
+    assert decoded.notes[-1].text.isprintable()
+    assert (decoded.samples, decoded.facts) == (batch.samples, batch.facts)
+
+
+SIZES = ("cpus", "memory_bytes", "uid", "restart")
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("value", [-1, 1 << 64, 1.5, "many"])
+def test_a_size_of_an_interval_that_cannot_be_is_absent_and_the_interval_kept(name: str, value: Any) -> None:
+    batch, decoded = full_batch(), decode(content(**{f"intervals__{name}": value}))
+    setattr(batch.intervals[0], name, None)
+    assert decoded.intervals == batch.intervals
+    assert f"{name} is " in decoded.notes[-1].text
+    assert decoded.notes[:-1] == batch.notes
 
 
 # A figure of a driver that cannot be true, and the word of the reason by which it is known.

@@ -260,6 +260,28 @@ def test_no_stored_row_breaks_a_page(server: Server, column: str, value: Any) ->
         server.monitor.jobs.write(f"UPDATE jobs SET {column} = ? WHERE job = '104'", (kept,))
 
 
+@pytest.mark.parametrize("column", ["cores", "gpus"])
+@pytest.mark.parametrize("value", ["{", "7", '{"a": 1}', "[[1]]", "[null]", b"\xff", ""])
+def test_a_damaged_list_of_an_interval_breaks_no_page_and_is_told(
+    server: Server, column: str, value: Any
+) -> None:
+    base = server.monitor.jobs
+    row = base.reader.execute(
+        "SELECT node, id, cores, gpus FROM intervals WHERE job = '104' AND step IS NULL"
+    ).fetchone()
+    key = (row["node"], row["id"])
+    base.write(f"UPDATE intervals SET {column} = ? WHERE node = ? AND id = ?", (value, *key))
+    try:
+        for path in ("/jobs/104", "/api/v1/jobs/104", "/api/v1/jobs/104/series"):
+            assert get(server, path).status_code == 200, path
+        assert f"cannot be read: intervals.{column}" in get(server, "/jobs/104").text
+        run = base.run("104")
+        assert run is not None
+        server.monitor.judge(run)
+    finally:
+        base.write(f"UPDATE intervals SET {column} = ? WHERE node = ? AND id = ?", (row[column], *key))
+
+
 @pytest.mark.parametrize(
     "body", ["{", "[]", "{}", '{"state": "efficient", "rules_hash": "", "findings": [], "hours": 7}']
 )

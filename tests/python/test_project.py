@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import peerway
 import products
 from peerway import _core, errors
+from peerway.settings import settings
 from peerway_common.cli import VERBS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,9 +66,9 @@ def test_every_status_of_the_c_interface_has_an_exception() -> None:
 
 
 def test_every_setting_is_described() -> None:
-    names = [setting.name for setting in _core.settings()]
+    names = [setting.name for setting in settings()]
     assert len(names) == len(set(names)) > 0
-    for setting in _core.settings():
+    for setting in settings():
         assert re.fullmatch(r"[a-z][a-z_]*", setting.name)
         assert setting.help.endswith(".")
         assert setting.origin == f"the default of '{setting.name}'"
@@ -107,7 +108,7 @@ def test_config_shows_what_was_derived_and_from_what(tmp_path: Path, monkeypatch
     assert found["rules"] == ("", "")  # it was given
     assert found["log"] == ("", "")  # it has a default
     assert found["cores"][0] == str(len(os.sched_getaffinity(0)))
-    every = [setting for setting in _core.settings() if not setting.default]
+    every = [setting for setting in settings() if not setting.default]
     assert all(found[setting.name][0] for setting in every if setting.name != "rules")
 
 

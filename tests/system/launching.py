@@ -52,7 +52,7 @@ def compile_program(name: str, target: Path, *options: str, compiler: str = "cc"
         "-g",
         "-Wall",
         "-Wextra",
-        f"-I{ROOT / 'include'}",
+        f"-I{ROOT / 'library' / 'include'}",
         str(PROGRAMS / f"{name}.c"),
         *options,
     ]
@@ -66,7 +66,7 @@ def compile_double(name: str, folder: Path) -> Path:
     library = folder / f"{name}.so"
     source = ROOT / "tests" / "unit" / name / f"{name}.cpp"
     flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas"]
-    flags += [f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}"]
+    flags += [f"-I{ROOT / 'library' / 'src'}", f"-I{ROOT / 'library' / 'include'}"]
     if name == "fake_nvrtc":
         flags.append(f'-DFAKE_NVRTC_OPTIONS="{precompiled_for_kernels(source.parent, folder)}"')
     subprocess.run(["c++", *flags, str(source), "-o", str(library)], check=True)
@@ -79,14 +79,14 @@ def precompiled_for_kernels(headers: Path, folder: Path) -> str:
     header = headers / "device_on_cpu.h"
     compiled = folder / f"{header.name}.gch"
     subprocess.run(["cc", *options, "-x", "c++-header", str(header), "-o", str(compiled)], check=True)
-    return shlex.join([*options, f"-I{folder}", f"-I{headers}", f"-I{ROOT / 'include'}"])
+    return shlex.join([*options, f"-I{folder}", f"-I{headers}", f"-I{ROOT / 'library' / 'include'}"])
 
 
 def compile_nic(source: Path, folder: Path) -> Path:
     """Build a NIC's plugin, which needs nic.h alone."""
     library = folder / f"lib{source.stem}.so"
     compiler = ["c++", "-std=c++20"] if source.suffix == ".cpp" else ["cc", "-std=c11", "-D_GNU_SOURCE"]
-    flags = ["-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread", f"-I{ROOT / 'include'}"]
+    flags = ["-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread", f"-I{ROOT / 'library' / 'include'}"]
     subprocess.run([*compiler, *flags, str(source), "-o", str(library)], check=True)
     return library
 

@@ -59,7 +59,7 @@ def of(records: Records, kind: str, name: str) -> list[Any]:
 @pytest.fixture(scope="module")
 def serial(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("lqcd") / "serial"
-    includes = [f"-I{APP}", f"-I{ROOT / 'include' / 'peerway' / 'xacc'}"]
+    includes = [f"-I{APP}", f"-I{ROOT / 'xacc' / 'include' / 'peerway' / 'xacc'}"]
     done = run("gcc", "-O2", "-DEDGE=4", *includes, APP / "serial.c", "-lm", "-o", made)
     assert done.returncode == 0, done.stderr
     return made

@@ -36,7 +36,7 @@ class Mpi:
 
 
 def installations(kind: str) -> list[Mpi]:
-    """Every MPI of this kind: in the folder PEERWAY_MPICH or PEERWAY_OPENMPI names, and on the PATH."""
+    """Every MPI of this kind: of PEERWAY_TEST_MPICH or PEERWAY_TEST_OPENMPI, and on the PATH."""
     folders = [Path(part) for part in os.environ["PATH"].split(os.pathsep)]
     if named := NAMED[kind]:
         folders.insert(0, Path(named) / "bin")

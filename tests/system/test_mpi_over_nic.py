@@ -24,7 +24,17 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example NIC."""
     target = tmp_path_factory.mktemp("nics") / "example.so"
     source = ROOT / "examples" / "nic" / "example.cpp"
-    command = ["c++", "-std=c++20", "-O2", "-fPIC", "-shared", f"-I{ROOT / 'include'}", source, "-o", target]
+    command = [
+        "c++",
+        "-std=c++20",
+        "-O2",
+        "-fPIC",
+        "-shared",
+        f"-I{ROOT / 'library' / 'include'}",
+        source,
+        "-o",
+        target,
+    ]
     subprocess.run(command, check=True)
     return target
 

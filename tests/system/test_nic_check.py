@@ -79,7 +79,7 @@ FIRST = {FLAWS[flaw][0]: flaw for flaw in reversed(FLAWS)}.values()
 # States of the same NIC that are no flaws.
 CORRECT = ["", "only-puts", "only-gets", "silent"]
 # Runs all tests at their usual length, with each flaw and several times without: see CONTRIBUTING.md.
-MINUTES = float(os.environ.get("PEERWAY_NIC_CHECK_MINUTES", "0"))
+MINUTES = float(os.environ.get("PEERWAY_TEST_NIC_CHECK_MINUTES", "0"))
 
 Verdicts = dict[str, tuple[str, str]]
 
@@ -210,7 +210,7 @@ def test_the_torus_passes(torus: str, tests: list[str], run: Run, tmp_path: Path
 
 
 @pytest.mark.skipif(
-    MINUTES == 0, reason="PEERWAY_NIC_CHECK_MINUTES is not set: each flaw in a whole run takes long"
+    MINUTES == 0, reason="PEERWAY_TEST_NIC_CHECK_MINUTES is not set: each flaw in a whole run takes long"
 )
 @pytest.mark.parametrize("flaw", FLAWS)
 def test_a_whole_run_finds_each_flaw(flaw: str, nic: Path, run: Run) -> None:
@@ -220,7 +220,7 @@ def test_a_whole_run_finds_each_flaw(flaw: str, nic: Path, run: Run) -> None:
     assert done.returncode == 1, done.stdout + done.stderr
 
 
-@pytest.mark.skipif(MINUTES == 0, reason="PEERWAY_NIC_CHECK_MINUTES is not set")
+@pytest.mark.skipif(MINUTES == 0, reason="PEERWAY_TEST_NIC_CHECK_MINUTES is not set")
 @pytest.mark.parametrize("stated", CORRECT)
 def test_a_whole_run_finds_nothing_in_a_correct_nic(stated: str, nic: Path, run: Run) -> None:
     done = run(

@@ -69,7 +69,7 @@ ALWAYS = [
     ("openmpi-debian", "guarantees 1, few bytes, extras", 1),
 ]
 MATRIX = [(stack, limits) for stack in ("openmpi-debian", "mpich-debian") for limits in LIMITS]
-ROUNDS = int(os.environ.get("PEERWAY_NIC_LIMITS", "0"))  # of the whole matrix; each has other seeds
+ROUNDS = int(os.environ.get("PEERWAY_TEST_NIC_LIMITS", "0"))  # of the whole matrix; each has other seeds
 
 
 @pytest.fixture(scope="module")

@@ -185,7 +185,7 @@ def test_mpi(border: str) -> None:
 def test_the_persistent_kernel_on_threads_of_the_cpu(run: Run, tmp_path: Path) -> None:
     program = tmp_path / "in_kernel_test"
     sources = [str(APP / name) for name in ("in_kernel_test.cpp", "field.cpp", "lattice.cpp")]
-    flags = ["-std=c++20", "-O1", "-pthread", "-fsanitize=undefined", f"-I{ROOT / 'include'}"]
+    flags = ["-std=c++20", "-O1", "-pthread", "-fsanitize=undefined", f"-I{ROOT / 'library' / 'include'}"]
     subprocess.run(["c++", *flags, *sources, "-o", str(program)], check=True)
     done = run([str(program)])
     assert done.returncode == 0, done.stdout + done.stderr

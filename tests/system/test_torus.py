@@ -27,7 +27,7 @@ THREE_WAYS: tuple[Torus, ...] = ({}, {"timed": True}, {"faults": {"drop": 0.02}}
 
 def build_program(name: str, folder: Path) -> Path:
     """One that needs no libpeerway."""
-    flags = ["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", f"-I{ROOT / 'include'}"]
+    flags = ["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", f"-I{ROOT / 'library' / 'include'}"]
     source = PROGRAMS / f"{name}.cpp"
     subprocess.run(["c++", *flags, str(source), "-ldl", "-o", str(folder / name)], check=True)
     return folder / name

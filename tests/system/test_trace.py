@@ -54,7 +54,15 @@ def regions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """programs/regions.cpp, which needs no library."""
     target = tmp_path_factory.mktemp("programs") / "regions"
     source = PROGRAMS / "regions.cpp"
-    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{ROOT / 'include'}"]
+    flags = [
+        "-std=c++20",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-pthread",
+        f"-I{ROOT / 'library' / 'include'}",
+    ]
     subprocess.run(["c++", *flags, str(source), "-o", str(target)], check=True)
     return target
 
@@ -153,7 +161,15 @@ def test_only_the_ranks_that_are_named_record(tmp_path: Path, run: Run) -> None:
 def test_calls_of_a_program_in_cpp_have_their_lines(optimize: str, tmp_path: Path, run: Run) -> None:
     source, program = PROGRAMS / "call_sites.cpp", tmp_path / "program"
     library = Path(_core.__file__).parent / "lib"
-    flags = ["-std=c++20", "-g", optimize, "-pthread", f"-I{ROOT / 'include'}", f"-L{library}", "-lpeerway"]
+    flags = [
+        "-std=c++20",
+        "-g",
+        optimize,
+        "-pthread",
+        f"-I{ROOT / 'library' / 'include'}",
+        f"-L{library}",
+        "-lpeerway",
+    ]
     words = ["c++", str(source), *flags, f"-Wl,-rpath,{library}", "-o", str(program)]
     subprocess.run(words, check=True)
     folder = tmp_path / "trace"
@@ -528,7 +544,7 @@ def test_a_ring_without_a_header_is_named_and_the_others_are_read(
 
 def test_a_clock_that_steps_back_is_told_and_ends_nothing(tmp_path: Path, run: Run) -> None:
     program = tmp_path / "program"
-    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}"]
+    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'library' / 'include'}"]
     source = PROGRAMS / "stepping_clock.cpp"
     subprocess.run(["c++", *flags, str(source), "-o", str(program)], check=True)
     folder = tmp_path / "trace"

@@ -51,7 +51,7 @@ def test_plans_on_a_stream_and_in_kernels_are_recorded_with_what_they_send_and_n
     program, gpu = [sys.executable, str(source), device, "12"], device != "host"
     if gpu:
         program.append(str(kernel := tmp_path / "in_kernel.so"))
-        flags = ["-std=c++20", "-O1", "-shared", "-fPIC", f"-I{ROOT / 'include'}"]
+        flags = ["-std=c++20", "-O1", "-shared", "-fPIC", f"-I{ROOT / 'library' / 'include'}"]
         subprocess.run(["c++", *flags, str(PROGRAMS / "in_kernel.cpp"), "-o", str(kernel)], check=True)
     words = peerway("trace", "-o", str(folder), "--", *peerway("run", "-n", "2", "--", *program))
     done = run(words, env=clean_environment(**doubles))
@@ -103,7 +103,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(
         ["cc", "-O1", "-w", str(PROGRAMS / "injected.c"), "-o", folder / "injected", "-ldl"], check=True
     )
-    flags = ["-std=c++20", "-O1", "-shared", "-fPIC", f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}"]
+    flags = ["-std=c++20", "-O1", "-shared", "-fPIC", f"-I{ROOT}", f"-I{ROOT / 'library' / 'include'}"]
     subprocess.run(
         ["c++", *flags, str(PROGRAMS / "fake_cupti.cpp"), "-o", folder / "libcupti.so"], check=True
     )

@@ -24,7 +24,7 @@ from peerway_trace.store import Trace, load
 
 LONG = pytest.mark.long
 # Read here, since tests see none of these variables: a tarball, and a file of records.
-SOURCE, KEPT = (os.environ.get(name) for name in ("PEERWAY_HPCC_SOURCE", "PEERWAY_TRACED_BYTES"))
+SOURCE, KEPT = (os.environ.get(name) for name in ("PEERWAY_TEST_HPCC_SOURCE", "PEERWAY_TRACED_BYTES"))
 RANKS = [2, pytest.param(4, marks=LONG), pytest.param(8, marks=LONG)]
 
 
@@ -91,7 +91,7 @@ def hpcc_of_mpich(folder: Path) -> str:
     compiler = STACKS["mpich-debian"][1]
     if SOURCE is None:
         pytest.skip(
-            "PEERWAY_HPCC_SOURCE names no hpcc_1.5.0.orig.tar.gz: apt-get source --download-only hpcc"
+            "PEERWAY_TEST_HPCC_SOURCE names no hpcc_1.5.0.orig.tar.gz: apt-get source --download-only hpcc"
         )
     if not compiler.exists():
         pytest.skip(f"{compiler} is not here: make setup as root")
@@ -156,7 +156,7 @@ def test_of_our_hpl_over_mpi_every_byte_is_in_both(
 
     program = build("program", "peerway")
     module = tmp_path / "comm_mpi.so"
-    flags = ["-std=c++20", "-O2", "-fPIC", "-shared", f"-I{ROOT / 'include'}"]
+    flags = ["-std=c++20", "-O2", "-fPIC", "-shared", f"-I{ROOT / 'library' / 'include'}"]
     source = ROOT / "apps" / "hpl" / "comm_mpi.cpp"
     cxx = compiler.with_name(compiler.name.replace("mpicc", "mpicxx"))
     made = run([str(cxx), *flags, str(source), "-o", str(module)], env=environment())

@@ -18,7 +18,15 @@ from peerway_trace.store import Trace, load
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """programs/asked.cpp, which does as its input says."""
     target = tmp_path_factory.mktemp("programs") / "asked"
-    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{ROOT / 'include'}"]
+    flags = [
+        "-std=c++20",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-pthread",
+        f"-I{ROOT / 'library' / 'include'}",
+    ]
     subprocess.run(["c++", *flags, str(PROGRAMS / "asked.cpp"), "-o", str(target)], check=True)
     return target
 

@@ -47,7 +47,7 @@ def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of a new environment that has the wheel and what it asks for."""
     folder = tmp_path_factory.mktemp("empty")
     done(sys.executable, "-m", "venv", folder)
-    wheels = os.environ.get("PEERWAY_WHEELS")
+    wheels = os.environ.get("PEERWAY_BUILD_WHEELS")
     source = (
         ["--no-index", "--find-links", wheels] if wheels else ["--constraint", ROOT / "requirements.lock"]
     )

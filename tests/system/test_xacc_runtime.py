@@ -24,7 +24,8 @@ CC = [
     "-Wall",
     "-Wextra",
     "-Werror",
-    f"-I{ROOT / 'include'}",
+    f"-I{ROOT / 'library' / 'include'}",
+    f"-I{ROOT / 'xacc' / 'include'}",
 ]
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from typing import Any
 
 from peerway_jobs.measured import Measured
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import FINISHED
+from peerway_jobs.store.stored_lists import stored_list
 
 HOUR = 3600.0
 
@@ -54,7 +54,9 @@ def job_fields(measured: Measured, jobs: JobStore) -> dict[str, Any]:
 
     def processes(kind: str) -> int:
         """A note is of one process, on one GPU."""
-        return len({(note["node"], pid) for note in noted(kind) for pid in json.loads(note["pids"]) or [0]})
+        return len(
+            {(note["node"], pid) for note in noted(kind) for pid in stored_list(note["pids"], int) or [0]}
+        )
 
     found = {
         "cores": run.cores,

@@ -131,6 +131,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
             "job.html.j2",
             viewer,
             run=run,
+            unreadable=[*run.unreadable, *monitor.measured(run).damaged],
             verdict=verdict_of(monitor.jobs, run),
             script=printable(run.script, lines=True) if viewer.may_read_script(run) else "",
             plot_titles=titles,

@@ -15,6 +15,7 @@ from functools import cached_property
 
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import Run
+from peerway_jobs.store.stored_lists import stored_list
 from peerway_jobs.store.transaction import transaction
 
 ROLES = ("user", "admin")
@@ -91,7 +92,7 @@ class People:
         row = self._store.reader.execute("SELECT * FROM people WHERE name = ?", (name,)).fetchone()
         if row is None:
             return None
-        return Person(row["role"], tuple(json.loads(row["accounts"])), row["password"] != "")
+        return Person(row["role"], tuple(stored_list(row["accounts"], str)), row["password"] != "")
 
     def put(self, name: str, role: str | None = None, accounts: list[str] | None = None) -> None:
         """Add a person, or change one: what is None stays, and so does the password. Raises ValueError."""
@@ -140,7 +141,7 @@ class People:
         row = self._store.reader.execute("SELECT * FROM people WHERE name = ?", (name,)).fetchone()
         if row is None:
             return Viewer(name, by_cookie=by_cookie)
-        accounts = frozenset(json.loads(row["accounts"]))
+        accounts = frozenset(stored_list(row["accounts"], str))
         return Viewer(name, row["role"], accounts, by_cookie=by_cookie)
 
     def wants_mail(self, name: str) -> bool:

@@ -15,6 +15,7 @@ from peerway_jobs.store.alarms import raise_alarm
 from peerway_jobs.store.claims import check_claim
 from peerway_jobs.store.runs import ANEW, Run, of_row, put_run
 from peerway_jobs.store.samples import Filed, time_ms
+from peerway_jobs.store.stored_lists import stored_list
 
 SLACK_MS = 30_000  # by which Slurm's start of a job and the node's may differ
 MOST_UNCONFIRMED = 1000  # runs that the agent of a node has named and Slurm has not confirmed
@@ -177,7 +178,7 @@ def _from_parts(run: Run, parts: Sequence[sqlite3.Row]) -> Run:
         state="RUNNING" if ended is None else "ENDED",
         nodes=len({part["node"] for part in parts}),
         cores=sum(part["cpus"] or 0 for part in parts),
-        gpus=sum(len(json.loads(part["gpus"])) for part in parts),
+        gpus=sum(len(stored_list(part["gpus"], str)) for part in parts),
         memory=sum(part["memory"] or 0 for part in parts),
         node_list=",".join(sorted({part["node"] for part in parts})),
     )

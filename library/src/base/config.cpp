@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr ConfigEntry table[] = {
+constexpr ConfigEntry library_settings[] = {
     {"log", "choice:error|warning|info|debug", "warning",
      "Messages of this level and more severe ones go to standard error."},
     {"timeout", "seconds", "60",
@@ -41,10 +41,6 @@ constexpr ConfigEntry table[] = {
     {"cache", "path", "", "The folder for compiled device code. Empty: ~/.cache/peerway."},
     {"device", "count", "",
      "The CUDA device of this rank. Empty: the rank's index on its host, modulo the number of devices."},
-    {"acc", "choice:auto|gpu|host", "auto",
-     "Where loops of `peerway cc` with acc directives run. auto: on a GPU where there is one."},
-    {"acc_first_device", "choice:0|1", "0",
-     "The number of the first GPU in acc_set_device_num: 1 for programs written for the Omni compiler."},
     {"cuda_library", "path", "", "The CUDA driver library. Empty: libcuda.so.1 of the system."},
     {"nvrtc_library", "path", "",
      "The NVRTC library. Empty: that of the toolkit, the system or the Python wheel."},
@@ -76,34 +72,51 @@ constexpr ConfigEntry table[] = {
     {"trace_events", "count", "262144", "How many of its last events a thread keeps, 32 bytes each."},
 };
 
-/// Set by `peerway run` and `peerway mpirun` for their ranks, by the Python package for its children, and by
-/// users for the scripts that build and test Peerway and for `peerway jobs`; not settings.
-constexpr std::string_view other_variables[] = {
-    "PEERWAY_RANK",        "PEERWAY_SIZE",          "PEERWAY_LOCAL_RANK",
-    "PEERWAY_LOCAL_SIZE",  "PEERWAY_RENDEZVOUS",    "PEERWAY_SECRET",
-    "PEERWAY_PACKAGES",    "PEERWAY_WHEELS",        "PEERWAY_BUILD",
-    "PEERWAY_NIC_JOB",     "PEERWAY_NIC_SECRET",    "PEERWAY_MPI_BETWEEN_HOSTS",
-    "PEERWAY_UCT_LIBRARY", "PEERWAY_NIC_LIMITS",    "PEERWAY_OPENMPI",
-    "PEERWAY_MPICH",       "PEERWAY_HPCC_SOURCE",   "PEERWAY_NIC_CHECK_MINUTES",
-    "PEERWAY_JOBS_DATA",   "PEERWAY_JOBS_EVENTS",   "PEERWAY_JOBS_PROGRAM",
-    "PEERWAY_JOBS_SERVER", "PEERWAY_JOBS_SETTINGS", "PEERWAY_JOBS_TOKEN",
-    "PEERWAY_JOBS_WAIT"};
+/// Set by `peerway run` for its ranks and by the Python package for its children; not settings.
+constexpr std::string_view of_launcher[] = {"RANK",       "SIZE",   "LOCAL_RANK", "LOCAL_SIZE",
+                                            "RENDEZVOUS", "SECRET", "PACKAGES"};
+
+/// How the variables of other products begin. Each product checks its own.
+constexpr std::string_view product_prefixes[] = {"ACC", "BUILD", "JOBS", "MPI", "NIC_", "TEST", "UCT"};
+
+/// What products have declared, by the beginning of their names in capitals.
+struct Declared {
+  std::mutex mutex;
+  std::vector<ConfigEntry> entries{std::begin(library_settings), std::end(library_settings)};
+  std::vector<std::string> prefixes;
+};
+
+Declared& declared() {
+  static auto& all = *new Declared;  // outlives what is destroyed at exit
+  return all;
+}
 
 struct Value {
   std::string text;
   std::string origin;  ///< "PEERWAY_LOG", "log in /home/.../config.json"
 };
 
-std::string variable_of(std::string_view name) {
-  std::string variable = "PEERWAY_";
+std::string in_capitals(std::string_view name) {
+  std::string capitals;
   for (const char letter : name)
-    variable += static_cast<char>(letter >= 'a' && letter <= 'z' ? letter - 32 : letter);
-  return variable;
+    capitals += static_cast<char>(letter >= 'a' && letter <= 'z' ? letter - 32 : letter);
+  return capitals;
 }
 
-const ConfigEntry& entry_of(std::string_view name) {
-  const auto* entry = std::ranges::find(table, name, &ConfigEntry::name);
-  if (entry == std::end(table)) throw Error(PW_INTERNAL, format("peerway: there is no setting '{}'", name));
+std::string variable_of(std::string_view name) { return "PEERWAY_" + in_capitals(name); }
+
+/// Whether a variable, without PEERWAY_, is of a product that this process has not loaded.
+bool is_of_another_product(std::string_view name) {
+  std::lock_guard lock(declared().mutex);
+  return std::ranges::any_of(product_prefixes, [&](std::string_view prefix) {
+    return name.starts_with(prefix) && std::ranges::find(declared().prefixes, prefix) == declared().prefixes.end();
+  });
+}
+
+ConfigEntry entry_of(std::string_view name) {
+  const auto entries = config_table();
+  const auto entry = std::ranges::find(entries, name, &ConfigEntry::name);
+  if (entry == entries.end()) throw Error(PW_INTERNAL, format("peerway: there is no setting '{}'", name));
   return *entry;
 }
 
@@ -117,7 +130,7 @@ std::string directory(const char* xdg_variable, const char* below_home) {
 
 std::vector<std::string_view> names() {
   std::vector<std::string_view> all;
-  for (const ConfigEntry& entry : table) all.push_back(entry.name);
+  for (const ConfigEntry& entry : config_table()) all.push_back(entry.name);
   return all;
 }
 
@@ -129,9 +142,10 @@ std::map<std::string, Value, std::less<>> read_file(const std::string& path) {
   if (!json.is_object())
     throw Error(PW_BAD_CONFIG,
                 format("peerway: {} must be one JSON object, such as {{\"log\": \"info\"}}", path));
+  const auto known = names();
   for (const auto& [name, value] : json.items()) {
-    if (std::ranges::find(table, name, &ConfigEntry::name) == std::end(table)) {
-      const std::string_view near = nearest_name(name, names());
+    if (std::ranges::find(known, name) == known.end() && !is_of_another_product(in_capitals(name))) {
+      const std::string_view near = nearest_name(name, known);
       throw Error(PW_BAD_CONFIG, format("peerway: '{}' in {} is not a setting{}", name, path,
                                         near.empty() ? std::string("; `peerway config` lists them all")
                                                      : format("; did you mean '{}'?", near)));
@@ -172,13 +186,13 @@ uint64_t check(const ConfigEntry& entry, const Value& value) {
 void refuse_unknown_variables() {
   constexpr std::string_view prefix = "PEERWAY_";  // common to all names, so useless for the distance
   std::vector<std::string> known;
-  for (const std::string_view variable : other_variables) known.emplace_back(variable.substr(prefix.size()));
-  for (const ConfigEntry& entry : table) known.push_back(variable_of(entry.name).substr(prefix.size()));
+  known.assign(std::begin(of_launcher), std::end(of_launcher));
+  for (const std::string_view setting : names()) known.push_back(in_capitals(setting));
   for (char** each = environ; each && *each; ++each) {
     const std::string_view setting = *each;
     if (!setting.starts_with(prefix)) continue;
     const std::string_view name = setting.substr(prefix.size(), setting.find('=') - prefix.size());
-    if (std::ranges::find(known, name) != known.end()) continue;
+    if (std::ranges::find(known, name) != known.end() || is_of_another_product(name)) continue;
     const std::string_view near = nearest_name(name, known);
     throw Error(PW_BAD_CONFIG, format("peerway: {}{} in the environment is not a setting; {}", prefix, name,
                                       near.empty() ? std::string("`peerway config` lists them all; unset it")
@@ -188,10 +202,19 @@ void refuse_unknown_variables() {
 
 }  // namespace
 
-std::span<const ConfigEntry> config_table() { return table; }
+std::vector<ConfigEntry> config_table() {
+  std::lock_guard lock(declared().mutex);
+  return declared().entries;
+}
+
+void declare_settings(std::string_view prefix, std::span<const ConfigEntry> entries) {
+  std::lock_guard lock(declared().mutex);
+  declared().entries.insert(declared().entries.end(), entries.begin(), entries.end());
+  declared().prefixes.push_back(in_capitals(prefix));
+}
 
 std::string config(std::string_view name) {
-  const ConfigEntry& entry = entry_of(name);
+  const ConfigEntry entry = entry_of(name);
   Value value = value_of(entry);
   check(entry, value);
   return std::move(value.text);
@@ -200,12 +223,12 @@ std::string config(std::string_view name) {
 std::string config_origin(std::string_view name) { return value_of(entry_of(name)).origin; }
 
 uint64_t config_number(std::string_view name) {
-  const ConfigEntry& entry = entry_of(name);
+  const ConfigEntry entry = entry_of(name);
   return check(entry, value_of(entry));
 }
 
 void check_config() {
-  for (const ConfigEntry& entry : table) check(entry, value_of(entry));
+  for (const ConfigEntry& entry : config_table()) check(entry, value_of(entry));
   refuse_unknown_variables();
 }
 

@@ -99,9 +99,27 @@ TEST_F(Config, BytesHaveSuffixesAndLimits) {
   EXPECT_THROW(parse_config_value("path", "relative/file", "x"), Error);
 }
 
+TEST_F(Config, AProductDeclaresItsSettingsAndOnlyThenAreTheyChecked) {
+  ::setenv("PEERWAY_TEST_COLOUR", "red", 1);
+  ::setenv("PEERWAY_TEST_COLUOR", "red", 1);
+  EXPECT_NO_THROW(check_config());
+  EXPECT_THROW(config("test_colour"), Error);
+  static constexpr ConfigEntry settings[] = {{"test_colour", "choice:red|blue", "blue", "A colour."}};
+  declare_settings("test", settings);
+  EXPECT_EQ(config("test_colour"), "red");
+  EXPECT_EQ(
+      refusal([] { check_config(); }),
+      "peerway: PEERWAY_TEST_COLUOR in the environment is not a setting; did you mean PEERWAY_TEST_COLOUR?");
+  ::unsetenv("PEERWAY_TEST_COLUOR");
+  ::setenv("PEERWAY_TEST_COLOUR", "green", 1);
+  EXPECT_EQ(refusal([] { check_config(); }),
+            "peerway: PEERWAY_TEST_COLOUR is 'green'; it must be one of red, blue");
+  ::unsetenv("PEERWAY_TEST_COLOUR");
+}
+
 TEST_F(Config, AnUnknownVariableIsRefusedAndThoseThatAreNoSettingsAreNot) {
   ::setenv("PEERWAY_RANK", "0", 1);
-  ::setenv("PEERWAY_WHEELS", "/wheels", 1);
+  ::setenv("PEERWAY_BUILD_WHEELS", "/wheels", 1);
   EXPECT_NO_THROW(check_config());
   ::setenv("PEERWAY_LOGG", "info", 1);
   EXPECT_EQ(refusal([] { check_config(); }),
@@ -113,7 +131,8 @@ TEST_F(Config, AnUnknownVariableIsRefusedAndThoseThatAreNoSettingsAreNot) {
             "unset it");
   ::unsetenv("PEERWAY_BANANA");
   ::unsetenv("PEERWAY_RANK");
-  ::unsetenv("PEERWAY_WHEELS");
+  ::unsetenv("PEERWAY_BUILD_WHEELS");
+  ::unsetenv("PEERWAY_BUILD_WHEELS");
 }
 
 TEST(NearestName, KnowsWhatIsNear) {

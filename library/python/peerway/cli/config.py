@@ -25,8 +25,9 @@ def command(ctx: click.Context, form: str) -> None:
     The status is 1 when a value cannot be used.
     """
     from peerway import _core, derived
+    from peerway.settings import settings as all_settings
 
-    settings = [{name: getattr(setting, name) for name in FIELDS} for setting in _core.settings()]
+    settings = [{name: getattr(setting, name) for name in FIELDS} for setting in all_settings()]
     for setting in settings:
         # A value that cannot be used has no other in its place, and what is derived would not be in force.
         found = None if setting["value"] or setting["problem"] else derived.derive(setting["name"])
