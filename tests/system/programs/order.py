@@ -30,10 +30,10 @@ class Pair:
         self.remote, self.signal = (ctx.import_key(of[other]) for of in keys)
         self.source_values, self.values = self.source.array(), self.target.array()
 
-    def put(self, first: int, last: int, signal: peerway.Remote | None = None) -> None:
+    def put(self, first: int, last: int, notify: peerway.Remote | None = None) -> None:
         """A part in eighths of the whole."""
         at = slice(first * SIZE // 8, last * SIZE // 8)
-        self.ctx.put(self.remote[at], self.source[at], signal)
+        self.ctx.put(self.remote[at], self.source[at], notify)
 
     def late(self, start: Callable[[], object], first: int) -> int:
         """How often data from the `first` eighth on had not come with the signal."""
