@@ -1,8 +1,9 @@
 """Keeps the C headers and the exported functions of this release, for tests/system/test_abi.py, which runs a
 program that was built against them with every later library.
 
-Run it when a release is made. It writes tests/abi/<PW_ABI_VERSION>; what is there of a released version is
-changed only by adding functions to functions.txt.
+Run it when a release is made, and after each change of the interface before the first release. It writes
+tests/abi/<PW_ABI_VERSION>; what is there of a released version is changed only by adding functions to
+functions.txt.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-// Messages by Peerway: a put into the receiver's memory that raises a signal there. On the channel `panel`
-// the receiver first raises a signal of the sender, which stands for the room that it has.
+// Messages by Peerway: a put into the receiver's memory that notifies a signal there. On the channel `panel`
+// the receiver first notifies a signal of the sender, which stands for the room that it has.
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -93,16 +93,16 @@ class PeerwayComm : public Comm {
 
   void expect(int from, Channel channel, size_t offset, size_t bytes) override {
     if (channel == Channel::prepared) prepared_->expect(from, offset, bytes);
-    if (has_rooms(channel)) check(context_.raise(peerway::raise(*at(rooms_, from).theirs)));
+    if (has_rooms(channel)) check(context_.notify(peerway::notify(*at(rooms_, from).theirs)));
   }
   bool expected_by(int to, Channel channel) override {
     return !has_rooms(channel) || at(rooms_, to).arrived();
   }
   void send(int to, Channel channel, size_t offset, size_t to_offset, size_t bytes) override {
     if (has_rooms(channel)) at(rooms_, to).take(timeout_);
-    const pw_raise there = peerway::raise(*arrival(to, channel).theirs);
+    const pw_notification there = peerway::notify(*arrival(to, channel).theirs);
     if (bytes == 0)
-      check(context_.raise(there));
+      check(context_.notify(there));
     else
       check(
           context_.put(pool(channel).there(to, to_offset, bytes), pool(channel).here(offset, bytes), there));

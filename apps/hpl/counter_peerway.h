@@ -1,5 +1,5 @@
 // Signals between pairs of ranks, as counts of messages: of each, the end that this rank waits for and the
-// one at the peer that it raises.
+// one at the peer that it notifies.
 #ifndef HPL_COUNTER_PEERWAY_H
 #define HPL_COUNTER_PEERWAY_H
 

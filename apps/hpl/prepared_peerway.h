@@ -35,7 +35,7 @@ class Prepared {
       if (rank == team.rank()) continue;
       plan.emplace(
           context.plan(device)
-              .put(there(rank, offset, bytes), here(offset, bytes), peerway::raise(*arrivals_[i].theirs))
+              .put(there(rank, offset, bytes), here(offset, bytes), peerway::notify(*arrivals_[i].theirs))
               .prepare_alone());
       plan->set_timeout(timeout);
     }

@@ -33,8 +33,8 @@ struct Side {
   cudaStream_t stream;
 };
 
-/// Copies 16-byte words, `in_flight` loads before the first store, and raises the signal after them; without
-/// words, the signal alone.
+/// Copies 16-byte words, `in_flight` loads before the first store, and notifies the signal after them;
+/// without words, the signal alone.
 template <int in_flight>
 __device__ void send(uint4* to, const uint4* from, unsigned words, Word* signal, Word value) {
   for (unsigned n = threadIdx.x; n < words; n += in_flight * blockDim.x) {

@@ -34,7 +34,7 @@ Plan halo(const Lattice& lattice, const peerway::Region& region, peerway::Contex
       .dims = 2, .extent = {static_cast<uint32_t>(lattice.grid[Y]), static_cast<uint32_t>(lattice.grid[X])}};
   const pw_array array = array_of(lattice, region);
   pw_plan* plan = nullptr;
-  peerway::check(pw_halo_create(context.get(), &array, 1, &grid, 0, &plan));
+  peerway::check(pw_halo_create(context.get(), &array, 1, &grid, PW_HALO_FACES, &plan));
   Plan owned(plan);
   peerway::check(pw_plan_set_timeout(plan, timeout_ns));
   return owned;

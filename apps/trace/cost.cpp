@@ -99,7 +99,7 @@ int main(int count, char** arguments) {
       for (int i = 0; i < kTurns; ++i) {
         ++turn;
         if (team.rank() == 1) peerway::check(signal.wait(turn));
-        peerway::check(context.put(to, from, peerway::raise(theirs)));
+        peerway::check(context.put(to, from, peerway::notify(theirs)));
         if (team.rank() == 0) peerway::check(signal.wait(turn));
       }
     });

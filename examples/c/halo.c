@@ -37,7 +37,7 @@ int main(void) {
   /* One layer of shadow on all sides. */
   const size_t bytes = (rows + 2) * PITCH * sizeof(double);
   pw_region* region;
-  check(pw_allocate(context, (pw_device){.kind = PW_HOST}, bytes, &region));
+  check(pw_region_allocate(context, (pw_device){.kind = PW_HOST}, bytes, &region));
   double (*u)[PITCH] = pw_region_address(region), (*next)[PITCH] = calloc(1, bytes);
   if (first <= CELLS / 2 && CELLS / 2 < first + rows) u[CELLS / 2 - first + 1][CELLS / 2 + 1] = 100;
 
@@ -51,7 +51,7 @@ int main(void) {
               {.extent = CELLS, .grid_dim = -1, .periodic = 1, .shadow = {1, 1}, .width = {1, 1}}},
   };
   pw_plan* halo;
-  check(pw_halo_create(context, &array, 1, &grid, 0, &halo));
+  check(pw_halo_create(context, &array, 1, &grid, PW_HALO_FACES, &halo));
   for (int step = 0; step < STEPS; ++step) {
     check(pw_plan_start(halo, NULL));
     for (uint64_t row = 2; row < rows; ++row) spread(u, next, row); /* needs no halo */

@@ -30,7 +30,7 @@ int main(void) {
 
   pw_region* region; /* two halves: what I send, what I receive */
   pw_signal* arrived;
-  check(pw_allocate(context, (pw_device){.kind = PW_HOST}, 128, &region));
+  check(pw_region_allocate(context, (pw_device){.kind = PW_HOST}, 128, &region));
   check(pw_signal_create(context, left, (pw_device){.kind = PW_HOST}, &arrived));
 
   struct keys mine = {0}, *all = calloc((size_t)size, sizeof mine);
@@ -39,14 +39,14 @@ int main(void) {
   check(pw_team_all_gather(team, all, &mine, sizeof mine, 10 * SECOND));
 
   pw_remote *target, *their_signal;
-  check(pw_import(context, all[right].region, all[right].region_length, &target));
-  check(pw_import(context, all[right].signal, all[right].signal_length, &their_signal));
+  check(pw_remote_import(context, all[right].region, all[right].region_length, &target));
+  check(pw_remote_import(context, all[right].signal, all[right].signal_length, &their_signal));
 
   char *sent = pw_region_address(region), *received = sent + 64, expected[64];
   snprintf(sent, 64, "hello from rank %d", rank);
   snprintf(expected, 64, "hello from rank %d", left);
-  const pw_raise raise = {.size = sizeof raise, .signal = their_signal, .by = 1};
-  check(pw_put(context, target, 64, region, 0, 64, &raise));
+  const pw_notification notification = {.size = sizeof notification, .signal = their_signal, .by = 1};
+  check(pw_put(context, target, 64, region, 0, 64, &notification));
   check(pw_signal_wait(arrived, 1, 10 * SECOND));
   const int right_message = strcmp(received, expected) == 0;
   printf("rank %d received \"%s\"%s\n", rank, received, right_message ? "" : ": that is wrong");

@@ -17,14 +17,14 @@ bool exchange() {
   const int left = (team.rank() + team.size() - 1) % team.size();
 
   auto region = context.allocate(peerway::host, 128);  // two halves: what I send, what I receive
-  auto arrived = context.signal(left);                 // a counter that the left neighbour raises
+  auto arrived = context.signal(left);                 // a counter that the left neighbour notifies
   auto target = context.import(team.all_gather(region.key(), 10s)[right]);
   auto their_signal = context.import(team.all_gather(arrived.key(), 10s)[right]);
 
   char* sent = static_cast<char*>(region.address());
   const char* received = sent + 64;
   std::snprintf(sent, 64, "hello from rank %d", team.rank());
-  peerway::check(context.put(target.span(64, 64), region.span(0, 64), peerway::raise(their_signal)));
+  peerway::check(context.put(target.span(64, 64), region.span(0, 64), peerway::notify(their_signal)));
   peerway::check(arrived.wait(1, 10s));
   const bool correct = received == "hello from rank " + std::to_string(left);
   std::printf("rank %d received \"%s\"%s\n", team.rank(), received, correct ? "" : ": that is wrong");

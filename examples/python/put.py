@@ -15,14 +15,14 @@ def main() -> int:
     with peerway.Context() as ctx:
         right, left = (ctx.rank + 1) % ctx.size, (ctx.rank - 1) % ctx.size
         region = ctx.allocate("host", 128)  # two halves: what I send, what I receive
-        arrived = ctx.signal(sender=left)  # a counter that the left neighbour raises
+        arrived = ctx.signal(sender=left)  # a counter that the left neighbour notifies
 
         target = ctx.import_key(ctx.team.all_gather(region.key(), timeout=10)[right])
         their_signal = ctx.import_key(ctx.team.all_gather(arrived.key(), timeout=10)[right])
 
         memory = region.array()  # a NumPy view, no copy
         memory[:64] = list(f"hello from rank {ctx.rank}".encode().ljust(64, b"\0"))
-        ctx.put(target[64:128], region[0:64], signal=their_signal)
+        ctx.put(target[64:128], region[0:64], notify=their_signal)
         arrived.wait(1, timeout=10)
         received = bytes(memory[64:]).rstrip(b"\0").decode()
         correct = received == f"hello from rank {left}"

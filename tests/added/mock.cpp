@@ -241,7 +241,7 @@ class MockDevice final : public Device {
   [[nodiscard]] bool reaches(const Export& exported, std::string& why_not) const override {
     if (exported.process == getpid() || exported.handle == kShared || exported.handle == Handle::memfd)
       return true;
-    why_not = "a mock reaches host memory of another process only where it came from pw_allocate";
+    why_not = "a mock reaches host memory of another process only where it came from pw_region_allocate";
     return false;
   }
 

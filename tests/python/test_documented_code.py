@@ -26,7 +26,7 @@ KERNELS = {
     "docs/concepts/plans-proxy.md 1": None,
     "docs/concepts/plans.md 1": None,
     "docs/concepts/plans.md 2": None,
-    "docs/concepts/plans.md 4": "pw_remote_handle target, pw_raise_handle right_arrived, "
+    "docs/concepts/plans.md 4": "pw_remote_handle target, pw_notify_handle right_arrived, "
     "pw_signal_handle arrived, Word offset, const double* mine, Word bytes, Word epoch",
 }
 ELSEWHERE = {

@@ -88,11 +88,11 @@ def test_sends_without_a_receive_and_receives_without_a_send_are_told() -> None:
     assert list(trace["tag"][pairs.alone_second]) == [9]
 
 
-def test_a_wait_ends_with_the_raise_that_brought_the_sum() -> None:
+def test_a_wait_ends_with_the_notification_that_brought_the_sum() -> None:
     put = {"kind": Kind.PUT, "peer": 0, "tag": 5, "bytes": 8, "duration": 5}
     trace = trace_of(
         {"rank": 1, "begin": 0, **put},
-        {"rank": 2, "begin": 10, "kind": Kind.RAISE, "peer": 0, "tag": 5, "bytes": 3, "duration": 5},
+        {"rank": 2, "begin": 10, "kind": Kind.NOTIFY, "peer": 0, "tag": 5, "bytes": 3, "duration": 5},
         {"rank": 1, "begin": 20, **put},
         {"rank": 1, "begin": 30, **put, "tag": 6},
         {"rank": 0, "begin": 0, "kind": Kind.SIGNAL, "bytes": 4, "tag": 5, "duration": 15},

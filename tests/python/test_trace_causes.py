@@ -141,13 +141,13 @@ def test_a_proxy_that_came_late_and_a_receiver_that_emptied_slowly_are_lost_time
     assert lost(trace_of(*SLOW["staging back-pressure"][1])) == [("staging back-pressure", 0, 850)]
 
 
-def test_a_wait_that_lasts_though_its_signal_was_raised_is_a_late_wake_up() -> None:
+def test_a_wait_that_lasts_though_its_signal_was_notified_is_a_late_wake_up() -> None:
     events = []
     for i in range(30):
         at = 10_000 * i
         asleep = 5_000 if i == 17 else 0
         events.append(
-            {"rank": 0, "kind": Kind.RAISE, "bytes": 1, "peer": 1, "tag": 3, "begin": at, "duration": 10}
+            {"rank": 0, "kind": Kind.NOTIFY, "bytes": 1, "peer": 1, "tag": 3, "begin": at, "duration": 10}
         )
         wait = {"kind": Kind.SIGNAL, "bytes": i + 1, "tag": 3, "begin": at, "duration": 30 + asleep}
         events.append({"rank": 1, **wait})

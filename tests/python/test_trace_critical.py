@@ -106,7 +106,7 @@ def test_a_broadcast_needs_its_root_alone() -> None:
     assert set(path.rank.tolist()) == {2}  # nobody waits for who comes last
 
 
-def test_a_wait_for_a_signal_needs_its_raise() -> None:
+def test_a_wait_for_a_signal_needs_its_notification() -> None:
     path = path_of(
         trace_of(
             region(0, "work", 0, 700),

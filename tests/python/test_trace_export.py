@@ -256,7 +256,9 @@ def test_otf2_is_read_by_its_own_reader(tmp_path: Path) -> None:
         assert np.all(np.diff(several) >= 0)
 
 
-def test_otf2_tells_windows_of_an_mpi_from_paths_and_has_raises_and_synchronisations(tmp_path: Path) -> None:
+def test_otf2_tells_windows_of_an_mpi_from_paths_and_has_notifications_and_synchronisations(
+    tmp_path: Path,
+) -> None:
     import otf2
 
     window = {"rank": 0, "where": "window 1", "peer": 1, "duration": 5}
@@ -264,7 +266,7 @@ def test_otf2_tells_windows_of_an_mpi_from_paths_and_has_raises_and_synchronisat
         {**window, "kind": Kind.RMA_PUT, "name": "MPI_Put", "begin": 0, "bytes": 8},
         {**window, "kind": Kind.RMA_SYNC, "name": "MPI_Win_flush", "begin": 10},
         {**window, "kind": Kind.RMA_SYNC, "name": "MPI_Win_flush_all", "begin": 20, "peer": -1},
-        {"rank": 0, "kind": Kind.RAISE, "name": "raise", "peer": 1, "tag": 3, "begin": 30, "duration": 5},
+        {"rank": 0, "kind": Kind.NOTIFY, "name": "notify", "peer": 1, "tag": 3, "begin": 30, "duration": 5},
         {"rank": 1, "kind": Kind.GET, "name": "get", "where": "peer/shm", "peer": 0, "begin": 0, "bytes": 16},
     )
     otf2_archive.export(trace, tmp_path / "archive")

@@ -137,9 +137,9 @@ def test_structs_and_names_are_as_they_were(frozen: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("before", "after", "wrong"),
     [
-        ("  uint64_t by;\n} pw_raise;", "  uint64_t by;\n  uint64_t more;\n} pw_raise;", None),
+        ("  uint64_t by;\n} pw_notification;", "  uint64_t by;\n  uint64_t more;\n} pw_notification;", None),
         ("  pw_remote* signal;\n  uint64_t by;", "  uint64_t by;\n  pw_remote* signal;",
-         "pw_raise.by was 16"),
+         "pw_notification.by was 16"),
         ("PW_TIMEOUT = 1,", "PW_TIMEOUT = 21,", "PW_TIMEOUT was 1 and is 21"),
         ("  int32_t index; /* CUDA", "  int64_t index; /* CUDA", "sizeof pw_device was 8"),
         ("  unsigned long long bytes;\n} pw_remote_handle;", "  unsigned bytes;\n} pw_remote_handle;",

@@ -80,13 +80,13 @@ def test_mapped_says_why_it_cannot_serve(moves: Moves) -> None:
     found = moves("mapped", "put", "cuda,malloc,host", "cuda,host")
     why = {tuple(one["what"][2:]): one["why"] for one in found}
     assert "only the owner of GPU memory" in why["cuda", "host"]
-    assert "pw_allocate" in why["malloc", "cuda"]
+    assert "pw_region_allocate" in why["malloc", "cuda"]
     assert "peer/shm" in why["host", "host"]
 
 
 @pytest.mark.parametrize(
     ("memory", "reason"),
-    [("malloc", "pw_allocate"), pytest.param("cuda-async", "handleTypes", marks=pytest.mark.long)],
+    [("malloc", "pw_region_allocate"), pytest.param("cuda-async", "handleTypes", marks=pytest.mark.long)],
 )
 def test_memory_that_cannot_be_exported_goes_through_the_host(memory: str, reason: str, moves: Moves) -> None:
     refused = moves("peer/copy", "put", memory, "cuda")
@@ -109,7 +109,7 @@ def test_a_rank_killed_in_the_middle_is_lost_to_the_other(
     assert "rank 1" in said["wait"]
 
 
-def test_plans_raise_and_await_signals_in_gpu_memory(
+def test_plans_notify_and_await_signals_in_gpu_memory(
     doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     program = [sys.executable, str(SYSTEM_PROGRAMS / "device_signals.py"), "put_and_wait"]

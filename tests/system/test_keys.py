@@ -107,7 +107,7 @@ def test_the_key_of_a_closed_signal_is_stale(ctx: peerway.Context, pair: Pair) -
     key, remote = signal.key(), ctx.import_key(signal.key())
     signal.close()
     with pytest.raises(peerway.StaleKey) as error:
-        ctx.raise_signal(remote)
+        ctx.notify(remote)
     says(error, "signal of rank 0", "closed")
     with pytest.raises(peerway.StaleKey):
         ctx.put(pair[1], pair[0], remote)
@@ -157,13 +157,13 @@ def test_region_and_signal_are_not_mixed_up(ctx: peerway.Context, pair: Pair) ->
     kept = ctx.signal()
     signal = ctx.import_key(kept.key())
     with pytest.raises(peerway.InvalidArgument) as error:
-        ctx.raise_signal(pair[1])
+        ctx.notify(pair[1])
     says(error, "region", "signal")
     with pytest.raises(peerway.InvalidArgument) as error:
         ctx.put(signal, pair[0][0:8])
     says(error, "signal", "region")
     with pytest.raises(peerway.InvalidArgument) as error:
-        ctx.raise_signal(signal, 0)
+        ctx.notify(signal, 0)
     says(error, "at least 1")
 
 

@@ -20,11 +20,11 @@ def test_puts_around_a_ring_again_and_again() -> None:
             mine, theirs = region.array(np.int64)
             arrived, used = ctx.signal(left), ctx.signal(right)
             keys = [ctx.team.all_gather(thing.key()) for thing in (region, arrived, used)]
-            far, raised = ctx.import_key(keys[0][right]), ctx.import_key(keys[1][right])
+            far, notified = ctx.import_key(keys[0][right]), ctx.import_key(keys[1][right])
             free = ctx.import_key(keys[2][left])
             plan = (
                 ctx.plan()
-                .put(far[8:16], region[0:8], signal=raised)
+                .put(far[8:16], region[0:8], notify=notified)
                 .after(used, lead=1)
                 .wait(arrived)
                 .prepare(alone=True)
@@ -35,7 +35,7 @@ def test_puts_around_a_ring_again_and_again() -> None:
                 plan.start()
                 plan.finish(timeout=60)
                 assert numbers[1] == 1000 * turn + left
-                ctx.raise_signal(free)
+                ctx.notify(free)
             plan.check()
             assert plan.status == "ok"
             ctx.flush()

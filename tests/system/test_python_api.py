@@ -26,8 +26,8 @@ def test_ranks_put_around_a_ring_with_signals() -> None:
             arrived = ctx.signal(left)
             inboxes = ctx.team.all_gather(inbox.key())
             signals = ctx.team.all_gather(arrived.key())
-            to, raised = ctx.import_key(inboxes[right]), ctx.import_key(signals[right])
-            ctx.put(to, region, signal=raised)
+            to, notified = ctx.import_key(inboxes[right]), ctx.import_key(signals[right])
+            ctx.put(to, region, notify=notified)
             arrived.wait(1, timeout=60)
             assert (inbox.array(np.int64) == left).all()
             ctx.flush()
@@ -147,7 +147,7 @@ def test_a_wait_ends_with_its_timeout(ctx: peerway.Context) -> None:
         signal.wait(1, timeout=0.05)
     with pytest.raises(peerway.InvalidArgument, match="-1"):
         signal.wait(1, timeout=-1)
-    ctx.raise_signal(ctx.import_key(signal.key()), by=3)
+    ctx.notify(ctx.import_key(signal.key()), by=3)
     signal.wait(3, timeout=10)
     assert signal.value == 3
 

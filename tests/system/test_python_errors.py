@@ -30,7 +30,7 @@ def world() -> Iterator[World]:
         constant.flags.writeable = False
         yield SimpleNamespace(
             ctx=ctx, u=u, region=region, remote=ctx.import_key(region.key()), signal=signal, closed=closed,
-            left=left, raised=ctx.import_key(signal.key()), constant=constant, plan=ctx.plan(),
+            left=left, notified=ctx.import_key(signal.key()), constant=constant, plan=ctx.plan(),
         )  # fmt: skip
 
 
@@ -83,12 +83,12 @@ MISTAKES: list[tuple[Callable[[World], object], type[Exception], list[str]]] = [
     (lambda w: w.ctx.put(w.u, w.remote), InvalidArgument, ["`to` is ndarray", "target comes first"]),
     (lambda w: w.ctx.put(w.region.key(), w.u), InvalidArgument, ["`to` is bytes", "ctx.import_key(key)"]),
     (lambda w: w.ctx.put(w.remote, w.region, w.signal), InvalidArgument,
-     ["`signal` is a signal of this rank"]),
-    (lambda w: w.ctx.put(w.remote, w.region, 3), InvalidArgument, ["`signal` is 3", "import_key"]),
+     ["`notify` is a signal of this rank"]),
+    (lambda w: w.ctx.put(w.remote, w.region, 3), InvalidArgument, ["`notify` is 3", "import_key"]),
     (lambda w: w.ctx.put(w.remote, w.region, w.remote), InvalidArgument, ["key of a signal"]),
-    (lambda w: w.ctx.put(w.raised, w.u[:1]), InvalidArgument, ["import the key of a region"]),
-    (lambda w: w.ctx.raise_signal(w.signal), InvalidArgument, ["only waits for it"]),
-    (lambda w: w.plan.wait(w.raised), InvalidArgument, ["wait: `signal` is a Remote", "ctx.signal()"]),
+    (lambda w: w.ctx.put(w.notified, w.u[:1]), InvalidArgument, ["import the key of a region"]),
+    (lambda w: w.ctx.notify(w.signal), InvalidArgument, ["only waits for it"]),
+    (lambda w: w.plan.wait(w.notified), InvalidArgument, ["wait: `signal` is a Remote", "ctx.signal()"]),
     (lambda w: w.plan.send(w.u, 0, 1), InvalidArgument, ["send: `rank` is ndarray", "whole number"]),
     (lambda w: w.plan.send(0, 1, w.remote), InvalidArgument, ["`source` is a remote", "this rank's memory"]),
     (lambda w: w.ctx.allocate(800, "host"), InvalidArgument, ["device is 800", "'host', 'cuda' or 'cuda:N'"]),
@@ -117,7 +117,7 @@ MISTAKES: list[tuple[Callable[[World], object], type[Exception], list[str]]] = [
     (lambda w: w.ctx.put(w.remote[0:32], w.region.block((4,), (-8,), 8)), InvalidArgument,
      ["-8", "positive"]),
     (lambda w: w.region.block((4,), (8, 8), 8), InvalidArgument, ["1 counts and 2 strides"]),
-    (lambda w: w.ctx.put(w.remote[0:8], w.region[0:8], w.raised, by=-1), InvalidArgument, ["`by` is -1"]),
+    (lambda w: w.ctx.put(w.remote[0:8], w.region[0:8], w.notified, by=-1), InvalidArgument, ["`by` is -1"]),
     (lambda w: w.ctx.put(w.remote[0:600], w.region[0:600]), OutOfRange, ["600", "512"]),
     (lambda w: w.ctx.flush(7), OutOfRange, ["rank 7", "ranks 0 to 0"]),
     (lambda w: w.ctx.flush("all"), InvalidArgument, ["flush: `rank` is 'all'"]),

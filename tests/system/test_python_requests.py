@@ -22,16 +22,17 @@ def test_what_was_started_between_ranks_ends_in_any_order() -> None:
             held = [ctx.register(array) for array in (u, inbox, back)]
             arrived = ctx.signal(other)
             keys = [ctx.team.all_gather(thing.key()) for thing in (held[0], held[1], arrived)]
-            far, their_inbox, raised = (ctx.import_key(key[other]) for key in keys)
+            far, their_inbox, notified = (ctx.import_key(key[other]) for key in keys)
             requests = [
-                ctx.start_put(their_inbox.view(float)[::2], u[::2], signal=raised, by=2),
+                ctx.start_put(their_inbox.view(float)[::2], u[::2], notify=notified, by=2),
                 ctx.start_get(back[1::2], far.view(float)[1::2]),
             ]
             left = list(requests)
             while left:
                 left.pop(peerway.wait_any(left, timeout=60)).wait(0)
             assert all(request.complete() for request in requests)
-            peerway.wait_all([ctx.start_raise(raised), ctx.start_flush(), ctx.start_flush(other)], timeout=60)
+            started = [ctx.start_notify(notified), ctx.start_flush(), ctx.start_flush(other)]
+            peerway.wait_all(started, timeout=60)
             arrived.wait(3, timeout=60)
             assert arrived.value == 3
             assert (inbox[::2] == theirs[::2]).all() and not inbox[1::2].any()
@@ -39,7 +40,7 @@ def test_what_was_started_between_ranks_ends_in_any_order() -> None:
 
             ctx.team.barrier(60)
             async def both():
-                put = ctx.start_put(their_inbox[8, 16], held[0][0:16], raised)
+                put = ctx.start_put(their_inbox[8, 16], held[0][0:16], notified)
                 await asyncio.gather(put, ctx.start_get(held[2][0, 16], far[0, 16]))
             asyncio.run(both())
             arrived.wait(4, timeout=60)
@@ -56,7 +57,7 @@ def waiting(ctx: peerway.Context) -> tuple[peerway.Plan, peerway.Remote]:
 
 
 def test_other_tasks_run_while_one_awaits_a_request(ctx: peerway.Context) -> None:
-    plan, raised = waiting(ctx)
+    plan, notified = waiting(ctx)
     said = []
 
     async def awaits() -> None:
@@ -69,7 +70,7 @@ def test_other_tasks_run_while_one_awaits_a_request(ctx: peerway.Context) -> Non
         for turn in range(50):
             said.append(str(turn))
             await asyncio.sleep(0.0005)
-        ctx.raise_signal(raised)
+        ctx.notify(notified)
 
     async def both() -> None:
         await asyncio.wait_for(asyncio.gather(awaits(), works()), LIMIT)
@@ -79,7 +80,7 @@ def test_other_tasks_run_while_one_awaits_a_request(ctx: peerway.Context) -> Non
 
 
 def test_a_task_that_is_cancelled_leaves_the_operation_under_way(ctx: peerway.Context) -> None:
-    plan, raised = waiting(ctx)
+    plan, notified = waiting(ctx)
     request = plan.start()
     assert request is not None
 
@@ -89,7 +90,7 @@ def test_a_task_that_is_cancelled_leaves_the_operation_under_way(ctx: peerway.Co
     with pytest.raises(TimeoutError):
         asyncio.run(short())
     assert repr(request) == "<peerway.Request, under way>"
-    ctx.raise_signal(raised)
+    ctx.notify(notified)
     request.wait(60)
     assert repr(request) == "<peerway.Request, complete>"
     asyncio.run(awaited(request))  # again
@@ -102,7 +103,7 @@ async def awaited(request: peerway.Request) -> None:
 def test_waits_that_take_too_long_say_so_and_what_goes_on_can_be_waited_for_again(
     ctx: peerway.Context,
 ) -> None:
-    (one, raised), (two, other) = waiting(ctx), waiting(ctx)
+    (one, notified), (two, other) = waiting(ctx), waiting(ctx)
     requests = [request for plan in (one, two) if (request := plan.start()) is not None]
     with pytest.raises(peerway.Timeout, match=r"0.01 s for one of 2 requests. They go on"):
         peerway.wait_any(requests, timeout=0.01)
@@ -111,9 +112,9 @@ def test_waits_that_take_too_long_say_so_and_what_goes_on_can_be_waited_for_agai
             wait()
     with pytest.raises(peerway.Timeout, match="one of 2 requests"):
         peerway.wait_any(iter(requests), timeout=0.01)
-    ctx.raise_signal(other)
+    ctx.notify(other)
     assert peerway.wait_any(requests, timeout=60) == 1
-    ctx.raise_signal(raised)
+    ctx.notify(notified)
     peerway.wait_all(requests, timeout=60)
     assert peerway.wait_any(requests, timeout=60) == 0
 

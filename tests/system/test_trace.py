@@ -40,7 +40,7 @@ PING_PONG = """
             for i in range(int(sys.argv[1])):
                 if ctx.rank == 1:
                     signal.wait(i + 1)
-                ctx.put(remote[0:8], region[0:8], signal=theirs)
+                ctx.put(remote[0:8], region[0:8], notify=theirs)
                 if ctx.rank == 0:
                     signal.wait(i + 1)
         ctx.flush()

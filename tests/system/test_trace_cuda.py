@@ -44,7 +44,7 @@ def sites(trace: Trace, kind: Kind) -> Counter[str]:
 
 
 @pytest.mark.parametrize("device", ["cuda:0", "host"])
-def test_plans_on_a_stream_and_in_kernels_are_recorded_with_what_they_send_and_raise(
+def test_plans_on_a_stream_and_in_kernels_are_recorded_with_what_they_send_and_notify(
     device: str, doubles: dict[str, str], tmp_path: Path, run: Run
 ) -> None:
     folder, source = tmp_path / "trace", PROGRAMS / "traced_plans.py"

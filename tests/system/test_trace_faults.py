@@ -27,7 +27,7 @@ LATE = """
             if ctx.rank == 0:
                 with peerway.trace.region("long work"):
                     time.sleep(float(sys.argv[1]))
-                ctx.put(remote[0:4096], region[0:4096], signal=theirs)
+                ctx.put(remote[0:4096], region[0:4096], notify=theirs)
             else:
                 with peerway.trace.region("pick up"):
                     signal.wait(i + 1)
@@ -85,7 +85,7 @@ def test_the_work_that_others_wait_for_is_what_to_shorten(tmp_path: Path, run: R
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
     assert "Wait at <module> at <string>:14 lost" in said
-    assert "a signal that was raised late. Rank 0 caused all of it." in said
+    assert "a signal that was notified late. Rank 0 caused all of it." in said
     assert "To end earlier, shorten computing in long work" in said
     text = page.read_text()
     assert "show it</a>" in text

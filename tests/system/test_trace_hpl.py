@@ -172,7 +172,7 @@ def test_of_our_hpl_over_mpi_every_byte_is_in_both(
     assert posted(trace) == counted(carried)
 
 
-def test_of_our_hpl_over_peerway_all_waits_have_their_raises(
+def test_of_our_hpl_over_peerway_all_waits_have_their_notifications(
     run: Run, shared_cache: str, tmp_path: Path
 ) -> None:
     from test_hpl import build, hpl

@@ -38,7 +38,7 @@ def expect_right(path: str, asked: Asked, size: int, found: dict[str, object]) -
         assert found["cases"]
         assert found["wrong"] == [], asked
     else:
-        assert "pw_allocate" in str(found["why"]), asked
+        assert "pw_region_allocate" in str(found["why"]), asked
 
 
 LAYOUTS = [

@@ -72,7 +72,7 @@ def test_threads_share_the_path(library: Path) -> None:
 
 
 @needs_some
-def test_raises_go_on_after_an_earlier_import() -> None:
+def test_notifications_go_on_after_an_earlier_import() -> None:
     for one in told("signals"):
         assert one == {"reached": "", "beyond": "Timeout", "value": 15}
 

@@ -12,7 +12,7 @@ class Api : public ::testing::Test {
   void SetUp() override {
     ASSERT_EQ(pw_team_create(0, 1, nullptr, nullptr, &team_), PW_OK) << pw_error_message();
     ASSERT_EQ(pw_context_create(team_, &context_), PW_OK) << pw_error_message();
-    ASSERT_EQ(pw_allocate(context_, {PW_HOST, 0}, 4096, &region_), PW_OK) << pw_error_message();
+    ASSERT_EQ(pw_region_allocate(context_, {PW_HOST, 0}, 4096, &region_), PW_OK) << pw_error_message();
   }
   void TearDown() override {
     pw_region_free(region_);
@@ -64,7 +64,7 @@ TEST_F(Api, StructsOfOtherSizes) {
   size_t length = 0;
   ASSERT_EQ(pw_region_key(region_, key, sizeof key, &length), PW_OK);
   pw_remote* remote = nullptr;
-  ASSERT_EQ(pw_import(context_, key, length, &remote), PW_OK);
+  ASSERT_EQ(pw_remote_import(context_, key, length, &remote), PW_OK);
   struct {
     pw_block known;
     uint64_t more;
@@ -86,10 +86,10 @@ TEST_F(Api, StructsOfOtherSizes) {
     EXPECT_EQ(put(newer.known), PW_INVALID_ARGUMENT) << wrong;
     expect_message("set it to sizeof(pw_block)");
   }
-  pw_raise raise{};
-  raise.size = 8;
-  EXPECT_EQ(pw_raise_signal(context_, &raise), PW_INVALID_ARGUMENT);
-  expect_message("sizeof(pw_raise)");
+  pw_notification notification{};
+  notification.size = 8;
+  EXPECT_EQ(pw_notify(context_, &notification), PW_INVALID_ARGUMENT);
+  expect_message("sizeof(pw_notification)");
   EXPECT_EQ(pw_remote_free(remote), PW_OK);
 }
 
@@ -120,11 +120,11 @@ TEST_F(Api, ABuilderMakesOnePlan) {
   pw_plan_builder* builder = nullptr;
   ASSERT_EQ(pw_plan_builder_create(context_, {PW_HOST, 0}, &builder), PW_OK);
   pw_plan* plan = nullptr;
-  ASSERT_EQ(pw_plan_builder_prepare(builder, 1, &plan), PW_OK) << pw_error_message();
+  ASSERT_EQ(pw_plan_builder_prepare(builder, PW_PREPARE_ALONE, &plan), PW_OK) << pw_error_message();
   EXPECT_EQ(pw_plan_start(plan, nullptr), PW_OK);
   EXPECT_EQ(pw_plan_finish(plan, PW_FOREVER), PW_OK);
   pw_plan* second = nullptr;
-  EXPECT_EQ(pw_plan_builder_prepare(builder, 1, &second), PW_INVALID_ARGUMENT);
+  EXPECT_EQ(pw_plan_builder_prepare(builder, PW_PREPARE_ALONE, &second), PW_INVALID_ARGUMENT);
   expect_message("create another one");
   EXPECT_EQ(pw_plan_builder_free(builder), PW_OK);
   EXPECT_EQ(pw_plan_free(plan), PW_OK);

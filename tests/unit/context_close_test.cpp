@@ -126,20 +126,20 @@ TEST(RegionClose, WaitsUntilTheServiceThreadHasLetGo) {
   EXPECT_EQ(ranks[0].flush(1, PW_FOREVER), PW_OK);  // told once
 }
 
-TEST(SignalClose, AStagedRaiseDoesNotReachItsSuccessor) {
+TEST(SignalClose, AStagedNotificationDoesNotReachItsSuccessor) {
   Ranks ranks(2);
   ranks[0].resolver().use("staged");
   auto target = ranks[1].allocate({PW_HOST, 0}, 4 * kMiB);
   auto local = ranks[0].allocate({PW_HOST, 0}, 4 * kMiB);
   const auto remote = ranks.import(0, 1, *target);
   auto signal = std::make_unique<Signal>(ranks[1], 0);
-  const auto raised = ranks.import(0, *signal);
-  const Raise raise{raised.get(), 5};
-  ASSERT_EQ(ranks[0].put(*remote, range(0, 8), *local, range(0, 8), &raise), PW_OK);
+  const auto notified = ranks.import(0, *signal);
+  const Notification notification{notified.get(), 5};
+  ASSERT_EQ(ranks[0].put(*remote, range(0, 8), *local, range(0, 8), &notification), PW_OK);
   ASSERT_EQ(ranks[0].flush(1, PW_FOREVER), PW_OK);
   EXPECT_EQ(signal->value(), 5u);
   signal.reset();
-  EXPECT_EQ(ranks[0].put(*remote, range(0, 8), *local, range(0, 8), &raise), PW_STALE_KEY);
+  EXPECT_EQ(ranks[0].put(*remote, range(0, 8), *local, range(0, 8), &notification), PW_STALE_KEY);
   const Signal next(ranks[1], 0);
   EXPECT_EQ(next.value(), 0u);
 }

@@ -30,11 +30,11 @@ struct Things {
       : region(ctx.allocate(peerway::host, 4096)),
         remote(ctx.import(region.key())),
         signal(ctx.signal()),
-        raised(ctx.import(signal.key())),
+        notified(ctx.import(signal.key())),
         stream(ctx.stream(peerway::host)),
         builder(ctx.plan()),
         plan(ctx.plan()
-                 .put(remote.span(0, 8), region.span(8, 8), peerway::raise(raised))
+                 .put(remote.span(0, 8), region.span(8, 8), peerway::notify(notified))
                  .wait(signal, 2)
                  .prepare_alone()) {
     builder.put(remote.span(0, 8), region.span(8, 8));
@@ -60,7 +60,7 @@ struct Things {
   peerway::Region region;
   peerway::Remote remote;
   peerway::Signal signal;
-  peerway::Remote raised;
+  peerway::Remote notified;
   peerway::Stream stream;
   peerway::PlanBuilder builder;
   peerway::Plan plan;
@@ -109,15 +109,15 @@ TEST(Lifetime, APlanKeepsWhatItUses) {
   auto region = ctx.allocate(peerway::host, 16);
   auto remote = ctx.import(region.key());
   auto signal = ctx.signal();
-  auto raised = ctx.import(signal.key());
+  auto notified = ctx.import(signal.key());
   auto plan = ctx.plan()
-                  .put(remote.span(0, 8), region.span(8, 8), peerway::raise(raised))
+                  .put(remote.span(0, 8), region.span(8, 8), peerway::notify(notified))
                   .wait(signal)
                   .prepare_alone();
   region.close();
   remote.close();
   signal.close();
-  raised.close();
+  notified.close();
   for (int turn = 0; turn < 3; ++turn) {
     EXPECT_EQ(plan.start(), Status::ok);
     EXPECT_EQ(plan.finish(), Status::ok) << peerway::error_message();
@@ -132,7 +132,7 @@ TEST(Lifetime, APlanThatIsUnderWayInAStreamMayBeClosed) {
   auto remote = ctx.import(region.key());
   auto signal = ctx.signal();
   auto plan = ctx.plan().put(remote.span(0, 8), region.span(8, 8)).wait(signal).prepare_alone();
-  EXPECT_EQ(plan.run(stream), Status::ok);  // nobody raises the signal
+  EXPECT_EQ(plan.run(stream), Status::ok);  // nobody notifies the signal
   plan.close();
   EXPECT_EQ(stream.wait(), Status::ok);
 }

@@ -1,4 +1,4 @@
-// Operations between ranks of one process: raises and their order, mixed paths, what is refused.
+// Operations between ranks of one process: notifications and their order, mixed paths, what is refused.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,7 +16,7 @@ using testing::Ranks;
 
 using testing::kHost;
 
-TEST(Raise, OfAnotherRanksSignalFollowsTheData) {
+TEST(Notification, OfAnotherRanksSignalFollowsTheData) {
   constexpr uint64_t kBytes =
       64 << 10;  // the thread sanitizer is slow where it cannot see what orders accesses
   for (const char* path : {"peer/shm", "peer/cma", "staged"}) {
@@ -28,37 +28,38 @@ TEST(Raise, OfAnotherRanksSignalFollowsTheData) {
     const auto remote = ranks.import(0, 1, *target);
     const Signal third(ranks[2], 0);
     const auto there = ranks.import(0, third);
-    const Raise raise{there.get(), 3};
-    ASSERT_EQ(ranks[0].put(*remote, range(0, kBytes), *source, range(0, kBytes), &raise), PW_OK) << path;
+    const Notification notification{there.get(), 3};
+    ASSERT_EQ(ranks[0].put(*remote, range(0, kBytes), *source, range(0, kBytes), &notification), PW_OK)
+        << path;
     ASSERT_EQ(third.wait(3, PW_FOREVER), PW_OK);
     EXPECT_EQ(std::memcmp(target->address(), source->address(), kBytes), 0) << path;
   }
 }
 
-TEST(Raise, PastSixtyFourBitsIsRefused) {
+TEST(Notification, PastSixtyFourBitsIsRefused) {
   Ranks ranks(2);
   const Signal signal(ranks[1], 0);
   const auto there = ranks.import(0, signal);
-  ASSERT_EQ(ranks[0].raise({there.get(), UINT64_MAX - 1}), PW_OK);
-  EXPECT_EQ(ranks[0].raise({there.get(), 2}), PW_OUT_OF_RANGE);
+  ASSERT_EQ(ranks[0].notify({there.get(), UINT64_MAX - 1}), PW_OK);
+  EXPECT_EQ(ranks[0].notify({there.get(), 2}), PW_OUT_OF_RANGE);
   EXPECT_NE(std::string(last_error_message()).find("18446744073709551614"), std::string::npos);
-  EXPECT_EQ(ranks[0].raise({there.get(), 1}), PW_OK);
+  EXPECT_EQ(ranks[0].notify({there.get(), 1}), PW_OK);
   EXPECT_EQ(signal.value(), UINT64_MAX);
 }
 
-TEST(Raise, ByOneImportIsKnownToTheNext) {
+TEST(Notification, ByOneImportIsKnownToTheNext) {
   Ranks ranks(2);
   const Signal signal(ranks[1], PW_ANY_RANK);
   for (uint64_t i = 1; i <= 3; ++i) {
     const auto there = ranks.import(0, signal);
-    ASSERT_EQ(ranks[0].raise({there.get(), 1}), PW_OK);
+    ASSERT_EQ(ranks[0].notify({there.get(), 1}), PW_OK);
     EXPECT_EQ(signal.value(), i);
   }
 }
 
-// One thread raises through `staged`, another through the CPU: each holds what the other needs, at some
+// One thread notifies through `staged`, another through the CPU: each holds what the other needs, at some
 // time.
-TEST(Raise, ThroughTwoPathsByTwoThreadsEnds) {
+TEST(Notification, ThroughTwoPathsByTwoThreadsEnds) {
   Ranks ranks(2);
   ranks[0].resolver().use("staged");
   auto target = ranks[1].allocate(kHost, 4096);
@@ -68,11 +69,11 @@ TEST(Raise, ThroughTwoPathsByTwoThreadsEnds) {
   const auto there = ranks.import(0, signal);
   constexpr uint64_t kTimes = 2000;
   std::thread other([&] {
-    for (uint64_t i = 0; i < kTimes; ++i) ASSERT_EQ(ranks[0].raise({there.get(), 1}), PW_OK);
+    for (uint64_t i = 0; i < kTimes; ++i) ASSERT_EQ(ranks[0].notify({there.get(), 1}), PW_OK);
   });
-  const Raise raise{there.get(), 1};
+  const Notification notification{there.get(), 1};
   for (uint64_t i = 0; i < kTimes; ++i)
-    ASSERT_EQ(ranks[0].put(*remote, range(0, 64), *source, range(0, 64), &raise), PW_OK);
+    ASSERT_EQ(ranks[0].put(*remote, range(0, 64), *source, range(0, 64), &notification), PW_OK);
   other.join();
   ASSERT_EQ(ranks[0].flush(1, PW_FOREVER), PW_OK);
   EXPECT_EQ(signal.value(), 2 * kTimes);
@@ -85,13 +86,13 @@ TEST(Use, BackAndForthKeepsMovingData) {
   const auto remote = ranks.import(0, 1, *target);
   const Signal signal(ranks[1], 0);
   const auto there = ranks.import(0, signal);
-  const Raise raise{there.get(), 1};
+  const Notification notification{there.get(), 1};
   uint64_t sent = 0;
   for (int round = 0; round < 100; ++round)
     for (const char* path : {"staged", "peer/shm", "peer/cma", "peer/shm-nt", "route"}) {
       ranks[0].resolver().use(path);
       source->address()[5] = static_cast<std::byte>(++sent);
-      ASSERT_EQ(ranks[0].put(*remote, range(5, 1), *source, range(5, 1), &raise), PW_OK);
+      ASSERT_EQ(ranks[0].put(*remote, range(5, 1), *source, range(5, 1), &notification), PW_OK);
       ASSERT_EQ(signal.wait(sent, PW_FOREVER), PW_OK);
       ASSERT_EQ(target->address()[5], static_cast<std::byte>(sent)) << path;
     }
@@ -125,19 +126,19 @@ TEST(Staged, FollowsAChangingChunkSize) {
     }
 }
 
-TEST(Put, OfNothingStillRaises) {
+TEST(Put, OfNothingStillNotifies) {
   Ranks ranks(1);
   auto region = ranks[0].allocate(kHost, 64);
   const auto remote = ranks.import(0, 0, *region);
   const Signal signal(ranks[0], 0);
   const auto own = ranks.import(0, signal);
-  const Raise raise{own.get(), 2};
+  const Notification notification{own.get(), 2};
   pw_block none = range(8, 8);
   none.dims = 1;
   none.count[0] = 0;
   none.stride[0] = INT64_MAX;
-  EXPECT_EQ(ranks[0].put(*remote, range(64, 0), *region, range(0, 0), &raise), PW_OK);
-  EXPECT_EQ(ranks[0].put(*remote, none, *region, none, &raise), PW_OK);
+  EXPECT_EQ(ranks[0].put(*remote, range(64, 0), *region, range(0, 0), &notification), PW_OK);
+  EXPECT_EQ(ranks[0].put(*remote, none, *region, none, &notification), PW_OK);
   EXPECT_EQ(signal.value(), 4u);
 }
 

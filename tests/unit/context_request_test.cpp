@@ -28,28 +28,28 @@ class RequestTest : public ::testing::Test {
   peerway::Region region_ = context_.allocate(peerway::host, 2 * kRegionBytes);
   peerway::Remote remote_ = context_.import(region_.key());
   peerway::Signal signal_ = context_.signal();
-  peerway::Remote raised_ = context_.import(signal_.key());
+  peerway::Remote notified_ = context_.import(signal_.key());
 };
 
 class RequestOverPath : public RequestTest, public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(RequestOverPath, APutAndItsRaiseAreCompleteWithIt) {
+TEST_P(RequestOverPath, APutAndItsNotificationAreCompleteWithIt) {
   context_.use(GetParam());
   std::memset(bytes(), 7, kRegionBytes);
   auto request = context_.start_put(remote_.span(kRegionBytes, kRegionBytes), region_.span(0, kRegionBytes),
-                                    peerway::raise(raised_, 3));
+                                    peerway::notify(notified_, 3));
   EXPECT_EQ(request.wait(20s), Status::ok) << peerway::error_message();
   EXPECT_TRUE(request.complete());
   EXPECT_EQ(signal_.value(), 3U);
   EXPECT_EQ(std::memcmp(bytes(), bytes() + kRegionBytes, kRegionBytes), 0);
 }
 
-TEST_P(RequestOverPath, AGetARaiseAndAFlush) {
+TEST_P(RequestOverPath, AGetANotificationAndAFlush) {
   context_.use(GetParam());
   bytes()[5] = 9;
   std::vector<Request> requests;
   requests.push_back(context_.start_get(region_.span(kRegionBytes, 8), remote_.span(0, 8)));
-  requests.push_back(context_.start_raise(peerway::raise(raised_)));
+  requests.push_back(context_.start_notify(peerway::notify(notified_)));
   requests.push_back(context_.start_flush(0));
   requests.push_back(context_.start_flush());
   EXPECT_EQ(wait_all(requests, 20s), Status::ok) << peerway::error_message();
@@ -75,12 +75,12 @@ TEST_F(RequestTest, OfAPlanItStandsForTheFinish) {
   EXPECT_FALSE(request.complete());
   EXPECT_EQ(request.wait(1ms), Status::timeout);
   EXPECT_EQ(plan.start(), Status::invalid_argument) << "it is not finished";
-  peerway::check(context_.raise(peerway::raise(raised_)));
+  peerway::check(context_.notify(peerway::notify(notified_)));
   EXPECT_EQ(request.wait(20s), Status::ok) << peerway::error_message();
   EXPECT_EQ(plan.finish(), Status::invalid_argument) << "the request has finished it";
 
   auto second = plan.start_request();
-  peerway::check(context_.raise(peerway::raise(raised_)));
+  peerway::check(context_.notify(peerway::notify(notified_)));
   EXPECT_EQ(plan.finish(20s), Status::ok);
   auto third = plan.start_request();
   EXPECT_EQ(second.wait(0s), Status::ok) << "its start was finished, though a later one is under way";
@@ -102,7 +102,7 @@ TEST_F(RequestTest, AnyAndAllOfSeveral) {
   requests.push_back(context_.start_put(remote_.span(8, 8), region_.span(0, 8)));
   EXPECT_EQ(wait_any(requests, 20s, index), Status::ok);
   EXPECT_EQ(index, 1U);
-  peerway::check(context_.raise(peerway::raise(raised_)));
+  peerway::check(context_.notify(peerway::notify(notified_)));
   EXPECT_EQ(wait_all(requests, 20s), Status::ok);
   EXPECT_EQ(wait_any(requests, 20s, index), Status::ok);
   EXPECT_EQ(index, 0U) << "the first that is complete";

@@ -1,6 +1,6 @@
-// Many threads in many ranks at once on every path of the host: transfers, raises, registrations, flushes.
-// Meant for ThreadSanitizer, and right without it as well: what was raised adds up, and every thread's data
-// is its own.
+// Many threads in many ranks at once on every path of the host: transfers, notifications, registrations,
+// flushes. Meant for ThreadSanitizer, and right without it as well: what was notified adds up, and every
+// thread's data is its own.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -77,8 +77,8 @@ TEST_P(Threads, MoveTheirOwnParts) {
           far.stride[0] = near.stride[0] = 200;
           std::memset(back.data(), 0, back.size());
         }
-        const Raise raise{signal.get(), static_cast<uint64_t>(t) + 1};
-        ASSERT_EQ(context.put(*remote, far, *local, near, &raise), PW_OK) << last_error_message();
+        const Notification notification{signal.get(), static_cast<uint64_t>(t) + 1};
+        ASSERT_EQ(context.put(*remote, far, *local, near, &notification), PW_OK) << last_error_message();
         if (round % 2 == 0) {
           ASSERT_EQ(context.flush(1 - me, PW_FOREVER), PW_OK);
         }
@@ -93,10 +93,10 @@ TEST_P(Threads, MoveTheirOwnParts) {
     EXPECT_EQ(signal->value(), kRounds * kThreads * (kThreads + 1) / 2) << "by " << GetParam();
 }
 
-TEST_P(Threads, AddUpTheirRaises) {
+TEST_P(Threads, AddUpTheirNotifications) {
   Ranks ranks(3);
   const Signal signal(ranks[2], PW_ANY_RANK);
-  constexpr uint64_t kRaises = 300;
+  constexpr uint64_t kNotifications = 300;
   auto target = ranks[2].allocate(kHost, 4096);
   ranks.each([&](int me) {
     ranks[me].resolver().use(GetParam());
@@ -104,20 +104,20 @@ TEST_P(Threads, AddUpTheirRaises) {
     const auto remote = ranks.import(me, 2, *target);
     auto local = ranks[me].allocate(kHost, 4096);
     as_threads([&](int t) {
-      const auto own = ranks.import(me, signal);  // an import of its own raises the same signal
-      for (uint64_t i = 0; i < kRaises; ++i) {
-        const Raise raise{(i % 2 == 0 ? shared : own).get(), 1 + i % 3};
+      const auto own = ranks.import(me, signal);  // an import of its own notifies the same signal
+      for (uint64_t i = 0; i < kNotifications; ++i) {
+        const Notification notification{(i % 2 == 0 ? shared : own).get(), 1 + i % 3};
         const auto at = static_cast<uint64_t>(64 * (kThreads * me + t));
-        const pw_status status = t % 2 == 0
-                                     ? ranks[me].raise(raise)
-                                     : ranks[me].put(*remote, range(at, 16), *local, range(at, 16), &raise);
+        const pw_status status =
+            t % 2 == 0 ? ranks[me].notify(notification)
+                       : ranks[me].put(*remote, range(at, 16), *local, range(at, 16), &notification);
         ASSERT_EQ(status, PW_OK) << last_error_message();
       }
       ASSERT_EQ(ranks[me].flush(2, PW_FOREVER), PW_OK);
     });
   });
-  EXPECT_EQ(signal.value(), 3 * kThreads * kRaises * 2);
-  EXPECT_EQ(signal.wait(3 * kThreads * kRaises * 2, 0), PW_OK);
+  EXPECT_EQ(signal.value(), 3 * kThreads * kNotifications * 2);
+  EXPECT_EQ(signal.wait(3 * kThreads * kNotifications * 2, 0), PW_OK);
 }
 
 INSTANTIATE_TEST_SUITE_P(Paths, Threads,
@@ -150,10 +150,10 @@ TEST(ThreadsAtOnce, RegisterImportUseAndClose) {
       const auto far = ranks.import(0, 1, *region);
       const auto shared = ranks.import(0, 1, *whole);
       const auto there = ranks.import(0, signal);
-      const Raise raise{there.get(), 1};
+      const Notification notification{there.get(), 1};
       const auto part = static_cast<uint64_t>(t) * 4096;
-      ASSERT_EQ(ranks[0].put(*far, range(100, 4096), *local, range(0, 4096), &raise), PW_OK);
-      ASSERT_EQ(ranks[0].put(*shared, range(part, 4096), *local, range(0, 4096), &raise), PW_OK);
+      ASSERT_EQ(ranks[0].put(*far, range(100, 4096), *local, range(0, 4096), &notification), PW_OK);
+      ASSERT_EQ(ranks[0].put(*shared, range(part, 4096), *local, range(0, 4096), &notification), PW_OK);
       ASSERT_EQ(signal.wait(2, PW_FOREVER), PW_OK);
       ASSERT_EQ(region->address()[100], own[0]);
       ASSERT_EQ(memory[part + 4095], own[0]);

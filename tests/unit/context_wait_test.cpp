@@ -44,12 +44,12 @@ struct Blocking : ::testing::Test {
 
 constexpr int kRounds = 20;
 
-TEST_F(Blocking, ASignalRaisedAloneWakes) {
+TEST_F(Blocking, ASignalNotifiedAloneWakes) {
   Signal signal(ranks[0], 1);
   const auto remote = ranks.import(1, signal);
   for (uint64_t round = 1; round <= kRounds; ++round)
     EXPECT_EQ(asleep([&] { return signal.wait(round, kLongWait); },
-                     [&] { EXPECT_EQ(ranks[1].raise({remote.get(), 1}), PW_OK); }),
+                     [&] { EXPECT_EQ(ranks[1].notify({remote.get(), 1}), PW_OK); }),
               PW_OK);
   expect_woken();
 }
@@ -62,12 +62,13 @@ TEST_P(BlockingPut, TheSignalOfAPutWakes) {
   auto source = ranks[1].allocate({PW_HOST, 0}, 1 << 20);
   const auto remote = ranks.import(1, 0, *target);
   Signal signal(ranks[0], 1);
-  const auto raised = ranks.import(1, signal);
+  const auto notified = ranks.import(1, signal);
   for (uint64_t round = 1; round <= kRounds; ++round) {
-    const Raise raise{raised.get(), 1};
+    const Notification notification{notified.get(), 1};
     EXPECT_EQ(asleep([&] { return signal.wait(round, kLongWait); },
                      [&] {
-                       EXPECT_EQ(ranks[1].put(*remote, range(0, 1 << 20), *source, range(0, 1 << 20), &raise),
+                       EXPECT_EQ(ranks[1].put(*remote, range(0, 1 << 20), *source, range(0, 1 << 20),
+                                              &notification),
                                  PW_OK);
                      }),
               PW_OK);
@@ -102,7 +103,7 @@ TEST_F(Blocking, ThePolicyCountsForTheWaitsThatBeginAfterwards) {
     EXPECT_EQ(sleepers(0).count.load(), 0u);
     std::this_thread::yield();
   }
-  EXPECT_EQ(ranks[1].raise({remote.get(), 1}), PW_OK);
+  EXPECT_EQ(ranks[1].notify({remote.get(), 1}), PW_OK);
   waiter.join();
 }
 

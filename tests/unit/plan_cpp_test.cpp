@@ -22,11 +22,11 @@ class PlanCpp : public ::testing::Test {
   peerway::Remote remote_ = context_.import(region_.key());
 };
 
-TEST_F(PlanCpp, APutRaisesWhatAWaitAwaits) {
+TEST_F(PlanCpp, APutNotifiesWhatAWaitAwaits) {
   auto arrived = context_.signal(0);
-  const auto raised = context_.import(arrived.key());
+  const auto notified = context_.import(arrived.key());
   auto plan = context_.plan()
-                  .put(remote_.span(32, 4), region_.span(0, 4), peerway::raise(raised))
+                  .put(remote_.span(32, 4), region_.span(0, 4), peerway::notify(notified))
                   .get(region_.block({2}, {4}, 2, 40), remote_.block({2}, {4}, 2, 4))
                   .wait(arrived)
                   .prepare_alone();
@@ -81,8 +81,8 @@ TEST_F(PlanCpp, WhatAKernelPostsIsPut) {
   using peerway::device::Result;
   using peerway::device::Thread;
   auto arrived = context_.signal(0);
-  const auto raised = context_.import(arrived.key());
-  const auto fifo = context_.fifo({remote_, raised}, {region_}, peerway::host, 4);
+  const auto notified = context_.import(arrived.key());
+  const auto fifo = context_.fifo({remote_, notified}, {region_}, peerway::host, 4);
   const pw_fifo_handle handle = fifo.handle();
   for (char turn = 1; turn <= 10; ++turn) {
     bytes()[3] = turn;

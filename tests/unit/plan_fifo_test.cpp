@@ -29,15 +29,15 @@ struct Ends {
     target = ranks[1].allocate({PW_HOST, 0}, bytes);
     arrived = std::make_unique<Signal>(ranks[1], 0);
     to = ranks.import(0, 1, *target);
-    raise = ranks.import(0, *arrived);
+    far_arrived = ranks.import(0, *arrived);
     fifo = std::make_unique<Fifo>(ranks[0], host_device(), entries,
-                                  FifoLists{{source}, {to.get(), raise.get()}});
+                                  FifoLists{{source}, {to.get(), far_arrived.get()}});
   }
 
   Ranks ranks;
   std::shared_ptr<Region> source, target;
   std::unique_ptr<Signal> arrived;
-  std::shared_ptr<Remote> to, raise;
+  std::shared_ptr<Remote> to, far_arrived;
   std::unique_ptr<Fifo> fifo;
 };
 

@@ -42,10 +42,10 @@ class InKernel : public testing::FakeGpuTest {
     }
   }
 
-  /// One start of a plan of rank 1 that only raises.
-  void raise_by_plan(Remote& signal, uint64_t by) {
+  /// One start of a plan of rank 1 that only notifies.
+  void notify_by_plan(Remote& signal, uint64_t by) {
     Plan plan((*ranks_)[1], *gpu_);
-    plan.raise({&signal, by});
+    plan.notify({&signal, by});
     plan.prepare(true);
     ASSERT_EQ(plan.start(), PW_OK) << last_error_message();
     ASSERT_EQ(plan.finish(20 * kSecond), PW_OK) << last_error_message();
@@ -54,42 +54,42 @@ class InKernel : public testing::FakeGpuTest {
   std::unique_ptr<Ranks> ranks_;
 };
 
-TEST_F(InKernel, ASignalInDeviceMemoryIsRaisedAndAwaitedByPlans) {
+TEST_F(InKernel, ASignalInDeviceMemoryIsNotifiedAndAwaitedByPlans) {
   Signal arrived((*ranks_)[0], 1, *gpu_);
   Plan waits((*ranks_)[0], *gpu_);
   waits.wait(arrived, 3);
   waits.prepare(true);
-  raise_by_plan(*ranks_->import(1, arrived), 3);
+  notify_by_plan(*ranks_->import(1, arrived), 3);
   EXPECT_EQ(arrived.value(), 3u);
   EXPECT_EQ(arrived.wait(3, 20 * kSecond), PW_OK) << last_error_message();
   EXPECT_EQ(arrived.wait(4, kSecond / 100), PW_TIMEOUT);
   ASSERT_EQ(waits.start(), PW_OK);
   ASSERT_EQ(waits.finish(20 * kSecond), PW_OK) << last_error_message();
-  raise_by_plan(*ranks_->import(1, arrived), 2);
+  notify_by_plan(*ranks_->import(1, arrived), 2);
   EXPECT_EQ(arrived.value(), 5u) << "a later import goes on from where the first was";
 }
 
 TEST_F(InKernel, OneWordForEachOfAnyRanks) {
   Signal any((*ranks_)[0], PW_ANY_RANK, *gpu_);
   const auto from_0 = ranks_->import(0, any), from_1 = ranks_->import(1, any);
-  raise_by_plan(*from_1, 7);
-  KernelRaises own((*ranks_)[0], *from_0, *gpu_);
-  raise(Thread{}, own.handle(), 10);
+  notify_by_plan(*from_1, 7);
+  KernelNotifications own((*ranks_)[0], *from_0, *gpu_);
+  notify(Thread{}, own.handle(), 10);
   EXPECT_EQ(any.value(), 17u);
   KernelWaits waits((*ranks_)[0], any, *gpu_);
   EXPECT_EQ(wait(Thread{}, waits.handle(kSecond), 17), Result::ok);
 }
 
-TEST_F(InKernel, TheHostRaisesNoSignalInDeviceMemory) {
+TEST_F(InKernel, TheHostNotifiesNoSignalInDeviceMemory) {
   Signal arrived((*ranks_)[0], 1, *gpu_);
   const auto remote = ranks_->import(1, arrived);
-  EXPECT_EQ((*ranks_)[1].raise({remote.get(), 1}), PW_UNSUPPORTED);
+  EXPECT_EQ((*ranks_)[1].notify({remote.get(), 1}), PW_UNSUPPORTED);
   const auto from = (*ranks_)[1].allocate({PW_HOST, 0}, 8), to = (*ranks_)[0].allocate({PW_HOST, 0}, 8);
   const auto target = ranks_->import(1, 0, *to);
-  const Raise raised{remote.get(), 1};
-  EXPECT_EQ((*ranks_)[1].move({Op::put, target.get(), from.get(), 0, 0, 8}, raised), PW_UNSUPPORTED);
+  const Notification notified{remote.get(), 1};
+  EXPECT_EQ((*ranks_)[1].move({Op::put, target.get(), from.get(), 0, 0, 8}, notified), PW_UNSUPPORTED);
   Plan plan((*ranks_)[1], host_device());
-  plan.raise(raised);
+  plan.notify(notified);
   EXPECT_EQ(status_of([&] { plan.prepare(true); }), PW_UNSUPPORTED);
   Plan host_waits((*ranks_)[0], host_device());
   host_waits.wait(arrived, 1);
@@ -97,34 +97,34 @@ TEST_F(InKernel, TheHostRaisesNoSignalInDeviceMemory) {
   EXPECT_EQ(arrived.value(), 0u);
 }
 
-TEST_F(InKernel, KernelsPutRaiseAndWait) {
+TEST_F(InKernel, KernelsPutNotifyAndWait) {
   const auto memory = (*ranks_)[0].allocate({PW_HOST, 0}, 100);
   const auto target = ranks_->import(1, 0, *memory);
   const pw_remote_handle to = handle_of(*target, *gpu_);
   Signal signal((*ranks_)[0], 1);
   const auto remote = ranks_->import(1, signal);
   KernelWaits waits((*ranks_)[0], signal, *gpu_);
-  ASSERT_EQ((*ranks_)[1].raise({remote.get(), 4}), PW_OK);
+  ASSERT_EQ((*ranks_)[1].notify({remote.get(), 4}), PW_OK);
   {
-    KernelRaises raises((*ranks_)[1], *remote, *gpu_);
-    EXPECT_EQ(put(Thread{}, to, 90, "ten bytes", 10, raises.handle(), 2), Result::ok);
+    KernelNotifications notifications((*ranks_)[1], *remote, *gpu_);
+    EXPECT_EQ(put(Thread{}, to, 90, "ten bytes", 10, notifications.handle(), 2), Result::ok);
     EXPECT_EQ(put(Thread{}, to, 91, "ten bytes", 10), Result::out_of_range) << "past the end";
     EXPECT_EQ(wait(Thread{}, waits.handle(kSecond), 6), Result::ok);
     EXPECT_STREQ(reinterpret_cast<const char*>(memory->address()) + 90, "ten bytes");
-    EXPECT_EQ((*ranks_)[1].raise({remote.get(), 1}), PW_INVALID_ARGUMENT) << "the kernels own it";
-    EXPECT_EQ(status_of([&] { KernelRaises((*ranks_)[1], *remote, *gpu_); }), PW_INVALID_ARGUMENT);
+    EXPECT_EQ((*ranks_)[1].notify({remote.get(), 1}), PW_INVALID_ARGUMENT) << "the kernels own it";
+    EXPECT_EQ(status_of([&] { KernelNotifications((*ranks_)[1], *remote, *gpu_); }), PW_INVALID_ARGUMENT);
     EXPECT_EQ(signal.value(), 6u);
   }
-  EXPECT_EQ((*ranks_)[1].raise({remote.get(), 1}), PW_OK) << last_error_message();
+  EXPECT_EQ((*ranks_)[1].notify({remote.get(), 1}), PW_OK) << last_error_message();
   EXPECT_EQ(signal.value(), 7u) << "the host goes on from where the kernels were";
 }
 
 TEST_F(InKernel, AHandleThatCannotBeMadeLeavesTheSignalToOthers) {
   Signal signal((*ranks_)[0], 1);
   const auto remote = ranks_->import(1, signal);
-  fail("cuStreamWriteValue64", cuda::CUDA_ERROR_OUT_OF_MEMORY);  // the total of its raises
-  EXPECT_NE(status_of([&] { KernelRaises((*ranks_)[1], *remote, *gpu_); }), PW_OK);
-  EXPECT_EQ((*ranks_)[1].raise({remote.get(), 1}), PW_OK) << last_error_message();
+  fail("cuStreamWriteValue64", cuda::CUDA_ERROR_OUT_OF_MEMORY);  // the total of its notifications
+  EXPECT_NE(status_of([&] { KernelNotifications((*ranks_)[1], *remote, *gpu_); }), PW_OK);
+  EXPECT_EQ((*ranks_)[1].notify({remote.get(), 1}), PW_OK) << last_error_message();
   EXPECT_EQ(signal.value(), 1u);
 }
 
@@ -155,7 +155,7 @@ TEST_F(InKernel, WhatAStreamStartsAKernelFinishes) {
   Signal signal((*ranks_)[0], 0, *gpu_);
   const auto remote = ranks_->import(0, signal);
   Plan plan((*ranks_)[0], *gpu_);
-  plan.raise({remote.get(), 1});
+  plan.notify({remote.get(), 1});
   plan.wait(signal, 1);
   plan.prepare(true);
   void* stream = gpu_->make_stream();
@@ -178,13 +178,13 @@ TEST_F(InKernel, HandlesOfAnotherVersionAreRefused) {
   Signal signal((*ranks_)[0], 1);
   const auto remote = ranks_->import(1, signal);
   KernelWaits waits((*ranks_)[0], signal, *gpu_);
-  KernelRaises raises((*ranks_)[1], *remote, *gpu_);
-  pw_raise_handle raise_by = raises.handle();
+  KernelNotifications notifications((*ranks_)[1], *remote, *gpu_);
+  pw_notify_handle notify_by = notifications.handle();
   pw_signal_handle wait_by = waits.handle(kSecond);
-  to.version = raise_by.version = wait_by.version = PW_HANDLE_VERSION + 1;
+  to.version = notify_by.version = wait_by.version = PW_HANDLE_VERSION + 1;
   EXPECT_EQ(put(Thread{}, to, 0, "ten bytes", 10), Result::other_version);
   EXPECT_EQ(memory->address()[0], std::byte{0});
-  EXPECT_EQ(raise(Thread{}, raise_by, 3), Result::other_version);
+  EXPECT_EQ(notify(Thread{}, notify_by, 3), Result::other_version);
   EXPECT_EQ(signal.value(), 0u);
   EXPECT_EQ(wait(Thread{}, wait_by, 0), Result::other_version);
   pw_plan_handle plan{};

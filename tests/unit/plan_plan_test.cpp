@@ -210,12 +210,12 @@ TEST(Plan, WhomAPlanIsPreparedAmongIsChecked) {
   }
 }
 
-TEST(Plan, OneSidedOperationsRaiseAndWait) {
+TEST(Plan, OneSidedOperationsNotifyAndWait) {
   Ranks ranks(2);
   constexpr uint64_t kBytes = 3000;
   std::vector<std::shared_ptr<Region>> regions(2);
   std::vector<std::unique_ptr<Signal>> arrived(2), ready(2);
-  std::vector<std::shared_ptr<Remote>> to(2), raise_arrived(2), raise_ready(2);
+  std::vector<std::shared_ptr<Remote>> to(2), notify_arrived(2), notify_ready(2);
   for (int rank = 0; rank < 2; ++rank) {
     const auto at = static_cast<size_t>(rank);
     regions[at] = ranks[rank].allocate({PW_HOST, 0}, 2 * kBytes);
@@ -225,16 +225,16 @@ TEST(Plan, OneSidedOperationsRaiseAndWait) {
   for (int rank = 0; rank < 2; ++rank) {
     const auto at = static_cast<size_t>(rank);
     to[at] = ranks.import(rank, 1 - rank, *regions[1 - at]);
-    raise_arrived[at] = ranks.import(rank, *arrived[1 - at]);
-    raise_ready[at] = ranks.import(rank, *ready[1 - at]);
+    notify_arrived[at] = ranks.import(rank, *arrived[1 - at]);
+    notify_ready[at] = ranks.import(rank, *ready[1 - at]);
   }
   ranks.each([&](int rank) {
     const auto at = static_cast<size_t>(rank);
     Plan plan(ranks[rank], host_device());
-    const Raise raise{raise_arrived[at].get(), 3};
-    plan.raise({raise_ready[at].get(), 1});
+    const Notification notification{notify_arrived[at].get(), 3};
+    plan.notify({notify_ready[at].get(), 1});
     plan.after(*ready[at], 0, 1);
-    plan.put(*to[at], range(kBytes, kBytes), regions[at], range(0, kBytes), &raise);
+    plan.put(*to[at], range(kBytes, kBytes), regions[at], range(0, kBytes), &notification);
     plan.wait(*arrived[at], 3);
     plan.prepare(true);
     for (int epoch = 1; epoch <= 50; ++epoch) {
@@ -244,11 +244,11 @@ TEST(Plan, OneSidedOperationsRaiseAndWait) {
       for (uint64_t i = 0; i < kBytes; ++i)
         ASSERT_EQ(regions[at]->address()[kBytes + i], static_cast<std::byte>(10 * (1 - rank) + epoch));
     }
-    ASSERT_EQ(ranks[rank].raise(raise), PW_INVALID_ARGUMENT) << "the plan owns the signal";
+    ASSERT_EQ(ranks[rank].notify(notification), PW_INVALID_ARGUMENT) << "the plan owns the signal";
   });
   // Once the plans are gone the signals go on from where they are.
   EXPECT_EQ(arrived[0]->value(), 150u);
-  EXPECT_EQ(ranks[1].raise({raise_arrived[1].get(), 1}), PW_OK) << last_error_message();
+  EXPECT_EQ(ranks[1].notify({notify_arrived[1].get(), 1}), PW_OK) << last_error_message();
   EXPECT_EQ(arrived[0]->value(), 151u);
 }
 

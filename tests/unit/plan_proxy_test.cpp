@@ -92,29 +92,29 @@ TEST(PlanProxy, ALaneThatWaitsHoldsUpNoOther) {
 }
 
 // Rank 1 puts to rank 0, gets from it, and is held back by a signal of it.
-TEST(PlanProxy, OneSidedOperationsRaiseAndWait) {
+TEST(PlanProxy, OneSidedOperationsNotifyAndWait) {
   Far far(2);
   constexpr uint64_t kBytes = 3000;
   auto target = far.ranks[0].allocate({PW_HOST, 0}, 2 * kBytes);
   auto local = far.ranks[1].allocate({PW_HOST, 0}, 2 * kBytes);
   Signal arrived(far.ranks[0], 1), ready(far.ranks[1], 0);
   const auto to = far.ranks.import(1, 0, *target);
-  const auto raise_arrived = far.ranks.import(1, arrived);
-  const auto raise_ready = far.ranks.import(0, ready);
+  const auto notify_arrived = far.ranks.import(1, arrived);
+  const auto notify_ready = far.ranks.import(0, ready);
   {
     Plan plan(far.ranks[1], host_device());
-    const Raise raise{raise_arrived.get(), 3};
+    const Notification notification{notify_arrived.get(), 3};
     plan.after(ready, 0, 1);
-    plan.put(*to, range(0, kBytes), local, range(0, kBytes), &raise);
+    plan.put(*to, range(0, kBytes), local, range(0, kBytes), &notification);
     plan.get(*to, range(kBytes, kBytes), local, range(kBytes, kBytes));
     plan.prepare(true);
-    EXPECT_EQ(far.ranks[1].raise(raise), PW_INVALID_ARGUMENT) << "the plan owns the signal";
+    EXPECT_EQ(far.ranks[1].notify(notification), PW_INVALID_ARGUMENT) << "the plan owns the signal";
     for (uint64_t epoch = 1; epoch <= 20; ++epoch) {
       fill(target->address() + kBytes, kBytes, 0, epoch);
       fill(local->address(), kBytes, 1, epoch);
       ASSERT_EQ(plan.start(), PW_OK);
       EXPECT_EQ(arrived.value(), 3 * (epoch - 1)) << "the other rank is not ready";
-      ASSERT_EQ(far.ranks[0].raise({raise_ready.get(), 1}), PW_OK);
+      ASSERT_EQ(far.ranks[0].notify({notify_ready.get(), 1}), PW_OK);
       ASSERT_EQ(plan.finish(20 * kSecond), PW_OK) << last_error_message();
       ASSERT_EQ(arrived.wait(3 * epoch, 20 * kSecond), PW_OK);
       ASSERT_TRUE(holds(target->address(), kBytes, 1, epoch));
@@ -122,7 +122,7 @@ TEST(PlanProxy, OneSidedOperationsRaiseAndWait) {
     }
   }
   // Once the plan is gone the signal goes on from where it is.
-  EXPECT_EQ(far.ranks[1].raise({raise_arrived.get(), 1}), PW_OK) << last_error_message();
+  EXPECT_EQ(far.ranks[1].notify({notify_arrived.get(), 1}), PW_OK) << last_error_message();
   EXPECT_EQ(arrived.value(), 61u);
 }
 

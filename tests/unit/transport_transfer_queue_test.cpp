@@ -47,10 +47,10 @@ class Gated final : public TransferQueue {
 
 class TransferQueueTest : public ::testing::Test {
  protected:
-  /// A put that raises the signal by 1.
+  /// A put that notifies the signal by 1.
   pw_status put(Region& from) {
-    RaiseTurn turn;
-    EXPECT_EQ(turn.begin({raised_.get(), 1}, nullptr), PW_OK);
+    SignalTurn turn;
+    EXPECT_EQ(turn.begin({notified_.get(), 1}, nullptr), PW_OK);
     EXPECT_TRUE(turn.now());
     return queue_.start({Op::put, remote_.get(), &from, 0, 0, contiguous_layout(64)}, &turn);
   }
@@ -59,7 +59,7 @@ class TransferQueueTest : public ::testing::Test {
   std::shared_ptr<Region> target_ = ranks_[1].allocate(kHost, 64);
   std::shared_ptr<Remote> remote_ = ranks_.import(0, 1, *target_);
   Signal signal_{ranks_[1], 0};
-  std::shared_ptr<Remote> raised_ = ranks_.import(0, signal_);
+  std::shared_ptr<Remote> notified_ = ranks_.import(0, signal_);
   std::shared_ptr<Region> one_ = ranks_[0].allocate(kHost, 64), other_ = ranks_[0].allocate(kHost, 64);
   std::atomic<uint64_t> waiting_{0};
   Gated queue_{ranks_[0].progress(), waiting_};
@@ -79,7 +79,7 @@ TEST_F(TransferQueueTest, WhatCannotGoWaitsAndGoesInItsOrder) {
   EXPECT_EQ(waiting_, 0u);
 }
 
-TEST_F(TransferQueueTest, AClosedRegionTakesItsRaiseBackAndTheFlushTells) {
+TEST_F(TransferQueueTest, AClosedRegionTakesItsNotificationBackAndTheFlushTells) {
   ASSERT_EQ(put(*one_), PW_OK);
   ASSERT_EQ(put(*other_), PW_OK);
   ASSERT_EQ(put(*one_), PW_OK);
@@ -91,7 +91,7 @@ TEST_F(TransferQueueTest, AClosedRegionTakesItsRaiseBackAndTheFlushTells) {
   ASSERT_TRUE(queue_.reached(mark));
   EXPECT_EQ(queue_.posts, 3) << "both ends count alike";
   EXPECT_EQ(queue_.stored, (std::vector<uint64_t>{1, 2}));
-  EXPECT_EQ(raised_->sender()->raised, 2u);
+  EXPECT_EQ(notified_->sender()->notified, 2u);
   EXPECT_EQ(queue_.outcome(mark), PW_STALE_KEY);
   EXPECT_EQ(queue_.outcome(mark), PW_OK) << "told once";
 }

@@ -29,7 +29,7 @@ from peerway_trace.store import Trace
 from peerway_trace.tables import MOST_ROWS, Analysis, Finding, Table, count_text, ns_text, percent
 
 _WITH_A_RANK = (
-    Kind.PUT, Kind.GET, Kind.RAISE, Kind.SEND, Kind.RECV, Kind.ISEND, Kind.IRECV, Kind.RMA_PUT, Kind.RMA_GET,
+    Kind.PUT, Kind.GET, Kind.NOTIFY, Kind.SEND, Kind.RECV, Kind.ISEND, Kind.IRECV, Kind.RMA_PUT, Kind.RMA_GET,
 )  # fmt: skip
 
 

@@ -91,18 +91,18 @@ STATE_TEXT = {
     "late sender": "a sender that came late",
     "late receiver": "a receiver that came late",
     "wait at a collective": "ranks that came late to a collective",
-    "late raise": "a signal that was raised late",
+    "late notification": "a signal that was notified late",
     "imbalance": "ranks that computed longer before a collective",
     "rendezvous wait": "a receiver that had posted its receive and was in no call to take the message",
     "proxy stall": "a proxy that was busy or asleep",
     "staging back-pressure": "a receiver that emptied its bounce buffers slowly",
-    "late wake-up": "waking late, after the signal had been raised",
+    "late wake-up": "waking late, after the signal had been notified",
 }
 WHAT_TO_DO = {
     "late sender": "Let the late rank do less before it sends, or receive later.",
     "late receiver": "Let the late rank post its receives earlier, or send without blocking.",
     "wait at a collective": "Find out what the late rank waited for itself, or use the non-blocking form.",
-    "late raise": "Let the late rank do less before it raises, or wait later.",
+    "late notification": "Let the late rank do less before it notifies the signal, or wait later.",
     "imbalance": "Give the late rank less of the work before the collective.",
     "rendezvous wait": "Let the receiver wait, test or probe earlier, or give its MPI a thread for progress; "
     "smaller messages go without rendezvous.",

@@ -1,8 +1,8 @@
-"""Messages of a trace: which receive belongs to which send, and which raise ended which wait.
+"""Messages of a trace: which receive belongs to which send, and which notification ended which wait.
 
 MPI's messages do not overtake: the k-th send from a rank to another with one tag in one communicator belongs
 to the k-th such receive, in the order in which the receives were posted. A signal is a counter: a wait for a
-value ends with the raise that brought the sum there.
+value ends with the notification that brought the sum there.
 """
 
 from __future__ import annotations
@@ -104,30 +104,30 @@ def match(trace: Trace) -> Pairs:
 
 
 def match_signals(trace: Trace) -> Pairs:
-    """Join each wait for a signal with the raise that ended it."""
+    """Join each wait for a signal with the notification that ended it."""
     rank = trace.rank
     kind, peer, tag = trace["kind"], trace["peer"], trace["tag"]
-    raises = np.flatnonzero(((kind == Kind.PUT) | (kind == Kind.RAISE)) & (tag >= 0) & (peer >= 0))
+    notifications = np.flatnonzero(((kind == Kind.PUT) | (kind == Kind.NOTIFY)) & (tag >= 0) & (peer >= 0))
     waits = of_kind(trace, (Kind.SIGNAL,))
-    owners = np.concatenate([peer[raises], rank[waits]]).astype(np.int64) << 32 | np.concatenate(
-        [tag[raises], tag[waits]]
+    owners = np.concatenate([peer[notifications], rank[waits]]).astype(np.int64) << 32 | np.concatenate(
+        [tag[notifications], tag[waits]]
     )
     _, signal = np.unique(owners, return_inverse=True)
-    of_raise, of_wait = signal[: len(raises)], signal[len(raises) :]
-    ends = (trace["begin"] + trace["duration"])[raises]
-    order = np.lexsort((ends, of_raise))
-    raises, of_raise = raises[order], of_raise[order]
-    by = np.where(kind[raises] == Kind.PUT, 1, trace["bytes"][raises])
+    of_notification, of_wait = signal[: len(notifications)], signal[len(notifications) :]
+    ends = (trace["begin"] + trace["duration"])[notifications]
+    order = np.lexsort((ends, of_notification))
+    notifications, of_notification = notifications[order], of_notification[order]
+    by = np.where(kind[notifications] == Kind.PUT, 1, trace["bytes"][notifications])
     total = np.cumsum(by)
-    before = np.concatenate([[0], total])[np.searchsorted(of_raise, of_raise)]
-    reached = of_raise.astype(np.int64) * (1 << 40) + total - before
+    before = np.concatenate([[0], total])[np.searchsorted(of_notification, of_notification)]
+    reached = of_notification.astype(np.int64) * (1 << 40) + total - before
     wanted = of_wait.astype(np.int64) * (1 << 40) + trace["bytes"][waits]
     at = np.searchsorted(reached, wanted)
-    found = at < len(raises)
-    found[found] = of_raise[at[found]] == of_wait[found]
-    alone = np.ones(len(raises), bool)
+    found = at < len(notifications)
+    found[found] = of_notification[at[found]] == of_wait[found]
+    alone = np.ones(len(notifications), bool)
     alone[at[found]] = False
-    return Pairs(raises[at[found]], waits[found], raises[alone], waits[~found])
+    return Pairs(notifications[at[found]], waits[found], notifications[alone], waits[~found])
 
 
 def messages(trace: Trace, matched: Pairs, signals: Pairs) -> Messages:
@@ -136,8 +136,8 @@ def messages(trace: Trace, matched: Pairs, signals: Pairs) -> Messages:
     event = np.concatenate([of_kind(trace, MOVES), matched.first, matched.alone_first])
     received = np.full(len(trace), -1, np.int64)
     received[matched.first] = matched.second
-    raised_data = trace["kind"][signals.first] == Kind.PUT
-    received[signals.first[raised_data]] = signals.second[raised_data]
+    notified_with_data = trace["kind"][signals.first] == Kind.PUT
+    received[signals.first[notified_with_data]] = signals.second[notified_with_data]
     event = event[np.argsort(begin[event], kind="stable")]
     other = received[event]
     rank, peer = trace.rank[event], trace["peer"][event]

@@ -45,7 +45,7 @@ class Kind(IntEnum):
 
     PUT = 1
     GET = 2
-    RAISE = 3
+    NOTIFY = 3
     SIGNAL = 4
     FLUSH = 5
     PLAN_START = 6

@@ -27,7 +27,7 @@ def of_proxies(trace: Trace) -> Part:
     proxy.
     """
     event = of_kind(trace, (Kind.PROXY,))
-    work = of_kind(trace, (Kind.PUT, Kind.RAISE, Kind.NIC))
+    work = of_kind(trace, (Kind.PUT, Kind.NOTIFY, Kind.NIC))
     if not len(event) or not len(work):
         none = np.empty(0, np.int64)
         return none, none, none

@@ -32,7 +32,7 @@ BINS, WINDOWS, SMOOTH = 1024, 256, 17
 CLASSES = ("region", "data", "send", "receive", "collective", "other", "GPU", "under way")
 CLASS_OF = {
     0: (Kind.REGION, Kind.RANGE, Kind.MARK, *MADE_OR_FREED),
-    1: (Kind.PUT, Kind.GET, Kind.RAISE, Kind.PLAN_START, Kind.RMA_PUT, Kind.RMA_GET, Kind.STAGED),
+    1: (Kind.PUT, Kind.GET, Kind.NOTIFY, Kind.PLAN_START, Kind.RMA_PUT, Kind.RMA_GET, Kind.STAGED),
     2: (Kind.SEND, Kind.ISEND),
     3: (Kind.SIGNAL, Kind.RECV, Kind.IRECV, Kind.WAIT, Kind.REQUESTS, Kind.FLUSH, Kind.PLAN_FINISH),
     4: (Kind.COLLECTIVE, Kind.RMA_SYNC),
@@ -226,8 +226,8 @@ def _names(trace: Trace, event: NDArray[Any]) -> tuple[list[str], list[NDArray[A
 
 
 def _arrows(trace: Trace, event: NDArray[Any], lane: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """From each message, and each raise of a signal, to what it ended: events as they are in the rows. A put
-    that nobody waited for goes to the lane of its target.
+    """From each message, and each notification of a signal, to what it ended: events as they are in the rows.
+    A put that nobody waited for goes to the lane of its target.
     """
     place = np.full(len(trace), -1, np.int64)
     place[event] = np.arange(len(event))

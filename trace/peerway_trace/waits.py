@@ -6,8 +6,8 @@ rendezvous wait: from there on to when the receiver, whose receive was posted, w
 wait at a collective: from this rank's beginning, or that of the call that waits for one that was started, to
   that of the last one it needs;
 imbalance: the part of that for which the last one had computed longer since the collective before;
-late raise: from the beginning of the wait for a signal to that of the raise that ended it;
-late wake-up: from the end of that raise to the end of the wait, beyond ten times what is usual there.
+late notification: from the beginning of the wait for a signal to that of the notification that ended it;
+late wake-up: from the end of that notification to the end of the wait, beyond ten times what is usual there.
 If one call waits for several of these (MPI_Waitall), each stretch of its time is counted once.
 Those of proxies and bounce buffers are in stalls.py.
 """
@@ -27,8 +27,8 @@ from peerway_trace.rings import Kind
 from peerway_trace.store import Trace
 
 STATES = (
-    "late sender", "late receiver", "wait at a collective", "late raise", "imbalance", "rendezvous wait",
-    "proxy stall", "staging back-pressure", "late wake-up",
+    "late sender", "late receiver", "wait at a collective", "late notification", "imbalance",
+    "rendezvous wait", "proxy stall", "staging back-pressure", "late wake-up",
 )  # fmt: skip
 REQUESTS = (Kind.RECEIVED, Kind.SENT, Kind.COLLECTIVE_DONE)
 FEWEST, UNUSUAL = 20, 10  # of waits, to know what is usual; how many times that is late
@@ -91,12 +91,12 @@ def _until(trace: Trace, event: NDArray[Any], then: NDArray[Any]) -> NDArray[Any
 
 
 def _late_wake_up(trace: Trace, signals: Pairs) -> Part:
-    """Usual is the median of waits that had begun when their signal was raised, by path and size."""
+    """Usual is the median of waits that had begun when their signal was notified, by path and size."""
     begin, duration = trace["begin"], trace["duration"]
-    raised = begin[signals.first] + duration[signals.first]
-    waited = np.flatnonzero(begin[signals.second] < raised)
-    first, second, raised = signals.first[waited], signals.second[waited], raised[waited]
-    delay = np.maximum(0, begin[second] + duration[second] - raised)
+    notified = begin[signals.first] + duration[signals.first]
+    waited = np.flatnonzero(begin[signals.second] < notified)
+    first, second, notified = signals.first[waited], signals.second[waited], notified[waited]
+    delay = np.maximum(0, begin[second] + duration[second] - notified)
     size = np.where(trace["kind"][first] == Kind.PUT, trace["bytes"][first], 0)
     classes = size_classes(size) + 65 * trace["where"][first].astype(np.int64)
     _, groups = np.unique(classes, return_inverse=True)

@@ -85,7 +85,7 @@ void Mail::read_backlog(Peer& from) {
   const auto* words = static_cast<const uint64_t*>(from.its_words->address());
   for (uint64_t at = first; at < notice.count; ++at) from.words.push_back(words[at % notice.capacity]);
   from.its_words_read = notice.count;
-  check(context_.raise(peerway::raise(from.raises[Peer::backlog_read], notice.count - first)));
+  check(context_.notify(peerway::notify(from.far_signals[Peer::backlog_read], notice.count - first)));
 }
 
 }  // namespace pwx

@@ -47,8 +47,9 @@ std::optional<pwx_peers> peers_of(const Exchange& made, const Set& set) {
     if (place == set.index) continue;
     const int rank = set.ranks[static_cast<size_t>(place)];
     pw_lane_handle to{}, from{};
-    if (pw_plan_get_lane(made.plan.get(), 1, rank, 0, &to) != PW_OK ||
-        pw_plan_get_lane(made.plan.get(), 0, rank, 0, &from) != PW_OK || to.slot_bytes != from.slot_bytes)
+    if (pw_plan_get_lane(made.plan.get(), PW_SEND, rank, 0, &to) != PW_OK ||
+        pw_plan_get_lane(made.plan.get(), PW_RECEIVE, rank, 0, &from) != PW_OK ||
+        to.slot_bytes != from.slot_bytes)
       return std::nullopt;
     peers.guard = from.guard;
     peers.slot_bytes = from.slot_bytes;

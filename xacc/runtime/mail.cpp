@@ -85,8 +85,8 @@ bool Mail::can_send(Peer& peer, size_t slots) {
 void Mail::send_run(Peer& peer, const void* data, size_t bytes) {
   const size_t at = peer.sent % kSlots * kSlotBytes, slots = slots_of(bytes);
   peer.sent += slots;
-  const pw_raise filled = peerway::raise(peer.raises[Peer::filled], slots);
-  if (bytes == 0) return check(context_.raise(filled));
+  const pw_notification filled = peerway::notify(peer.far_signals[Peer::filled], slots);
+  if (bytes == 0) return check(context_.notify(filled));
   std::memcpy(peer.out + at, data, bytes);
   const auto base = static_cast<size_t>(rank_) * kRoom;
   const auto local = static_cast<size_t>(peer.out - static_cast<std::byte*>(out_->address()));
@@ -97,7 +97,8 @@ void Mail::send_run(Peer& peer, const void* data, size_t bytes) {
 void Mail::take_slot(Peer& peer, void* data, size_t bytes) {
   if (bytes > 0) std::memcpy(data, peer.in + peer.taken % kSlots * kSlotBytes, bytes);
   if (++peer.taken - peer.returned < kSlots / 2) return;
-  const auto status = context_.raise(peerway::raise(peer.raises[Peer::emptied], peer.taken - peer.returned));
+  const auto status =
+      context_.notify(peerway::notify(peer.far_signals[Peer::emptied], peer.taken - peer.returned));
   if (status != peerway::Status::peer_lost) check(status);  // it sends no more, and may have all it needs
   peer.returned = peer.taken;
 }

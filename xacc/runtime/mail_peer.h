@@ -51,15 +51,15 @@ peerway::Key mail_key_at(const peerway::Key& keys, size_t number);
 
 /// One other rank.
 struct Mail::Peer {
-  /// What it raises here: slots that it filled, slots that it emptied, words that it posted, words of the
+  /// What it notifies here: slots that it filled, slots that it emptied, words that it posted, words of the
   /// ring and of the backlog that it has looked at, and that it ends the job.
   static constexpr size_t kSignals = 6;
   enum { filled, emptied, posted, looked_at, backlog_read, farewell };
   int rank = 0;
   std::vector<peerway::Signal> signals{};
-  peerway::Key keys{};  ///< of its room, and of the signals of it that this rank raises
+  peerway::Key keys{};  ///< of its room, and of the signals of it that this rank notifies
   std::optional<peerway::Remote> room{};
-  std::vector<peerway::Remote> raises{};
+  std::vector<peerway::Remote> far_signals{};
   std::byte* in = nullptr;   ///< what it sends to this rank
   std::byte* out = nullptr;  ///< what this rank sends to it
   uint64_t sent = 0, taken = 0, returned = 0;
@@ -81,7 +81,7 @@ struct Mail::Peer {
   void reach(peerway::Context& context) {
     if (room) return;
     room = context.import(mail_key_at(keys, 0));
-    for (size_t s = 0; s < kSignals; ++s) raises.push_back(context.import(mail_key_at(keys, s + 1)));
+    for (size_t s = 0; s < kSignals; ++s) far_signals.push_back(context.import(mail_key_at(keys, s + 1)));
   }
 };
 

@@ -54,13 +54,14 @@ void Mail::put_beside(Peer& to, size_t at, const void* data, size_t bytes) {
   const auto base = static_cast<size_t>(rank_) * kRoom;
   const auto local = static_cast<size_t>(to.out - static_cast<std::byte*>(out_->address()));
   check(context_.put(to.room->span(base + at, bytes), out_->span(local + at, bytes),
-                     peerway::raise(to.raises[Peer::posted])));
+                     peerway::notify(to.far_signals[Peer::posted])));
 }
 
 void Mail::say_farewell() noexcept {
   for (size_t to = 0; to < peers_.size(); ++to) try {
       if (static_cast<int>(to) != rank_ && !peers_[to]->signals.empty())
-        static_cast<void>(context_.raise(peerway::raise(peer(static_cast<int>(to)).raises[Peer::farewell])));
+        static_cast<void>(
+            context_.notify(peerway::notify(peer(static_cast<int>(to)).far_signals[Peer::farewell])));
     } catch (const peerway::Error&) {  // it is lost, too
     }
   if (peers_.size() > 1) static_cast<void>(context_.flush(peerway::any_rank, std::chrono::milliseconds(200)));
@@ -91,7 +92,7 @@ void Mail::look_for_words(Peer& from) {
   }
   if (from.words_taken == before) return;
   from.reach(context_);
-  check(context_.raise(peerway::raise(from.raises[Peer::looked_at], from.words_taken - before)));
+  check(context_.notify(peerway::notify(from.far_signals[Peer::looked_at], from.words_taken - before)));
 }
 
 void Mail::look_for_words() {

@@ -65,23 +65,23 @@ class Context {
   /// Allocates and registers memory that peers on this host can map.
   Region allocate(pw_device device, uint64_t bytes) {
     pw_region* region = nullptr;
-    check(pw_allocate(get(), device, bytes, &region));
+    check(pw_region_allocate(get(), device, bytes, &region));
     return Region(region);
   }
   /// Registers memory that the caller owns. It must stay allocated until the region is closed.
   Region register_memory(void* address, uint64_t bytes) {
     pw_region* region = nullptr;
-    check(pw_register(get(), address, bytes, &region));
+    check(pw_region_register(get(), address, bytes, &region));
     return Region(region);
   }
   Remote import(std::span<const std::byte> key) {
     pw_remote* remote = nullptr;
-    check(pw_import(get(), key.data(), key.size(), &remote));
+    check(pw_remote_import(get(), key.data(), key.size(), &remote));
     return Remote(remote);
   }
-  /// `sender` is the only rank that will raise the signal, or any_rank. A signal in the memory of a GPU can
+  /// `sender` is the only rank that will notify the signal, or any_rank. A signal in the memory of a GPU can
   /// be waited for by that GPU's kernels and plans without leaving GPU memory; only kernels and plans of GPUs
-  /// can raise it.
+  /// can notify it.
   Signal signal(int sender = any_rank, pw_device device = host) {
     pw_signal* signal = nullptr;
     check(pw_signal_create(get(), sender, device, &signal));
@@ -92,14 +92,15 @@ class Context {
   // different sizes are refused (Status::invalid_argument). They and their like are in line in every build:
   // so `peerway trace` sees which line of the program called.
   [[gnu::always_inline]] Status put(Far to, Local from) { return put_spans(to, from, nullptr); }
-  [[gnu::always_inline]] Status put(Far to, Local from, pw_raise raise) {
-    return put_spans(to, from, &raise);
+  [[gnu::always_inline]] Status put(Far to, Local from, pw_notification notification) {
+    return put_spans(to, from, &notification);
   }
   [[gnu::always_inline]] Status put(const FarBlock& to, const LocalBlock& from) {
     return put_blocks(to, from, nullptr);
   }
-  [[gnu::always_inline]] Status put(const FarBlock& to, const LocalBlock& from, pw_raise raise) {
-    return put_blocks(to, from, &raise);
+  [[gnu::always_inline]] Status put(const FarBlock& to, const LocalBlock& from,
+                                    pw_notification notification) {
+    return put_blocks(to, from, &notification);
   }
   [[gnu::always_inline]] Status get(Local to, Far from) {
     if (to.bytes != from.bytes) return get(detail::whole(to), detail::whole(from));
@@ -108,8 +109,8 @@ class Context {
   [[gnu::always_inline]] Status get(const LocalBlock& to, const FarBlock& from) {
     return static_cast<Status>(pw_get_block(get(), to.of, &to.block, from.of, &from.block));
   }
-  [[gnu::always_inline]] Status raise(pw_raise raise) {
-    return static_cast<Status>(pw_raise_signal(get(), &raise));
+  [[gnu::always_inline]] Status notify(pw_notification notification) {
+    return static_cast<Status>(pw_notify(get(), &notification));
   }
 
   /// Returns once all operations started towards `rank` are complete at both ends.
@@ -117,15 +118,15 @@ class Context {
     return static_cast<Status>(pw_flush(get(), rank, detail::nanoseconds(timeout)));
   }
 
-  // The same with a request, which stands for the operation and its raise. Throws Error if nothing was
+  // The same with a request, which stands for the operation and its notification. Throws Error if nothing was
   // started. The request may complete only after earlier operations on the same paths to the same rank.
   Request start_put(Far to, Local from) { return start_put(detail::whole(to), detail::whole(from)); }
-  Request start_put(Far to, Local from, pw_raise raise) {
-    return start_put(detail::whole(to), detail::whole(from), raise);
+  Request start_put(Far to, Local from, pw_notification notification) {
+    return start_put(detail::whole(to), detail::whole(from), notification);
   }
   Request start_put(const FarBlock& to, const LocalBlock& from) { return started_put(to, from, nullptr); }
-  Request start_put(const FarBlock& to, const LocalBlock& from, pw_raise raise) {
-    return started_put(to, from, &raise);
+  Request start_put(const FarBlock& to, const LocalBlock& from, pw_notification notification) {
+    return started_put(to, from, &notification);
   }
   Request start_get(Local to, Far from) { return start_get(detail::whole(to), detail::whole(from)); }
   Request start_get(const LocalBlock& to, const FarBlock& from) {
@@ -133,8 +134,8 @@ class Context {
       return pw_start_get(get(), to.of, &to.block, from.of, &from.block, request);
     });
   }
-  Request start_raise(pw_raise raise) {
-    return requested([&](pw_request** request) { return pw_start_raise(get(), &raise, request); });
+  Request start_notify(pw_notification notification) {
+    return requested([&](pw_request** request) { return pw_start_notify(get(), &notification, request); });
   }
   /// A flush that does not wait: stands for all operations started towards `rank` so far.
   Request start_flush(int rank = any_rank) {
@@ -156,9 +157,9 @@ class Context {
             uint32_t entries = 256);
 
   /// Collective. Makes a prepared plan that refreshes the halos of all these arrays at once
-  /// (peerway/halo.hpp), with `corners` edges and corners, too.
-  Plan halo(std::span<const Array> arrays, const Grid& grid, bool corners = false);
-  Plan halo(std::initializer_list<Array> arrays, const Grid& grid, bool corners = false);
+  /// (peerway/halo.hpp), with HaloParts::corners edges and corners, too.
+  Plan halo(std::span<const Array> arrays, const Grid& grid, HaloParts parts = HaloParts::faces);
+  Plan halo(std::initializer_list<Array> arrays, const Grid& grid, HaloParts parts = HaloParts::faces);
 
   [[nodiscard]] pw_context* get() const { return context_.get(); }
 
@@ -169,18 +170,18 @@ class Context {
     check(start(&request));
     return Request(request);
   }
-  Request started_put(const FarBlock& to, const LocalBlock& from, const pw_raise* raise) {
+  Request started_put(const FarBlock& to, const LocalBlock& from, const pw_notification* notification) {
     return requested([&](pw_request** request) {
-      return pw_start_put(get(), to.of, &to.block, from.of, &from.block, raise, request);
+      return pw_start_put(get(), to.of, &to.block, from.of, &from.block, notification, request);
     });
   }
-  [[gnu::always_inline]] Status put_spans(Far to, Local from, const pw_raise* raise) {
-    if (to.bytes != from.bytes) return put_blocks(detail::whole(to), detail::whole(from), raise);
-    return static_cast<Status>(pw_put(get(), to.of, to.offset, from.of, from.offset, to.bytes, raise));
+  [[gnu::always_inline]] Status put_spans(Far to, Local from, const pw_notification* notification) {
+    if (to.bytes != from.bytes) return put_blocks(detail::whole(to), detail::whole(from), notification);
+    return static_cast<Status>(pw_put(get(), to.of, to.offset, from.of, from.offset, to.bytes, notification));
   }
   [[gnu::always_inline]] Status put_blocks(const FarBlock& to, const LocalBlock& from,
-                                           const pw_raise* raise) {
-    return static_cast<Status>(pw_put_block(get(), to.of, &to.block, from.of, &from.block, raise));
+                                           const pw_notification* notification) {
+    return static_cast<Status>(pw_put_block(get(), to.of, &to.block, from.of, &from.block, notification));
   }
 
   void end() {

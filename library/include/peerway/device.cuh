@@ -8,7 +8,7 @@
 //     if (finish(Block{}, halo, blockIdx.x, gridDim.x) != Result::ok) return;   // cancelled, or a timeout
 //
 // scope.cuh: which threads work together   result.cuh: how an operation ended
-// signal.cuh: put, raise, wait, send, receive   plan.cuh: start, finish
+// signal.cuh: put, notify, wait, send, receive   plan.cuh: start, finish
 // fifo.cuh: puts that the proxy carries out
 #ifndef PEERWAY_DEVICE_CUH
 #define PEERWAY_DEVICE_CUH

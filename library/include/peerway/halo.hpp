@@ -116,17 +116,17 @@ class Array {
   pw_array array_{};
 };
 
-inline Plan Context::halo(std::span<const Array> arrays, const Grid& grid, bool corners) {
+inline Plan Context::halo(std::span<const Array> arrays, const Grid& grid, HaloParts parts) {
   std::vector<pw_array> all;
   for (const Array& array : arrays) all.push_back(array.get());
   pw_plan* plan = nullptr;
-  check(pw_halo_create(get(), all.data(), static_cast<uint32_t>(all.size()), &grid.get(), corners ? 1 : 0,
-                       &plan));
+  check(pw_halo_create(get(), all.data(), static_cast<uint32_t>(all.size()), &grid.get(),
+                       static_cast<pw_halo_parts>(parts), &plan));
   return Plan(plan);
 }
 
-inline Plan Context::halo(std::initializer_list<Array> arrays, const Grid& grid, bool corners) {
-  return halo(std::span(arrays.begin(), arrays.size()), grid, corners);
+inline Plan Context::halo(std::initializer_list<Array> arrays, const Grid& grid, HaloParts parts) {
+  return halo(std::span(arrays.begin(), arrays.size()), grid, parts);
 }
 
 }  // namespace peerway

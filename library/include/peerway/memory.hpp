@@ -103,15 +103,15 @@ class Remote : public detail::Addressed<Remote, pw_remote> {
     check(pw_remote_get_handle(get(), device, &made));
     return made;
   }
-  /// What kernels of that GPU need to raise this signal. Until release_raise_handle() nothing else in this
-  /// rank may raise it.
-  [[nodiscard]] pw_raise_handle raise_handle(pw_device device) {
-    pw_raise_handle made{};
-    check(pw_remote_get_raise_handle(get(), device, &made));
+  /// What kernels of that GPU need to notify this signal. Until release_notify_handle() nothing else in this
+  /// rank may notify it.
+  [[nodiscard]] pw_notify_handle notify_handle(pw_device device) {
+    pw_notify_handle made{};
+    check(pw_remote_get_notify_handle(get(), device, &made));
     return made;
   }
   /// Call it when no kernel that has the handle runs any more.
-  void release_raise_handle() { check(pw_remote_release_raise_handle(get())); }
+  void release_notify_handle() { check(pw_remote_release_notify_handle(get())); }
 
   void close() { check(pw_remote_free(remote_.release())); }
   [[nodiscard]] pw_remote* get() const { return remote_.get(); }
@@ -120,7 +120,7 @@ class Remote : public detail::Addressed<Remote, pw_remote> {
   detail::Owner<pw_remote, pw_remote_free> remote_;
 };
 
-/// A 64-bit counter in this rank's memory that peers raise; it only grows.
+/// A 64-bit counter in this rank's memory that peers notify; it only grows.
 class Signal {
  public:
   explicit Signal(pw_signal* signal) : signal_(signal) {}
@@ -154,12 +154,12 @@ class Signal {
   detail::Owner<pw_signal, pw_signal_free> signal_;
 };
 
-/// Makes a put raise `signal` by `by` after its data is visible at the target.
-inline pw_raise raise(const Remote& signal, uint64_t by = 1) {
-  pw_raise raise{};
-  raise.signal = signal.get();
-  raise.by = by;
-  return raise;
+/// Adds `by` to `signal`: with a put, once its data is visible at the target, or by Context::notify().
+inline pw_notification notify(const Remote& signal, uint64_t by = 1) {
+  pw_notification notification{};
+  notification.signal = signal.get();
+  notification.by = by;
+  return notification;
 }
 
 }  // namespace peerway

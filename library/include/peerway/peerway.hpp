@@ -9,7 +9,7 @@
 //   peerway::check(ctx.put(remote.span(0, n), region.span(n, n)));
 //
 // Control paths (everything that makes an object, and the exchange) throw peerway::Error; data paths (put,
-// get, raise, wait, flush) return a [[nodiscard]] peerway::Status. Objects may end in any order: an object
+// get, notify, wait, flush) return a [[nodiscard]] peerway::Status. Objects may end in any order: an object
 // that outlives its context keeps its memory, and its calls that would communicate return Status::closed.
 // Sizes, offsets and strides are in bytes.
 #ifndef PEERWAY_PEERWAY_HPP

@@ -2,7 +2,7 @@
 // peerway.hpp.
 //
 //   auto plan = ctx.plan(peerway::host)
-//                   .put(remote.span(0, n), region.span(n, n), peerway::raise(right_arrived))
+//                   .put(remote.span(0, n), region.span(n, n), peerway::notify(right_arrived))
 //                   .wait(arrived)
 //                   .prepare_alone();
 //   check(plan.start());        check(plan.finish(2s));        // from the host,
@@ -136,16 +136,16 @@ class Plan {
   /// This rank's end of one send or receive, for a kernel that moves the packets itself. Throws Error if this
   /// send or receive goes by neither packets nor lines. Such a plan is used only through its lanes or only by
   /// start and finish.
-  [[nodiscard]] pw_lane_handle send_lane(int rank, int tag) const { return lane(1, rank, tag); }
-  [[nodiscard]] pw_lane_handle receive_lane(int rank, int tag) const { return lane(0, rank, tag); }
+  [[nodiscard]] pw_lane_handle send_lane(int rank, int tag) const { return lane(PW_SEND, rank, tag); }
+  [[nodiscard]] pw_lane_handle receive_lane(int rank, int tag) const { return lane(PW_RECEIVE, rank, tag); }
 
   void close() { check(pw_plan_free(plan_.release())); }
   [[nodiscard]] pw_plan* get() const { return plan_.get(); }
 
  private:
-  [[nodiscard]] pw_lane_handle lane(int sends, int rank, int tag) const {
+  [[nodiscard]] pw_lane_handle lane(pw_direction direction, int rank, int tag) const {
     pw_lane_handle handle{};
-    check(pw_plan_get_lane(get(), sends, rank, tag, &handle));
+    check(pw_plan_get_lane(get(), direction, rank, tag, &handle));
     return handle;
   }
 
@@ -164,25 +164,27 @@ class PlanBuilder {
   explicit PlanBuilder(pw_plan_builder* builder) : builder_(builder) {}
 
   PlanBuilder& put(Far to, Local from) { return put(detail::whole(to), detail::whole(from)); }
-  PlanBuilder& put(Far to, Local from, pw_raise raise) {
-    return put(detail::whole(to), detail::whole(from), raise);
+  PlanBuilder& put(Far to, Local from, pw_notification notification) {
+    return put(detail::whole(to), detail::whole(from), notification);
   }
   PlanBuilder& put(const FarBlock& to, const LocalBlock& from) {
     return added(pw_plan_builder_put(get(), to.of, &to.block, from.of, &from.block, nullptr));
   }
-  PlanBuilder& put(const FarBlock& to, const LocalBlock& from, pw_raise raise) {
-    return added(pw_plan_builder_put(get(), to.of, &to.block, from.of, &from.block, &raise));
+  PlanBuilder& put(const FarBlock& to, const LocalBlock& from, pw_notification notification) {
+    return added(pw_plan_builder_put(get(), to.of, &to.block, from.of, &from.block, &notification));
   }
   PlanBuilder& get(Local to, Far from) { return get(detail::whole(to), detail::whole(from)); }
   PlanBuilder& get(const LocalBlock& to, const FarBlock& from) {
     return added(pw_plan_builder_get(get(), to.of, &to.block, from.of, &from.block));
   }
 
-  /// Raises the signal at every start, before the plan waits for anything and before its puts: it tells the
+  /// Notifies the signal at every start, before the plan waits for anything and before its puts: it tells the
   /// signal's owner that this rank is ready, not that data has arrived.
-  PlanBuilder& raise(pw_raise raise) { return added(pw_plan_builder_raise(get(), &raise)); }
+  PlanBuilder& notify(pw_notification notification) {
+    return added(pw_plan_builder_notify(get(), &notification));
+  }
 
-  /// Start n moves nothing until the signal has grown by (n - lead) * by: the receiver raises it when it
+  /// Start n moves nothing until the signal has grown by (n - lead) * by: the receiver notifies it when it
   /// starts (lead 0), or when it has used the previous data (lead 1).
   PlanBuilder& after(const Signal& signal, uint64_t lead = 0, uint64_t by = 1) {
     return added(pw_plan_builder_after(get(), signal.get(), lead, by));
@@ -205,7 +207,7 @@ class PlanBuilder {
 
   /// Fixes paths, mappings and tables. Collective over the team; ranks that send and receive nothing must
   /// call it, too.
-  [[nodiscard, gnu::always_inline]] Plan prepare() { return prepared(0); }
+  [[nodiscard, gnu::always_inline]] Plan prepare() { return prepared(PW_PREPARE_COLLECTIVE); }
   /// The same, collective over these ranks alone, this one among them.
   [[nodiscard, gnu::always_inline]] Plan prepare_among(std::span<const int> ranks) {
     pw_plan* plan = nullptr;
@@ -213,7 +215,7 @@ class PlanBuilder {
     return Plan(plan);
   }
   /// The same without other ranks taking part: only if no rank's plan has a send or receive.
-  [[nodiscard, gnu::always_inline]] Plan prepare_alone() { return prepared(1); }
+  [[nodiscard, gnu::always_inline]] Plan prepare_alone() { return prepared(PW_PREPARE_ALONE); }
 
   void close() { check(pw_plan_builder_free(builder_.release())); }
   [[nodiscard]] pw_plan_builder* get() const { return builder_.get(); }
@@ -223,9 +225,9 @@ class PlanBuilder {
     check(status);
     return *this;
   }
-  [[gnu::always_inline]] Plan prepared(int alone) {
+  [[gnu::always_inline]] Plan prepared(pw_prepare_mode mode) {
     pw_plan* plan = nullptr;
-    check(pw_plan_builder_prepare(get(), alone, &plan));
+    check(pw_plan_builder_prepare(get(), mode, &plan));
     return Plan(plan);
   }
 

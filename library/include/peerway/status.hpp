@@ -43,6 +43,12 @@ enum class WaitPolicy : int {
   blocking = PW_WAIT_BLOCKING,    ///< polls for a few microseconds, then sleeps until woken
 };
 
+/// What a halo refreshes.
+enum class HaloParts : int {
+  faces = PW_HALO_FACES,
+  corners = PW_HALO_CORNERS,  ///< edges and corners, too
+};
+
 inline const char* to_string(Status status) { return pw_status_name(static_cast<pw_status>(status)); }
 
 /// The message of this thread's last failure: what was asked, what was found, what to do.

@@ -129,10 +129,10 @@ class Context(Closing):
         return self._keep(Remote(self._core.import_key(_bytes_of(key))))
 
     def signal(self, sender: int = ANY_RANK, device: str = "host") -> Signal:
-        """Makes a signal. `sender` is the only rank that will raise it, or ANY_RANK.
+        """Makes a signal. `sender` is the only rank that will notify it, or ANY_RANK.
 
         If `device` is a GPU, the signal lies in that GPU's memory: its kernels and plans wait for it without
-        leaving the GPU, and only kernels and plans of GPUs can raise it.
+        leaving the GPU, and only kernels and plans of GPUs can notify it.
         """
         by = number("signal: `sender`", sender, -(2**31), 2**31 - 1)
         return self._keep(Signal(self._core.signal(by, *split_device(device))))
@@ -155,11 +155,12 @@ class Context(Closing):
         self,
         to: Far,
         source: Near,
-        signal: Remote | None = None,
+        notify: Remote | None = None,
         by: int = 1,
     ) -> None:
-        """Starts to move memory of this rank to another rank. With `signal`, raises that signal by `by` once
-        the data is visible there. The source must not change before flush() returns.
+        """Starts to move memory of this rank to another rank. With `notify`, a signal of that rank,
+        adds `by` to the signal once the data is visible there. The source must not change before flush()
+        returns.
 
         `to` is a remote, bytes of it (`remote[0:4096]`), or elements (`remote.view(float)[10:20]`). `source`
         is a region, bytes or elements of one, an array that lies in a registered region, or a slice of such
@@ -171,9 +172,9 @@ class Context(Closing):
         """
         far = far_side("put", "to", to)
         near = near_side(self._registered, "put", "source", source, written=False)
-        raised = None if signal is None else signal_of("put", signal)._core
+        signal = None if notify is None else signal_of("put", notify, "notify")._core
         far_block, near_block = blocks_of(far, near)
-        self._core.put(far.of._core, far_block, near.of._core, near_block, raised, number("put: `by`", by))
+        self._core.put(far.of._core, far_block, near.of._core, near_block, signal, number("put: `by`", by))
 
     def get(self, to: Near, source: Far) -> None:
         """Starts to move memory of another rank to this rank. The target must not be used before flush()
@@ -184,16 +185,16 @@ class Context(Closing):
         near_block, far_block = blocks_of(near, far)
         self._core.get(near.of._core, near_block, far.of._core, far_block)
 
-    def start_put(self, to: Far, source: Near, signal: Remote | None = None, by: int = 1) -> Request:
-        """Like put, and returns a request for the put and its raise. The request may complete only after
-        earlier operations on the same paths to the same rank.
+    def start_put(self, to: Far, source: Near, notify: Remote | None = None, by: int = 1) -> Request:
+        """Like put, and returns a request for the put and its notification. The request may complete only
+        after earlier operations on the same paths to the same rank.
         """
         far = far_side("start_put", "to", to)
         near = near_side(self._registered, "start_put", "source", source, written=False)
-        raised = None if signal is None else signal_of("start_put", signal)._core
+        signal = None if notify is None else signal_of("start_put", notify, "notify")._core
         far_block, near_block = blocks_of(far, near)
         count = number("start_put: `by`", by)
-        core = self._core.start_put(far.of._core, far_block, near.of._core, near_block, raised, count)
+        core = self._core.start_put(far.of._core, far_block, near.of._core, near_block, signal, count)
         return self._keep(Request(core, (far.of, near.of, source)))
 
     def start_get(self, to: Near, source: Far) -> Request:
@@ -204,11 +205,11 @@ class Context(Closing):
         core = self._core.start_get(near.of._core, near_block, far.of._core, far_block)
         return self._keep(Request(core, (far.of, near.of, to)))
 
-    def start_raise(self, signal: Remote, by: int = 1) -> Request:
-        """Like raise_signal, and returns a request for it."""
-        raised = signal_of("start_raise", signal)
-        core = self._core.start_raise(raised._core, number("start_raise: `by`", by))
-        return self._keep(Request(core, raised))
+    def start_notify(self, signal: Remote, by: int = 1) -> Request:
+        """Like notify, and returns a request for it."""
+        theirs = signal_of("start_notify", signal)
+        core = self._core.start_notify(theirs._core, number("start_notify: `by`", by))
+        return self._keep(Request(core, theirs))
 
     def start_flush(self, rank: int = ANY_RANK) -> Request:
         """A flush that does not wait: returns a request for all operations started towards `rank` so far."""
@@ -216,12 +217,12 @@ class Context(Closing):
             Request(self._core.start_flush(number("start_flush: `rank`", rank, -(2**31), 2**31 - 1)))
         )
 
-    def raise_signal(self, signal: Remote, by: int = 1) -> None:
-        """Raises another rank's signal by `by`, at least 1, after all that this context has started towards
+    def notify(self, signal: Remote, by: int = 1) -> None:
+        """Adds `by`, at least 1, to another rank's signal after all that this context has started towards
         that rank, on any path. Does not wait for it.
         """
-        raised = signal_of("raise_signal", signal)
-        self._core.raise_signal(raised._core, number("raise_signal: `by`", by))
+        theirs = signal_of("notify", signal)
+        self._core.notify(theirs._core, number("notify: `by`", by))
 
     def flush(self, rank: int = ANY_RANK, timeout: float | None = None) -> None:
         """Returns once all operations started towards `rank` are complete at both ends. Raises Timeout after

@@ -128,14 +128,15 @@ class Region(Addressed):
         return self._core.key()
 
     def array(self, dtype: DTypeLike = "u1", shape: int | Sequence[int] | None = None) -> Any:
-        """The memory as an array, without a copy: on the host a NumPy array, on a GPU an object that CuPy,
-        PyTorch and others accept. The array keeps the memory alive even after the region is closed, except
-        for memory registered by its address (Context.register_memory), which the caller must keep.
+        """The memory as an array, without a copy: on the host a NumPy array, on a GPU a CuPy array.
+        Where CuPy is not installed, or has no such type, the array of a GPU is an object that PyTorch and
+        others take (`torch.as_tensor(array, device="cuda")`), and that raises InvalidArgument when it is
+        indexed. The array keeps the memory alive even after the region is closed, except for memory
+        registered by its address (Context.register_memory), which the caller must keep.
 
         Raises InvalidArgument if the shape does not fit or the type holds Python objects, and Closed.
         """
-        if self._core.closed:
-            raise self._closed()
+        self._check_open()
         whole = view_of(self, dtype, shape, 0).shape
         return arrays.array_over(self._memory, self.address, self.device, np.dtype(dtype), whole)
 
@@ -159,23 +160,27 @@ class Region(Addressed):
         )
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self.array().__dlpack__(**options)
+        return self._bytes_view().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        kind, place = self.array().__dlpack_device__()
+        kind, place = self._bytes_view().__dlpack_device__()
         return int(kind), int(place)
 
+    def _bytes_view(self) -> Any:
+        self._check_open()
+        return arrays.view_over(self._memory, self.address, self.device, np.dtype("u1"), (self.bytes,))
+
     def _interface(self) -> dict[str, Any]:
-        if self._core.closed:
-            raise self._closed()
+        self._check_open()
         self._shown = True
         return arrays.interface_of(self.address, np.dtype("u1"), (self.bytes,))
 
-    def _closed(self) -> Closed:
-        return Closed(
-            f"peerway: this region ({self.bytes} bytes, {self.device}) was closed before; make arrays of it "
-            "while it is open."
-        )
+    def _check_open(self) -> None:
+        if self._core.closed:
+            raise Closed(
+                f"peerway: this region ({self.bytes} bytes, {self.device}) was closed before; make arrays of "
+                "it while it is open."
+            )
 
     def close(self) -> None:
         """Ends the region: its key becomes stale. Its memory is freed, or the registered array released, once
@@ -208,17 +213,17 @@ class Remote(Addressed):
         """The pw_remote_handle, as bytes, with which kernels of that GPU put here (peerway/device.cuh)."""
         return self._core.handle(*split_device(device))
 
-    def raise_handle(self, device: str = "cuda") -> builtins.bytes:
-        """The pw_raise_handle, as bytes, with which kernels of that GPU raise this signal. Nothing else in
-        this rank may raise it until release_raise_handle() or close().
+    def notify_handle(self, device: str = "cuda") -> builtins.bytes:
+        """The pw_notify_handle, as bytes, with which kernels of that GPU notify this signal. Nothing else in
+        this rank may notify it until release_notify_handle() or close().
         """
-        return self._core.raise_handle(*split_device(device))
+        return self._core.notify_handle(*split_device(device))
 
-    def release_raise_handle(self) -> None:
-        """Lets this rank raise the signal by other means again. No kernel that has the handle may run any
+    def release_notify_handle(self) -> None:
+        """Lets this rank notify the signal by other means again. No kernel that has the handle may run any
         more.
         """
-        self._core.release_raise_handle()
+        self._core.release_notify_handle()
 
     def close(self) -> None:
         """Releases the mapping once no plan or FIFO uses it. Closing twice does nothing."""
@@ -230,7 +235,7 @@ class Remote(Addressed):
 
 
 class Signal:
-    """A 64-bit counter in this rank's memory that peers raise; it only grows. Made by Context.signal."""
+    """A 64-bit counter in this rank's memory that peers notify; it only grows. Made by Context.signal."""
 
     def __init__(self, core: _core.Signal) -> None:
         self._core = core

@@ -1,7 +1,7 @@
 """Plans: communication that is prepared once and started many times, from the host or in the order of a
 stream.
 
-    plan = ctx.plan().put(far[0:n], near[0:n], signal=theirs).wait(mine).prepare(alone=True)
+    plan = ctx.plan().put(far[0:n], near[0:n], notify=theirs).wait(mine).prepare(alone=True)
     plan.start(); plan.finish(timeout=2)               # from the host,
     plan.start(stream); plan.finish(stream)            # in the order of a stream
 """
@@ -149,17 +149,17 @@ class PlanBuilder:
         self,
         to: Far,
         source: Near,
-        signal: Remote | None = None,
+        notify: Remote | None = None,
         by: int = 1,
     ) -> Self:
-        """Moves memory of this rank to another rank and, with `signal`, then raises that signal by `by`. Both
-        sides are given as for Context.put.
+        """Moves memory of this rank to another rank and, with `notify`, then adds `by` to that
+        signal. Both sides are given as for Context.put.
         """
         far = far_side("put", "to", to)
         near = self._near("put", "source", source, written=False)
-        raised = None if signal is None else signal_of("put", signal)._core
+        signal = None if notify is None else signal_of("put", notify, "notify")._core
         far_block, near_block = blocks_of(far, near)
-        self._core.put(far.of._core, far_block, near.of._core, near_block, raised, number("put: `by`", by))
+        self._core.put(far.of._core, far_block, near.of._core, near_block, signal, number("put: `by`", by))
         return self._using(near)
 
     def get(self, to: Near, source: Far) -> Self:
@@ -170,17 +170,17 @@ class PlanBuilder:
         self._core.get(near.of._core, near_block, far.of._core, far_block)
         return self._using(near)
 
-    def raise_signal(self, signal: Remote, by: int = 1) -> Self:
-        """Raises the signal at every start, before the plan waits for anything and before its puts: it tells
-        the signal's owner that this rank is ready, not that data has arrived.
+    def notify(self, signal: Remote, by: int = 1) -> Self:
+        """Notifies the signal at every start, before the plan waits for anything and before its puts: it
+        tells the signal's owner that this rank is ready, not that data has arrived.
         """
-        raised = signal_of("raise_signal", signal)
-        self._core.raise_signal(raised._core, number("raise_signal: `by`", by))
+        theirs = signal_of("notify", signal)
+        self._core.notify(theirs._core, number("notify: `by`", by))
         return self
 
     def after(self, signal: Signal, lead: int = 0, by: int = 1) -> Self:
-        """Start n moves nothing until the signal has grown by (n - lead) * by: the receiver raises it when it
-        starts (lead 0), or when it has used the previous data (lead 1).
+        """Start n moves nothing until the signal has grown by (n - lead) * by: the receiver notifies it when
+        it starts (lead 0), or when it has used the previous data (lead 1).
         """
         waited = of_kind("after: `signal`", signal, Signal, "give a signal of this rank, of ctx.signal().")
         self._core.after(waited._core, number("after: `lead`", lead), number("after: `by`", by))

@@ -88,9 +88,10 @@ std::unique_ptr<PlanLoop> halo_loop(Context& context, Region& region, const std:
     dim.shadow[0] = dim.width[0] = below;
     dim.shadow[1] = dim.width[1] = above;
   }
-  return std::make_unique<PlanLoop>(context->get(), pw_region_device(region->get()),
-                                    pw::bench::halo_trip(context->get(), grid, array, corners ? 1 : 0),
-                                    pw::bench::start_of(start), batch, pw_timeout(seconds));
+  return std::make_unique<PlanLoop>(
+      context->get(), pw_region_device(region->get()),
+      pw::bench::halo_trip(context->get(), grid, array, corners ? PW_HALO_CORNERS : PW_HALO_FACES),
+      pw::bench::start_of(start), batch, pw_timeout(seconds));
 }
 
 template <typename Loop>

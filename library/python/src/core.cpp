@@ -168,13 +168,13 @@ void bind_memory(nb::module_& module) {
           },
           nb::arg("kind"), nb::arg("index"))
       .def(
-          "raise_handle",
+          "notify_handle",
           [](Remote& remote, const std::string& kind, int32_t index) {
-            return handle_bytes(remote->raise_handle(parse_device(kind, index)));
+            return handle_bytes(remote->notify_handle(parse_device(kind, index)));
           },
           nb::arg("kind"), nb::arg("index"))
       .def(
-          "release_raise_handle", [](Remote& remote) { remote->release_raise_handle(); }, Release())
+          "release_notify_handle", [](Remote& remote) { remote->release_notify_handle(); }, Release())
       .def("close", &Remote::close, Release());
   nb::class_<Signal>(module, "Signal")
       .def_prop_ro("value", [](Signal& signal) { return signal->value(); })
@@ -225,8 +225,8 @@ void put(Context& context, Remote& to, const pw_block& to_block, Region& from, c
     const auto here = from.hold("put");
     const auto there = to.hold("put");
     if (signal == nullptr) return context->put(there->block(to_block), here->block(from_block));
-    const auto raised = signal->hold("put");
-    return context->put(there->block(to_block), here->block(from_block), peerway::raise(*raised, by));
+    const auto notified = signal->hold("put");
+    return context->put(there->block(to_block), here->block(from_block), peerway::notify(*notified, by));
   });
 }
 
@@ -237,7 +237,7 @@ Request start_put(Context& context, Remote& to, const pw_block& to_block, Region
   if (signal == nullptr)
     return {context->start_put(there->block(to_block), here->block(from_block)), "request"};
   return {context->start_put(there->block(to_block), here->block(from_block),
-                             peerway::raise(*signal->hold("start_put"), by)),
+                             peerway::notify(*signal->hold("start_put"), by)),
           "request"};
 }
 
@@ -285,7 +285,7 @@ void bind_context(nb::module_& module) {
           nb::arg("sender"), nb::arg("kind") = "host", nb::arg("index") = -1, nb::keep_alive<0, 1>(),
           Release())
       .def("put", &put, nb::arg("to"), nb::arg("to_block"), nb::arg("source"), nb::arg("source_block"),
-           nb::arg("signal").none() = nb::none(), nb::arg("by") = 1)
+           nb::arg("notify").none() = nb::none(), nb::arg("by") = 1)
       .def(
           "get",
           [](Context& context, Region& to, const pw_block& to_block, Remote& from,
@@ -298,16 +298,16 @@ void bind_context(nb::module_& module) {
           },
           nb::arg("to"), nb::arg("to_block"), nb::arg("source"), nb::arg("source_block"))
       .def(
-          "raise_signal",
+          "notify",
           [](Context& context, Remote& signal, uint64_t by) {
             released([&] {
-              const auto raised = signal.hold("raise_signal");
-              return context->raise(peerway::raise(*raised, by));
+              const auto notified = signal.hold("notify");
+              return context->notify(peerway::notify(*notified, by));
             });
           },
           nb::arg("signal"), nb::arg("by") = 1)
       .def("start_put", &start_put, nb::arg("to"), nb::arg("to_block"), nb::arg("source"),
-           nb::arg("source_block"), nb::arg("signal").none() = nb::none(), nb::arg("by") = 1,
+           nb::arg("source_block"), nb::arg("notify").none() = nb::none(), nb::arg("by") = 1,
            nb::keep_alive<0, 1>(), Release())
       .def(
           "start_get",
@@ -320,9 +320,10 @@ void bind_context(nb::module_& module) {
           nb::arg("to"), nb::arg("to_block"), nb::arg("source"), nb::arg("source_block"),
           nb::keep_alive<0, 1>(), Release())
       .def(
-          "start_raise",
+          "start_notify",
           [](Context& context, Remote& signal, uint64_t by) {
-            return Request(context->start_raise(peerway::raise(*signal.hold("start_raise"), by)), "request");
+            return Request(context->start_notify(peerway::notify(*signal.hold("start_notify"), by)),
+                           "request");
           },
           nb::arg("signal"), nb::arg("by") = 1, nb::keep_alive<0, 1>(), Release())
       .def(

@@ -97,7 +97,7 @@ void put(PlanBuilder& plan, Remote& to, const pw_block& to_block, Region& from, 
   if (signal == nullptr) {
     plan->put(there->block(to_block), here->block(from_block));
   } else {
-    plan->put(there->block(to_block), here->block(from_block), peerway::raise(*signal->hold("put"), by));
+    plan->put(there->block(to_block), here->block(from_block), peerway::notify(*signal->hold("put"), by));
   }
 }
 
@@ -105,7 +105,7 @@ void bind_builder(nb::module_& module) {
   nb::class_<PlanBuilder>(module, "PlanBuilder")
       .def_prop_ro("closed", &PlanBuilder::closed)
       .def("put", &put, nb::arg("to"), nb::arg("to_block"), nb::arg("source"), nb::arg("source_block"),
-           nb::arg("signal").none() = nb::none(), nb::arg("by") = 1)
+           nb::arg("notify").none() = nb::none(), nb::arg("by") = 1)
       .def(
           "get",
           [](PlanBuilder& plan, Region& to, const pw_block& to_block, Remote& from,
@@ -116,9 +116,9 @@ void bind_builder(nb::module_& module) {
           },
           nb::arg("to"), nb::arg("to_block"), nb::arg("source"), nb::arg("source_block"))
       .def(
-          "raise_signal",
+          "notify",
           [](PlanBuilder& plan, Remote& signal, uint64_t by) {
-            plan->raise(peerway::raise(*signal.hold("raise_signal"), by));
+            plan->notify(peerway::notify(*signal.hold("notify"), by));
           },
           nb::arg("signal"), nb::arg("by") = 1)
       .def(
@@ -260,7 +260,9 @@ Plan make_halo(Context& context, const std::vector<Array>& arrays, const std::ve
   std::vector<peerway::Array> list;
   for (const Array& array : arrays) list.push_back(as_array(array, held));
   const Calling calling;  // it waits for the other ranks
-  return {context->halo(list, peerway::Grid(std::span(grid)), corners), "halo"};
+  return {context->halo(list, peerway::Grid(std::span(grid)),
+                        corners ? peerway::HaloParts::corners : peerway::HaloParts::faces),
+          "halo"};
 }
 
 }  // namespace

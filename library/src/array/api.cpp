@@ -30,7 +30,7 @@ struct Asked {
   const pw_grid* grid;
   const pw_array* given;
   uint32_t count;
-  int corners;
+  pw_halo_parts parts;
   std::optional<pw_grid> grid_room{};
   std::vector<pw_array> arrays{};  ///< as this library knows them
 
@@ -82,8 +82,11 @@ pw::Device* device_of(std::span<const pw_array> arrays) {
 pw::array::HaloOpening opening_of(Asked& asked, pw::Team& team) {
   asked.take();
   if (asked.arrays.empty()) throw Error(PW_INVALID_ARGUMENT, "a halo of 0 arrays; give at least one");
-  if (asked.corners != 0 && asked.corners != 1)
-    throw Error(PW_INVALID_ARGUMENT, format("corners is {}; it must be 0 or 1", asked.corners));
+  if (asked.parts != PW_HALO_FACES && asked.parts != PW_HALO_CORNERS)
+    throw Error(PW_INVALID_ARGUMENT, format("{} is not the parts of a halo; there are PW_HALO_FACES ({}) and "
+                                            "PW_HALO_CORNERS ({})",
+                                            static_cast<int>(asked.parts), static_cast<int>(PW_HALO_FACES),
+                                            static_cast<int>(PW_HALO_CORNERS)));
   const pw::array::Grid grid(*asked.grid, team.size());
   const auto at = grid.coordinates(team.rank());
   for (size_t a = 0; a < asked.arrays.size(); ++a) {
@@ -96,7 +99,7 @@ pw::array::HaloOpening opening_of(Asked& asked, pw::Team& team) {
   pw::array::HaloOpening opening;
   opening.device_kind = device == nullptr ? -1 : device->id().kind;
   opening.arrays = static_cast<uint32_t>(asked.arrays.size());
-  opening.corners = static_cast<uint32_t>(asked.corners);
+  opening.corners = asked.parts == PW_HALO_CORNERS ? 1 : 0;
   opening.grid = *asked.grid;
   return opening;
 }
@@ -115,7 +118,7 @@ Agreed agree(Asked& asked, pw::Team& team, pw::Meeting& meeting) {
   std::vector<pw::array::Distribution> arrays;
   for (size_t a = 0; a < asked.arrays.size(); ++a)
     arrays.emplace_back(grid, asked.arrays[a], static_cast<uint32_t>(a));
-  const bool corners = asked.corners != 0;
+  const bool corners = asked.parts == PW_HALO_CORNERS;
   pw::Letters letters;
   for (const int rank : pw::array::listeners(arrays, team.rank(), corners))
     letters.emplace_back(rank, pack(mine));
@@ -167,11 +170,11 @@ pw_status pw_grid_block(uint64_t extent, uint32_t parts, uint32_t index, uint64_
 }
 
 pw_status pw_halo_create(pw_context* context, const pw_array* arrays, uint32_t count, const pw_grid* grid,
-                         int corners, pw_plan** plan) {
+                         pw_halo_parts parts, pw_plan** plan) {
   const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, plan), [&] {
     pw::Team& team = context->context->team();
-    Asked asked{grid, arrays, count, corners};
+    Asked asked{grid, arrays, count, parts};
     std::unique_ptr<pw_plan_builder> made;
     auto meeting = pw::hold(team, kMakeHalo, [&](pw::Meeting& with) {
       made = builder_of(context->open(), asked, agree(asked, team, with));

@@ -59,8 +59,8 @@ Samples run_in_kernel(const Gpu& gpu, pw_context* context, pw_stream stream, con
 Samples run_packets(const Gpu& gpu, pw_context* context, pw_stream stream, const LanePingPong& what,
                     uint64_t samples, uint64_t batch) {
   pw_lane_handle out{}, in{};
-  need(pw_plan_get_lane(what.out, 1, what.partner, what.tag, &out));
-  need(pw_plan_get_lane(what.in, 0, what.partner, what.tag, &in));
+  need(pw_plan_get_lane(what.out, PW_SEND, what.partner, what.tag, &out));
+  need(pw_plan_get_lane(what.in, PW_RECEIVE, what.partner, what.tag, &in));
   const auto kept = gpu.allocate((samples + 1) * sizeof(uint64_t));
   int leads = what.leads ? 1 : 0;
   auto from = reinterpret_cast<uint64_t>(what.from);

@@ -26,9 +26,9 @@ void touch_block(const pw_region* region, const pw_block& block) {
 
 }  // namespace
 
-void Pair::put(const Work& work, bool raise) {
-  const pw_raise raised{.signal = ends_.far_arrived, .by = 1};
-  const pw_raise* after = raise ? &raised : nullptr;
+void Pair::put(const Work& work, bool notify) {
+  const pw_notification notification{.signal = ends_.far_arrived, .by = 1};
+  const pw_notification* after = notify ? &notification : nullptr;
   const pw_block& block = work.block;
   if (block.dims == 0) {
     check(pw_put(ends_.context, ends_.far_target, block.offset, ends_.source, block.offset, block.block_bytes,
@@ -52,9 +52,9 @@ void Pair::flush(const Work& work) { check(pw_flush(ends_.context, ends_.partner
 
 void Pair::wait_next(const Work& work) { check(pw_signal_wait(ends_.arrived, ++seen_, work.timeout_ns)); }
 
-void Pair::raise_next() {
-  const pw_raise raised{.signal = ends_.far_arrived, .by = 1};
-  check(pw_raise_signal(ends_.context, &raised));
+void Pair::notify_next() {
+  const pw_notification notification{.signal = ends_.far_arrived, .by = 1};
+  check(pw_notify(ends_.context, &notification));
 }
 
 Samples Pair::ping_pong(const Work& work) {
@@ -70,9 +70,9 @@ Samples Pair::ping_pong(const Work& work) {
 
 Samples Pair::signal_ping_pong(const Work& work) {
   Samples samples = timed(work.iterations, [&] {
-    if (ends_.leads) raise_next();
+    if (ends_.leads) notify_next();
     wait_next(work);
-    if (!ends_.leads) raise_next();
+    if (!ends_.leads) notify_next();
   });
   flush(work);
   return samples;
@@ -110,7 +110,7 @@ Samples Pair::register_again(const Work& work) {
   regions.reserve(work.iterations);
   return timed(work.iterations, [&] {
     pw_region* region = nullptr;
-    check(pw_register(ends_.context, address, work.block.block_bytes, &region));
+    check(pw_region_register(ends_.context, address, work.block.block_bytes, &region));
     regions.emplace_back(region, pw_region_free);
   });
 }

@@ -16,7 +16,7 @@ struct Ends {
   pw_region* target = nullptr;            ///< mine, received into
   const pw_remote* far_source = nullptr;  ///< the partner's
   pw_remote* far_target = nullptr;
-  pw_signal* arrived = nullptr;  ///< mine, raised by the partner only
+  pw_signal* arrived = nullptr;  ///< mine, notified by the partner only
   pw_remote* far_arrived = nullptr;
   int partner = 0;
   bool leads = false;
@@ -50,14 +50,14 @@ class Pair {
   Samples register_again(const Work& work);
 
  private:
-  void put(const Work& work, bool raise);
+  void put(const Work& work, bool notify);
   void get(const Work& work);
   void flush(const Work& work);
   void wait_next(const Work& work);
-  void raise_next();
+  void notify_next();
 
   Ends ends_;
-  uint64_t seen_ = 0;  ///< raises of `arrived` that were waited for
+  uint64_t seen_ = 0;  ///< notifications of `arrived` that were waited for
 };
 
 }  // namespace pw::bench

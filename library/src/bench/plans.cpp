@@ -20,13 +20,13 @@ Builder builder_of(const Ends& ends) {
 
 Plan prepared(const Builder& builder, bool alone) {
   pw_plan* plan = nullptr;
-  need(pw_plan_builder_prepare(builder.get(), alone ? 1 : 0, &plan));
+  need(pw_plan_builder_prepare(builder.get(), alone ? PW_PREPARE_ALONE : PW_PREPARE_COLLECTIVE, &plan));
   return Plan(plan);
 }
 
 void add_put(const Builder& builder, const Ends& ends, const pw_block& block) {
-  const pw_raise raise{.signal = ends.far_arrived, .by = 1};
-  need(pw_plan_builder_put(builder.get(), ends.far_target, &block, ends.source, &block, &raise));
+  const pw_notification notification{.signal = ends.far_arrived, .by = 1};
+  need(pw_plan_builder_put(builder.get(), ends.far_target, &block, ends.source, &block, &notification));
 }
 
 Trip alone(Plan plan) {
@@ -77,9 +77,9 @@ Trip latency_trip(const Ends& ends, const pw_block& block) {
   return trip;
 }
 
-Trip halo_trip(pw_context* context, const pw_grid& grid, const pw_array& array, int corners) {
+Trip halo_trip(pw_context* context, const pw_grid& grid, const pw_array& array, pw_halo_parts parts) {
   pw_plan* plan = nullptr;
-  need(pw_halo_create(context, &array, 1, &grid, corners, &plan));
+  need(pw_halo_create(context, &array, 1, &grid, parts, &plan));
   return alone(Plan(plan));
 }
 

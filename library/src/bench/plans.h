@@ -40,7 +40,7 @@ Trip latency_trip(const Ends& ends, const pw_block& block);
 Trip message_trip(const Ends& ends, const pw_block& block);
 
 /// One plan: the halo of an array that fills `array` from its first byte on. Collective.
-Trip halo_trip(pw_context* context, const pw_grid& grid, const pw_array& array, int corners);
+Trip halo_trip(pw_context* context, const pw_grid& grid, const pw_array& array, pw_halo_parts parts);
 
 enum class Start : uint8_t { host, stream, graph };
 

@@ -88,14 +88,14 @@ pw_wait_policy pw_context_wait_policy(const pw_context* context) {
   return context != nullptr && context->context->waiting()->blocking() ? PW_WAIT_BLOCKING : PW_WAIT_BUSY_POLL;
 }
 
-pw_status pw_allocate(pw_context* context, pw_device device, uint64_t bytes, pw_region** region) {
+pw_status pw_region_allocate(pw_context* context, pw_device device, uint64_t bytes, pw_region** region) {
   return pw::guard(__func__, given(context, region), [&] {
     *region = new pw_region{context->open(), context->context->allocate(device, bytes)};
     return PW_OK;
   });
 }
 
-pw_status pw_register(pw_context* context, void* address, uint64_t bytes, pw_region** region) {
+pw_status pw_region_register(pw_context* context, void* address, uint64_t bytes, pw_region** region) {
   return pw::guard(__func__, given(context, region), [&] {
     *region = new pw_region{context->open(), context->context->add(address, bytes)};
     return PW_OK;
@@ -123,7 +123,7 @@ pw_status pw_region_key(const pw_region* region, void* key, size_t capacity, siz
                    [&] { return copy_key(region->context->key_of(*region->region), key, capacity, length); });
 }
 
-pw_status pw_import(pw_context* context, const void* key, size_t length, pw_remote** remote) {
+pw_status pw_remote_import(pw_context* context, const void* key, size_t length, pw_remote** remote) {
   return pw::guard(__func__, given(context, key, remote), [&] {
     *remote = new pw_remote{context->open(),
                             context->context->import({static_cast<const std::byte*>(key), length}), nullptr};
@@ -170,13 +170,13 @@ pw_status pw_signal_wait(pw_signal* signal, uint64_t value, uint64_t timeout_ns)
 }
 
 pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const pw_region* from,
-                 uint64_t from_offset, uint64_t bytes, const pw_raise* raise) {
+                 uint64_t from_offset, uint64_t bytes, const pw_notification* notification) {
   const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, to, from), [&] {
     const pw::RangeTransfer range{pw::Op::put, &pw::region_of(to), from->region.get(),
                                   to_offset,   from_offset,        bytes};
-    if (raise == nullptr) return context->context->move(range);
-    return context->context->move(range, pw::CheckedRaise(raise).value());
+    if (notification == nullptr) return context->context->move(range);
+    return context->context->move(range, pw::CheckedNotification(notification).value());
   });
 }
 
@@ -190,10 +190,10 @@ pw_status pw_get(pw_context* context, pw_region* to, uint64_t to_offset, const p
 }
 
 pw_status pw_put_block(pw_context* context, pw_remote* to, const pw_block* to_block, const pw_region* from,
-                       const pw_block* from_block, const pw_raise* raise) {
+                       const pw_block* from_block, const pw_notification* notification) {
   const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, to, to_block, from, from_block), [&] {
-    const pw::CheckedRaise checked(raise);
+    const pw::CheckedNotification checked(notification);
     return context->context->put(pw::region_of(to), *pw::CheckedBlock(to_block), *from->region,
                                  *pw::CheckedBlock(from_block), checked.get());
   });
@@ -208,10 +208,10 @@ pw_status pw_get_block(pw_context* context, pw_region* to, const pw_block* to_bl
   });
 }
 
-pw_status pw_raise_signal(pw_context* context, const pw_raise* raise) {
+pw_status pw_notify(pw_context* context, const pw_notification* notification) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(context, raise),
-                   [&] { return context->context->raise(pw::CheckedRaise(raise).value()); });
+  return pw::guard(__func__, given(context, notification),
+                   [&] { return context->context->notify(pw::CheckedNotification(notification).value()); });
 }
 
 pw_status pw_flush(pw_context* context, int rank, uint64_t timeout_ns) {

@@ -93,7 +93,7 @@ Context::Context(Team& team)
   meet_others();
   control_.waiting()->set_oversubscribed(importer_.oversubscribed());
   on_loss_ = team.on_loss([waiting = control_.waiting()](int) { waiting->wake(); });
-  progress_.add(raises_);
+  progress_.add(notifications_);
   if (const uint64_t chunk = resolver_->chunk_bytes(); chunk > 0) set_chunk_bytes(chunk);
   progress_.start();
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "context/failures.h"
-#include "context/raises.h"
+#include "context/notifications.h"
 #include "context/resolver.h"
 #include "memory/control.h"
 #include "memory/importer.h"
@@ -61,10 +61,10 @@ class Context {
   /// What the keys of this team are made with.
   [[nodiscard]] const KeySeal& seal() const { return seal_; }
 
-  /// Words of that device's memory, for signals and for what kernels raise.
+  /// Words of that device's memory, for signals and for what kernels notify.
   WordPool& words(Device& device);
 
-  /// Adds to the key of a signal what peers on other hosts need to raise it.
+  /// Adds to the key of a signal what peers on other hosts need to notify it.
   void attach_signals(Key& key);
 
   /// The chunk size of paths that cut transfers into chunks, for what is started from now on.
@@ -72,12 +72,12 @@ class Context {
 
   /// What its threads wait by.
   [[nodiscard]] Progress& progress() { return progress_; }
-  [[nodiscard]] Raises& raises() { return raises_; }
+  [[nodiscard]] Notifications& notifications() { return notifications_; }
 
   /// Data paths: checked and joined operations.
   pw_status put(Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
-                const Raise* raise, Marks* marks = nullptr) {
-    return move_blocks(Op::put, to, to_block, from, from_block, raise, marks);
+                const Notification* notification, Marks* marks = nullptr) {
+    return move_blocks(Op::put, to, to_block, from, from_block, notification, marks);
   }
   pw_status get(Remote& from, const pw_block& from_block, Region& to, const pw_block& to_block,
                 Marks* marks = nullptr) {
@@ -90,17 +90,17 @@ class Context {
       return move_traced(range, nullptr);
     return move_now(range);
   }
-  pw_status move(const RangeTransfer& range, const Raise& raise) {
+  pw_status move(const RangeTransfer& range, const Notification& notification) {
     if (trace::recording()) [[unlikely]]
-      return move_traced(range, &raise);
-    return move_now(range, raise);
+      return move_traced(range, &notification);
+    return move_now(range, notification);
   }
   /// Checked against the regions and joined. `marks`: where the marks go that it is complete with, if wanted.
-  pw_status start(const Transfer& transfer, const Raise* raise, Marks* marks = nullptr);
+  pw_status start(const Transfer& transfer, const Notification* notification, Marks* marks = nullptr);
   /// After all that was started towards the signal's owner before, on whatever path.
-  pw_status raise(const Raise& raise);
-  /// Behind nothing but earlier raises of the same signal.
-  pw_status raise_at_once(const Raise& raise);
+  pw_status notify(const Notification& notification);
+  /// Behind nothing but earlier notifications of the same signal.
+  pw_status notify_at_once(const Notification& notification);
   pw_status flush(int rank, uint64_t timeout_ns);
   /// Adds what was started towards the rank so far, on every path; PW_ANY_RANK: towards all. The latter
   /// refuses ranks that the team does not have.
@@ -131,12 +131,12 @@ class Context {
   bool is_usable(const Remote& remote) const { return remote.current() && team_.none_lost() && !closed(); }
   pw_status check(const Remote& remote) { return is_usable(remote) ? PW_OK : why_not(remote); }
   pw_status why_not(const Remote& remote);  ///< PW_OK where it is another rank that is lost
-  pw_status check_raise(const Remote& signal);
+  pw_status check_notification(const Remote& signal);
   pw_status move_blocks(Op op, Remote& remote, const pw_block& remote_block, Region& local,
-                        const pw_block& local_block, const Raise* raise, Marks* marks);
-  pw_status check(const Remote& remote, const Raise* raise) {
+                        const pw_block& local_block, const Notification* notification, Marks* marks);
+  pw_status check(const Remote& remote, const Notification* notification) {
     const pw_status status = check(remote);
-    return status != PW_OK || raise == nullptr ? status : check_raise(*raise->signal);
+    return status != PW_OK || notification == nullptr ? status : check_notification(*notification->signal);
   }
   static pw_status refuse(const RangeTransfer& range);  ///< says which side it leaves
   pw_status move_now(const RangeTransfer& range) {
@@ -152,33 +152,33 @@ class Context {
     }
     return move_inside(range, nullptr);
   }
-  pw_status move_now(const RangeTransfer& range, const Raise& raise) {
-    return is_inside(range) ? move_inside(range, &raise) : refuse(range);
+  pw_status move_now(const RangeTransfer& range, const Notification& notification) {
+    return is_inside(range) ? move_inside(range, &notification) : refuse(range);
   }
   // What `peerway trace` records; each is the operation itself, with its event around it.
-  pw_status move_traced(const RangeTransfer& range, const Raise* raise);
-  pw_status start_traced(const Transfer& transfer, const Raise* raise, Marks* marks);
-  pw_status start_now(const Transfer& transfer, const Raise* raise, Marks* marks);
-  pw_status raise_now(const Raise& raise);
-  pw_status raise_behind(uint64_t paths, const Raise& raise);
+  pw_status move_traced(const RangeTransfer& range, const Notification* notification);
+  pw_status start_traced(const Transfer& transfer, const Notification* notification, Marks* marks);
+  pw_status start_now(const Transfer& transfer, const Notification* notification, Marks* marks);
+  pw_status notify_now(const Notification& notification);
+  pw_status notify_behind(uint64_t paths, const Notification& notification);
   pw_status flush_now(int rank, uint64_t timeout_ns);
   std::string_view path_taken(Op op, route::ShapeClass shape, Region& local, Remote& remote, uint64_t bytes);
-  pw_status move_inside(const RangeTransfer& range, const Raise* raise);
+  pw_status move_inside(const RangeTransfer& range, const Notification* notification);
   /// Notes that something was started towards the rank, which a flush asks `by` about.
   void touch(int rank, uint64_t by) {
     auto& touched = touched_[static_cast<size_t>(rank)];
     if ((touched.load(std::memory_order_relaxed) & by) != by) touched.fetch_or(by, std::memory_order_relaxed);
   }
-  /// Of a raise; on another host any path may store it.
+  /// Of a notification; on another host any path may store it.
   void touch(const Remote& signal) {
-    touch(signal.rank(), signal.same_host() ? kRaised : kRaised | later_paths_);
+    touch(signal.rank(), signal.same_host() ? kNotified : kNotified | later_paths_);
   }
   static uint64_t bit_of(const Path& path) {
     return path.completes_at_start() ? kAtStart : uint64_t{1} << path.number();
   }
-  pw_status start(Path& path, const Transfer& transfer, const Raise& raise);
+  pw_status start(Path& path, const Transfer& transfer, const Notification& notification);
   pw_status start_split(const Resolved& resolved, const route::ReadySplit& split, const Transfer& transfer,
-                        const Raise* raise);
+                        const Notification* notification);
 
   struct CloseBook {  ///< who wants to know when the context is closed; outlives it while a handle is held
     std::mutex mutex;
@@ -197,10 +197,10 @@ class Context {
   AttachmentNumbers attachment_numbers_;
   std::vector<std::unique_ptr<Transport>> transports_;
   std::unique_ptr<Resolver> resolver_;
-  Raises raises_{team_, progress_,
-                 [this](const Remote& signal) -> Path& { return resolver_->far_raiser(signal); }};
+  Notifications notifications_{
+      team_, progress_, [this](const Remote& signal) -> Path& { return resolver_->far_notifier(signal); }};
   Failures failures_;
-  static constexpr uint64_t kAtStart = uint64_t{1} << 63, kRaised = uint64_t{1} << 62;
+  static constexpr uint64_t kAtStart = uint64_t{1} << 63, kNotified = uint64_t{1} << 62;
   static constexpr size_t kMostPaths = 62;
   uint64_t later_paths_ = 0;  ///< the bits of all that do not complete at the start
   std::vector<std::atomic<uint64_t>>

@@ -31,7 +31,7 @@ struct pw_region {
 struct pw_remote {
   std::shared_ptr<pw::Context> context;
   std::shared_ptr<pw::Remote> remote;  ///< shared with the plans and FIFOs that use it
-  std::shared_ptr<void> in_kernels;    ///< what kernels that raise it need (plan/in_kernel.h)
+  std::shared_ptr<void> in_kernels;    ///< what kernels that notify it need (plan/in_kernel.h)
 };
 
 struct pw_signal {
@@ -45,28 +45,29 @@ namespace pw {
 /// What a plan or FIFO uses beyond regions, kept for as long as it may.
 using Uses = std::vector<std::shared_ptr<const void>>;
 
-/// The raise as the inside knows it; null stays null. Throws Error for one that cannot be.
-class CheckedRaise {
+/// The notification as the inside knows it; null stays null. Throws Error for one that cannot be.
+class CheckedNotification {
  public:
-  explicit CheckedRaise(const pw_raise* raise) {
-    if (raise != nullptr) take(*raise);
+  explicit CheckedNotification(const pw_notification* notification) {
+    if (notification != nullptr) take(*notification);
   }
-  [[nodiscard]] const Raise* get() const { return given_ ? &value_ : nullptr; }
-  [[nodiscard]] const Raise& value() const { return value_; }
+  [[nodiscard]] const Notification* get() const { return given_ ? &value_ : nullptr; }
+  [[nodiscard]] const Notification& value() const { return value_; }
 
  private:
-  void take(const pw_raise& given) {
-    std::optional<pw_raise> room;
-    const pw_raise& raise = *sized(&given, room, "pw_raise");
-    if (raise.signal == nullptr) throw Error(PW_INVALID_ARGUMENT, "a raise without a signal");
-    if (raise.signal->remote->key.type != KeyType::signal)
-      throw Error(PW_INVALID_ARGUMENT, "a raise of a region; import the key of a signal instead");
-    if (raise.by == 0) throw Error(PW_INVALID_ARGUMENT, "a raise by 0; a signal grows by at least 1");
-    value_ = {raise.signal->remote.get(), raise.by};
+  void take(const pw_notification& given) {
+    std::optional<pw_notification> room;
+    const pw_notification& notification = *sized(&given, room, "pw_notification");
+    if (notification.signal == nullptr) throw Error(PW_INVALID_ARGUMENT, "a notification without a signal");
+    if (notification.signal->remote->key.type != KeyType::signal)
+      throw Error(PW_INVALID_ARGUMENT, "a notification of a region; import the key of a signal instead");
+    if (notification.by == 0)
+      throw Error(PW_INVALID_ARGUMENT, "a notification by 0; a signal grows by at least 1");
+    value_ = {notification.signal->remote.get(), notification.by};
     given_ = true;
   }
 
-  Raise value_;
+  Notification value_;
   bool given_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Put, get, raise and flush: checks, finds the route and hands over to paths. The hot path of a small
+// Put, get, notify and flush: checks, finds the route and hands over to paths. The hot path of a small
 // transfer is two range checks, two loads and one virtual call.
 #include <bit>
 #include <optional>
@@ -38,67 +38,69 @@ pw_status Context::refuse(const RangeTransfer& range) {
 }
 
 pw_status Context::move_blocks(Op op, Remote& remote, const pw_block& remote_block, Region& local,
-                               const pw_block& local_block, const Raise* raise, Marks* marks) {
+                               const pw_block& local_block, const Notification* notification, Marks* marks) {
   const Layout layout = op == Op::put ? join(remote_block, described(remote), local_block, described(local))
                                       : join(local_block, described(local), remote_block, described(remote));
-  return start({op, &remote, &local, remote_block.offset, local_block.offset, layout}, raise, marks);
+  return start({op, &remote, &local, remote_block.offset, local_block.offset, layout}, notification, marks);
 }
 
-pw_status Context::move_inside(const RangeTransfer& range, const Raise* raise) {
+pw_status Context::move_inside(const RangeTransfer& range, const Notification* notification) {
   if (range.bytes != 0) {
-    if (const pw_status status = check(*range.remote, raise); status != PW_OK) return status;
+    if (const pw_status status = check(*range.remote, notification); status != PW_OK) return status;
     const Resolved& resolved =
         resolver_->resolve(range.op, route::ShapeClass::contiguous, *range.local, *range.remote);
     Path* const path = resolved.path_of(range.bytes);
-    if (path != nullptr && (raise == nullptr || path->completes_at_start())) {
+    if (path != nullptr && (notification == nullptr || path->completes_at_start())) {
       touch(range.remote->rank(), bit_of(*path));
       const pw_status status = path->start_range(range);
-      if (status != PW_OK || raise == nullptr) return status;
-      touch(*raise->signal);
-      return raises_.after(*path, range.remote->rank(), *raise);
+      if (status != PW_OK || notification == nullptr) return status;
+      touch(*notification->signal);
+      return notifications_.after(*path, range.remote->rank(), *notification);
     }
   }
   return start_now({range.op, range.remote, range.local, range.remote_offset, range.local_offset,
                     contiguous_layout(range.bytes)},
-                   raise, nullptr);
+                   notification, nullptr);
 }
 
-pw_status Context::start(const Transfer& transfer, const Raise* raise, Marks* marks) {
-  return trace::recording() ? start_traced(transfer, raise, marks) : start_now(transfer, raise, marks);
+pw_status Context::start(const Transfer& transfer, const Notification* notification, Marks* marks) {
+  return trace::recording() ? start_traced(transfer, notification, marks)
+                            : start_now(transfer, notification, marks);
 }
 
-pw_status Context::start_now(const Transfer& transfer, const Raise* raise, Marks* marks) {
+pw_status Context::start_now(const Transfer& transfer, const Notification* notification, Marks* marks) {
   Remote& remote = *transfer.remote;
-  if (const pw_status status = check(remote, raise); status != PW_OK) return status;
+  if (const pw_status status = check(remote, notification); status != PW_OK) return status;
   const uint64_t bytes = transfer.layout.shape.bytes();
-  if (bytes == 0) return raise != nullptr ? raise_now(*raise) : PW_OK;
+  if (bytes == 0) return notification != nullptr ? notify_now(*notification) : PW_OK;
   const Resolved& resolved =
       resolver_->resolve(transfer.op, route::shape_class(transfer.layout.shape), *transfer.local, remote);
   Path* const found = resolved.path_of(bytes);
   if (found == nullptr) {
     const route::ReadySplit& split = resolved.route->split(resolved.route->lookup(bytes));
-    const pw_status status = start_split(resolved, split, transfer, raise);
+    const pw_status status = start_split(resolved, split, transfer, notification);
     if (marks != nullptr)
       for (const uint32_t path : split.path) marks->add(*resolved.paths[path], remote.rank());
     return status;
   }
   touch(remote.rank(), bit_of(*found));
-  const pw_status status = raise == nullptr ? found->start(transfer) : start(*found, transfer, *raise);
+  const pw_status status =
+      notification == nullptr ? found->start(transfer) : start(*found, transfer, *notification);
   if (marks != nullptr) marks->add(*found, remote.rank());
   return status;
 }
 
-pw_status Context::start(Path& path, const Transfer& transfer, const Raise& raise) {
+pw_status Context::start(Path& path, const Transfer& transfer, const Notification& notification) {
   const int rank = transfer.remote->rank();
-  touch(*raise.signal);
-  touch(raise.signal->rank(), bit_of(path));
-  if (raise.signal->rank() == rank && path.joins(transfer, *raise.signal)) {
-    RaiseTurn turn;
-    if (const pw_status status = turn.begin(raise, &path); status != PW_OK) return status;
+  touch(*notification.signal);
+  touch(notification.signal->rank(), bit_of(path));
+  if (notification.signal->rank() == rank && path.joins(transfer, *notification.signal)) {
+    SignalTurn turn;
+    if (const pw_status status = turn.begin(notification, &path); status != PW_OK) return status;
     if (turn.now()) return path.start_and_store(transfer, turn);
   }
   const pw_status status = path.start(transfer);
-  return status == PW_OK ? raises_.after(path, rank, raise) : status;
+  return status == PW_OK ? notifications_.after(path, rank, notification) : status;
 }
 
 void Context::prepare(const Transfer& transfer) {
@@ -111,11 +113,11 @@ void Context::prepare(const Transfer& transfer) {
   for (const uint32_t path : resolved.route->split(choice).path) resolved.paths[path]->prepare(transfer);
 }
 
-pw_status Context::check_raise(const Remote& signal) {
+pw_status Context::check_notification(const Remote& signal) {
   if (signal.is_device_signal())
     return fail(PW_UNSUPPORTED,
                 format("the signal of rank {} lies in the memory of its {}: only plans of GPUs and "
-                       "kernels raise it; for the host, make one with pw_signal_create",
+                       "kernels notify it; for the host, make one with pw_signal_create",
                        signal.rank(), to_string(signal.key.device)));
   return check(signal);
 }
@@ -135,7 +137,7 @@ pw_status Context::why_not(const Remote& remote) {
 }
 
 pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit& split,
-                               const Transfer& transfer, const Raise* raise) {
+                               const Transfer& transfer, const Notification* notification) {
   const Layout& whole = transfer.layout;
   const uint64_t bytes = whole.shape.bytes();
   const uint64_t slice_bytes = whole.shape.contiguous() ? 0 : bytes / whole.shape.count[0];
@@ -160,28 +162,28 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
       }
       if (const pw_status status = path->start(part); status != PW_OK) return status;
     }
-  if (raise == nullptr) return PW_OK;
-  touch(*raise->signal);
+  if (notification == nullptr) return PW_OK;
+  touch(*notification->signal);
   Marks before;
   for (const uint32_t path : split.path) before.add(*resolved.paths[path], transfer.remote->rank());
-  return raises_.after(std::move(before), *raise);
+  return notifications_.after(std::move(before), *notification);
 }
 
-pw_status Context::raise_now(const Raise& raise) {
-  Remote& signal = *raise.signal;
-  if (const pw_status status = check_raise(signal); status != PW_OK) return status;
+pw_status Context::notify_now(const Notification& notification) {
+  Remote& signal = *notification.signal;
+  if (const pw_status status = check_notification(signal); status != PW_OK) return status;
   const uint64_t later =
-      touched_[static_cast<size_t>(signal.rank())].load(std::memory_order_relaxed) & ~(kAtStart | kRaised);
+      touched_[static_cast<size_t>(signal.rank())].load(std::memory_order_relaxed) & ~(kAtStart | kNotified);
   touch(signal);
   if (later == 0) [[likely]]
-    return raises_.after(Marks(), raise);
-  return raise_behind(later, raise);
+    return notifications_.after(Marks(), notification);
+  return notify_behind(later, notification);
 }
 
 // Where one of the paths stores the word itself, that store comes after its transfers anyway.
-pw_status Context::raise_behind(uint64_t paths, const Raise& raise) {
-  const Remote& signal = *raise.signal;
-  const Path* const storing = signal.word() != nullptr ? nullptr : &resolver_->far_raiser(signal);
+pw_status Context::notify_behind(uint64_t paths, const Notification& notification) {
+  const Remote& signal = *notification.signal;
+  const Path* const storing = signal.word() != nullptr ? nullptr : &resolver_->far_notifier(signal);
   Marks before;
   for (; paths != 0; paths &= paths - 1) {
     Path& path = *resolver_->paths()[static_cast<size_t>(std::countr_zero(paths))];
@@ -189,13 +191,13 @@ pw_status Context::raise_behind(uint64_t paths, const Raise& raise) {
   }
   if (before.reached())
     if (const pw_status status = failures_.outcome(before); status != PW_OK) return status;
-  return raises_.after(std::move(before), raise);
+  return notifications_.after(std::move(before), notification);
 }
 
-pw_status Context::raise_at_once(const Raise& raise) {
-  if (const pw_status status = check_raise(*raise.signal); status != PW_OK) return status;
-  touch(*raise.signal);
-  return raises_.after(Marks(), raise);
+pw_status Context::notify_at_once(const Notification& notification) {
+  if (const pw_status status = check_notification(*notification.signal); status != PW_OK) return status;
+  touch(*notification.signal);
+  return notifications_.after(Marks(), notification);
 }
 
 pw_status Context::add_marks_of(int rank, Marks& marks) {
@@ -211,9 +213,9 @@ pw_status Context::add_marks_of(int rank, Marks& marks) {
 
 void Context::add_marks(int rank, Marks& marks) {
   const uint64_t touched = touched_[static_cast<size_t>(rank)].load(std::memory_order_relaxed);
-  for (uint64_t paths = touched & ~(kAtStart | kRaised); paths != 0; paths &= paths - 1)
+  for (uint64_t paths = touched & ~(kAtStart | kNotified); paths != 0; paths &= paths - 1)
     marks.add(*resolver_->paths()[static_cast<size_t>(std::countr_zero(paths))], rank);
-  if ((touched & kRaised) != 0) marks.add(raises_, rank);
+  if ((touched & kNotified) != 0) marks.add(notifications_, rank);
 }
 
 pw_status Context::flush_now(int rank, uint64_t timeout_ns) {

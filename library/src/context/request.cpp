@@ -93,15 +93,16 @@ void check_list(Requests requests) {
   }
 }
 
-// `start` starts the operation, given where its marks go; the request stands for it and for a raise with it.
+// `start` starts the operation, given where its marks go; the request stands for it and for a notification
+// with it.
 template <typename Start>
-pw_status start_request(pw_context* context, int rank, const pw::Raise* raise, pw_request** request,
-                        Start&& start) {
+pw_status start_request(pw_context* context, int rank, const pw::Notification* notification,
+                        pw_request** request, Start&& start) {
   auto made = std::make_unique<pw_request>(context->context);
   auto marks = std::make_unique<pw::MarksRequest>(*context->context, rank);
-  if (raise != nullptr) marks->depend(raise->signal->rank());
+  if (notification != nullptr) marks->depend(notification->signal->rank());
   if (const pw_status status = start(marks->marks()); status != PW_OK) return status;
-  if (raise != nullptr) context->context->add_marks(raise->signal->rank(), marks->marks());
+  if (notification != nullptr) context->context->add_marks(notification->signal->rank(), marks->marks());
   made->request = std::move(marks);
   *request = made.release();
   return PW_OK;
@@ -112,10 +113,11 @@ pw_status start_request(pw_context* context, int rank, const pw::Raise* raise, p
 extern "C" {
 
 pw_status pw_start_put(pw_context* context, pw_remote* to, const pw_block* to_block, const pw_region* from,
-                       const pw_block* from_block, const pw_raise* raise, pw_request** request) {
+                       const pw_block* from_block, const pw_notification* notification,
+                       pw_request** request) {
   const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, to, to_block, from, from_block, request), [&] {
-    const pw::CheckedRaise checked(raise);
+    const pw::CheckedNotification checked(notification);
     pw::Remote& target = pw::region_of(to);
     return start_request(context, target.rank(), checked.get(), request, [&](pw::Marks& marks) {
       return context->context->put(target, *pw::CheckedBlock(to_block), *from->region,
@@ -136,12 +138,12 @@ pw_status pw_start_get(pw_context* context, pw_region* to, const pw_block* to_bl
   });
 }
 
-pw_status pw_start_raise(pw_context* context, const pw_raise* raise, pw_request** request) {
+pw_status pw_start_notify(pw_context* context, const pw_notification* notification, pw_request** request) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(context, raise, request), [&] {
-    const pw::CheckedRaise checked(raise);
+  return pw::guard(__func__, given(context, notification, request), [&] {
+    const pw::CheckedNotification checked(notification);
     return start_request(context, checked.value().signal->rank(), checked.get(), request,
-                         [&](pw::Marks&) { return context->context->raise(checked.value()); });
+                         [&](pw::Marks&) { return context->context->notify(checked.value()); });
   });
 }
 

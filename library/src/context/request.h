@@ -23,7 +23,7 @@ class Request {
   [[nodiscard]] virtual Wakes wakes() { return Wakes::perhaps; }
 };
 
-/// Of operations towards one rank, or all, and raises of signals of another.
+/// Of operations towards one rank, or all, and notifications of signals of another.
 class MarksRequest final : public Request {
  public:
   /// To be made before the operation is started: what fails from here on is its concern.

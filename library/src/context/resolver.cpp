@@ -120,7 +120,7 @@ std::string_view Resolver::copying_path() const {
   return found == paths_.end() ? std::string_view() : (*found)->name();
 }
 
-Path& Resolver::far_raiser(const Remote& signal) const {
+Path& Resolver::far_notifier(const Remote& signal) const {
   for (const auto& path : paths_)
     if (path->stores(signal)) return *path;
   std::string why;
@@ -128,7 +128,7 @@ Path& Resolver::far_raiser(const Remote& signal) const {
     if (const std::string reason = path->why_not_stores(signal); !reason.empty())
       why += (why.empty() ? "" : "; ") + reason;
   throw Error(PW_UNSUPPORTED,
-              format("no path of this context raises a signal of rank {}, which is on another host: {}",
+              format("no path of this context notifies a signal of rank {}, which is on another host: {}",
                      signal.rank(), why.empty() ? "none of them leads to other hosts" : why));
 }
 

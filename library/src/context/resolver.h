@@ -82,8 +82,8 @@ class Resolver {
   /// Whether the settings or the route table name a path of that transport.
   [[nodiscard]] bool names_path_of(size_t transport) const;
 
-  /// The path that raises signals on other hosts; throws Error(PW_UNSUPPORTED) with every path's reason.
-  Path& far_raiser(const Remote& signal) const;
+  /// The path that notifies signals on other hosts; throws Error(PW_UNSUPPORTED) with every path's reason.
+  Path& far_notifier(const Remote& signal) const;
 
   /// The chunk size that the table measured; 0 when there is none.
   [[nodiscard]] uint64_t chunk_bytes() const;

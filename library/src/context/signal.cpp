@@ -16,8 +16,8 @@ pw_status closed_at(uint64_t now, uint64_t wanted) {
 pw_status told(pw_status ended, int sender, uint64_t now, uint64_t wanted, uint64_t timeout_ns) {
   if (ended != PW_TIMEOUT) return ended;
   const std::string who = sender == PW_ANY_RANK ? "any rank" : format("rank {}", sender);
-  return fail(PW_TIMEOUT, format("waited {:.3g} s for a signal that {} raises to reach {}; it is at "
-                                 "{}. Has that rank raised it often enough?",
+  return fail(PW_TIMEOUT, format("waited {:.3g} s for a signal that {} notifies to reach {}; it is at "
+                                 "{}. Has that rank notified it often enough?",
                                  static_cast<double>(timeout_ns) * 1e-9, who, wanted, now));
 }
 
@@ -28,7 +28,7 @@ Signal::Signal(Context& context, int sender, Device& device)
       sender_(sender),
       words_(sender == PW_ANY_RANK ? static_cast<uint32_t>(context.team().size()) : 1) {
   if (sender != PW_ANY_RANK && (sender < 0 || sender >= context.team().size()))
-    throw Error(PW_OUT_OF_RANGE, format("a signal raised by rank {}; this team has ranks 0 to {}", sender,
+    throw Error(PW_OUT_OF_RANGE, format("a signal notified by rank {}; this team has ranks 0 to {}", sender,
                                         context.team().size() - 1));
   if (device.id().kind == PW_HOST)
     first_ = context.control().take_words(words_);

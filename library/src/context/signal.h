@@ -1,4 +1,4 @@
-// A signal: the counter that peers raise and this rank waits on.
+// A signal: the counter that peers notify and this rank waits on.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace pw {
 
-/// A signal of this rank: one word for each rank that may raise it; its value is their sum.
+/// A signal of this rank: one word for each rank that may notify it; its value is their sum.
 class Signal {
  public:
   Signal(Context& context, int sender);

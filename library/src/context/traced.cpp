@@ -5,17 +5,17 @@
 namespace pw {
 namespace {
 
-int32_t tag_of(const Raise* raise) {
-  return raise != nullptr && raise->by == 1 ? trace::tag_of(raise->signal->key) : -1;
+int32_t tag_of(const Notification* notification) {
+  return notification != nullptr && notification->by == 1 ? trace::tag_of(notification->signal->key) : -1;
 }
 
 pw_trace_kind kind_of(Op op) { return op == Op::get ? PW_TRACE_GET : PW_TRACE_PUT; }
 
-/// A raise by more than one says by how much in an event of its own.
-void note(const Raise* raise) {
-  if (raise != nullptr && raise->by != 1)
-    const trace::Operation raised(PW_TRACE_RAISE, raise->signal->rank(), raise->by,
-                                  trace::tag_of(raise->signal->key));
+/// A notification by more than one says by how much in an event of its own.
+void note(const Notification* notification) {
+  if (notification != nullptr && notification->by != 1)
+    const trace::Operation notified(PW_TRACE_NOTIFY, notification->signal->rank(), notification->by,
+                                    trace::tag_of(notification->signal->key));
 }
 
 }  // namespace
@@ -28,34 +28,34 @@ std::string_view Context::path_taken(Op op, route::ShapeClass shape, Region& loc
   return path != nullptr ? path->name() : resolved->route->split(resolved->route->lookup(bytes)).name;
 }
 
-pw_status Context::move_traced(const RangeTransfer& range, const Raise* raise) {
-  trace::Operation operation(kind_of(range.op), range.remote->rank(), range.bytes, tag_of(raise));
-  const pw_status status = raise == nullptr ? move_now(range) : move_now(range, *raise);
+pw_status Context::move_traced(const RangeTransfer& range, const Notification* notification) {
+  trace::Operation operation(kind_of(range.op), range.remote->rank(), range.bytes, tag_of(notification));
+  const pw_status status = notification == nullptr ? move_now(range) : move_now(range, *notification);
   operation.end();
   operation.by(status != PW_OK ? "failed"
                                : path_taken(range.op, route::ShapeClass::contiguous, *range.local,
                                             *range.remote, range.bytes));
-  note(raise);
+  note(notification);
   return status;
 }
 
-pw_status Context::start_traced(const Transfer& transfer, const Raise* raise, Marks* marks) {
+pw_status Context::start_traced(const Transfer& transfer, const Notification* notification, Marks* marks) {
   const uint64_t bytes = transfer.layout.shape.bytes();
-  trace::Operation operation(kind_of(transfer.op), transfer.remote->rank(), bytes, tag_of(raise));
-  const pw_status status = start_now(transfer, raise, marks);
+  trace::Operation operation(kind_of(transfer.op), transfer.remote->rank(), bytes, tag_of(notification));
+  const pw_status status = start_now(transfer, notification, marks);
   operation.end();
   operation.by(status != PW_OK ? "failed"
                                : path_taken(transfer.op, route::shape_class(transfer.layout.shape),
                                             *transfer.local, *transfer.remote, bytes));
-  note(raise);
+  note(notification);
   return status;
 }
 
-pw_status Context::raise(const Raise& raise) {
-  if (!trace::recording()) return raise_now(raise);
-  const trace::Operation operation(PW_TRACE_RAISE, raise.signal->rank(), raise.by,
-                                   trace::tag_of(raise.signal->key));
-  return raise_now(raise);
+pw_status Context::notify(const Notification& notification) {
+  if (!trace::recording()) return notify_now(notification);
+  const trace::Operation operation(PW_TRACE_NOTIFY, notification.signal->rank(), notification.by,
+                                   trace::tag_of(notification.signal->key));
+  return notify_now(notification);
 }
 
 pw_status Context::flush(int rank, uint64_t timeout_ns) {

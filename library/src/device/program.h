@@ -46,9 +46,9 @@ struct ProgramStep {
   GrowingWords wait;
   GrowingWords mark;
   // For a trace:
-  uint8_t moves = 0;     ///< PW_TRACE_PUT or PW_TRACE_GET where it moves bytes for or to another rank
-  int32_t raised = -1;   ///< tag of the signal whose words the mark is
-  int32_t awaited = -1;  ///< tag of the signal whose words the wait is for, where it is a step of its own
+  uint8_t moves = 0;      ///< PW_TRACE_PUT or PW_TRACE_GET where it moves bytes for or to another rank
+  int32_t notified = -1;  ///< tag of the signal whose words the mark is
+  int32_t awaited = -1;   ///< tag of the signal whose words the wait is for, where it is a step of its own
   std::string_view way = "";  ///< how it moves them; the text outlives the runner
   Sleepers* woken = nullptr;  ///< who may sleep until the mark is made; the CPU wakes them
 };

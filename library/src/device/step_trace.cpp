@@ -28,12 +28,12 @@ std::string_view name_of(PlanPart part) {
 
 std::vector<StepEvent> events_of(const ProgramStep& step, uint64_t epoch) {
   std::vector<StepEvent> events;
-  const bool raises = step.raised >= 0;
+  const bool notifies = step.notified >= 0;
   if (step.moves != 0)
-    events.push_back(
-        {step.moves, step.rank, step.layout.shape.bytes(), raises && step.mark.by == 1 ? step.raised : -1});
-  if (raises && (step.moves == 0 || step.mark.by != 1))
-    events.push_back({PW_TRACE_RAISE, step.rank, step.mark.by, step.raised});
+    events.push_back({step.moves, step.rank, step.layout.shape.bytes(),
+                      notifies && step.mark.by == 1 ? step.notified : -1});
+  if (notifies && (step.moves == 0 || step.mark.by != 1))
+    events.push_back({PW_TRACE_NOTIFY, step.rank, step.mark.by, step.notified});
   if (step.awaited >= 0) events.push_back({PW_TRACE_SIGNAL, step.rank, step.wait.in(epoch), step.awaited});
   return events;
 }
@@ -98,7 +98,7 @@ void StepTrack::ran(const StepRun& run) {
 }
 
 void StepTrack::add_steps(const StepRun& run, const std::vector<ProgramStep>& steps, uint64_t epoch) {
-  static constexpr std::string_view names[] = {"", "put", "get", "raise", "wait"};
+  static constexpr std::string_view names[] = {"", "put", "get", "notify", "wait"};
   for (const ProgramStep& step : steps)
     for (const StepEvent& event : events_of(step, epoch))
       if (event.kind != PW_TRACE_SIGNAL || whole_)

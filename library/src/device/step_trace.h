@@ -17,14 +17,14 @@ namespace pw {
 pw_trace_kind kind_of(PlanPart part);
 std::string_view name_of(PlanPart part);
 
-/// What a step does for another rank: a put, a get, a raise or a wait. None: `kind` is 0.
+/// What a step does for another rank: a put, a get, a notification or a wait. None: `kind` is 0.
 struct StepEvent {
   int kind = 0;
   int peer = -1;
   uint64_t bytes = 0;
   int32_t tag = -1;
 };
-/// Of one step in an epoch; a put that raises by more than one has a second one.
+/// Of one step in an epoch; a put that notifies by more than one has a second one.
 std::vector<StepEvent> events_of(const ProgramStep& step, uint64_t epoch);
 
 /// What a start sends.

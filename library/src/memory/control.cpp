@@ -74,7 +74,7 @@ uint32_t ControlSegment::take_words(uint32_t words) {
   }
   throw Error(PW_NO_MEMORY, format("no {} signal words in a row are free (of {}); close signals, or "
                                    "name their sender: a signal "
-                                   "that any rank may raise takes a word a rank",
+                                   "that any rank may notify takes a word a rank",
                                    words, kSignalWords));
 }
 

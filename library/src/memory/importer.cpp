@@ -108,7 +108,7 @@ std::shared_ptr<SignalSender> Importer::sender(int rank, uint32_t slot, uint64_t
   if (auto sender = entry.lock()) return sender;
   auto sender = std::make_shared<SignalSender>();
   if (word != nullptr)
-    sender->raised = word->load(std::memory_order_acquire);  // an earlier import may have raised it
+    sender->notified = word->load(std::memory_order_acquire);  // an earlier import may have notified it
   sender->known = word != nullptr;
   entry = sender;
   return sender;

@@ -17,16 +17,16 @@ namespace pw {
 
 class Path;
 
-/// This rank's side of one remote signal, shared by all remotes that import it: what was raised in all, and
-/// through which path last. Raises arrive in order: what may not go yet waits in a queue (context/raises.h),
-/// and the next ones behind it.
+/// This rank's side of one remote signal, shared by all remotes that import it: what was added in all, and
+/// through which path last. Notifications arrive in order: what may not go yet waits in a queue
+/// (context/notifications.h), and the next ones behind it.
 struct SignalSender {
   SpinLock lock;
-  uint64_t raised = 0;
-  uint64_t deferred = 0;           ///< raises that wait in the queue
+  uint64_t notified = 0;
+  uint64_t deferred = 0;           ///< notifications that wait in the queue
   Path* through = nullptr;         ///< null: the CPU, whose stores are done at once
-  bool planned = false;            ///< a plan or kernels raise it: nobody else does meanwhile
-  std::atomic<bool> known{false};  ///< `raised` counts what an earlier import raised, too
+  bool planned = false;            ///< a plan or kernels notify it: nobody else does meanwhile
+  std::atomic<bool> known{false};  ///< `notified` counts what an earlier import added, too
 };
 
 class Importer {

@@ -29,7 +29,7 @@ struct Key {
   uint64_t generation = 0;  ///< the slot's value while the region is open
   uint64_t bytes = 0;
   uint32_t word = 0;             ///< signal: its first word in the owner's control segment, or kNoWord
-  int32_t sender = PW_ANY_RANK;  ///< signal: the rank that may raise it
+  int32_t sender = PW_ANY_RANK;  ///< signal: the rank that may notify it
   Export exported;               ///< region, or the words of a signal in device memory
   std::string why_none;          ///< region that cannot be exported: why, and what to do
   /// What else peers need to reach it, by name: "ucx", "nic:torus". Only what the owner has.

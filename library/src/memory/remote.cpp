@@ -30,7 +30,7 @@ Remote::Remote(Key imported, Importer& importer, int own_rank)
 
 void Remote::open_signal(int own_rank) {
   if (key.sender != PW_ANY_RANK && key.sender != own_rank)
-    throw Error(PW_DENIED, format("this signal of rank {} was made for rank {} to raise; this is rank {}",
+    throw Error(PW_DENIED, format("this signal of rank {} was made for rank {} to notify; this is rank {}",
                                   key.rank, key.sender, own_rank));
   if (is_device_signal()) return open_device_signal(own_rank);
   const uint64_t index =
@@ -62,7 +62,7 @@ uint64_t* Remote::word_on(Device& device) {
     std::string why_not = "the CPU reaches no GPU memory";
     if (device.id().kind == PW_HOST || !device.reaches(key.exported, why_not))
       throw Error(PW_UNSUPPORTED,
-                  format("{} cannot raise the signal of rank {}, which lies in the memory of its {}: "
+                  format("{} cannot notify the signal of rank {}, which lies in the memory of its {}: "
                          "{}",
                          to_string(device.id()), key.rank, to_string(key.device), why_not));
     return reinterpret_cast<uint64_t*>(address_on(device) + word_offset_);

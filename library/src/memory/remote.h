@@ -43,8 +43,8 @@ class Remote : public std::enable_shared_from_this<Remote> {
   /// it cannot be.
   std::byte* address_on(Device& device);
 
-  /// The word of the owner's control segment that this rank raises; null when the owner is on another host or
-  /// the signal lies in device memory. With a device: the word that this rank raises, reachable by its
+  /// The word of the owner's control segment that this rank notifies; null when the owner is on another host
+  /// or the signal lies in device memory. With a device: the word that this rank notifies, reachable by its
   /// queues; null when the owner is on another host. Throws Error when the device cannot reach it.
   [[nodiscard]] std::atomic<uint64_t>* word() const noexcept { return word_; }
   uint64_t* word_on(Device& device);
@@ -57,7 +57,7 @@ class Remote : public std::enable_shared_from_this<Remote> {
     return control_ == nullptr ? nullptr : &control_->sleepers;
   }
 
-  /// Whether this is a signal in device memory, which only kernels and plans of devices raise.
+  /// Whether this is a signal in device memory, which only kernels and plans of devices notify.
   [[nodiscard]] bool is_device_signal() const noexcept { return pw::is_device_signal(key); }
 
   /// This rank's side of the signal; null for a region.
@@ -87,8 +87,8 @@ class Remote : public std::enable_shared_from_this<Remote> {
   std::map<const Device*, std::shared_ptr<Mapping>> mappings_;
 };
 
-/// Raise `signal` by `by` after the data of the same operation.
-struct Raise {
+/// Adds `by` to `signal` after the data of the same operation.
+struct Notification {
   Remote* signal = nullptr;
   uint64_t by = 0;
   bool by_plan = false;  ///< of the plan that owns the signal

@@ -1,5 +1,5 @@
-// Words in device memory: signals that kernels poll without leaving their GPU, and the totals of raises by
-// kernels. A context has one pool for each device that needs one.
+// Words in device memory: signals that kernels poll without leaving their GPU, and the totals of
+// notifications by kernels. A context has one pool for each device that needs one.
 #pragma once
 
 #include <cstdint>

@@ -28,6 +28,22 @@ void check_by(uint64_t by) {
   if (by == 0) throw Error(PW_INVALID_ARGUMENT, "a wait for growth by 0; a signal grows by at least 1");
 }
 
+void check_prepare_mode(pw_prepare_mode mode) {
+  if (mode != PW_PREPARE_COLLECTIVE && mode != PW_PREPARE_ALONE)
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: {} is not a way to prepare a plan; there are PW_PREPARE_COLLECTIVE ({}) and "
+                       "PW_PREPARE_ALONE ({})",
+                       static_cast<int>(mode), static_cast<int>(PW_PREPARE_COLLECTIVE),
+                       static_cast<int>(PW_PREPARE_ALONE)));
+}
+
+void check_direction(pw_direction direction) {
+  if (direction != PW_SEND && direction != PW_RECEIVE)
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: {} is not a direction; there are PW_RECEIVE ({}) and PW_SEND ({})",
+                       static_cast<int>(direction), static_cast<int>(PW_RECEIVE), static_cast<int>(PW_SEND)));
+}
+
 }  // namespace
 
 extern "C" {
@@ -40,13 +56,14 @@ pw_status pw_plan_builder_create(pw_context* context, pw_device device, pw_plan_
 }
 
 pw_status pw_plan_builder_put(pw_plan_builder* builder, pw_remote* to, const pw_block* to_block,
-                              const pw_region* from, const pw_block* from_block, const pw_raise* raise) {
+                              const pw_region* from, const pw_block* from_block,
+                              const pw_notification* notification) {
   return pw::guard(__func__, given(builder, to, to_block, from, from_block), [&] {
-    const pw::CheckedRaise checked(raise);
+    const pw::CheckedNotification checked(notification);
     builder->open().put(pw::region_of(to), *pw::CheckedBlock(to_block), from->region,
                         *pw::CheckedBlock(from_block), checked.get());
     builder->uses.push_back(to->remote);
-    if (raise != nullptr) builder->uses.push_back(raise->signal->remote);
+    if (notification != nullptr) builder->uses.push_back(notification->signal->remote);
     return PW_OK;
   });
 }
@@ -61,10 +78,10 @@ pw_status pw_plan_builder_get(pw_plan_builder* builder, pw_region* to, const pw_
   });
 }
 
-pw_status pw_plan_builder_raise(pw_plan_builder* builder, const pw_raise* raise) {
-  return pw::guard(__func__, given(builder, raise), [&] {
-    builder->open().raise(pw::CheckedRaise(raise).value());
-    builder->uses.push_back(raise->signal->remote);
+pw_status pw_plan_builder_notify(pw_plan_builder* builder, const pw_notification* notification) {
+  return pw::guard(__func__, given(builder, notification), [&] {
+    builder->open().notify(pw::CheckedNotification(notification).value());
+    builder->uses.push_back(notification->signal->remote);
     return PW_OK;
   });
 }
@@ -103,10 +120,11 @@ pw_status pw_plan_builder_receive(pw_plan_builder* builder, int rank, int tag, p
   });
 }
 
-pw_status pw_plan_builder_prepare(pw_plan_builder* builder, int alone, pw_plan** plan) {
+pw_status pw_plan_builder_prepare(pw_plan_builder* builder, pw_prepare_mode mode, pw_plan** plan) {
   const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(builder, plan), [&] {
-    *plan = builder->prepare(alone != 0).release();
+    check_prepare_mode(mode);
+    *plan = builder->prepare(mode == PW_PREPARE_ALONE).release();
     return PW_OK;
   });
 }
@@ -181,9 +199,11 @@ pw_status pw_plan_get_handle(pw_plan* plan, pw_plan_handle* handle) {
   return pw::guard(__func__, given(plan, handle), [&] { return plan->plan->handle(*handle); });
 }
 
-pw_status pw_plan_get_lane(pw_plan* plan, int sends, int rank, int tag, pw_lane_handle* handle) {
-  return pw::guard(__func__, given(plan, handle),
-                   [&] { return plan->plan->lane(sends != 0, rank, tag, *handle); });
+pw_status pw_plan_get_lane(pw_plan* plan, pw_direction direction, int rank, int tag, pw_lane_handle* handle) {
+  return pw::guard(__func__, given(plan, handle), [&] {
+    check_direction(direction);
+    return plan->plan->lane(direction == PW_SEND, rank, tag, *handle);
+  });
 }
 
 pw_status pw_plan_free(pw_plan* plan) {

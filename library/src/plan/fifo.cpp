@@ -100,15 +100,15 @@ Remote& PostedFifo::remote_at(uint64_t place, KeyType type) const {
 }
 
 pw_status PostedFifo::begin(const pw_fifo_entry& entry) {
-  Raise raise;
+  Notification notification;
   if (entry.signal != PW_FIFO_NONE) {
     if (entry.by == 0)
       throw Error(PW_INVALID_ARGUMENT,
-                  format("entry {} of a FIFO raises a signal by 0; give at least 1", taken_));
-    raise = {&remote_at(entry.signal, KeyType::signal), entry.by};
+                  format("entry {} of a FIFO notifies a signal by 0; give at least 1", taken_));
+    notification = {&remote_at(entry.signal, KeyType::signal), entry.by};
   }
-  const bool raises = raise.signal != nullptr;
-  if (entry.bytes == 0) return raises ? context_.raise(raise) : PW_OK;
+  const bool notifies = notification.signal != nullptr;
+  if (entry.bytes == 0) return notifies ? context_.notify(notification) : PW_OK;
   const uint64_t from = entry.to_from >> 32;
   if (from >= lists_.regions.size())
     throw Error(PW_OUT_OF_RANGE, format("entry {} of a FIFO names region {}; it was made with {}", taken_,
@@ -117,7 +117,7 @@ pw_status PostedFifo::begin(const pw_fifo_entry& entry) {
   // It is checked there against both regions.
   const RangeTransfer range{Op::put,           &to,        lists_.regions[from].get(), entry.to_offset,
                             entry.from_offset, entry.bytes};
-  return raises ? context_.move(range, raise) : context_.move(range);
+  return notifies ? context_.move(range, notification) : context_.move(range);
 }
 
 bool PostedFifo::must(pw_status status) {

@@ -31,39 +31,39 @@ pw_remote_handle handle_of(Remote& remote, Device& device) {
   return {PW_HANDLE_VERSION, static_cast<unsigned char*>(const_cast<void*>(address)), remote.bytes()};
 }
 
-KernelRaises::KernelRaises(Context& context, Remote& signal, Device& device)
+KernelNotifications::KernelNotifications(Context& context, Remote& signal, Device& device)
     : context_(context), signal_(signal), device_(device) {
   check_has_kernels(device);
   word_ = signal.word_on(device);
   if (word_ == nullptr)
     throw Error(PW_UNSUPPORTED,
-                format("kernels of {} cannot raise a signal of rank {}, which is on another host",
+                format("kernels of {} cannot notify a signal of rank {}, which is on another host",
                        to_string(device.id()), signal.rank()));
   access_ = std::make_unique<WordAccess>(device, 1);
   total_ = context.words(device).take(1);
   bool reserved = false;
   try {
-    context.raises().reserve(signal);
+    context.notifications().reserve(signal);
     reserved = true;
-    access_->write(total_.address(), signal.sender()->raised);
+    access_->write(total_.address(), signal.sender()->notified);
   } catch (...) {
-    if (reserved) Raises::give_back(signal);
+    if (reserved) Notifications::give_back(signal);
     context.words(device).give(total_);
     throw;
   }
 }
 
-KernelRaises::~KernelRaises() {
+KernelNotifications::~KernelNotifications() {
   try {
-    signal_.sender()->raised = access_->read(total_.address());
+    signal_.sender()->notified = access_->read(total_.address());
   } catch (const Error& error) {  // the GPU failed: nothing of it can be used any more
     log_once(LogLevel::warning, error.what());
   }
-  Raises::give_back(signal_);
+  Notifications::give_back(signal_);
   context_.words(device_).give(total_);
 }
 
-pw_raise_handle KernelRaises::handle() const {
+pw_notify_handle KernelNotifications::handle() const {
   return {PW_HANDLE_VERSION, as_word(device_, word_), as_word(device_, total_.address())};
 }
 
@@ -96,7 +96,7 @@ pw_status KernelWaits::status() const {
       return fail(PW_PEER_LOST, format("{}; waits of kernels for its signal end",
                                        context_.team().describe_loss(ended.rank)));
     case PW_TIMEOUT:
-      return fail(PW_TIMEOUT, format("a kernel waited {:.3g} s in vain for rank {} to raise a signal to {}",
+      return fail(PW_TIMEOUT, format("a kernel waited {:.3g} s in vain for rank {} to bring a signal to {}",
                                      static_cast<double>(timeout_ns_) * 1e-9, ended.rank, ended.of));
     default:
       return fail(ended.why, "the context was closed; the waits of its kernels end");

@@ -15,17 +15,17 @@ namespace pw {
 /// The remote region as kernels of the device reach it. Throws Error when they do not.
 pw_remote_handle handle_of(Remote& remote, Device& device);
 
-/// Lets kernels of one device raise a remote signal, and nobody else of this rank meanwhile.
-class KernelRaises {
+/// Lets kernels of one device notify a remote signal, and nobody else of this rank meanwhile.
+class KernelNotifications {
  public:
-  /// Throws Error when the device does not reach the signal, or a plan or another device's kernels raise it.
-  KernelRaises(Context& context, Remote& signal, Device& device);
-  /// Reads back how far the kernels have raised it: none of them runs any more.
-  ~KernelRaises();
-  KernelRaises(const KernelRaises&) = delete;
+  /// Throws Error when the device does not reach the signal, or a plan or another device's kernels notify it.
+  KernelNotifications(Context& context, Remote& signal, Device& device);
+  /// Reads back how far the kernels have notified it: none of them runs any more.
+  ~KernelNotifications();
+  KernelNotifications(const KernelNotifications&) = delete;
 
   [[nodiscard]] Device& device() const { return device_; }
-  [[nodiscard]] pw_raise_handle handle() const;
+  [[nodiscard]] pw_notify_handle handle() const;
 
  private:
   Context& context_;

@@ -1,4 +1,4 @@
-// The C functions of what kernels are given besides plans: regions to write to, signals to raise and wait
+// The C functions of what kernels are given besides plans: regions to write to, signals to notify and wait
 // for.
 #include <memory>
 
@@ -15,7 +15,7 @@ using pw::given;
 pw::Remote& signal_of(const pw_remote* remote) {
   if (remote->remote->key.type != pw::KeyType::signal)
     throw pw::Error(PW_INVALID_ARGUMENT,
-                    "kernels raise signals, and this is a region; import the key of a signal");
+                    "kernels notify signals, and this is a region; import the key of a signal");
   return *remote->remote;
 }
 
@@ -31,25 +31,27 @@ pw_status pw_remote_get_handle(pw_remote* remote, pw_device device, pw_remote_ha
   });
 }
 
-pw_status pw_remote_get_raise_handle(pw_remote* signal, pw_device device, pw_raise_handle* handle) {
+pw_status pw_remote_get_notify_handle(pw_remote* signal, pw_device device, pw_notify_handle* handle) {
   return pw::guard(__func__, given(signal, handle), [&] {
-    pw::Remote& raised = signal_of(signal);
-    pw::refuse_lost(signal->context->team(), raised.rank());
+    pw::Remote& notified = signal_of(signal);
+    pw::refuse_lost(signal->context->team(), notified.rank());
     pw::Device& on = signal->context->device_named(device);
-    auto raises = std::static_pointer_cast<pw::KernelRaises>(signal->in_kernels);
-    if (raises != nullptr && &raises->device() != &on)
-      return pw::fail(PW_INVALID_ARGUMENT,
-                      pw::format("kernels of {} have the handle of this signal of rank {}; give it back "
-                                 "with pw_remote_release_raise_handle before those of {} get one",
-                                 to_string(raises->device().id()), raised.rank(), to_string(on.id())));
-    if (raises == nullptr) raises = std::make_shared<pw::KernelRaises>(*signal->context, raised, on);
-    signal->in_kernels = raises;
-    *handle = raises->handle();
+    auto notifications = std::static_pointer_cast<pw::KernelNotifications>(signal->in_kernels);
+    if (notifications != nullptr && &notifications->device() != &on)
+      return pw::fail(
+          PW_INVALID_ARGUMENT,
+          pw::format("kernels of {} have the handle of this signal of rank {}; give it back "
+                     "with pw_remote_release_notify_handle before those of {} get one",
+                     to_string(notifications->device().id()), notified.rank(), to_string(on.id())));
+    if (notifications == nullptr)
+      notifications = std::make_shared<pw::KernelNotifications>(*signal->context, notified, on);
+    signal->in_kernels = notifications;
+    *handle = notifications->handle();
     return PW_OK;
   });
 }
 
-pw_status pw_remote_release_raise_handle(pw_remote* signal) {
+pw_status pw_remote_release_notify_handle(pw_remote* signal) {
   return pw::guard(__func__, given(signal), [&] {
     signal_of(signal);
     signal->in_kernels.reset();

@@ -33,7 +33,7 @@ std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach) {
   methods.push_back({host ? kBySlots : kByPackets, std::move(slots)});
   Offer straight =
       offer(reach.mailbox && reach.region,
-            "this rank does not map the receiver's region: pw_allocate did not make it, or it is "
+            "this rank does not map the receiver's region: pw_region_allocate did not make it, or it is "
             "on another host");
   methods.push_back({kByStraight, std::move(straight)});
   methods.push_back({kByProxy, Offer::yes()});

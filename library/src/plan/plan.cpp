@@ -42,9 +42,9 @@ Plan::~Plan() {
     if (runner_ != nullptr) wait.signal->planned += runner_->epochs(PlanPart::finish) * wait.by;
   const uint64_t starts = runner_ == nullptr ? 0 : runner_->epochs(PlanPart::start);
   for (const Owned& owned : owned_) {
-    Remote& signal = *owned.raise.signal;
-    if (owned.by_device) signal.sender()->raised += starts * owned.raise.by;
-    Raises::give_back(signal);
+    Remote& signal = *owned.notification.signal;
+    if (owned.by_device) signal.sender()->notified += starts * owned.notification.by;
+    Notifications::give_back(signal);
   }
 }
 
@@ -56,13 +56,13 @@ void Plan::change() {
 void Plan::depend(int rank) { depends_.insert(rank); }
 
 void Plan::put(Remote& to, const pw_block& to_block, std::shared_ptr<Region> from, const pw_block& from_block,
-               const Raise* raise) {
+               const Notification* notification) {
   change();
   check_device(device_, *from);
   const Layout layout =
       join(to_block, to.bytes(), text_of(to).c_str(), from_block, from->bytes(), text_of(*from).c_str());
   Move move{{Op::put, &to, from.get(), to_block.offset, from_block.offset, layout}, std::move(from), {}};
-  if (raise != nullptr) move.raise = *raise;
+  if (notification != nullptr) move.notification = *notification;
   depend(to.rank());
   moves_.push_back(std::move(move));
 }
@@ -78,10 +78,10 @@ void Plan::get(Remote& from, const pw_block& from_block, std::shared_ptr<Region>
       {{Op::get, &from, to.get(), from_block.offset, to_block.offset, layout}, std::move(to), {}});
 }
 
-void Plan::raise(const Raise& raise) {
+void Plan::notify(const Notification& notification) {
   change();
-  depend(raise.signal->rank());
-  raises_.push_back(raise);
+  depend(notification.signal->rank());
+  notifications_.push_back(notification);
 }
 
 void Plan::after(Signal& signal, uint64_t lead, uint64_t by) {

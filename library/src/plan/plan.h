@@ -33,9 +33,9 @@ class Plan {
 
   // What a plan holds. All throw Error, once prepared, too.
   void put(Remote& to, const pw_block& to_block, std::shared_ptr<Region> from, const pw_block& from_block,
-           const Raise* raise);
+           const Notification* notification);
   void get(Remote& from, const pw_block& from_block, std::shared_ptr<Region> to, const pw_block& to_block);
-  void raise(const Raise& raise);
+  void notify(const Notification& notification);
   void after(Signal& signal, uint64_t lead, uint64_t by);
   void wait(Signal& signal, uint64_t by);
   void send(int rank, int tag, std::shared_ptr<Region> from, const pw_block& block);
@@ -70,11 +70,11 @@ class Plan {
   struct Move {  ///< a put or get
     Transfer transfer;
     std::shared_ptr<Region> keep;
-    std::optional<Raise> raise;
+    std::optional<Notification> notification;
   };
-  struct Owned {  ///< a signal that only this plan raises while it is
-    Raise raise;
-    bool by_device;  ///< else by the proxy, which counts the raises itself
+  struct Owned {  ///< a signal that only this plan notifies while it is
+    Notification notification;
+    bool by_device;  ///< else by the proxy, which counts the notifications itself
   };
   struct Watch {  ///< an after or a wait
     Signal* signal;
@@ -146,9 +146,9 @@ class Plan {
   void post(const PostedOperation& operation);
   void add_trigger();
   void serve();
-  void own(const Raise& raise, bool by_device);
-  Raise posted(const Raise& raise);
-  GrowingWords words_of(const Raise& raise);
+  void own(const Notification& notification, bool by_device);
+  Notification posted(const Notification& notification);
+  GrowingWords words_of(const Notification& notification);
   GrowingWords words_of(const Watch& watch);
   GrowingWords wait_of(const Move& move, std::vector<bool>& used);
   void add_move(const Move& move, const GrowingWords& wait, uint64_t of_all);
@@ -165,7 +165,7 @@ class Plan {
   Context& context_;
   Device& device_;
   std::vector<Move> moves_;
-  std::vector<Raise> raises_;
+  std::vector<Notification> notifications_;
   std::vector<Watch> afters_, waits_;
   std::vector<Lane> sends_, receives_;
   std::vector<Owned> owned_;

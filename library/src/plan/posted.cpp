@@ -26,8 +26,8 @@ PostedPlan::PostedPlan(Context& context, std::vector<PostedOperation> operations
       bytes_ += operation.transfer->layout.shape.bytes();
       if (std::ranges::find(ranks_, operation.rank) == ranks_.end()) ranks_.push_back(operation.rank);
     }
-  // Raises alone first, which say that this rank is ready to receive: the other ranks wait for them while
-  // this one is at its transfers.
+  // Notifications alone first, which say that this rank is ready to receive: the other ranks wait for them
+  // while this one is at its transfers.
   std::stable_partition(operations_.begin(), operations_.end(),
                         [](const auto& operation) { return !operation.transfer; });
 }
@@ -59,10 +59,11 @@ bool PostedPlan::begin_open() {
       ++i;
       continue;
     }
-    const Raise* raise = operation.raise ? &*operation.raise : nullptr;
+    const Notification* notification = operation.notification ? &*operation.notification : nullptr;
     // What it throws and returns is told alike.
     const pw_status begun = pw::guard([&] {
-      return operation.transfer ? context_.start(*operation.transfer, raise) : context_.raise_at_once(*raise);
+      return operation.transfer ? context_.start(*operation.transfer, notification)
+                                : context_.notify_at_once(*notification);
     });
     if (!must(operation.rank, begun)) return progress;
     open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));

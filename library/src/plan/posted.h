@@ -1,4 +1,5 @@
-// The transfers and raises of a plan that its device cannot do itself: the proxy does them at each start.
+// The transfers and notifications of a plan that its device cannot do itself: the proxy does them at each
+// start.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ namespace pw {
 
 struct PostedOperation {
   int rank;                          ///< at the other end
-  std::optional<Transfer> transfer;  ///< none: only the raise
-  std::optional<Raise> raise;
+  std::optional<Transfer> transfer;  ///< none: only the notification
+  std::optional<Notification> notification;
   GrowingWords wait;  ///< it begins once they are there
 };
 

@@ -89,7 +89,8 @@ void Plan::begin_program() {
                 "an earlier prepare of this plan failed; create another builder and add its "
                 "operations again");
   for (const Move& move : moves_) refuse_lost(context_.team(), move.transfer.remote->rank());
-  for (const Raise& raise : raises_) refuse_lost(context_.team(), raise.signal->rank());
+  for (const Notification& notification : notifications_)
+    refuse_lost(context_.team(), notification.signal->rank());
   program_.guard = make_guard(device_, context_.words(device_), timeout_ns_);
   program_.waiting = context_.waiting();
   open_mailbox();

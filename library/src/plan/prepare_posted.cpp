@@ -1,8 +1,8 @@
 // The posted part of Plan::prepare: what the proxy does at each start, and the signals by which the
 // two ends of a posted lane tell one another how far they are.
 //
-// The receiver raises the sender's signal when its plan has started ("ready to receive"), the sender's
-// proxy then starts the transfer, and the path raises the receiver's signal behind the data ("arrived").
+// The receiver notifies the sender's signal when its plan has started ("ready to receive"), the sender's
+// proxy then starts the transfer, and the path notifies the receiver's signal behind the data ("arrived").
 #include "base/format.h"
 #include "base/status.h"
 #include "plan/guard.h"
@@ -19,19 +19,19 @@ void Plan::open_signals() {
 
 void Plan::post(const PostedOperation& operation) {
   if (operation.transfer) context_.prepare(*operation.transfer);
-  if (operation.raise && operation.raise->signal->is_device_signal())
+  if (operation.notification && operation.notification->signal->is_device_signal())
     throw Error(PW_UNSUPPORTED,
-                format("the proxy cannot raise a signal of rank {} in GPU memory; make that signal "
+                format("the proxy cannot notify a signal of rank {} in GPU memory; make that signal "
                        "on the host",
                        operation.rank));
-  if (operation.raise && operation.raise->signal->word() == nullptr)
-    static_cast<void>(context_.resolver().far_raiser(*operation.raise->signal));
+  if (operation.notification && operation.notification->signal->word() == nullptr)
+    static_cast<void>(context_.resolver().far_notifier(*operation.notification->signal));
   posted_.push_back(operation);
 }
 
-Raise Plan::posted(const Raise& raise) {
-  own(raise, false);
-  return {raise.signal, raise.by, true};
+Notification Plan::posted(const Notification& notification) {
+  own(notification, false);
+  return {notification.signal, notification.by, true};
 }
 
 void Plan::post_send(const Lane& lane) {
@@ -40,11 +40,11 @@ void Plan::post_send(const Lane& lane) {
   const Transfer transfer{Op::put,           lane.target,
                           lane.region.get(), lane.theirs.block.offset,
                           lane.block.offset, straight_layout(lane)};
-  post({lane.offer.rank, transfer, Raise{lane.far_signal, 1}, ready_to_receive});
+  post({lane.offer.rank, transfer, Notification{lane.far_signal, 1}, ready_to_receive});
 }
 
 void Plan::post_receive(const Lane& lane) {
-  post({lane.offer.rank, {}, Raise{lane.far_signal, 1}, {}});
+  post({lane.offer.rank, {}, Notification{lane.far_signal, 1}, {}});
   uint32_t count = 0;
   program_.finish.push_back({.kind = StepKind::wait,
                              .rank = lane.offer.rank,
@@ -59,7 +59,7 @@ void Plan::add_trigger() {
   if (posted_.empty()) return;
   Guard& guard = *program_.guard;
   program_.start.insert(program_.start.begin(),
-                        {.kind = StepKind::raise,
+                        {.kind = StepKind::notify,
                          .layout = {},
                          .wait = {},
                          .mark = {reinterpret_cast<uint64_t*>(&guard.trigger), 0, 1, 0, 1}});

@@ -92,15 +92,15 @@ void Plan::add_receive(const Lane& lane) {
   program_.finish.push_back(step);
 }
 
-void Plan::own(const Raise& raise, bool by_device) {
-  context_.raises().reserve(*raise.signal);
-  owned_.push_back({raise, by_device});
+void Plan::own(const Notification& notification, bool by_device) {
+  context_.notifications().reserve(*notification.signal);
+  owned_.push_back({notification, by_device});
 }
 
-GrowingWords Plan::words_of(const Raise& raise) {
-  uint64_t* word = raise.signal->word_on(device_);
-  own(raise, true);
-  return {word, raise.signal->sender()->raised, raise.by, 0, 1};
+GrowingWords Plan::words_of(const Notification& notification) {
+  uint64_t* word = notification.signal->word_on(device_);
+  own(notification, true);
+  return {word, notification.signal->sender()->notified, notification.by, 0, 1};
 }
 
 GrowingWords Plan::words_of(const Watch& watch) {
@@ -113,16 +113,16 @@ GrowingWords Plan::words_of(const Watch& watch) {
 }
 
 void Plan::add_signals() {
-  for (const Raise& raise : raises_)
-    if (raise.signal->word() == nullptr && !raise.signal->is_device_signal())
-      post({raise.signal->rank(), {}, posted(raise), {}});
+  for (const Notification& notification : notifications_)
+    if (notification.signal->word() == nullptr && !notification.signal->is_device_signal())
+      post({notification.signal->rank(), {}, posted(notification), {}});
     else
-      program_.start.push_back({.kind = StepKind::raise,
-                                .rank = raise.signal->rank(),
+      program_.start.push_back({.kind = StepKind::notify,
+                                .rank = notification.signal->rank(),
                                 .layout = {},
                                 .wait = {},
-                                .mark = words_of(raise),
-                                .raised = trace::tag_of(raise.signal->key)});
+                                .mark = words_of(notification),
+                                .notified = trace::tag_of(notification.signal->key)});
   for (const Watch& wait : waits_)
     program_.finish.push_back({.kind = StepKind::wait,
                                .rank = wait.signal->sender(),
@@ -145,10 +145,10 @@ GrowingWords Plan::wait_of(const Move& move, std::vector<bool>& used) {
     wait = words_of(afters_[a]);
     used[a] = true;
   }
-  if (move.raise && move.raise->signal->rank() != rank)
+  if (move.notification && move.notification->signal->rank() != rank)
     throw Error(PW_INVALID_ARGUMENT,
-                format("a plan's put to rank {} cannot raise a signal of rank {}; only one of the same rank",
-                       rank, move.raise->signal->rank()));
+                format("a plan's put to rank {} cannot notify a signal of rank {}; only one of the same rank",
+                       rank, move.notification->signal->rank()));
   return wait;
 }
 
@@ -166,9 +166,9 @@ void Plan::add_move(const Move& move, const GrowingWords& wait, uint64_t of_all)
   step.wait = wait;
   step.moves = transfer.op == Op::get ? PW_TRACE_GET : PW_TRACE_PUT;
   step.way = way_of("plan");
-  if (move.raise) {
-    step.mark = words_of(*move.raise);
-    step.raised = trace::tag_of(move.raise->signal->key);
+  if (move.notification) {
+    step.mark = words_of(*move.notification);
+    step.notified = trace::tag_of(move.notification->signal->key);
   }
   program_.start.push_back(step);
 }
@@ -187,7 +187,8 @@ void Plan::add_moves() {
     if (mapped)
       add_move(move, wait, straight);
     else
-      post({rank, transfer, move.raise ? std::optional(posted(*move.raise)) : std::nullopt, wait});
+      post({rank, transfer, move.notification ? std::optional(posted(*move.notification)) : std::nullopt,
+            wait});
     const bool puts = transfer.op == Op::put;
     add_description(format("{} {} bytes {} rank {}: {}", puts ? "put" : "get", transfer.layout.shape.bytes(),
                            puts ? "to" : "from", rank,

@@ -63,7 +63,7 @@ void add(const EarlierWork& work);
 class Operation {
  public:
   [[gnu::always_inline]] Operation(pw_trace_kind kind, int peer, uint64_t bytes, int32_t tag = -1)
-      : writer_(writer()), sends_(kind == PW_TRACE_PUT || kind == PW_TRACE_RAISE) {
+      : writer_(writer()), sends_(kind == PW_TRACE_PUT || kind == PW_TRACE_NOTIFY) {
     if (writer_ == nullptr) return;
     pw_trace_fill(&event_, kind, kind, bytes, peer, tag);
     if (!sends_) place();

@@ -50,8 +50,8 @@ pw_status wait_for(Marks& marks, Progress& progress, uint64_t deadline_ns) {
                      static_cast<double>(now_ns() - since) * 1e-9, marks.rank()));
 }
 
-pw_status Path::start_and_store(const Transfer&, RaiseTurn&) {
-  return fail(PW_INTERNAL, format("{} raises no signals with its transfers", name()));
+pw_status Path::start_and_store(const Transfer&, SignalTurn&) {
+  return fail(PW_INTERNAL, format("{} notifies no signals with its transfers", name()));
 }
 
 pw_status Path::store(Remote&, uint64_t) {

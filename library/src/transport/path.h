@@ -17,7 +17,7 @@
 #include "progress/progress.h"
 #include "team/team.h"
 #include "transport/marks.h"
-#include "transport/raise_turn.h"
+#include "transport/signal_turn.h"
 
 namespace pw {
 
@@ -137,7 +137,7 @@ class Path : public Marker {
   /// Whether start_and_store() can do the two as one; made ready here. Throws Error.
   virtual bool joins(const Transfer&, Remote& /*signal*/) { return false; }
   /// Starts the transfer, and what stores turn.total() to the signal's word once the data is visible.
-  virtual pw_status start_and_store(const Transfer&, RaiseTurn& turn);
+  virtual pw_status start_and_store(const Transfer&, SignalTurn& turn);
 
   /// Whether store() and fetch() reach the words of signals on other hosts, this one among them.
   [[nodiscard]] virtual bool stores(const Remote& /*signal*/) const { return false; }

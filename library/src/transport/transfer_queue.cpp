@@ -8,14 +8,14 @@
 
 namespace pw {
 
-pw_status TransferQueue::start(const Transfer& transfer, RaiseTurn* turn) {
+pw_status TransferQueue::start(const Transfer& transfer, SignalTurn* turn) {
   const std::lock_guard lock(mutex_);
   if (ended()) return why_ended();
   Waiting next{transfer};
   if (turn != nullptr) {
     next.signal = &turn->signal();
     next.total = turn->total();
-    next.by = turn->total() - turn->sender().raised;
+    next.by = turn->total() - turn->sender().notified;
   }
   bool done = false;
   if (queue_.empty())
@@ -74,9 +74,9 @@ bool TransferQueue::turn() {
     waiting_.fetch_sub(finished.size(), std::memory_order_release);
     happened = !finished.empty() || chunks() != before;
   }
-  for (const Unstored& raise : unstored) {
-    std::lock_guard lock(raise.signal->sender()->lock);
-    raise.signal->sender()->raised -= raise.by;
+  for (const Unstored& notification : unstored) {
+    std::lock_guard lock(notification.signal->sender()->lock);
+    notification.signal->sender()->notified -= notification.by;
   }
   return happened;
 }
@@ -98,7 +98,7 @@ void TransferQueue::go_on_with_all(std::deque<Waiting>& finished, std::vector<Un
   }
 }
 
-// Its raise is not made, so that later ones come to less.
+// Its notification is not made, so that later ones come to less.
 void TransferQueue::give_up(Waiting& waiting, std::vector<Unstored>& unstored) {
   waiting.given_up = true;
   Remote* const signal = std::exchange(waiting.signal, nullptr);

@@ -23,7 +23,7 @@ class TransferQueue {
 
   /// Takes the transfer and does of it what can be done now. With a turn, its total is stored afterwards.
   /// Throws Error.
-  pw_status start(const Transfer& transfer, RaiseTurn* turn);
+  pw_status start(const Transfer& transfer, SignalTurn* turn);
 
   /// Goes on with what waits; true when something happened.
   bool turn();
@@ -81,7 +81,7 @@ class TransferQueue {
   [[nodiscard]] bool ended() const { return broken_.load(std::memory_order_acquire) != PW_OK || over(); }
 
  private:
-  /// A raise that was counted, and will not be stored.
+  /// A notification that was counted, and will not be stored.
   struct Unstored {
     std::shared_ptr<Remote> signal;
     uint64_t by;

@@ -136,7 +136,7 @@ def _sample(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampl
         return sampler.run(job.case, probe)
     finally:
         probe.close()
-        links.drop()  # plans raised the signals that others count
+        links.drop()  # plans notified the signals that others count
 
 
 def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:

@@ -21,11 +21,14 @@ static const pw_device host = {PW_HOST, 0};
 static pw_team* team;
 static pw_context* context;
 static pw_region *region, *mine;
-static pw_remote *remote, *raises;
+static pw_remote *remote, *far_signal;
 static pw_signal* signal_;
 static unsigned char* bytes;
 
 static void call(void* user) { ++*(int*)user; }
+static void take(void* user, int rank, const void* part, size_t size) {
+  if (rank == 0 && size == sizeof(int)) *(int*)user = *(const int*)part;
+}
 static int no(void* user) { return user != NULL; }
 
 static void open_all(void) {
@@ -39,6 +42,9 @@ static void open_all(void) {
   int number = 7, all = 0, lost = 1;
   OK(pw_team_all_gather(team, &all, &number, sizeof number, SECOND));
   CHECK(all == 7);
+  number = 8;
+  OK(pw_team_all_gather_parts(team, &number, sizeof number, take, &all, SECOND));
+  CHECK(all == 8);
   OK(pw_team_barrier(team, SECOND));
   OK(pw_team_lost(team, 0, &lost));
   CHECK(lost == 0);
@@ -47,32 +53,32 @@ static void open_all(void) {
   OK(pw_context_set_wait_policy(context, PW_WAIT_BUSY_POLL));
   CHECK(pw_context_wait_policy(context) == PW_WAIT_BUSY_POLL);
   pw_set_interrupt_check(no, NULL);
-  OK(pw_allocate(context, host, 4096, &region));
-  OK(pw_register(context, memory, sizeof memory, &mine));
+  OK(pw_region_allocate(context, host, 4096, &region));
+  OK(pw_region_register(context, memory, sizeof memory, &mine));
   CHECK(pw_region_bytes(region) == 4096 && pw_region_device(mine).kind == PW_HOST);
   bytes = pw_region_address(region);
   OK(pw_region_key(region, key, sizeof key, &length));
-  OK(pw_import(context, key, length, &remote));
+  OK(pw_remote_import(context, key, length, &remote));
   CHECK(pw_remote_rank(remote) == 0 && pw_remote_bytes(remote) == 4096);
   OK(pw_signal_create(context, 0, host, &signal_));
   OK(pw_signal_key(signal_, key, sizeof key, &length));
-  OK(pw_import(context, key, length, &raises));
+  OK(pw_remote_import(context, key, length, &far_signal));
 }
 
 static void move(void) {
-  const pw_raise raise = {.size = sizeof raise, .signal = raises, .by = 2};
+  const pw_notification notification = {.size = sizeof notification, .signal = far_signal, .by = 2};
   const pw_block rows = {
       .size = sizeof rows, .offset = 64, .block_bytes = 8, .dims = 2, .count = {2, 3}, .stride = {64, 16}};
   const pw_block dense = {.size = sizeof dense, .offset = 1024, .block_bytes = 48};
   uint64_t value = 0;
   for (int i = 0; i < 48; ++i) bytes[1024 + i] = (unsigned char)i;
-  OK(pw_put_block(context, remote, &rows, region, &dense, &raise));
+  OK(pw_put_block(context, remote, &rows, region, &dense, &notification));
   OK(pw_flush(context, PW_ANY_RANK, SECOND));
   CHECK(bytes[64 + 16] == 8 && bytes[64 + 64 + 32 + 7] == 47);
   OK(pw_put(context, remote, 0, region, 1024, 8, NULL));
   OK(pw_get(context, mine, 8, remote, 1024, 8));
   OK(pw_get_block(context, mine, &dense, remote, &rows));
-  OK(pw_raise_signal(context, &raise));
+  OK(pw_notify(context, &notification));
   OK(pw_flush(context, 0, SECOND));
   CHECK(((unsigned char*)pw_region_address(mine))[1024 + 47] == 47);
   OK(pw_signal_wait(signal_, 4, SECOND));
@@ -82,9 +88,9 @@ static void move(void) {
   pw_request* requests[4];
   size_t index = 0;
   int complete = 0;
-  OK(pw_start_put(context, remote, &rows, region, &dense, &raise, &requests[0]));
+  OK(pw_start_put(context, remote, &rows, region, &dense, &notification, &requests[0]));
   OK(pw_start_get(context, mine, &dense, remote, &rows, &requests[1]));
-  OK(pw_start_raise(context, &raise, &requests[2]));
+  OK(pw_start_notify(context, &notification, &requests[2]));
   OK(pw_start_flush(context, PW_ANY_RANK, &requests[3]));
   OK(pw_request_wait_any(requests, 4, SECOND, &index));
   OK(pw_request_wait_all(requests, 4, SECOND));
@@ -95,7 +101,7 @@ static void move(void) {
 }
 
 static void plans(void) {
-  const pw_raise raise = {.size = sizeof raise, .signal = raises, .by = 1};
+  const pw_notification notification = {.size = sizeof notification, .signal = far_signal, .by = 1};
   const pw_block first = {.size = sizeof first, .block_bytes = 64};
   const pw_block second = {.size = sizeof second, .offset = 64, .block_bytes = 64};
   pw_plan_builder* builder;
@@ -106,12 +112,16 @@ static void plans(void) {
   OK(pw_plan_builder_get(builder, mine, &first, remote, &second));
   OK(pw_plan_builder_send(builder, 0, 3, region, &second));
   OK(pw_plan_builder_receive(builder, 0, 3, mine, &second));
-  OK(pw_plan_builder_raise(builder, &raise));
+  OK(pw_plan_builder_notify(builder, &notification));
   OK(pw_plan_builder_after(builder, signal_, 1, 1));
   OK(pw_plan_builder_wait(builder, signal_, 1));
-  OK(pw_plan_builder_prepare(builder, 0, &plan));
+  CHECK(pw_plan_builder_prepare(builder, (pw_prepare_mode)2, &plan) == PW_INVALID_ARGUMENT);
+  OK(pw_plan_builder_prepare(builder, PW_PREPARE_COLLECTIVE, &plan));
   OK(pw_plan_builder_free(builder));
   OK(pw_plan_set_timeout(plan, 20 * SECOND));
+  const char* text = NULL;
+  OK(pw_plan_describe(plan, &text));
+  CHECK(text != NULL && text[0] != '\0');
   OK(pw_plan_start(plan, &request));
   OK(pw_request_wait(request, 20 * SECOND));
   OK(pw_request_free(request));
@@ -141,7 +151,8 @@ static void plans(void) {
   OK(pw_stream_free(context, stream));
   OK(pw_plan_status(plan));
   pw_lane_handle lane;
-  CHECK(pw_plan_get_lane(plan, 1, 0, 3, &lane) == PW_UNSUPPORTED);
+  CHECK(pw_plan_get_lane(plan, PW_SEND, 0, 3, &lane) == PW_UNSUPPORTED);
+  CHECK(pw_plan_get_lane(plan, (pw_direction)2, 0, 3, &lane) == PW_INVALID_ARGUMENT);
   OK(pw_plan_free(plan));
 
   uint64_t from = 0, count = 0;
@@ -154,7 +165,8 @@ static void plans(void) {
       .element_bytes = 8,
       .dims = 1,
       .dim = {{.extent = 4, .grid_dim = 0, .periodic = 1, .shadow = {1, 1}, .width = {1, 1}}}};
-  OK(pw_halo_create(context, &array, 1, &grid, 0, &plan));
+  CHECK(pw_halo_create(context, &array, 1, &grid, (pw_halo_parts)2, &plan) == PW_INVALID_ARGUMENT);
+  OK(pw_halo_create(context, &array, 1, &grid, PW_HALO_FACES, &plan));
   double* cells = (double*)bytes;
   for (int i = 0; i < 6; ++i) cells[i] = i;
   OK(pw_plan_start(plan, NULL));
@@ -165,14 +177,14 @@ static void plans(void) {
 
 static void kernels(void) { /* on the host, which has none */
   pw_remote_handle remote_handle;
-  pw_raise_handle raise_handle;
+  pw_notify_handle notify_handle;
   pw_signal_handle signal_handle;
   pw_plan_handle plan_handle;
   pw_fifo_handle fifo_handle;
   pw_fifo* fifo;
   CHECK(pw_remote_get_handle(remote, host, &remote_handle) == PW_UNSUPPORTED);
-  CHECK(pw_remote_get_raise_handle(raises, host, &raise_handle) == PW_UNSUPPORTED);
-  OK(pw_remote_release_raise_handle(raises));
+  CHECK(pw_remote_get_notify_handle(far_signal, host, &notify_handle) == PW_UNSUPPORTED);
+  OK(pw_remote_release_notify_handle(far_signal));
   CHECK(pw_signal_get_handle(signal_, host, SECOND, &signal_handle) == PW_UNSUPPORTED);
   OK(pw_signal_status(signal_));
   CHECK(pw_plan_get_handle(NULL, &plan_handle) == PW_INVALID_ARGUMENT);
@@ -192,7 +204,7 @@ int main(void) {
   plans();
   kernels();
   OK(pw_signal_free(signal_));
-  OK(pw_remote_free(raises));
+  OK(pw_remote_free(far_signal));
   OK(pw_remote_free(remote));
   OK(pw_region_free(mine));
   OK(pw_region_free(region));

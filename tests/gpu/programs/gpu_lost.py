@@ -33,7 +33,7 @@ def main(path: str) -> None:
         memory = ctx.allocate(f"cuda:{ctx.rank % count}", SPAN)
         arrived = ctx.signal(1 - ctx.rank)
         far = ctx.import_key(ctx.team.all_gather(memory.key(), WAIT)[1 - ctx.rank])
-        raised = ctx.import_key(ctx.team.all_gather(arrived.key(), WAIT)[1 - ctx.rank])
+        notified = ctx.import_key(ctx.team.all_gather(arrived.key(), WAIT)[1 - ctx.rank])
         ctx.use(path)
         if ctx.rank == 1:
             arrived.wait(3, WAIT)
@@ -41,7 +41,7 @@ def main(path: str) -> None:
 
         def put_for_ever() -> None:
             for _ in range(10**6):
-                ctx.put(far, memory, raised)
+                ctx.put(far, memory, notified)
                 ctx.flush(1, WAIT)
 
         said = {"rank": ctx.rank, "put": lost(put_for_ever), "wait": lost(lambda: arrived.wait(1, WAIT))}

@@ -3,11 +3,11 @@
     gpu_transfers.py PATH OP REMOTE-MEMORY LOCAL-MEMORY [OTHER-GPU]
 
 Several, separated by commas, are all tried together with each other, in one context. OP is put, get or
-signal (a put that raises a signal). Memory is host (of pw_allocate), malloc, cuda (of pw_allocate),
-cuda-malloc, cuda-pool, cuda-async (a pool that cannot be shared), cupy, torch or torch-expandable. Each rank
-uses another GPU as far as there are some, or all GPU 0 with OTHER-GPU=no. Every byte of the target is
-checked, also those that must not change, through copies of the driver alone. Each rank prints one line of
-JSON for each combination.
+signal (a put that notifies a signal). Memory is host (of pw_region_allocate), malloc, cuda (of
+pw_region_allocate), cuda-malloc, cuda-pool, cuda-async (a pool that cannot be shared), cupy, torch or
+torch-expandable. Each rank uses another GPU as far as there are some, or all GPU 0 with OTHER-GPU=no. Every
+byte of the target is checked, also those that must not change, through copies of the driver alone. Each rank
+prints one line of JSON for each combination.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class Tester:
         self.remote, self.local = remote, local
         self.far = ctx.import_key(ctx.team.all_gather(remote.region.key(), WAIT)[self.other])
         self.arrived = ctx.signal(self.other)
-        self.raised = ctx.import_key(ctx.team.all_gather(self.arrived.key(), WAIT)[self.other])
+        self.notified = ctx.import_key(ctx.team.all_gather(self.arrived.key(), WAIT)[self.other])
 
     def right(self, number: int, case: Case) -> bool:
         """Move the case both ways at once; whether this rank's target holds exactly what it should."""
@@ -211,8 +211,8 @@ class Tester:
         if self.op == "get":
             self.ctx.get(span(self.local.region, case, case.to), span(self.far, case, case.source))
             return
-        raised = self.raised if self.op == "signal" else None
-        self.ctx.put(span(self.far, case, case.to), span(self.local.region, case, case.source), raised)
+        notified = self.notified if self.op == "signal" else None
+        self.ctx.put(span(self.far, case, case.to), span(self.local.region, case, case.source), notified)
 
 
 def answer(

@@ -17,11 +17,11 @@ int main() {
   auto signal = context.signal();
   const auto remote = context.import(region.key());
   const auto own = context.import(signal.key());
-  peerway::check(context.put(remote.span(0, 8), region.span(64, 8), peerway::raise(own)));  // put here
-  peerway::check(signal.wait(1));                                                           // wait here
+  peerway::check(context.put(remote.span(0, 8), region.span(64, 8), peerway::notify(own)));  // put here
+  peerway::check(signal.wait(1));                                                            // wait here
   halo_exchange(context, region, remote);
-  peerway::check(context.raise(peerway::raise(own, 2)));  // raise here
-  peerway::check(context.flush());                        // flush here
+  peerway::check(context.notify(peerway::notify(own, 2)));  // notify here
+  peerway::check(context.flush());                          // flush here
   auto stream = context.stream({PW_HOST, 0});
   auto plan = context.plan().put(remote.span(0, 8), region.span(64, 8)).prepare_alone();
   peerway::check(plan.start(stream));   // steps of a start here

@@ -1,4 +1,4 @@
-"""Two ranks with GPUs that are the driver's double, whose memory the CPU sees: puts by plans raise
+"""Two ranks with GPUs that are the driver's double, whose memory the CPU sees: puts by plans notify
 signals in GPU memory, handles for kernels are made and given back, and what a kernel would post into a FIFO
 is put. One line of JSON a rank.
 """
@@ -34,10 +34,10 @@ def put_and_wait(ctx: peerway.Context) -> dict[str, object]:
     out, into = ctx.allocate(gpu, BYTES), ctx.allocate(gpu, BYTES)
     arrived, used = ctx.signal(partner, gpu), ctx.signal(partner, gpu)
     keys = [ctx.team.all_gather(thing.key(), WAIT)[partner] for thing in (into, arrived, used)]
-    target, raises, raises_used = map(ctx.import_key, keys)
-    put = ctx.plan(gpu).put(target, out, signal=raises, by=2).after(used, lead=1).prepare(alone=True)
+    target, far_arrived, notify_used = map(ctx.import_key, keys)
+    put = ctx.plan(gpu).put(target, out, notify=far_arrived, by=2).after(used, lead=1).prepare(alone=True)
     wait = ctx.plan(gpu).wait(arrived, by=2).prepare(alone=True)
-    done = ctx.plan(gpu).raise_signal(raises_used).prepare(alone=True)
+    done = ctx.plan(gpu).notify(notify_used).prepare(alone=True)
     mine = (ctypes.c_uint8 * BYTES).from_address(out.address)
     theirs = (ctypes.c_uint8 * BYTES).from_address(into.address)
     ctx.team.barrier(WAIT)
@@ -49,14 +49,14 @@ def put_and_wait(ctx: peerway.Context) -> dict[str, object]:
             plan.finish(timeout=WAIT)
         right += bytes(theirs) == bytes([10 * partner + turn]) * BYTES
         done.run()
-    refused = refusal(peerway.Unsupported, ctx.raise_signal, raises)
+    refused = refusal(peerway.Unsupported, ctx.notify, far_arrived)
     put.close()
-    handle = raises.raise_handle(gpu)
+    handle = far_arrived.notify_handle(gpu)
     total = ctypes.c_uint64.from_address(int.from_bytes(handle[16:24], sys.byteorder))
     began_at = total.value
     ctx.team.barrier(WAIT)
     value = arrived.value
-    raises.release_raise_handle()
+    far_arrived.release_notify_handle()
     return {
         "right": right,
         "value": value,

@@ -5,7 +5,7 @@ says what.
 
 The victim's neighbours work with it: WORK is put, get, strided (towards the victim), wait (for a signal
 that the
-victim raises), served (the victim puts into them while they wait), flush, barrier or all_gather. The victim
+victim notifies), served (the victim puts into them while they wait), flush, barrier or all_gather. The victim
 does its part too, until it is killed.
 """
 
@@ -31,7 +31,7 @@ class Worker:
         keys = ctx.team.all_gather(self.region.key(), timeout=30)
         signals = ctx.team.all_gather(self.arrived.key(), timeout=30)
         self.remotes = {rank: ctx.import_key(key) for rank, key in enumerate(keys)}
-        self.raised = {rank: ctx.import_key(key) for rank, key in enumerate(signals) if ctx.rank == victim}
+        self.notified = {rank: ctx.import_key(key) for rank, key in enumerate(signals) if ctx.rank == victim}
         self.seen = 0
 
     @property
@@ -56,8 +56,8 @@ class Worker:
 
     def wait(self) -> None:
         if self.ctx.rank == self.victim:
-            for signal in self.raised.values():
-                self.ctx.raise_signal(signal)
+            for signal in self.notified.values():
+                self.ctx.notify(signal)
             time.sleep(0.001)
         else:
             self.seen += 1
@@ -65,7 +65,7 @@ class Worker:
 
     def served(self) -> None:
         if self.ctx.rank == self.victim:
-            for rank, signal in self.raised.items():
+            for rank, signal in self.notified.items():
                 if rank != self.victim:
                     self.ctx.put(self.remotes[rank], self.region, signal)
         else:

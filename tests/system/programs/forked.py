@@ -88,7 +88,7 @@ def main() -> int:
             "flush": lambda: ctx.flush(timeout=3),
             "start_put": lambda: ctx.start_put(remote[0:8], region[0:8]),
             "request": lambda: request.wait(3),
-            "raise": lambda: ctx.raise_signal(theirs),
+            "notify": lambda: ctx.notify(theirs),
             "wait": lambda: arrived.wait(1, 3),
             "plan": plan.start,
             "finish": lambda: plan.finish(timeout=3),
@@ -121,7 +121,7 @@ def main() -> int:
         wrong += [f"exchange {n}" for n in range(3) if not exchange(n + 2)]
         plan.start()
         plan.finish(timeout=60)
-        ctx.raise_signal(theirs)
+        ctx.notify(theirs)
         arrived.wait(1, 60)
         ctx.team.barrier(60)
         print(json.dumps({"child": child, "ends": ends, "wrong": wrong}), flush=True)

@@ -62,14 +62,14 @@ def one_sided(ctx: peerway.Context) -> None:
     plan.start()
     ended_by("plan", lambda: plan.finish(timeout=LONG))
     far = ctx.import_key(arrived.key())
-    ctx.raise_signal(far)
+    ctx.notify(far)
     plan.finish(timeout=LONG)
     arrived.wait(1, timeout=LONG)
     thread = threading.Thread(target=lambda: arrived.wait(2, timeout=LONG))
     thread.start()
     ended_by("another thread waits on", lambda: arrived.wait(3, timeout=LONG))
     say(thread.is_alive())
-    ctx.raise_signal(far)
+    ctx.notify(far)
     thread.join()
 
 

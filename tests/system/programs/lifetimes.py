@@ -38,18 +38,18 @@ def world() -> Things:
     far = ctx.import_key(registered.key())
     signal = ctx.signal(device=DEVICE)
     mine = ctx.signal()
-    theirs, raised = ctx.import_key(signal.key()), ctx.import_key(mine.key())
+    theirs, notified = ctx.import_key(signal.key()), ctx.import_key(mine.key())
     stream = ctx.stream(DEVICE)
     builder = ctx.plan(DEVICE).put(remote[0:8], region[8:16]).wait(signal)
     plan = (
         ctx.plan(DEVICE)
-        .put(remote[64:72], region[8:16], signal=theirs)
+        .put(remote[64:72], region[8:16], notify=theirs)
         .wait(signal, by=5)
         .prepare(alone=True)
     )
     things: Things = {
         "team": team, "ctx": ctx, "region": region, "registered": registered, "remote": remote, "far": far,
-        "signal": signal, "mine": mine, "theirs": theirs, "raised": raised, "stream": stream,
+        "signal": signal, "mine": mine, "theirs": theirs, "notified": notified, "stream": stream,
         "builder": builder, "plan": plan, "span": remote[0:8], "view": remote.view("f8", (4, 8)),
         "array": region.array("f8"), "elements": registered.array("f8"), "shown": np.asarray(registered),
     }  # fmt: skip
@@ -60,7 +60,7 @@ def world() -> Things:
     if DEVICE != "host":
         things["fifo"] = ctx.fifo([remote, theirs], [region], DEVICE)
     else:
-        plan.start(stream)  # it will wait for what nobody raises
+        plan.start(stream)  # it will wait for what nobody notifies
     ctx.put(far, registered)
     return things
 
@@ -97,8 +97,8 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
         "import_key": lambda it, w: it.import_key(w["region"].key()),
         "paths": lambda it, w: it.paths(w["remote"], w["region"]),
         "plan": lambda it, _: it.plan(),
-        "put": lambda it, w: it.put(w["view"][0], w["elements"][:8], w["raised"]),
-        "raise_signal": lambda it, w: it.raise_signal(w["raised"]),
+        "put": lambda it, w: it.put(w["view"][0], w["elements"][:8], w["notified"]),
+        "notify": lambda it, w: it.notify(w["notified"]),
         "rank": lambda it, _: it.rank,
         "size": lambda it, _: it.size,
         "register": lambda it, _: it.register(np.zeros(8)),
@@ -106,8 +106,8 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
         "signal": lambda it, _: it.signal(),
         "start_flush": lambda it, _: it.start_flush(),
         "start_get": lambda it, w: it.start_get(w["registered"], w["far"]),
-        "start_put": lambda it, w: it.start_put(w["view"][0], w["elements"][:8], w["raised"]),
-        "start_raise": lambda it, w: it.start_raise(w["raised"]),
+        "start_put": lambda it, w: it.start_put(w["view"][0], w["elements"][:8], w["notified"]),
+        "start_notify": lambda it, w: it.start_notify(w["notified"]),
         "stream": lambda it, _: it.stream(),
         "use": lambda it, _: it.use(),
         "wait_policy": lambda it, _: it.wait_policy,
@@ -127,8 +127,8 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
     peerway.Remote: {
         "block": lambda it, _: it.block((2,), (16,), 8),
         "handle": lambda it, _: it.handle(DEVICE),
-        "raise_handle": lambda it, _: it.raise_handle(DEVICE),
-        "release_raise_handle": lambda it, _: it.release_raise_handle(),
+        "notify_handle": lambda it, _: it.notify_handle(DEVICE),
+        "release_notify_handle": lambda it, _: it.release_notify_handle(),
         "view": lambda it, _: it.view("u1"),
     },
     peerway.Signal: {
@@ -149,7 +149,7 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
         "prepare": lambda it, _: it.prepare(alone=True),
         "prepare_among": lambda it, _: it.prepare_among([0]),
         "put": lambda it, w: it.put(w["remote"][0:8], w["region"][8:16], w["theirs"]),
-        "raise_signal": lambda it, w: it.raise_signal(w["theirs"]),
+        "notify": lambda it, w: it.notify(w["theirs"]),
         "receive": lambda it, w: it.receive(0, 1, w["region"][0:8]),
         "send": lambda it, w: it.send(0, 1, w["region"][0:8]),
         "wait": lambda it, w: it.wait(w["signal"]),
@@ -292,12 +292,12 @@ def by_the_bound_plan() -> None:
     regions = [ctx.register(array) for array in (source, target)]
     far = ctx.import_key(regions[1].key())
     arrived = ctx.signal()
-    raised = ctx.import_key(arrived.key())
-    plan = ctx.plan().put(far, regions[0], signal=raised).wait(arrived).prepare(alone=True)
+    notified = ctx.import_key(arrived.key())
+    plan = ctx.plan().put(far, regions[0], notify=notified).wait(arrived).prepare(alone=True)
     view = regions[1].array("f8")
-    for thing in (*regions, far, arrived, raised):
+    for thing in (*regions, far, arrived, notified):
         thing.close()
-    del source, target, regions, far, arrived, raised, thing
+    del source, target, regions, far, arrived, notified, thing
     gc.collect()
     for _ in range(3):
         plan.run()

@@ -23,24 +23,24 @@ class Pair:
     """Rank 0's source, rank 1's target and its signal."""
 
     def __init__(self, ctx: peerway.Context) -> None:
-        self.ctx, self.raised, other = ctx, 0, 1 - ctx.rank
+        self.ctx, self.notified, other = ctx, 0, 1 - ctx.rank
         self.source, self.target = ctx.allocate("host", SIZE), ctx.allocate("host", SIZE)
         self.arrived = ctx.signal(other)
         keys = ctx.team.all_gather(self.target.key(), 60), ctx.team.all_gather(self.arrived.key(), 60)
         self.remote, self.signal = (ctx.import_key(of[other]) for of in keys)
         self.source_values, self.values = self.source.array(), self.target.array()
 
-    def put(self, first: int, last: int, signal: peerway.Remote | None = None) -> None:
+    def put(self, first: int, last: int, notify: peerway.Remote | None = None) -> None:
         """A part in eighths of the whole."""
         at = slice(first * SIZE // 8, last * SIZE // 8)
-        self.ctx.put(self.remote[at], self.source[at], signal)
+        self.ctx.put(self.remote[at], self.source[at], notify)
 
     def late(self, start: Callable[[], object], first: int) -> int:
         """How often data from the `first` eighth on had not come with the signal."""
         late = 0
         for _ in range(ROUNDS):
-            self.raised += 1
-            value = self.raised
+            self.notified += 1
+            value = self.notified
             self.source_values[:] = value % 100
             self.values[:] = 0
             self.ctx.team.barrier(60)
@@ -64,18 +64,18 @@ def main() -> int:
     with peerway.Context() as ctx:
         pair = Pair(ctx)
 
-        def bare_raise() -> None:
+        def bare_notify() -> None:
             pair.put(0, 8)
-            ctx.raise_signal(pair.signal)
+            ctx.notify(pair.signal)
 
-        def bare_raise_after_requests() -> None:
+        def bare_notify_after_requests() -> None:
             ctx.start_put(pair.remote[0 : SIZE // 2], pair.source[0 : SIZE // 2])
             pair.put(4, 8)
-            ctx.start_raise(pair.signal)
+            ctx.start_notify(pair.signal)
 
         def signal_of_the_last_put() -> None:
             pair.put(0, 4)
-            pair.put(4, 8, signal=pair.signal)
+            pair.put(4, 8, notify=pair.signal)
 
         def strided_put() -> None:
             halves = (
@@ -84,21 +84,21 @@ def main() -> int:
             )
             pair.put(0, 8)
             ctx.put(*halves)
-            ctx.raise_signal(pair.signal)
+            ctx.notify(pair.signal)
 
         def several_paths() -> None:
             paths = [chosen, *(path for path in sys.argv[1:] if path != chosen)]
             for eighth in range(8):
                 ctx.use(paths[eighth % len(paths)])
                 pair.put(eighth, eighth + 1)
-            ctx.raise_signal(pair.signal)
+            ctx.notify(pair.signal)
 
         lines: dict[str, tuple[Callable[[], None], int]] = {
-            "bare raise": (bare_raise, 0),
-            "bare raise after requests": (bare_raise_after_requests, 0),
-            "bare raise after blocks": (strided_put, 0),
+            "bare notify": (bare_notify, 0),
+            "bare notify after requests": (bare_notify_after_requests, 0),
+            "bare notify after blocks": (strided_put, 0),
             "put with a signal": (signal_of_the_last_put, 4),
-            "bare raise after several paths": (several_paths, 0),
+            "bare notify after several paths": (several_paths, 0),
         }
         for chosen in sys.argv[1:]:
             told = {}
@@ -107,7 +107,7 @@ def main() -> int:
                 told[name] = pair.late(start, first)
             ctx.use(chosen)
             whole = slice(0, SIZE)
-            builder = ctx.plan().put(pair.remote[whole], pair.source[whole], signal=pair.signal)
+            builder = ctx.plan().put(pair.remote[whole], pair.source[whole], notify=pair.signal)
             with contextlib.closing(builder.prepare(alone=True)) as plan:
                 told["put of a plan with a signal"] = pair.late(functools.partial(run, plan), 0)
             print(json.dumps(told), flush=True)

@@ -129,7 +129,7 @@ class Job:
         return self.epochs(plan, memory, bytes_, start)
 
     def puts(self, size: str, start: str) -> list[str]:
-        """The same by puts; the target's plan raises a signal when it may be written again."""
+        """The same by puts; the target's plan notifies a signal when it may be written again."""
         ctx, bytes_ = self.ctx, int(size)
         memory = Memory(ctx, self.device, 2 * bytes_)
         arrived, ready = ctx.signal(self.left, self.device), ctx.signal(self.right)
@@ -137,9 +137,9 @@ class Job:
         far_arrived, far_ready = self.key_of(arrived, self.right), self.key_of(ready, self.left)
         plan = (
             ctx.plan(self.device)
-            .raise_signal(far_ready)
+            .notify(far_ready)
             .after(ready, lead=0)
-            .put(far[bytes_ : 2 * bytes_], memory.region[0:bytes_], signal=far_arrived)
+            .put(far[bytes_ : 2 * bytes_], memory.region[0:bytes_], notify=far_arrived)
             .wait(arrived)
             .prepare(alone=True)
         )

@@ -49,7 +49,7 @@ def ring(member: Member) -> peerway.Plan:
 
 
 def puts(member: Member) -> tuple[peerway.Plan, list[object]]:
-    """The same by puts: the target's plan raises a signal, ready to receive, as it starts."""
+    """The same by puts: the target's plan notifies a signal, ready to receive, as it starts."""
     ctx, size = member.ctx, member.size
     arrived, ready = ctx.signal(member.left), ctx.signal(member.right)
     keys = [ctx.team.all_gather(thing.key()) for thing in (member.region, arrived, ready)]
@@ -60,9 +60,9 @@ def puts(member: Member) -> tuple[peerway.Plan, list[object]]:
     )
     plan = (
         ctx.plan()
-        .raise_signal(far_ready)
+        .notify(far_ready)
         .after(ready, lead=0)
-        .put(far[size : 2 * size], member.region[0:size], signal=far_arrived)
+        .put(far[size : 2 * size], member.region[0:size], notify=far_arrived)
         .wait(arrived)
         .prepare(alone=True)
     )
@@ -77,7 +77,7 @@ def gets(member: Member) -> tuple[peerway.Plan, list[object]]:
     far, far_written = ctx.import_key(keys[0][member.left]), ctx.import_key(keys[1][member.right])
     plan = (
         ctx.plan()
-        .raise_signal(far_written)
+        .notify(far_written)
         .after(written, lead=0)
         .get(member.region[size : 2 * size], far[0:size])
         .prepare(alone=True)

@@ -1,5 +1,5 @@
 """Rank 0 has a plan with rank 1, which stands still, and one with rank 2, which does not; and it puts into
-memory of rank 1, whereupon rank 2's signal is to be raised.
+memory of rank 1, whereupon rank 2's signal is to be notified.
 
 stalled.py BYTES ROUNDS
 """
@@ -15,7 +15,7 @@ import peerway
 
 def main() -> int:
     """Rank 0 tells how often the living plan finished meanwhile, and that its own put was started; then that
-    all has arrived. Rank 2 tells that its signal was not raised before the data of rank 1 was there.
+    all has arrived. Rank 2 tells that its signal was not notified before the data of rank 1 was there.
     """
     size, rounds = int(sys.argv[1]), int(sys.argv[2])
     with peerway.Context() as ctx:

@@ -2,7 +2,7 @@
 
     python traced_plans.py DEVICE TURNS [LIBRARY]
 
-Each plan sends 65,536 bytes to the other rank and receives as many, and raises a signal that the other rank
+Each plan sends 65,536 bytes to the other rank and receives as many, and notifies a signal that the other rank
 waits for. The library is that of in_kernel.cpp.
 """
 
@@ -29,7 +29,7 @@ def main(device: str, turns: int, kernel: str | None = None) -> None:
         arrived = ctx.signal(other, device)
         theirs = ctx.import_key(ctx.team.all_gather(arrived.key(), WAIT)[other])
         plan = ctx.plan(device).send(other, 0, region[0:BYTES]).receive(other, 0, region[BYTES : 2 * BYTES])
-        plan = plan.raise_signal(theirs).wait(arrived).prepare()
+        plan = plan.notify(theirs).wait(arrived).prepare()
         stream = ctx.stream(device)
         for turn in range(turns):
             way = ways[turn % len(ways)]

@@ -83,7 +83,7 @@ class Tester:
         self.far = self.import_right(self.target if op == "put" else self.source)
         self.arrived = ctx.signal(sender=self.left)
         self.far_arrived = self.import_right(self.arrived)
-        self.raised = 0
+        self.notified = 0
         self.noise_of = {rank: known_noise(rank, SPAN) for rank in {ctx.rank, self.left, self.right}}
         self.poison = known_noise(-1 % 1000, SPAN)
         self.target_bytes[:] = self.poison
@@ -108,10 +108,10 @@ class Tester:
             ctx.get(blocks(self.target, case.to), blocks(self.far, case.source))
             ctx.flush(self.right, timeout=PATIENCE)
         elif with_signal:
-            self.raised += number + 1
+            self.notified += number + 1
             ctx.put(blocks(self.far, case.to), blocks(self.source, case.source), self.far_arrived, number + 1)
-            self.arrived.wait(self.raised, timeout=PATIENCE)
-            assert self.arrived.value == self.raised
+            self.arrived.wait(self.notified, timeout=PATIENCE)
+            assert self.arrived.value == self.notified
         else:
             ctx.put(blocks(self.far, case.to), blocks(self.source, case.source))
             ctx.flush(self.right, timeout=PATIENCE)

@@ -206,7 +206,7 @@ def left_by_exception(ctx: peerway.Context) -> None:
     pair = Pair(ctx, 64)
     arrived = ctx.signal(sender=1 - ctx.rank)
     keys = ctx.team.all_gather(pair.region.key(), timeout=30)
-    raised = ctx.import_key(ctx.team.all_gather(arrived.key(), timeout=30)[pair.other])
+    notified = ctx.import_key(ctx.team.all_gather(arrived.key(), timeout=30)[pair.other])
     plan = ctx.plan().put(pair.remote[0:8], pair.region[0:8]).prepare(alone=True)
     ctx.team.barrier(timeout=30)
     if ctx.rank == 1:
@@ -221,7 +221,7 @@ def left_by_exception(ctx: peerway.Context) -> None:
         "flush of all": ctx.flush,
         "flush": lambda: ctx.flush(1),
         "import": lambda: ctx.import_key(keys[1]),
-        "raise": lambda: ctx.raise_signal(raised),
+        "notify": lambda: ctx.notify(notified),
         "request": lambda: ctx.start_put(far, near).wait(30),
         "plan": lambda: start_and_finish(plan),
         "builder": lambda: ctx.plan().put(far, near).prepare(alone=True).start(),

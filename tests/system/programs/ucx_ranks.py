@@ -47,7 +47,7 @@ class Pair:
         self.far_signal = ctx.import_key(ctx.team.all_gather(self.signal.key())[self.other])
 
     def put(self, size: int) -> None:
-        """Put and raise."""
+        """Put and notify."""
         self.ctx.put(self.far[0:size], self.near[0:size], self.far_signal)
 
 
@@ -76,7 +76,7 @@ def paths(ctx: peerway.Context, size: int) -> None:
 
 
 def order(ctx: peerway.Context, size: int) -> None:
-    """Data that changes with every raise must be there when the raise is; sizes and threads are mixed."""
+    """Data that changes with every notification must be there when that is; sizes and threads are mixed."""
     pair, rounds = Pair(ctx, size), 200
     wrong = 0
     sizes = np.random.default_rng(7).integers(1, size, rounds)
@@ -125,11 +125,11 @@ def threads(ctx: peerway.Context, size: int) -> None:
 
 
 def signals(ctx: peerway.Context, size: int) -> None:
-    """Raises go on where an earlier import of the signal left off."""
+    """Notifications go on where an earlier import of the signal left off."""
     pair = Pair(ctx, size)
     key = ctx.team.all_gather(pair.signal.key())[pair.other]
     for _ in range(3):
-        ctx.raise_signal(pair.far_signal, 5)
+        ctx.notify(pair.far_signal, 5)
         ctx.flush(timeout=PATIENCE)
         pair.far_signal.close()
         pair.far_signal = ctx.import_key(key)
@@ -142,7 +142,7 @@ def signals(ctx: peerway.Context, size: int) -> None:
 def before_a_stop(ctx: peerway.Context, size: int) -> Pair:
     """A pair that has met, told which process to stop, and heard that rank 1 is."""
     pair = Pair(ctx, size)
-    pair.put(8)  # a first raise of a signal asks its owner how far it is
+    pair.put(8)  # a first notification of a signal asks its owner how far it is
     pair.signal.wait(1, 30)
     ctx.flush(timeout=30)
     say(process=os.getpid())
@@ -281,7 +281,7 @@ def closed(ctx: peerway.Context, size: int) -> None:
             ctx.get(pair.near[0:size], pair.far[0:size])
             ctx.flush(1, timeout=30)
 
-        say(put=failure(put), get=failure(get), signal=failure(lambda: ctx.raise_signal(pair.far_signal)))
+        say(put=failure(put), get=failure(get), signal=failure(lambda: ctx.notify(pair.far_signal)))
     else:
         pair.signal.wait(1, 30)
         say(untouched=bool(np.array_equal(pair.bytes, before)))
@@ -291,7 +291,7 @@ def closed(ctx: peerway.Context, size: int) -> None:
 def unsupported(ctx: peerway.Context, size: int) -> None:
     """What operations say where no UCX runs between hosts."""
     pair = Pair(ctx, size)
-    say(put=failure(lambda: pair.put(8)), signal=failure(lambda: ctx.raise_signal(pair.far_signal)))
+    say(put=failure(lambda: pair.put(8)), signal=failure(lambda: ctx.notify(pair.far_signal)))
     ctx.team.barrier(timeout=30)
 
 

@@ -60,7 +60,7 @@ def wait_for_signal(ctx: peerway.Context, way: str, letting: float) -> None:
             ctx.use("staged")
         say("waiting")
         time.sleep(letting)
-        ctx.put(ctx.import_key(keys[0][0]), region, signal=ctx.import_key(keys[1][0]))
+        ctx.put(ctx.import_key(keys[0][0]), region, notify=ctx.import_key(keys[1][0]))
         ctx.flush()
     else:
         say("waiting")

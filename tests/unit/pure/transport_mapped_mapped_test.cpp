@@ -67,7 +67,7 @@ TEST_F(MappedTest, GpuMemoryHereAndHostMemoryThatIsMappedAreServed) {
   EXPECT_TRUE(probe(path, pair, *local).available);
   pair = pair_of(PW_CUDA, PW_HOST);
   pair.remote_handle = Handle::process;
-  EXPECT_NE(probe(path, pair, *local).why_not.find("pw_allocate"), std::string::npos);
+  EXPECT_NE(probe(path, pair, *local).why_not.find("pw_region_allocate"), std::string::npos);
   EXPECT_TRUE(probe(path, pair, *local).suited);
   pair.same_process = true;
   EXPECT_TRUE(probe(path, pair, *local).available);

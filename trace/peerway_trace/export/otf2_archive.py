@@ -36,7 +36,7 @@ OF_COMM = (
     Kind.COLLECTIVE_DONE,
     Kind.COMM_MADE, Kind.COMM_FREED,
 )  # fmt: skip
-OF_PATH = (Kind.PUT, Kind.GET, Kind.RAISE)  # operations of Peerway, in a window of all ranks
+OF_PATH = (Kind.PUT, Kind.GET, Kind.NOTIFY)  # operations of Peerway, in a window of all ranks
 OF_WINDOW = (Kind.RMA_PUT, Kind.RMA_GET, Kind.RMA_SYNC, Kind.WINDOW_MADE, Kind.WINDOW_FREED)
 # What OTF2 says of communicators and windows that the program makes and frees.
 LIVES = {
@@ -284,12 +284,12 @@ class _Exporter:
             writer.non_blocking_collective_request(time, self._requests[event])
         elif kind == Kind.COLLECTIVE:
             writer.mpi_collective_begin(time)
-        elif kind in (*ONE_SIDED, Kind.RAISE):
+        elif kind in (*ONE_SIDED, Kind.NOTIFY):
             window, places = self._windows[int(trace["where"][event])]
             peer = places.get(int(trace["peer"][event]))
             if peer is None:
                 return
-            if kind == Kind.RAISE:
+            if kind == Kind.NOTIFY:
                 add = self._otf2.RmaAtomicType.ACCUMULATE
                 writer.rma_atomic(time, window, peer, add, 8, 0, event)
                 return
@@ -315,7 +315,7 @@ class _Exporter:
         elif kind in LIVES:
             known = self._comms if kind in (Kind.COMM_MADE, Kind.COMM_FREED) else self._windows
             getattr(writer, LIVES[Kind(kind)])(time, known[int(trace["where"][event])][0])
-        elif kind in (*ONE_SIDED, Kind.RAISE) and event not in self._later:
+        elif kind in (*ONE_SIDED, Kind.NOTIFY) and event not in self._later:
             window, places = self._windows[int(trace["where"][event])]
             if int(trace["peer"][event]) in places:
                 writer.rma_op_complete_blocking(time, window, event)

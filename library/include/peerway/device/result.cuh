@@ -8,8 +8,8 @@
 
 namespace peerway::device {
 
-/// All threads of a scope get the same result. An operation that does not return ok raised nothing. It stored
-/// nothing either, except that one which was cancelled or timed out may have moved a part of its data.
+/// All threads of a scope get the same result. An operation that does not return ok notified nothing. It
+/// stored nothing either, except that one which was cancelled or timed out may have moved a part of its data.
 enum class Result : unsigned {
   ok = 0,
   cancelled,      ///< by the host: a rank was lost, or the context closed

@@ -1,5 +1,5 @@
-// One-sided operations from inside a kernel: put, raise, wait; and packets over a lane of a plan. All threads
-// of the scope call with the same arguments.
+// One-sided operations from inside a kernel: put, notify, wait; and packets over a lane of a plan. All
+// threads of the scope call with the same arguments.
 #ifndef PEERWAY_DEVICE_SIGNAL_CUH
 #define PEERWAY_DEVICE_SIGNAL_CUH
 
@@ -7,7 +7,7 @@
 
 namespace peerway::device {
 
-/// Stores `bytes` bytes at `offset` of a peer's region. They are visible there once a later raise() has
+/// Stores `bytes` bytes at `offset` of a peer's region. They are visible there once a later notify() has
 /// arrived. out_of_range: they do not fit the region, and nothing is stored.
 template <class Scope>
 PW_ON_DEVICE Result put(const Scope& scope, const pw_remote_handle& to, unsigned long long offset,
@@ -18,9 +18,9 @@ PW_ON_DEVICE Result put(const Scope& scope, const pw_remote_handle& to, unsigned
   return Result::ok;
 }
 
-/// Raises a peer's signal by `by`, ordered after everything that the scope's threads stored before.
+/// Adds `by` to a peer's signal, ordered after everything that the scope's threads stored before.
 template <class Scope>
-PW_ON_DEVICE Result raise(const Scope& scope, const pw_raise_handle& signal, unsigned long long by = 1) {
+PW_ON_DEVICE Result notify(const Scope& scope, const pw_notify_handle& signal, unsigned long long by = 1) {
   if (!detail::is_of_this_version(signal)) return Result::other_version;
   scope.sync();
   if (scope.index() != 0) return Result::ok;
@@ -30,17 +30,17 @@ PW_ON_DEVICE Result raise(const Scope& scope, const pw_raise_handle& signal, uns
   return Result::ok;
 }
 
-/// put() and then raise().
+/// put() and then notify().
 template <class Scope>
 PW_ON_DEVICE Result put(const Scope& scope, const pw_remote_handle& to, unsigned long long offset,
-                        const void* from, unsigned long long bytes, const pw_raise_handle& signal,
+                        const void* from, unsigned long long bytes, const pw_notify_handle& signal,
                         unsigned long long by = 1) {
   const Result done = put(scope, to, offset, from, bytes);
-  return done == Result::ok ? raise(scope, signal, by) : done;
+  return done == Result::ok ? notify(scope, signal, by) : done;
 }
 
-/// Returns ok once the signal is at least `value`; what was put before that raise is then visible to the
-/// scope. Returns cancelled when the signal's sender is lost or the context is closed, timeout after the
+/// Returns ok once the signal is at least `value`; what was put before that notification is then visible to
+/// the scope. Returns cancelled when the signal's sender is lost or the context is closed, timeout after the
 /// handle's timeout.
 template <class Scope>
 PW_ON_DEVICE Result wait(const Scope& scope, const pw_signal_handle& signal, unsigned long long value) {

@@ -9,10 +9,10 @@
 namespace peerway::device {
 
 enum class StepKind : unsigned {
-  raise,  ///< store the mark's words after all earlier stores
-  ready,  ///< ready to receive: store the mark's words; earlier steps only read what may now be written
-  wait,   ///< wait for the words of `wait`
-  copy,   ///< wait, copy, store the mark
+  notify,  ///< store the mark's words after all earlier stores
+  ready,   ///< ready to receive: store the mark's words; earlier steps only read what may now be written
+  wait,    ///< wait for the words of `wait`
+  copy,    ///< wait, copy, store the mark
   send_packets,     ///< wait, send by packets
   receive_packets,  ///< wait for packets, store the mark
   send_lines,       ///< the same by lines, which pieces do not share
@@ -35,7 +35,7 @@ struct Step {
   unsigned pieces;  ///< number of pieces that share it
   unsigned unit;    ///< bytes of a word of the copy
   unsigned share;   ///< words of each piece; the last piece has the rest
-  unsigned words;   ///< of the wait or mark: all (raise, ready, wait), or one a piece, or one for all pieces
+  unsigned words;   ///< of the wait or mark: all (notify, ready, wait), or one a piece, or one for all pieces
   int rank;         ///< the rank that it depends on
   unsigned early;   ///< copy: 1 if the source may be read before the wait is over and the epoch is known
   StridedCopy copy;

@@ -11,9 +11,9 @@ enum { PW_TRACE_COUNTERS = 1, PW_TRACE_PROFILE = 2, PW_TRACE_FULL = 3 };
 /* What an event is; the operations of Peerway have the same number as a name. The numbers are in files: they
  * never change. */
 enum pw_trace_kind {
-  PW_TRACE_PUT = 1, /* tag: the signal that it raises by one, else -1 */
+  PW_TRACE_PUT = 1, /* tag: the signal that it notifies by one, else -1 */
   PW_TRACE_GET = 2,
-  PW_TRACE_RAISE = 3,  /* bytes: by how much; tag: the signal */
+  PW_TRACE_NOTIFY = 3, /* bytes: by how much; tag: the signal */
   PW_TRACE_SIGNAL = 4, /* a wait; bytes: for which value; tag: the signal */
   PW_TRACE_FLUSH = 5,
   PW_TRACE_PLAN_START = 6,

@@ -92,15 +92,15 @@ def near_side(
     return _view_of_array(registered, call, name, given, written)
 
 
-def signal_of(call: str, given: object) -> Remote:
+def signal_of(call: str, given: object, name: str = "signal") -> Remote:
     """Another rank's signal. Raises InvalidArgument."""
     if isinstance(given, Signal):
         raise InvalidArgument(
-            f"peerway: {call}: `signal` is a signal of this rank, which only waits for it; give the one that "
-            "ctx.import_key(key) makes of its key, at the rank that raises it."
+            f"peerway: {call}: `{name}` is a signal of this rank, which only waits for it; give the one that "
+            "ctx.import_key(key) makes of its key, at the rank that notifies it."
         )
     return of_kind(
-        f"{call}: `signal`", given, Remote, "give what ctx.import_key(key) makes of a signal's key."
+        f"{call}: `{name}`", given, Remote, "give what ctx.import_key(key) makes of a signal's key."
     )
 
 

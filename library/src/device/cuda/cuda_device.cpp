@@ -243,7 +243,7 @@ bool CudaDevice::reaches(const Export& exported, std::string& why_not) const {
   const bool own = exported.process == getpid();
   if (is_host(exported)) {
     if (own || exported.handle == Handle::memfd) return true;
-    why_not = "a GPU reaches host memory of another process only where it came from pw_allocate";
+    why_not = "a GPU reaches host memory of another process only where it came from pw_region_allocate";
     return false;
   }
   if (!own && exported.handle == Handle::none) {

@@ -190,7 +190,7 @@ Export HostDevice::export_allocation(const Allocation& allocation, const void* a
 std::shared_ptr<Mapping> HostDevice::import(const Export& exported) {
   if (exported.handle != Handle::memfd)
     throw Error(PW_UNSUPPORTED,
-                "this memory of the peer was not allocated by pw_allocate and cannot be mapped");
+                "this memory of the peer was not allocated by pw_region_allocate and cannot be mapped");
   const std::string whose = format("process {}", exported.process);
   uint64_t identity = 0;
   std::memcpy(&identity, exported.handle_bytes.data(), sizeof identity);
@@ -244,7 +244,7 @@ void HostDevice::clear(void* address, uint64_t bytes) { std::memset(address, 0, 
 
 bool HostDevice::reaches(const Export& exported, std::string& why_not) const {
   if (exported.handle == Handle::memfd || exported.process == getpid()) return true;
-  why_not = "the CPU can map only host memory that came from pw_allocate";
+  why_not = "the CPU can map only host memory that came from pw_region_allocate";
   return false;
 }
 

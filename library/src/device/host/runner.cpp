@@ -62,7 +62,7 @@ class Steps {
  private:
   bool step(const ProgramStep& step) const {
     if (step.wait.word != nullptr && !reached(step.wait, epoch_)) return false;
-    if (trace::recording() && (step.moves != 0 || step.raised >= 0 || step.awaited >= 0)) [[unlikely]]
+    if (trace::recording() && (step.moves != 0 || step.notified >= 0 || step.awaited >= 0)) [[unlikely]]
       act_traced(step);
     else
       act(step);

@@ -16,7 +16,7 @@ MappedFacts Mapped::facts(const Pair& pair, Region& local) {
   }
   facts.remote = pair.same_host && (pair.same_process || pair.remote_handle == Handle::memfd);
   if (!facts.remote)
-    facts.why_not = "the CPU reaches host memory of a peer only where it came from pw_allocate";
+    facts.why_not = "the CPU reaches host memory of a peer only where it came from pw_region_allocate";
   // Mapping takes some of the GPU's BAR1: only where it is of use.
   else if (pair.local.kind != PW_HOST)
     facts.local = maps_.find(local, facts.why_not) != nullptr;

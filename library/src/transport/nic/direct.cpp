@@ -38,7 +38,7 @@ bool NicDirect::joins(const Transfer& transfer, Remote& signal) {
   return transfer.op == Op::put && transfer.layout.shape.contiguous() && stores(signal);
 }
 
-pw_status NicDirect::start_and_store(const Transfer& transfer, RaiseTurn& turn) {
+pw_status NicDirect::start_and_store(const Transfer& transfer, SignalTurn& turn) {
   const pw_status status = move(range_of(transfer), word_of(turn.signal(), turn.total()));
   if (status == PW_OK) turn.made();
   return status;

@@ -22,7 +22,7 @@ class NicDirect final : public Path {
   pw_status start(const Transfer& transfer) override;
   pw_status start_range(const RangeTransfer& range) override;
   bool joins(const Transfer& transfer, Remote& signal) override;
-  pw_status start_and_store(const Transfer& transfer, RaiseTurn& turn) override;
+  pw_status start_and_store(const Transfer& transfer, SignalTurn& turn) override;
   Mark mark(int rank) override { return nic_.engine() == nullptr ? 0 : nic_.engine()->mark(rank); }
   bool reached(int rank, Mark mark) override { return nic_.engine()->reached(rank, mark); }
   pw_status outcome(int rank, Mark mark) override { return nic_.engine()->outcome(rank, mark); }

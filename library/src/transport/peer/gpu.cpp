@@ -51,7 +51,7 @@ bool PeerGpu::joins(const Transfer& transfer, Remote& signal) {
   return signal.word_on(worker(*transfer.local, *transfer.remote)) != nullptr;
 }
 
-pw_status PeerGpu::start_and_store(const Transfer& transfer, RaiseTurn& turn) {
+pw_status PeerGpu::start_and_store(const Transfer& transfer, SignalTurn& turn) {
   uint64_t* word = turn.signal().word_on(worker(*transfer.local, *transfer.remote));
   const pw_status status = start(transfer, [&](Queue& queue, const Copy& copy) {
     return queue.copy_and_write(copy, method_, word, turn.total());

@@ -25,7 +25,7 @@ class PeerGpu final : public Path {
   [[nodiscard]] bool uses_mappings() const override { return true; }
   pw_status start(const Transfer& transfer) override;
   bool joins(const Transfer& transfer, Remote& signal) override;
-  pw_status start_and_store(const Transfer& transfer, RaiseTurn& turn) override;
+  pw_status start_and_store(const Transfer& transfer, SignalTurn& turn) override;
   Mark mark(int rank) override;
   bool reached(int rank, Mark mark) override;
   pw_status outcome(int rank, Mark mark) override;

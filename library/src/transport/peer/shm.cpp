@@ -10,7 +10,8 @@ Offer PeerShm::probe(const Pair& pair) {
   if (!pair.same_host) return Offer::unsuited("the peer is on another host");
   if (!pair.same_process && pair.remote_handle != Handle::memfd)
     return Offer::unsuited(
-        "the peer's memory did not come from pw_allocate, so that it cannot be mapped; peer/cma serves it");
+        "the peer's memory did not come from pw_region_allocate, so that it cannot be mapped; peer/cma "
+        "serves it");
   return Offer::yes();
 }
 

@@ -27,9 +27,9 @@ struct Cut {
 struct PostedRequest {
   StagedRequest request;
   Cut cut;
-  bool raise;  ///< store `raised` to signal word `word` of the target's control segment afterwards
+  bool notify;  ///< store `notified` to signal word `word` of the target's control segment afterwards
   uint32_t word;
-  uint64_t raised;
+  uint64_t notified;
   uint32_t signal_slot;  ///< of that signal, which may have been closed by then
   uint64_t signal_generation;
 };

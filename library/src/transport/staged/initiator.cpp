@@ -164,10 +164,10 @@ void StagingInitiator::write(PostedRequest& posted, const Waiting& next) const {
   posted.request = request_for(next.transfer);
   if (next.given_up) posted.request.layout = contiguous_layout(0);
   posted.cut = cut_;
-  posted.raise = next.signal != nullptr;
+  posted.notify = next.signal != nullptr;
   if (next.signal == nullptr) return;
   posted.word = static_cast<uint32_t>(next.signal->word() - target_->signal);
-  posted.raised = next.total;
+  posted.notified = next.total;
   posted.signal_slot = next.signal->key.slot;
   posted.signal_generation = next.signal->key.generation;
 }

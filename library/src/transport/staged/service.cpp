@@ -190,7 +190,7 @@ void StagingService::tell(Served& served) {
   }
 }
 
-void StagingService::raise(Served& served) {
+void StagingService::notify(Served& served) {
   const PostedRequest& posted = served.posted;
   Control& control = control_.control();
   if (posted.word >= kSignalWords || posted.signal_slot >= kRegionSlots ||
@@ -200,7 +200,7 @@ void StagingService::raise(Served& served) {
     Device& device = served.target.device();
     if (device.id().kind != PW_HOST) importer_.pin_control(team_.rank(), device);
     served.target.set_status(
-        served.end.queue().write(reinterpret_cast<uint64_t*>(&control.signal[posted.word]), posted.raised));
+        served.end.queue().write(reinterpret_cast<uint64_t*>(&control.signal[posted.word]), posted.notified));
     control_.waiting()->wake();
   } catch (const Error& error) {
     log(LogLevel::warning, error.what());
@@ -212,7 +212,7 @@ void StagingService::finish_request(Served& served) {
   ChannelHeader& header = served.end.header();
   if (header.abandoned.load(std::memory_order_acquire) == served.taken + 1)
     served.target.set_status(PW_STALE_KEY);
-  if (served.target.status() == PW_OK && served.posted.raise) raise(served);
+  if (served.target.status() == PW_OK && served.posted.notify) notify(served);
   if (served.target.status() != PW_OK)
     header.failed.store(failure_word(++served.failures, served.target.status()), std::memory_order_release);
   served.end.queue().write(reinterpret_cast<uint64_t*>(&header.completed), ++served.taken);

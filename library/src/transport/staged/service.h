@@ -38,7 +38,7 @@ class StagingService final : public Source {
   bool step(Served& served);  ///< moves one chunk or takes one request; true when it did something
   bool take_request(Served& served);
   static void tell(Served& served);
-  void raise(Served& served);
+  void notify(Served& served);
   void finish_request(Served& served);
 
   Team& team_;

@@ -25,7 +25,7 @@ class Staged final : public Path, public Source {
     return towards(transfer.remote->rank()).start(transfer, nullptr);
   }
   bool joins(const Transfer&, Remote& signal) override { return signal.word() != nullptr; }
-  pw_status start_and_store(const Transfer& transfer, RaiseTurn& turn) override {
+  pw_status start_and_store(const Transfer& transfer, SignalTurn& turn) override {
     return towards(transfer.remote->rank()).start(transfer, &turn);
   }
   Mark mark(int rank) override;

@@ -56,7 +56,7 @@
     if (kind === "signal") rows.push(["waits for value", data.bytes[i].toLocaleString("en")]);
     else if (data.bytes[i]) rows.push(["bytes", bytesText(data.bytes[i])]);
     if (data.peer[i] >= 0) rows.push(["peer", `rank ${data.peer[i]}`]);
-    if (data.tag[i] >= 0) rows.push([["put", "raise", "signal"].includes(kind) ? "signal" : "tag", data.tag[i]]);
+    if (data.tag[i] >= 0) rows.push([["put", "notify", "signal"].includes(kind) ? "signal" : "tag", data.tag[i]]);
     if (data.names[data.where[i]]) rows.push(["path or communicator", data.names[data.where[i]]]);
     if (data.names[data.site[i]]) rows.push(["called", data.names[data.site[i]]]);
     for (const [other, text] of others(i)) {

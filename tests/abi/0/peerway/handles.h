@@ -22,12 +22,12 @@ typedef struct pw_remote_handle {
   unsigned long long bytes;
 } pw_remote_handle;
 
-/* A remote signal that only kernels of this GPU raise while the handle is in use. */
-typedef struct pw_raise_handle {
+/* A remote signal that only kernels of this GPU notify while the handle is in use. */
+typedef struct pw_notify_handle {
   unsigned version;
   unsigned long long* word;  /* in the owner's memory; this rank stores its total there */
-  unsigned long long* total; /* in device memory: the sum of all raises by this rank */
-} pw_raise_handle;
+  unsigned long long* total; /* in device memory: the sum of all notifications by this rank */
+} pw_notify_handle;
 
 /* A signal of this rank that kernels of this GPU wait for. */
 typedef struct pw_signal_handle {
@@ -38,7 +38,7 @@ typedef struct pw_signal_handle {
   pw_guard guard;
 } pw_signal_handle;
 
-/* One end of a plan's send or receive that goes by packets. The sender's handle has the receiver's slots, the
+/* One end of a plan's send or receive, for packets. The sender's handle has the receiver's slots, the
  * receiver's handle its own. */
 typedef struct pw_lane_handle {
   unsigned version;
@@ -61,16 +61,16 @@ typedef struct pw_plan_handle {
 } pw_plan_handle;
 
 /* A request to the proxy: put `bytes` bytes from `from_offset` of region number `from` to `to_offset` of
- * remote number `to`, then raise remote number `signal` by `by`. Numbers are indices into the lists passed to
- * pw_fifo_create. */
-#define PW_FIFO_NONE 0xffffffffu /* for `signal`: raise none */
+ * remote number `to`, then add `by` to remote number `signal`. Numbers are indices into the lists passed
+ * to pw_fifo_create. */
+#define PW_FIFO_NONE 0xffffffffu /* for `signal`: notify none */
 typedef struct pw_fifo_put {
   unsigned to;
   unsigned from;
   unsigned signal;
   unsigned long long to_offset;
   unsigned long long from_offset;
-  unsigned long long bytes; /* 0: only raise */
+  unsigned long long bytes; /* 0: only notify */
   unsigned long long by;
 } pw_fifo_put;
 

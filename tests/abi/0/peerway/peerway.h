@@ -108,9 +108,21 @@ PW_API int pw_team_rank(const pw_team* team);
 PW_API int pw_team_size(const pw_team* team);
 
 /* Collective. Every rank passes the same number of bytes in `mine`; `all` receives size * bytes, in rank
- * order. */
+ * order.
+ *
+ * A collective of a team that ends with PW_TIMEOUT is still under way. The same call with the same bytes,
+ * repeated, waits for its end; until then any other collective of the team fails with
+ * PW_INVALID_ARGUMENT and names both calls. */
 PW_API pw_status pw_team_all_gather(pw_team* team, void* all, const void* mine, size_t bytes,
                                     uint64_t timeout_ns);
+
+/* Takes what one rank passed; `part` is valid during the call. It must not call Peerway. */
+typedef void (*pw_take_part)(void* user, int rank, const void* part, size_t bytes);
+
+/* Collective. Ranks may pass different numbers of bytes in `mine`. Calls `take` for each rank, in rank order,
+ * before it returns PW_OK, and not at all where it fails. */
+PW_API pw_status pw_team_all_gather_parts(pw_team* team, const void* mine, size_t bytes, pw_take_part take,
+                                          void* user, uint64_t timeout_ns);
 PW_API pw_status pw_team_barrier(pw_team* team, uint64_t timeout_ns);
 
 /* Sets `*lost` to 1 if the rank is known to have died or left, else to 0. */
@@ -161,12 +173,13 @@ typedef struct pw_device { /* passed by value: it never grows */
 } pw_device;
 
 /* Allocates and registers memory that peers on this host can map. The memory stays until pw_region_free. */
-PW_API pw_status pw_allocate(pw_context* context, pw_device device, uint64_t bytes, pw_region** region);
+PW_API pw_status pw_region_allocate(pw_context* context, pw_device device, uint64_t bytes,
+                                    pw_region** region);
 
 /* Registers memory that the caller owns: from malloc, mmap, cudaMalloc, a cudaMallocAsync pool, or CUDA's
  * virtual memory management. The memory must stay allocated until pw_region_free. Registering the same range
  * again is cheap. */
-PW_API pw_status pw_register(pw_context* context, void* address, uint64_t bytes, pw_region** region);
+PW_API pw_status pw_region_register(pw_context* context, void* address, uint64_t bytes, pw_region** region);
 
 /* Ends the region: operations of peers that still use its key return PW_STALE_KEY. A plan or FIFO that uses a
  * region, a remote or a signal keeps it alive until the plan or FIFO is freed. */
@@ -185,25 +198,27 @@ PW_API pw_status pw_region_key(const pw_region* region, void* key, size_t capaci
 
 typedef struct pw_remote pw_remote;
 
-PW_API pw_status pw_import(pw_context* context, const void* key, size_t length, pw_remote** remote);
+PW_API pw_status pw_remote_import(pw_context* context, const void* key, size_t length, pw_remote** remote);
 PW_API pw_status pw_remote_free(pw_remote* remote);
 PW_API int pw_remote_rank(const pw_remote* remote);
 PW_API uint64_t pw_remote_bytes(const pw_remote* remote);
 
-/* ---- signal: a 64-bit counter in this rank's memory that peers raise ---- */
+/* ---- signal: a 64-bit counter in this rank's memory that peers notify ---- */
+
+/* To notify a signal is to add to its counter; the owner waits until the counter is large enough. */
 
 typedef struct pw_signal pw_signal;
 
 #define PW_ANY_RANK (-1)
 
-/* `sender` is the only rank that will raise the signal, or PW_ANY_RANK. A wait on a signal with one sender
+/* `sender` is the only rank that will notify the signal, or PW_ANY_RANK. A wait on a signal with one sender
  * ends early only if that rank dies; with PW_ANY_RANK the death of any rank ends it.
  *
- * `device` is where the signal lies. On PW_HOST it can be raised by the host and by plans of any device. In
+ * `device` is where the signal lies. On PW_HOST it can be notified by the host and by plans of any device. In
  * the memory of a GPU, kernels and plans of that GPU wait for it without leaving GPU memory, and peers' GPUs
- * raise it over NVLink. Only kernels and plans of GPUs can raise such a signal: a raise by the host, or from
- * another host, returns PW_UNSUPPORTED. The host can still wait for it and read it, by copies of about ten
- * microseconds each. */
+ * notify it over NVLink. Only kernels and plans of GPUs can notify such a signal: a notification by the host,
+ * or from another host, returns PW_UNSUPPORTED. The host can still wait for it and read it, by copies of
+ * about ten microseconds each. */
 PW_API pw_status pw_signal_create(pw_context* context, int sender, pw_device device, pw_signal** signal);
 PW_API pw_status pw_signal_free(pw_signal* signal);
 PW_API pw_status pw_signal_key(const pw_signal* signal, void* key, size_t capacity, size_t* length);
@@ -220,15 +235,15 @@ PW_API pw_status pw_signal_wait(pw_signal* signal, uint64_t value, uint64_t time
 /* A call starts a put or get and does not wait for other ranks; the transfer goes on by itself. Until it is
  * complete, the source must not change and the target must not be used. For the initiator a transfer is
  * complete when pw_flush of that rank returns or when its request is complete (pw_start_put). For the target
- * of a put it is complete when the signal that the put raises has arrived. */
+ * of a put it is complete when the signal that the put notifies has arrived. */
 
-/* Raises a remote signal by `by` (at least 1) once the data of the same operation is visible at the target.
- * Raises of one signal by one rank arrive in the order in which they were started. */
-typedef struct pw_raise {
-  PW_SIZE_OF(struct pw_raise);
+/* Notifies a remote signal: adds `by` (at least 1) to it once the data of the same operation is visible at
+ * the target. Notifications of one signal by one rank arrive in the order in which they were started. */
+typedef struct pw_notification {
+  PW_SIZE_OF(struct pw_notification);
   pw_remote* signal;
   uint64_t by;
-} pw_raise;
+} pw_notification;
 
 #define PW_MAX_DIMS 4
 
@@ -249,18 +264,21 @@ typedef struct pw_block {
 } pw_block;
 
 PW_API pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const pw_region* from,
-                        uint64_t from_offset, uint64_t bytes, const pw_raise* raise);
+                        uint64_t from_offset, uint64_t bytes, const pw_notification* notification);
 PW_API pw_status pw_get(pw_context* context, pw_region* to, uint64_t to_offset, const pw_remote* from,
                         uint64_t from_offset, uint64_t bytes);
 
 /* The same for block-strided data. Both sides have the same counts and block_bytes, or one of them is
  * contiguous and has the same total size. */
 PW_API pw_status pw_put_block(pw_context* context, pw_remote* to, const pw_block* to_block,
-                              const pw_region* from, const pw_block* from_block, const pw_raise* raise);
+                              const pw_region* from, const pw_block* from_block,
+                              const pw_notification* notification);
 PW_API pw_status pw_get_block(pw_context* context, pw_region* to, const pw_block* to_block,
                               const pw_remote* from, const pw_block* from_block);
 
-PW_API pw_status pw_raise_signal(pw_context* context, const pw_raise* raise);
+/* Notifies a signal after all puts and gets that this context has started towards its owner, on any path. It
+ * does not wait for them. */
+PW_API pw_status pw_notify(pw_context* context, const pw_notification* notification);
 
 /* Returns once all operations that this context started towards `rank` (PW_ANY_RANK: all ranks) are complete
  * at both ends. */
@@ -272,15 +290,16 @@ PW_API pw_status pw_flush(pw_context* context, int rank, uint64_t timeout_ns);
  * these are complete at both ends or have failed. Freeing a request early does not end its operation. */
 typedef struct pw_request pw_request;
 
-/* Like pw_put_block, pw_get_block and pw_raise_signal, with a request for the operation and its raise. The
+/* Like pw_put_block, pw_get_block and pw_notify, with a request for the operation and its notification. The
  * request may complete only after earlier operations on the same paths to the same rank. If nothing was
  * started, the call returns a failure and leaves `*request` alone. */
 PW_API pw_status pw_start_put(pw_context* context, pw_remote* to, const pw_block* to_block,
-                              const pw_region* from, const pw_block* from_block, const pw_raise* raise,
-                              pw_request** request);
+                              const pw_region* from, const pw_block* from_block,
+                              const pw_notification* notification, pw_request** request);
 PW_API pw_status pw_start_get(pw_context* context, pw_region* to, const pw_block* to_block,
                               const pw_remote* from, const pw_block* from_block, pw_request** request);
-PW_API pw_status pw_start_raise(pw_context* context, const pw_raise* raise, pw_request** request);
+PW_API pw_status pw_start_notify(pw_context* context, const pw_notification* notification,
+                                 pw_request** request);
 
 /* A flush that does not wait: the request stands for all operations that this context has started towards
  * `rank` (PW_ANY_RANK: all ranks) so far. */
@@ -339,20 +358,21 @@ typedef struct pw_plan pw_plan;
 /* `device` is where the plan runs. The local regions of its operations must lie in memory of that device. */
 PW_API pw_status pw_plan_builder_create(pw_context* context, pw_device device, pw_plan_builder** builder);
 
-/* One-sided operations: the other rank needs no plan. While a plan exists, this rank can raise the plan's
- * signals only through it; other raises are refused. */
+/* One-sided operations: the other rank needs no plan. While a plan exists, this rank can notify the plan's
+ * signals only through it; other notifications are refused. */
 PW_API pw_status pw_plan_builder_put(pw_plan_builder* builder, pw_remote* to, const pw_block* to_block,
                                      const pw_region* from, const pw_block* from_block,
-                                     const pw_raise* raise);
+                                     const pw_notification* notification);
 PW_API pw_status pw_plan_builder_get(pw_plan_builder* builder, pw_region* to, const pw_block* to_block,
                                      const pw_remote* from, const pw_block* from_block);
 
-/* Every start raises the signal before it waits for anything. */
-PW_API pw_status pw_plan_builder_raise(pw_plan_builder* builder, const pw_raise* raise);
+/* Notifies the signal at every start, before the plan waits for anything and before its puts: it tells the
+ * signal's owner that this rank is ready, not that data has arrived. */
+PW_API pw_status pw_plan_builder_notify(pw_plan_builder* builder, const pw_notification* notification);
 
 /* Start n moves nothing until the signal has grown by (n - lead) * by since the plan was prepared. This keeps
- * a fast sender from overrunning a slow receiver: with lead 0 the receiver raises the signal when it starts,
- * with lead 1 when it has used the previous data. */
+ * a fast sender from overrunning a slow receiver: with lead 0 the receiver notifies the signal when it
+ * starts, with lead 1 when it has used the previous data. */
 PW_API pw_status pw_plan_builder_after(pw_plan_builder* builder, pw_signal* signal, uint64_t lead,
                                        uint64_t by);
 
@@ -369,10 +389,12 @@ PW_API pw_status pw_plan_builder_send(pw_plan_builder* builder, int rank, int ta
 PW_API pw_status pw_plan_builder_receive(pw_plan_builder* builder, int rank, int tag, pw_region* to,
                                          const pw_block* block);
 
+typedef enum pw_prepare_mode { PW_PREPARE_COLLECTIVE = 0, PW_PREPARE_ALONE = 1 } pw_prepare_mode;
+
 /* Fixes paths, mappings and tables for the device. Collective over the team, and ranks that send and receive
- * nothing must call it, too. Exception: if no rank's plan has a send or receive, pass `alone` = 1, and no
- * other rank takes part. A builder makes one plan; afterwards it can only be freed. */
-PW_API pw_status pw_plan_builder_prepare(pw_plan_builder* builder, int alone, pw_plan** plan);
+ * nothing must call it, too. Exception: if no rank's plan has a send or receive, pass PW_PREPARE_ALONE, and
+ * no other rank takes part. A builder makes one plan; afterwards it can only be freed. */
+PW_API pw_status pw_plan_builder_prepare(pw_plan_builder* builder, pw_prepare_mode mode, pw_plan** plan);
 
 /* The same, collective over these `count` ranks alone, in any order: the sends and receives are with ranks of
  * the list. Plans of one set of ranks are prepared in the same order by all of the set. When one cannot, the
@@ -403,17 +425,25 @@ PW_API pw_status pw_plan_set_timeout(pw_plan* plan, uint64_t timeout_ns);
  * plan never moves anything again. */
 PW_API pw_status pw_plan_status(pw_plan* plan);
 
+/* Tells what the plan moves and by which method: a line for each put and get, then for each send, then for
+ * each receive, such as "send 393216 bytes to rank 1, tag 7: plan/lines, in 64 pieces". There is no
+ * line break after the last one. The text is valid until the plan is freed. */
+PW_API pw_status pw_plan_describe(pw_plan* plan, const char** text);
+
 /* Fills the struct that is passed to a kernel by value, so that the kernel can start and finish the plan
  * (peerway/handles.h). */
 struct pw_plan_handle;
 PW_API pw_status pw_plan_get_handle(pw_plan* plan, struct pw_plan_handle* handle);
 
-/* Gives a kernel this rank's end of one send (`sends` = 1) or receive (0) of a prepared plan, so that the
- * kernel moves the packets itself and can send data as it computes it. PW_UNSUPPORTED if this send or
- * receive does not go by packets. Such a plan is used only through its lanes or only by start and finish,
- * never both. */
+typedef enum pw_direction { PW_RECEIVE = 0, PW_SEND = 1 } pw_direction;
+
+/* Gives a kernel this rank's end of one send (PW_SEND) or receive (PW_RECEIVE) of a prepared plan, so that
+ * the kernel moves the packets itself and can send data as it computes it. PW_UNSUPPORTED if this send or
+ * receive goes by neither packets nor lines. Such a plan is used only through its lanes or only by start and
+ * finish, never both. */
 struct pw_lane_handle;
-PW_API pw_status pw_plan_get_lane(pw_plan* plan, int sends, int rank, int tag, struct pw_lane_handle* handle);
+PW_API pw_status pw_plan_get_lane(pw_plan* plan, pw_direction direction, int rank, int tag,
+                                  struct pw_lane_handle* handle);
 
 /* The plan must not be between a start and its finish, and no graph or kernel that holds it may run any
  * more. */
@@ -422,20 +452,20 @@ PW_API pw_status pw_plan_free(pw_plan* plan);
 /* ---- kernels: one-sided operations without a plan (peerway/device.cuh) ---- */
 
 /* These fill handles that are passed to kernels of `device`, a GPU, by value: to put into a remote region, to
- * raise a remote signal, and to wait for a signal of this rank. PW_UNSUPPORTED if the GPU cannot reach the
+ * notify a remote signal, and to wait for a signal of this rank. PW_UNSUPPORTED if the GPU cannot reach the
  * memory. A handle is valid until its remote or signal is freed, which must be after the last kernel that has
  * the handle. */
 struct pw_remote_handle;
-struct pw_raise_handle;
+struct pw_notify_handle;
 struct pw_signal_handle;
 PW_API pw_status pw_remote_get_handle(pw_remote* remote, pw_device device, struct pw_remote_handle* handle);
 
-/* While the handle is out, only kernels of that GPU may raise the signal: other raises by this rank are
- * refused, as for a signal that a plan raises. Only one scope of one kernel may raise it at a time.
- * pw_remote_release_raise_handle ends this; call it when no kernel that has the handle runs any more. */
-PW_API pw_status pw_remote_get_raise_handle(pw_remote* signal, pw_device device,
-                                            struct pw_raise_handle* handle);
-PW_API pw_status pw_remote_release_raise_handle(pw_remote* signal);
+/* While the handle is out, only kernels of that GPU may notify the signal: other notifications by this rank
+ * are refused, as for a signal that a plan notifies. Only one scope of one kernel may notify it at a time.
+ * pw_remote_release_notify_handle ends this; call it when no kernel that has the handle runs any more. */
+PW_API pw_status pw_remote_get_notify_handle(pw_remote* signal, pw_device device,
+                                             struct pw_notify_handle* handle);
+PW_API pw_status pw_remote_release_notify_handle(pw_remote* signal);
 
 /* A kernel's wait ends after `timeout_ns`, when the signal's sender is lost (with PW_ANY_RANK, any rank), or
  * when the context is closed. pw_signal_status then returns why, until the next handle of the signal is made.
@@ -448,7 +478,7 @@ PW_API pw_status pw_signal_status(const pw_signal* signal);
 
 /* Kernels of `device` post puts into the FIFO, and the context's proxy on the CPU carries them out over any
  * path: the target may also be a rank whose memory the device cannot map. A put names its target region and
- * the signal to raise by their index in `remotes`, and its source by its index in `regions`. At most
+ * the signal to notify by their index in `remotes`, and its source by its index in `regions`. At most
  * `entries` puts, a power of two from 2 to 65536, can be under way at once; then posting waits. An entry that
  * goes past the end of a region, or the loss of a target rank, cancels the FIFO. */
 typedef struct pw_fifo pw_fifo;
@@ -500,12 +530,14 @@ typedef struct pw_array {
   pw_array_dim dim[PW_MAX_ARRAY_DIMS];
 } pw_array;
 
+typedef enum pw_halo_parts { PW_HALO_FACES = 0, PW_HALO_CORNERS = 1 } pw_halo_parts;
+
 /* Makes a prepared plan that refreshes the halos of all `count` arrays at once: each face goes straight from
- * its owner into the neighbour's halo. Collective. With `corners` = 0 only faces are refreshed, with 1 edges
- * and corners, too. All arrays must lie in memory of one device. Start and finish it like any plan; between
- * the two the program may compute all elements that no halo touches. */
+ * its owner into the neighbour's halo. Collective. With PW_HALO_FACES only faces are refreshed, with
+ * PW_HALO_CORNERS edges and corners, too. All arrays must lie in memory of one device. Start and finish it
+ * like any plan; between the two the program may compute all elements that no halo touches. */
 PW_API pw_status pw_halo_create(pw_context* context, const pw_array* arrays, uint32_t count,
-                                const pw_grid* grid, int corners, pw_plan** plan);
+                                const pw_grid* grid, pw_halo_parts parts, pw_plan** plan);
 
 #ifdef __cplusplus
 }

@@ -26,10 +26,10 @@ static __global__ void receive_alone(pw_lane_handle from, unsigned char* to, Wor
                                      Word* failed) {
   if (peerway::device::receive(Scope{}, from, epoch, to, bytes) != Result::ok) ++*failed;
 }
-static __global__ void put_alone(pw_remote_handle to, pw_raise_handle raises, unsigned char* from,
+static __global__ void put_alone(pw_remote_handle to, pw_notify_handle far_signal, unsigned char* from,
                                  Word* failed) {
   using namespace peerway::device;
-  if (put(Block{}, to, 0, from, to.bytes, raises) != Result::ok) ++*failed;
+  if (put(Block{}, to, 0, from, to.bytes, far_signal) != Result::ok) ++*failed;
 }
 static __global__ void wait_alone(pw_signal_handle signal, Word value, Word* failed) {
   if (peerway::device::wait(peerway::device::Warp{}, signal, value) != Result::ok) ++*failed;
@@ -91,13 +91,13 @@ struct Parts {
         in(rank.ctx.allocate(rank.device, kBytes)),
         signal(signal_in(rank, true)),
         target(rank.theirs(in)),
-        raises(rank.theirs(signal)),
+        far_signal(rank.theirs(signal)),
         plan(rank.ctx.plan(rank.device)
                  .send(rank.partner, 3, out.span(0, kBytes))
                  .receive(rank.partner, 3, in.span(0, kBytes))
                  .prepare()) {
-    peerway::check(pw_plan_get_lane(plan.get(), 1, rank.partner, 3, &to));
-    peerway::check(pw_plan_get_lane(plan.get(), 0, rank.partner, 3, &from));
+    peerway::check(pw_plan_get_lane(plan.get(), PW_SEND, rank.partner, 3, &to));
+    peerway::check(pw_plan_get_lane(plan.get(), PW_RECEIVE, rank.partner, 3, &from));
   }
   static constexpr uint64_t kBytes = 2000;
   static constexpr Layout kLayout{kBytes, 1, kBytes};
@@ -105,7 +105,7 @@ struct Parts {
   Rank& rank;
   peerway::Region out, in;
   peerway::Signal signal;
-  peerway::Remote target, raises;
+  peerway::Remote target, far_signal;
   peerway::Plan plan;
   pw_lane_handle to{}, from{};
   Words counts{3};  ///< epochs, bytes wrong, calls that failed
@@ -142,7 +142,7 @@ inline void drive_put(Parts& from, Parts& to, Word value) {
   make_ready<<<4, 64, 0, from.rank.stream>>>(Parts::kLayout.in(from.out), {}, from.rank.rank,
                                              from.counts.get());
   put_alone<<<1, 128, 0, from.rank.stream>>>(
-      from.target.handle(from.rank.device), from.raises.raise_handle(from.rank.device),
+      from.target.handle(from.rank.device), from.far_signal.notify_handle(from.rank.device),
       static_cast<unsigned char*>(from.out.address()), from.counts.get() + 2);
   from.rank.drain();
   CUDA(cudaSetDevice(to.rank.device.index));

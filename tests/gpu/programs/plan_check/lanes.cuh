@@ -61,8 +61,8 @@ inline void lanes(Rank& rank, uint64_t bytes) {
                   .prepare();
   plan.set_timeout(20s);
   pw_lane_handle to{}, from{};
-  peerway::check(pw_plan_get_lane(plan.get(), 1, rank.partner, 5, &to));
-  peerway::check(pw_plan_get_lane(plan.get(), 0, rank.partner, 5, &from));
+  peerway::check(pw_plan_get_lane(plan.get(), PW_SEND, rank.partner, 5, &to));
+  peerway::check(pw_plan_get_lane(plan.get(), PW_RECEIVE, rank.partner, 5, &from));
   const Words counts(2);
   const unsigned turns = rank.small ? 3 : 50;
   auto* mine = static_cast<unsigned char*>(out.address());

@@ -49,7 +49,7 @@ inline void lost_on_streams(Rank& rank) {
 inline void lost_in_kernels(Rank& rank) {
   Exchange it(rank, {4096, 1, 4096});
   auto signal = signal_in(rank, true);
-  auto raises = rank.theirs(signal);
+  auto far_signal = rank.theirs(signal);
   it.plan().set_timeout(60s);
   rank.meet();
   if (rank.rank == 1) {

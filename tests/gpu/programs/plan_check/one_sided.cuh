@@ -17,13 +17,13 @@ inline void two_plans(Rank& rank, Layout layout, bool on_gpu) {
   const auto in = rank.ctx.allocate(rank.device, layout.span());
   const auto arrived = signal_in(rank, on_gpu), used = signal_in(rank, on_gpu);
   const auto target = rank.theirs(in);
-  const auto raises = rank.theirs(arrived), raises_used = rank.theirs(used);
+  const auto notify_arrived = rank.theirs(arrived), notify_used = rank.theirs(used);
   auto put = rank.ctx.plan(rank.device)
-                 .put(layout.of(target), layout.of(out), peerway::raise(raises, 3))
+                 .put(layout.of(target), layout.of(out), peerway::notify(notify_arrived, 3))
                  .after(used, 1)
                  .prepare_alone();
   auto wait = rank.ctx.plan(rank.device).wait(arrived, 3).prepare_alone();
-  auto done = rank.ctx.plan(rank.device).raise(peerway::raise(raises_used)).prepare_alone();
+  auto done = rank.ctx.plan(rank.device).notify(peerway::notify(notify_used)).prepare_alone();
   for (auto* plan : {&put, &wait, &done}) plan->set_timeout(20s);
   rank.meet();  // nobody starts before the signals are counted
   const Words counts(2);
@@ -58,16 +58,17 @@ inline void two_plans(Rank& rank, Layout layout, bool on_gpu) {
 }
 
 /// The same by device functions in one kernel.
-static __global__ void put_and_wait(pw_remote_handle to, pw_raise_handle raises, pw_raise_handle raises_used,
-                                    pw_signal_handle arrived, pw_signal_handle used, Message out, Message in,
-                                    int rank, unsigned turns, Word* wrong, Word* failed) {
+static __global__ void put_and_wait(pw_remote_handle to, pw_notify_handle notify_arrived,
+                                    pw_notify_handle notify_used, pw_signal_handle arrived,
+                                    pw_signal_handle used, Message out, Message in, int rank, unsigned turns,
+                                    Word* wrong, Word* failed) {
   using namespace peerway::device;
   const Block block;
   for (Word epoch = 1; epoch <= turns; ++epoch) {
     fill(out, rank, epoch, threadIdx.x, blockDim.x);
     block.sync();
     const bool there = wait(block, used, epoch - 1) == Result::ok &&
-                       put(block, to, 0, out.at, out.bytes, raises, 2) == Result::ok &&
+                       put(block, to, 0, out.at, out.bytes, notify_arrived, 2) == Result::ok &&
                        wait(block, arrived, 2 * epoch) == Result::ok;
     if (!there) {
       if (threadIdx.x == 0) ++*failed;
@@ -76,7 +77,7 @@ static __global__ void put_and_wait(pw_remote_handle to, pw_raise_handle raises,
     compare(in, 1 - rank, epoch, wrong, threadIdx.x, blockDim.x);
     block.sync();
     poison(in, threadIdx.x, blockDim.x);
-    raise(block, raises_used);
+    notify(block, notify_used);
   }
 }
 
@@ -92,14 +93,14 @@ inline void by_handles(Rank& rank, uint64_t bytes, bool on_gpu) {
   const auto out = rank.ctx.allocate(rank.device, bytes + 8), in = rank.ctx.allocate(rank.device, bytes);
   auto arrived = signal_in(rank, on_gpu), used = signal_in(rank, on_gpu);
   const auto target = rank.theirs(in);
-  auto raises = rank.theirs(arrived), raises_used = rank.theirs(used);
+  auto notify_arrived = rank.theirs(arrived), notify_used = rank.theirs(used);
   const Layout layout{bytes, 1, bytes};
   const Words counts(3);
   const unsigned turns = rank.small ? 3 : 50;
   const pw_remote_handle to = target.handle(rank.device);
   rank.meet();
   put_and_wait<<<1, 256, 0, rank.stream>>>(
-      to, raises.raise_handle(rank.device), raises_used.raise_handle(rank.device),
+      to, notify_arrived.notify_handle(rank.device), notify_used.notify_handle(rank.device),
       arrived.handle(rank.device, 20s), used.handle(rank.device, 20s), layout.in(out), layout.in(in),
       rank.rank, turns, counts.get(), counts.get() + 1);
   put_past_the_end<<<1, 1, 0, rank.stream>>>(to, static_cast<unsigned char*>(out.address()),
@@ -110,15 +111,15 @@ inline void by_handles(Rank& rank, uint64_t bytes, bool on_gpu) {
   rank.say(name, counts[0] == 0 && counts[1] == 0 && arrived.status() == Status::ok,
            std::to_string(counts[0]) + " bytes wrong, " + std::to_string(counts[1]) + " kernels failed");
   rank.say(name + ": past the end, and of another version, is refused", counts[2] == 0);
-  const auto refused = rank.ctx.raise(peerway::raise(raises));
-  rank.say(name + ": the host cannot raise it meanwhile",
+  const auto refused = rank.ctx.notify(peerway::notify(notify_arrived));
+  rank.say(name + ": the host cannot notify it meanwhile",
            refused == (on_gpu ? Status::unsupported : Status::invalid_argument), peerway::error_message());
-  raises.release_raise_handle();
-  raises_used.release_raise_handle();
-  if (!on_gpu) peerway::check(rank.ctx.raise(peerway::raise(raises)));
+  notify_arrived.release_notify_handle();
+  notify_used.release_notify_handle();
+  if (!on_gpu) peerway::check(rank.ctx.notify(peerway::notify(notify_arrived)));
   rank.meet();
   const uint64_t value = arrived.value(), wanted = 2 * turns + (on_gpu ? 0 : 1);
-  rank.say(name + ": raises go on from there", value == wanted, "at " + std::to_string(value));
+  rank.say(name + ": notifications go on from there", value == wanted, "at " + std::to_string(value));
   rank.meet();
 }
 

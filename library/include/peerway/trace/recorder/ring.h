@@ -137,7 +137,7 @@ static inline const char* pw_trace_path(char* path, const char* folder, const ch
 /* A writer with a ring of its own; PW_TRACE_NULL where nothing can be recorded, which was said on standard
  * error. */
 static __attribute__((noinline, unused)) pw_trace_writer* pw_trace_make(const pw_trace_track* track) {
-  static const char* const operations[] = {"put",   "get",        "raise",      "wait",
+  static const char* const operations[] = {"put",   "get",        "notify",     "wait",
                                            "flush", "plan start", "plan finish"};
   const char *folder = getenv("PEERWAY_TRACE_DIR"), *memory = getenv("PEERWAY_TRACE_MEMORY"),
              *events = getenv("PEERWAY_TRACE_EVENTS");

@@ -9,7 +9,7 @@ namespace pw::cuda {
 // After all of a block's copies: the last block to get here stores the signal. Each block's fence orders its
 // copies before its count, the last block's fence orders all counts, and so all copies, before the signal.
 // Order is transitive across scopes, so that only the fence before the signal needs the whole system's.
-__device__ inline void raise(const CopyArguments& arguments) {
+__device__ inline void notify(const CopyArguments& arguments) {
   if (arguments.signal == nullptr) return;
   __syncthreads();
   if (threadIdx.x != 0) return;
@@ -23,7 +23,7 @@ __device__ inline void raise(const CopyArguments& arguments) {
 }
 
 template <typename Unit>
-__device__ inline void copy_and_raise(const CopyArguments& arguments) {
+__device__ inline void copy_and_notify(const CopyArguments& arguments) {
   const peerway::device::StridedCopy& copy = arguments.copy;
   const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned threads = gridDim.x * blockDim.x;
@@ -32,7 +32,7 @@ __device__ inline void copy_and_raise(const CopyArguments& arguments) {
   peerway::device::detail::OpenTarget to{copy.to};
   peerway::device::detail::copy_words(peerway::device::detail::WordsOf<Unit>(), copy, to, copy.from, 0,
                                       copy.words, thread, threads);
-  raise(arguments);
+  notify(arguments);
 }
 
 }  // namespace pw::cuda
@@ -40,7 +40,7 @@ __device__ inline void copy_and_raise(const CopyArguments& arguments) {
 #define PW_COPY_KERNEL(name, Unit)                                      \
   extern "C" __global__ void __launch_bounds__(pw::cuda::kThreads)      \
       name(const __grid_constant__ pw::cuda::CopyArguments arguments) { \
-    pw::cuda::copy_and_raise<Unit>(arguments);                          \
+    pw::cuda::copy_and_notify<Unit>(arguments);                         \
   }
 
 PW_COPY_KERNEL(pw_copy_16, uint4)

@@ -6,7 +6,7 @@
 struct nvshmem_program : gpu_program {
   void* packed[2] = {nullptr, nullptr};
   uint64_t* signal = nullptr;
-  uint64_t raised = 0;          // the signal's value once all that was sent has arrived
+  uint64_t notified = 0;        // the signal's value once all that was sent has arrived
   uint64_t word = 0, seen = 0;  // signal_latency: what I send next, what I saw last
   bool fresh = true;            // no sample of this case yet
   bool packs = false, in_kernel = false, signals = false;
@@ -57,12 +57,12 @@ static void put_on_stream(nvshmem_program* p, const bench_case* c) {
   cudaStream_t stream = p->device.stream;
   void *to = p->packs ? p->packed[1] : p->base.target, *from = p->packs ? p->packed[0] : p->base.source;
   if (p->packs) gpu_copy_rows(p->device, from, p->base.source, c->form, false);
-  nvshmemx_putmem_signal_on_stream(to, from, c->bytes, p->signal, p->raised + 1, NVSHMEM_SIGNAL_SET,
+  nvshmemx_putmem_signal_on_stream(to, from, c->bytes, p->signal, p->notified + 1, NVSHMEM_SIGNAL_SET,
                                    other(&p->base), stream);
 }
 
 static void wait_on_stream(nvshmem_program* p, const bench_case* c) {
-  nvshmemx_signal_wait_until_on_stream(p->signal, NVSHMEM_CMP_GE, p->raised + 1, p->device.stream);
+  nvshmemx_signal_wait_until_on_stream(p->signal, NVSHMEM_CMP_GE, p->notified + 1, p->device.stream);
   if (p->packs) gpu_copy_rows(p->device, p->packed[1], p->base.target, c->form, true);
 }
 
@@ -88,7 +88,7 @@ static void trips_on_stream(nvshmem_program* p, const bench_case* c, long n, lon
   double ways = static_cast<double>(both ? batch : 2 * batch);
   for (long i = 0; i < n; ++i) {
     double start = now_us();
-    for (long b = 0; b < batch; ++b, ++p->raised) {
+    for (long b = 0; b < batch; ++b, ++p->notified) {
       one_way_on_stream(p, c, first || both);
       one_way_on_stream(p, c, !first && !both);
     }
@@ -148,7 +148,7 @@ static void launch(nvshmem_program* p, const bench_case* c, long n, long long* c
   job j{static_cast<char*>(p->base.source),
         static_cast<char*>(p->base.target),
         p->signal,
-        p->raised,
+        p->notified,
         c->form,
         other(&p->base),
         c->window};
@@ -167,7 +167,7 @@ static void launch(nvshmem_program* p, const bench_case* c, long n, long long* c
   gpu_finish(p->device);
   p->word += static_cast<uint64_t>(n);
   p->seen += static_cast<uint64_t>(n);
-  if (!p->signals && c->how == PING_PONG) p->raised += static_cast<uint64_t>(n) * blocks;
+  if (!p->signals && c->how == PING_PONG) p->notified += static_cast<uint64_t>(n) * blocks;
 }
 
 static void repeat_in_kernel(nvshmem_program* p, const bench_case* c, long n, double* us) {

@@ -1,5 +1,6 @@
 // NVSHMEM from inside kernels: both sides stay in one kernel for all samples, so nothing but the network is
-// between two messages. Large messages are cut into one chunk a block, each with its own raise of the signal.
+// between two messages. Large messages are cut into one chunk a block, each with its own notification of the
+// signal.
 #ifndef PEERS_NVSHMEM_KERNELS_H
 #define PEERS_NVSHMEM_KERNELS_H
 
@@ -10,8 +11,8 @@
 
 struct job {
   char *source, *target;
-  uint64_t* signal;  // raised by the other PE: once a block and message
-  uint64_t raised;   // its value before the kernel
+  uint64_t* signal;   // notified by the other PE: once a block and message
+  uint64_t notified;  // its value before the kernel
   shape form;
   int peer;
   long window;
@@ -60,9 +61,9 @@ __device__ inline void put_message(const job& j) {
     nvshmemx_signal_op(j.signal, 1, NVSHMEM_SIGNAL_ADD, j.peer);
 }
 
-// Returns in all threads once all blocks of the other PE have raised for message number `message`.
+// Returns in all threads once all blocks of the other PE have notified for message number `message`.
 __device__ inline void wait_message(const job& j, long message) {
-  uint64_t wanted = j.raised + static_cast<uint64_t>(message + 1) * gridDim.x;
+  uint64_t wanted = j.notified + static_cast<uint64_t>(message + 1) * gridDim.x;
   if (threadIdx.x == 0) nvshmem_signal_wait_until(j.signal, NVSHMEM_CMP_GE, wanted);
   __syncthreads();
 }

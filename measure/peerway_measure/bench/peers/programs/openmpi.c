@@ -14,8 +14,8 @@ typedef struct mpi_program {
   MPI_Request* requests;  /* two windows */
   void* packed[2];        /* outgoing, incoming */
   MPI_Win window, flags;  /* over target (or source, for gets); over one counter */
-  volatile int64_t* flag; /* raised by the other rank */
-  int64_t raised, window_made;
+  volatile int64_t* flag; /* notified by the other rank */
+  int64_t notified, window_made;
   int packs, one_sided, exchanges_halo;
   mpi_halo halo;
 } mpi_program;
@@ -62,7 +62,7 @@ static void open_windows(mpi_program* p, const bench_case* c) {
   void* counter;
   mpi_check(MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &counter, &p->flags), "MPI_Win_allocate");
   p->flag = (volatile int64_t*)counter;
-  *p->flag = p->raised = 0;
+  *p->flag = p->notified = 0;
   mpi_check(MPI_Win_lock_all(MPI_MODE_NOCHECK, p->flags), "MPI_Win_lock_all");
   p->window_made = 1;
 }
@@ -143,17 +143,17 @@ static void receive_and_unpack(mpi_program* p, const bench_case* c) {
 }
 
 /* Data, then a counter: the flush between them is what MPI offers to order the two. */
-static void put_and_raise(mpi_program* p) {
+static void put_and_notify(mpi_program* p) {
   int to = other(&p->base);
-  int64_t value = p->raised + 1, before;
+  int64_t value = p->notified + 1, before;
   MPI_Put(p->base.source, 1, p->type, to, 0, 1, p->type, p->window);
   MPI_Win_flush(to, p->window);
   MPI_Fetch_and_op(&value, &before, MPI_INT64_T, to, 0, MPI_REPLACE, p->flags);
   MPI_Win_flush(to, p->flags);
 }
 
-static void wait_raised(mpi_program* p) {
-  int64_t wanted = p->raised + 1;
+static void wait_notified(mpi_program* p) {
+  int64_t wanted = p->notified + 1;
   for (unsigned turn = 1; *p->flag < wanted; ++turn) {
     int ignored;
     MPI_Win_sync(p->flags);
@@ -165,7 +165,7 @@ static void wait_raised(mpi_program* p) {
 
 static void one_way(mpi_program* p, const bench_case* c, int outgoing) {
   if (p->one_sided) {
-    outgoing ? put_and_raise(p) : wait_raised(p);
+    outgoing ? put_and_notify(p) : wait_notified(p);
   } else if (p->packs) {
     outgoing ? pack_and_send(p, c) : receive_and_unpack(p, c);
   } else {
@@ -180,7 +180,7 @@ static void ping_pong(mpi_program* p, const bench_case* c, long n, double* us) {
     double start = now_us();
     one_way(p, c, first);
     one_way(p, c, !first);
-    ++p->raised;
+    ++p->notified;
     if (first) us[i] = (now_us() - start) / 2;
   }
 }

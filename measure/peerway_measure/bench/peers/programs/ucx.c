@@ -22,8 +22,8 @@ typedef struct ucx_program {
   ucp_context_h context;
   ucp_worker_h worker;
   ucp_ep_h peer;
-  region source, target, flag, value; /* flag: peers raise it; value: what I put there; both on the host */
-  uint64_t raised, seen;              /* the counter and the signal word that arrived last */
+  region source, target, flag, value; /* flag: peers notify it; value: what I put there; both on the host */
+  uint64_t notified, seen;            /* the counter and the signal word that arrived last */
 } ucx_program;
 
 typedef struct exported {
@@ -145,12 +145,12 @@ static void put_shape(ucx_program* p, shape s) {
 
 /* The counter must not overtake the data: a fence orders puts between host memories; data for a GPU may
  * travel by its copy engine, so there the flush, which waits for remote completion, comes first. */
-static void raise_flag(ucx_program* p) {
+static void notify_flag(ucx_program* p) {
   if (p->memory.cuda)
     flush(p);
   else
     ucx_check(ucp_worker_fence(p->worker), "ucp_worker_fence");
-  *(uint64_t*)p->value.address = p->raised + 1;
+  *(uint64_t*)p->value.address = p->notified + 1;
   finish(p, put(p, &p->value, &p->flag, 0, 8), "ucp_put_nbx");
 }
 
@@ -159,9 +159,9 @@ static void look_again(ucx_program* p, unsigned turn) {
   if (turn % 16 == 0) ucp_worker_progress(p->worker);
 }
 
-static void wait_raised(ucx_program* p) {
+static void wait_notified(ucx_program* p) {
   const volatile uint64_t* flag = (const volatile uint64_t*)p->flag.address;
-  for (unsigned turn = 1; *flag <= p->raised; ++turn) look_again(p, turn);
+  for (unsigned turn = 1; *flag <= p->notified; ++turn) look_again(p, turn);
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
@@ -172,13 +172,13 @@ static void put_ping_pong(ucx_program* p, const bench_case* c, long n, double* u
     for (int way = 0; way < 2; ++way) {
       if (first == !way) {
         put_shape(p, c->form);
-        raise_flag(p);
+        notify_flag(p);
       } else {
-        wait_raised(p);
+        wait_notified(p);
         if (!p->memory.cuda) touch(&p->base, c);
       }
     }
-    ++p->raised;
+    ++p->notified;
     if (first) us[i] = (now_us() - start) / 2;
   }
 }
@@ -243,10 +243,10 @@ static void windows(ucx_program* p, const bench_case* c, long n, double* us) {
     window(p, c);
     if (first) us[i] = now_us() - start;
   }
-  if (active) raise_flag(p); /* the other rank progresses its worker until then */
-  if (!active || c->how == PUT_BOTH) wait_raised(p);
+  if (active) notify_flag(p); /* the other rank progresses its worker until then */
+  if (!active || c->how == PUT_BOTH) wait_notified(p);
   if (active) flush(p);
-  ++p->raised;
+  ++p->notified;
 }
 
 static void repeat(program* base, const bench_case* c, long n, double* us) {

@@ -1,5 +1,5 @@
-// Raises of signals. A raise is made as soon as the operation that it follows is complete: at once if
-// possible, else it waits here, in order for each signal. The thread that starts it never waits.
+// Notifications of signals. A notification is made as soon as the operation that it follows is complete: at
+// once if possible, else it waits here, in order for each signal. The thread that starts it never waits.
 #pragma once
 
 #include <atomic>
@@ -16,19 +16,19 @@
 
 namespace pw {
 
-class Raises final : public Source, public Marker {
+class Notifications final : public Source, public Marker {
  public:
   /// `far` finds the path that stores the words of signals on other hosts; throws Error where there is none.
-  Raises(Team& team, Progress& progress, std::function<Path&(const Remote&)> far)
+  Notifications(Team& team, Progress& progress, std::function<Path&(const Remote&)> far)
       : team_(team), progress_(progress), far_(std::move(far)) {}
 
-  /// Raises the signal after all that the path was given towards the rank so far.
-  pw_status after(Path& path, int rank, const Raise& raise);
+  /// Notifies the signal after all that the path was given towards the rank so far.
+  pw_status after(Path& path, int rank, const Notification& notification);
   /// The same after whatever the marks stand for.
-  pw_status after(Marks before, const Raise& raise);
+  pw_status after(Marks before, const Notification& notification);
 
-  /// Gives the signal to a plan or to kernels, once all that this rank raised it by has arrived: until
-  /// give_back() nobody else of this rank raises it. Throws Error.
+  /// Gives the signal to a plan or to kernels, once all that this rank added to it has arrived: until
+  /// give_back() nobody else of this rank notifies it. Throws Error.
   void reserve(Remote& signal);
   static void give_back(Remote& signal);
 
@@ -44,11 +44,12 @@ class Raises final : public Source, public Marker {
   [[nodiscard]] Source* source() override { return this; }
 
  private:
-  /// How far a raise is that could not be made at once. At each stage it waits for the marks of `before`.
+  /// How far a notification is that could not be made at once. At each stage it waits for the marks of
+  /// `before`.
   enum class Stage : uint8_t {
     deferred,  ///< until what it follows is complete
-    in_line,   ///< until what the signal was raised by before, on another path, is
-    fetched,   ///< until it is known what an earlier import raised it to
+    in_line,   ///< until what was added to the signal before, on another path, is there
+    fetched,   ///< until it is known how far an earlier import brought it
     made,      ///< until the store is
     arrived,
   };
@@ -68,9 +69,9 @@ class Raises final : public Source, public Marker {
   };
 
   void settle(Remote& signal);
-  pw_status make(RaiseTurn& turn, Path* by);
-  pw_status raise(Marks before, const Raise& raise, Path* by);
-  void defer(RaiseTurn& turn, Marks before, const Raise& raise, Path* by);
+  pw_status make(SignalTurn& turn, Path* by);
+  pw_status notify(Marks before, const Notification& notification, Path* by);
+  void defer(SignalTurn& turn, Marks before, const Notification& notification, Path* by);
   bool advance(Deferred& deferred);
   void forget(const std::vector<const Deferred*>& ended);
   pw_status enter_next(Deferred& deferred);
@@ -85,7 +86,7 @@ class Raises final : public Source, public Marker {
   std::list<Deferred> deferred_;  ///< what lies in an entry belongs to who turns
   std::map<int, Line> lines_;
   std::atomic<uint64_t> open_{0};    ///< entries
-  std::atomic<bool> failed_{false};  ///< some raise ever did
+  std::atomic<bool> failed_{false};  ///< some notification ever did
   std::atomic<uint64_t> since_{0};   ///< ns: when something happened last
 };
 

@@ -1,4 +1,4 @@
-#include "context/raises.h"
+#include "context/notifications.h"
 
 #include <algorithm>
 
@@ -9,33 +9,33 @@
 
 namespace pw {
 
-pw_status Raises::after(Path& path, int rank, const Raise& raise) {
-  Remote& signal = *raise.signal;
-  if (path.completes_at_start() && signal.word() != nullptr) return this->raise({}, raise, nullptr);
+pw_status Notifications::after(Path& path, int rank, const Notification& notification) {
+  Remote& signal = *notification.signal;
+  if (path.completes_at_start() && signal.word() != nullptr) return this->notify({}, notification, nullptr);
   // Its own stores come after its own transfers.
-  if (rank == signal.rank() && path.stores(signal)) return this->raise({}, raise, &path);
+  if (rank == signal.rank() && path.stores(signal)) return this->notify({}, notification, &path);
   Marks before;
   before.add(path, rank);
-  return after(std::move(before), raise);
+  return after(std::move(before), notification);
 }
 
-pw_status Raises::after(Marks before, const Raise& raise) {
-  Remote& signal = *raise.signal;
-  return this->raise(std::move(before), raise, signal.word() != nullptr ? nullptr : &far_(signal));
+pw_status Notifications::after(Marks before, const Notification& notification) {
+  Remote& signal = *notification.signal;
+  return this->notify(std::move(before), notification, signal.word() != nullptr ? nullptr : &far_(signal));
 }
 
-pw_status Raises::raise(Marks before, const Raise& raise, Path* by) {
-  RaiseTurn turn;
-  if (const pw_status status = turn.begin(raise, by); status != PW_OK) return status;
+pw_status Notifications::notify(Marks before, const Notification& notification, Path* by) {
+  SignalTurn turn;
+  if (const pw_status status = turn.begin(notification, by); status != PW_OK) return status;
   if (turn.now() && before.reached()) {
     const pw_status status = before.outcome();
     return status == PW_OK ? make(turn, by) : status;
   }
-  defer(turn, std::move(before), raise, by);
+  defer(turn, std::move(before), notification, by);
   return PW_OK;
 }
 
-pw_status Raises::make(RaiseTurn& turn, Path* by) {
+pw_status Notifications::make(SignalTurn& turn, Path* by) {
   if (by == nullptr) {
     turn.store();
     return PW_OK;
@@ -45,25 +45,25 @@ pw_status Raises::make(RaiseTurn& turn, Path* by) {
   return status;
 }
 
-// With the turn, so that raises of one signal come here in their order.
-void Raises::defer(RaiseTurn& turn, Marks before, const Raise& raise, Path* by) {
+// With the turn, so that notifications of one signal come here in their order.
+void Notifications::defer(SignalTurn& turn, Marks before, const Notification& notification, Path* by) {
   std::lock_guard lock(mutex_);
-  const uint64_t number = ++lines_[raise.signal->rank()].deferred;
-  deferred_.push_back(
-      {raise.signal->shared_from_this(), raise.by, by, std::move(before), number, Stage::deferred, nullptr});
+  const uint64_t number = ++lines_[notification.signal->rank()].deferred;
+  deferred_.push_back({notification.signal->shared_from_this(), notification.by, by, std::move(before),
+                       number, Stage::deferred, nullptr});
   ++turn.sender().deferred;
   open_.fetch_add(1, std::memory_order_relaxed);
   since_.store(now_ns(), std::memory_order_relaxed);
   progress_.wake_if_asleep();
 }
 
-void Raises::reserve(Remote& signal) {
+void Notifications::reserve(Remote& signal) {
   SignalSender& sender = *signal.sender();
   {
     std::lock_guard lock(sender.lock);
     if (sender.planned)
       throw Error(PW_INVALID_ARGUMENT,
-                  format("this signal of rank {} is raised by another plan or by kernels of this "
+                  format("this signal of rank {} is notified by another plan or by kernels of this "
                          "rank, or twice by this plan",
                          signal.rank()));
     sender.planned = true;
@@ -76,12 +76,12 @@ void Raises::reserve(Remote& signal) {
   }
 }
 
-void Raises::give_back(Remote& signal) {
+void Notifications::give_back(Remote& signal) {
   std::lock_guard lock(signal.sender()->lock);
   signal.sender()->planned = false;
 }
 
-void Raises::settle(Remote& signal) {
+void Notifications::settle(Remote& signal) {
   SignalSender& sender = *signal.sender();
   Marks marks;
   bool added = false;
@@ -96,16 +96,16 @@ void Raises::settle(Remote& signal) {
   };
   pw_status status = PW_OK;
   if (!arrived())
-    status = progress_.wait(
-        {team_, signal.rank(), deadline_after(config_number("timeout")), "raises of a signal to arrive"},
-        this, arrived, Wakes::perhaps);
+    status = progress_.wait({team_, signal.rank(), deadline_after(config_number("timeout")),
+                             "notifications of a signal to arrive"},
+                            this, arrived, Wakes::perhaps);
   if (status == PW_OK) status = marks.outcome();
   if (status != PW_OK) throw Error(status, last_error_message());
 }
 
 // ---- what waits ----
 
-bool Raises::turn() {
+bool Notifications::turn() {
   if (!has_work()) return false;
   const std::unique_lock turning(turning_, std::try_to_lock);
   if (!turning.owns_lock()) return false;
@@ -114,7 +114,7 @@ bool Raises::turn() {
     std::lock_guard lock(mutex_);
     for (Deferred& deferred : deferred_) all.push_back(&deferred);
   }
-  std::vector<const SignalSender*> blocked;  // by an earlier raise of the same signal
+  std::vector<const SignalSender*> blocked;  // by an earlier notification of the same signal
   std::vector<const Deferred*> ended;
   bool happened = false;
   for (Deferred* deferred : all) {
@@ -130,7 +130,7 @@ bool Raises::turn() {
   return happened;
 }
 
-void Raises::forget(const std::vector<const Deferred*>& ended) {
+void Notifications::forget(const std::vector<const Deferred*>& ended) {
   if (ended.empty()) return;
   std::list<Deferred> over;  // remotes may go with their entries, without the lock
   std::lock_guard lock(mutex_);
@@ -142,8 +142,8 @@ void Raises::forget(const std::vector<const Deferred*>& ended) {
   open_.fetch_sub(ended.size(), std::memory_order_release);
 }
 
-// Does what can be done now; true when the raise has arrived, or has failed.
-bool Raises::advance(Deferred& deferred) {
+// Does what can be done now; true when the notification has arrived, or has failed.
+bool Notifications::advance(Deferred& deferred) {
   while (deferred.before.reached()) {
     const pw_status status = guard([&] {
       const pw_status so_far = deferred.before.outcome();
@@ -156,7 +156,7 @@ bool Raises::advance(Deferred& deferred) {
   return false;
 }
 
-pw_status Raises::enter_next(Deferred& deferred) {
+pw_status Notifications::enter_next(Deferred& deferred) {
   Remote& signal = *deferred.signal;
   SignalSender& sender = *signal.sender();
   Path* const path = deferred.path;
@@ -186,37 +186,37 @@ pw_status Raises::enter_next(Deferred& deferred) {
   }
 }
 
-pw_status Raises::store(const Deferred& deferred) {
+pw_status Notifications::store(const Deferred& deferred) {
   Remote& signal = *deferred.signal;
   SignalSender& sender = *signal.sender();
   if (team_.lost(signal.rank())) return fail(PW_PEER_LOST, "" + team_.describe_loss(signal.rank()));
   if (!signal.current())
-    return fail(PW_STALE_KEY,
-                format("the signal of rank {} was closed before it could be raised", signal.rank()));
+    return fail(PW_STALE_KEY, format("the signal of rank {} was closed before it could be notified",
+                                     signal.rank()));
   std::lock_guard lock(sender.lock);
   if (deferred.fetched != nullptr && !sender.known.load(std::memory_order_relaxed)) {
-    sender.raised = *deferred.fetched;
+    sender.notified = *deferred.fetched;
     sender.known.store(true, std::memory_order_release);
   }
-  const uint64_t total = sender.raised + deferred.by;
+  const uint64_t total = sender.notified + deferred.by;
   if (total < deferred.by)
-    return fail(PW_OUT_OF_RANGE,
-                format("a raise by {} of a signal that this rank has raised to {} goes past 64 bits",
-                       deferred.by, sender.raised));
+    return fail(PW_OUT_OF_RANGE, format("a notification by {} of a signal that this rank has "
+                                        "notified up to {} goes past 64 bits",
+                                        deferred.by, sender.notified));
   if (deferred.path == nullptr) {
     signal.word()->store(total, std::memory_order_release);
     wake(*signal.sleepers());
   } else if (const pw_status status = deferred.path->store(signal, total); status != PW_OK) {
     return status;
   }
-  sender.raised = total;
+  sender.notified = total;
   sender.through = deferred.path;
   --sender.deferred;
   return PW_OK;
 }
 
 // What failed is told by the next flush towards the signal's owner.
-void Raises::end(const Deferred& deferred, pw_status status) {
+void Notifications::end(const Deferred& deferred, pw_status status) {
   if (deferred.stage < Stage::made) {
     std::lock_guard lock(deferred.signal->sender()->lock);
     --deferred.signal->sender()->deferred;
@@ -232,7 +232,7 @@ void Raises::end(const Deferred& deferred, pw_status status) {
 }
 
 // What is waited for may be brought by something that wakes nobody.
-Armed Raises::arm(bool) {
+Armed Notifications::arm(bool) {
   std::lock_guard lock(mutex_);  // which defer() has while it looks whether somebody sleeps
   if (!has_work()) return {};
   const uint64_t waited = now_ns() - since_.load(std::memory_order_relaxed);
@@ -241,7 +241,7 @@ Armed Raises::arm(bool) {
 
 // ---- marks ----
 
-Mark Raises::mark(int rank) {
+Mark Notifications::mark(int rank) {
   if (!has_work() && !failed_.load(std::memory_order_acquire)) return 0;
   std::lock_guard lock(mutex_);
   const auto line = lines_.find(rank);
@@ -250,14 +250,14 @@ Mark Raises::mark(int rank) {
   return line->second.failed != PW_OK || std::ranges::any_of(deferred_, towards) ? line->second.deferred : 0;
 }
 
-bool Raises::reached(int rank, Mark mark) {
+bool Notifications::reached(int rank, Mark mark) {
   std::lock_guard lock(mutex_);
   return std::ranges::none_of(deferred_, [&](const Deferred& deferred) {
     return deferred.signal->rank() == rank && deferred.number <= mark;
   });
 }
 
-pw_status Raises::outcome(int rank, Mark) {
+pw_status Notifications::outcome(int rank, Mark) {
   std::lock_guard lock(mutex_);
   Line& line = lines_[rank];
   const pw_status failed = std::exchange(line.failed, PW_OK);
