@@ -75,7 +75,7 @@ class Program:
 def _compiler() -> list[Path]:
     package = Path(peerway_xacc.__file__).parent
     headers = ROOT / "xacc" / "include" / "peerway" / "xacc"
-    return sorted([*package.glob("*.py"), *headers.glob("*.h")])
+    return sorted([*package.rglob("*.py"), *headers.glob("*.h")])
 
 
 def build(program: Program) -> Path:

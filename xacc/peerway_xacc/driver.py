@@ -1,5 +1,16 @@
 """`peerway cc`: translates each source file, lets the C compiler make objects, and links them.
 
+The generated C is the user's text with edits. A directive asks for edits by ranges of the original; text that
+no edit names stays as it is, so errors of the C compiler name the user's lines. No tree is printed back to C.
+
+For each source file, `translate` runs the phases in this order:
+frontend   gives directives (the classes of frontend/directives.py) and the syntax as plain objects;
+analysis   gives a Unit: directives checked against the syntax, arrays with their distribution;
+lowering   adds edits to the Unit, one set for each directive;
+codegen    adds the kernels of compute constructs and the calls that launch them.
+What comes back is a Translated: the text, and what --explain shows. Errors of the program are collected in
+one Diagnostics, so a run shows several.
+
 Nothing is written where the user asked before all is right: outputs are made beside and renamed.
 """
 

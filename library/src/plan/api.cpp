@@ -31,7 +31,7 @@ void check_by(uint64_t by) {
 void check_prepare_mode(pw_prepare_mode mode) {
   if (mode != PW_PREPARE_COLLECTIVE && mode != PW_PREPARE_ALONE)
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: {} is not a way to prepare a plan; there are PW_PREPARE_COLLECTIVE ({}) and "
+                format("{} is not a way to prepare a plan; there are PW_PREPARE_COLLECTIVE ({}) and "
                        "PW_PREPARE_ALONE ({})",
                        static_cast<int>(mode), static_cast<int>(PW_PREPARE_COLLECTIVE),
                        static_cast<int>(PW_PREPARE_ALONE)));
@@ -40,7 +40,7 @@ void check_prepare_mode(pw_prepare_mode mode) {
 void check_direction(pw_direction direction) {
   if (direction != PW_SEND && direction != PW_RECEIVE)
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: {} is not a direction; there are PW_RECEIVE ({}) and PW_SEND ({})",
+                format("{} is not a direction; there are PW_RECEIVE ({}) and PW_SEND ({})",
                        static_cast<int>(direction), static_cast<int>(PW_RECEIVE), static_cast<int>(PW_SEND)));
 }
 

@@ -27,11 +27,11 @@ pw_status SignalTurn::begin(const Notification& notification, Path* by) {
   if (sender.planned && !notification.by_plan)
     return fail(
         PW_INVALID_ARGUMENT,
-        format("peerway: this signal of rank {} is notified by a plan of this rank; free the plan, or use "
+        format("this signal of rank {} is notified by a plan of this rank; free the plan, or use "
                "another signal",
                notification.signal->rank()));
   if (total() < notification.by)
-    return fail(PW_OUT_OF_RANGE, format("peerway: a notification by {} of a signal that this rank has "
+    return fail(PW_OUT_OF_RANGE, format("a notification by {} of a signal that this rank has "
                                         "notified up to {} goes past 64 bits",
                                         notification.by, sender.notified));
   pw_status failed = PW_OK;
