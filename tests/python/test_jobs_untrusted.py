@@ -139,6 +139,27 @@ def test_a_claim_that_came_before_slurms_word_is_an_alarm_when_that_comes(server
     assert get(server, "/api/v1/jobs/1004").json()["node_list"] == "good4"
 
 
+def test_a_job_that_was_shrunk_accuses_no_node_that_it_had(server: Server) -> None:
+    run = slurm(server, 1005, "good[5-7]", nodes=3)
+    nodes = [Node(server, f"good{n}") for n in (5, 6, 7)]
+    for node in nodes:
+        node.say(Interval("1005.1", 1005, BEFORE_MS, cpus=8, user="vic"))
+    for names, count in (("good[5-6]", 2), ("good5", 1)):  # scontrol update jobid=1005 nodelist=...
+        server.monitor.jobs.update([dataclasses.replace(run, node_list=names, nodes=count)])
+    nodes[1].say(Interval("1005.1", 1005, BEFORE_MS, NOW_MS - 1000, cpus=8, user="vic"))
+    server.monitor.jobs.update([dataclasses.replace(run, node_list="good5", nodes=1, ended=NOW - 1)])
+    kept = server.monitor.jobs.run("1005")
+    assert kept is not None
+    assert (kept.node_list, kept.former_nodes) == ("good5", "good6,good7")
+    assert {part["node"] for part in server.monitor.jobs.intervals(kept)} == {"good5", "good6", "good7"}
+    assert [alarms(server, node.name) for node in nodes] == [{}, {}, {}]
+    # what an agent claims is no node that the job once had
+    Node(server, "evil5").say(Interval("evil5.1", 1006, BEFORE_MS, cpus=8, user="vic"))
+    slurm(server, 1006, "good5")
+    slurm(server, 1006, "good6")
+    assert ("claim", "1006") in alarms(server, "evil5")
+
+
 @pytest.mark.parametrize("asks", [True, False], ids=["with Slurm", "without"])
 def test_one_post_makes_no_thousands_of_jobs(server: Server, asks: bool) -> None:
     store, name = server.monitor.jobs, f"many{asks}".lower()

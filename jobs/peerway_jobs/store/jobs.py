@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 from peerway_jobs.store.alarms import raise_alarm
-from peerway_jobs.store.claims import CLAIMED, agreeing, check_claims
+from peerway_jobs.store.claims import CLAIMED, agreeing, check_claims, remember_nodes
 from peerway_jobs.store.filing import SLACK_MS, file_batch, judge_again
 from peerway_jobs.store.numbers import make_room
 from peerway_jobs.store.ranges import Ranges, add, has
@@ -118,7 +118,10 @@ class JobStore:
                     put_run(base, run)
                     after = base.execute(*row).fetchone()
                     if before is None or any(before[name] != after[name] for name in CLAIMED):
-                        check_claims(base, of_row(after), time.time())
+                        now_known = of_row(after)
+                        if before is not None:
+                            now_known = remember_nodes(base, of_row(before), now_known)
+                        check_claims(base, now_known, time.time())
 
     def alarm(self, node: str, kind: str, text: str, job: str = "") -> None:
         """Keep what administrators have to know of an agent."""
