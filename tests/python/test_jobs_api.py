@@ -475,7 +475,7 @@ def test_who_guesses_has_to_wait_and_nobody_else(server: Server) -> None:
     assert login(server, "alice", PASSWORD, "127.0.0.2").status_code == 429
 
 
-def test_each_wrong_password_makes_the_wait_longer_up_to_a_minute_and_time_forgives() -> None:
+def test_each_wrong_password_makes_the_wait_longer_up_to_seconds_and_time_forgives() -> None:
     now = [0.0]
     attempts, waits = Attempts(lambda: now[0]), []
     for _ in range(FREE + 10):
@@ -485,7 +485,7 @@ def test_each_wrong_password_makes_the_wait_longer_up_to_a_minute_and_time_forgi
         attempts.failed("alice", "a")
     assert waits[: FREE + 1] == [0] * FREE + [1]
     assert waits == sorted(waits)
-    assert waits[-1] == LONGEST_S
+    assert waits[-1] == LONGEST_S <= 5  # the owner may be at that address
     assert attempts.wait_s("alice", "b") == attempts.wait_s("bob", "a") == 0
     attempts.succeeded("alice", "a")
     assert attempts.wait_s("alice", "a") == 0

@@ -30,8 +30,8 @@ def delete_unconfirmed(store: JobStore, now: float) -> int:
     """
     if not _answers(store.slurm_told, now) or not _answers(store.accounts_told, now):
         return 0
-    oldest = now - KEPT_S
-    values = {"oldest": oldest, "oldest_ms": int(oldest * 1000), "slack": SLACK_MS, "most": _BATCH}
+    oldest = int(now - KEPT_S)
+    values = {"oldest": oldest, "oldest_ms": oldest * 1000, "slack": SLACK_MS, "most": _BATCH}
     deleted = 0
     while True:
         with store.lock, transaction(store.writer) as base:
