@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from jobs_server import EVIL, NOW, PASSWORD, Server, node_batch, served
+from jobs_server import EVIL, NOW, PASSWORD, Server, node_batch, served, serving
 
 from peerway_jobs import serve
 from peerway_jobs.batch import encode
 from peerway_jobs.clock import Sent
 from peerway_jobs.frames import MOST_BODY, frame
 from peerway_jobs.mail.settings import Mail
+from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve import connections, pages
 from peerway_jobs.serve.access import Portal
 from peerway_jobs.serve.attempts import FREE, LONGEST_S, Attempts
@@ -30,6 +31,7 @@ from peerway_jobs.serve.limits import MOST_BYTES, Buckets
 from peerway_jobs.serve.oidc import LoginFailed, Provider
 from peerway_jobs.serve.people import People
 from peerway_jobs.serve.words import LANGUAGES, WORDS
+from peerway_jobs.store.audit import entries
 from peerway_jobs.store.lists import Filter, listed
 from peerway_jobs.store.promql import PromStore
 from peerway_jobs.store.runs import Run
@@ -882,6 +884,20 @@ def test_logins_rules_and_tokens_are_in_the_log_for_administrators(server: Serve
     assert "127.0.0.9" in page
     for path in ("/api/v1/audit", "/admin/audit"):
         assert httpx.get(server.url + path, headers=bearer(server.token("bob"))).status_code == 403
+
+
+def test_whom_a_portal_lets_in_is_in_the_log_once_a_day(tmp_path: Path) -> None:
+    clock = [NOW]
+    for _ in range(2):  # the second server has restarted
+        monitor = Monitor(tmp_path, clock=lambda: clock[0])
+        with serving(monitor, portal=PORTAL) as server:
+            for day in (0, 1):
+                clock[0] = NOW + day * 86_400
+                for who, path in (("bob", "/jobs"), ("ann", "/api/v1/jobs"), ("bob", "/api/v1/jobs")):
+                    assert httpx.get(server.url + path, headers={"Remote-User": who}).status_code == 200
+            found = [(e["who"], e["action"], e["detail"], e["address"]) for e in entries(monitor.jobs)]
+        of_day = [(who, "logged in", "portal", "127.0.0.1") for who in ("ann", "bob")]
+        assert found == of_day * 2
 
 
 # -- lists, sums and tiles
