@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -24,9 +24,6 @@ from peerway_jobs.places import data_option, monitor_at
 from peerway_jobs.rules.template import LANGUAGES
 from peerway_jobs.store.lists import Filter
 from peerway_jobs.store.runs import Run
-
-if TYPE_CHECKING:
-    from peerway_jobs.agent.settings import Settings
 
 TIMEOUT_S = 30
 _NO_SUCH = object()  # in place of an answer: there is no such job
@@ -78,7 +75,7 @@ def one(data: Path, server: str | None, job: str, restart: int | None) -> Told |
         query = {} if restart is None else {"restart": restart}
         return _told(server, _ask(server, f"jobs/{job}", query))
     from peerway_jobs.store.pending import is_final
-    from peerway_jobs.store.verdicts import verdict_of
+    from peerway_jobs.verdicts import verdict_of
 
     with monitor_at(data, asks=True) as monitor:
         run = monitor.jobs.run(job, restart)
@@ -87,19 +84,16 @@ def one(data: Path, server: str | None, job: str, restart: int | None) -> Told |
         return Told(run, verdict_of(monitor.jobs, run), is_final(monitor.jobs, run))
 
 
-def of_node(settings: Settings, job: str) -> Told | None:
+def of_node(server: str, job: str, token: str, ca_file: str) -> Told | None:
     """A run that was on this node, asked with the token of its agent; None where there is no such job."""
-    from peerway_jobs.agent.settings import BadSettings, read_token
-
     _check(job)
     try:
-        token = read_token(Path(settings.token_file))
-        context = ssl.create_default_context(cafile=settings.ca_file or None)
-    except (BadSettings, OSError) as error:
+        context = ssl.create_default_context(cafile=ca_file or None)
+    except OSError as error:
         raise click.ClickException(str(error)) from None
-    told = _told(settings.server, _ask(settings.server, f"agent/jobs/{job}", {}, token, context))
+    told = _told(server, _ask(server, f"agent/jobs/{job}", {}, token, context))
     if told and not told.nodes:
-        _not_ours(settings.server)
+        _not_ours(server)
     return told
 
 

@@ -20,7 +20,7 @@ from peerway_jobs.store.pending import SETTLE, due
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.samples import Policy, Samples, StoreFailed
 from peerway_jobs.store.unconfirmed import delete_unconfirmed
-from peerway_jobs.store.verdicts import keep, keep_rules
+from peerway_jobs.verdicts import keep, keep_rules
 
 _DELETE_EVERY_S = 3600.0
 

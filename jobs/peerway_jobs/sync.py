@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from peerway_jobs import vanished
-from peerway_jobs.agent.slurm import expand_hosts
 from peerway_jobs.clock import AGREES_S
+from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.slurm_json import exit_of, number, text_of, time_of, word, words
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import FINISHED, Run

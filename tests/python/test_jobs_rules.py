@@ -16,8 +16,8 @@ from peerway_jobs.rules.expression import BadExpression, Expression
 from peerway_jobs.rules.functions import FUNCTIONS, TAKES_NONE
 from peerway_jobs.rules.load import BadRules, read_rules, rules_of
 from peerway_jobs.rules.template import duration, filled, hours, last_days, size, wrong
-from peerway_jobs.store.verdicts import keep, verdict_of
 from peerway_jobs.summary import summary
+from peerway_jobs.verdicts import keep, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,11 @@ from peerway_jobs.agent.cgroups import Cgroups
 from peerway_jobs.agent.fabric import Fabric
 from peerway_jobs.agent.processes import Processes, cpu_list, parse_stat
 from peerway_jobs.agent.records import parse as parse_record
-from peerway_jobs.agent.slurm import Answer, expand_hosts, expand_numbers, parse
+from peerway_jobs.agent.slurm import Answer, expand_numbers, parse
 from peerway_jobs.agent.steps import Step, Steps
 from peerway_jobs.agent.system import System
 from peerway_jobs.batch import Samples
+from peerway_jobs.hosts import expand_hosts
 
 TICK = os.sysconf("SC_CLK_TCK")
 

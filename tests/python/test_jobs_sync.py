@@ -21,7 +21,7 @@ from peerway_jobs.slurm_json import SlurmFailed, asked
 from peerway_jobs.store.alarms import alarms
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.pending import HOLD, due
-from peerway_jobs.store.verdicts import verdict_of
+from peerway_jobs.verdicts import verdict_of
 
 NODES = [{"name": "n1", "state": "mixed", "cpus": 64, "alloc_cpus": 8, "features": ["milan", "ib"]}]
 

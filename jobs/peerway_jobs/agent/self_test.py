@@ -11,7 +11,7 @@ from pathlib import Path
 
 from peerway_common.printable import one_line
 from peerway_jobs.agent.checks import Finding
-from peerway_jobs.agent.settings import Settings
+from peerway_jobs.agent.settings import BadSettings, Settings, read_token
 from peerway_jobs.batch import Batch, Interval
 from peerway_jobs.batch_check import decode
 from peerway_jobs.frames import BadFrame, read_frames
@@ -98,10 +98,13 @@ def _at_server(settings: Settings, job: int, found: str) -> Finding:
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
         try:
-            if of_node(settings, str(job)) is not None:
+            token = read_token(Path(settings.token_file))
+            if of_node(settings.server, str(job), token, settings.ca_file) is not None:
                 return Finding("self-test", "ok", f"{found}; the server has it")
         except click.ClickException as error:
             why = error.message
+        except BadSettings as error:
+            why = str(error)
         time.sleep(min(1.0, settings.interval_s))
     advice = "see the agent's messages, and those of the server"
     return Finding("self-test", "broken", f"{found}, but the server has nothing of it: {why}", advice)

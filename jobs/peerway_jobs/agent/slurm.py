@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from peerway_common.printable import one_line
+from peerway_jobs.hosts import expand_hosts
 
 _PATIENCE_S = 30.0
 _ENDED = ("Invalid job id", "invalid job id")
@@ -131,25 +132,6 @@ def expand_numbers(text: str) -> list[int]:
         if ends is None or len(found) > 1 << 16:
             return []
         found.extend(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
-    return found
-
-
-def expand_hosts(text: str) -> set[str]:
-    """Read "cpu[01-03,7],big": names of nodes with one pair of brackets each."""
-    found: set[str] = set()
-    for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
-        name, bracket, rest = part.partition("[")
-        if not bracket:
-            found.add(name)
-            continue
-        inside, _, tail = rest.partition("]")
-        for one in inside.split(","):
-            first, _, last = one.partition("-")
-            if first.isdigit() and (last or first).isdigit() and int(last or first) - int(first) < 1 << 16:
-                found.update(
-                    f"{name}{number:0{len(first)}d}{tail}"
-                    for number in range(int(first), int(last or first) + 1)
-                )
     return found
 
 

@@ -37,8 +37,8 @@ def command(file: Path, since: float, most: int, as_json: bool, data: Path) -> N
     """Judge past jobs by other rules and show what would change. This changes no verdict."""
     from rich.table import Table
 
+    from peerway_jobs.replay import replayed
     from peerway_jobs.rules.load import BadRules, read_rules
-    from peerway_jobs.rules.replay import replayed
 
     try:
         rules = read_rules(file)

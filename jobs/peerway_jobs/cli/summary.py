@@ -63,7 +63,7 @@ def command(
     while True:
         left = end - time.monotonic()
         try:
-            found = of_node(settings, job) if settings else one(data, server, job, None)
+            found = _of_node(settings, job) if settings else one(data, server, job, None)
         except NotNow:
             if left <= 0:
                 raise
@@ -98,6 +98,16 @@ def _settings(file: Path) -> Settings:
         os.setgid(owner.st_gid)
         os.setuid(owner.st_uid)
     return settings
+
+
+def _of_node(settings: Settings, job: str) -> Told | None:
+    from peerway_jobs.agent.settings import BadSettings, read_token
+
+    try:
+        token = read_token(Path(settings.token_file))
+    except BadSettings as error:
+        raise click.ClickException(str(error)) from None
+    return of_node(settings.server, job, token, settings.ca_file)
 
 
 def _is_first(node: str, found: Told) -> bool:

@@ -17,7 +17,7 @@ from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.lists import CORES_A_GPU
 from peerway_jobs.store.pending import HOLD
 from peerway_jobs.store.runs import Run, of_row
-from peerway_jobs.store.verdicts import verdict_of
+from peerway_jobs.verdicts import verdict_of
 
 MOST_JOBS = 10  # told one by one; the rest is counted
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}", re.ASCII)

@@ -110,9 +110,7 @@ class Access:
             if visitor in self._visitors:
                 return
             jobs = self._monitor.jobs
-            if not is_noted(
-                jobs, day * _DAY_S, *visitor, *_BY_PORTAL
-            ):  # before a restart
+            if not is_noted(jobs, day * _DAY_S, *visitor, *_BY_PORTAL):  # before a restart
                 try:
                     note(jobs, now, *visitor, *_BY_PORTAL)
                 except DiskFailed:  # pages that only read go on while the disk is full

@@ -21,7 +21,7 @@ from peerway_jobs.store.audit import entries
 from peerway_jobs.store.lists import MOST, PLACE, Filter, Place, listed, sums
 from peerway_jobs.store.pending import is_final
 from peerway_jobs.store.runs import Run
-from peerway_jobs.store.verdicts import verdict_of
+from peerway_jobs.verdicts import verdict_of
 
 JOB = r"^[0-9]{1,10}(_[0-9]{1,10})?$"  # 123_4 is the fourth of array 123
 JobId = Annotated[str, Path(pattern=JOB)]

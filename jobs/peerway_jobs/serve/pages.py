@@ -24,7 +24,7 @@ from peerway_jobs.store.alarms import alarms
 from peerway_jobs.store.audit import entries
 from peerway_jobs.store.lists import CORES_A_GPU, MOST, SUMMED, Filter, Place, array_sum, listed, sums
 from peerway_jobs.store.runs import Run
-from peerway_jobs.store.verdicts import keep_rules, verdict_of
+from peerway_jobs.verdicts import keep_rules, verdict_of
 
 A_PAGE = 50
 MOST_WASTED = 200

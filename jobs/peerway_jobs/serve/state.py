@@ -7,10 +7,10 @@ import logging
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from peerway_jobs.agent.slurm import expand_hosts
+from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.monitor import Monitor
+from peerway_jobs.replay import replayed
 from peerway_jobs.rules.load import rules_of
-from peerway_jobs.rules.replay import replayed
 from peerway_jobs.serve.access import Access
 from peerway_jobs.serve.ingest import Ingest
 from peerway_jobs.serve.live import Live

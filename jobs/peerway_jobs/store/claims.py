@@ -10,7 +10,7 @@ import sqlite3
 from dataclasses import replace
 from typing import Any
 
-from peerway_jobs.agent.slurm import expand_hosts
+from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.store.alarms import raise_alarm
 from peerway_jobs.store.runs import Run
 
