@@ -46,6 +46,8 @@ def command(file: Path, since: float, most: int, as_json: bool, data: Path) -> N
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"cannot read {file}: {error.strerror or error}") from None
+    for note in rules.notes:
+        say(note, err=True)
     with monitor_at(data) as monitor:
         found = replayed(monitor, rules, time.time() - since, most)
     if as_json:

@@ -138,6 +138,8 @@ def command(
     with only_one(data, "server", 0o700, slurm=slurm), monitor_at(data, rules, make=True) as monitor:
         if data.stat().st_mode & stat.S_IROTH:  # of an older version, or made by hand
             say(f"every user of this host can read scripts and more in {data}: chmod o-rx {data}", err=True)
+        for note in monitor.rules.notes:
+            say(f"{monitor.rules_file}: {note}", err=True)
         monitor.policy = policy
         if samples:
             from peerway_jobs.store.ahead import AheadStore

@@ -58,7 +58,7 @@ class Expression:
         renamed: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """`takes_none` are functions that are called even with no data, `renamed` the new names of functions
-        by their old ones. Raises BadExpression.
+        by their old ones, which go on working. Raises BadExpression.
         """
         if len(text) > MOST_LETTERS:
             raise BadExpression(f"longer than {MOST_LETTERS} letters: give a part of it a name in `values`")
@@ -71,6 +71,7 @@ class Expression:
             raise BadExpression(f"cannot be read: {error}") from None
         self._functions, self._takes_none, self._renamed = functions, takes_none, renamed
         self.names: dict[str, tuple[int, int]] = {}
+        self.old_names: set[str] = set()  # of functions that have a new one
         self._check(self._tree, 0)
 
     def value(self, names: Mapping[str, Any]) -> Any:
@@ -99,13 +100,12 @@ class Expression:
             self._check(child, depth + 1)
 
     def _check_call(self, node: ast.Call) -> None:
+        if isinstance(node.func, ast.Name) and node.func.id in self._renamed:
+            self.old_names.add(node.func.id)
+            node.func.id = self._renamed[node.func.id]
         if not isinstance(node.func, ast.Name) or node.func.id not in self._functions:
-            asked = ast.unparse(node.func)
-            if asked in self._renamed:
-                raise self._refused(
-                    node, f"there is no function {asked}; its name is now {self._renamed[asked]}"
-                )
-            raise self._refused(node, f"there is no function {asked}; there are {', '.join(self._functions)}")
+            name = ast.unparse(node.func)
+            raise self._refused(node, f"there is no function {name}; there are {', '.join(self._functions)}")
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self._refused(node, "arguments are given by their place, as in mean(gpu.utilization)")
 

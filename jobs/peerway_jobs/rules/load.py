@@ -98,7 +98,8 @@ class Rule:
 @dataclass(frozen=True)
 class RuleSet:
     """All rules of a file; `hash` names this version of it. `idle` and `idle_window` define idle hours,
-    `efficient` the share of its GPUs or cores that an efficient job uses.
+    `efficient` the share of its GPUs or cores that an efficient job uses. `notes` say what works in this
+    release only.
     """
 
     hash: str
@@ -107,6 +108,7 @@ class RuleSet:
     idle: float
     idle_window: float
     efficient: float
+    notes: tuple[str, ...] = ()
 
 
 def read_rules(path: Path = SHIPPED) -> RuleSet:
@@ -128,7 +130,8 @@ def rules_of(text: str) -> RuleSet:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadRules(str(error)) from None
     reader = _Reader(text, content)
-    return RuleSet(_hash(text), text, tuple(reader.rules()), *reader.of_every_job())
+    rules = tuple(reader.rules())
+    return RuleSet(_hash(text), text, rules, *reader.of_every_job(), tuple(reader.notes))
 
 
 def _hash(text: str) -> str:
@@ -141,6 +144,7 @@ class _Reader:
     def __init__(self, text: str, content: dict[str, Any]) -> None:
         self._text, self._content = text, content
         self._rule = ""
+        self.notes: list[str] = []
 
     def of_every_job(self) -> tuple[float, float, float]:
         """The utilization at or below which a GPU is idle, the seconds from which on that counts, and the
@@ -291,6 +295,10 @@ class _Reader:
             self._refuse(f"{key} is an expression in quotes")
         try:
             found = Expression(text, FUNCTIONS, TAKES_NONE, RENAMED)
+            self.notes += [
+                f"rule {self._rule}, {key}: {old} is now {RENAMED[old]}; the old name works for one release"
+                for old in sorted(found.old_names)
+            ]
             for name, place in found.names.items():
                 if name not in known:
                     raise BadExpression(f"there is no {name}{meant(name, known)}", *place)

@@ -83,6 +83,8 @@ def rules(file: Path) -> Finding:
         found = read_rules(which)
     except (BadRules, OSError) as error:
         return Finding("rules", "broken", str(error), "the server keeps the rules before; mend the file")
+    if found.notes:
+        return Finding("rules", "warning", "; ".join(found.notes), f"use the new names in {which}")
     return Finding("rules", "ok", f"{len(found.rules)} of {which}, version {found.hash}")
 
 

@@ -214,6 +214,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
             viewer,
             text=monitor.rules.text,
             hash=monitor.rules.hash,
+            notes=monitor.rules.notes,
             error="",
             saved=False,
         )
@@ -222,7 +223,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
     def save_rules(request: Request, text: Annotated[str, Form(max_length=1 << 20)]) -> Response:
         viewer = asked(request, "admin")
         text = text.replace("\r\n", "\n")
-        shown = {"text": text, "hash": monitor.rules.hash, "saved": False}
+        shown = {"text": text, "hash": monitor.rules.hash, "saved": False, "notes": ()}
         try:
             new = rules_of(text)
             replace(monitor.rules_file, text)
@@ -235,7 +236,14 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
         keep_rules(monitor.jobs, new, viewer.name, monitor.clock())
         access.note(request, viewer.name, "rules changed", new.hash)
         return pages.show(
-            request, "rules.html.j2", viewer, text=text, hash=monitor.rules.hash, error="", saved=True
+            request,
+            "rules.html.j2",
+            viewer,
+            text=text,
+            hash=monitor.rules.hash,
+            notes=new.notes,
+            error="",
+            saved=True,
         )
 
     @html.get("/tokens")
