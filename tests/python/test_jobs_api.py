@@ -24,7 +24,7 @@ from peerway_jobs.clock import Sent
 from peerway_jobs.frames import MOST_BODY, frame
 from peerway_jobs.mail.settings import Mail
 from peerway_jobs.monitor import Monitor
-from peerway_jobs.serve import connections, pages
+from peerway_jobs.serve import admin_pages, connections, pages
 from peerway_jobs.serve.access import Portal
 from peerway_jobs.serve.attempts import FREE, LONGEST_S, Attempts
 from peerway_jobs.serve.limits import MOST_BYTES, Buckets
@@ -355,7 +355,7 @@ def test_rules_that_cannot_be_written_are_said_so_and_are_still_in_the_editor(
 
 def test_lists_that_are_cut_say_so(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MOST_SUMS", 2)
-    monkeypatch.setattr(pages, "MOST_WASTED", 2)
+    monkeypatch.setattr(admin_pages, "MOST_WASTED", 2)
     with logged_in(server, "admin") as client:
         for path in ("/statistics?by=user&days=366", "/admin/jobs?days=366"):
             assert "The first 2 are shown." in client.get(path).text

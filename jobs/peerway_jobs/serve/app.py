@@ -17,12 +17,13 @@ from fastapi.staticfiles import StaticFiles
 from peerway_jobs.mail.notices import Notices
 from peerway_jobs.mail.settings import Mail
 from peerway_jobs.monitor import Monitor
-from peerway_jobs.serve import api, health, pages
+from peerway_jobs.serve import admin_pages, api, health, logins, pages, token_pages
 from peerway_jobs.serve.access import Access, Network, Portal
 from peerway_jobs.serve.connections import Bounded, Heads, Proxied
 from peerway_jobs.serve.errors import add_errors
 from peerway_jobs.serve.ingest import Ingest
 from peerway_jobs.serve.live import Live
+from peerway_jobs.serve.logins import Logins
 from peerway_jobs.serve.oidc import Provider
 from peerway_jobs.serve.people import People
 from peerway_jobs.serve.rendering import Pages
@@ -72,11 +73,19 @@ def create_app(
         redoc_url=None,
         lifespan=lambda _: _beside(state, work, slurm, mail),
     )
-    app.state.peerway = state
-    app.include_router(api.router(state))
-    app.include_router(health.router(state))
     shown = Pages(state, provider is not None, mail is not None)
-    app.include_router(pages.router(state, shown, provider, secure))
+    app.state.peerway, app.state.pages, app.state.logins = state, shown, Logins(provider, secure)
+    for router in (
+        api.ROUTER,
+        health.router(state),
+        logins.ROUTER,
+        *([logins.OF_PROVIDER] if provider else []),
+        pages.ROUTER,
+        pages.OF_PEOPLE,
+        admin_pages.ROUTER,
+        token_pages.ROUTER,
+    ):
+        app.include_router(router)
     add_errors(app, shown, state.access, _report)
     app.add_middleware(Bounded)
     app.add_middleware(Heads)

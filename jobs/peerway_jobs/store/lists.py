@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from peerway_jobs.store.runs import COLUMNS, LAST_S, Run, of_row
 
@@ -26,7 +26,9 @@ _ORDERS = {  # the largest first; a place in a list is of numbers of at least 0
     "cpu": "coalesce(max(0, 1 - cpu_efficiency), 0)",
     "gpu": "coalesce(max(0, 1 - gpu_efficiency), 0)",
 }
+Order = Literal["started", "wasted", "elapsed", "cpu", "gpu"]
 ORDERS = tuple(_ORDERS)
+assert get_args(Order) == ORDERS
 
 
 @dataclass(frozen=True)
