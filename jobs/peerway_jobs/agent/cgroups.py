@@ -112,14 +112,15 @@ def _figures_1(folders: dict[str, str]) -> Figures:
                 "step_cpu_user_seconds_total": user / 1e9,
                 "step_cpu_system_seconds_total": system / 1e9,
             }
-        elif ticks := files.keyed(f"{cpu}/cpuacct.stat"):
-            found["step_cpu_user_seconds_total"] = ticks.get("user", 0) / TICK
-            found["step_cpu_system_seconds_total"] = ticks.get("system", 0) / TICK
+        elif {"user", "system"} <= (ticks := files.keyed(f"{cpu}/cpuacct.stat")).keys():
+            found["step_cpu_user_seconds_total"] = ticks["user"] / TICK
+            found["step_cpu_system_seconds_total"] = ticks["system"] / TICK
     memory = folders.get("memory")
-    if memory and (stat := files.keyed(f"{memory}/memory.stat")):
-        shared = stat.get("total_shmem", 0)
-        found["step_memory_bytes"] = stat.get("total_rss", 0) + shared
-        found["step_memory_cache_bytes"] = max(0, stat.get("total_cache", 0) - shared)
+    if memory and "total_rss" in (stat := files.keyed(f"{memory}/memory.stat")):
+        shared = stat.get("total_shmem", 0)  # older kernels do not count it apart
+        found["step_memory_bytes"] = stat["total_rss"] + shared
+        if "total_cache" in stat:
+            found["step_memory_cache_bytes"] = max(0, stat["total_cache"] - shared)
         limits = [
             limit
             for folder in (memory, memory.rpartition("/")[0])
@@ -136,16 +137,16 @@ def _figures_1(folders: dict[str, str]) -> Figures:
 def _figures_2(folder: str) -> Figures:
     found: Figures = {}
     cpu = files.keyed(f"{folder}/cpu.stat")
-    if "user_usec" in cpu:
+    if {"user_usec", "system_usec"} <= cpu.keys():
         found["step_cpu_user_seconds_total"] = cpu["user_usec"] / 1e6
         found["step_cpu_system_seconds_total"] = cpu["system_usec"] / 1e6
     waited = pressure_seconds(f"{folder}/cpu.pressure")
     if waited is not None:
         found["step_cpu_pressure_seconds_total"] = waited
-    if stat := files.keyed(f"{folder}/memory.stat"):
-        shared = stat.get("shmem", 0)
-        found["step_memory_bytes"] = stat.get("anon", 0) + shared
-        found["step_memory_cache_bytes"] = max(0, stat.get("file", 0) - shared)
+    stat = files.keyed(f"{folder}/memory.stat")
+    if {"anon", "file", "shmem"} <= stat.keys():
+        found["step_memory_bytes"] = stat["anon"] + stat["shmem"]
+        found["step_memory_cache_bytes"] = max(0, stat["file"] - stat["shmem"])
     # Slurm puts --mem of a step on its folder `user`, which has the tasks but not slurmstepd.
     places = (folder, f"{folder}/user", folder.rpartition("/")[0])
     limits = [limit for each in places if (limit := files.number(f"{each}/memory.max")) is not None]

@@ -75,8 +75,10 @@ class System:
             kib[name] = int(value.split()[0])
         if "MemTotal" in kib:
             found["node_memory_total_bytes"] = kib["MemTotal"] << 10
-            found["node_memory_available_bytes"] = kib.get("MemAvailable", kib.get("MemFree", 0)) << 10
-            found["node_swap_used_bytes"] = max(0, kib.get("SwapTotal", 0) - kib.get("SwapFree", 0)) << 10
+            if (available := kib.get("MemAvailable", kib.get("MemFree"))) is not None:
+                found["node_memory_available_bytes"] = available << 10
+            if "SwapTotal" in kib and "SwapFree" in kib:
+                found["node_swap_used_bytes"] = max(0, kib["SwapTotal"] - kib["SwapFree"]) << 10
         kills = files.keyed(f"{self._root}/proc/vmstat").get("oom_kill")
         if kills is not None:
             found["node_oom_kills_total"] = kills
