@@ -65,8 +65,8 @@ class Monitor:
 
     def _stamp_of_file(self) -> tuple[int, int] | None:
         with suppress(OSError):
-            found = self.rules_file.stat()
-            return found.st_mtime_ns, found.st_size
+            status = self.rules_file.stat()
+            return status.st_mtime_ns, status.st_size
         return None
 
     def reload(self) -> bool:
@@ -129,11 +129,11 @@ class Monitor:
         """Judge and tidy until told to stop. What fails is reported and tried again."""
         tidied = 0.0
         while not stop.wait(self.jobs.period() / 2):
-            for what, step in (("rules", self.reload), ("judging", self.judge_due)):
+            for task, step in (("rules", self.reload), ("judging", self.judge_due)):
                 try:
                     step()
                 except Exception as error:
-                    failed(what, error)
+                    failed(task, error)
             if self.clock() - tidied > 60:
                 tidied = self.clock()
                 try:

@@ -85,7 +85,7 @@ def test_a_job_that_slurm_has_forgotten_ended_when_its_agent_says(store: JobStor
 def test_a_job_of_which_only_agents_have_told_is_not_judged_before_slurm_was_asked(store: JobStore) -> None:
     held(store, 7, 1000, 1500)
     assert [run.job for run in due(store, 2000)] == ["7"]  # a server that asks no Slurm
-    store.slurm_told = 0.0
+    store.slurm_answered = 0.0
     assert due(store, 2000) == []
     sync.take(store, [], NODES, 1400)  # before it ended
     assert due(store, 2000) == []
@@ -499,7 +499,7 @@ def test_a_job_that_began_and_ended_while_the_server_was_away_has_all_that_slurm
 def test_a_job_that_neither_squeue_nor_the_accounts_know_is_an_alarm(
     store: JobStore, sacct: Callable[..., list[str]]
 ) -> None:
-    store.slurm_told = 0.0  # Slurm is asked
+    store.slurm_answered = 0.0  # Slurm is asked
     held(store, 7, 1002, 1499)
     held(store, 8, 1003, None, 2)
     held(store, 9, 1003, None, 3)

@@ -34,7 +34,7 @@ BEFORE_MS = NOW_MS - 600_000
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with served(tmp_path_factory.mktemp("jobs")) as server:
-        server.monitor.jobs.slurm_told = NOW  # Slurm is asked
+        server.monitor.jobs.slurm_answered = NOW  # Slurm is asked
         yield server
 
 
@@ -165,7 +165,7 @@ def test_a_job_that_was_shrunk_accuses_no_node_that_it_had(server: Server) -> No
 @pytest.mark.parametrize("asks", [True, False], ids=["with Slurm", "without"])
 def test_one_post_makes_no_thousands_of_jobs(server: Server, asks: bool) -> None:
     store, name = server.monitor.jobs, f"many{asks}".lower()
-    store.slurm_told = NOW if asks else None
+    store.slurm_answered = NOW if asks else None
     count = "SELECT count(*) FROM jobs"
     before = store.reader.execute(count).fetchone()[0]
     first = 2_000_000 + 100_000 * asks
@@ -180,7 +180,7 @@ def test_one_post_makes_no_thousands_of_jobs(server: Server, asks: bool) -> None
         for at in (0, 1500)
     ]
     assert node.post(*batches).status_code == 200
-    store.slurm_told = NOW
+    store.slurm_answered = NOW
     assert store.reader.execute(count).fetchone()[0] - before == MOST_UNCONFIRMED
     assert ("too many", "") in alarms(server, name)
 
@@ -189,18 +189,18 @@ DAYS = 86_400.0
 
 
 @pytest.mark.parametrize(
-    ("slurm_told", "accounts_told", "deleted"),
+    ("slurm_answered", "accounts_answered", "deleted"),
     [(15, 15, True), (None, None, False), (15, None, False), (1, 15, False), (13, 13, False)],
     ids=["old", "--no-slurm", "slurmdbd away", "squeue away", "not yet"],
 )
 def test_what_slurm_never_confirms_is_deleted_after_two_weeks(
-    tmp_path: Path, slurm_told: float | None, accounts_told: float | None, deleted: bool
+    tmp_path: Path, slurm_answered: float | None, accounts_answered: float | None, deleted: bool
 ) -> None:
     """The days after which Slurm answered last."""
     now = [NOW]
     monitor = Monitor(tmp_path, clock=lambda: now[0])
     store = monitor.jobs
-    store.slurm_told = NOW
+    store.slurm_answered = NOW
     late = NOW + 2 * DAYS
     confirmed = Run("7", 1, started=late, user="vic", nodes=1, node_list="n1", submitted=late - 1)
     intervals = [
@@ -215,10 +215,10 @@ def test_what_slurm_never_confirms_is_deleted_after_two_weeks(
     store.file([filed(node_batch(1, "n1", intervals=intervals, notes=notes))])
     store.file([filed(node_batch(2, "n1", intervals=[*later, *again], wall_ms=int(late * 1000)))])
     store.update([confirmed, Run("9", started=BEFORE_MS / 1000, user="vic", nodes=1, node_list="n1")])
-    last = max(each or 0 for each in (slurm_told, accounts_told, 15 if slurm_told is None else 0))
+    last = max(each or 0 for each in (slurm_answered, accounts_answered, 15 if slurm_answered is None else 0))
     now[0] = NOW + last * DAYS
-    store.slurm_told = slurm_told and NOW + slurm_told * DAYS
-    store.accounts_told = accounts_told and NOW + accounts_told * DAYS
+    store.slurm_answered = slurm_answered and NOW + slurm_answered * DAYS
+    store.accounts_answered = accounts_answered and NOW + accounts_answered * DAYS
     monitor.tidy()
     rows = store.reader.execute("SELECT job, restart FROM jobs ORDER BY job, restart").fetchall()
     kept = [(row["job"], row["restart"]) for row in rows]
@@ -246,11 +246,11 @@ def test_unconfirmed_runs_are_looked_for_at_most_once_an_hour(
 def test_intervals_of_more_jobs_than_a_node_may_name_are_deleted_too(tmp_path: Path) -> None:
     monitor = Monitor(tmp_path, clock=lambda: NOW + 15 * DAYS)
     store = monitor.jobs
-    store.slurm_told = NOW
+    store.slurm_answered = NOW
     ended = BEFORE_MS + 1
     many = [Interval(f"{n}", n + 1, BEFORE_MS, ended, cpus=1) for n in range(MOST_UNCONFIRMED + 5)]
     store.file([filed(node_batch(1, "n1", intervals=many))])
-    store.slurm_told = store.accounts_told = NOW + 15 * DAYS
+    store.slurm_answered = store.accounts_answered = NOW + 15 * DAYS
     monitor.tidy()
     for table in ("jobs", "intervals"):
         assert store.reader.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == 0

@@ -57,19 +57,19 @@ class Access:
         now = self._monitor.clock()
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind:
-            found = self.people.of_token(token.strip(), now) if kind.lower() == "bearer" else None
-            if found is None:
+            holder = self.people.of_token(token.strip(), now) if kind.lower() == "bearer" else None
+            if holder is None:
                 raise HTTPException(
                     401, "the token is not known here, or has ended", {"WWW-Authenticate": "Bearer"}
                 )
-            return found
+            return holder
         if self._portal and (name := self._portal.name(request)):
             viewer = self._same_site(request, self.people.viewer(name, by_cookie=True))
             self._note_portal(request, name, now)
             return viewer
         secret = request.cookies.get(COOKIE, "")
-        found = self.people.of_session(secret, now) if len(secret) == 43 else None
-        return self._same_site(request, found) if found else None
+        holder = self.people.of_session(secret, now) if len(secret) == 43 else None
+        return self._same_site(request, holder) if holder else None
 
     def person(self, request: Request, scope: str = "jobs:read") -> Viewer:
         """Who asks, with this scope. Raises HTTPException."""

@@ -135,15 +135,15 @@ async def _beside(state: State, work: bool, slurm: bool, mail: Mail | None) -> A
 _reported: dict[str, tuple[str, float]] = {}
 
 
-def _report(what: str, error: Exception) -> None:
+def _report(task: str, error: Exception) -> None:
     """Once for each new reason, and again after an hour: a full disk fails each try. What a disk or a
     database says needs no traceback.
     """
     # What is free on a disk, which the text says, is another number each time.
     why, now = error.sqlite_errorname if isinstance(error, DiskFailed) else str(error), time.monotonic()
-    before, at = _reported.get(what, ("", 0.0))
+    before, at = _reported.get(task, ("", 0.0))
     if why != before or now - at > 3600:
-        _reported[what] = why, now
+        _reported[task] = why, now
         named = "" if isinstance(error, DiskFailed) else f"{type(error).__name__}: "
         trace = None if isinstance(error, (sqlite3.Error, OSError)) else error
-        LOG.error("%s failed: %s%s", what, named, error, exc_info=trace)
+        LOG.error("%s failed: %s%s", task, named, error, exc_info=trace)

@@ -28,7 +28,7 @@ def delete_unconfirmed(store: JobStore, now: float) -> int:
     """Delete the runs that are still unconfirmed after two weeks; how many. None while Slurm gives no answer,
     which might confirm them.
     """
-    if not _answers(store.slurm_told, now) or not _answers(store.accounts_told, now):
+    if not _answers(store.slurm_answered, now) or not _answers(store.accounts_answered, now):
         return 0
     oldest = int(now - KEPT_S)
     values = {"oldest": oldest, "oldest_ms": oldest * 1000, "slack": SLACK_MS, "most": _BATCH}
@@ -49,8 +49,8 @@ def delete_unconfirmed(store: JobStore, now: float) -> int:
     return deleted
 
 
-def _answers(told: float | None, now: float) -> bool:
-    return told is not None and told > now - _ANSWERED_S
+def _answers(answered: float | None, now: float) -> bool:
+    return answered is not None and answered > now - _ANSWERED_S
 
 
 def _delete(base: sqlite3.Connection, job: str, restart: int, start_ms: int) -> None:
