@@ -659,6 +659,13 @@ CALLS = {
 }
 
 
+def test_what_is_wrong_with_a_rule_that_has_no_name_is_told_with_its_line() -> None:
+    text = RULE.replace("CONDITION", "used > 1").replace("TEXT", "x")
+    lines = text.count("\n")
+    with pytest.raises(BadRules, match=f"^line {lines + 2}, rule \\?: a rule's name"):
+        rules_of(f"{text}\n[[rule]]\nname = 7\n")
+
+
 @pytest.mark.parametrize(
     ("count", "english", "russian"),
     [

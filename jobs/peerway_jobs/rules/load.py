@@ -24,6 +24,7 @@ MOST_BYTES = 1 << 20
 SEVERITIES = ("none", "note", "warning", "serious")
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_TABLE = re.compile(r"^[ \t]*(\[\[ *rule *\]\])", re.MULTILINE)
 _RULE_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _KEYS = {
     *(
@@ -144,6 +145,7 @@ class _Reader:
     def __init__(self, text: str, content: dict[str, Any]) -> None:
         self._text, self._content = text, content
         self._rule = ""
+        self._start = 0  # where the rule begins in the text, if that is known
         self.notes: list[str] = []
 
     def of_every_job(self) -> tuple[float, float, float]:
@@ -171,7 +173,9 @@ class _Reader:
         tables = self._content.get("rule", [])
         if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
             self._refuse("rules are tables [[rule]]")
-        for table in tables:
+        starts = [match.start(1) for match in _TABLE.finditer(self._text)]
+        for number, table in enumerate(tables):
+            self._start = starts[number] if len(starts) == len(tables) else 0
             rule = self._rule_of(table, defaults, variants)
             if rule.name in names:
                 self._refuse("there are two rules of this name")
@@ -307,7 +311,8 @@ class _Reader:
         return expression
 
     def _refuse(self, why: str, quoted: str = "", line: int = 1, column: int = 0) -> NoReturn:
-        at = self._text.find(f'"{self._rule}"') if self._rule else 0
+        at = self._text.find(f'"{self._rule}"', self._start) if self._rule else 0
+        at = at if at >= 0 else self._start
         if quoted:
             position = self._text.find(quoted, max(at, 0))
             at = position if position >= 0 else at

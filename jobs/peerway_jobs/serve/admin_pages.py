@@ -12,7 +12,7 @@ from peerway_jobs.rules.load import BadRules, rules_of
 from peerway_jobs.serve.dependencies import Administrator, LoggedIn, Server, Templates
 from peerway_jobs.store.alarms import alarms
 from peerway_jobs.store.audit import entries
-from peerway_jobs.store.lists import CORES_A_GPU, Filter, listed
+from peerway_jobs.store.lists import CORES_A_GPU, Filter, listed, sums
 from peerway_jobs.verdicts import keep_rules
 
 MOST_WASTED = 200
@@ -31,9 +31,11 @@ def wasted(
     days: Annotated[int, Query(ge=1, le=366)] = 7,
 ) -> Response:
     """The jobs that wasted most."""
-    wanted = Filter(ran_since=server.monitor.clock() - days * DAY_S)
+    now = server.monitor.clock()
+    wanted = Filter(ran_since=now - days * DAY_S)
     base = server.monitor.jobs.reader
     runs, _ = listed(base, viewer.clause(), wanted, most=MOST_WASTED, order="wasted")
+    causes = sums(base, viewer.clause(), "tag", wanted.ran_since, now=now)
     cut = len(runs) == MOST_WASTED
     # Every job leaves some of a core idle: one that is efficient wasted nothing of it.
     runs = [run for run in runs if run.idle_gpu_hours or (run.idle_core_hours and run.verdict != "efficient")]
@@ -42,6 +44,7 @@ def wasted(
         "wasted.html.j2",
         viewer,
         jobs=runs,
+        causes=[row for row in causes if row["inefficient"]],
         days=days,
         cores_a_gpu=CORES_A_GPU,
         most=MOST_WASTED,

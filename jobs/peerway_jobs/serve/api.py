@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from peerway_jobs.frames import MOST_BODY
+from peerway_jobs.rules.load import BadRules, rules_of
 from peerway_jobs.serve import answers
 from peerway_jobs.serve.dependencies import (
     Administrator,
@@ -45,10 +46,15 @@ class TokenRequest(BaseModel):
     days: float = Field(90, gt=0, le=MOST_DAYS)
 
 
-class RulesRequest(BaseModel):
-    """Rules to try, as the text of a file of rules."""
+class RulesDraft(BaseModel):
+    """The text of a file of rules."""
 
     text: str = Field(max_length=1 << 20)
+
+
+class RulesRequest(RulesDraft):
+    """Rules to try on past jobs."""
+
     since_days: float = Field(7, gt=0, le=366)
     most: int = Field(200, ge=1, le=5000)
 
@@ -200,6 +206,15 @@ def rules(server: Server, _viewer: Reader) -> Any:
     """The rules in force."""
     in_force = server.monitor.rules
     return {"hash": in_force.hash, "text": in_force.text, "error": server.monitor.rules_error}
+
+
+@ROUTER.post("/rules/check", tags=["rules"], response_model=answers.RulesChecked)
+def check(_viewer: Administrator, draft: RulesDraft) -> Any:
+    """Whether rules can be used: what is wrong and where, or what works for one release only."""
+    try:
+        return {"error": "", "notes": rules_of(draft.text.replace("\r\n", "\n")).notes}
+    except BadRules as error:
+        return {"error": str(error), "notes": []}
 
 
 @ROUTER.post("/rules/replay", tags=["rules"], response_model=answers.Replayed)

@@ -62,7 +62,7 @@ def create_app(
     `slurm`: ask Slurm for jobs and nodes; `mail`: write to owners; `proxies`: whose X-Forwarded headers
     count, beside those of the portal.
     """
-    people, live = People(monitor.jobs), Live()
+    people, live = People(monitor.jobs), Live(monitor.jobs.facts)
     ingest = Ingest(monitor, live, _report)
     state = State(monitor, Access(monitor, people, portal), people, live, ingest)
     app = FastAPI(

@@ -28,12 +28,12 @@ _AS_SERVER = (
 def all_checks(folder: Path) -> Iterator[Finding]:
     """Every check of the server that has this folder, beside it. Nothing is written."""
     if not (folder / "jobs.db").stat().st_size:
-        remains = emptied(folder / "jobs.db")
+        cause = emptied(folder / "jobs.db")
         yield Finding(
             "database",
             "broken",
-            "jobs.db is empty (0 bytes)" + (f", but the folder has {remains}" if remains else ""),
-            RESTORE if remains else "start the server, which makes the database",
+            "jobs.db is empty (0 bytes)" + (f", but the folder has {cause}" if cause else ""),
+            RESTORE if cause else "start the server, which makes the database",
         )
         return
     try:
@@ -46,10 +46,8 @@ def all_checks(folder: Path) -> Iterator[Finding]:
         yield rules(folder / "rules.toml")
         yield disk(folder)
         if started(folder, "server").get("slurm") is False:
-            remains = (
-                "not asked: the server was started with --no-slurm, and knows the jobs that agents report"
-            )
-            yield Finding("slurm", "absent", remains)
+            cause = "not asked: the server was started with --no-slurm, and knows the jobs that agents report"
+            yield Finding("slurm", "absent", cause)
             return
         try:
             yield from slurm(base)

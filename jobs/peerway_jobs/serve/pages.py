@@ -27,7 +27,8 @@ from peerway_jobs.serve.people import Viewer
 from peerway_jobs.serve.series_data import PLOTS
 from peerway_jobs.serve.state import State
 from peerway_jobs.serve.words import word
-from peerway_jobs.store.lists import MOST, SUMMED, Filter, Order, Place, array_sum, listed, sums
+from peerway_jobs.store.arrays import ArrayRow, array_sum, folded
+from peerway_jobs.store.lists import MOST, SUMMED, Filter, Order, Place, listed, sums
 from peerway_jobs.store.runs import Run
 from peerway_jobs.verdicts import verdict_of
 
@@ -82,20 +83,25 @@ def jobs(
         return _csv(server, viewer, wanted, order)
     base = server.monitor.jobs.reader
     place = Place.parse(before) if before else None
-    runs, following = listed(base, viewer.clause(), wanted, most=A_PAGE, before=place, order=order)
-    now = server.monitor.clock()
+    now, clause = server.monitor.clock(), viewer.clause()
+    rows: list[Run | ArrayRow] = []
+    if order == "started" and not array and not text:
+        rows, following = folded(base, clause, wanted, now, most=A_PAGE, before=place)
+    else:  # other orders are of tasks, and who searches looks for one
+        runs, following = listed(base, clause, wanted, most=A_PAGE, before=place, order=order)
+        rows += runs
     return pages.show(
         request,
         "jobs.html.j2",
         viewer,
-        jobs=runs,
+        jobs=rows,
         wanted=wanted,
         older=older_page(request, following),
         others=others,
         order=order,
         since=since,
         until=until,
-        total=array_sum(base, viewer.clause(), array, now) if array else None,
+        total=array_sum(base, clause, array, now) if array else None,
         csv=f"?{request.url.remove_query_params('before').include_query_params(form='csv').query}",
     )
 

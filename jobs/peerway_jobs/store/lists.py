@@ -160,22 +160,5 @@ def sums(
     return [dict(row) for row in rows]
 
 
-def array_sum(
-    base: sqlite3.Connection, seen: tuple[str, list[str]], array: str, now: float
-) -> dict[str, Any]:
-    """What all tasks of an array had and wasted, of those that may be seen and have begun."""
-    row = base.execute(
-        "SELECT count(*) AS tasks, count(*) - count(ended) AS running, "
-        "sum(ended IS NOT NULL AND state != 'COMPLETED') AS failed, "
-        "sum(verdict = 'inefficient') AS inefficient, "
-        "sum(cores * max(0, coalesce(ended, ?) - started)) / 3600 AS core_hours, "
-        "sum(gpus * max(0, coalesce(ended, ?) - started)) / 3600 AS gpu_hours, "
-        "sum(idle_core_hours) AS idle_core_hours, sum(idle_gpu_hours) AS idle_gpu_hours "
-        f"FROM jobs WHERE array > ? AND array < ? AND NOT provisional AND {seen[0]}",
-        [now, now, f"{array}_", f"{array}_:", *seen[1]],
-    ).fetchone()
-    return {name: row[name] or 0 for name in row.keys()}  # noqa: SIM118 -- a row's values are iterated
-
-
 def _literal(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
