@@ -38,9 +38,9 @@ class Accounts:
         self._not_before = 0.0
         self.refused = ""  # why the last question was not answered
 
-    def missed(self, store: JobStore, told: set[tuple[str, int]], now: float) -> list[Run]:
+    def missed(self, store: JobStore, listed: set[tuple[str, int]], now: float) -> list[Run]:
         """The runs that ended by the accounts, of those that are not among `told`: all that squeue knows."""
-        candidates = [run for run in _candidates(store, now) if (run.job, run.restart) not in told]
+        candidates = [run for run in _candidates(store, now) if (run.job, run.restart) not in listed]
         keys = _keys(candidates)
         self._turns.keep(keys)
         due = [run for run in candidates if self._turns.due((run.job, run.restart), now)][:_MOST]
@@ -59,16 +59,16 @@ class Accounts:
             self._turns.asked((run.job, run.restart), now)
         of_job: dict[str, list[Entry]] = defaultdict(list)
         for entry in entries:
-            if isinstance(entry, dict) and (found := number(entry.get("job_id"))):
-                of_job[str(int(found))].append(entry)
+            if isinstance(entry, dict) and (number_of_job := number(entry.get("job_id"))):
+                of_job[str(int(number_of_job))].append(entry)
         ended = [mended for run in due if (mended := ended_by(run, of_job[run.job], store.starts(run.job)))]
-        self._tell_unconfirmed(store, _keys(due) - _keys(ended), told)
+        self._tell_unconfirmed(store, _keys(due) - _keys(ended), listed)
         return ended
 
     @staticmethod
-    def _tell_unconfirmed(store: JobStore, keys: set[tuple[str, int]], told: set[tuple[str, int]]) -> None:
+    def _tell_unconfirmed(store: JobStore, keys: set[tuple[str, int]], listed: set[tuple[str, int]]) -> None:
         """Raise an alarm for runs that agents have named, and that neither squeue nor the accounts know."""
-        for job, restart in keys - told:
+        for job, restart in keys - listed:
             row = store.reader.execute(
                 "SELECT node_list, user FROM jobs WHERE job = ? AND restart = ? AND provisional",
                 (job, restart),
@@ -104,7 +104,7 @@ def ended_by(run: Run, entries: Sequence[Entry], starts: Sequence[float]) -> Run
     """
     if run.started is None:
         return None
-    found: list[tuple[float, Entry]] = []
+    candidates: list[tuple[float, Entry]] = []
     for entry in entries:
         start, end = _at(entry, "start"), _at(entry, "end")
         if start is None or end is None or _state(entry) not in FINISHED:
@@ -113,10 +113,10 @@ def ended_by(run: Run, entries: Sequence[Entry], starts: Sequence[float]) -> Run
         if away > min(abs(start - each) for each in starts):
             continue
         if start - _SLACK_S <= run.started <= end + _LATE_S:
-            found.append((away, entry))
-    if not found:
+            candidates.append((away, entry))
+    if not candidates:
         return None
-    _, entry = min(found, key=lambda each: each[0])
+    _, entry = min(candidates, key=lambda each: each[0])
     code, signal = exit_of(entry.get("exit_code"))
     state = _state(entry)
     return replace(
@@ -140,12 +140,12 @@ def _described(run: Run, entry: Entry) -> Run:
     allocated = _part(entry, "tres").get("allocated")
     for each in allocated if isinstance(allocated, list) else []:
         name = text_of(each.get("name"))
-        what = text_of(each.get("type"))
-        if what == "gres" and name.partition(":")[0] == "gpu":
+        resource = text_of(each.get("type"))
+        if resource == "gres" and name.partition(":")[0] == "gpu":
             kind = kind or name.partition(":")[2]
             tres["gpu"] = max(tres["gpu"], number(each.get("count")) or 0)
         else:
-            tres[what] += number(each.get("count")) or 0
+            tres[resource] += number(each.get("count")) or 0
     limit = number(_part(entry, "time").get("limit"))
     array, task = number(_part(entry, "array").get("job_id")), number(_part(entry, "array").get("task_id"))
     return replace(
@@ -171,19 +171,19 @@ def _described(run: Run, entry: Entry) -> Run:
 def _max_rss(entry: Entry) -> float:
     """The most bytes that a task of one of its steps had in memory."""
     steps = entry.get("steps")
-    found = [0.0]
+    sizes = [0.0]
     for step in steps if isinstance(steps, list) else []:
         requested = _part(_part(step, "tres"), "requested") if isinstance(step, dict) else {}
         most = requested.get("max")
         for each in most if isinstance(most, list) else []:
             if isinstance(each, dict) and text_of(each.get("type")) == "mem":
-                found.append(number(each.get("count")) or 0.0)
-    return max(found)
+                sizes.append(number(each.get("count")) or 0.0)
+    return max(sizes)
 
 
 def _part(entry: Entry, name: str) -> dict[str, Any]:
-    found = entry.get(name)
-    return found if isinstance(found, dict) else {}
+    part = entry.get(name)
+    return part if isinstance(part, dict) else {}
 
 
 def _at(entry: Entry, name: str) -> float | None:

@@ -18,29 +18,31 @@ class NotOurs(ValueError):
     """This is no answer of a jobs server."""
 
 
-def run_of(found: Any) -> Run:
+def run_of(answer: Any) -> Run:
     """A run, of a list or with its verdict. A newer server may tell more of it. Raises NotOurs."""
-    if not isinstance(found, dict) or "job" not in found:
+    if not isinstance(answer, dict) or "job" not in answer:
         raise NotOurs
-    values = {key: value for key, value in found.items() if key in _RUN}
+    values = {key: value for key, value in answer.items() if key in _RUN}
     if not isinstance(values.get("verdict", ""), str):
-        values["verdict"] = found["verdict"].get("state") if isinstance(found["verdict"], dict) else "waiting"
+        values["verdict"] = (
+            answer["verdict"].get("state") if isinstance(answer["verdict"], dict) else "waiting"
+        )
     if not all(_is(value, _RUN[key]) for key, value in values.items()):
         raise NotOurs
     return Run(**values)
 
 
-def verdict_of_run(found: dict[str, Any]) -> tuple[dict[str, Any] | None, bool]:
+def verdict_of_run(answer: dict[str, Any]) -> tuple[dict[str, Any] | None, bool]:
     """The verdict on a run, and whether it is on all of it. Raises NotOurs."""
-    verdict, final = found.get("verdict", ""), found.get("final")
+    verdict, final = answer.get("verdict", ""), answer.get("final")
     if not isinstance(final, bool) or not (verdict is None or _is_verdict(verdict)):
         raise NotOurs
     return verdict, final
 
 
-def nodes_of(found: dict[str, Any]) -> tuple[str, ...]:
+def nodes_of(answer: dict[str, Any]) -> tuple[str, ...]:
     """The nodes of a run, which agents are told. Raises NotOurs."""
-    nodes = found.get("on", [])
+    nodes = answer.get("on", [])
     if not isinstance(nodes, list) or not all(isinstance(each, str) for each in nodes):
         raise NotOurs
     return tuple(nodes)

@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -24,9 +24,6 @@ from peerway_jobs.places import data_option, monitor_at
 from peerway_jobs.rules.template import LANGUAGES
 from peerway_jobs.store.lists import Filter
 from peerway_jobs.store.runs import Run
-
-if TYPE_CHECKING:
-    from peerway_jobs.agent.settings import Settings
 
 TIMEOUT_S = 30
 _NO_SUCH = object()  # in place of an answer: there is no such job
@@ -62,7 +59,7 @@ class NotNow(click.ClickException):
 
 
 @dataclass(frozen=True)
-class Told:
+class KnownRun:
     """What is known of a run. `nodes` is told to agents alone."""
 
     run: Run
@@ -71,36 +68,33 @@ class Told:
     nodes: tuple[str, ...] = ()
 
 
-def one(data: Path, server: str | None, job: str, restart: int | None) -> Told | None:
+def one(data: Path, server: str | None, job: str, restart: int | None) -> KnownRun | None:
     """A run and its verdict; None where there is no such job."""
     _check(job)
     if server:
         query = {} if restart is None else {"restart": restart}
-        return _told(server, _ask(server, f"jobs/{job}", query))
+        return _known_run(server, _ask(server, f"jobs/{job}", query))
     from peerway_jobs.store.pending import is_final
-    from peerway_jobs.store.verdicts import verdict_of
+    from peerway_jobs.verdicts import verdict_of
 
     with monitor_at(data, asks=True) as monitor:
         run = monitor.jobs.run(job, restart)
         if run is None:
             return None
-        return Told(run, verdict_of(monitor.jobs, run), is_final(monitor.jobs, run))
+        return KnownRun(run, verdict_of(monitor.jobs, run), is_final(monitor.jobs, run))
 
 
-def of_node(settings: Settings, job: str) -> Told | None:
+def of_node(server: str, job: str, token: str, ca_file: str) -> KnownRun | None:
     """A run that was on this node, asked with the token of its agent; None where there is no such job."""
-    from peerway_jobs.agent.settings import BadSettings, read_token
-
     _check(job)
     try:
-        token = read_token(Path(settings.token_file))
-        context = ssl.create_default_context(cafile=settings.ca_file or None)
-    except (BadSettings, OSError) as error:
+        context = ssl.create_default_context(cafile=ca_file or None)
+    except OSError as error:
         raise click.ClickException(str(error)) from None
-    told = _told(settings.server, _ask(settings.server, f"agent/jobs/{job}", {}, token, context))
-    if told and not told.nodes:
-        _not_ours(settings.server)
-    return told
+    known = _known_run(server, _ask(server, f"agent/jobs/{job}", {}, token, context))
+    if known and not known.nodes:
+        _not_ours(server)
+    return known
 
 
 def _check(job: str) -> None:
@@ -108,11 +102,11 @@ def _check(job: str) -> None:
         raise click.ClickException(f"a job is a number such as 4242, or 4242_7 of an array, not {job!r}")
 
 
-def _told(server: str, found: Any) -> Told | None:
-    if found is _NO_SUCH:
+def _known_run(server: str, answer: Any) -> KnownRun | None:
+    if answer is _NO_SUCH:
         return None
     try:
-        return Told(run_of(found), *verdict_of_run(found), nodes_of(found))
+        return KnownRun(run_of(answer), *verdict_of_run(answer), nodes_of(answer))
     except NotOurs:
         _not_ours(server)
 
@@ -121,11 +115,11 @@ def several(data: Path, server: str | None, wanted: Filter, most: int, order: st
     """The jobs that are asked for."""
     if server:
         query = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
-        found = _ask(server, "jobs", {**{k: v for k, v in query.items() if v}, "most": most, "order": order})
-        if found is _NO_SUCH or not isinstance(found, list):
+        answer = _ask(server, "jobs", {**{k: v for k, v in query.items() if v}, "most": most, "order": order})
+        if answer is _NO_SUCH or not isinstance(answer, list):
             _not_ours(server)
         try:
-            return [run_of(each) for each in found]
+            return [run_of(each) for each in answer]
         except NotOurs:
             _not_ours(server)
     from peerway_jobs.store.lists import listed
@@ -191,8 +185,10 @@ def _not_ours(server: str) -> NoReturn:
 def _detail(text: str) -> str:
     """What the server says is wrong, in words."""
     try:
-        found = json.loads(text)["detail"]
-        wrong = found if isinstance(found, str) else "; ".join(f"{e['loc'][-1]}: {e['msg']}" for e in found)
+        detail = json.loads(text)["detail"]
+        wrong = (
+            detail if isinstance(detail, str) else "; ".join(f"{e['loc'][-1]}: {e['msg']}" for e in detail)
+        )
     except (ValueError, KeyError, TypeError, IndexError):
         wrong = text
     return printable(shortened(wrong, 500))

@@ -137,12 +137,12 @@ def _known(word: Any, known: Iterable[str], unknown: list[str], where: str) -> b
 
 
 def _samples(content: Part, unknown: list[str], reasons: list[str]) -> dict[str, Samples]:
-    found = content.take("samples") or {}
-    if not isinstance(found, dict):
+    kinds = content.take("samples") or {}
+    if not isinstance(kinds, dict):
         content.refuse("samples", "is no object")
     return {
         kind: _columns(Part(part, f"samples of {kind}"), kind, unknown, reasons)
-        for kind, part in found.items()
+        for kind, part in kinds.items()
         if _known(kind, KINDS, unknown, "samples of")
     }
 
@@ -202,7 +202,7 @@ def _size(part: Part, name: str, most: int, reasons: list[str]) -> int | None:
 
 def _interval(part: Part, reasons: list[str]) -> Interval:
     start = part.whole("start_ms", 0, _MOST_MS)
-    found = Interval(
+    interval = Interval(
         id=part.name("id", _ID),
         job=part.whole("job", 1, _U32),
         start_ms=start,
@@ -219,11 +219,11 @@ def _interval(part: Part, reasons: list[str]) -> Interval:
         memory_bytes=_size(part, "memory_bytes", MOST_NUMBER - 1, reasons),
         source=part.text("source", 16),
     )
-    if found.source not in _SOURCES:
+    if interval.source not in _SOURCES:
         part.refuse("source", f"is none of {', '.join(_SOURCES)}")
-    if (found.step is None) != (found.slot is None):
+    if (interval.step is None) != (interval.slot is None):
         part.refuse("slot", "belongs to a step, and each step has one")
-    return _whole(part, found)
+    return _whole(part, interval)
 
 
 def _note(part: Part) -> Note:
@@ -277,7 +277,7 @@ def _gpu(part: Part, reasons: list[str]) -> Gpu:
     )
 
 
-def _whole(part: Part, found: _T) -> _T:
+def _whole(part: Part, whole: _T) -> _T:
     """The object, after what nobody took of its part was noted."""
     part.rest(part.unknown)
-    return found
+    return whole

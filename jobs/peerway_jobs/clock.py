@@ -38,10 +38,10 @@ class Sent:
     @classmethod
     def parse(cls, text: str) -> Sent:
         """Read the header's value. Raises ValueError."""
-        found = _SENT.fullmatch(text)
-        if found is None:
+        match = _SENT.fullmatch(text)
+        if match is None:
             raise ValueError("Peerway-Sent is not wall_ms=N, mono_ms=N, boot=UUID")
-        return cls(int(found[1]), int(found[2]), found[3])
+        return cls(int(match[1]), int(match[2]), match[3])
 
 
 class Arrivals:

@@ -61,11 +61,11 @@ def _rates(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 def uncovered(start: float, end: float, parts: list[tuple[float, float]]) -> float:
     """The seconds from start to end that are in none of the parts."""
-    left = 0.0
+    seconds = 0.0
     for first, last in sorted(parts):
-        left += max(0.0, min(first, end) - start)
+        seconds += max(0.0, min(first, end) - start)
         start = max(start, last)
-    return left + max(0.0, end - start)
+    return seconds + max(0.0, end - start)
 
 
 def summed(parts: list[Devices]) -> Devices | None:

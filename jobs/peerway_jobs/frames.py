@@ -59,9 +59,9 @@ def post_payloads(body: bytes) -> list[bytes]:
     """The encoded batches of a POST's body. Raises BadFrame for anything else, or for too many."""
     if len(body) > MOST_BODY:
         raise BadFrame(f"a body of {len(body):,} bytes, allowed are {MOST_BODY:,},", 0)
-    found: list[bytes] = []
+    payloads: list[bytes] = []
     for end, payload in read_frames(body):
-        if len(found) == MOST_FRAMES:
+        if len(payloads) == MOST_FRAMES:
             raise BadFrame(f"more than {MOST_FRAMES} frames in one body", end)
-        found.append(payload)
-    return found
+        payloads.append(payload)
+    return payloads

@@ -138,7 +138,7 @@ class Measured(Mapping[str, Devices | None]):
 
     def held(self, kind: str) -> list[Held]:
         """The devices of a kind that the run had, and when."""
-        found: list[Held] = []
+        held: list[Held] = []
         for part in self.intervals:
             start, end = part["start"] / 1000, min(part["end"] / 1000, self.now)
             if part["step"] is not None:
@@ -151,8 +151,8 @@ class Measured(Mapping[str, Devices | None]):
                 names = self._shared(kind, part["node"])
             else:
                 names = []
-            found += [(part["node"], name, start, end) for name in names]
-        return found
+            held += [(part["node"], name, start, end) for name in names]
+        return held
 
     def labels(self, kind: str) -> list[str]:
         """What its devices are called on a page, in the order of a set's series."""
@@ -214,7 +214,7 @@ class Measured(Mapping[str, Devices | None]):
         steps: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
         for node, _, start, end in self.held("step"):
             steps[node].append((start, end + period))
-        found: dict[str, Series] = {}
+        zeros: dict[str, Series] = {}
         for node in {part["node"] for part in self.intervals if part["step"] is None}:
             start, end = self._span(node)
             if not uncovered(start, end, steps[node]) > 2 * period:
@@ -230,8 +230,8 @@ class Measured(Mapping[str, Devices | None]):
                 times = times[(times < first) | (times > last)]
             if times.size:
                 empty = Series(start, end, points.period / 1000, times, np.zeros(times.size))
-                found[node] = empty.within(start, end).without(self._pauses.get(node, ()))
-        return found
+                zeros[node] = empty.within(start, end).without(self._pauses.get(node, ()))
+        return zeros
 
     @cached_property
     def _pauses(self) -> dict[str, tuple[tuple[float, float], ...]]:
@@ -244,7 +244,7 @@ class Measured(Mapping[str, Devices | None]):
         steps: defaultdict[str, list[Held]] = defaultdict(list)
         for each in self.held("step"):
             steps[each[0]].append(each)
-        found = {}
+        pauses = {}
         for node, several in steps.items():
             start, end = self._span(node)
             slots = {slot for _, slot, *_ in several}
@@ -256,8 +256,8 @@ class Measured(Mapping[str, Devices | None]):
                 if points is not None:
                     inside = (points.times / 1000 > first) & (points.times / 1000 <= last)
                     parts.append((points.times[inside] / 1000, points.values[inside]))
-            found[node] = pauses_of(parts, start, end)
-        return found
+            pauses[node] = pauses_of(parts, start, end)
+        return pauses
 
     def _span(self, node: str) -> tuple[float, float]:
         """When the run had a node."""
@@ -272,15 +272,15 @@ class Measured(Mapping[str, Devices | None]):
         nodes: defaultdict[str, list[Held]] = defaultdict(list)
         for each in self.held(kind):
             nodes[each[0]].append(each)
-        found: defaultdict[tuple[str, str], dict[str, Points]] = defaultdict(dict)
+        points_of: defaultdict[tuple[str, str], dict[str, Points]] = defaultdict(dict)
         for node, several in nodes.items():
             start = int(min(each[2] for each in several) * 1000) - _LEAD_MS
             end = int(max(each[3] for each in several) * 1000) + 1000
             names = {each[1] for each in several}
             read = self._samples.read(node, kind, start, end, names, self._metrics)
             for (device, metric), points in read.items():
-                found[node, device][metric] = points
-        return found
+                points_of[node, device][metric] = points
+        return points_of
 
 
 KINDS_READ = {"fabric": "nic"}

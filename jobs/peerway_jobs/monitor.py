@@ -19,7 +19,10 @@ from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.pending import SETTLE, due
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.samples import Policy, Samples, StoreFailed
-from peerway_jobs.store.verdicts import keep, keep_rules
+from peerway_jobs.store.unconfirmed import delete_unconfirmed
+from peerway_jobs.verdicts import keep, keep_rules
+
+_DELETE_EVERY_S = 3600.0
 
 
 class NotJudged(Exception):
@@ -44,6 +47,7 @@ class Monitor:
         self.jobs = JobStore(folder / "jobs.db")
         self.samples = samples or ChunkStore(folder / "samples")
         self.rules_error = ""
+        self._deleted = 0.0  # when runs that Slurm has not confirmed were last deleted
         self._stamp: tuple[int, int] | None = None
         self.rules: RuleSet = self._first_rules(rules)
 
@@ -61,8 +65,8 @@ class Monitor:
 
     def _stamp_of_file(self) -> tuple[int, int] | None:
         with suppress(OSError):
-            found = self.rules_file.stat()
-            return found.st_mtime_ns, found.st_size
+            status = self.rules_file.stat()
+            return status.st_mtime_ns, status.st_size
         return None
 
     def reload(self) -> bool:
@@ -114,18 +118,22 @@ class Monitor:
         return int((self.clock() - SETTLE * self.jobs.period()) * 1000)
 
     def tidy(self) -> None:
-        """Seal, thin and drop samples."""
-        self.samples.tidy(int(self.clock() * 1000), self.policy)
+        """Seal, thin and drop samples; once an hour delete the runs that Slurm will not confirm any more."""
+        now = self.clock()
+        self.samples.tidy(int(now * 1000), self.policy)
+        if now - self._deleted >= _DELETE_EVERY_S:
+            self._deleted = now
+            delete_unconfirmed(self.jobs, now)
 
     def work(self, stop: threading.Event, failed: Callable[[str, Exception], None]) -> None:
         """Judge and tidy until told to stop. What fails is reported and tried again."""
         tidied = 0.0
         while not stop.wait(self.jobs.period() / 2):
-            for what, step in (("rules", self.reload), ("judging", self.judge_due)):
+            for task, step in (("rules", self.reload), ("judging", self.judge_due)):
                 try:
                     step()
                 except Exception as error:
-                    failed(what, error)
+                    failed(task, error)
             if self.clock() - tidied > 60:
                 tidied = self.clock()
                 try:

@@ -14,27 +14,27 @@ import click
 
 
 @contextmanager
-def only_one(folder: Path, what: str, mode: int, **how: Any) -> Iterator[None]:
+def only_one(folder: Path, role: str, mode: int, **how: Any) -> Iterator[None]:
     """Keep a second server or agent out of a folder while the block runs: two servers would both judge and
     send each mail, two agents would give two batches one number. `how` it was started, `started` tells.
     """
-    with _locked(folder, what, mode) as file:
+    with _locked(folder, role, mode) as file:
         _note(file, {"process": os.getpid(), "host": os.uname().nodename, **how})
         yield
 
 
-def started(folder: Path, what: str) -> dict[str, Any]:
+def started(folder: Path, role: str) -> dict[str, Any]:
     """How the last one was started: its process, its host, and what else it noted; nothing if there was none,
     or its disk was full.
     """
     with suppress(OSError, ValueError, AttributeError):
-        found = json.loads(_lock(folder, what).read_text())
-        return found if {"process", "host"} <= found.keys() else {}
+        record = json.loads(_lock(folder, role).read_text())
+        return record if {"process", "host"} <= record.keys() else {}
     return {}
 
 
-def _lock(folder: Path, what: str) -> Path:
-    return folder / f"{what}.lock"
+def _lock(folder: Path, role: str) -> Path:
+    return folder / f"{role}.lock"
 
 
 def _note(file: IO[str], how: dict[str, Any]) -> None:
@@ -43,10 +43,10 @@ def _note(file: IO[str], how: dict[str, Any]) -> None:
         os.write(file.fileno(), (json.dumps(how) + "\n").encode())
 
 
-def _locked(folder: Path, what: str, mode: int) -> IO[str]:
+def _locked(folder: Path, role: str, mode: int) -> IO[str]:
     try:
         folder.mkdir(mode=mode, parents=True, exist_ok=True)
-        file = _lock(folder, what).open("a")
+        file = _lock(folder, role).open("a")
     except OSError as error:
         raise _cannot(folder, error) from None
     try:
@@ -55,10 +55,10 @@ def _locked(folder: Path, what: str, mode: int) -> IO[str]:
         file.close()
         if not isinstance(error, BlockingIOError):
             raise _cannot(folder, error) from None
-        other = started(folder, what)
+        other = started(folder, role)
         which = f" (process {other['process']} of {other['host']})" if other else ""
         raise click.ClickException(
-            f"another {what} runs in {folder}{which}: end it, or name another folder"
+            f"another {role} runs in {folder}{which}: end it, or name another folder"
         ) from None
     return file
 

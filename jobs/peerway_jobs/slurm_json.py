@@ -36,14 +36,14 @@ def asked(*command: str) -> dict[str, Any]:
         raise SlurmFailed(why_failed(done))
     try:
         # A user may give a job a name of any bytes, which squeue prints as they are.
-        found = json.loads(done.stdout.decode(errors="replace"))
+        answer = json.loads(done.stdout.decode(errors="replace"))
     except ValueError as error:
         raise SlurmFailed(f"{command[0]} --json gave no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise SlurmFailed(f"{command[0]} --json gave no object: {shortened(str(found))}")
-    if why := _error_of(found):
+    if not isinstance(answer, dict):
+        raise SlurmFailed(f"{command[0]} --json gave no object: {shortened(str(answer))}")
+    if why := _error_of(answer):
         raise SlurmFailed(f"{command[0]}: {why}")
-    return found
+    return answer
 
 
 def why_failed(done: subprocess.CompletedProcess[bytes]) -> str:
@@ -79,12 +79,12 @@ def ran(*command: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-def _error_of(found: dict[str, Any]) -> str:
+def _error_of(answer: dict[str, Any]) -> str:
     """Why an answer is none. While no controller answers, squeue lists no jobs, names that as an error, and
     ends with 0. That nothing was found is an answer.
     """
-    told = found.get("errors")
-    for each in told if isinstance(told, list) else []:
+    errors = answer.get("errors")
+    for each in errors if isinstance(errors, list) else []:
         if not isinstance(each, dict) or each.get("error_number") == _NOTHING_FOUND:
             continue
         texts = [text_of(each.get(name)) for name in ("source", "description", "error")]
@@ -105,8 +105,8 @@ def number(value: Any) -> float | None:
 
 def time_of(value: Any) -> float | None:
     """Seconds since 1970; None for 0, which stands for no time, and for what is no date."""
-    found = number(value)
-    return float(found) if found and found < _LAST_S else None
+    seconds = number(value)
+    return float(seconds) if seconds and seconds < _LAST_S else None
 
 
 def text_of(value: Any) -> str:
@@ -123,8 +123,8 @@ def words(value: Any) -> list[str]:
 
 def word(value: Any) -> str:
     """The first of them."""
-    found = words(value)
-    return found[0] if found else ""
+    several = words(value)
+    return several[0] if several else ""
 
 
 def exit_of(value: Any) -> tuple[int | None, int | None]:
@@ -134,5 +134,5 @@ def exit_of(value: Any) -> tuple[int | None, int | None]:
         signal = signal.get("id", signal.get("signal_id")) if isinstance(signal, dict) else signal
         code, killed = number(value.get("return_code")), number(signal)
         return None if code is None else int(code), int(killed) if killed else None
-    found = number(value)
-    return (None, None) if found is None else (int(found) >> 8, int(found) & 127 or None)
+    status = number(value)
+    return (None, None) if status is None else (int(status) >> 8, int(status) & 127 or None)

@@ -42,7 +42,7 @@ class Question(threading.Thread):
         self._ask, self._pause, self._warn, self._failed = ask, pause, warn, failed
         self._woken = threading.Event()
         self._ended = False
-        self._told = ""
+        self._reported = ""
 
     def run(self) -> None:
         """Ask until told to end."""
@@ -70,11 +70,11 @@ class Question(threading.Thread):
     def _once(self) -> None:
         try:
             self._ask()
-            self._told = ""
+            self._reported = ""
         except SlurmFailed as error:
-            if str(error) != self._told:
+            if str(error) != self._reported:
                 self._warn(f"{error}; {_AGAIN}")
-            self._told = str(error)
+            self._reported = str(error)
 
 
 class Watch:
@@ -98,7 +98,7 @@ class Watch:
                 ("scripts", self._ask_scripts, lambda: self._until(self._scripts.next())),
             )
         }
-        store.slurm_told = store.accounts_told = 0.0
+        store.slurm_answered = store.accounts_answered = 0.0
 
     def start(self) -> None:
         """Begin to ask."""
@@ -123,8 +123,8 @@ class Watch:
 
     def _ask_nodes(self) -> None:
         try:
-            told = asked("sinfo", "--all").get("nodes", [])
-            self._nodes = [node for node in told if isinstance(node, dict)]
+            nodes = asked("sinfo", "--all").get("nodes", [])
+            self._nodes = [node for node in nodes if isinstance(node, dict)]
         finally:
             self._nodes_asked.set()
 
@@ -132,8 +132,8 @@ class Watch:
         self._nodes_asked.wait(_FIRST_S)
         now = time.time()
         try:
-            told = asked("squeue", "--all", "--states=all").get("jobs", [])
-            jobs = [job for job in told if isinstance(job, dict)]
+            entries = asked("squeue", "--all", "--states=all").get("jobs", [])
+            jobs = [job for job in entries if isinstance(job, dict)]
             self._runs = sync.take(self._store, jobs, self._nodes, now)
         finally:
             self._jobs_asked.set()
@@ -144,9 +144,9 @@ class Watch:
         """Also where nobody answers squeue. Verdicts wait for sacct's word, but not while it gives none."""
         self._jobs_asked.wait(_FIRST_S)
         now = time.time()
-        told = {(run.job, run.restart) for run in self._runs}
-        sync.file(self._store, self._accounts.missed(self._store, told, now), self._nodes)
-        self._store.accounts_told = None if self._accounts.refused else now
+        listed = {(run.job, run.restart) for run in self._runs}
+        sync.file(self._store, self._accounts.missed(self._store, listed, now), self._nodes)
+        self._store.accounts_answered = None if self._accounts.refused else now
         if self._accounts.refused:
             raise SlurmFailed(self._accounts.refused)
 

@@ -120,8 +120,8 @@ def _findings(verdict: dict[str, Any] | None, words: dict[str, str], language: s
     if verdict is None:
         return []
     if not verdict["findings"]:
-        found = {"efficient": "nothing", "unremarkable": "little"}.get(verdict["state"])
-        return [words[found]] if found else []
+        key = {"efficient": "nothing", "unremarkable": "little"}.get(verdict["state"])
+        return [words[key]] if key else []
     lines: list[str] = []
     for each in verdict["findings"]:
         lines += _wrapped(f"* {printable(each['tag'][language])}: {each['conclusion'][language]}", "  ")

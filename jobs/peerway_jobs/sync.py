@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from peerway_jobs import vanished
-from peerway_jobs.agent.slurm import expand_hosts
 from peerway_jobs.clock import AGREES_S
+from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.slurm_json import exit_of, number, text_of, time_of, word, words
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import FINISHED, Run
@@ -56,7 +56,7 @@ def take(store: JobStore, jobs: list[dict[str, Any]], nodes: list[dict[str, Any]
     body = json.dumps(cluster_of(jobs, nodes, now), separators=(",", ":"))
     store.write("INSERT OR REPLACE INTO cluster VALUES (1, ?, ?)", (now, body))
     vanished.close(store, {(run.job, run.restart) for run in runs}, now)
-    store.slurm_told = now
+    store.slurm_answered = now
     return runs
 
 
@@ -149,9 +149,9 @@ def tasks_of(job: dict[str, Any]) -> int:
     """
     tasks = 0
     for part in text_of(job.get("array_task_string")).partition("%")[0].split(","):
-        if (found := _TASKS.fullmatch(part)) is None:
+        if (match := _TASKS.fullmatch(part)) is None:
             break  # no array has an empty list
-        first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         tasks += max(0, (last - first) // max(step, 1) + 1)
     return min(max(tasks, 1), _MOST_TASKS)
 
@@ -160,9 +160,9 @@ def node_of(node: dict[str, Any]) -> dict[str, Any]:
     """A node as sinfo tells of it. Its free GPUs are blocked where no core or no memory is left for them, or
     where it takes no jobs.
     """
-    told = [*words(node.get("state_flags")), *words(node.get("state"))]
+    flags = [*words(node.get("state_flags")), *words(node.get("state"))]
     state = next(
-        (_STATES[each] for key in _STATES for each in told if each.rstrip("*~#!%$@^-+") == key), "off"
+        (_STATES[each] for key in _STATES for each in flags if each.rstrip("*~#!%$@^-+") == key), "off"
     )
     cores, used = number(node.get("cpus")) or 0, number(node.get("alloc_cpus")) or 0
     memory, taken = number(node.get("real_memory")) or 0, number(node.get("alloc_memory")) or 0
@@ -191,8 +191,8 @@ def node_of(node: dict[str, Any]) -> dict[str, Any]:
 
 def type_of(node: dict[str, Any]) -> str:
     """A node's type: its first feature in slurm.conf; without one the type of its GPUs."""
-    told = node.get("features")
-    features = told.split(",") if isinstance(told, str) else told if isinstance(told, list) else []
+    listed = node.get("features")
+    features = listed.split(",") if isinstance(listed, str) else listed if isinstance(listed, list) else []
     return str(features[0])[:64] if features and features[0] else gpu_type_of(node)
 
 
@@ -226,8 +226,8 @@ def _suspended(job: dict[str, Any], state: str, started: float | None, until: fl
     return max(0.0, until - started - ran)
 
 
-def _types(found: Iterable[str]) -> str:
-    return ",".join(sorted(set(found) - {""}))
+def _types(types: Iterable[str]) -> str:
+    return ",".join(sorted(set(types) - {""}))
 
 
 def _count(gres: list[tuple[str, str]]) -> int:
@@ -235,10 +235,10 @@ def _count(gres: list[tuple[str, str]]) -> int:
 
 
 def _found(pattern: re.Pattern[str], text: str) -> float | None:
-    found = pattern.search(text)
-    return float(found[1]) if found else None
+    match = pattern.search(text)
+    return float(match[1]) if match else None
 
 
 def _memory(tres: str) -> float:
-    found = _MEMORY.search(tres)
-    return float(found[1]) * 1024 ** (" KMGTP".index(found[2] or "M")) if found else 0.0
+    match = _MEMORY.search(tres)
+    return float(match[1]) * 1024 ** (" KMGTP".index(match[2] or "M")) if match else 0.0

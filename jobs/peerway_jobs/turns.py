@@ -13,26 +13,26 @@ class Turns(Generic[Key]):
 
     def __init__(self, pauses_s: Sequence[float]) -> None:
         self._pauses = (*pauses_s, float("inf"))
-        self._asked: dict[Key, tuple[int, float]] = {}
+        self._next_turns: dict[Key, tuple[int, float]] = {}
 
     def keep(self, keys: Iterable[Key]) -> None:
         """Forget all others."""
         wanted = set(keys)
-        self._asked = {key: turn for key, turn in self._asked.items() if key in wanted}
+        self._next_turns = {key: turn for key, turn in self._next_turns.items() if key in wanted}
 
     def due(self, key: Key, now: float) -> bool:
         """Whether it has its turn; what was never asked for has."""
-        return self._asked.get(key, (0, 0.0))[1] <= now
+        return self._next_turns.get(key, (0, 0.0))[1] <= now
 
     def asked(self, key: Key, now: float) -> None:
         """It was asked for, and there was an answer, if not the one that is hoped for."""
-        times = self._asked.get(key, (0, 0.0))[0]
-        self._asked[key] = times + 1, now + self._pauses[min(times, len(self._pauses) - 1)]
+        times = self._next_turns.get(key, (0, 0.0))[0]
+        self._next_turns[key] = times + 1, now + self._pauses[min(times, len(self._pauses) - 1)]
 
     def end(self, key: Key) -> None:
         """It needs no more turn."""
-        self._asked[key] = len(self._pauses), float("inf")
+        self._next_turns[key] = len(self._pauses), float("inf")
 
     def next(self) -> float:
         """When the next one of those that were asked for has its turn."""
-        return min((turn for _, turn in self._asked.values()), default=float("inf"))
+        return min((turn for _, turn in self._next_turns.values()), default=float("inf"))

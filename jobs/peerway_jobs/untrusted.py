@@ -41,50 +41,50 @@ class Part:
         unknown.extend(shortened(f"{self.where}.{name}") for name in list(self._fields)[:MOST_UNKNOWN])
 
     def name(self, name: str, pattern: re.Pattern[str]) -> str:
-        found = self.take(name)
-        if not isinstance(found, str) or pattern.fullmatch(found) is None:
-            self.refuse(name, f"may not be {shortened(repr(found))}")
-        return found
+        value = self.take(name)
+        if not isinstance(value, str) or pattern.fullmatch(value) is None:
+            self.refuse(name, f"may not be {shortened(repr(value))}")
+        return value
 
     def maybe_name(self, name: str, pattern: re.Pattern[str]) -> str | None:
         return None if self.peek(name) is None else self.name(name, pattern)
 
     def text(self, name: str, most: int = 128) -> str:
-        found = self.take(name)
-        if found is None:
+        value = self.take(name)
+        if value is None:
             return ""
-        if not isinstance(found, str) or len(found) > most or not found.isprintable():
+        if not isinstance(value, str) or len(value) > most or not value.isprintable():
             self.refuse(name, f"is not printable text of at most {most} characters")
-        return found
+        return value
 
     def whole(self, name: str, least: int, most: int) -> int:
-        found = self.take(name)
-        if type(found) is not int or not least <= found <= most:
+        value = self.take(name)
+        if type(value) is not int or not least <= value <= most:
             self.refuse(name, f"is not a whole number from {least} to {most}")
-        return found
+        return value
 
     def maybe(self, name: str, least: int = 0, most: int = MOST_NUMBER - 1) -> int | None:
         return None if self.peek(name) is None else self.whole(name, least, most)
 
     def wholes(self, name: str, most: int) -> list[int]:
-        found = self._list(name, MOST_LIST)
-        if not all(type(item) is int and 0 <= item <= most for item in found):
+        values = self._list(name, MOST_LIST)
+        if not all(type(item) is int and 0 <= item <= most for item in values):
             self.refuse(name, f"holds something else than whole numbers from 0 to {most}")
-        return found
+        return values
 
     def names(self, name: str) -> list[str]:
-        found = self._list(name, MOST_LIST)
-        if not all(isinstance(item, str) and DEVICE.fullmatch(item) for item in found):
+        values = self._list(name, MOST_LIST)
+        if not all(isinstance(item, str) and DEVICE.fullmatch(item) for item in values):
             self.refuse(name, "holds something that may not be a name")
-        return found
+        return values
 
     def parts(self, name: str, most: int, unknown: list[str]) -> list[Part]:
         return [Part(item, name, unknown) for item in self._list(name, most)]
 
     def _list(self, name: str, most: int) -> list[Any]:
-        found = self.take(name)
-        if found is None:
+        values = self.take(name)
+        if values is None:
             return []
-        if not isinstance(found, list) or len(found) > most:
+        if not isinstance(values, list) or len(values) > most:
             self.refuse(name, f"is not a list of at most {most:,}")
-        return found
+        return values

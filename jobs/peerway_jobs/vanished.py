@@ -11,22 +11,22 @@ from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import ANEW
 
 
-def close(store: JobStore, told: set[tuple[str, int]], now: float) -> None:
+def close(store: JobStore, known: set[tuple[str, int]], now: float) -> None:
     """End the runs that are not among `told`, which is all that Slurm knows: (job, restart)."""
     rows = store.reader.execute("SELECT job, restart FROM jobs WHERE ended IS NULL AND started IS NOT NULL")
     for job, restart in [tuple(row) for row in rows]:
-        if (job, restart) in told:
+        if (job, restart) in known:
             continue
         ended = _end(store, job, restart, now)
         if ended is None:
             continue
-        newer = restart >= 0 and (max(store.restarts(job)) > restart or any(each == job for each, _ in told))
+        newer = restart >= 0 and (max(store.restarts(job)) > restart or any(each == job for each, _ in known))
         store.write(
             f"UPDATE jobs SET state = ?, ended = max(?, started), judged = {ANEW} "
             "WHERE job = ? AND restart = ? AND ended IS NULL",
             ("REQUEUED" if newer else "ENDED", ended, job, restart),
         )
-    for job, restart in told:
+    for job, restart in known:
         if restart:  # of the runs before, its agents may have told the end, but not why
             store.write(
                 f"UPDATE jobs SET state = 'REQUEUED', judged = {ANEW} "

@@ -16,20 +16,23 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from jobs_server import EVIL, NOW, PASSWORD, Server, node_batch, served
+from jobs_server import EVIL, NOW, PASSWORD, Server, filed, node_batch, served, serving
 
 from peerway_jobs import serve
-from peerway_jobs.batch import encode
+from peerway_jobs.batch import Samples, encode
 from peerway_jobs.clock import Sent
 from peerway_jobs.frames import MOST_BODY, frame
 from peerway_jobs.mail.settings import Mail
-from peerway_jobs.serve import connections, pages
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.serve import admin_pages, connections, pages
 from peerway_jobs.serve.access import Portal
 from peerway_jobs.serve.attempts import FREE, LONGEST_S, Attempts
 from peerway_jobs.serve.limits import MOST_BYTES, Buckets
+from peerway_jobs.serve.live import Live
 from peerway_jobs.serve.oidc import LoginFailed, Provider
 from peerway_jobs.serve.people import People
 from peerway_jobs.serve.words import LANGUAGES, WORDS
+from peerway_jobs.store.audit import entries
 from peerway_jobs.store.lists import Filter, listed
 from peerway_jobs.store.promql import PromStore
 from peerway_jobs.store.runs import Run
@@ -120,7 +123,7 @@ def test_a_job_of_an_array_is_found_by_either_name(server: Server, client: httpx
     )
     head = bearer(server.token("array"))
     assert client.get("/api/v1/jobs/800_2", headers=head).json()["job"] == "804"
-    assert ">800_2</a>)" in client.get("/jobs/800_2", headers=head).text
+    assert "<h1>Job 800_2 <small>(804, " in client.get("/jobs/800_2", headers=head).text
     found = client.get("/api/v1/jobs?text=800_1", headers=head).json()
     assert [run["job"] for run in found] == ["803"]
     assert client.get("/api/v1/jobs/800_9", headers=head).status_code == 404
@@ -228,14 +231,14 @@ def test_a_component_of_a_heterogeneous_job_is_shown_with_its_siblings(
 
 
 def test_the_pages_of_jobs_show_each_once(server: Server, client: httpx.Client) -> None:
-    server.monitor.jobs.update(Run(str(700 + n), user="paged", started=NOW - 60) for n in range(120))
+    server.monitor.jobs.update(Run(str(7000 + n), user="paged", started=NOW - 60) for n in range(120))
     head, found, address = bearer(server.token("paged")), [], "/jobs"
     while address:
         page = client.get(address, headers=head).text
         found += re.findall(r'class="id" href="/jobs/(\d+)', page)
         older = re.search(r'href="(\?[^"]*before=[^"]*)"', page)
         address = "/jobs" + older[1].replace("&amp;", "&") if older else ""
-    assert sorted(found) == [str(700 + n) for n in range(120)]
+    assert sorted(found) == [str(7000 + n) for n in range(120)]
 
 
 @pytest.mark.parametrize(
@@ -353,7 +356,7 @@ def test_rules_that_cannot_be_written_are_said_so_and_are_still_in_the_editor(
 
 def test_lists_that_are_cut_say_so(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MOST_SUMS", 2)
-    monkeypatch.setattr(pages, "MOST_WASTED", 2)
+    monkeypatch.setattr(admin_pages, "MOST_WASTED", 2)
     with logged_in(server, "admin") as client:
         for path in ("/statistics?by=user&days=366", "/admin/jobs?days=366"):
             assert "The first 2 are shown." in client.get(path).text
@@ -475,7 +478,7 @@ def test_who_guesses_has_to_wait_and_nobody_else(server: Server) -> None:
     assert login(server, "alice", PASSWORD, "127.0.0.2").status_code == 429
 
 
-def test_each_wrong_password_makes_the_wait_longer_up_to_a_minute_and_time_forgives() -> None:
+def test_each_wrong_password_makes_the_wait_longer_up_to_seconds_and_time_forgives() -> None:
     now = [0.0]
     attempts, waits = Attempts(lambda: now[0]), []
     for _ in range(FREE + 10):
@@ -485,7 +488,7 @@ def test_each_wrong_password_makes_the_wait_longer_up_to_a_minute_and_time_forgi
         attempts.failed("alice", "a")
     assert waits[: FREE + 1] == [0] * FREE + [1]
     assert waits == sorted(waits)
-    assert waits[-1] == LONGEST_S
+    assert waits[-1] == LONGEST_S <= 5  # the owner may be at that address
     assert attempts.wait_s("alice", "b") == attempts.wait_s("bob", "a") == 0
     attempts.succeeded("alice", "a")
     assert attempts.wait_s("alice", "a") == 0
@@ -884,6 +887,20 @@ def test_logins_rules_and_tokens_are_in_the_log_for_administrators(server: Serve
         assert httpx.get(server.url + path, headers=bearer(server.token("bob"))).status_code == 403
 
 
+def test_whom_a_portal_lets_in_is_in_the_log_once_a_day(tmp_path: Path) -> None:
+    clock = [NOW]
+    for _ in range(2):  # the second server has restarted
+        monitor = Monitor(tmp_path, clock=lambda: clock[0])
+        with serving(monitor, portal=PORTAL) as server:
+            for day in (0, 1):
+                clock[0] = NOW + day * 86_400
+                for who, path in (("bob", "/jobs"), ("ann", "/api/v1/jobs"), ("bob", "/api/v1/jobs")):
+                    assert httpx.get(server.url + path, headers={"Remote-User": who}).status_code == 200
+            found = [(e["who"], e["action"], e["detail"], e["address"]) for e in entries(monitor.jobs)]
+        of_day = [(who, "logged in", "portal", "127.0.0.1") for who in ("ann", "bob")]
+        assert found == of_day * 2
+
+
 # -- lists, sums and tiles
 
 
@@ -913,7 +930,8 @@ def test_a_list_is_ordered_bounded_by_days_and_had_as_csv(
         page = client.get(f"/jobs?{query}", headers=usage).text
         return re.findall(r'class="id" href="/jobs/(\d+)[^>]*>([^<]*)<', page)
 
-    assert shown("") == [("1603", "1603"), ("1601", "1600_3"), ("1602", "1600_4")]
+    assert shown("text=160") == []
+    assert shown("text=1600_3") == [("1601", "1600_3")]
     assert [job for job, _ in shown("order=elapsed&state=finished")] == ["1602", "1601"]
     assert shown("order=cpu")[0][0] == "1602"
     day = time.strftime("%Y-%m-%d", time.gmtime(NOW - 86_400 * 9))
@@ -967,6 +985,71 @@ def test_tasks_of_an_array_are_listed_with_their_sum(
     assert 'href="/jobs?array=1600"' in client.get("/jobs/1601", headers=usage).text
     other = client.get("/jobs?array=1600", headers=bearer(server.token("bob"))).text
     assert "<dt>Tasks begun</dt><dd>0</dd>" in other
+
+
+def test_an_array_is_one_row_of_the_list_with_its_sum(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tasks began between other jobs, on both sides of a page's end."""
+    monkeypatch.setattr(pages, "A_PAGE", 3)
+    tasks = [n for n in range(1, 31) if n != 7]
+    some: dict[str, Any] = {"user": "fay", "cores": 2, "nodes": 1, "state": "COMPLETED"}
+    ended = [
+        Run(str(19_000 + n), array=f"19000_{n}", started=NOW - 9000 + n, ended=NOW - 5400 + n, **some)
+        for n in tasks
+    ]
+    other = [Run(str(19_100 + n), started=NOW - 9000 + 7 * n, ended=NOW - 60, **some) for n in range(5)]
+    alone = Run("19200", array="19200_5", started=NOW - 9100, ended=NOW - 60, **some)
+    server.monitor.jobs.update([*ended, *other, alone])
+    head, query, rows = bearer(server.token("fay")), "", []
+    while True:
+        page = httpx.get(f"{server.url}/jobs{query}", headers=head).text
+        rows += re.findall(r'class="id" href="/jobs([^"]*)">([^<]*)<', page)
+        if not (older := re.search(r'class="button" href="([^"]*before=[^"]*)"', page)):
+            break
+        query = older[1].replace("&amp;", "&")
+    assert rows == [
+        ("?array=19000", "19000_[1-6,8-30]"),
+        *[(f"/{19_100 + n}", str(19_100 + n)) for n in (4, 3, 2, 1, 0)],
+        ("/19200", "19200_5"),
+    ]
+    first = httpx.get(f"{server.url}/jobs", headers=head).text
+    assert "tasks begun: 29" in first
+    assert "Core-hours: 58" in first
+    by_use = httpx.get(f"{server.url}/jobs?order=elapsed", headers=head).text
+    assert "[1-6" not in by_use
+
+
+def test_a_gpu_keeps_its_square_in_whatever_order_its_batch_has_it() -> None:
+    uuids = ["GPU-c", "GPU-a", "GPU-b"]
+    facts = {"gpus": [{"uuid": uuid, "index": index} for index, uuid in enumerate(uuids)]}
+    live = Live(lambda node: facts)
+    for late, order in enumerate((uuids, uuids[::-1], uuids[1:])):
+        part = Samples(order, {"gpu_utilization_ratio": [0.5] * len(order)})
+        live.saw(filed(node_batch(1, "n1", samples={"gpu": part}, wall_ms=int(NOW * 1000) + late)))
+        shown = [uuid for uuid, _ in live.nodes()["n1"].gpus]
+        assert shown == [uuid for uuid in uuids if uuid in order]
+
+
+def test_rules_are_checked_while_they_are_typed(server: Server) -> None:
+    head = bearer(server.token("admin", "jobs:read", "admin"))
+    for text, error in (("", ""), ("[[rule]]\nname = 7", "line 1"), (server.monitor.rules.text, "")):
+        answer = httpx.post(f"{server.url}/api/v1/rules/check", json={"text": text}, headers=head)
+        assert answer.status_code == 200
+        assert answer.json()["error"].startswith(error)
+        assert bool(answer.json()["error"]) == bool(error)
+    nobody = bearer(server.token("bob"))
+    refused = httpx.post(f"{server.url}/api/v1/rules/check", json={"text": ""}, headers=nobody)
+    assert refused.status_code == 403
+
+
+def test_the_list_of_what_was_wasted_says_what_wasted_it(server: Server) -> None:
+    head = bearer(server.token("admin", "jobs:read", "admin"))
+    page = httpx.get(f"{server.url}/admin/jobs?days=30", headers=head).text
+    run = server.monitor.jobs.run("102")
+    assert run is not None
+    assert run.tag
+    assert f'href="/jobs?tag={run.tag}"' in page
 
 
 def test_the_list_of_what_was_wasted_has_no_job_that_wasted_nothing(server: Server) -> None:

@@ -234,6 +234,26 @@ def test_an_administrator_sees_what_was_wasted_and_tries_rules(shown: Callable[.
     complaints(browser)
 
 
+def test_the_rules_editor_marks_what_is_wrong_while_one_types(shown: Callable[..., Chrome]) -> None:
+    browser = shown("admin", "/admin/rules")
+    typed = (
+        "const text = document.getElementById('text'); text.value = arguments[0]; text.focus();"
+        "text.setSelectionRange(2, 2); text.dispatchEvent(new Event('input'))"
+    )
+    checked = "const p = document.getElementById('checked'); return (p.hidden ? '' : p.textContent)"
+    browser.execute_script(typed, "[defaults]\nidle = 0.01\n[[rule]]\nname = 7")
+    until(browser, checked + ".includes('line 3')")
+    top = "return document.querySelector('.editor .mark').getBoundingClientRect().top"
+    assert browser.execute_script(top) > browser.execute_script(
+        "return document.querySelector('.editor').getBoundingClientRect().top + 30"
+    )
+    assert browser.execute_script("return document.getElementById('text').selectionStart") == 2
+    browser.execute_script(typed, ONE_RULE)
+    until(browser, checked + ".includes('can be used')")
+    assert browser.execute_script("return document.querySelector('.editor .mark').hidden")
+    assert complaints(browser) == []
+
+
 def test_statistics_and_tokens(shown: Callable[..., Chrome]) -> None:
     browser = shown("admin", "/statistics?by=account")
     assert "chem" in text_of(browser)
@@ -266,7 +286,7 @@ def test_on_a_phone_in_russian_and_in_the_dark_it_fits(shown: Callable[..., Chro
 def test_on_a_phone_each_figure_of_a_job_says_what_it_is(shown: Callable[..., Chrome]) -> None:
     browser = shown("admin", "/admin/jobs?days=30", 390)
     labels = browser.execute_script(
-        "return [...document.querySelector('tbody tr').querySelectorAll('td[data-label]')]"
+        "return [...document.querySelector('.jobs tbody tr').querySelectorAll('td[data-label]')]"
         ".map((cell) => getComputedStyle(cell, '::before').content)"
     )
     assert labels == ['"Nodes, cores, GPUs"', '"Idle GPU-hours"', '"Idle core-hours"']

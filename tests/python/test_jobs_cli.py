@@ -30,7 +30,7 @@ from peerway_common.printable import printable
 from peerway_jobs import sync
 from peerway_jobs.agent.self_test import run as self_test
 from peerway_jobs.agent.settings import Settings
-from peerway_jobs.asking import NotNow, Told, one
+from peerway_jobs.asking import KnownRun, NotNow, one
 from peerway_jobs.cli import agent as agent_verb
 from peerway_jobs.cli import serve, summary
 from peerway_jobs.monitor import Monitor
@@ -407,7 +407,7 @@ def test_the_summary_waits_for_the_final_verdict(server: Server, monkeypatch: py
 def test_the_summary_waits_for_a_server_that_is_away(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     ask, asked = summary.one, []
 
-    def away(*words: Any) -> Told | None:
+    def away(*words: Any) -> KnownRun | None:
         asked.append(words)
         if len(asked) < 3:
             raise NotNow("the server answered 503")

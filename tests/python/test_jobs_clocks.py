@@ -44,7 +44,7 @@ class Clocked:
             def failed(what: str, error: Exception) -> None:
                 raise AssertionError(what) from error
 
-            ingest = Ingest(self.monitor, Live(), failed)
+            ingest = Ingest(self.monitor, Live(lambda node: {}), failed)
             writer = asyncio.create_task(ingest.write())
             for self.now, sent, batches in posts:
                 body = b"".join(frame(encode(each)) for each in batches)

@@ -7,6 +7,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from jobs_scene import GIB, START, Job, put
 
@@ -16,8 +17,10 @@ from peerway_jobs.rules.expression import BadExpression, Expression
 from peerway_jobs.rules.functions import FUNCTIONS, TAKES_NONE
 from peerway_jobs.rules.load import BadRules, read_rules, rules_of
 from peerway_jobs.rules.template import duration, filled, hours, last_days, size, wrong
-from peerway_jobs.store.verdicts import keep, verdict_of
+from peerway_jobs.series import Series
+from peerway_jobs.serve import checks
 from peerway_jobs.summary import summary
+from peerway_jobs.verdicts import keep, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -624,18 +627,43 @@ advice = { en = "x", ru = "х" }
         ("size", "abs"),
     ],
 )
-def test_a_function_that_was_renamed_is_named_as_it_is_called_now(old: str, new: str) -> None:
+def test_a_function_that_was_renamed_works_by_its_old_name_with_a_note(
+    tmp_path: Path, old: str, new: str
+) -> None:
     text = f"""[[rule]]
 name = "any"
 tag.en = "x"
 conclusion.en = "x"
 advice.en = "x"
 applies = "True"
-condition = "{old}(job.cores) > 1"
+condition = "{CALLS[new].format(old)} > 1"
 """
-    with pytest.raises(BadRules, match=f"there is no function {old}; its name is now {new}"):
-        rules_of(text)
-    rules_of(text.replace(old, new))
+    rules, renamed = rules_of(text), rules_of(text.replace(old, new))
+    note = f"rule any, condition: {old} is now {new}; the old name works for one release"
+    assert (rules.notes, renamed.notes) == ((note,), ())
+    names = {"job.cores": -4.0, "step.cpu": (Series(0, 2, 1, np.array([1.0, 2.0]), np.array([3.0, 5.0])),)}
+    values = [each.rules[0].condition.value(names) for each in (rules, renamed)]
+    assert values[0] is not None
+    assert values[0] == values[1]
+    (tmp_path / "rules.toml").write_text(text)
+    finding = checks.rules(tmp_path / "rules.toml")
+    assert (finding.state, finding.found) == ("warning", note)
+
+
+CALLS = {
+    "min_over_time": "total({}(step.cpu))",
+    "integral": "total({}(step.cpu))",
+    "min": "{}(job.cores, 2)",
+    "max": "{}(job.cores, 2)",
+    "abs": "{}(job.cores)",
+}
+
+
+def test_what_is_wrong_with_a_rule_that_has_no_name_is_told_with_its_line() -> None:
+    text = RULE.replace("CONDITION", "used > 1").replace("TEXT", "x")
+    lines = text.count("\n")
+    with pytest.raises(BadRules, match=f"^line {lines + 2}, rule \\?: a rule's name"):
+        rules_of(f"{text}\n[[rule]]\nname = 7\n")
 
 
 @pytest.mark.parametrize(

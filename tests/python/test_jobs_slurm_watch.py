@@ -149,11 +149,11 @@ def test_no_run_ends_because_no_controller_answers(slurm: Slurm, store: JobStore
         until(lambda: ALL["squeue"](store))
         slurm.says("squeue", '{"errors": [{"error": "Unspecified error"}], "jobs": []}')
         until(lambda: bool(said))
-        told = store.slurm_told
+        told = store.slurm_answered
         assert state(store, "7") == "RUNNING"
         slurm.says("squeue", '{"jobs": []}')
         until(lambda: state(store, "7") == "ENDED")
-        assert store.slurm_told != told
+        assert store.slurm_answered != told
     finally:
         watch.stop()
     assert len(said) == 1
@@ -170,7 +170,7 @@ def test_verdicts_wait_for_the_first_word_of_the_accounts_and_not_while_they_hav
     assert to_judge(store) == []
     watch.start()
     try:
-        until(lambda: store.slurm_told != 0)
+        until(lambda: store.slurm_answered != 0)
         assert to_judge(store) == []
         slurm.says("sacct", "")
         slurm.goes_on("sacct")

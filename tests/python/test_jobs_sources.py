@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from node_tree import add_process, add_step, end, make_node, write
 
-from peerway_jobs.agent.cgroups import Cgroups
+from peerway_jobs.agent.cgroups import Cgroup, Cgroups
 from peerway_jobs.agent.fabric import Fabric
 from peerway_jobs.agent.processes import Processes, cpu_list, parse_stat
 from peerway_jobs.agent.records import parse as parse_record
-from peerway_jobs.agent.slurm import Answer, expand_hosts, expand_numbers, parse
+from peerway_jobs.agent.slurm import Answer, expand_numbers, parse
 from peerway_jobs.agent.steps import Step, Steps
 from peerway_jobs.agent.system import System
 from peerway_jobs.batch import Samples
+from peerway_jobs.hosts import expand_hosts
 
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -129,6 +130,25 @@ def test_a_step_in_cgroups(tmp_path: Path, version: int, name: str) -> None:
     }  # fmt: skip
     assert {key: step.figures[key] for key in expected} == expected
     assert ("step_cpu_pressure_seconds_total" in step.figures) == (version != 1)
+
+
+def test_what_the_kernel_does_not_say_is_absent_and_not_0(tmp_path: Path) -> None:
+    make_node(tmp_path)
+    add_step(tmp_path, 7, "0", version=2)
+    inside = "sys/fs/cgroup/system.slice/slurmstepd.scope/job_7/step_0"
+    write(tmp_path, "proc/meminfo", "MemTotal: 1048576 kB\nSwapTotal: 100 kB\n")
+    write(tmp_path, f"{inside}/cpu.stat", "usage_usec 7500000\nuser_usec 7000000\n")
+    write(tmp_path, f"{inside}/memory.stat", "file 900000\n")
+    node = System(str(tmp_path)).sample()["node"].values
+    assert "node_memory_total_bytes" in node
+    assert not {"node_memory_available_bytes", "node_swap_used_bytes"} & node.keys()
+    figures = Cgroup(2, {"all": f"{tmp_path}/{inside}"}).figures()
+    assert not {name for name in figures if "_cpu_user" in name or "_cpu_system" in name}
+    assert not {"step_memory_bytes", "step_memory_cache_bytes"} & figures.keys()
+    folders = {name: f"{tmp_path}/v1/{name}" for name in ("cpuacct", "memory")}
+    write(tmp_path, "v1/cpuacct/cpuacct.stat", "user 100\n")
+    write(tmp_path, "v1/memory/memory.stat", "total_cache 900000\n")
+    assert Cgroup(1, folders).figures() == {}
 
 
 def test_a_step_as_slurm_makes_it_in_version_2(tmp_path: Path) -> None:

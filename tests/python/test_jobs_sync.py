@@ -18,9 +18,10 @@ from peerway_jobs.accounting import Accounts
 from peerway_jobs.batch import Batch, Interval
 from peerway_jobs.scripts import Scripts
 from peerway_jobs.slurm_json import SlurmFailed, asked
+from peerway_jobs.store.alarms import alarms
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.pending import HOLD, due
-from peerway_jobs.store.verdicts import verdict_of
+from peerway_jobs.verdicts import verdict_of
 
 NODES = [{"name": "n1", "state": "mixed", "cpus": 64, "alloc_cpus": 8, "features": ["milan", "ib"]}]
 
@@ -84,7 +85,7 @@ def test_a_job_that_slurm_has_forgotten_ended_when_its_agent_says(store: JobStor
 def test_a_job_of_which_only_agents_have_told_is_not_judged_before_slurm_was_asked(store: JobStore) -> None:
     held(store, 7, 1000, 1500)
     assert [run.job for run in due(store, 2000)] == ["7"]  # a server that asks no Slurm
-    store.slurm_told = 0.0
+    store.slurm_answered = 0.0
     assert due(store, 2000) == []
     sync.take(store, [], NODES, 1400)  # before it ended
     assert due(store, 2000) == []
@@ -493,6 +494,24 @@ def test_a_job_that_began_and_ended_while_the_server_was_away_has_all_that_slurm
     assert (run.node_type, run.time_limit) == ("milan", 3600)
     held(store, 7, 1002, 1498, 2)  # what an agent says later is no better
     assert state_of(store, 7) == ("TIMEOUT", 1500)
+
+
+def test_a_job_that_neither_squeue_nor_the_accounts_know_is_an_alarm(
+    store: JobStore, sacct: Callable[..., list[str]]
+) -> None:
+    store.slurm_answered = 0.0  # Slurm is asked
+    held(store, 7, 1002, 1499)
+    held(store, 8, 1003, None, 2)
+    held(store, 9, 1003, None, 3)
+    accounts = Accounts()
+    sacct(fails="slurmdbd: connection refused")
+    asked_all(store, [job(9)], 5000, accounts)
+    assert alarms(store.reader) == []  # no answer is none
+    sacct(entry(8, 1003, 1400))
+    asked_all(store, [job(9)], 5100, accounts)
+    (alarm,) = alarms(store.reader)
+    assert (alarm["kind"], alarm["node"], alarm["job"]) == ("unconfirmed", "n1", "7")
+    assert "n1 names job 7 of nobody, which Slurm does not know" in alarm["text"]
 
 
 def test_runs_of_a_requeued_job_have_ends_of_their_own(

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from jobs_scene import GIB, Job, put
+from jobs_scene import GIB, Job, filed, put
 from jobs_server import NOW, Server, node_batch, served
 from test_jobs_api import bearer, sent
 
 from peerway_jobs.batch import Batch, Facts, Interval, Note, Samples, encode
 from peerway_jobs.batch_check import MOST_TEXT, BadBatch, decode
 from peerway_jobs.frames import MOST_FRAMES, frame
+from peerway_jobs.monitor import Monitor
 from peerway_jobs.rules.hours import hours
 from peerway_jobs.serve.ingest import MOST_POST_PARTS
 from peerway_jobs.store.filing import MOST_UNCONFIRMED
@@ -24,6 +25,7 @@ from peerway_jobs.store.runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 NOW_MS = int(NOW * 1000)
 BEFORE_MS = NOW_MS - 600_000
@@ -32,7 +34,7 @@ BEFORE_MS = NOW_MS - 600_000
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with served(tmp_path_factory.mktemp("jobs")) as server:
-        server.monitor.jobs.slurm_told = NOW  # Slurm is asked
+        server.monitor.jobs.slurm_answered = NOW  # Slurm is asked
         yield server
 
 
@@ -139,10 +141,31 @@ def test_a_claim_that_came_before_slurms_word_is_an_alarm_when_that_comes(server
     assert get(server, "/api/v1/jobs/1004").json()["node_list"] == "good4"
 
 
+def test_a_job_that_was_shrunk_accuses_no_node_that_it_had(server: Server) -> None:
+    run = slurm(server, 1005, "good[5-7]", nodes=3)
+    nodes = [Node(server, f"good{n}") for n in (5, 6, 7)]
+    for node in nodes:
+        node.say(Interval("1005.1", 1005, BEFORE_MS, cpus=8, user="vic"))
+    for names, count in (("good[5-6]", 2), ("good5", 1)):  # scontrol update jobid=1005 nodelist=...
+        server.monitor.jobs.update([dataclasses.replace(run, node_list=names, nodes=count)])
+    nodes[1].say(Interval("1005.1", 1005, BEFORE_MS, NOW_MS - 1000, cpus=8, user="vic"))
+    server.monitor.jobs.update([dataclasses.replace(run, node_list="good5", nodes=1, ended=NOW - 1)])
+    kept = server.monitor.jobs.run("1005")
+    assert kept is not None
+    assert (kept.node_list, kept.former_nodes) == ("good5", "good6,good7")
+    assert {part["node"] for part in server.monitor.jobs.intervals(kept)} == {"good5", "good6", "good7"}
+    assert [alarms(server, node.name) for node in nodes] == [{}, {}, {}]
+    # what an agent claims is no node that the job once had
+    Node(server, "evil5").say(Interval("evil5.1", 1006, BEFORE_MS, cpus=8, user="vic"))
+    slurm(server, 1006, "good5")
+    slurm(server, 1006, "good6")
+    assert ("claim", "1006") in alarms(server, "evil5")
+
+
 @pytest.mark.parametrize("asks", [True, False], ids=["with Slurm", "without"])
 def test_one_post_makes_no_thousands_of_jobs(server: Server, asks: bool) -> None:
     store, name = server.monitor.jobs, f"many{asks}".lower()
-    store.slurm_told = NOW if asks else None
+    store.slurm_answered = NOW if asks else None
     count = "SELECT count(*) FROM jobs"
     before = store.reader.execute(count).fetchone()[0]
     first = 2_000_000 + 100_000 * asks
@@ -157,9 +180,81 @@ def test_one_post_makes_no_thousands_of_jobs(server: Server, asks: bool) -> None
         for at in (0, 1500)
     ]
     assert node.post(*batches).status_code == 200
-    store.slurm_told = NOW
+    store.slurm_answered = NOW
     assert store.reader.execute(count).fetchone()[0] - before == MOST_UNCONFIRMED
     assert ("too many", "") in alarms(server, name)
+
+
+DAYS = 86_400.0
+
+
+@pytest.mark.parametrize(
+    ("slurm_answered", "accounts_answered", "deleted"),
+    [(15, 15, True), (None, None, False), (15, None, False), (1, 15, False), (13, 13, False)],
+    ids=["old", "--no-slurm", "slurmdbd away", "squeue away", "not yet"],
+)
+def test_what_slurm_never_confirms_is_deleted_after_two_weeks(
+    tmp_path: Path, slurm_answered: float | None, accounts_answered: float | None, deleted: bool
+) -> None:
+    """The days after which Slurm answered last."""
+    now = [NOW]
+    monitor = Monitor(tmp_path, clock=lambda: now[0])
+    store = monitor.jobs
+    store.slurm_answered = NOW
+    late = NOW + 2 * DAYS
+    confirmed = Run("7", 1, started=late, user="vic", nodes=1, node_list="n1", submitted=late - 1)
+    intervals = [
+        Interval("7.1", 7, BEFORE_MS, BEFORE_MS + 1000, cpus=1, user="vic"),
+        Interval("7.0", 7, BEFORE_MS, BEFORE_MS + 1000, step="0", slot=1),
+        Interval("8.1", 8, BEFORE_MS, cpus=1, user="vic"),
+        Interval("9.1", 9, BEFORE_MS, cpus=1, user="vic"),
+    ]
+    notes = [Note("leftover", BEFORE_MS + 2000, job=7), Note("leftover", BEFORE_MS, job=9)]
+    later = [Interval("7.2", 7, int(late * 1000), cpus=1, user="vic")]
+    again = [Interval("8.1", 8, BEFORE_MS, int(late * 1000), cpus=1, user="vic")]  # told of since
+    store.file([filed(node_batch(1, "n1", intervals=intervals, notes=notes))])
+    store.file([filed(node_batch(2, "n1", intervals=[*later, *again], wall_ms=int(late * 1000)))])
+    store.update([confirmed, Run("9", started=BEFORE_MS / 1000, user="vic", nodes=1, node_list="n1")])
+    last = max(each or 0 for each in (slurm_answered, accounts_answered, 15 if slurm_answered is None else 0))
+    now[0] = NOW + last * DAYS
+    store.slurm_answered = slurm_answered and NOW + slurm_answered * DAYS
+    store.accounts_answered = accounts_answered and NOW + accounts_answered * DAYS
+    monitor.tidy()
+    rows = store.reader.execute("SELECT job, restart FROM jobs ORDER BY job, restart").fetchall()
+    kept = [(row["job"], row["restart"]) for row in rows]
+    assert kept == [*([] if deleted else [("7", 0)]), ("7", 1), ("8", 0), ("9", 0)]
+    ids = {row["id"] for row in store.reader.execute("SELECT id FROM intervals")}
+    assert ids == {"7.2", "8.1", "9.1", *([] if deleted else ["7.1", "7.0"])}
+    seen = [row["job"] for row in store.reader.execute("SELECT job FROM seen ORDER BY job")]
+    assert seen == ["9"] if deleted else ["7", "9"]
+    monitor.close()
+
+
+def test_unconfirmed_runs_are_looked_for_at_most_once_an_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, times = [NOW], []
+    monitor = Monitor(tmp_path, clock=lambda: now[0])
+    monkeypatch.setattr("peerway_jobs.monitor.delete_unconfirmed", lambda _, when: times.append(when))
+    for second in (0, 60, 3599, 3600, 3660):
+        now[0] = NOW + second
+        monitor.tidy()
+    assert times == [NOW, NOW + 3600]
+    monitor.close()
+
+
+def test_intervals_of_more_jobs_than_a_node_may_name_are_deleted_too(tmp_path: Path) -> None:
+    monitor = Monitor(tmp_path, clock=lambda: NOW + 15 * DAYS)
+    store = monitor.jobs
+    store.slurm_answered = NOW
+    ended = BEFORE_MS + 1
+    many = [Interval(f"{n}", n + 1, BEFORE_MS, ended, cpus=1) for n in range(MOST_UNCONFIRMED + 5)]
+    store.file([filed(node_batch(1, "n1", intervals=many))])
+    store.slurm_answered = store.accounts_answered = NOW + 15 * DAYS
+    monitor.tidy()
+    for table in ("jobs", "intervals"):
+        assert store.reader.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == 0
+    monitor.close()
 
 
 # -- times and sizes that cannot be

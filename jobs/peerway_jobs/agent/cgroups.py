@@ -70,11 +70,11 @@ class Cgroups:
         """The cgroup of a step whose slurmstepd has these lines in /proc/PID/cgroup; None for none."""
         for line in membership.splitlines():
             _, controllers, path = line.split(":", 2)
-            found = _STEP.match(path)
-            if controllers == "" and found:
+            match = _STEP.match(path)
+            if controllers == "" and match:
                 for top in (self._top, f"{self._top}/unified"):
-                    if files.text(f"{top}{found[1]}/cpu.stat") is not None:
-                        return Cgroup(2, {"all": f"{top}{found[1]}"})
+                    if files.text(f"{top}{match[1]}/cpu.stat") is not None:
+                        return Cgroup(2, {"all": f"{top}{match[1]}"})
         folders = {}
         for controller in _CONTROLLERS:
             folder = self._version_1(controller, job, step)
@@ -95,63 +95,64 @@ class Cgroups:
 
 
 def _pids_below(folder: str, depth: int = 6) -> list[int]:
-    found = [int(word) for word in (files.text(f"{folder}/cgroup.procs") or "").split()]
+    pids = [int(word) for word in (files.text(f"{folder}/cgroup.procs") or "").split()]
     if depth > 0:
         for name in files.names(folder):
             if "." not in name and name not in ("tasks", "notify_on_release"):
-                found.extend(_pids_below(f"{folder}/{name}", depth - 1))
-    return found
+                pids.extend(_pids_below(f"{folder}/{name}", depth - 1))
+    return pids
 
 
 def _figures_1(folders: dict[str, str]) -> Figures:
-    found: Figures = {}
+    figures: Figures = {}
     if cpu := folders.get("cpuacct"):
         user, system = (files.number(f"{cpu}/cpuacct.usage_{which}") for which in ("user", "sys"))
         if user is not None and system is not None:
-            found |= {
+            figures |= {
                 "step_cpu_user_seconds_total": user / 1e9,
                 "step_cpu_system_seconds_total": system / 1e9,
             }
-        elif ticks := files.keyed(f"{cpu}/cpuacct.stat"):
-            found["step_cpu_user_seconds_total"] = ticks.get("user", 0) / TICK
-            found["step_cpu_system_seconds_total"] = ticks.get("system", 0) / TICK
+        elif {"user", "system"} <= (ticks := files.keyed(f"{cpu}/cpuacct.stat")).keys():
+            figures["step_cpu_user_seconds_total"] = ticks["user"] / TICK
+            figures["step_cpu_system_seconds_total"] = ticks["system"] / TICK
     memory = folders.get("memory")
-    if memory and (stat := files.keyed(f"{memory}/memory.stat")):
-        shared = stat.get("total_shmem", 0)
-        found["step_memory_bytes"] = stat.get("total_rss", 0) + shared
-        found["step_memory_cache_bytes"] = max(0, stat.get("total_cache", 0) - shared)
+    if memory and "total_rss" in (stat := files.keyed(f"{memory}/memory.stat")):
+        shared = stat.get("total_shmem", 0)  # older kernels do not count it apart
+        figures["step_memory_bytes"] = stat["total_rss"] + shared
+        if "total_cache" in stat:
+            figures["step_memory_cache_bytes"] = max(0, stat["total_cache"] - shared)
         limits = [
             limit
             for folder in (memory, memory.rpartition("/")[0])
             if (limit := files.number(f"{folder}/memory.limit_in_bytes")) is not None and limit < _NO_LIMIT
         ]
         if limits:
-            found["step_memory_limit_bytes"] = min(limits)
+            figures["step_memory_limit_bytes"] = min(limits)
         kills = files.keyed(f"{memory}/memory.oom_control").get("oom_kill")
         if kills is not None:
-            found["step_oom_kills_total"] = kills
-    return found
+            figures["step_oom_kills_total"] = kills
+    return figures
 
 
 def _figures_2(folder: str) -> Figures:
-    found: Figures = {}
+    figures: Figures = {}
     cpu = files.keyed(f"{folder}/cpu.stat")
-    if "user_usec" in cpu:
-        found["step_cpu_user_seconds_total"] = cpu["user_usec"] / 1e6
-        found["step_cpu_system_seconds_total"] = cpu["system_usec"] / 1e6
+    if {"user_usec", "system_usec"} <= cpu.keys():
+        figures["step_cpu_user_seconds_total"] = cpu["user_usec"] / 1e6
+        figures["step_cpu_system_seconds_total"] = cpu["system_usec"] / 1e6
     waited = pressure_seconds(f"{folder}/cpu.pressure")
     if waited is not None:
-        found["step_cpu_pressure_seconds_total"] = waited
-    if stat := files.keyed(f"{folder}/memory.stat"):
-        shared = stat.get("shmem", 0)
-        found["step_memory_bytes"] = stat.get("anon", 0) + shared
-        found["step_memory_cache_bytes"] = max(0, stat.get("file", 0) - shared)
+        figures["step_cpu_pressure_seconds_total"] = waited
+    stat = files.keyed(f"{folder}/memory.stat")
+    if {"anon", "file", "shmem"} <= stat.keys():
+        figures["step_memory_bytes"] = stat["anon"] + stat["shmem"]
+        figures["step_memory_cache_bytes"] = max(0, stat["file"] - stat["shmem"])
     # Slurm puts --mem of a step on its folder `user`, which has the tasks but not slurmstepd.
     places = (folder, f"{folder}/user", folder.rpartition("/")[0])
     limits = [limit for each in places if (limit := files.number(f"{each}/memory.max")) is not None]
     if limits:
-        found["step_memory_limit_bytes"] = min(limits)
+        figures["step_memory_limit_bytes"] = min(limits)
     kills = files.keyed(f"{folder}/memory.events").get("oom_kill")
     if kills is not None:
-        found["step_oom_kills_total"] = kills
-    return found
+        figures["step_oom_kills_total"] = kills
+    return figures

@@ -58,8 +58,8 @@ def scontrol(*words: str) -> tuple[str, str]:
 
 def setting(config: str, name: str) -> str:
     """One line of `scontrol show config`; empty for none."""
-    found = re.search(rf"^{re.escape(name)}\s*=\s*(.*?)\s*$", config, re.MULTILINE)
-    return "" if found is None or found[1] == "(null)" else found[1]
+    match = re.search(rf"^{re.escape(name)}\s*=\s*(.*?)\s*$", config, re.MULTILINE)
+    return "" if match is None or match[1] == "(null)" else match[1]
 
 
 def slurm_answers(config: str, why_not: str) -> Finding:
@@ -140,13 +140,13 @@ def _mentions(script: Path) -> bool:
     return "interval.sh" in text or "PEERWAY_JOBS_EVENTS" in text or f"/slurm/{script.name}" in text
 
 
-def gpus(found: Gpus, config: str) -> Iterator[Finding]:
+def gpus(devices: Gpus, config: str) -> Iterator[Finding]:
     """Whether Slurm's numbers of GPUs lead to the right UUIDs."""
-    if not found.devices:
+    if not devices.devices:
         state = "warning" if "gpu" in setting(config, "GresTypes") else "absent"
-        yield Finding("gpus", state, f"no GPU: {found.why_none or 'NVML shows none'}")
+        yield Finding("gpus", state, f"no GPU: {devices.why_none or 'NVML shows none'}")
         return
-    whole = [gpu for gpu in found.facts() if gpu.parent is None]
+    whole = [gpu for gpu in devices.facts() if gpu.parent is None]
     other = [gpu for gpu in whole if gpu.index != gpu.minor]
     names = ", ".join(f"index {gpu.index} is /dev/nvidia{gpu.minor}" for gpu in other[:3])
     if any(gpu.minor is None for gpu in whole):

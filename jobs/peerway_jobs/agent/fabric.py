@@ -62,9 +62,9 @@ class Fabric:
         for device in files.names(top):
             for port in files.names(f"{top}/{device}/ports"):
                 name = f"ib:{device}:{port}"
-                found = self._port(name, f"{top}/{device}/ports/{port}/counters")
-                if found and is_device_name(name):
-                    nics.add(name, found)
+                figures = self._port(name, f"{top}/{device}/ports/{port}/counters")
+                if figures and is_device_name(name):
+                    nics.add(name, figures)
 
     def filesystems(self) -> Samples:
         """The counters of each Lustre mount, summed where a file system is mounted twice."""
@@ -77,41 +77,41 @@ class Fabric:
                     parts = mounts.setdefault(name, {})
                     for metric, values in _llite(stats).items():
                         parts.setdefault(metric, []).extend(values)
-        found = Samples()
+        samples = Samples()
         for name, parts in mounts.items():
-            found.add(name, self._sums(name, parts))
-        return found
+            samples.add(name, self._sums(name, parts))
+        return samples
 
     def _port(self, name: str, counters: str) -> Figures:
-        found: Figures = {}
+        figures: Figures = {}
         for file, (metric, unit) in _PORT.items():
             value = files.number(f"{counters}/{file}")
             if value is None:
                 continue
             figure = register(metric, value, unit)
             if figure.value is not None:
-                found[metric] = figure.value
+                figures[metric] = figure.value
             else:
                 self.reasons[name, metric] = figure.reason
         errors = [value for file in _ERRORS if (value := files.number(f"{counters}/{file}")) is not None]
-        return found | (self._sums(name, {"nic_errors_total": errors}) if errors else {})
+        return figures | (self._sums(name, {"nic_errors_total": errors}) if errors else {})
 
     def _sums(self, name: str, parts: Mapping[str, Sequence[object]]) -> Figures:
-        found: Figures = {}
+        sums: Figures = {}
         for metric, values in parts.items():
             figure = summed(metric, values)
             if figure.value is not None:
-                found[metric] = figure.value
+                sums[metric] = figure.value
             else:
                 self.reasons[name, metric] = figure.reason
-        return found
+        return sums
 
 
 def _llite(stats: str) -> dict[str, list[object]]:
     """Lines are "name COUNT samples [unit] MIN MAX SUM ..."; those without samples are left out by Lustre.
     Gives the parts of which each metric is the sum.
     """
-    found: dict[str, list[object]] = {name: [0] for name in (
+    parts: dict[str, list[object]] = {name: [0] for name in (
         "filesystem_read_bytes_total", "filesystem_written_bytes_total", "filesystem_data_operations_total",
         "filesystem_metadata_operations_total", "filesystem_opens_total",
     )}  # fmt: skip
@@ -122,13 +122,13 @@ def _llite(stats: str) -> dict[str, list[object]]:
         count = _number(words[1])
         if words[0] in ("read_bytes", "write_bytes") and len(words) > 6:
             moved = "read" if words[0] == "read_bytes" else "written"
-            found[f"filesystem_{moved}_bytes_total"].append(_number(words[6]))
-            found["filesystem_data_operations_total"].append(count)
+            parts[f"filesystem_{moved}_bytes_total"].append(_number(words[6]))
+            parts["filesystem_data_operations_total"].append(count)
         elif words[0] in _METADATA:
-            found["filesystem_metadata_operations_total"].append(count)
+            parts["filesystem_metadata_operations_total"].append(count)
             if words[0] == "open":
-                found["filesystem_opens_total"].append(count)
-    return found
+                parts["filesystem_opens_total"].append(count)
+    return parts
 
 
 def _number(word: str) -> int | str:

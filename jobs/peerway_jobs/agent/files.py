@@ -13,10 +13,10 @@ def read(path: str, most: int = _MOST) -> bytes:
     try:
         # A short read is not the end: the kernel hands out whole lines, as many as fit its buffer.
         parts: list[bytes] = []
-        left = most
-        while left > 0 and (data := os.read(file, min(left, 65536))):
+        remaining = most
+        while remaining > 0 and (data := os.read(file, min(remaining, 65536))):
             parts.append(data)
-            left -= len(data)
+            remaining -= len(data)
         return b"".join(parts)
     finally:
         os.close(file)
@@ -32,9 +32,9 @@ def text(path: str, most: int = _MOST) -> str | None:
 
 def number(path: str) -> int | None:
     """The whole number in a file; None where there is none ("max" in a cgroup)."""
-    found = text(path, 64)
+    content = text(path, 64)
     try:
-        return None if found is None else int(found)
+        return None if content is None else int(content)
     except ValueError:
         return None
 
@@ -49,9 +49,9 @@ def names(path: str) -> list[str]:
 
 def keyed(path: str) -> dict[str, int]:
     """Lines of "name number" as a dictionary; empty where there is no such file."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for line in (text(path) or "").splitlines():
         name, _, value = line.partition(" ")
         if value.isdigit():
-            found[name] = int(value)
-    return found
+            numbers[name] = int(value)
+    return numbers

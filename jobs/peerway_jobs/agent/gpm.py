@@ -67,20 +67,20 @@ class Gpm:
         self._last[uuid] = sample
         if last is None:
             return {}
-        asked = nvml.c_nvmlGpmMetricsGet_t()
-        asked.version = nvml.NVML_GPM_METRICS_GET_VERSION
-        asked.numMetrics = len(_METRICS)
-        asked.sample1, asked.sample2 = last, sample
+        query = nvml.c_nvmlGpmMetricsGet_t()
+        query.version = nvml.NVML_GPM_METRICS_GET_VERSION
+        query.numMetrics = len(_METRICS)
+        query.sample1, query.sample2 = last, sample
         for place, number in enumerate(_METRICS):
-            asked.metrics[place].metricId = number
+            query.metrics[place].metricId = number
         try:
-            nvml.nvmlGpmMetricsGet(asked)
+            nvml.nvmlGpmMetricsGet(query)
         finally:
             nvml.nvmlGpmSampleFree(last)
         return {
-            name: scaled(asked.metrics[place].value, 0.01)
+            name: scaled(query.metrics[place].value, 0.01)
             for place, (number, name) in enumerate(_METRICS.items())
-            if asked.metrics[place].nvmlReturn == 0 and (parent is not None or number != _UTILIZATION)
+            if query.metrics[place].nvmlReturn == 0 and (parent is not None or number != _UTILIZATION)
         }
 
 

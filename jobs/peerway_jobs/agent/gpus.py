@@ -76,7 +76,7 @@ class Gpus:
 
     def sample(self) -> tuple[Samples, dict[str, list[int]]]:
         """The figures of all GPUs, and the processes on each by UUID."""
-        found = Samples()
+        samples = Samples()
         processes: dict[str, list[int]] = {}
         for device in self.devices:
             pids, figures = None, Figures()
@@ -88,10 +88,10 @@ class Gpus:
             if pids is not None:
                 processes[device.facts.uuid] = pids
                 figures["gpu_processes"] = len(pids)
-            found.add(device.facts.uuid, figures)
-        for uuid, metric, why in sift(found.devices, found.values):
+            samples.add(device.facts.uuid, figures)
+        for uuid, metric, why in sift(samples.devices, samples.values):
             self.reasons[uuid, metric] = why
-        return found, processes
+        return samples, processes
 
     def _all(self) -> list[Device]:
         at: dict[int, list[Device]] = {}
@@ -140,11 +140,11 @@ class Gpus:
         return minor if isinstance(minor, int) and 0 <= minor < MOST_MINOR else None
 
     def _instances(self, handle: Any, facts: Gpu) -> list[Device]:
-        found: list[Device] = []
+        devices: list[Device] = []
         try:
             most = self._nvml.nvmlDeviceGetMaxMigDeviceCount(handle)
         except Exception:  # not supported, in most cases
-            return found
+            return devices
         for place in range(most):
             try:
                 instance = self._nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)
@@ -155,57 +155,57 @@ class Gpus:
                 self.reasons[f"{facts.uuid}, instance {place}", ""] = _words(error)
                 continue
             device.parent = handle
-            found.append(device)
-        return found
+            devices.append(device)
+        return devices
 
     def _ask(self, device: Device, name: str, *arguments: object) -> Any:
         """Call a function of NVML about the device; None for what it cannot tell."""
-        asked = (name, *arguments)  # a GPU may know one version of a structure and not another
-        if asked in device.cannot:
+        query = (name, *arguments)  # a GPU may know one version of a structure and not another
+        if query in device.cannot:
             return None
         function: Callable[..., Any] | None = getattr(self._nvml, name, None)
         if function is None:
-            device.cannot.add(asked)
+            device.cannot.add(query)
             return None
         try:
             return function(device.handle, *arguments)
         except Exception as error:
             if getattr(error, "value", None) == _UNSUPPORTED:
-                device.cannot.add(asked)
+                device.cannot.add(query)
             elif getattr(error, "value", None) not in _OF_THE_DRIVER:
                 self.reasons[device.facts.uuid, name] = f"{name}: {_words(error)}"
             return None
 
     def _figures(self, device: Device) -> Figures:
         nvml = self._nvml
-        found: Figures = {}
+        figures: Figures = {}
         if (share := self._ask(device, "nvmlDeviceGetUtilizationRates")) is not None:
-            found["gpu_utilization_ratio"] = scaled(share.gpu, 0.01)
-            found["gpu_memory_utilization_ratio"] = scaled(share.memory, 0.01)
+            figures["gpu_utilization_ratio"] = scaled(share.gpu, 0.01)
+            figures["gpu_memory_utilization_ratio"] = scaled(share.memory, 0.01)
         if (memory := self._memory(device)) is not None:
-            found["gpu_memory_used_bytes"] = memory.used
-            found["gpu_memory_total_bytes"] = memory.total
+            figures["gpu_memory_used_bytes"] = memory.used
+            figures["gpu_memory_total_bytes"] = memory.total
         for name, metric, unit in (
             ("nvmlDeviceGetPowerUsage", "gpu_power_watts", 1e-3),
             ("nvmlDeviceGetEnforcedPowerLimit", "gpu_power_limit_watts", 1e-3),
             ("nvmlDeviceGetTotalEnergyConsumption", "gpu_energy_joules_total", 1e-3),
         ):
             if (value := self._ask(device, name)) is not None:
-                found[metric] = scaled(value, unit)
+                figures[metric] = scaled(value, unit)
         if (heat := self._ask(device, "nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU)) is not None:
-            found["gpu_temperature_celsius"] = heat
+            figures["gpu_temperature_celsius"] = heat
         if (clock := self._ask(device, "nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM)) is not None:
-            found["gpu_sm_clock_hertz"] = scaled(clock, 1_000_000)
+            figures["gpu_sm_clock_hertz"] = scaled(clock, 1_000_000)
         if (reasons := self._ask(device, "nvmlDeviceGetCurrentClocksEventReasons")) is not None:
-            found["gpu_throttled_power_ratio"] = int(bool(reasons & _POWER))
-            found["gpu_throttled_thermal_ratio"] = int(bool(reasons & _THERMAL))
-            found["gpu_throttled_hardware_ratio"] = int(bool(reasons & _HARDWARE))
+            figures["gpu_throttled_power_ratio"] = int(bool(reasons & _POWER))
+            figures["gpu_throttled_thermal_ratio"] = int(bool(reasons & _THERMAL))
+            figures["gpu_throttled_hardware_ratio"] = int(bool(reasons & _HARDWARE))
         try:
             assert self._gpm is not None
-            return self._gpm.figures(device.facts.uuid, device.handle, device.parent) | found
+            return self._gpm.figures(device.facts.uuid, device.handle, device.parent) | figures
         except Exception as error:
             self.reasons[device.facts.uuid, "GPM"] = f"GPM: {_words(error)}"
-            return found
+            return figures
 
     def _memory(self, device: Device) -> Any:
         """What programs have. Version 1 counts what the driver keeps for itself, too, which is hundreds of

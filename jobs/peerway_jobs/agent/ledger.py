@@ -169,14 +169,14 @@ class Ledger:
 
     def doubtful(self, now: Now, after_ms: int) -> list[int]:
         """Jobs that nobody announced, and those without a step for long: oldest question first."""
-        found = []
+        jobs = []
         for each in self.open.values():
             if each.step is not None:
                 continue
             quiet = now.wall_ms - max(each.start_ms, self._seen_ms.get(each.job, 0))
             if each.source == "processes" or quiet > after_ms:
-                found.append(each.job)
-        return found
+                jobs.append(each.job)
+        return jobs
 
     def learn(self, answer: Answer) -> None:
         """Mend an interval by what Slurm said."""
@@ -262,9 +262,9 @@ class Ledger:
         if named:
             return named, len(named) == len(words)
         numbers = [int(word) for word in record.gpus.split(",") if word.isdigit()]
-        found = self._by_number(numbers)
+        uuids = self._by_number(numbers)
         # Without numbers of whole GPUs, what the job sees of GPUs are shares: gres/shard, gres/mps.
-        return found, len(found) == len(numbers) and bool(numbers or not words)
+        return uuids, len(uuids) == len(numbers) and bool(numbers or not words)
 
     def _by_number(self, numbers: Iterable[int]) -> list[str]:
         """Slurm counts /dev/nvidiaN, which is NVML's minor number, and not its index. On a node with MIG

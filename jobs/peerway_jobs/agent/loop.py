@@ -45,7 +45,7 @@ class Agent:
         self._settings = settings
         self._tell = tell
         self._end = threading.Event()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._failures = self._rounds = 0
         self._tick_s = 0.0
         self._notes: list[Note] = []
@@ -145,21 +145,21 @@ class Agent:
         return steps
 
     def _measure(self, steps: list[Step], now: Now) -> dict[str, Samples]:
-        found = self._try("system", self._system.sample, {"node": Samples(), "nic": Samples()})
-        self._try("infiniband", lambda: self._fabric.add_ports(found["nic"]), None)
-        found["filesystem"] = self._try("lustre", self._fabric.filesystems, Samples())
+        samples = self._try("system", self._system.sample, {"node": Samples(), "nic": Samples()})
+        self._try("infiniband", lambda: self._fabric.add_ports(samples["nic"]), None)
+        samples["filesystem"] = self._try("lustre", self._fabric.filesystems, Samples())
         nothing: tuple[Samples, dict[str, list[int]]] = (Samples(), {})
         gpus, users = self._try("GPUs", self._gpus.sample, nothing)
         self._notes += self._strangers.on_gpus(users, steps, gpus, now)
-        found["gpu"] = gpus
-        found["step"] = Samples()
+        samples["gpu"] = gpus
+        samples["step"] = Samples()
         for step in steps:
-            found["step"].add(str(self._ledger.slot(step)), step.figures)
-        left, notes = self._strangers.left_over(steps, now)
+            samples["step"].add(str(self._ledger.slot(step)), step.figures)
+        leftover, notes = self._strangers.left_over(steps, now)
         self._notes += notes
-        self._add_own(found["node"], left)
-        self._leave_out_nonsense(found)
-        return {kind: part for kind, part in found.items() if part.devices}
+        self._add_own(samples["node"], leftover)
+        self._leave_out_nonsense(samples)
+        return {kind: part for kind, part in samples.items() if part.devices}
 
     def _leave_out_nonsense(self, samples: dict[str, Samples]) -> None:
         """What no driver can mean is not sent; the reason is noted once for each device and metric."""
@@ -171,13 +171,13 @@ class Agent:
                 self._unreadable(device, why, of)
             reasons.clear()
 
-    def _add_own(self, node: Samples, left: int) -> None:
+    def _add_own(self, node: Samples, leftover: int) -> None:
         if not node.devices:
             node.add("node", {})
         used = resource.getrusage(resource.RUSAGE_SELF)
         resident = files.text("/proc/self/statm") or "0 0"
         for name, value in {
-            "node_leftover_processes": left,
+            "node_leftover_processes": leftover,
             "agent_cpu_seconds_total": round(used.ru_utime + used.ru_stime, 3),
             "agent_resident_bytes": int(resident.split()[1]) * PAGE,
             "agent_tick_seconds": round(self._tick_s, 4),
@@ -252,22 +252,22 @@ class Agent:
         now = self._now()
         return Sent(now.wall_ms, now.mono_ms, now.boot)
 
-    def _try(self, what: str, measure: Callable[[], _T], otherwise: _T) -> _T:
+    def _try(self, source: str, measure: Callable[[], _T], otherwise: _T) -> _T:
         """One source that cannot be read takes nothing from the others."""
         try:
             return measure()
         except Exception as error:
             self._failures += 1
-            self._unreadable(what, f"{error.__class__.__name__}: {error}")
+            self._unreadable(source, f"{error.__class__.__name__}: {error}")
             return otherwise
 
-    def _unreadable(self, what: str, why: str, of: str = "") -> None:
+    def _unreadable(self, source: str, why: str, of: str = "") -> None:
         """Tell it once: `of` is what it is about where the reason has figures that change."""
-        text = shortened(f"{what}: {why}", 128)
-        key = f"{what}: {of}" if of else text
-        if key in self._told or len(self._told) > 1000:
+        text = shortened(f"{source}: {why}", 128)
+        key = f"{source}: {of}" if of else text
+        if key in self._reported or len(self._reported) > 1000:
             return
-        self._told.add(key)
+        self._reported.add(key)
         self._tell(text)
         self._note("unreadable", self._now(), text=text)
 

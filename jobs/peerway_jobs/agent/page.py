@@ -42,11 +42,11 @@ class Page(Collector):
                 continue
             family = CounterMetricFamily if metric.type == "counter" else GaugeMetricFamily
             name = f"peerway_{metric.name.removesuffix('_total')}"
-            found = family(name, metric.help, labels=[] if metric.kind == "node" else [metric.kind])
+            exported = family(name, metric.help, labels=[] if metric.kind == "node" else [metric.kind])
             for device, value in zip(part.devices, part.values[metric.name], strict=True):
                 if value is not None:
-                    found.add_metric([] if metric.kind == "node" else [device], value)
-            yield found
+                    exported.add_metric([] if metric.kind == "node" else [device], value)
+            yield exported
 
     def close(self) -> None:
         """Stop serving."""

@@ -79,8 +79,8 @@ class Processes:
             children.setdefault(process.parent, []).append(process.pid)
         self.table, self.children = table, children
         known = {(process.pid, process.start) for process in table.values()}
-        self._stepds = {key: found for key, found in self._stepds.items() if key in known}
-        self._jobs = {key: found for key, found in self._jobs.items() if key[:2] in known}
+        self._stepds = {key: value for key, value in self._stepds.items() if key in known}
+        self._jobs = {key: value for key, value in self._jobs.items() if key[:2] in known}
 
     def step_daemons(self) -> Iterator[tuple[Process, int, str]]:
         """Each slurmstepd with its job and step. Only root's count: a user may name a program as he likes."""
@@ -88,20 +88,20 @@ class Processes:
             if process.name != "slurmstepd" or process.state == "Z":
                 continue
             key = (process.pid, process.start)
-            found = self._stepds.get(key) or self._step_of(process.pid)
-            if found is not None:  # else it may get its title later
-                self._stepds[key] = found
-                yield process, *found
+            step = self._stepds.get(key) or self._step_of(process.pid)
+            if step is not None:  # else it may get its title later
+                self._stepds[key] = step
+                yield process, *step
 
     def below(self, pid: int) -> list[int]:
         """All descendants of a process."""
-        found: list[int] = []
+        pids: list[int] = []
         todo = list(self.children.get(pid, ()))
         while todo:
             each = todo.pop()
-            found.append(each)
+            pids.append(each)
             todo.extend(self.children.get(each, ()))
-        return found
+        return pids
 
     def uid(self, pid: int) -> int | None:
         """Whose it is; None when it has ended."""
@@ -112,10 +112,10 @@ class Processes:
 
     def io(self, pid: int) -> tuple[int, int] | None:
         """Bytes read and written through any file or socket; None where that may not be seen."""
-        found = files.text(f"{self._proc}/{pid}/io", 1024)
-        if found is None:
+        content = files.text(f"{self._proc}/{pid}/io", 1024)
+        if content is None:
             return None
-        numbers = [int(line.rpartition(" ")[2]) for line in found.splitlines()[:2]]
+        numbers = [int(line.rpartition(" ")[2]) for line in content.splitlines()[:2]]
         return (numbers[0], numbers[1]) if len(numbers) == 2 else None
 
     def cpus_allowed(self, pid: int) -> list[int] | None:
@@ -144,8 +144,8 @@ class Processes:
                 return None
             if not environment:  # within exec it is not there yet
                 return None
-            found = _JOB.search(environment)
-            self._jobs[key] = int(found[1]) if found else None
+            match = _JOB.search(environment)
+            self._jobs[key] = int(match[1]) if match else None
         return self._jobs[key]
 
     def cgroup(self, pid: int) -> str:
@@ -154,18 +154,18 @@ class Processes:
 
     def _step_of(self, pid: int) -> tuple[int, str] | None:
         try:
-            found = _STEPD.match(files.read(f"{self._proc}/{pid}/cmdline", 4096))
+            match = _STEPD.match(files.read(f"{self._proc}/{pid}/cmdline", 4096))
         except OSError:
             return None
-        if found is None or self.uid(pid) != 0 or not 0 < int(found[1]) < 1 << 32:
+        if match is None or self.uid(pid) != 0 or not 0 < int(match[1]) < 1 << 32:
             return None
-        return int(found[1]), found[2].decode()
+        return int(match[1]), match[2].decode()
 
 
 def cpu_list(text: str) -> list[int]:
     """Read "0-3,8": the kernel's lists of CPUs."""
-    found: list[int] = []
+    cpus: list[int] = []
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        found.extend(range(int(first), int(last or first) + 1))
-    return found
+        cpus.extend(range(int(first), int(last or first) + 1))
+    return cpus

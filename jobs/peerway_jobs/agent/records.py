@@ -41,13 +41,13 @@ class Record:
 
 def parse(file: str, content: str) -> Record | None:
     """Read one file; None for one that is not of this form."""
-    found = _NAME.fullmatch(os.path.basename(file))  # noqa: PTH119
+    match = _NAME.fullmatch(os.path.basename(file))  # noqa: PTH119
     fields = dict(line.partition("=")[::2] for line in content.splitlines())
     job, wall, mono = (_whole(fields.get(name)) for name in ("job", "wall_ms", "mono_ms"))
-    if found is None or job is None or not 0 < job < 1 << 32 or wall is None or mono is None:
+    if match is None or job is None or not 0 < job < 1 << 32 or wall is None or mono is None:
         return None
     return Record(
-        file, found[1], job, wall, mono, fields.get("boot", ""), _whole(fields.get("uid"), _U32),
+        file, match[1], job, wall, mono, fields.get("boot", ""), _whole(fields.get("uid"), _U32),
         _word(fields.get("user")), _word(fields.get("partition")), _whole(fields.get("restart"), _U32),
         fields.get("gpus", ""), fields.get("cuda", ""), fields.get("exit", "") == _OUT_OF_MEMORY,
     )  # fmt: skip
@@ -63,7 +63,7 @@ class Records:
 
     def take(self) -> list[Record]:
         """What is new, oldest first; `wrong` is the names of files that are none. `taken` removes both."""
-        found: list[Record] = []
+        records: list[Record] = []
         self.wrong = []
         for name in files.names(self._folder)[:_MOST_RECORDS]:
             path = f"{self._folder}/{name}"
@@ -73,10 +73,10 @@ class Records:
             if record is None:
                 self.wrong.append(name)
             else:
-                found.append(record)
+                records.append(record)
             self._taken.append(path)
-        found.sort(key=lambda record: (record.wall_ms, record.event == "epilog"))
-        return found
+        records.sort(key=lambda record: (record.wall_ms, record.event == "epilog"))
+        return records
 
     def taken(self) -> None:
         """What was taken is in the spool: its files may go."""

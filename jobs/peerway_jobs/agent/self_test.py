@@ -11,7 +11,7 @@ from pathlib import Path
 
 from peerway_common.printable import one_line
 from peerway_jobs.agent.checks import Finding
-from peerway_jobs.agent.settings import Settings
+from peerway_jobs.agent.settings import BadSettings, Settings, read_token
 from peerway_jobs.batch import Batch, Interval
 from peerway_jobs.batch_check import decode
 from peerway_jobs.frames import BadFrame, read_frames
@@ -65,11 +65,13 @@ def _submitted(node: str, seconds: float) -> int:
     done = ran("sbatch", "--parsable", *words, "--wrap", f"exec sleep {seconds:g}")
     if done.returncode:
         raise SlurmFailed(why_failed(done))
-    said = done.stdout.decode(errors="replace")
+    output = done.stdout.decode(errors="replace")
     try:
-        return int(said.split(";")[0])
+        return int(output.split(";")[0])
     except ValueError:
-        raise SlurmFailed(f"sbatch --parsable gave no number of a job: {one_line('sbatch', said)}") from None
+        raise SlurmFailed(
+            f"sbatch --parsable gave no number of a job: {one_line('sbatch', output)}"
+        ) from None
 
 
 def _judge(settings: Settings, job: int, interval: Interval, figures: int) -> Finding:
@@ -82,13 +84,13 @@ def _judge(settings: Settings, job: int, interval: Interval, figures: int) -> Fi
         )
     if not figures:
         return Finding("self-test", "broken", f"job {job} has no figures", "see the agent's messages")
-    found = f"job {job}: prolog, epilog, and figures of {figures} rounds"
+    evidence = f"job {job}: prolog, epilog, and figures of {figures} rounds"
     if not settings.server:
-        return Finding("self-test", "ok", f"{found}; no server is set")
-    return _at_server(settings, job, found)
+        return Finding("self-test", "ok", f"{evidence}; no server is set")
+    return _at_server(settings, job, evidence)
 
 
-def _at_server(settings: Settings, job: int, found: str) -> Finding:
+def _at_server(settings: Settings, job: int, evidence: str) -> Finding:
     """The server tells a node of the jobs of which it has acknowledged that node's word."""
     import click
 
@@ -98,21 +100,24 @@ def _at_server(settings: Settings, job: int, found: str) -> Finding:
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
         try:
-            if of_node(settings, str(job)) is not None:
-                return Finding("self-test", "ok", f"{found}; the server has it")
+            token = read_token(Path(settings.token_file))
+            if of_node(settings.server, str(job), token, settings.ca_file) is not None:
+                return Finding("self-test", "ok", f"{evidence}; the server has it")
         except click.ClickException as error:
             why = error.message
+        except BadSettings as error:
+            why = str(error)
         time.sleep(min(1.0, settings.interval_s))
     advice = "see the agent's messages, and those of the server"
-    return Finding("self-test", "broken", f"{found}, but the server has nothing of it: {why}", advice)
+    return Finding("self-test", "broken", f"{evidence}, but the server has nothing of it: {why}", advice)
 
 
 def _spooled(folder: Path) -> list[Batch]:
     """The newest file is always there, even when all of it was sent."""
-    found: list[Batch] = []
+    batches: list[Batch] = []
     for path in sorted(folder.glob("*.frames"))[-2:]:
         try:
-            found += [decode(payload) for _, payload in read_frames(path.read_bytes())]
+            batches += [decode(payload) for _, payload in read_frames(path.read_bytes())]
         except (OSError, BadFrame, BadBatch):  # it is being written, or was just removed
             continue
-    return found
+    return batches

@@ -40,7 +40,7 @@ class Sender:
         self._spool = spool
         self._sent = sent
         self._tell = tell
-        self._told = ""
+        self._reported = ""
         self._longest = max(1.0, _PAUSE_ROUNDS * settings.interval_s)
         self._address = urlsplit(settings.server)
         self._connection: http.client.HTTPConnection | None = None
@@ -206,12 +206,12 @@ class Sender:
     def _longer(self, pause: float) -> float:
         return min(self._longest, max(1.0, pause * 2))
 
-    def _say(self, what: str) -> None:
+    def _say(self, message: str) -> None:
         """Once for each reason, and once when all is well again."""
-        reason = what.partition(":")[0]
-        if reason != self._told:
-            self._told = reason
-            self._tell(what or f"the server {self._settings.server} takes batches")
+        reason = message.partition(":")[0]
+        if reason != self._reported:
+            self._reported = reason
+            self._tell(message or f"the server {self._settings.server} takes batches")
 
 
 def _place(answer: dict[str, Any], first: int, count: int) -> int | None:

@@ -39,9 +39,9 @@ class Settings:
 
     def page_address(self) -> tuple[str, int] | None:
         """Where the OpenMetrics page is; None for nowhere."""
-        found = _PAGE.fullmatch(self.page)
-        assert found is not None
-        return (found[1].strip("[]"), int(found[2])) if found[1] else None
+        match = _PAGE.fullmatch(self.page)
+        assert match is not None
+        return (match[1].strip("[]"), int(match[2])) if match[1] else None
 
 
 def read(file: Path) -> Settings:
@@ -62,30 +62,30 @@ def read(file: Path) -> Settings:
         kinds, word = ((int, float), "number") if known[name].type == "float" else ((str,), "text")
         if not isinstance(value, kinds) or isinstance(value, bool):
             raise BadSettings(f"{file}: {name} = {value!r} is not a {word}")
-    found = Settings(**content)
-    found.node = found.node or socket.gethostname().partition(".")[0]
-    _check(found, file)
-    return found
+    settings = Settings(**content)
+    settings.node = settings.node or socket.gethostname().partition(".")[0]
+    _check(settings, file)
+    return settings
 
 
-def _check(found: Settings, file: Path) -> None:
-    if not is_node_name(found.node):
-        raise BadSettings(f"{file}: node = {found.node!r} may not be a node's name")
-    if not 0.05 <= found.interval_s <= 3600:
-        raise BadSettings(f"{file}: interval_s = {found.interval_s:g}; it may be 0.05 to 3600")
-    if not 1 <= found.spool_mb <= 1 << 20:
-        raise BadSettings(f"{file}: spool_mb = {found.spool_mb:g}; it may be 1 to {1 << 20}")
-    if _PAGE.fullmatch(found.page) is None:
-        raise BadSettings(f"{file}: page = {found.page!r} is not HOST:PORT")
-    if not found.server:
+def _check(settings: Settings, file: Path) -> None:
+    if not is_node_name(settings.node):
+        raise BadSettings(f"{file}: node = {settings.node!r} may not be a node's name")
+    if not 0.05 <= settings.interval_s <= 3600:
+        raise BadSettings(f"{file}: interval_s = {settings.interval_s:g}; it may be 0.05 to 3600")
+    if not 1 <= settings.spool_mb <= 1 << 20:
+        raise BadSettings(f"{file}: spool_mb = {settings.spool_mb:g}; it may be 1 to {1 << 20}")
+    if _PAGE.fullmatch(settings.page) is None:
+        raise BadSettings(f"{file}: page = {settings.page!r} is not HOST:PORT")
+    if not settings.server:
         return  # measure, spool and show the page; send nothing
-    if not is_address(found.server):
-        raise BadSettings(f"{file}: server = {found.server!r} is not https://HOST[:PORT][/PATH]")
-    if is_open(found.server):
+    if not is_address(settings.server):
+        raise BadSettings(f"{file}: server = {settings.server!r} is not https://HOST[:PORT][/PATH]")
+    if is_open(settings.server):
         raise BadSettings(
-            f"{file}: server = {found.server!r} would send this node's token unencrypted; use https://"
+            f"{file}: server = {settings.server!r} would send this node's token unencrypted; use https://"
         )
-    if not found.token_file:
+    if not settings.token_file:
         raise BadSettings(
             f"{file}: there is a server and no token_file; the server's administrator makes one"
         )

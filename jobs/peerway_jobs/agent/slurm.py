@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from peerway_common.printable import one_line
+from peerway_jobs.hosts import expand_hosts
 
 _PATIENCE_S = 30.0
 _ENDED = ("Invalid job id", "invalid job id")
@@ -43,21 +44,21 @@ class Slurm:
     def __init__(self, node: str) -> None:
         self._node = node
         self._job = 0
-        self._asked: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._output: IO[bytes] | None = None
         self._since = 0.0
 
     @property
     def busy(self) -> bool:
         """Whether a question is open."""
-        return self._asked is not None
+        return self._process is not None
 
     def ask(self, job: int) -> str:
         """Begin a question; why not, or nothing."""
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with the answer
         command = ["scontrol", "-o", "-d", "show", "job", str(job)]
         try:
-            self._asked = subprocess.Popen(
+            self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output,
                 env={**os.environ, "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"},
             )  # fmt: skip
@@ -69,18 +70,18 @@ class Slurm:
 
     def answer(self) -> Answer | str | None:
         """The answer, or why there is none, or None while it is not there."""
-        if self._asked is None or self._output is None:
+        if self._process is None or self._output is None:
             return None
-        status = self._asked.poll()
+        status = self._process.poll()
         if status is None and time.monotonic() - self._since < _PATIENCE_S:
             return None
         if status is None:
-            self._asked.kill()
-            self._asked.wait()
+            self._process.kill()
+            self._process.wait()
         with contextlib.closing(self._output) as output:
             output.seek(0)
             text = output.read(1 << 20).decode(errors="replace")
-        self._asked = self._output = None
+        self._process = self._output = None
         if status is None:
             return f"scontrol gave no answer in {_PATIENCE_S:g} s"
         if status != 0 and not any(words in text for words in _ENDED):
@@ -89,68 +90,55 @@ class Slurm:
 
     def close(self) -> None:
         """Give up a question that is open."""
-        if self._asked is not None and self._output is not None:
-            self._asked.kill()
-            self._asked.wait()
+        if self._process is not None and self._output is not None:
+            self._process.kill()
+            self._process.wait()
             self._output.close()
-            self._asked = self._output = None
+            self._process = self._output = None
 
 
 def parse(job: int, node: str, text: str) -> Answer:
     """Read the line of scontrol -o -d. Empty text is a job that Slurm does not know."""
     if not text.strip():
         return Answer(job, known=False)
-    found = Answer(job, known=True)
+    answer = Answer(job, known=True)
     user = re.fullmatch(r"[^ ]*\((\d{1,10})\)", _once(text, "UserId") or "")
-    found.uid = _whole(user[1]) if user else None
-    found.partition = _once(text, "Partition")
+    answer.uid = _whole(user[1]) if user else None
+    answer.partition = _once(text, "Partition")
     state = _once(text, "JobState")
     # Ambiguous counts as running: what is not understood ends no interval.
-    found.running = state is None or state in ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING")
+    answer.running = state is None or state in (
+        "RUNNING",
+        "COMPLETING",
+        "SUSPENDED",
+        "STOPPED",
+        "CONFIGURING",
+    )
     restarts = _once(text, "Restarts")
-    found.restart = _whole(restarts)
+    answer.restart = _whole(restarts)
     here = [
         part
         for part in re.finditer(r" Nodes=(\S+) CPU_IDs=(\S+) Mem=(\d{1,12}) GRES=(\S*)", text)
         if node in expand_hosts(part[1])
     ]
     if len(here) == 1:
-        found.cpus = len(expand_numbers(here[0][2]))
-        found.memory_bytes = int(here[0][3]) << 20
-        found.shares = re.search(r"(?:^|,)(?:shard|mps):", here[0][4]) is not None
+        answer.cpus = len(expand_numbers(here[0][2]))
+        answer.memory_bytes = int(here[0][3]) << 20
+        answer.shares = re.search(r"(?:^|,)(?:shard|mps):", here[0][4]) is not None
         for part in re.finditer(r"gpu(?::[^:(,]+)*(?::\d+)?\(IDX:([\d,-]+)\)", here[0][4]):
-            found.gpus.extend(expand_numbers(part[1]))
-    return found
+            answer.gpus.extend(expand_numbers(part[1]))
+    return answer
 
 
 def expand_numbers(text: str) -> list[int]:
     """Read "0-3,8"; nothing for what is no such list, or too long a one."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in text.split(","):
         ends = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part)
-        if ends is None or len(found) > 1 << 16:
+        if ends is None or len(numbers) > 1 << 16:
             return []
-        found.extend(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
-    return found
-
-
-def expand_hosts(text: str) -> set[str]:
-    """Read "cpu[01-03,7],big": names of nodes with one pair of brackets each."""
-    found: set[str] = set()
-    for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
-        name, bracket, rest = part.partition("[")
-        if not bracket:
-            found.add(name)
-            continue
-        inside, _, tail = rest.partition("]")
-        for one in inside.split(","):
-            first, _, last = one.partition("-")
-            if first.isdigit() and (last or first).isdigit() and int(last or first) - int(first) < 1 << 16:
-                found.update(
-                    f"{name}{number:0{len(first)}d}{tail}"
-                    for number in range(int(first), int(last or first) + 1)
-                )
-    return found
+        numbers.extend(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
+    return numbers
 
 
 def _whole(text: str | None) -> int | None:

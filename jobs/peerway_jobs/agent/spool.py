@@ -114,11 +114,11 @@ class Spool:
     def _stream(self) -> str:
         path = self._folder / "stream"
         try:
-            found = path.read_text().strip()
+            stream = path.read_text().strip()
         except OSError:
-            found = ""
-        if re.fullmatch(r"[0-9a-f]{32}", found):
-            return found
+            stream = ""
+        if re.fullmatch(r"[0-9a-f]{32}", stream):
+            return stream
         # Without its name the old batches cannot be told from new ones: they are another stream's, and gone.
         for old in self._folder.glob("*.frames"):
             old.unlink()
@@ -216,17 +216,17 @@ def _measure(data: bytes) -> tuple[int, int]:
 
 def _some(data: bytes, skip: int) -> list[bytes]:
     """Frames after the first `skip`, as many as one POST may have; none from where the data is damaged."""
-    found: list[bytes] = []
+    payloads: list[bytes] = []
     total = begin = 0
     with suppress(BadFrame):
         for end, payload in read_frames(data):
             length = HEAD_BYTES + len(payload)
             if skip > 0:
                 skip -= 1
-            elif len(found) == MOST_FRAMES or total + length > MOST_BODY:
+            elif len(payloads) == MOST_FRAMES or total + length > MOST_BODY:
                 break
             else:
-                found.append(data[begin:end])
+                payloads.append(data[begin:end])
                 total += length
             begin = end
-    return found
+    return payloads

@@ -47,7 +47,7 @@ class Steps:
 
     def sample(self) -> list[Step]:
         """The steps of this moment, with their figures. The table of processes must be fresh."""
-        found: dict[tuple[int, str, int], Step] = {}
+        steps: dict[tuple[int, str, int], Step] = {}
         for daemon, job, name in self._processes.step_daemons():
             if self._is_fork(daemon, job, name):
                 continue
@@ -56,11 +56,11 @@ class Steps:
             if step.cgroup is None or not step.begun:
                 step.begun = bool(self._tasks(step, self._processes.below(daemon.pid)))
                 step.cgroup = self._cgroups.find(job, name, self._processes.cgroup(daemon.pid))
-            found[step.key] = step
-        self._known = found
-        for step in found.values():
+            steps[step.key] = step
+        self._known = steps
+        for step in steps.values():
             self._measure(step)
-        return list(found.values())
+        return list(steps.values())
 
     def _is_fork(self, daemon: Process, job: int, name: str) -> bool:
         """Before its exec a task is a slurmstepd, too: the child of the step's own."""
@@ -139,7 +139,7 @@ class Steps:
                 step._total[place] += max(0, now[place] - before[place])
             seen[key] = now
         step._io = seen
-        found: Figures = {"step_major_faults_total": step._total[2]}
+        figures: Figures = {"step_major_faults_total": step._total[2]}
         if readable or any(step._total[:2]):
-            found |= {"step_read_bytes_total": step._total[0], "step_written_bytes_total": step._total[1]}
-        return found
+            figures |= {"step_read_bytes_total": step._total[0], "step_written_bytes_total": step._total[1]}
+        return figures

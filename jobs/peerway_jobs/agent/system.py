@@ -27,9 +27,9 @@ class System:
         """All figures of this moment, but those of steps and GPUs."""
         node, cores = self._cpu()
         node |= self._memory() | self._pressure()
-        found = {"node": Samples(), "core": cores, "disk": self._disks(), "nic": self._nics()}
-        found["node"].add("node", node)
-        return found
+        samples = {"node": Samples(), "core": cores, "disk": self._disks(), "nic": self._nics()}
+        samples["node"].add("node", node)
+        return samples
 
     def cpus(self) -> int:
         """How many logical CPUs there are."""
@@ -68,56 +68,58 @@ class System:
         return node, Samples(numbers, {"core_busy_seconds_total": busy, "core_iowait_seconds_total": iowait})
 
     def _memory(self) -> Figures:
-        found: Figures = {}
+        figures: Figures = {}
         kib: dict[str, int] = {}
         for line in (files.text(f"{self._root}/proc/meminfo") or "").splitlines():
             name, _, value = line.partition(":")
             kib[name] = int(value.split()[0])
         if "MemTotal" in kib:
-            found["node_memory_total_bytes"] = kib["MemTotal"] << 10
-            found["node_memory_available_bytes"] = kib.get("MemAvailable", kib.get("MemFree", 0)) << 10
-            found["node_swap_used_bytes"] = max(0, kib.get("SwapTotal", 0) - kib.get("SwapFree", 0)) << 10
+            figures["node_memory_total_bytes"] = kib["MemTotal"] << 10
+            if (available := kib.get("MemAvailable", kib.get("MemFree"))) is not None:
+                figures["node_memory_available_bytes"] = available << 10
+            if "SwapTotal" in kib and "SwapFree" in kib:
+                figures["node_swap_used_bytes"] = max(0, kib["SwapTotal"] - kib["SwapFree"]) << 10
         kills = files.keyed(f"{self._root}/proc/vmstat").get("oom_kill")
         if kills is not None:
-            found["node_oom_kills_total"] = kills
-        return found
+            figures["node_oom_kills_total"] = kills
+        return figures
 
     def _pressure(self) -> Figures:
-        found: Figures = {}
-        for what in ("cpu", "io", "memory"):
-            waited = pressure_seconds(f"{self._root}/proc/pressure/{what}")
+        figures: Figures = {}
+        for resource in ("cpu", "io", "memory"):
+            waited = pressure_seconds(f"{self._root}/proc/pressure/{resource}")
             if waited is not None:
-                found[f"node_{what}_pressure_seconds_total"] = waited
-        return found
+                figures[f"node_{resource}_pressure_seconds_total"] = waited
+        return figures
 
     def _disks(self) -> Samples:
-        found = Samples()
+        disks = Samples()
         for line in (files.text(f"{self._root}/proc/diskstats") or "").splitlines():
             words = line.split()
             name = words[2].replace("/", "!")
             if not is_device_name(name) or not os.path.exists(f"{self._root}/sys/block/{name}/device"):  # noqa: PTH110
                 continue
-            found.add(name, {
+            disks.add(name, {
                 "disk_read_bytes_total": int(words[5]) * SECTOR,
                 "disk_written_bytes_total": int(words[9]) * SECTOR,
                 "disk_busy_seconds_total": int(words[12]) / 1000,
             })  # fmt: skip
-        return found
+        return disks
 
     def _nics(self) -> Samples:
-        found = Samples()
+        nics = Samples()
         for line in (files.text(f"{self._root}/proc/net/dev") or "").splitlines()[2:]:
             name, _, rest = line.partition(":")
             name = name.strip()
             if not _NIC.fullmatch(name):
                 continue
             words = [int(word) for word in rest.split()]
-            found.add(f"net:{name}", {
+            nics.add(f"net:{name}", {
                 "nic_received_bytes_total": words[0], "nic_received_packets_total": words[1],
                 "nic_sent_bytes_total": words[8], "nic_sent_packets_total": words[9],
                 "nic_errors_total": words[2] + words[3] + words[10] + words[11],
             })  # fmt: skip
-        return found
+        return nics
 
 
 def pressure_seconds(path: str) -> float | None:

@@ -53,8 +53,8 @@ def command(file: Path) -> None:
             agent = Agent(chosen, tell)
         except OSError as error:
             path = Path(error.filename or chosen.state)
-            what = f"{path}: {disk_space.why(path, error)}" if error.strerror else str(error)
-            raise click.ClickException(f"the agent cannot start: {what}") from None
+            reason = f"{path}: {disk_space.why(path, error)}" if error.strerror else str(error)
+            raise click.ClickException(f"the agent cannot start: {reason}") from None
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: agent.stop())
         agent.run()

@@ -34,7 +34,7 @@ def command(file: Path, data: Path) -> None:
     count, now = 0, time.time()
     with monitor_at(data) as monitor:
         for digest in digests(monitor.jobs, mail, now):
-            made = message(monitor.jobs, mail, digest, now)
-            say(f"To: {made['To']}\nSubject: {made['Subject']}\n\n{made.get_content()}")
+            mail_text = message(monitor.jobs, mail, digest, now)
+            say(f"To: {mail_text['To']}\nSubject: {mail_text['Subject']}\n\n{mail_text.get_content()}")
             count += 1
     say("1 mail is due" if count == 1 else f"{count} mails are due", err=True)

@@ -37,8 +37,8 @@ def command(file: Path, since: float, most: int, as_json: bool, data: Path) -> N
     """Judge past jobs by other rules and show what would change. This changes no verdict."""
     from rich.table import Table
 
+    from peerway_jobs.replay import replayed
     from peerway_jobs.rules.load import BadRules, read_rules
-    from peerway_jobs.rules.replay import replayed
 
     try:
         rules = read_rules(file)
@@ -46,25 +46,27 @@ def command(file: Path, since: float, most: int, as_json: bool, data: Path) -> N
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"cannot read {file}: {error.strerror or error}") from None
+    for note in rules.notes:
+        say(note, err=True)
     with monitor_at(data) as monitor:
-        found = replayed(monitor, rules, time.time() - since, most)
+        result = replayed(monitor, rules, time.time() - since, most)
     if as_json:
-        say(json_text(found, indent=2))
+        say(json_text(result, indent=2))
         return
     table = Table(box=None, pad_edge=False)
     for name in ("rule", "in force", "with these"):
         table.add_column(name, justify="left" if name == "rule" else "right")
-    for name, (before, after) in found["findings"].items():
+    for name, (before, after) in result["findings"].items():
         table.add_row(name, str(before), str(after))
     for key, name in (
         ("freed_gpu_hours", "GPU-hours that could be freed"),
         ("freed_core_hours", "core-hours that could be freed"),
     ):
-        table.add_row(name, *(f"{value:.1f}" for value in found[key]))
+        table.add_row(name, *(f"{value:.1f}" for value in result[key]))
     table_console().print(table)
-    more = f"; only the newest {most}, there are more" if found["more"] else ""
-    say(f"{found['judged']} jobs judged{more}, {found['changed']} with another verdict")
-    for each in found["jobs"]:
+    more = f"; only the newest {most}, there are more" if result["more"] else ""
+    say(f"{result['judged']} jobs judged{more}, {result['changed']} with another verdict")
+    for each in result["jobs"]:
         gone, new = (", ".join(each[key]) or "-" for key in ("gone", "new"))
         say(
             f"  {each['job']} {each['user']}: {each['state'][0]} -> {each['state'][1]}; "

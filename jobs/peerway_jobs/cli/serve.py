@@ -138,6 +138,8 @@ def command(
     with only_one(data, "server", 0o700, slurm=slurm), monitor_at(data, rules, make=True) as monitor:
         if data.stat().st_mode & stat.S_IROTH:  # of an older version, or made by hand
             say(f"every user of this host can read scripts and more in {data}: chmod o-rx {data}", err=True)
+        for note in monitor.rules.notes:
+            say(f"{monitor.rules_file}: {note}", err=True)
         monitor.policy = policy
         if samples:
             from peerway_jobs.store.ahead import AheadStore
@@ -186,13 +188,13 @@ def _check_tls(cert: Path, key: Path) -> None:
 def _policy(samples: str | None, raw_days: int | None, thin_days: int | None) -> Policy:
     if samples and (raw_days or thin_days):
         raise click.UsageError("with --samples the database there says how long samples are kept")
-    found = Policy(raw_days or Policy.raw_days, thin_days or Policy.thin_days)
-    if found.thin_days < found.raw_days:
+    policy = Policy(raw_days or Policy.raw_days, thin_days or Policy.thin_days)
+    if policy.thin_days < policy.raw_days:
         raise click.UsageError(
-            f"means are kept for {found.thin_days} days and samples for {found.raw_days}: give --thin-days, "
-            "at least as many"
+            f"means are kept for {policy.thin_days} days and samples for {policy.raw_days}: give "
+            "--thin-days, at least as many"
         )
-    return found
+    return policy
 
 
 def _address(text: str) -> tuple[str, int]:

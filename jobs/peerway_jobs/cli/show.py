@@ -27,13 +27,13 @@ def command(
     """Show what a job requested and used, what the rules found, and what to change."""
     from peerway_jobs.summary import summary
 
-    found = one(data, server, job, restart)
-    if found is None:
+    known = one(data, server, job, restart)
+    if known is None:
         raise click.ClickException(
             f"there is no job {job} here, or you may not see it; a job appears when it has begun. "
             "`peerway jobs list` lists your jobs"
         )
     if as_json:
-        say(json_text({**asdict(found.run), "verdict": found.verdict, "final": found.final}, indent=2))
+        say(json_text({**asdict(known.run), "verdict": known.verdict, "final": known.final}, indent=2))
     else:
-        say(summary(found.run, found.verdict, time.time(), language))
+        say(summary(known.run, known.verdict, time.time(), language))

@@ -12,7 +12,7 @@ import click
 
 from peerway_common.cli.options import parsed
 from peerway_common.terminal import say
-from peerway_jobs.asking import NotNow, Told, language_option, of_node, one, source_options
+from peerway_jobs.asking import KnownRun, NotNow, language_option, of_node, one, source_options
 from peerway_jobs.places import parse_since
 
 if TYPE_CHECKING:
@@ -61,21 +61,21 @@ def command(
     settings = _settings(agent) if agent else None
     end = time.monotonic() + (wait or 0)
     while True:
-        left = end - time.monotonic()
+        remaining = end - time.monotonic()
         try:
-            found = of_node(settings, job) if settings else one(data, server, job, None)
+            known = _of_node(settings, job) if settings else one(data, server, job, None)
         except NotNow:
-            if left <= 0:
+            if remaining <= 0:
                 raise
-            found = None
-        if left <= 0 or (found and found.final):
+            known = None
+        if remaining <= 0 or (known and known.final):
             break
-        time.sleep(min(_AGAIN_S, left))
-    if found is None:
+        time.sleep(min(_AGAIN_S, remaining))
+    if known is None:
         raise click.ClickException(f"there is no job {job} here, or you may not see it")
-    if settings and not _is_first(settings.node, found):
+    if settings and not _is_first(settings.node, known):
         return
-    text = summary(found.run, found.verdict, time.time(), language)
+    text = summary(known.run, known.verdict, time.time(), language)
     if out:
         _append(out, text)
     else:
@@ -100,8 +100,18 @@ def _settings(file: Path) -> Settings:
     return settings
 
 
-def _is_first(node: str, found: Told) -> bool:
-    return node == min(found.nodes)
+def _of_node(settings: Settings, job: str) -> KnownRun | None:
+    from peerway_jobs.agent.settings import BadSettings, read_token
+
+    try:
+        token = read_token(Path(settings.token_file))
+    except BadSettings as error:
+        raise click.ClickException(str(error)) from None
+    return of_node(settings.server, job, token, settings.ca_file)
+
+
+def _is_first(node: str, known: KnownRun) -> bool:
+    return node == min(known.nodes)
 
 
 def _append(out: Path, text: str) -> None:

@@ -72,6 +72,6 @@ def command(
                 err=True,
             )
         token = people.make_token(user or "", wanted, time.time(), node or "", days)
-        what = f"{node or user}: {' '.join(wanted)}"
-        note(monitor.jobs, time.time(), operator(), HERE, "token made", what)
+        detail = f"{node or user}: {' '.join(wanted)}"
+        note(monitor.jobs, time.time(), operator(), HERE, "token made", detail)
     say(token)

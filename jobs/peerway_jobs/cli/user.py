@@ -92,7 +92,7 @@ def command(
     assert after is not None
     if new:
         say(f"made a new database in {data}", err=True)
-    say(_told(name, before, after, password is not None), err=True)
+    say(_known_run(name, before, after, password is not None), err=True)
 
 
 def _delete(name: str, data: Path) -> None:
@@ -124,7 +124,7 @@ def _password(from_input: bool) -> str:
     return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
 
 
-def _told(name: str, before: Person | None, after: Person, new_password: bool) -> str:
+def _known_run(name: str, before: Person | None, after: Person, new_password: bool) -> str:
     """What the person is now, and what of it is new."""
     changed = []
     if before is None:

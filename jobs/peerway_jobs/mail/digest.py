@@ -17,7 +17,7 @@ from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.lists import CORES_A_GPU
 from peerway_jobs.store.pending import HOLD
 from peerway_jobs.store.runs import Run, of_row
-from peerway_jobs.store.verdicts import verdict_of
+from peerway_jobs.verdicts import verdict_of
 
 MOST_JOBS = 10  # told one by one; the rest is counted
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}", re.ASCII)
@@ -73,9 +73,9 @@ def digests(store: JobStore, mail: Mail, now: float) -> Iterator[Digest]:
         if user in none or last.get(user, 0) > since or not _USER.fullmatch(user):
             continue
         new = [run for run in runs if run.ended is None or run.judged > last.get(user, since)]
-        found = Digest(user, new)
-        if found.gpu_hours >= mail.least_gpu_hours or found.core_hours >= mail.least_core_hours:
-            yield found
+        digest = Digest(user, new)
+        if digest.gpu_hours >= mail.least_gpu_hours or digest.core_hours >= mail.least_core_hours:
+            yield digest
 
 
 def _inefficient(base: sqlite3.Connection, since: float) -> list[Run]:
@@ -104,13 +104,13 @@ def message(store: JobStore, mail: Mail, digest: Digest, now: float) -> EmailMes
     if len(digest.runs) > MOST_JOBS:
         parts.append(words["more"].format(**places))
     parts.append("-- \n" + words["end"].format(**places))
-    made = EmailMessage()
-    made["From"], made["To"] = mail.sender, mail.to.replace("{user}", digest.user)
-    made["Subject"] = words["subject"].format(**places)
-    made["Date"], made["Message-ID"] = formatdate(now), make_msgid(domain=mail.sender.partition("@")[2])
-    made["Auto-Submitted"], made["Precedence"] = "auto-generated", "bulk"
-    made.set_content("\n\n".join(parts).replace("\u00a0", " ") + "\n")
-    return made
+    email = EmailMessage()
+    email["From"], email["To"] = mail.sender, mail.to.replace("{user}", digest.user)
+    email["Subject"] = words["subject"].format(**places)
+    email["Date"], email["Message-ID"] = formatdate(now), make_msgid(domain=mail.sender.partition("@")[2])
+    email["Auto-Submitted"], email["Precedence"] = "auto-generated", "bulk"
+    email.set_content("\n\n".join(parts).replace("\u00a0", " ") + "\n")
+    return email
 
 
 def _of_run(store: JobStore, run: Run, page: str, lang: str) -> str:

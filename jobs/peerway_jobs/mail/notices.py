@@ -20,7 +20,7 @@ class Notices:
 
     def __init__(self, monitor: Monitor, mail: Mail, tell: Callable[[str], None]) -> None:
         self._monitor, self._mail, self._tell = monitor, mail, tell
-        self._told = ""
+        self._reported = ""
 
     def work(self, stop: threading.Event) -> None:
         """Send now and then, until told to stop."""
@@ -28,14 +28,14 @@ class Notices:
         while not stop.wait(pause):
             try:
                 self.send_due()
-                pause, self._told = _EVERY_S, ""
+                pause, self._reported = _EVERY_S, ""
             except NotNow as error:
                 pause = _PAUSE_S
-                if str(error) != self._told:
+                if str(error) != self._reported:
                     self._tell(
                         f"no mail goes out now, all is tried again in {_PAUSE_S // 60} minutes: {error}"
                     )
-                self._told = str(error)
+                self._reported = str(error)
             except Exception as error:
                 pause = _PAUSE_S
                 self._tell(f"notices: {type(error).__name__}: {error}")
@@ -51,13 +51,13 @@ class Notices:
         ]
         sent = 0
         for digest in list(digests(jobs, self._mail, now))[: max(0, self._mail.most_an_hour - lately)]:
-            made = message(jobs, self._mail, digest, now)
-            body = made.as_string()
+            email = message(jobs, self._mail, digest, now)
+            body = email.as_string()
             try:
-                send(self._mail, made)
+                send(self._mail, email)
                 sent += 1
             except Never as error:  # tried again when the next mail would be due
-                self._tell(f"no mail can be sent to {made['To']}: {error}")
+                self._tell(f"no mail can be sent to {email['To']}: {error}")
                 body = f"refused: {error}"
             jobs.write("INSERT INTO notices VALUES (?, ?, ?)", (digest.user, now, body))
         return sent

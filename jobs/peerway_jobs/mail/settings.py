@@ -56,31 +56,31 @@ def read(file: Path) -> Mail:
         text = known[name].type == "str"
         if not isinstance(value, str if text else (int, float)) or isinstance(value, bool):
             raise BadMail(f"{file}: {name} = {value!r} is no {'text' if text else 'number'}")
-    found = Mail(**content)
-    _check(found, file)
-    return found
+    mail = Mail(**content)
+    _check(mail, file)
+    return mail
 
 
-def _check(found: Mail, file: Path) -> None:
-    parts = found.address
+def _check(mail: Mail, file: Path) -> None:
+    parts = mail.address
     smtp = parts.scheme in ("smtp", "smtps") and parts.hostname and not parts.username
     if not smtp and not (parts.scheme == "sendmail" and Path(parts.path).is_absolute()):
         raise BadMail(
-            f"{file}: server = {found.server!r} is none of smtp://HOST[:PORT], smtps://HOST[:PORT] and "
+            f"{file}: server = {mail.server!r} is none of smtp://HOST[:PORT], smtps://HOST[:PORT] and "
             "sendmail:/usr/sbin/sendmail"
         )
-    if not _ADDRESS.fullmatch(found.sender):
-        raise BadMail(f"{file}: sender = {found.sender!r} is not an address")
-    if found.to.count("{user}") != 1 or not _ADDRESS.fullmatch(found.to.replace("{user}", "user")):
-        raise BadMail(f"{file}: to = {found.to!r} is not an address with {{user}} in it")
-    if not found.page.startswith(("https://", "http://")):
-        raise BadMail(f"{file}: page = {found.page!r} is not the address of a page")
-    if found.language not in ("en", "ru"):
-        raise BadMail(f"{file}: language = {found.language!r}; there are en and ru")
+    if not _ADDRESS.fullmatch(mail.sender):
+        raise BadMail(f"{file}: sender = {mail.sender!r} is not an address")
+    if mail.to.count("{user}") != 1 or not _ADDRESS.fullmatch(mail.to.replace("{user}", "user")):
+        raise BadMail(f"{file}: to = {mail.to!r} is not an address with {{user}} in it")
+    if not mail.page.startswith(("https://", "http://")):
+        raise BadMail(f"{file}: page = {mail.page!r} is not the address of a page")
+    if mail.language not in ("en", "ru"):
+        raise BadMail(f"{file}: language = {mail.language!r}; there are en and ru")
     try:
-        if found.every_s < 1:
+        if mail.every_s < 1:
             raise ValueError("it is shorter than a second")
     except ValueError as error:
-        raise BadMail(f"{file}: every = {found.every!r}: {error}") from None
-    if bool(found.user) != bool(found.password_file):
+        raise BadMail(f"{file}: every = {mail.every!r}: {error}") from None
+    if bool(mail.user) != bool(mail.password_file):
         raise BadMail(f"{file}: user and password_file belong together")

@@ -87,12 +87,12 @@ def judge(rules: RuleSet, measured: Measured, fields: Mapping[str, Any]) -> Verd
     blind = False
     for rule in rules.rules:
         try:
-            said, finding = _one(rule, measured, fields)
+            outcome, finding = _outcome_of(rule, measured, fields)
         except (BadExpression, ArithmeticError) as error:
             broken.append(f"{rule.name}: {error}")
             continue
-        judged += said is not None and "least_elapsed" in rule.applies.names
-        if said == "no data":
+        judged += outcome is not None and "least_elapsed" in rule.applies.names
+        if outcome == "no data":
             undecided.append(rule.name)
         elif finding is not None:
             findings.append(finding)
@@ -151,7 +151,9 @@ def _spoken(texts: Mapping[str, str], figures: Mapping[str, Any]) -> dict[str, s
     }
 
 
-def _one(rule: Rule, measured: Measured, fields: Mapping[str, Any]) -> tuple[str | None, Finding | None]:
+def _outcome_of(
+    rule: Rule, measured: Measured, fields: Mapping[str, Any]
+) -> tuple[str | None, Finding | None]:
     """What one rule says: None does not apply, "no data", "no", or "yes" with its finding."""
     names = _Names({}, rule.parameters_of(fields), fields, measured)
     if not rule.applies.value(names):
@@ -161,10 +163,10 @@ def _one(rule: Rule, measured: Measured, fields: Mapping[str, Any]) -> tuple[str
         return "no data", None
     for key, expression in rule.values.items():
         names.own[key] = expression.value(names)
-    said = rule.condition.value(names)
-    if said is None:
+    holds = rule.condition.value(names)
+    if holds is None:
         return "no data", None
-    if not said:
+    if not holds:
         return "no", None
     figures = dict(names.own)
     texts = {**names.parameters, **figures}

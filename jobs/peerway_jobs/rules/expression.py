@@ -58,7 +58,7 @@ class Expression:
         renamed: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """`takes_none` are functions that are called even with no data, `renamed` the new names of functions
-        by their old ones. Raises BadExpression.
+        by their old ones, which go on working. Raises BadExpression.
         """
         if len(text) > MOST_LETTERS:
             raise BadExpression(f"longer than {MOST_LETTERS} letters: give a part of it a name in `values`")
@@ -71,6 +71,7 @@ class Expression:
             raise BadExpression(f"cannot be read: {error}") from None
         self._functions, self._takes_none, self._renamed = functions, takes_none, renamed
         self.names: dict[str, tuple[int, int]] = {}
+        self.old_names: set[str] = set()  # of functions that have a new one
         self._check(self._tree, 0)
 
     def value(self, names: Mapping[str, Any]) -> Any:
@@ -99,13 +100,12 @@ class Expression:
             self._check(child, depth + 1)
 
     def _check_call(self, node: ast.Call) -> None:
+        if isinstance(node.func, ast.Name) and node.func.id in self._renamed:
+            self.old_names.add(node.func.id)
+            node.func.id = self._renamed[node.func.id]
         if not isinstance(node.func, ast.Name) or node.func.id not in self._functions:
-            asked = ast.unparse(node.func)
-            if asked in self._renamed:
-                raise self._refused(
-                    node, f"there is no function {asked}; its name is now {self._renamed[asked]}"
-                )
-            raise self._refused(node, f"there is no function {asked}; there are {', '.join(self._functions)}")
+            name = ast.unparse(node.func)
+            raise self._refused(node, f"there is no function {name}; there are {', '.join(self._functions)}")
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self._refused(node, "arguments are given by their place, as in mean(gpu.utilization)")
 
@@ -123,8 +123,8 @@ class Expression:
             if not isinstance(node.op, (ast.Not, ast.USub)):
                 raise self._refused(node, "before a value stands only - or not")
         elif not isinstance(node, (ast.BoolOp, ast.IfExp, ast.Tuple)):
-            what = type(node).__name__
-            raise self._refused(node, f"{what} is not part of this language (docs: Jobs, Rules)")
+            kind = type(node).__name__
+            raise self._refused(node, f"{kind} is not part of this language (docs: Jobs, Rules)")
 
     def _name(self, node: ast.AST) -> str:
         if isinstance(node, ast.Name):
@@ -169,8 +169,8 @@ class Expression:
                     value = self._value(node.operand, names)
                     return None if value is None else -value
                 case ast.BinOp():
-                    left, right = self._value(node.left, names), self._value(node.right, names)
-                    return None if left is None or right is None else _ratio_safe(node.op, left, right)
+                    first, second = self._value(node.left, names), self._value(node.right, names)
+                    return None if first is None or second is None else _ratio_safe(node.op, first, second)
                 case ast.Compare():
                     return self._compared(node, names)
                 case ast.Call():
@@ -203,27 +203,27 @@ class Expression:
         return None if unknown else not decides
 
     def _compared(self, node: ast.Compare, names: Mapping[str, Any]) -> Any:
-        left, result = self._value(node.left, names), None
+        first, result = self._value(node.left, names), None
         for operation, part in zip(node.ops, node.comparators, strict=True):
             right = self._value(part, names)
-            if left is None or right is None:
+            if first is None or right is None:
                 return None
-            each = _COMPARED[type(operation)](left, right)
+            each = _COMPARED[type(operation)](first, right)
             if isinstance(each, np.ndarray):  # one figure a device: 1, 0, or not a number for no data
-                each = np.where(np.isnan(left) | np.isnan(right), np.nan, each)
+                each = np.where(np.isnan(first) | np.isnan(right), np.nan, each)
             result = each if result is None else result * each
-            left = right
+            first = right
         return result
 
 
-def _ratio_safe(op: ast.operator, left: Any, right: Any) -> Any:
+def _ratio_safe(op: ast.operator, first: Any, second: Any) -> Any:
     """Arithmetic; a division by nothing has no value."""
-    if isinstance(op, ast.Div) and not isinstance(right, np.ndarray) and right == 0:
+    if isinstance(op, ast.Div) and not isinstance(second, np.ndarray) and second == 0:
         return None
-    if isinstance(left, str) or isinstance(right, str):
+    if isinstance(first, str) or isinstance(second, str):
         raise TypeError("a text is not a number")
     with np.errstate(all="ignore"):
-        return _ARITHMETIC[type(op)](left, right)
+        return _ARITHMETIC[type(op)](first, second)
 
 
 def _truth(value: Any) -> bool | None:

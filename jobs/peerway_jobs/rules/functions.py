@@ -108,5 +108,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 TAKES_NONE = frozenset(("known",))
-# What these functions were called before: an error suggests the name of today.
+# What these functions were called before. Rules may use these names in this release, with a note; the next
+# refuses them.
 RENAMED = {"low": "min_over_time", "amount": "integral", "smaller": "min", "larger": "max", "size": "abs"}

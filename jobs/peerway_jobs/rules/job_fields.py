@@ -58,7 +58,7 @@ def job_fields(measured: Measured, jobs: JobStore) -> dict[str, Any]:
             {(note["node"], pid) for note in noted(kind) for pid in stored_list(note["pids"], int) or [0]}
         )
 
-    found = {
+    values = {
         "cores": run.cores,
         "gpus": run.gpus,
         "nodes": run.nodes,
@@ -84,7 +84,7 @@ def job_fields(measured: Measured, jobs: JobStore) -> dict[str, Any]:
         "leftover_processes": processes("leftover"),
         "short_of_user": _short_jobs(jobs, measured),
     }
-    return {f"job.{name}": value for name, value in found.items()}
+    return {f"job.{name}": value for name, value in values.items()}
 
 
 def _short_jobs(jobs: JobStore, measured: Measured) -> int:

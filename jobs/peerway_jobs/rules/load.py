@@ -24,6 +24,7 @@ MOST_BYTES = 1 << 20
 SEVERITIES = ("none", "note", "warning", "serious")
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_TABLE = re.compile(r"^[ \t]*(\[\[ *rule *\]\])", re.MULTILINE)
 _RULE_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _KEYS = {
     *(
@@ -98,7 +99,8 @@ class Rule:
 @dataclass(frozen=True)
 class RuleSet:
     """All rules of a file; `hash` names this version of it. `idle` and `idle_window` define idle hours,
-    `efficient` the share of its GPUs or cores that an efficient job uses.
+    `efficient` the share of its GPUs or cores that an efficient job uses. `notes` say what works in this
+    release only.
     """
 
     hash: str
@@ -107,6 +109,7 @@ class RuleSet:
     idle: float
     idle_window: float
     efficient: float
+    notes: tuple[str, ...] = ()
 
 
 def read_rules(path: Path = SHIPPED) -> RuleSet:
@@ -128,7 +131,8 @@ def rules_of(text: str) -> RuleSet:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadRules(str(error)) from None
     reader = _Reader(text, content)
-    return RuleSet(_hash(text), text, tuple(reader.rules()), *reader.of_every_job())
+    rules = tuple(reader.rules())
+    return RuleSet(_hash(text), text, rules, *reader.of_every_job(), tuple(reader.notes))
 
 
 def _hash(text: str) -> str:
@@ -141,6 +145,8 @@ class _Reader:
     def __init__(self, text: str, content: dict[str, Any]) -> None:
         self._text, self._content = text, content
         self._rule = ""
+        self._start = 0  # where the rule begins in the text, if that is known
+        self.notes: list[str] = []
 
     def of_every_job(self) -> tuple[float, float, float]:
         """The utilization at or below which a GPU is idle, the seconds from which on that counts, and the
@@ -167,14 +173,16 @@ class _Reader:
         tables = self._content.get("rule", [])
         if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
             self._refuse("rules are tables [[rule]]")
-        for table in tables:
-            rule = self._one(table, defaults, variants)
+        starts = [match.start(1) for match in _TABLE.finditer(self._text)]
+        for number, table in enumerate(tables):
+            self._start = starts[number] if len(starts) == len(tables) else 0
+            rule = self._rule_of(table, defaults, variants)
             if rule.name in names:
                 self._refuse("there are two rules of this name")
             names.add(rule.name)
             yield rule
 
-    def _one(self, table: dict[str, Any], defaults: dict[str, Any], variants: list[Variant]) -> Rule:
+    def _rule_of(self, table: dict[str, Any], defaults: dict[str, Any], variants: list[Variant]) -> Rule:
         name = table.get("name")
         self._rule = name if isinstance(name, str) else "?"
         if not isinstance(name, str) or not _RULE_NAME.fullmatch(name):
@@ -238,10 +246,10 @@ class _Reader:
     # -- parts
 
     def _table(self, of: dict[str, Any], key: str) -> dict[str, Any]:
-        found = of.get(key, {})
-        if not isinstance(found, dict):
+        table = of.get(key, {})
+        if not isinstance(table, dict):
             self._refuse(f"{key} is a table")
-        return dict(found)
+        return dict(table)
 
     def _parameters(self, table: dict[str, Any], where: str) -> dict[str, Any]:
         return {key: self._quantity(where, key, value) for key, value in table.items()}
@@ -258,7 +266,7 @@ class _Reader:
         return value
 
     def _variants(self, of: dict[str, Any], parameters: Mapping[str, Any]) -> list[Variant]:
-        found = []
+        variants = []
         several = of.get("for", [])
         if not isinstance(several, list) or not all(isinstance(each, dict) for each in several):
             self._refuse("what is for some jobs are tables [[for]]")
@@ -269,8 +277,8 @@ class _Reader:
             rest = self._parameters({k: v for k, v in table.items() if k not in _CHOOSERS}, "for")
             if unknown := set(rest) - set(parameters):
                 self._refuse(f"for: there is no parameter {', '.join(sorted(unknown))}")
-            found.append(Variant(chooses, rest))
-        return found
+            variants.append(Variant(chooses, rest))
+        return variants
 
     def _texts(self, table: dict[str, Any], key: str, names: set[str]) -> dict[str, str]:
         texts = self._table(table, key)
@@ -290,19 +298,24 @@ class _Reader:
         if not isinstance(text, str):
             self._refuse(f"{key} is an expression in quotes")
         try:
-            found = Expression(text, FUNCTIONS, TAKES_NONE, RENAMED)
-            for name, place in found.names.items():
+            expression = Expression(text, FUNCTIONS, TAKES_NONE, RENAMED)
+            self.notes += [
+                f"rule {self._rule}, {key}: {old} is now {RENAMED[old]}; the old name works for one release"
+                for old in sorted(expression.old_names)
+            ]
+            for name, place in expression.names.items():
                 if name not in known:
                     raise BadExpression(f"there is no {name}{meant(name, known)}", *place)
         except BadExpression as error:
             self._refuse(f"{key}: {error}", text, error.line, error.column)
-        return found
+        return expression
 
     def _refuse(self, why: str, quoted: str = "", line: int = 1, column: int = 0) -> NoReturn:
-        at = self._text.find(f'"{self._rule}"') if self._rule else 0
+        at = self._text.find(f'"{self._rule}"', self._start) if self._rule else 0
+        at = at if at >= 0 else self._start
         if quoted:
-            found = self._text.find(quoted, max(at, 0))
-            at = found if found >= 0 else at
+            position = self._text.find(quoted, max(at, 0))
+            at = position if position >= 0 else at
         first = self._text.count("\n", 0, max(at, 0)) + line
         offset = at - self._text.rfind("\n", 0, max(at, 0)) if line == 1 else 1
         where = f"line {first}" + (f", column {offset + column - 1}" if column else "")

@@ -29,8 +29,8 @@ def quantity(value: Any) -> Any:
     """
     if not isinstance(value, str):
         return value
-    if found := _QUANTITY.fullmatch(value):
-        return float(found[1]) * _UNITS[found[2]]
+    if match := _QUANTITY.fullmatch(value):
+        return float(match[1]) * _UNITS[match[2]]
     if _MISTAKEN.fullmatch(value):
         raise ValueError(
             f"{value!r} is no duration or size; the units are {', '.join(_UNITS)}, as in 30m and 32GiB"

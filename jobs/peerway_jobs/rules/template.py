@@ -139,10 +139,10 @@ def filled(template: str, figures: Mapping[str, Any], language: str) -> str:
     """The text with its figures; what has no data says so."""
 
     def value(place: re.Match[str]) -> str:
-        found, form = figures.get(place[1]), place[2]
-        if found is None:
+        figure_value, form = figures.get(place[1]), place[2]
+        if figure_value is None:
             return _NO_DATA[language]
-        return FORMATS[form](float(found), language) if form else printable(str(found))
+        return FORMATS[form](float(figure_value), language) if form else printable(str(figure_value))
 
     return _PLACE.sub(value, template)
 

@@ -133,6 +133,13 @@ class Change(BaseModel):
     new: list[str]
 
 
+class RulesChecked(BaseModel):
+    """What is wrong with rules, with its line; empty where they can be used."""
+
+    error: str
+    notes: list[str]
+
+
 class Replayed(BaseModel):
     """What other rules would have said. Pairs are before and after."""
 

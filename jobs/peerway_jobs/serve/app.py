@@ -17,12 +17,13 @@ from fastapi.staticfiles import StaticFiles
 from peerway_jobs.mail.notices import Notices
 from peerway_jobs.mail.settings import Mail
 from peerway_jobs.monitor import Monitor
-from peerway_jobs.serve import api, health, pages
+from peerway_jobs.serve import admin_pages, api, health, logins, pages, token_pages
 from peerway_jobs.serve.access import Access, Network, Portal
 from peerway_jobs.serve.connections import Bounded, Heads, Proxied
 from peerway_jobs.serve.errors import add_errors
 from peerway_jobs.serve.ingest import Ingest
 from peerway_jobs.serve.live import Live
+from peerway_jobs.serve.logins import Logins
 from peerway_jobs.serve.oidc import Provider
 from peerway_jobs.serve.people import People
 from peerway_jobs.serve.rendering import Pages
@@ -61,7 +62,7 @@ def create_app(
     `slurm`: ask Slurm for jobs and nodes; `mail`: write to owners; `proxies`: whose X-Forwarded headers
     count, beside those of the portal.
     """
-    people, live = People(monitor.jobs), Live()
+    people, live = People(monitor.jobs), Live(monitor.jobs.facts)
     ingest = Ingest(monitor, live, _report)
     state = State(monitor, Access(monitor, people, portal), people, live, ingest)
     app = FastAPI(
@@ -72,11 +73,19 @@ def create_app(
         redoc_url=None,
         lifespan=lambda _: _beside(state, work, slurm, mail),
     )
-    app.state.peerway = state
-    app.include_router(api.router(state))
-    app.include_router(health.router(state))
     shown = Pages(state, provider is not None, mail is not None)
-    app.include_router(pages.router(state, shown, provider, secure))
+    app.state.peerway, app.state.pages, app.state.logins = state, shown, Logins(provider, secure)
+    for router in (
+        api.ROUTER,
+        health.router(state),
+        logins.ROUTER,
+        *([logins.OF_PROVIDER] if provider else []),
+        pages.ROUTER,
+        pages.OF_PEOPLE,
+        admin_pages.ROUTER,
+        token_pages.ROUTER,
+    ):
+        app.include_router(router)
     add_errors(app, shown, state.access, _report)
     app.add_middleware(Bounded)
     app.add_middleware(Heads)
@@ -126,15 +135,15 @@ async def _beside(state: State, work: bool, slurm: bool, mail: Mail | None) -> A
 _reported: dict[str, tuple[str, float]] = {}
 
 
-def _report(what: str, error: Exception) -> None:
+def _report(task: str, error: Exception) -> None:
     """Once for each new reason, and again after an hour: a full disk fails each try. What a disk or a
     database says needs no traceback.
     """
     # What is free on a disk, which the text says, is another number each time.
     why, now = error.sqlite_errorname if isinstance(error, DiskFailed) else str(error), time.monotonic()
-    before, at = _reported.get(what, ("", 0.0))
+    before, at = _reported.get(task, ("", 0.0))
     if why != before or now - at > 3600:
-        _reported[what] = why, now
+        _reported[task] = why, now
         named = "" if isinstance(error, DiskFailed) else f"{type(error).__name__}: "
         trace = None if isinstance(error, (sqlite3.Error, OSError)) else error
-        LOG.error("%s failed: %s%s", what, named, error, exc_info=trace)
+        LOG.error("%s failed: %s%s", task, named, error, exc_info=trace)

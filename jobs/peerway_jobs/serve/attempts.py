@@ -1,6 +1,6 @@
 """Slows down who tries passwords: after some wrong ones for a name from one address, each further try there
-has to wait, twice as long as the one before. Nobody is locked out elsewhere: not the owner at another
-address, nor others at the same one.
+has to wait, twice as long as the one before, and a few seconds at most. Nobody else waits: not the owner at
+another address, nor others at the same one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 
 FREE = 5  # wrong passwords without a wait
-LONGEST_S = 60.0
+# The owner may share that address, behind a NAT: nobody who guesses there keeps the owner out for longer.
+LONGEST_S = 4.0
 _FORGOTTEN_S = 900.0  # after the last wrong one
 _MOST = 20_000  # pairs; those that failed longest ago are forgotten first
 

@@ -28,12 +28,12 @@ _AS_SERVER = (
 def all_checks(folder: Path) -> Iterator[Finding]:
     """Every check of the server that has this folder, beside it. Nothing is written."""
     if not (folder / "jobs.db").stat().st_size:
-        found = emptied(folder / "jobs.db")
+        cause = emptied(folder / "jobs.db")
         yield Finding(
             "database",
             "broken",
-            "jobs.db is empty (0 bytes)" + (f", but the folder has {found}" if found else ""),
-            RESTORE if found else "start the server, which makes the database",
+            "jobs.db is empty (0 bytes)" + (f", but the folder has {cause}" if cause else ""),
+            RESTORE if cause else "start the server, which makes the database",
         )
         return
     try:
@@ -46,8 +46,8 @@ def all_checks(folder: Path) -> Iterator[Finding]:
         yield rules(folder / "rules.toml")
         yield disk(folder)
         if started(folder, "server").get("slurm") is False:
-            found = "not asked: the server was started with --no-slurm, and knows the jobs that agents report"
-            yield Finding("slurm", "absent", found)
+            cause = "not asked: the server was started with --no-slurm, and knows the jobs that agents report"
+            yield Finding("slurm", "absent", cause)
             return
         try:
             yield from slurm(base)
@@ -65,9 +65,9 @@ def _unreadable(error: sqlite3.Error) -> Finding:
 def database(base: sqlite3.Connection) -> Finding:
     """Whether the database of jobs is whole, and what is in it."""
     try:
-        (said,) = base.execute("PRAGMA quick_check(1)").fetchone()
-        if said != "ok":
-            return Finding("database", "broken", f"jobs.db: {said}", RESTORE)
+        (result,) = base.execute("PRAGMA quick_check(1)").fetchone()
+        if result != "ok":
+            return Finding("database", "broken", f"jobs.db: {result}", RESTORE)
         count, waiting = base.execute(
             "SELECT count(*), sum(judged <= 0) FROM jobs WHERE NOT provisional"
         ).fetchone()
@@ -80,22 +80,24 @@ def rules(file: Path) -> Finding:
     """Whether the rules can be used."""
     which = file if file.exists() else SHIPPED
     try:
-        found = read_rules(which)
+        ruleset = read_rules(which)
     except (BadRules, OSError) as error:
         return Finding("rules", "broken", str(error), "the server keeps the rules before; mend the file")
-    return Finding("rules", "ok", f"{len(found.rules)} of {which}, version {found.hash}")
+    if ruleset.notes:
+        return Finding("rules", "warning", "; ".join(ruleset.notes), f"use the new names in {which}")
+    return Finding("rules", "ok", f"{len(ruleset.rules)} of {which}, version {ruleset.hash}")
 
 
 def disk(folder: Path) -> Finding:
     """Whether there is room for more."""
     room = Room(folder)
     ours = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    found = f"{folder} has {about_text(ours)}; {room}"
+    usage = f"{folder} has {about_text(ours)}; {room}"
     if room.is_full:
-        return Finding("disk", "broken", found, MAKE_ROOM)
+        return Finding("disk", "broken", usage, MAKE_ROOM)
     if room.free < _LEAST_FREE * room.total:
-        return Finding("disk", "warning", found, MAKE_ROOM)
-    return Finding("disk", "ok", found)
+        return Finding("disk", "warning", usage, MAKE_ROOM)
+    return Finding("disk", "ok", usage)
 
 
 def slurm(base: sqlite3.Connection) -> Iterator[Finding]:
@@ -105,14 +107,14 @@ def slurm(base: sqlite3.Connection) -> Iterator[Finding]:
         ("sinfo", ("--all",), "nodes"),
     ):
         try:
-            found = asked(command, *words).get(kind, [])
+            rows = asked(command, *words).get(kind, [])
         except SlurmFailed as error:
             yield Finding(command, "broken", str(error), _AS_SERVER)
             continue
-        yield Finding(command, "ok", f"{len(found)} {kind}")
+        yield Finding(command, "ok", f"{len(rows)} {kind}")
         if kind == "nodes":
             names = {
-                node["name"] for node in found if isinstance(node, dict) and isinstance(node.get("name"), str)
+                node["name"] for node in rows if isinstance(node, dict) and isinstance(node.get("name"), str)
             }
             yield tokens(base, names)
 
@@ -135,7 +137,7 @@ def private(config: str, why_not: str) -> Finding:
         state = "broken" if shutil.which("scontrol") else "absent"
         return Finding("private", state, f"what Slurm hides is not known: {why_not}", _AS_SERVER)
     if hidden and os.geteuid():
-        found = f"PrivateData={','.join(sorted(hidden))}: Slurm hides these from ordinary users"
+        text = f"PrivateData={','.join(sorted(hidden))}: Slurm hides these from ordinary users"
         advice = "sacctmgr modify user NAME set AdminLevel=Operator for the server's user, if it is not one"
-        return Finding("private", "warning", found, advice)
+        return Finding("private", "warning", text, advice)
     return Finding("private", "ok", "Slurm hides neither jobs nor nodes")

@@ -12,7 +12,8 @@ from starlette.exceptions import HTTPException
 
 from peerway_jobs.rules.load import BadRules
 from peerway_jobs.serve.access import Access
-from peerway_jobs.serve.logins import Login, to_login
+from peerway_jobs.serve.dependencies import Login
+from peerway_jobs.serve.logins import to_login
 from peerway_jobs.serve.rendering import Pages
 from peerway_jobs.serve.state import LOG
 from peerway_jobs.store.disk import DiskFailed

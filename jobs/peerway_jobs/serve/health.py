@@ -44,8 +44,8 @@ class Figures(Collector):
         for name, (text, query) in _COUNTS.items():
             count = monitor.jobs.reader.execute(query).fetchone()[0]
             yield GaugeMetricFamily(f"peerway_jobs_{name}", text, count)
-        if told := monitor.jobs.slurm_told:
-            age = monitor.clock() - told
+        if answered := monitor.jobs.slurm_answered:
+            age = monitor.clock() - answered
             yield GaugeMetricFamily("peerway_jobs_slurm_age_seconds", "Since squeue last answered.", age)
 
 

@@ -17,15 +17,15 @@ class Buckets:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._left: dict[str, tuple[float, float]] = {}  # bytes, and when that was so
+        self._levels: dict[str, tuple[float, float]] = {}  # bytes, and when that was so
 
     def wait_s(self, node: str, size: int) -> float:
         """Take a POST of this size, and give 0; or the seconds until there is room for it."""
         now, cost = self._clock(), size + POST_BYTES
-        left, at = self._left.get(node, (float(MOST_BYTES), now))
-        left = min(MOST_BYTES, left + (now - at) * BYTES_A_SECOND)
-        if cost > left:
-            self._left[node] = left, now
-            return (cost - left) / BYTES_A_SECOND
-        self._left[node] = left - cost, now
+        level, at = self._levels.get(node, (float(MOST_BYTES), now))
+        level = min(MOST_BYTES, level + (now - at) * BYTES_A_SECOND)
+        if cost > level:
+            self._levels[node] = level, now
+            return (cost - level) / BYTES_A_SECOND
+        self._levels[node] = level - cost, now
         return 0.0

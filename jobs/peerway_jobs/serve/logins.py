@@ -3,27 +3,53 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import quote, unquote
 
-from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Depends, Form, HTTPException, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from peerway_jobs.rules.template import LANGUAGES
 from peerway_jobs.serve.access import COOKIE, check_same_site
 from peerway_jobs.serve.attempts import Attempts
+from peerway_jobs.serve.dependencies import Server, Templates
 from peerway_jobs.serve.oidc import LoginFailed, Provider
 from peerway_jobs.serve.people import SESSION_SECONDS
-from peerway_jobs.serve.rendering import Pages
 from peerway_jobs.serve.state import State
 
 _STATE = "peerway_login"
-_MOST_ASKED = 1000
-_ASKED = "peerway_asked"  # the page that was asked for before the login
+_MOST_PATH = 1000
+_PATH = "peerway_asked"  # the page that was asked for before the login
+ROUTER = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+OF_PROVIDER = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)  # only with a provider
 
 
-class Login(Exception):
-    """Nobody is logged in."""
+@dataclass
+class Logins:
+    """How this server lets people in. `secure`: cookies go over TLS alone."""
+
+    provider: Provider | None
+    secure: bool
+    attempts: Attempts = field(default_factory=Attempts)
+
+    def is_secure(self, request: Request) -> bool:
+        """Whether a cookie for this client goes over TLS alone; also where a trusted proxy has TLS."""
+        return self.secure or request.url.scheme == "https"
+
+
+async def _settings(request: Request) -> Logins:
+    logins: Logins = request.app.state.logins
+    return logins
+
+
+async def _provider(request: Request) -> Provider:
+    provider: Provider = request.app.state.logins.provider
+    return provider
+
+
+Settings = Annotated[Logins, Depends(_settings)]
+OpenId = Annotated[Provider, Depends(_provider)]
 
 
 def to_login(request: Request) -> Response:
@@ -31,10 +57,10 @@ def to_login(request: Request) -> Response:
     of a job whose link is in a mail.
     """
     response = RedirectResponse("/login", 303)
-    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    if request.method == "GET" and asked != "/" and len(asked) <= _MOST_ASKED:
+    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    if request.method == "GET" and path != "/" and len(path) <= _MOST_PATH:
         secure = request.url.scheme == "https"
-        response.set_cookie(_ASKED, quote(asked), max_age=600, httponly=True, samesite="lax", secure=secure)
+        response.set_cookie(_PATH, quote(path), max_age=600, httponly=True, samesite="lax", secure=secure)
     return response
 
 
@@ -43,95 +69,110 @@ def _is_inside(place: str) -> bool:
     return place.startswith("/") and not place.startswith(("//", "/\\")) and place.isprintable()
 
 
-def add_logins(html: APIRouter, pages: Pages, state: State, provider: Provider | None, secure: bool) -> None:  # noqa: C901
-    """The routes of logging in and out."""
-    attempts, people, clock = Attempts(), state.people, state.monitor.clock
+def _entered(request: Request, server: State, logins: Logins, name: str) -> Response:
+    server.access.note(request, name, "logged in")
+    path = unquote(request.cookies.get(_PATH, ""))
+    response = RedirectResponse(path if _is_inside(path) else "/jobs", 303)
+    response.delete_cookie(_PATH)
+    response.set_cookie(
+        COOKIE,
+        server.people.begin(name, server.monitor.clock()),
+        max_age=int(SESSION_SECONDS),
+        httponly=True,
+        samesite="lax",
+        secure=logins.is_secure(request),
+    )
+    return response
 
-    def is_secure(request: Request) -> bool:
-        return secure or request.url.scheme == "https"  # also where a trusted proxy has TLS
 
-    def entered(request: Request, name: str) -> Response:
-        state.access.note(request, name, "logged in")
-        asked = unquote(request.cookies.get(_ASKED, ""))
-        response = RedirectResponse(asked if _is_inside(asked) else "/jobs", 303)
-        response.delete_cookie(_ASKED)
+@ROUTER.get("/login")
+def form(request: Request, pages: Templates) -> Response:
+    """Where a name and a password are typed."""
+    return pages.show(request, "login.html.j2", None, error="", wait_s=0)
+
+
+@ROUTER.post("/login")
+def login(
+    request: Request,
+    server: Server,
+    pages: Templates,
+    logins: Settings,
+    name: Annotated[str, Form(max_length=64)],
+    password: Annotated[str, Form(max_length=1024)],
+) -> Response:
+    """Begin a session, for the right password."""
+    check_same_site(request)
+    attempts = logins.attempts
+    peer = request.client.host if request.client else ""
+    if wait := attempts.wait_s(name, peer):
+        seconds = math.ceil(wait)
+        page = pages.show(request, "login.html.j2", None, 429, error="too_many_logins", wait_s=seconds)
+        page.headers["Retry-After"] = str(seconds)
+        return page
+    with attempts.checks:
+        known = server.people.check(name, password)
+    if not known:
+        attempts.failed(name, peer)
+        server.access.note(request, name, "wrong password")
+        return pages.show(request, "login.html.j2", None, 401, error="wrong_login", wait_s=0)
+    attempts.succeeded(name, peer)
+    return _entered(request, server, logins, name)
+
+
+@ROUTER.post("/logout")
+def logout(request: Request, server: Server) -> Response:
+    """End the session."""
+    check_same_site(request)
+    if viewer := server.access.viewer(request):
+        server.access.note(request, viewer.name, "logged out")
+    server.people.end(request.cookies.get(COOKIE, ""))
+    response = RedirectResponse("/login", 303)
+    response.delete_cookie(COOKIE)
+    return response
+
+
+@ROUTER.post("/language")
+def language(
+    request: Request,
+    logins: Settings,
+    to: Annotated[str, Form(max_length=2)],
+    back: Annotated[str, Form(max_length=200)],
+) -> Response:
+    """Choose a language."""
+    check_same_site(request)
+    response = RedirectResponse(back if _is_inside(back) else "/jobs", 303)
+    if to in LANGUAGES:
         response.set_cookie(
-            COOKIE,
-            people.begin(name, clock()),
-            max_age=int(SESSION_SECONDS),
-            httponly=True,
-            samesite="lax",
-            secure=is_secure(request),
+            "peerway_language", to, max_age=365 * 86400, samesite="lax", secure=logins.is_secure(request)
         )
-        return response
+    return response
 
-    @html.get("/login")
-    def form(request: Request) -> Response:
-        return pages.show(request, "login.html.j2", None, error="", wait_s=0)
 
-    @html.post("/login")
-    def login(
-        request: Request,
-        name: Annotated[str, Form(max_length=64)],
-        password: Annotated[str, Form(max_length=1024)],
-    ) -> Response:
-        check_same_site(request)
-        peer = request.client.host if request.client else ""
-        if wait := attempts.wait_s(name, peer):
-            seconds = math.ceil(wait)
-            page = pages.show(request, "login.html.j2", None, 429, error="too_many_logins", wait_s=seconds)
-            page.headers["Retry-After"] = str(seconds)
-            return page
-        with attempts.checks:
-            known = people.check(name, password)
-        if not known:
-            attempts.failed(name, peer)
-            state.access.note(request, name, "wrong password")
-            return pages.show(request, "login.html.j2", None, 401, error="wrong_login", wait_s=0)
-        attempts.succeeded(name, peer)
-        return entered(request, name)
+@OF_PROVIDER.get("/oidc/start")
+async def oidc_start(request: Request, server: Server, logins: Settings, provider: OpenId) -> Response:
+    """Go to the provider."""
+    try:
+        url, secret = await provider.start(server.monitor.clock())
+    except LoginFailed as error:
+        raise HTTPException(503, str(error)) from None
+    response = RedirectResponse(url, 303)
+    response.set_cookie(
+        _STATE, secret, max_age=600, httponly=True, samesite="lax", secure=logins.is_secure(request)
+    )
+    return response
 
-    @html.post("/logout")
-    def logout(request: Request) -> Response:
-        check_same_site(request)
-        if viewer := state.access.viewer(request):
-            state.access.note(request, viewer.name, "logged out")
-        people.end(request.cookies.get(COOKIE, ""))
-        response = RedirectResponse("/login", 303)
-        response.delete_cookie(COOKIE)
-        return response
 
-    @html.post("/language")
-    def language(
-        request: Request, to: Annotated[str, Form(max_length=2)], back: Annotated[str, Form(max_length=200)]
-    ) -> Response:
-        check_same_site(request)
-        response = RedirectResponse(back if _is_inside(back) else "/jobs", 303)
-        if to in LANGUAGES:
-            response.set_cookie(
-                "peerway_language", to, max_age=365 * 86400, samesite="lax", secure=is_secure(request)
-            )
-        return response
-
-    if provider is None:
-        return
-
-    @html.get("/oidc/start")
-    async def oidc_start(request: Request) -> Response:
-        try:
-            url, secret = await provider.start(clock())
-        except LoginFailed as error:
-            raise HTTPException(503, str(error)) from None
-        response = RedirectResponse(url, 303)
-        response.set_cookie(
-            _STATE, secret, max_age=600, httponly=True, samesite="lax", secure=is_secure(request)
-        )
-        return response
-
-    @html.get("/oidc/back")
-    async def oidc_back(request: Request, state: Annotated[str, Query(max_length=200)] = "") -> Response:
-        try:
-            name = await provider.finish(str(request.url), state, request.cookies.get(_STATE, ""))
-        except LoginFailed as error:
-            raise HTTPException(403, str(error)) from None
-        return entered(request, name)
+@OF_PROVIDER.get("/oidc/back")
+async def oidc_back(
+    request: Request,
+    server: Server,
+    logins: Settings,
+    provider: OpenId,
+    state: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    """Come back from the provider."""
+    try:
+        name = await provider.finish(str(request.url), state, request.cookies.get(_STATE, ""))
+    except LoginFailed as error:
+        raise HTTPException(403, str(error)) from None
+    return _entered(request, server, logins, name)

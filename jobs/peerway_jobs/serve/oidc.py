@@ -152,10 +152,10 @@ class Provider:
     @staticmethod
     async def _userinfo(client: Any, place: str, subject: str) -> dict[str, Any]:
         """What an ID token leaves to a question of its own, as the standard has it for this flow."""
-        told = (await client.get(place)).raise_for_status().json()
-        if not isinstance(told, dict) or told.get("sub") != subject:
+        claims = (await client.get(place)).raise_for_status().json()
+        if not isinstance(claims, dict) or claims.get("sub") != subject:
             raise LoginFailed("the provider tells of somebody else than its ID token")
-        return told
+        return claims
 
     @staticmethod
     async def _public(client: Any, place: str) -> Any:
@@ -165,8 +165,8 @@ class Provider:
     async def _metadata(self, client: Any) -> dict[str, Any]:
         if not self._known:
             place = f"{self.issuer.rstrip('/')}/.well-known/openid-configuration"
-            found = await self._public(client, place)
-            if not isinstance(found, dict) or found.get("issuer") != self.issuer:
+            metadata = await self._public(client, place)
+            if not isinstance(metadata, dict) or metadata.get("issuer") != self.issuer:
                 raise LoginFailed(f"{place} is of another issuer")
-            self._known = found
+            self._known = metadata
         return self._known

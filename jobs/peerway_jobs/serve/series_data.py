@@ -33,7 +33,7 @@ DRAWN = (*(name for name, _ in PLOTS), "core.busy")
 
 def plots(measured: Measured) -> dict[str, Any]:
     """All graphs of a run that has data, as JSON can say them."""
-    found = []
+    drawn = []
     for name, unit in PLOTS:
         devices = measured[name]
         if devices:
@@ -41,10 +41,10 @@ def plots(measured: Measured) -> dict[str, Any]:
             scale = 100.0 if unit == "percent" else 1.0
             several = list(zip(labels, devices, strict=True))[:MOST_LINES]
             lines = [_line(label, each, scale) for label, each in several if each.times.size]
-            found.append(
+            drawn.append(
                 {"set": name, "unit": unit, "lines": lines, "left_out": max(0, len(devices) - MOST_LINES)}
             )
-    return {"plots": found, "cores": _strips(measured), "steps": _steps(measured)}
+    return {"plots": drawn, "cores": _strips(measured), "steps": _steps(measured)}
 
 
 def _line(label: str, series: Series, scale: float) -> dict[str, Any]:

@@ -7,10 +7,10 @@ import logging
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from peerway_jobs.agent.slurm import expand_hosts
+from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.monitor import Monitor
+from peerway_jobs.replay import replayed
 from peerway_jobs.rules.load import rules_of
-from peerway_jobs.rules.replay import replayed
 from peerway_jobs.serve.access import Access
 from peerway_jobs.serve.ingest import Ingest
 from peerway_jobs.serve.live import Live
@@ -34,10 +34,10 @@ class State:
     def cluster(self) -> dict[str, Any]:
         """The cluster at this moment: what Slurm says of it, and what its agents sent."""
         row = self.monitor.jobs.reader.execute("SELECT at, body FROM cluster").fetchone()
-        found: dict[str, Any] = json.loads(row["body"]) if row else {"nodes": []}
-        found["at"] = row["at"] if row else None
+        cluster: dict[str, Any] = json.loads(row["body"]) if row else {"nodes": []}
+        cluster["at"] = row["at"] if row else None
         now = self.monitor.clock()
-        nodes = {node["name"]: node for node in found["nodes"]}
+        nodes = {node["name"]: node for node in cluster["nodes"]}
         for name, seen in self.live.nodes().items():
             node = nodes.setdefault(name, _unknown_to_slurm(asdict(seen)))
             if now - seen.seen < _STALE_S:
@@ -46,9 +46,9 @@ class State:
                     "memory": seen.memory,
                     "gpus": [list(gpu) for gpu in seen.gpus],
                 }
-        found["nodes"] = [nodes[name] for name in sorted(nodes, key=_natural)]
-        found["counts"] = _counts(found["nodes"])
-        return found
+        cluster["nodes"] = [nodes[name] for name in sorted(nodes, key=_natural)]
+        cluster["counts"] = _counts(cluster["nodes"])
+        return cluster
 
     def running(self, viewer: Viewer) -> dict[str, list[dict[str, Any]]]:
         """The jobs on each node at this moment, of those that somebody may see."""
@@ -58,11 +58,11 @@ class State:
             f"AND {condition} ORDER BY started LIMIT ?",
             [*values, _MOST_RUNNING],
         )
-        found: dict[str, list[dict[str, Any]]] = {}
+        jobs: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
             for node in expand_hosts(row["node_list"]):
-                found.setdefault(node, []).append(dict(row))
-        return found
+                jobs.setdefault(node, []).append(dict(row))
+        return jobs
 
     def replay(self, text: str, days: float, most: int) -> dict[str, Any]:
         """What other rules would have said. Raises BadRules."""

@@ -31,6 +31,15 @@ def note(store: JobStore, now: float, who: str, address: str, action: str, detai
         )
 
 
+def is_noted(store: JobStore, since: float, who: str, address: str, action: str, detail: str) -> bool:
+    """Whether there is such an entry since then."""
+    row = store.reader.execute(
+        "SELECT 1 FROM audit WHERE at >= ? AND who = ? AND address = ? AND action = ? AND detail = ?",
+        (since, shortened(who, 64), address, action, shortened(detail, 300)),
+    ).fetchone()
+    return row is not None
+
+
 def operator() -> str:
     """Who uses the command line of the server's host."""
     try:

@@ -25,12 +25,12 @@ def thinned_block(bodies: Iterable[bytes], means: bytes | None, step_ms: int) ->
     for body in bodies:
         for name, points in unpacked(body).items():
             parts[name].append(points)
-    found = {name: thinned(name, merged(several), step_ms) for name, several in parts.items()}
+    thin = {name: thinned(name, merged(several), step_ms) for name, several in parts.items()}
     for name, points in unpacked(means).items() if means else ():
-        late = found.get(name)
+        late = thin.get(name)
         # Of a counter both may have a value in one step: the last one counts, as always.
-        found[name] = points if late is None else thinned(name, merged([late, points]), step_ms)
-    return packed(found)
+        thin[name] = points if late is None else thinned(name, merged([late, points]), step_ms)
+    return packed(thin)
 
 
 def chunk_rows(

@@ -84,7 +84,7 @@ def unpacked_all(blocks: Iterable[bytes], wanted: frozenset[str] | None = None) 
     are, are taken apart together, in a third of the time. Raises BadChunk.
     """
     decompress = zstandard.ZstdDecompressor().decompress
-    found: list[dict[str, Points]] = []
+    unpacked: list[dict[str, Points]] = []
     alike: defaultdict[bytes, list[tuple[dict[str, Points], bytes]]] = defaultdict(list)
     try:
         for block in blocks:
@@ -93,13 +93,13 @@ def unpacked_all(blocks: Iterable[bytes], wanted: frozenset[str] | None = None) 
             body = decompress(block[4:], max_output_size=_MOST)
             head = 4 + struct.unpack_from("<I", body)[0]
             columns = head + 8 * sum(_unpacked_head(body[4:head])[0])
-            found.append({})
-            alike[body[:columns]].append((found[-1], body[columns:]))
+            unpacked.append({})
+            alike[body[:columns]].append((unpacked[-1], body[columns:]))
         for start, several in alike.items():
             _take_apart(start, several, wanted)
     except (zstandard.ZstdError, ValueError, KeyError, IndexError, struct.error) as error:
         raise BadChunk(f"a damaged chunk: {error}") from None
-    return found
+    return unpacked
 
 
 def _take_apart(
@@ -120,8 +120,8 @@ def _take_apart(
         times = clocks[which]
         if wanted is None or name in wanted:
             values = _unpacked_values(rows[:, at : at + 8 * times.size], times.size)
-            for (found, _), row in zip(several, values, strict=True):
-                found[name] = Points(times, row, period)
+            for (unpacked, _), row in zip(several, values, strict=True):
+                unpacked[name] = Points(times, row, period)
         at += 8 * times.size
 
 
@@ -137,8 +137,8 @@ def _planes(words: npt.NDArray[np.uint64]) -> bytes:
 # all of a kind the same head.
 @lru_cache(64)
 def _unpacked_head(head: bytes) -> tuple[list[int], list[tuple[str, int, int]]]:
-    found = json.loads(head)
-    return found["clocks"], found["metrics"]
+    fields = json.loads(head)
+    return fields["clocks"], fields["metrics"]
 
 
 @lru_cache(256)

@@ -90,18 +90,18 @@ class ChunkStore(Samples):
         """From the sealed chunks and from what is not sealed yet."""
         only = None if devices is None else frozenset(devices)
         wanted = None if metrics is None else frozenset(metrics)
-        found: Found = defaultdict(list)
+        points_of: Found = defaultdict(list)
         with self._lock:  # a seal moves samples from one file to the other
             for name in self._names(start_ms, end_ms):
-                self._read_chunks(self._file(name), found, node, kind, start_ms, end_ms, only, wanted)
+                self._read_chunks(self._file(name), points_of, node, kind, start_ms, end_ms, only, wanted)
             rows = self._incoming.execute(
                 "SELECT shift, period, payload FROM batches WHERE node = ? AND stretch BETWEEN ? AND ?",
                 (node, start_ms // STRETCH_MS, end_ms // STRETCH_MS),
             ).fetchall()
         for key, points in of_batches(rows, kind, only, wanted).items():
-            found[key].append(points)
+            points_of[key].append(points)
         answer = {}
-        for (_, device, metric), parts in found.items():
+        for (_, device, metric), parts in points_of.items():
             points = _cut(merged(parts), start_ms, end_ms)
             if points.times.size:
                 answer[device, metric] = points
@@ -226,7 +226,7 @@ class ChunkStore(Samples):
     def _read_chunks(
         self,
         base: sqlite3.Connection,
-        found: Found,
+        points_of: Found,
         node: str,
         kind: str,
         start: int,
@@ -243,7 +243,7 @@ class ChunkStore(Samples):
         blocks = unpacked_all((row["body"] for row in chosen), wanted)
         for row, metrics in zip(chosen, blocks, strict=True):
             for metric, points in metrics.items():
-                found[kind, row["device"], metric].append(points)
+                points_of[kind, row["device"], metric].append(points)
 
 
 def _cut(points: Points, start: int, end: int) -> Points:

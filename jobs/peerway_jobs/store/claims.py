@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 from typing import Any
 
-from peerway_jobs.agent.slurm import expand_hosts
+from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.store.alarms import raise_alarm
 from peerway_jobs.store.runs import Run
 
@@ -17,12 +18,30 @@ CLAIMED = ("node_list", "user", "provisional")  # columns of a run; where they c
 _SLACK_S = 30.0  # as filing.SLACK_MS: what touches the run's time by less may be another run's
 
 
+def nodes_of(run: Run) -> set[str]:
+    """The nodes that Slurm has given a run, those among them that it gave back before its end."""
+    return {*expand_hosts(run.node_list), *expand_hosts(run.former_nodes)}
+
+
+def remember_nodes(base: sqlite3.Connection, before: Run, after: Run) -> Run:
+    """Keep the nodes that a run has lost between two words of Slurm on it: what their agents said of it was
+    true, and is a part of what the run used. Nodes that only agents have named are no such nodes.
+    """
+    lost = set() if before.reason == "agent" else nodes_of(before) - set(expand_hosts(after.node_list))
+    former = ",".join(sorted(lost))
+    if former == after.former_nodes:
+        return after
+    key = (after.job, after.restart)
+    base.execute("UPDATE jobs SET former_nodes = ? WHERE job = ? AND restart = ?", (former, *key))
+    return replace(after, former_nodes=former)
+
+
 def agreeing(run: Run) -> tuple[str, dict[str, Any]]:
     """A condition of SQL on intervals or notes of a run, with its values: that Slurm's record agrees."""
     if run.reason == "agent" or not run.node_list:  # there is no such record
         return "1", {}
     condition = "node IN (SELECT value FROM json_each(:claim_nodes))"
-    values: dict[str, Any] = {"claim_nodes": json.dumps(sorted(expand_hosts(run.node_list)))}
+    values: dict[str, Any] = {"claim_nodes": json.dumps(sorted(nodes_of(run)))}
     if run.user:
         condition += " AND coalesce(user, :claim_user) = :claim_user"
         values["claim_user"] = run.user
@@ -33,7 +52,7 @@ def check_claim(base: sqlite3.Connection, run: Run, node: str, user: str | None,
     """Raise an alarm if an agent's word on a run contradicts Slurm's record."""
     if run.reason == "agent" or not run.node_list:
         return
-    if node not in expand_hosts(run.node_list):
+    if node not in nodes_of(run):
         why = f"{node} claims job {run.job}, which Slurm ran on {run.node_list}"
     elif user and run.user and user != run.user:
         why = f"{node} says that job {run.job} is of {user}, Slurm says {run.user}"

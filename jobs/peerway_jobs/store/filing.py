@@ -25,14 +25,14 @@ def file_batch(base: sqlite3.Connection, filed: Filed, begun: Counter[str], *, c
     """All that a batch says but its samples. `confirm`: Slurm is asked, and a run that it has not told of is
     provisional until it does. `begun` counts the runs that each node has begun in this transaction.
     """
-    batch, told = filed.batch, time_ms(filed)
+    batch, sent_ms = filed.batch, time_ms(filed)
     for reason in filed.left_out[:1]:
         more = f", and {len(filed.left_out) - 1} more" if len(filed.left_out) > 1 else ""
-        raise_alarm(base, told / 1000, batch.node, "implausible", reason + more)
-    named = _Named(base, batch.node, told / 1000, confirm, begun)
+        raise_alarm(base, sent_ms / 1000, batch.node, "implausible", reason + more)
+    named = _Named(base, batch.node, sent_ms / 1000, confirm, begun)
     for interval in batch.intervals:
         of = _shifted(interval, filed.shift_ms)
-        if _put_interval(base, batch.node, of, told) and of.step is None:
+        if _put_interval(base, batch.node, of, sent_ms) and of.step is None:
             named.run_of(of)
     base.executemany(
         "INSERT INTO seen VALUES (?,?,?,?,?,?,?,?,?)",
@@ -55,7 +55,7 @@ def file_batch(base: sqlite3.Connection, filed: Filed, begun: Counter[str], *, c
         base.execute(
             "INSERT INTO nodes VALUES (?,?,?) ON CONFLICT (node) DO UPDATE SET facts = excluded.facts, "
             "told = excluded.told WHERE excluded.told >= told",
-            (batch.node, json.dumps(asdict(batch.facts)), told),
+            (batch.node, json.dumps(asdict(batch.facts)), sent_ms),
         )
 
 
@@ -72,7 +72,7 @@ def judge_again(base: sqlite3.Connection, node: str, first_ms: int, last_ms: int
     )
 
 
-def _put_interval(base: sqlite3.Connection, node: str, of: Interval, told: int) -> bool:
+def _put_interval(base: sqlite3.Connection, node: str, of: Interval, sent_ms: int) -> bool:
     """Keep an interval; False where a newer batch has told of it."""
     changed = base.execute(
         "INSERT INTO intervals VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
@@ -100,7 +100,7 @@ def _put_interval(base: sqlite3.Connection, node: str, of: Interval, told: int) 
             json.dumps(of.gpus),
             of.memory_bytes,
             of.source,
-            told,
+            sent_ms,
         ),
     ).rowcount
     return changed > 0

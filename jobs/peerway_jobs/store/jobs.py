@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 from peerway_jobs.store.alarms import raise_alarm
-from peerway_jobs.store.claims import CLAIMED, agreeing, check_claims
+from peerway_jobs.store.claims import CLAIMED, agreeing, check_claims, remember_nodes
 from peerway_jobs.store.filing import SLACK_MS, file_batch, judge_again
 from peerway_jobs.store.numbers import make_room
 from peerway_jobs.store.ranges import Ranges, add, has
@@ -39,9 +39,9 @@ class JobStore:
         self.writer = _writer(path)
         self.newest: dict[str, int] = {}  # node -> the time of its newest batch since the server began
         # When Slurm was last asked and told all since the server began; None where it is not asked at all.
-        self.slurm_told: float | None = None
+        self.slurm_answered: float | None = None
         # The same of Slurm's accounts, which are asked of ended runs; None also while they give no answer.
-        self.accounts_told: float | None = None
+        self.accounts_answered: float | None = None
         self._sizes: tuple[float, dict[str, dict[str, Any]]] = (0.0, {})  # of nodes, and when Slurm told them
         self._local = threading.local()
         self._readers: dict[threading.Thread, sqlite3.Connection] = {}
@@ -88,7 +88,7 @@ class JobStore:
                 key = (batch.node, batch.stream)
                 ranges = streams.setdefault(key, self._ranges(base, *key))
                 if add(ranges, batch.seq):
-                    file_batch(base, filed, begun, confirm=self.slurm_told is not None)
+                    file_batch(base, filed, begun, confirm=self.slurm_answered is not None)
                     if time_ms(filed) < late_ms:
                         late.setdefault(batch.node, []).append(time_ms(filed))
                 self.newest[batch.node] = max(self.newest.get(batch.node, 0), time_ms(filed))
@@ -118,7 +118,10 @@ class JobStore:
                     put_run(base, run)
                     after = base.execute(*row).fetchone()
                     if before is None or any(before[name] != after[name] for name in CLAIMED):
-                        check_claims(base, of_row(after), time.time())
+                        now_known = of_row(after)
+                        if before is not None:
+                            now_known = remember_nodes(base, of_row(before), now_known)
+                        check_claims(base, now_known, time.time())
 
     def alarm(self, node: str, kind: str, text: str, job: str = "") -> None:
         """Keep what administrators have to know of an agent."""
@@ -168,8 +171,8 @@ class JobStore:
             "AND component != ? GROUP BY job",
             (f"{job}+", f"{job},", run.component),
         )
-        found = [of_row(row) for row in rows]
-        return sorted(found, key=lambda each: int(each.component.partition("+")[2]))
+        runs = [of_row(row) for row in rows]
+        return sorted(runs, key=lambda each: int(each.component.partition("+")[2]))
 
     def restarts(self, job: str) -> list[int]:
         """The numbers of the runs of a job; below 0 are those of older jobs with its number (numbers.py)."""
@@ -252,9 +255,9 @@ class JobStore:
 
 def _writer(path: Path) -> sqlite3.Connection:
     """The connection that writes. Raises sqlite3.DatabaseError, with what to do for a damaged file."""
-    if found := emptied(path):
+    if remains := emptied(path):
         raise sqlite3.DatabaseError(
-            f"{path.name} is empty (0 bytes), but the folder has {found}: it lost its content; {RESTORE}"
+            f"{path.name} is empty (0 bytes), but the folder has {remains}: it lost its content; {RESTORE}"
         )
     try:
         base = opened(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from peerway_jobs.store.runs import COLUMNS, LAST_S, Run, of_row
 
@@ -26,7 +26,9 @@ _ORDERS = {  # the largest first; a place in a list is of numbers of at least 0
     "cpu": "coalesce(max(0, 1 - cpu_efficiency), 0)",
     "gpu": "coalesce(max(0, 1 - gpu_efficiency), 0)",
 }
+Order = Literal["started", "wasted", "elapsed", "cpu", "gpu"]
 ORDERS = tuple(_ORDERS)
+assert get_args(Order) == ORDERS
 
 
 @dataclass(frozen=True)
@@ -156,23 +158,6 @@ def sums(
         [*times, *times, *seen[1], since, *times, *times, most],
     )
     return [dict(row) for row in rows]
-
-
-def array_sum(
-    base: sqlite3.Connection, seen: tuple[str, list[str]], array: str, now: float
-) -> dict[str, Any]:
-    """What all tasks of an array had and wasted, of those that may be seen and have begun."""
-    row = base.execute(
-        "SELECT count(*) AS tasks, count(*) - count(ended) AS running, "
-        "sum(ended IS NOT NULL AND state != 'COMPLETED') AS failed, "
-        "sum(verdict = 'inefficient') AS inefficient, "
-        "sum(cores * max(0, coalesce(ended, ?) - started)) / 3600 AS core_hours, "
-        "sum(gpus * max(0, coalesce(ended, ?) - started)) / 3600 AS gpu_hours, "
-        "sum(idle_core_hours) AS idle_core_hours, sum(idle_gpu_hours) AS idle_gpu_hours "
-        f"FROM jobs WHERE array > ? AND array < ? AND NOT provisional AND {seen[0]}",
-        [now, now, f"{array}_", f"{array}_:", *seen[1]],
-    ).fetchone()
-    return {name: row[name] or 0 for name in row.keys()}  # noqa: SIM118 -- a row's values are iterated
 
 
 def _literal(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from peerway_jobs.agent.slurm import expand_hosts
+from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import Run, of_row
 
@@ -40,15 +40,15 @@ def due(store: JobStore, now: float) -> list[Run]:
             "oldest": now - _OLDEST,
         },
     )
-    found: list[Run] = []
+    runs: list[Run] = []
     for row in rows:
         run = of_row(row)
-        told = not behind(store, run, store.newest) and not _only_agents_told(store, run)
-        if run.ended is None or now >= run.ended + HOLD or told:
-            found.append(run)
-            if len(found) == _MOST:
+        complete = not behind(store, run, store.newest) and not _only_agents_told(store, run)
+        if run.ended is None or now >= run.ended + HOLD or complete:
+            runs.append(run)
+            if len(runs) == _MOST:
                 break
-    return found
+    return runs
 
 
 def is_final(store: JobStore, run: Run) -> bool:
@@ -71,5 +71,5 @@ def behind(store: JobStore, run: Run, newest: Mapping[str, int]) -> bool:
 
 def _only_agents_told(store: JobStore, run: Run) -> bool:
     """Whether Slurm is yet to be asked of a run that ended: it knows the job's name and what the job had."""
-    told = [each for each in (store.slurm_told, store.accounts_told) if each is not None]
-    return run.state == "ENDED" and any(each < (run.ended or 0) for each in told)
+    answers = [each for each in (store.slurm_answered, store.accounts_answered) if each is not None]
+    return run.state == "ENDED" and any(each < (run.ended or 0) for each in answers)

@@ -91,8 +91,8 @@ class PromStore(Samples):
             except (ValueError, TypeError, LookupError, RecursionError) as error:
                 raise StoreFailed(f"{self._url} gave no samples: {type(error).__name__}: {error}") from None
             begin = end
-        found = {key: merged(several) for key, several in parts.items()}
-        return {key: points for key, points in found.items() if points.times.size}
+        points_of = {key: merged(several) for key, several in parts.items()}
+        return {key: points for key, points in points_of.items() if points.times.size}
 
     def began(self) -> str:
         """When the server's process began: another answer is another process. Raises StoreFailed."""
@@ -115,16 +115,16 @@ class PromStore(Samples):
         request = urllib.request.Request(self._url + path, data=body, headers=headers)
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-                found = bytes(answer.read(MOST_ANSWER + 1))
+                body_read = bytes(answer.read(MOST_ANSWER + 1))
         except urllib.error.HTTPError as error:
             why = error.read(500).decode(errors="replace")
             kind = SamplesRefused if error.code == 400 else StoreFailed
             raise kind(f"{self._url} answered {error.code}: {why}") from None
         except OSError as error:
             raise StoreFailed(f"cannot reach {self._url}: {error}") from None
-        if len(found) > MOST_ANSWER:
+        if len(body_read) > MOST_ANSWER:
             raise StoreFailed(f"{self._url} answered more than {MOST_ANSWER:,} bytes")
-        return found
+        return body_read
 
 
 def quoted(text: str) -> str:
@@ -177,9 +177,9 @@ def _field(number: int, content: bytes) -> bytes:
 def _varint(value: int) -> bytes:
     if value < 128:
         return bytes((value,))
-    found = bytearray()
+    encoded = bytearray()
     while value > 127:
-        found.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)

@@ -19,9 +19,9 @@ def add(ranges: Ranges, number: int) -> bool:
     if at and ranges[at - 1][1] >= number:
         return False
     ranges.insert(at, [number, number])
-    for left in (at, at - 1):
-        if 0 <= left < len(ranges) - 1 and ranges[left][1] + 1 == ranges[left + 1][0]:
-            ranges[left][1] = ranges.pop(left + 1)[1]
+    for place in (at, at - 1):
+        if 0 <= place < len(ranges) - 1 and ranges[place][1] + 1 == ranges[place + 1][0]:
+            ranges[place][1] = ranges.pop(place + 1)[1]
     while len(ranges) > MOST:
         ranges[0][1] = ranges.pop(1)[1]
     return True

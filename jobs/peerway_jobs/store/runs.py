@@ -74,6 +74,7 @@ class Run:
     freed_core_hours: float = 0
     freed_gpu_hours: float = 0
     judged: float = 0  # when; 0 or less: not since something changed
+    former_nodes: str = ""  # which Slurm gave it and took back: "scontrol update" shrank it as it ran
     unreadable: list[str] = field(default_factory=list)  # columns of its row that hold what cannot be
 
     def elapsed(self, now: float) -> float:

@@ -137,6 +137,8 @@ VERSIONS = [
     );
     CREATE INDEX audit_at ON audit (at);
     """,
+    # the nodes that a run had and gave back
+    "ALTER TABLE jobs ADD COLUMN former_nodes TEXT NOT NULL DEFAULT ''",
 ]
 
 

@@ -25,11 +25,11 @@ document.addEventListener("DOMContentLoaded", () => {
     strip.style.height = `${high}px`;
     strip.style.top = `${parseFloat(style.paddingTop) + marked * high - text.scrollTop}px`;
   };
-  const mark = (why) => {
+  const mark = (why, moves = true) => {
     const where = /line (\d+)/.exec(why), lines = text.value.split("\n");
     marked = where ? Math.min(Number(where[1]), lines.length) - 1 : -1;
     text.toggleAttribute("aria-invalid", Boolean(why));
-    if (marked >= 0) {
+    if (marked >= 0 && moves) {
       const start = lines.slice(0, marked).reduce((sum, line) => sum + line.length + 1, 0);
       text.focus();
       text.setSelectionRange(start, start + lines[marked].length);
@@ -38,7 +38,28 @@ document.addEventListener("DOMContentLoaded", () => {
     follow();
   };
   text.addEventListener("scroll", follow);
-  text.addEventListener("input", () => { marked = -1; follow(); });
+  // While somebody types, the server says what is wrong, a moment after the last key.
+  const state = document.getElementById("checked");
+  let timer = 0, latest = 0;
+  const check = async () => {
+    const mine = ++latest;
+    const answer = await fetch("/api/v1/rules/check", {method: "POST", headers: {"Content-Type": "application/json"},
+      body: JSON.stringify({text: text.value})}).catch(() => null);
+    const checked = answer && answer.ok ? await answer.json().catch(() => null) : null;
+    if (mine !== latest) return;  // typed on since
+    state.hidden = !checked;
+    if (!checked) return;
+    state.className = checked.error ? "alert" : "good";
+    state.textContent = checked.error || [state.dataset.good, ...checked.notes].join(" ");
+    mark(checked.error, false);
+  };
+  text.addEventListener("input", () => {
+    marked = -1;
+    latest += 1;
+    follow();
+    clearTimeout(timer);
+    timer = setTimeout(check, 500);
+  });
   const wrong = document.getElementById("wrong");
   if (wrong) mark(wrong.textContent);
   button.addEventListener("click", async () => {

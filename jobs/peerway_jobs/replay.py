@@ -30,17 +30,17 @@ def replayed(monitor: Monitor, rules: RuleSet, since: float, most: int) -> dict[
     freed = {"before": [0.0, 0.0], "after": [0.0, 0.0]}
     changed = []
     for run in runs:
-        said = {}
+        outcomes = {}
         for when, which in (("before", monitor.rules), ("after", rules)):
             verdict = monitor.judge(run, which)
             names = [finding.rule for finding in verdict.findings]
-            said[when] = (verdict.state, names)
+            outcomes[when] = (verdict.state, names)
             counts[when].update(names)
             states[when][verdict.state] += 1
             freed[when][0] += verdict.freed_gpu_hours
             freed[when][1] += verdict.freed_core_hours
-        if said["before"] != said["after"]:
-            changed.append(_change(run, said))
+        if outcomes["before"] != outcomes["after"]:
+            changed.append(_change(run, outcomes))
     return {
         "judged": len(runs),
         "more": len(rows) > most,
@@ -57,8 +57,8 @@ def replayed(monitor: Monitor, rules: RuleSet, since: float, most: int) -> dict[
     }
 
 
-def _change(run: Run, said: dict[str, tuple[str, list[str]]]) -> dict[str, Any]:
-    before, after = said["before"], said["after"]
+def _change(run: Run, outcomes: dict[str, tuple[str, list[str]]]) -> dict[str, Any]:
+    before, after = outcomes["before"], outcomes["after"]
     return {
         "job": run.job,
         "restart": run.restart,

@@ -1,0 +1,107 @@
+"""Tasks of arrays in lists: what an array had in all, and lists in which an array is one row."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from peerway_jobs.store.lists import MOST, Filter, Place, listed
+from peerway_jobs.store.runs import Run
+
+_MOST_ROUNDS = 10  # each of MOST runs: a page whose arrays have more tasks is shorter than others
+
+
+@dataclass(frozen=True)
+class ArrayRow:
+    """The row of an array: its newest task that the list is for, and the sums of all its tasks."""
+
+    array: str
+    run: Run
+    total: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        """As Slurm writes it: 16_[1-30]."""
+        return f"{self.array}_[{self.total['tasks_text']}]"
+
+
+def array_sum(
+    base: sqlite3.Connection, seen: tuple[str, list[str]], array: str, now: float
+) -> dict[str, Any]:
+    """What all tasks of an array had and wasted, of those that may be seen and have begun."""
+    tasks = f"FROM jobs WHERE array > ? AND array < ? AND NOT provisional AND {seen[0]}"
+    bounds = [f"{array}_", f"{array}_:", *seen[1]]
+    row = base.execute(
+        "SELECT count(*) AS tasks, count(*) - count(ended) AS running, "
+        "sum(ended IS NOT NULL AND state != 'COMPLETED') AS failed, "
+        "sum(verdict = 'inefficient') AS inefficient, sum(verdict = 'efficient') AS efficient, "
+        "sum(verdict = 'waiting') AS waiting, "
+        "sum(cores * max(0, coalesce(ended, ?) - started)) / 3600 AS core_hours, "
+        "sum(gpus * max(0, coalesce(ended, ?) - started)) / 3600 AS gpu_hours, "
+        "sum(idle_core_hours) AS idle_core_hours, sum(idle_gpu_hours) AS idle_gpu_hours, "
+        f"min(started) AS first_started {tasks}",
+        [now, now, *bounds],
+    ).fetchone()
+    total = {name: row[name] or 0 for name in row.keys()}  # noqa: SIM118 -- a row's values are iterated
+    numbers = base.execute(f"SELECT DISTINCT array {tasks}", bounds)
+    total["tasks_text"] = spans(int(array_task.rpartition("_")[2]) for (array_task,) in numbers)
+    return total
+
+
+def spans(numbers: Iterable[int]) -> str:
+    """Numbers as "1-5,7"."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in parts)
+
+
+def folded(
+    base: sqlite3.Connection,
+    seen: tuple[str, list[str]],
+    wanted: Filter,
+    now: float,
+    *,
+    most: int = 50,
+    before: Place | None = None,
+) -> tuple[list[Run | ArrayRow], Place | None]:
+    """As `listed` by start, with one row for all tasks of an array, where its newest task would be. An array
+    of which the list has one task alone is a row as others.
+    """
+    rows: list[Run | ArrayRow] = []
+    handled: set[str] = set()
+    place = before
+    for _ in range(_MOST_ROUNDS):
+        runs, following = listed(base, seen, wanted, most=MOST, before=place)
+        for run in runs:
+            if len(rows) == most:
+                return rows, place
+            place = Place(run.started or 0.0, run.job, run.restart)
+            array = run.array.partition("_")[0]
+            if array in handled:
+                continue
+            if array:
+                handled.add(array)
+                row = _array_row(base, seen, wanted, array, run, now)
+                rows += [] if row is None else [row]
+            else:
+                rows.append(run)
+        if following is None:
+            return rows, None
+        place = following
+    return rows, place
+
+
+def _array_row(
+    base: sqlite3.Connection, seen: tuple[str, list[str]], wanted: Filter, array: str, run: Run, now: float
+) -> Run | ArrayRow | None:
+    """The row of an array at one of its tasks; None where a page before has it."""
+    tasks, _ = listed(base, seen, replace(wanted, array=array), most=2)
+    if (tasks[0].job, tasks[0].restart) != (run.job, run.restart):
+        return None
+    return ArrayRow(array, run, array_sum(base, seen, array, now)) if len(tasks) > 1 else run
