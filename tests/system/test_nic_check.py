@@ -240,7 +240,7 @@ def test_the_guide_quotes_the_example() -> None:
 def test_the_first_commands_of_the_guide_run_as_written(run: Run, tmp_path: Path) -> None:
     """In a clone: what they name is here, and what they make is not."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    (tmp_path / "include").symlink_to(ROOT / "library" / "include")
+    (tmp_path / "library").symlink_to(ROOT / "library")
     page = (ROOT / "docs" / "nic-guide.md").read_text()
     block = re.search(r"```console\n(.*?)```", page, re.DOTALL)
     assert block is not None
