@@ -47,10 +47,10 @@ class Totals:
         self.skipped += 1
         self.skips.append(why)
 
-    def fail(self, what: str, said: str | Path) -> None:
+    def fail(self, name: str, output: str | Path) -> None:
         """Count one that failed, with what it said, or its log."""
-        text = said.read_text(errors="replace") if isinstance(said, Path) else said
-        self.failures.append((f"FAILED {what}", text.splitlines()))
+        text = output.read_text(errors="replace") if isinstance(output, Path) else output
+        self.failures.append((f"FAILED {name}", text.splitlines()))
 
     def include(self, other: Totals) -> None:
         """Add all that another one counted."""
@@ -62,8 +62,8 @@ class Totals:
         """Print what was skipped, then what failed: the end of a long output is what is read."""
         for skip in self.skips:
             say(f"  {skip}")
-        for what, said in self.failures:
-            show_lines(what, said)
+        for name, output in self.failures:
+            show_lines(name, output)
 
     def line(self) -> str:
         """Give the summary line."""
@@ -156,11 +156,11 @@ def fuzz_one(fuzzer: Path, seconds: int) -> int:
     """Run one fuzzer from the stored inputs and from where it was the last time; what it finds is under
     out/test/fuzz.
     """
-    found = OUT / "fuzz" / fuzzer.name
-    found.mkdir(parents=True, exist_ok=True)
+    result = OUT / "fuzz" / fuzzer.name
+    result.mkdir(parents=True, exist_ok=True)
     length = f"-max_total_time={seconds // 2 if fuzzer.name in TRUSTED else seconds}"
     seeds = ROOT / "tests" / "fuzz" / "corpus" / fuzzer.name
-    command = [fuzzer, length, *FUZZ_LIMITS, f"-artifact_prefix={found}-", found, seeds]
+    command = [fuzzer, length, *FUZZ_LIMITS, f"-artifact_prefix={result}-", result, seeds]
     return run(f"fuzz {fuzzer.name}", command, OUT / "fuzz" / f"{fuzzer.name}.log")
 
 
@@ -185,7 +185,7 @@ def pytest(totals: Totals, name: str, *options: object, **env: str) -> None:
     if status != 0 and errors + failures == 0:
         totals.fail(ended, log)
     for case in suite.iter("testcase"):
-        for found in [*case.findall("failure"), *case.findall("error")]:
-            totals.fail(f"{case.get('file')}::{case.get('name')}", found.text or "")
+        for matches in [*case.findall("failure"), *case.findall("error")]:
+            totals.fail(f"{case.get('file')}::{case.get('name')}", matches.text or "")
     lines = log.read_text(errors="replace").splitlines()
     totals.skips += [line for line in lines if line.startswith("SKIPPED")]

@@ -32,7 +32,7 @@ def classes(text: str) -> list[tuple[str, bool]]:
 
 def shared_names() -> dict[str, list[str]]:
     """Give each name that several classes have, with their files."""
-    found: dict[str, list[str]] = defaultdict(list)
+    result: dict[str, list[str]] = defaultdict(list)
     for file in sorted(path for folder in BESIDE for path in (ROOT / folder).rglob("*")):
         name = file.relative_to(ROOT).as_posix()
         if file.suffix not in ENDINGS:
@@ -40,8 +40,8 @@ def shared_names() -> dict[str, list[str]]:
         of_library = file.suffix == ".h" and name.startswith("library/src/") and not name.startswith(APART)
         for known, nested in classes(file.read_text()):
             if (of_library and not nested) or (known in WORDS and name not in INTERFACE.get(known, ())):
-                found[known].append(name)
-    return {name: files for name, files in found.items() if len(files) > 1}
+                result[known].append(name)
+    return {name: files for name, files in result.items() if len(files) > 1}
 
 
 def main() -> int:

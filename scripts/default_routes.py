@@ -26,13 +26,13 @@ CLASSES = {
 }
 
 
-def table_of(found: list[Record]) -> str:
+def table_of(result: list[Record]) -> str:
     """The text of the table; its machine is the one of the records."""
-    found = [record for record in found if record.test in ("send_exchange", "put_latency")]
-    costs = draft.points_of((record for record in found if record.via != ROUTE), CLASSES)
+    result = [record for record in result if record.test in ("send_exchange", "put_latency")]
+    costs = draft.points_of((record for record in result if record.via != ROUTE), CLASSES)
     table = draft.table(costs, [], {}, {}, 0)
-    table["date"] = max(record.time for record in found)
-    table["machine"] = {"fields": {"devices": ", ".join(sorted({record.device for record in found}))}}
+    table["date"] = max(record.time for record in result)
+    table["machine"] = {"fields": {"devices": ", ".join(sorted({record.device for record in result}))}}
     return _core.table_text(json.dumps(table))
 
 

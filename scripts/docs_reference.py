@@ -61,7 +61,7 @@ def header_page(language: str, header: Path, highlight: str) -> str:
 
 def chunks(lines: list[str]) -> list[tuple[str, str]]:
     """Cut a header into sections, prose (comments at the left margin) and code."""
-    found: list[tuple[str, list[str]]] = []
+    result: list[tuple[str, list[str]]] = []
     comment = False
     for line in lines:
         section = SECTION.match(line)
@@ -69,17 +69,17 @@ def chunks(lines: list[str]) -> list[tuple[str, str]]:
             title = section["title"].strip(" -")
             # A section's comment may go on with prose.
             comment = line.startswith("/*") and not line.rstrip().endswith("*/")
-            found += [("section", [title]), ("prose" if comment else "code", [])]
+            result += [("section", [title]), ("prose" if comment else "code", [])]
         elif comment or line.startswith(("/*", "//")):
-            if not found or found[-1][0] != "prose":
-                found.append(("prose", []))
-            found[-1][1].append(line)
+            if not result or result[-1][0] != "prose":
+                result.append(("prose", []))
+            result[-1][1].append(line)
             comment = (comment or line.startswith("/*")) and not line.rstrip().endswith("*/")
         else:
-            if not found or found[-1][0] != "code":
-                found.append(("code", []))
-            found[-1][1].append(line)
-    return [(kind, prose(text) if kind == "prose" else "\n".join(text).strip("\n")) for kind, text in found]
+            if not result or result[-1][0] != "code":
+                result.append(("code", []))
+            result[-1][1].append(line)
+    return [(kind, prose(text) if kind == "prose" else "\n".join(text).strip("\n")) for kind, text in result]
 
 
 def prose(lines: list[str]) -> str:
@@ -174,14 +174,16 @@ def command_line_page() -> str:
     def add(group: Verbs, name: str, level: str) -> None:
         parent = click.Context(group, info_name=name)
         for verb, summary in group.about(parent):
-            found = group.get_command(parent, verb)
-            if found is None:
+            result = group.get_command(parent, verb)
+            if result is None:
                 raise ValueError(f"the verb '{verb}' is announced, but there is no such command")
-            context = click.Context(found, info_name=f"{name} {verb}", terminal_width=80)
+            context = click.Context(result, info_name=f"{name} {verb}", terminal_width=80)
             title = f"{name} {verb}".removeprefix("peerway ")
-            lines.extend([f"{level} {title}", "", summary, "", "```text", found.get_help(context), "```", ""])
-            if isinstance(found, Verbs):
-                add(found, f"{name} {verb}", f"{level}#")
+            lines.extend(
+                [f"{level} {title}", "", summary, "", "```text", result.get_help(context), "```", ""]
+            )
+            if isinstance(result, Verbs):
+                add(result, f"{name} {verb}", f"{level}#")
 
     assert isinstance(command, Verbs)
     add(command, "peerway", "##")

@@ -17,17 +17,17 @@ def groups() -> dict[str, list[str]]:
     """
     library = tomllib.loads((ROOT / "pyproject.toml").read_text())
     products = {name: tomllib.loads((ROOT / name / "pyproject.toml").read_text()) for name in PRODUCTS}
-    found = {name: project["project"]["dependencies"] for name, project in products.items()}
+    result = {name: project["project"]["dependencies"] for name, project in products.items()}
     for name, project in products.items():
         for extra, needs in project["project"].get("optional-dependencies", {}).items():
-            found[f"{name}-{extra}"] = needs
+            result[f"{name}-{extra}"] = needs
     base = [
         *library["build-system"]["requires"],
         *library["project"]["dependencies"],
-        *found.pop("common"),
-        *found.pop("measure"),
+        *result.pop("common"),
+        *result.pop("measure"),
     ]
-    all_groups = {"base": base, **found, **library["project"]["optional-dependencies"]}
+    all_groups = {"base": base, **result, **library["project"]["optional-dependencies"]}
     return {name: [need for need in needs if not _is_ours(need)] for name, needs in all_groups.items()}
 
 

@@ -39,10 +39,10 @@ BUILT_FROM = (
 def stamps() -> dict[str, str]:
     """Give the hash of each step that is done."""
     try:
-        found = json.loads(STAMPS.read_text())
+        result = json.loads(STAMPS.read_text())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return result if isinstance(result, dict) else {}
 
 
 def stamp(name: str, digest: str) -> None:

@@ -158,5 +158,5 @@ def main(body: Callable[[], int]) -> None:
     if TIMES:
         times = ROOT / "out" / "times" / f"{script.stem}.jsonl"
         times.parent.mkdir(parents=True, exist_ok=True)
-        times.write_text("".join(json.dumps(one) + "\n" for one in TIMES))
+        times.write_text("".join(json.dumps(step) + "\n" for step in TIMES))
     sys.exit(status)

@@ -167,8 +167,8 @@ def version_of(command: list[str]) -> tuple[int, ...]:
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return (0,)
-    found = re.search(r"(\d+)\.(\d+)", text)
-    return tuple(int(part) for part in found.groups()) if found else (0,)
+    match = re.search(r"(\d+)\.(\d+)", text)
+    return tuple(int(part) for part in match.groups()) if match else (0,)
 
 
 def start_again_with_newer_python(oldest: tuple[int, int]) -> None:
@@ -192,9 +192,9 @@ def start_again_with_python_beneath() -> None:
 def fetch_pip(wheels: str | None, folder: Path) -> Path:
     """Give a wheel of pip, from the folder of wheels or from the package index in force."""
     if wheels:
-        found = sorted(Path(wheels).glob("pip-*.whl"))
-        if found:
-            return found[-1]
+        result = sorted(Path(wheels).glob("pip-*.whl"))
+        if result:
+            return result[-1]
         raise StepError(f"this Python has no ensurepip, and {wheels} holds no wheel of pip")
     index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
     request = urllib.request.Request(

@@ -43,9 +43,9 @@ def clang(runtime: str) -> list[str]:
     """Give the settings that build with clang, which compiles this faster; none where it or a runtime of its
     sanitizers is missing.
     """
-    found = shutil.which("clang++")
-    if found and list(Path("/usr/lib").glob(f"llvm-*/lib/clang/*/lib/linux/libclang_rt.{runtime}-*.a")):
-        return [f"-DCMAKE_CXX_COMPILER={found}", f"-DCMAKE_C_COMPILER={found.removesuffix('++')}"]
+    result = shutil.which("clang++")
+    if result and list(Path("/usr/lib").glob(f"llvm-*/lib/clang/*/lib/linux/libclang_rt.{runtime}-*.a")):
+        return [f"-DCMAKE_CXX_COMPILER={result}", f"-DCMAKE_C_COMPILER={result.removesuffix('++')}"]
     return []
 
 
@@ -64,12 +64,12 @@ def address_sanitizer(totals: Totals, long: bool) -> None:
 
 def fuzzers(totals: Totals) -> None:
     """Run the fuzzers. Their build is one of its own: what leads them makes all code a quarter larger."""
-    found = clang("fuzzer")
-    if not found:
+    result = clang("fuzzer")
+    if not result:
         totals.skip("fuzzers: skipped, clang is missing (apt-get install clang libclang-rt-dev)")
         return
     folder = ROOT / "build" / "fuzz"
-    settings = [*SLIM, "-DPEERWAY_FUZZ=ON", "-DPEERWAY_SANITIZE=address,undefined,fuzzer-no-link", *found]
+    settings = [*SLIM, "-DPEERWAY_FUZZ=ON", "-DPEERWAY_SANITIZE=address,undefined,fuzzer-no-link", *result]
     if checks.build(totals, "fuzzers", folder, ["fuzzers"], settings):
         checks.fuzz(totals, folder, FUZZ_SECONDS)
 
@@ -99,8 +99,8 @@ def side_by_side(totals: Totals, *bodies: Callable[[Totals], None]) -> None:
     with ThreadPoolExecutor(max_workers=len(bodies)) as pool:
         running = [pool.submit(body, part) for body, part in zip(bodies, parts, strict=True)]
         try:
-            for one in running:
-                one.result()
+            for running_step in running:
+                running_step.result()
         except KeyboardInterrupt:
             end_all()
             raise
@@ -110,8 +110,8 @@ def side_by_side(totals: Totals, *bodies: Callable[[Totals], None]) -> None:
 
 def marked(mark: str) -> list[object]:
     """Give the options that run the tests between processes of one mark: no other file is imported."""
-    found = (ROOT / "tests" / "system").glob("test_*.py")
-    return [*sorted(path for path in found if f"pytest.mark.{mark}" in path.read_text()), "-m", mark]
+    result = (ROOT / "tests" / "system").glob("test_*.py")
+    return [*sorted(path for path in result if f"pytest.mark.{mark}" in path.read_text()), "-m", mark]
 
 
 def pytest(totals: Totals, long: bool, name: str, workers: int, *options: object) -> None:
@@ -154,7 +154,7 @@ def record(command: str, totals: Totals, started: float) -> str:
         "machine": f"{platform.machine()}, {CORES} cores",
         "summary": totals.line(),
         "wall_s": round(time.monotonic() - started, 1),
-        "skipped_or_failed": sorted([*totals.skips, *(what for what, _ in totals.failures)]),
+        "skipped_or_failed": sorted([*totals.skips, *(name for name, _ in totals.failures)]),
     }
     return "".join(json.dumps(line) + "\n" for line in (head, *TIMES))
 

@@ -50,9 +50,9 @@ def wheels() -> int:
     for wheel in options.folder.glob("*.whl"):
         if wheel.name.split("-")[0].lower() in left_out:
             wheel.unlink()
-    found = list(options.folder.glob("*.whl"))
-    total = sum(wheel.stat().st_size for wheel in found) / 1e6
-    say(f"wheels: {len(found)} in {options.folder}, {total:.0f} MB")
+    result = list(options.folder.glob("*.whl"))
+    total = sum(wheel.stat().st_size for wheel in result) / 1e6
+    say(f"wheels: {len(result)} in {options.folder}, {total:.0f} MB")
     say("  on the other host: PEERWAY_BUILD_WHEELS=<that folder> make gpu-test")
     return 0
 

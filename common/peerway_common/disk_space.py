@@ -23,10 +23,10 @@ class Room:
             path = path.parent
         while not path.is_mount():
             path = path.parent
-        found = os.statvfs(path)
+        result = os.statvfs(path)
         self.at = path
-        self.free, self.total = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
-        self.files = found.f_favail if found.f_files else None  # None: as many as there is room for
+        self.free, self.total = result.f_bavail * result.f_frsize, result.f_blocks * result.f_frsize
+        self.files = result.f_favail if result.f_files else None  # None: as many as there is room for
 
     @property
     def is_full(self) -> bool:
@@ -40,10 +40,10 @@ class Room:
 
 def why(path: Path, error: OSError) -> str:
     """What the system says; where it is that there is no room, also of what, and how much is free there."""
-    said = error.strerror or str(error)
+    text = error.strerror or str(error)
     if error.errno not in _NO_ROOM:
-        return said
+        return text
     try:
-        return f"{said}; {Room(path)}"
+        return f"{text}; {Room(path)}"
     except OSError:
-        return said
+        return text

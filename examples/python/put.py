@@ -13,9 +13,9 @@ import peerway
 def main() -> int:
     """Exchange one message around the ring."""
     with peerway.Context() as ctx:
-        right, left = (ctx.rank + 1) % ctx.size, (ctx.rank - 1) % ctx.size
+        right, remaining = (ctx.rank + 1) % ctx.size, (ctx.rank - 1) % ctx.size
         region = ctx.allocate("host", 128)  # two halves: what I send, what I receive
-        arrived = ctx.signal(sender=left)  # a counter that the left neighbour notifies
+        arrived = ctx.signal(sender=remaining)  # a counter that the left neighbour notifies
 
         target = ctx.import_key(ctx.team.all_gather(region.key(), timeout=10)[right])
         their_signal = ctx.import_key(ctx.team.all_gather(arrived.key(), timeout=10)[right])
@@ -25,7 +25,7 @@ def main() -> int:
         ctx.put(target[64:128], region[0:64], notify=their_signal)
         arrived.wait(1, timeout=10)
         received = bytes(memory[64:]).rstrip(b"\0").decode()
-        correct = received == f"hello from rank {left}"
+        correct = received == f"hello from rank {remaining}"
         print(f'rank {ctx.rank} received "{received}"{"" if correct else ": that is wrong"}', flush=True)
 
         del memory

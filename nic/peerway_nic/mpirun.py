@@ -50,9 +50,9 @@ def command(
     for the ranks only.
     """
     try:
-        found = find_launcher(launcher)
-        check_program(found, program)
-        words, environment = command_over_nic(found, nic, ranks, [*extra], [program, *arguments])
+        result = find_launcher(launcher)
+        check_program(result, program)
+        words, environment = command_over_nic(result, nic, ranks, [*extra], [program, *arguments])
         return replace_process(words, environment)
     except MpiError as error:
         raise click.ClickException(str(error)) from error

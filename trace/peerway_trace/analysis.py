@@ -114,24 +114,25 @@ def _losses(trace: Trace, result: Analysis) -> None:
             )
         )
     result.findings += [Finding(f"Not read: {line}.") for line in trace.about.get("lost", [])]
-    for one in trace.about.get("corrections", []):
-        if not one["messages"]:
+    for correction in trace.about.get("corrections", []):
+        if not correction["messages"]:
             result.findings.append(
                 Finding(
-                    f"The clock of host {one['host']} could not be aligned with the others: "
+                    f"The clock of host {correction['host']} could not be aligned with the others: "
                     "do not compare its times with those of other hosts.",
                     "The trace has no messages to it and back from it.",
                     "Synchronise the hosts' clocks, or let the program begin with a message each way.",
                 )
             )
-    for one in trace.open[:MOST_ROWS]:
-        thread = trace.threads[one.thread]
-        peer = f" with rank {one.peer}" if one.peer >= 0 else ""
+    for correction in trace.open[:MOST_ROWS]:
+        thread = trace.threads[correction.thread]
+        peer = f" with rank {correction.peer}" if correction.peer >= 0 else ""
         result.findings.append(
             Finding(
-                f"Rank {thread.rank} (process {thread.pid}) ended inside {one.name or 'an operation'}{peer}, "
-                f"which it had begun at {ns_text(one.begin)}.",
-                span=(one.begin, max(trace.length, one.begin)),
+                f"Rank {thread.rank} (process {thread.pid}) ended inside "
+                f"{correction.name or 'an operation'}{peer}, "
+                f"which it had begun at {ns_text(correction.begin)}.",
+                span=(correction.begin, max(trace.length, correction.begin)),
                 rank=thread.rank,
             )
         )

@@ -48,46 +48,48 @@ def tell(trace: Trace, sent: Messages, curves: Sequence[Curve], result: Analysis
     note = "A burst: messages of one rank with gaps below g between them; medians of the bursts."
     if any(row[1] != "0" for row in rows):
         result.tables.append(Table("Bursts, and how they depend on the gap", columns, rows, note))
-    found = bursts.find(trace, sent, GAP_NS, expected)
-    result.tables.append(_largest(found))
-    if not len(found):
+    grouped = bursts.find(trace, sent, GAP_NS, expected)
+    result.tables.append(_largest(grouped))
+    if not len(grouped):
         return
-    _against_curves(trace, found, result)
+    _against_curves(trace, grouped, result)
     gap = f"gap below {ns_text(GAP_NS)}"
     result.distributions += [
-        Distribution(f"Bursts by rate ({gap})", "rate", found.rate[found.bytes > 0] / 1e6, "rate"),
-        Distribution(f"Bursts by length ({gap})", "length", found.length, "time"),
-        Distribution(f"Bursts by bytes ({gap})", "bytes", found.bytes[found.bytes > 0], "size"),
+        Distribution(f"Bursts by rate ({gap})", "rate", grouped.rate[grouped.bytes > 0] / 1e6, "rate"),
+        Distribution(f"Bursts by length ({gap})", "length", grouped.length, "time"),
+        Distribution(f"Bursts by bytes ({gap})", "bytes", grouped.bytes[grouped.bytes > 0], "size"),
     ]
-    if np.isfinite(found.of_curve).any():
-        known = found.of_curve[np.isfinite(found.of_curve)]
+    if np.isfinite(grouped.of_curve).any():
+        known = grouped.of_curve[np.isfinite(grouped.of_curve)]
         result.distributions.append(
             Distribution(f"Bursts by their share of the curve's rate ({gap})", "share", known, "share")
         )
-    labels, count = _sizes(sent.bytes[found.inside])
+    labels, count = _sizes(sent.bytes[grouped.inside])
     result.bars.append(Bars(f"Messages of bursts by size ({gap})", "messages", labels, count))
 
 
-def _of_gap(found: Bursts) -> list[str]:
+def _of_gap(grouped: Bursts) -> list[str]:
     """One row of the first table."""
-    middle = [np.median(part) if len(found) else 0 for part in (found.messages, found.bytes, found.length)]
-    rate = bandwidth_text(float(np.median(found.rate)) / 1e6) if len(found) else ""
-    known = found.of_curve[np.isfinite(found.of_curve)]
+    middle = [
+        np.median(part) if len(grouped) else 0 for part in (grouped.messages, grouped.bytes, grouped.length)
+    ]
+    rate = bandwidth_text(float(np.median(grouped.rate)) / 1e6) if len(grouped) else ""
+    known = grouped.of_curve[np.isfinite(grouped.of_curve)]
     return [
-        ns_text(found.gap_ns), f"{len(found):,}", percent(found.share), f"{middle[0]:.0f}",
+        ns_text(grouped.gap_ns), f"{len(grouped):,}", percent(grouped.share), f"{middle[0]:.0f}",
         about_text(float(middle[1])), ns_text(float(middle[2])), rate,
         percent(float(np.median(known))) if len(known) else "",
     ]  # fmt: skip
 
 
-def _largest(found: Bursts) -> Table:
+def _largest(grouped: Bursts) -> Table:
     rows = [
-        [str(found.rank[i]), ns_text(float(found.begin[i])), ns_text(float(found.length[i])),
-         f"{found.messages[i]:,}", about_text(float(found.bytes[i])), str(found.peers[i]),
-         str(found.in_flight[i]), bandwidth_text(float(found.rate[i]) / 1e6),
-         percent(float(found.of_curve[i])) if np.isfinite(found.of_curve[i]) else "",
-         ns_text(float(found.stall[i])) if found.stall[i] >= 0 else "end"]
-        for i in np.argsort(-found.bytes, kind="stable")[:MOST_ROWS]
+        [str(grouped.rank[i]), ns_text(float(grouped.begin[i])), ns_text(float(grouped.length[i])),
+         f"{grouped.messages[i]:,}", about_text(float(grouped.bytes[i])), str(grouped.peers[i]),
+         str(grouped.in_flight[i]), bandwidth_text(float(grouped.rate[i]) / 1e6),
+         percent(float(grouped.of_curve[i])) if np.isfinite(grouped.of_curve[i]) else "",
+         ns_text(float(grouped.stall[i])) if grouped.stall[i] >= 0 else "end"]
+        for i in np.argsort(-grouped.bytes, kind="stable")[:MOST_ROWS]
     ]  # fmt: skip
     columns = [
         "rank", "begins at", "length", "messages", "bytes", "peers", "in flight", "rate", "of the curve",
@@ -100,48 +102,48 @@ def _largest(found: Bursts) -> Table:
     return Table(f"The largest bursts (gap below {ns_text(GAP_NS)})", columns, rows, note)
 
 
-def _against_curves(trace: Trace, found: Bursts, result: Analysis) -> None:
+def _against_curves(trace: Trace, grouped: Bursts, result: Analysis) -> None:
     """By rank, and a finding where bursts of many bytes were slow."""
-    known = np.flatnonzero(np.isfinite(found.of_curve) & (found.bytes > 0))
+    known = np.flatnonzero(np.isfinite(grouped.of_curve) & (grouped.bytes > 0))
     if not len(known):
         return
-    slow = known[found.of_curve[known] < SLOW]
+    slow = known[grouped.of_curve[known] < SLOW]
     rows = []
-    for rank in np.unique(found.rank[known]).tolist():
-        own, late = known[found.rank[known] == rank], slow[found.rank[slow] == rank]
-        p5, p50 = np.percentile(found.of_curve[own], (5, 50))
+    for rank in np.unique(grouped.rank[known]).tolist():
+        own, late = known[grouped.rank[known] == rank], slow[grouped.rank[slow] == rank]
+        p5, p50 = np.percentile(grouped.of_curve[own], (5, 50))
         rows.append(
             [str(rank), f"{len(own):,}", percent(float(p50)), percent(float(p5)), f"{len(late):,}",
-             percent(found.bytes[late].sum() / found.bytes[own].sum()), ns_text(_beyond(found, late))]
+             percent(grouped.bytes[late].sum() / grouped.bytes[own].sum()), ns_text(_beyond(grouped, late))]
         )  # fmt: skip
     columns = [
         "rank", "bursts", "median of the curve", "p5", "below half", "of the bytes", "time beyond the curve",
     ]  # fmt: skip
     note = "Only bursts in which every message has a measured curve."
     result.tables.append(Table("Bursts against the measured curve", columns, rows[:MOST_ROWS], note))
-    share = found.bytes[slow].sum() / found.bytes[known].sum()
+    share = grouped.bytes[slow].sum() / grouped.bytes[known].sum()
     if share <= LITTLE:
         return
-    worst = int(slow[(found.length - found.expected)[slow].argmax()])
-    begin, length = int(found.begin[worst]), int(found.length[worst])
+    worst = int(slow[(grouped.length - grouped.expected)[slow].argmax()])
+    begin, length = int(grouped.begin[worst]), int(grouped.length[worst])
     result.findings.append(
         Finding(
             f"{percent(float(share))} of the bytes in bursts moved at less than half of the measured "
             f"curve's rate: {len(slow):,} of {len(known):,} bursts, which together took "
-            f"{ns_text(_beyond(found, slow))} longer than the curve's time.",
-            f"The worst of them has {found.messages[worst]:,} messages with "
-            f"{about_text(float(found.bytes[worst]))} of rank {found.rank[worst]}, at {ns_text(begin)}: "
-            f"{bandwidth_text(float(found.rate[worst]) / 1e6)}, {percent(float(found.of_curve[worst]))} of "
+            f"{ns_text(_beyond(grouped, slow))} longer than the curve's time.",
+            f"The worst of them has {grouped.messages[worst]:,} messages with "
+            f"{about_text(float(grouped.bytes[worst]))} of rank {grouped.rank[worst]}, at {ns_text(begin)}: "
+            f"{bandwidth_text(float(grouped.rate[worst]) / 1e6)}, {percent(float(grouped.of_curve[worst]))} of "
             "the curve.",
             "See what its messages waited for (slow messages by cause), and how many were in flight.",
             (begin, begin + length),
-            int(found.rank[worst]),
+            int(grouped.rank[worst]),
         )
     )
 
 
-def _beyond(found: Bursts, which: NDArray[Any]) -> float:
-    return float(np.maximum(0, found.length - found.expected)[which].sum())
+def _beyond(grouped: Bursts, which: NDArray[Any]) -> float:
+    return float(np.maximum(0, grouped.length - grouped.expected)[which].sum())
 
 
 def _sizes(sizes: NDArray[Any]) -> tuple[list[str], list[int]]:
@@ -172,24 +174,24 @@ def export(trace: Trace, curves: Sequence[Curve], file: Path) -> int:
     return len(table)
 
 
-def _rows(found: Bursts, sent: Messages) -> pa.Table:
+def _rows(grouped: Bursts, sent: Messages) -> pa.Table:
     import pyarrow as pa
 
-    histograms: list[dict[int, int]] = [{} for _ in range(len(found))]
-    classes = size_classes(sent.bytes[found.inside])
-    keys, counts = np.unique(found.of_message << 8 | classes, return_counts=True)
+    histograms: list[dict[int, int]] = [{} for _ in range(len(grouped))]
+    classes = size_classes(sent.bytes[grouped.inside])
+    keys, counts = np.unique(grouped.of_message << 8 | classes, return_counts=True)
     for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
         power = (key & 255) - 1
         histograms[key >> 8][1 << power if power >= 0 else 0] = count
     columns = {
-        "gap_ns": np.full(len(found), found.gap_ns), "rank": found.rank, "begin_ns": found.begin,
-        "length_ns": found.length, "messages": found.messages, "bytes": found.bytes, "peers": found.peers,
-        "in_flight": found.in_flight, "bytes_per_s": found.rate,
+        "gap_ns": np.full(len(grouped), grouped.gap_ns), "rank": grouped.rank, "begin_ns": grouped.begin,
+        "length_ns": grouped.length, "messages": grouped.messages, "bytes": grouped.bytes, "peers": grouped.peers,
+        "in_flight": grouped.in_flight, "bytes_per_s": grouped.rate,
     }  # fmt: skip
     arrays: dict[str, Any] = {name: pa.array(values) for name, values in columns.items()}
-    arrays["of_curve"] = pa.array(found.of_curve, mask=~np.isfinite(found.of_curve))
-    arrays["stall_ns"] = pa.array(found.stall, mask=found.stall < 0)
+    arrays["of_curve"] = pa.array(grouped.of_curve, mask=~np.isfinite(grouped.of_curve))
+    arrays["stall_ns"] = pa.array(grouped.stall, mask=grouped.stall < 0)
     # Up to so many bytes: so many messages.
-    texts = [" ".join(f"{size}:{count}" for size, count in one.items()) for one in histograms]
+    texts = [" ".join(f"{size}:{count}" for size, count in number.items()) for number in histograms]
     arrays["sizes"] = pa.array(texts, pa.string())
     return pa.table(arrays)

@@ -27,34 +27,36 @@ def find(trace: Trace) -> list[BusyHost]:
     """Those of a trace, among the hosts whose CPUs it knows."""
     known, waits = trace.about.get("cpus", {}), trace.about.get("cpu_waits", {})
     ranks: dict[str, set[int]] = {}
-    for one in trace.threads:
-        if one.rank >= 0:
-            ranks.setdefault(one.host, set()).add(one.rank)
-    found = []
+    for thread in trace.threads:
+        if thread.rank >= 0:
+            ranks.setdefault(thread.host, set()).add(thread.rank)
+    result = []
     for host, own in ranks.items():
         cpus, waited = known.get(host, len(own)), waits.get(host, 0.0)
         if len(own) > cpus or waited > NOTICED:
-            found.append(BusyHost(host, frozenset(own), cpus if len(own) > cpus else None, waited))
-    return found
+            result.append(BusyHost(host, frozenset(own), cpus if len(own) > cpus else None, waited))
+    return result
 
 
-def tell(found: Sequence[BusyHost], result: Analysis) -> None:
+def tell(findings: Sequence[BusyHost], result: Analysis) -> None:
     """A finding for each host."""
-    for one in found:
-        if one.cpus is not None:
-            cpus = count_text(one.cpus, "CPU", "CPUs")
-            text = f"{one.host} ran {len(one.ranks)} ranks on {cpus}, so the ranks took turns."
-            todo = f"Start at most {count_text(one.cpus, 'rank', 'ranks')} there, then look for other causes."
+    for entry in findings:
+        if entry.cpus is not None:
+            cpus = count_text(entry.cpus, "CPU", "CPUs")
+            text = f"{entry.host} ran {len(entry.ranks)} ranks on {cpus}, so the ranks took turns."
+            todo = (
+                f"Start at most {count_text(entry.cpus, 'rank', 'ranks')} there, then look for other causes."
+            )
         else:
-            text = f"In {percent(one.waited)} of the time, programs on {one.host} waited for a CPU."
+            text = f"In {percent(entry.waited)} of the time, programs on {entry.host} waited for a CPU."
             todo = "Trace on a host that runs nothing else, with no more threads than CPUs."
         why = "While a rank waited for a CPU, it seems to compute, or to come late, in all that follows."
         result.findings.append(Finding(text, why, todo))
 
 
-def caution(found: Sequence[BusyHost], rank: int) -> str:
+def caution(hosts: Sequence[BusyHost], rank: int) -> str:
     """What to think of a rank that is blamed, if its host was busy; else an empty text. It is the same for
     all ranks, and refers to the finding of the host.
     """
-    busy = any(rank in one.ranks for one in found)
+    busy = any(rank in host.ranks for host in hosts)
     return "The rank may have waited for a CPU, as its host was busy: see above." if busy else ""

@@ -58,13 +58,13 @@ def corrections(trace: Trace) -> list[Correction]:
     return [known.get(i, Correction(name, 0.0, 0.0, 0)) for i, name in enumerate(names)][1:]
 
 
-def correct(trace: Trace, found: Sequence[Correction]) -> None:
+def correct(trace: Trace, result: Sequence[Correction]) -> None:
     """Bring the times of a trace to one clock, the earliest to 0."""
-    names = {one.host: one for one in found}
-    for place, one in enumerate(trace.open):
-        if (host := trace.threads[one.thread].host) in names:
-            begin = one.begin - int(names[host].of(np.array(one.begin)))
-            trace.open[place] = replace(one, begin=begin)
+    names = {offset.host: offset for offset in result}
+    for place, offset in enumerate(trace.open):
+        if (host := trace.threads[offset.thread].host) in names:
+            begin = offset.begin - int(names[host].of(np.array(offset.begin)))
+            trace.open[place] = replace(offset, begin=begin)
     for number, thread in enumerate(trace.threads):
         if thread.host in names:
             own = trace["thread"] == number
@@ -72,7 +72,7 @@ def correct(trace: Trace, found: Sequence[Correction]) -> None:
     if len(trace):
         first = int(trace["begin"].min())
         trace.columns["begin"] -= first
-        trace.open[:] = [replace(one, begin=one.begin - first) for one in trace.open]
+        trace.open[:] = [replace(offset, begin=offset.begin - first) for offset in trace.open]
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class _Arrows:
 
 
 def _between(trace: Trace, host: NDArray[Any], pairs: Sequence[Pairs]) -> _Arrows:
-    first = np.concatenate([one.first for one in pairs])
-    second = np.concatenate([one.second for one in pairs])
+    first = np.concatenate([pair.first for pair in pairs])
+    second = np.concatenate([pair.second for pair in pairs])
     begin = trace["begin"][first]
     end = trace["begin"][second] + trace["duration"][second]
     apart = host[first] != host[second]

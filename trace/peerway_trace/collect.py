@@ -56,14 +56,14 @@ def _name(ring: Ring) -> Name:
     return ring.host, ring.clock_kind, ring.clock_of
 
 
-def _clocks(found: Sequence[Ring], readings: dict[str, list[tuple[int, int]]]) -> dict[Name, Clock]:
+def _clocks(result: Sequence[Ring], readings: dict[str, list[tuple[int, int]]]) -> dict[Name, Clock]:
     """By their names. A host's that recorded too shortly to tell has the rate of another, most likely of its
     kind; the others count nanoseconds.
     """
     clocks: dict[Name, Clock | None] = {}
     own: dict[Name, list[tuple[int, int]]] = {}
-    for ring in found:
-        own.setdefault(_name(ring), []).extend(one for one in ring.clock if one[0] > 0)
+    for ring in result:
+        own.setdefault(_name(ring), []).extend(reading for reading in ring.clock if reading[0] > 0)
     for name, several in own.items():
         if name[1] != ClockKind.HOST:
             alone = Clock(*min(several, default=(0, 0)), 1.0)
@@ -71,9 +71,11 @@ def _clocks(found: Sequence[Ring], readings: dict[str, list[tuple[int, int]]]) -
             continue
         # A reading from before a restart of the host would be a smaller one.
         later = [
-            one for one in readings.get(name[0], []) if one[0] > max(several)[0] or one[0] < min(several)[0]
+            reading
+            for reading in readings.get(name[0], [])
+            if reading[0] > max(several)[0] or reading[0] < min(several)[0]
         ]
-        clocks[name] = clock_of([*several, *(one for one in later if _agrees(one, min(several)))])
+        clocks[name] = clock_of([*several, *(reading for reading in later if _agrees(reading, min(several)))])
     known = next((clock for clock in clocks.values() if clock is not None), Clock(0, 0, 1.0))
     known = next(
         (clock for name, clock in clocks.items() if clock is not None and name[1] == ClockKind.HOST), known
@@ -96,29 +98,29 @@ def _facts(clocks: dict[Name, Clock]) -> dict[str, Any]:
     return {"clocks": hosts, "gpu_clocks": gpus}
 
 
-def _agrees(one: tuple[int, int], other: tuple[int, int]) -> bool:
+def _agrees(clock: tuple[int, int], other: tuple[int, int]) -> bool:
     """Both counters of a clock grow together."""
-    return (one[0] < other[0]) == (one[1] < other[1])
+    return (clock[0] < other[0]) == (clock[1] < other[1])
 
 
 def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[int, int]]]) -> Trace:
     """Turn FOLDER/rings into a trace in FOLDER. `readings`: of hosts' clocks, beyond those in the rings."""
-    found, lost = _read(folder / "rings")
-    notes = _about_memory(folder / "rings", found, lost)
+    result, lost = _read(folder / "rings")
+    notes = _about_memory(folder / "rings", result, lost)
     # A thread that recorded before its process knew its rank.
-    ranks = {(ring.host, ring.pid): ring.rank for ring in found if ring.rank >= 0}
-    found.sort(
+    ranks = {(ring.host, ring.pid): ring.rank for ring in result if ring.rank >= 0}
+    result.sort(
         key=lambda ring: (ranks.get((ring.host, ring.pid), -1), ring.host, ring.pid, ring.tid, ring.source)
     )
-    clocks = _clocks(found, readings)
-    begins = [clocks[_name(ring)].at(ring.events["begin"]).min() for ring in found if len(ring.events)]
+    clocks = _clocks(result, readings)
+    begins = [clocks[_name(ring)].at(ring.events["begin"]).min() for ring in result if len(ring.events)]
     origin = int(min(begins)) if begins else 0
     names: dict[str, int] = {"": 0}
     threads: list[Thread] = []
     unended: list[Open] = []
     sums: dict[str, list[NDArray[Any]]] = {name: [] for name in SUM_COLUMNS}
     writer = Writer(folder)
-    for index, ring in enumerate(found):
+    for index, ring in enumerate(result):
         clock = clocks[_name(ring)]
         local = np.array([names.setdefault(name, len(names)) for name in ring.names], np.int32)
         columns = _global(rings.fields(ring.events), clock, local, origin)
@@ -136,8 +138,8 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
         )  # fmt: skip
     texts = list(names)
     resolve(texts)
-    at_start = sorted({name for ring in found for name in ring.at_start})
-    said = {
+    at_start = sorted({name for ring in result for name in ring.at_start})
+    text = {
         **about,
         "origin_ns": origin,
         "paths_complete_at_start": at_start,
@@ -146,13 +148,13 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
         "notes": notes,
     }
     summed = {name: np.concatenate([np.empty(0, SUM_COLUMNS[name]), *parts]) for name, parts in sums.items()}
-    writer.end(said, texts, threads, summed, unended)
+    writer.end(text, texts, threads, summed, unended)
     return _with_one_clock(folder)
 
 
 def _read(folder: Path) -> tuple[list[Ring], list[str]]:
     """All rings that can be read, and what is lost."""
-    found: list[Ring] = []
+    result: list[Ring] = []
     lost: list[str] = []
     for file in memory.files(folder):
         try:
@@ -160,14 +162,14 @@ def _read(folder: Path) -> tuple[list[Ring], list[str]]:
         except (BadRing, OSError) as error:
             lost.append(str(error))
             continue
-        found.append(ring)
+        result.append(ring)
         if ring.stepped_back:
             lost.append(
                 f"{file.name}: its clock stepped back by {ring.stepped_back:,} ticks: times of "
                 f"thread {ring.tid} from then on are too early, and what lasted over the step has no "
                 "duration"
             )
-    return found, lost
+    return result, lost
 
 
 def _open(begun: dict[str, NDArray[Any]], thread: int, names: list[str]) -> list[Open]:
@@ -180,7 +182,7 @@ def _open(begun: dict[str, NDArray[Any]], thread: int, names: list[str]) -> list
     ]
 
 
-def _about_memory(folder: Path, found: Sequence[Ring], lost: list[str]) -> list[str]:
+def _about_memory(folder: Path, result: Sequence[Ring], lost: list[str]) -> list[str]:
     """What there is to say of rings that should be in memory, and are not."""
     there = memory.target(folder)
     if there is None:
@@ -191,7 +193,7 @@ def _about_memory(folder: Path, found: Sequence[Ring], lost: list[str]) -> list[
             "they can be collected there, until it restarts"
         )
         return []
-    here = [ring for ring in found if ring.host == socket.gethostname()]
+    here = [ring for ring in result if ring.host == socket.gethostname()]
     elsewhere = sum(ring.file.parent == folder for ring in here)
     if not elsewhere:
         return []
@@ -205,15 +207,15 @@ def _about_memory(folder: Path, found: Sequence[Ring], lost: list[str]) -> list[
 def _with_one_clock(folder: Path) -> Trace:
     """Bring the clocks of several hosts together, and keep what was done."""
     trace = load(folder)
-    found = corrections(trace)
-    if not found:
+    result = corrections(trace)
+    if not result:
         return trace
-    correct(trace, found)
+    correct(trace, result)
     writer = Writer(folder)
     for number in range(len(trace.threads)):
         own = trace["thread"] == number
         writer.add({name: column[own] for name, column in trace.columns.items()})
-    about = {**trace.about, "corrections": [asdict(one) for one in found]}
+    about = {**trace.about, "corrections": [asdict(ring) for ring in result]}
     writer.end(about, trace.names, trace.threads, trace.sums, trace.open)
     return load(folder)
 

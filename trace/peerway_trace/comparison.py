@@ -93,11 +93,11 @@ def _runs(
     side: Side, read: Callable[[Trace, int], Samples], fewest: int = FEWEST
 ) -> dict[Group, list[Calls]]:
     """Of each group, its calls in each of the runs that have it."""
-    found: dict[Group, list[Calls]] = {}
+    result: dict[Group, list[Calls]] = {}
     for trace in side:
         for group, calls in read(trace, fewest).items():
-            found.setdefault(group, []).append(calls)
-    return found
+            result.setdefault(group, []).append(calls)
+    return result
 
 
 def _changes(
@@ -105,13 +105,13 @@ def _changes(
 ) -> list[Change]:
     common = [group for group in before if group in after]
     several = [
-        ([_samples(*one) for one in before[group]], [_samples(*one) for one in after[group]])
+        ([_samples(*sample) for sample in before[group]], [_samples(*sample) for sample in after[group]])
         for group in common
     ]
     samples = [(np.concatenate(first), np.concatenate(second)) for first, second in several]
-    told = judged(samples, [False] * len(common), [_dependence(*both) for both in several])
+    verdicts = judged(samples, [False] * len(common), [_dependence(*both) for both in several])
     changes = []
-    for group, (speedup, low, high, p, verdict) in zip(common, told, strict=True):
+    for group, (speedup, low, high, p, verdict) in zip(common, verdicts, strict=True):
         durations = [[calls[2] for calls in side[group]] for side in (before, after)]
         first, second = (np.concatenate(several) for several in durations)
         counts = [len(several) for several in durations]  # what is told in all is that of a run
@@ -125,7 +125,7 @@ def _changes(
                 speedup, low, high, p, "unknown" if min(counts) < 2 else finding, apart,
             )
         )  # fmt: skip
-    return sorted(changes, key=lambda one: -abs(one.total_ns[1] - one.total_ns[0]))
+    return sorted(changes, key=lambda sample: -abs(sample.total_ns[1] - sample.total_ns[0]))
 
 
 def _dependence(before: list[NDArray[Any]], after: list[NDArray[Any]]) -> Dependence | None:
@@ -175,29 +175,29 @@ def _messages(trace: Trace, fewest: int) -> Samples:
     size = int(max(sent.source.max(initial=0), sent.target.max(initial=0))) + 1
     pairs = sent.source[known].astype(np.int64) * size + sent.target[known]
     keys = (where * size * size + pairs) * 64 + size_classes(sent.bytes[known])
-    found: Samples = {}
+    samples: Samples = {}
     for key, which in _grouped(keys, fewest):
         path, pair = divmod(key // 64, size * size)
         group = (trace.names[path] or "unknown", f"{pair // size} to {pair % size}", key % 64)
         own = known[which]
-        found[group] = (sent.source[own], sent.begin[own], sent.moving[own])
-    return found
+        samples[group] = (sent.source[own], sent.begin[own], sent.moving[own])
+    return samples
 
 
 def _grouped(keys: NDArray[Any], fewest: int) -> Iterator[tuple[int, NDArray[Any]]]:
     order = np.argsort(keys, kind="stable")
-    found, starts = np.unique(keys[order], return_index=True)
-    for key, (start, end) in zip(found.tolist(), pairwise([*starts.tolist(), len(order)]), strict=True):
+    result, starts = np.unique(keys[order], return_index=True)
+    for key, (start, end) in zip(result.tolist(), pairwise([*starts.tolist(), len(order)]), strict=True):
         if end - start >= fewest:
             yield key, order[start:end]
 
 
 def _samples(rank: NDArray[Any], begin: NDArray[Any], duration: NDArray[Any]) -> NDArray[Any]:
     """Medians of stretches of each rank's calls."""
-    found = []
-    for one in np.unique(rank):
-        own = np.flatnonzero(rank == one)
+    result = []
+    for number in np.unique(rank):
+        own = np.flatnonzero(rank == number)
         own = own[np.argsort(begin[own], kind="stable")]
         for part in np.array_split(duration[own], min(STRETCHES, max(1, len(own) // 4))):
-            found.append(max(1.0, float(np.median(part))))
-    return np.array(found)
+            result.append(max(1.0, float(np.median(part))))
+    return np.array(result)

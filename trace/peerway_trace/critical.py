@@ -95,9 +95,9 @@ def _parts(trace: Trace, outer: Lanes, regions: Regions) -> tuple[NDArray[Any], 
     between = np.where(of_gpu, -many - 1, np.where(first & (around == 0), -many - 2, -around - 1))
     kernel = _kernels(trace, outer, ended, ~of_gpu)
     between = np.where(kernel > 0, -many - 2 - kernel, between)
-    found, calls = np.unique(keys, return_inverse=True)
+    result, calls = np.unique(keys, return_inverse=True)
     gaps, times = np.unique(between, return_inverse=True)
-    texts = [call_text(trace, int(key // many), int(key % many)) for key in found]
+    texts = [call_text(trace, int(key // many), int(key % many)) for key in result]
     for gap in gaps.tolist():
         name = trace.names[-gap - 1] if -gap - 1 < many else ""
         text = f"computing in {name}" if name else "computing between calls"
@@ -107,7 +107,7 @@ def _parts(trace: Trace, outer: Lanes, regions: Regions) -> tuple[NDArray[Any], 
             late = "the time in which streams wait for the host to launch more"
             text = late if gap == -many - 1 else "the time before the first call"
         texts.append(text)
-    return calls.astype(np.int32), (times + len(found)).astype(np.int32), texts
+    return calls.astype(np.int32), (times + len(result)).astype(np.int32), texts
 
 
 def _kernels(trace: Trace, outer: Lanes, ended: NDArray[Any], of_host: NDArray[Any]) -> NDArray[Any]:
@@ -154,14 +154,14 @@ def _meetings(trace: Trace, outer: Lanes) -> tuple[NDArray[Any], NDArray[Any]]:
     """
     meeting = np.full(len(outer.event), -1, np.int32)
     awaits = np.full(len(outer.event), -1, np.int32)
-    found = waits.collectives(trace)
-    among = (found.needs == 0) | (found.needs == 2)
+    result = waits.collectives(trace)
+    among = (result.needs == 0) | (result.needs == 2)
     if not among.any():
         return meeting, awaits
-    _, number = np.unique(found.instance[among], return_inverse=True)
-    meeting[outer.step[found.event[among]]] = number
-    needs_all = ((found.needs[among] == 0) | found.is_root[among]) & (found.call[among] >= 0)
-    number, call, last = (part[needs_all] for part in (number, found.call[among], found.culprit[among]))
+    _, number = np.unique(result.instance[among], return_inverse=True)
+    meeting[outer.step[result.event[among]]] = number
+    needs_all = ((result.needs[among] == 0) | result.is_root[among]) & (result.call[among] >= 0)
+    number, call, last = (part[needs_all] for part in (number, result.call[among], result.culprit[among]))
     step = outer.step[call]
     order = np.argsort(trace["begin"][last], kind="stable")
     order = order[step[order] >= 0]

@@ -50,26 +50,26 @@ def of_table(file: Path) -> list[Curve]:
     """The curves of contiguous puts and gets. Where classes of pairs differ, the cheapest, which none should
     beat. Raises TableError and OSError.
     """
-    found: dict[tuple[str, str], dict[float, float]] = {}
+    result: dict[tuple[str, str], dict[float, float]] = {}
     for line in read_table(file).lines:
         if line.shape == "contiguous" and line.op in ("put", "get"):
-            points = found.setdefault((line.path, line.op), {})
+            points = result.setdefault((line.path, line.op), {})
             for size, us in line.corners:
                 points[size] = min(us, points.get(size, us))
-    return [_curve(path, op, points) for (path, op), points in found.items()]
+    return [_curve(path, op, points) for (path, op), points in result.items()]
 
 
 def of_records(file: Path) -> list[Curve]:
     """The curves of records of latency and bandwidth; those of an MPI (the peer openmpi, apps/mpi) judge its
     messages. Raises OSError, and ValueError with the line that is no record.
     """
-    found: dict[tuple[str, str, str, bool], dict[float, float]] = {}
+    result: dict[tuple[str, str, str, bool], dict[float, float]] = {}
     for number, line in enumerate(atomic_file.text(file, MOST_BYTES).splitlines(), start=1):
         try:
             record = json.loads(line)
             if not isinstance(record, dict):
                 raise ValueError("it is no JSON object")
-            _add(found, record)
+            _add(result, record)
         except (ValueError, TypeError, ZeroDivisionError) as error:
             raise ValueError(f"{file}:{number}: not a record of `peerway bench`: {error}") from error
         except KeyError as error:
@@ -77,18 +77,18 @@ def of_records(file: Path) -> list[Curve]:
                 f"{file}:{number}: not a record of `peerway bench`: {error} is missing"
             ) from error
     return [
-        _curve(path, op, points, stack, streamed) for (path, op, stack, streamed), points in found.items()
+        _curve(path, op, points, stack, streamed) for (path, op, stack, streamed), points in result.items()
     ]
 
 
-def _add(found: dict[tuple[str, str, str, bool], dict[float, float]], record: dict[str, Any]) -> None:
+def _add(result: dict[tuple[str, str, str, bool], dict[float, float]], record: dict[str, Any]) -> None:
     """A point of a curve, where the record is of a test that gives one."""
     streamed = record["test"] in BANDWIDTHS
     if not (streamed or record["test"] in LATENCIES) or record["shape"] != "contiguous":
         return
     stack = _stack(record)
     op = "send" if stack else str(record["op"])
-    points = found.setdefault((str(record["via"]), op, stack, streamed), {})
+    points = result.setdefault((str(record["via"]), op, stack, streamed), {})
     size = float(record["bytes"])
     us = size / float(record["bandwidth_MBps"]) if streamed else float(record["p50_us"])
     points[size] = min(us, points.get(size, us))
@@ -98,10 +98,10 @@ def _stack(record: dict[str, Any]) -> str:
     """The MPI whose messages a record is of; empty where it is of none."""
     if record["via"] in STACKS:
         return str(record["via"])
-    said = str(record.get("extra", {}).get("mpi", "")).lower()
+    text = str(record.get("extra", {}).get("mpi", "")).lower()
     if not str(record["test"]).startswith("mpi_"):
         return ""
-    return next((name for name, words in STACKS.items() if any(word in said for word in words)), "unknown")
+    return next((name for name, words in STACKS.items() if any(word in text for word in words)), "unknown")
 
 
 def _curve(path: str, op: str, points: dict[float, float], stack: str = "", streamed: bool = False) -> Curve:
@@ -118,7 +118,7 @@ def path_of(where: str) -> str:
 
 def stack_of(trace: Trace) -> str:
     """The MPI whose calls a trace has; empty where it has none, or one that is not known."""
-    return next((one.source for one in trace.threads if one.source in STACKS), "")
+    return next((thread.source for thread in trace.threads if thread.source in STACKS), "")
 
 
 def ambiguous(trace: Trace, curves: Sequence[Curve]) -> list[str]:
@@ -126,7 +126,7 @@ def ambiguous(trace: Trace, curves: Sequence[Curve]) -> list[str]:
     went is not known.
     """
     stack = stack_of(trace)
-    ways = sorted({one.path for one in curves if one.op == "send" and stack and one.stack == stack})
+    ways = sorted({curve.path for curve in curves if curve.op == "send" and stack and curve.stack == stack})
     return ways if len(ways) > 1 else []
 
 
@@ -138,11 +138,11 @@ def curve_of(
     """
     if op == "send":
         stack = "" if ambiguous(trace, curves) else stack_of(trace)
-        fit = [one for one in curves if one.op == "send" and stack and one.stack == stack]
+        fit = [curve for curve in curves if curve.op == "send" and stack and curve.stack == stack]
     else:
-        fit = [one for one in curves if one.op == op and one.path == path_of(path)]
-    kind = next((one for one in fit if one.streamed == streamed), None)
-    return kind or next((one for one in fit if streamed), None)
+        fit = [curve for curve in curves if curve.op == op and curve.path == path_of(path)]
+    kind = next((curve for curve in fit if curve.streamed == streamed), None)
+    return kind or next((curve for curve in fit if streamed), None)
 
 
 def streamed_ns(trace: Trace, sent: Messages, curves: Sequence[Curve]) -> NDArray[Any]:

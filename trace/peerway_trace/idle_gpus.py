@@ -42,21 +42,21 @@ def find(trace: Trace) -> list[Idle]:
     own = np.flatnonzero(np.isin(trace["kind"], OF_GPU))
     hosts = {thread.host for thread in trace.threads}
     names = [
-        (f"{one.host}:" if len(hosts) > 1 else "") + one.thread.partition("/")[0]
-        if one.source == "gpu"
+        (f"{recorded.host}:" if len(hosts) > 1 else "") + recorded.thread.partition("/")[0]
+        if recorded.source == "gpu"
         else ""
-        for one in trace.threads
+        for recorded in trace.threads
     ]
     of_event = np.array(names, dtype=object)[trace["thread"][own]] if len(own) else np.empty(0, object)
-    found = []
+    result = []
     for gpu in sorted(set(of_event) - {""}):
         events = own[of_event == gpu]
         events = events[np.argsort(trace["begin"][events], kind="stable")]
         work = Cover(trace["begin"][events], trace["begin"][events] + trace["duration"][events])
         next_one = events[np.searchsorted(trace["begin"][events], work.begin[1:])]
         gaps = work.begin[1:] - work.end[:-1]
-        found.append(Idle(gpu, work.total, work.end[:-1], gaps, next_one, int(trace.rank[events[0]])))
-    return found
+        result.append(Idle(gpu, work.total, work.end[:-1], gaps, next_one, int(trace.rank[events[0]])))
+    return result
 
 
 def tell(trace: Trace, result: Analysis) -> None:
@@ -65,16 +65,16 @@ def tell(trace: Trace, result: Analysis) -> None:
     if not gpus:
         return
     rows = [
-        [one.gpu, ns_text(one.busy), ns_text(one.total), percent(one.share), f"{len(one.length):,}",
-         ns_text(float(one.length.max(initial=0)))]
-        for one in gpus[:MOST_ROWS]
+        [entry.gpu, ns_text(entry.busy), ns_text(entry.total), percent(entry.share), f"{len(entry.length):,}",
+         ns_text(float(entry.length.max(initial=0)))]
+        for entry in gpus[:MOST_ROWS]
     ]  # fmt: skip
     note = "Idle: no kernel and no copy of a traced process, between the first work and the last."
     columns = ["GPU", "busy", "idle", "share", "gaps", "longest"]
     result.tables.append(Table("GPUs", columns, rows, note))
-    for one in gpus:
-        if one.share >= IDLE:
-            result.findings.append(_finding(trace, one))
+    for entry in gpus:
+        if entry.share >= IDLE:
+            result.findings.append(_finding(trace, entry))
 
 
 def _finding(trace: Trace, idle: Idle) -> Finding:

@@ -26,10 +26,10 @@ def remove(rings: Path) -> None:
 def read(rings: Path) -> tuple[dict[str, Any], dict[str, list[tuple[int, int]]]]:
     """Give both; where `peerway trace` was ended first, what stands for them."""
     try:
-        found = json.loads((rings / NAME).read_text())
+        result = json.loads((rings / NAME).read_text())
         readings = {
-            host: [(int(t), int(n)) for t, n in several] for host, several in found["readings"].items()
+            host: [(int(t), int(n)) for t, n in several] for host, several in result["readings"].items()
         }
-        return dict(found["about"]), readings
+        return dict(result["about"]), readings
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {"command": [], "level": "", "began": "", "seconds": 0.0, "status": None}, {}

@@ -38,14 +38,14 @@ def by_place(
     for number, i in enumerate(order):
         key = int(keys[i])
         state, name, at = waits.STATES[key // many // many], key // many % many, key % many
-        one = _Lost(trace, lost, np.flatnonzero(place[groups] == number))
+        loss = _Lost(trace, lost, np.flatnonzero(place[groups] == number))
         rows.append(
-            [state, trace.names[name], trace.names[at], f"{len(one.which):,}", ns_text(one.ns),
-             percent(one.ns / span), ns_text(one.longest_ns), str(one.worst[0]), str(one.late[0])]
+            [state, trace.names[name], trace.names[at], f"{len(loss.which):,}", ns_text(loss.ns),
+             percent(loss.ns / span), ns_text(loss.longest_ns), str(loss.worst[0]), str(loss.late[0])]
         )  # fmt: skip
-        if one.ns > LITTLE * span:
-            todo = caution(busy, one.late[0]) or WHAT_TO_DO[state]
-            result.findings.append(_finding(one, state, call_text(trace, name, at), one.ns / span, todo))
+        if loss.ns > LITTLE * span:
+            todo = caution(busy, loss.late[0]) or WHAT_TO_DO[state]
+            result.findings.append(_finding(loss, state, call_text(trace, name, at), loss.ns / span, todo))
     columns = [
         "state", "operation", "call site", "times", "lost", "of all time", "longest", "waits most",
         "late most",
@@ -73,17 +73,17 @@ class _Lost:
         self.late = _most(trace.rank[lost.culprit[which]], ns)
 
 
-def _finding(one: _Lost, state: str, call: str, share: float, todo: str) -> Finding:
-    (late, of_late), (worst, of_worst) = one.late, one.worst
+def _finding(lost: _Lost, state: str, call: str, share: float, todo: str) -> Finding:
+    (late, of_late), (worst, of_worst) = lost.late, lost.worst
     return Finding(
-        f"{_begun(call)} lost {ns_text(one.ns)} ({percent(share)} of the ranks' time, "
-        f"{count_text(len(one.which), 'call', 'calls')}) to {STATE_TEXT[state]}. "
+        f"{_begun(call)} lost {ns_text(lost.ns)} ({percent(share)} of the ranks' time, "
+        f"{count_text(len(lost.which), 'call', 'calls')}) to {STATE_TEXT[state]}. "
         f"Rank {late} caused {_part(of_late)} of it.",
-        f"Rank {worst} lost {_part(of_worst)} of it; the longest wait was {ns_text(one.longest_ns)}, at "
-        f"{ns_text(one.begin)} on rank {one.rank}.",
+        f"Rank {worst} lost {_part(of_worst)} of it; the longest wait was {ns_text(lost.longest_ns)}, at "
+        f"{ns_text(lost.begin)} on rank {lost.rank}.",
         todo,
-        (one.begin, one.end),
-        one.rank,
+        (lost.begin, lost.end),
+        lost.rank,
     )
 
 
@@ -124,6 +124,6 @@ def _part(share: float) -> str:
 
 def _most(ranks: NDArray[Any], ns: NDArray[Any]) -> tuple[int, float]:
     """The rank with the most, and its share."""
-    found, groups = np.unique(ranks, return_inverse=True)
+    result, groups = np.unique(ranks, return_inverse=True)
     sums = np.bincount(groups, ns)
-    return int(found[sums.argmax()]), float(sums.max() / sums.sum())
+    return int(result[sums.argmax()]), float(sums.max() / sums.sum())

@@ -32,14 +32,14 @@ def why_not(memory: Path, events: int) -> str:
     """Why rings of so many events are not kept there; empty if they are."""
     if not (memory.is_dir() and os.access(memory, os.W_OK | os.X_OK)):
         return f"{memory} cannot be written to"
-    found = os.statvfs(memory)
-    free, size = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    result = os.statvfs(memory)
+    free, size = result.f_bavail * result.f_frsize, result.f_blocks * result.f_frsize
     needed = HEADER.itemsize + (1 << max(6, (events - 1).bit_length())) * EVENT.itemsize
-    left = min(size / 2, LEFT)
-    if free >= needed + left:
+    spare = min(size / 2, LEFT)
+    if free >= needed + spare:
         return ""
     return (
-        f"{memory} has {about_text(free)} free, of which {about_text(left)} are left to the program, and a "
+        f"{memory} has {about_text(free)} free, of which {about_text(spare)} are left to the program, and a "
         f"thread's events take {about_text(needed)}"
     )
 
@@ -47,13 +47,13 @@ def why_not(memory: Path, events: int) -> str:
 @contextlib.contextmanager
 def held(rings: Path, memory: Path) -> Iterator[Path]:
     """Make a folder in memory for rings, and hold it. Raises OSError."""
-    made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=memory.resolve()))
-    with (made / OWNER).open("w") as owner:
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=memory.resolve()))
+    with (folder / OWNER).open("w") as owner:
         fcntl.flock(owner, fcntl.LOCK_EX)
         owner.write(str(rings.parent))
         owner.flush()
-        (rings / LINK).symlink_to(made, target_is_directory=True)
-        yield made
+        (rings / LINK).symlink_to(folder, target_is_directory=True)
+        yield folder
 
 
 def target(rings: Path) -> Path | None:
@@ -92,7 +92,7 @@ def in_use(rings: Path) -> bool:
 
 def left_behind(memory: Path = MEMORY) -> list[str]:
     """Say what killed commands of this user have left there; what belongs to no trace any more is removed."""
-    found = []
+    result = []
     for folder in sorted(memory.glob(f"{PREFIX}*")):
         with contextlib.suppress(OSError):  # another one tidies up, too
             if folder.stat().st_uid != os.getuid():
@@ -106,14 +106,14 @@ def left_behind(memory: Path = MEMORY) -> list[str]:
             trace = Path((folder / OWNER).read_text())
             size = about_text(sum(file.stat().st_size for file in folder.iterdir()))
             if target(trace / "rings") == folder:
-                found.append(
+                result.append(
                     f"{folder} holds {size} of a trace whose command was killed; `peerway trace collect "
                     f"{shell_word(trace)}` makes the trace and frees them"
                 )
             else:
                 shutil.rmtree(folder)
-                found.append(f"removed {folder}, {size} of a killed trace whose folder {trace} is gone")
-    return found
+                result.append(f"removed {folder}, {size} of a killed trace whose folder {trace} is gone")
+    return result
 
 
 def _locked(file: Path) -> bool:

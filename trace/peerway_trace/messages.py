@@ -97,10 +97,10 @@ def match(trace: Trace) -> Pairs:
     # The place of each send among those of its key leads to the receive at that place.
     place = np.arange(len(key_s)) - np.searchsorted(key_s, key_s)
     at = np.searchsorted(key_r, key_s) + place
-    found = at < np.searchsorted(key_r, key_s, "right")
+    result = at < np.searchsorted(key_r, key_s, "right")
     taken = np.zeros(len(receives), bool)
-    taken[at[found]] = True
-    return Pairs(sends[found], receives[at[found]], sends[~found], receives[~taken])
+    taken[at[result]] = True
+    return Pairs(sends[result], receives[at[result]], sends[~result], receives[~taken])
 
 
 def match_signals(trace: Trace) -> Pairs:
@@ -123,11 +123,11 @@ def match_signals(trace: Trace) -> Pairs:
     reached = of_notification.astype(np.int64) * (1 << 40) + total - before
     wanted = of_wait.astype(np.int64) * (1 << 40) + trace["bytes"][waits]
     at = np.searchsorted(reached, wanted)
-    found = at < len(notifications)
-    found[found] = of_notification[at[found]] == of_wait[found]
+    result = at < len(notifications)
+    result[result] = of_notification[at[result]] == of_wait[result]
     alone = np.ones(len(notifications), bool)
-    alone[at[found]] = False
-    return Pairs(notifications[at[found]], waits[found], notifications[alone], waits[~found])
+    alone[at[result]] = False
+    return Pairs(notifications[at[result]], waits[result], notifications[alone], waits[~result])
 
 
 def messages(trace: Trace, matched: Pairs, signals: Pairs) -> Messages:

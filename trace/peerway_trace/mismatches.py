@@ -24,7 +24,7 @@ def tell(trace: Trace, matched: Pairs, result: Analysis) -> None:
 
 
 def _unmatched(trace: Trace, matched: Pairs, result: Analysis) -> None:
-    for alone, what, other in (
+    for alone, kind, other in (
         (matched.alone_first, "sends", "no receive"), (matched.alone_second, "receives", "no send"),
     ):  # fmt: skip
         # The other end of those that are left out is at a rank that did not record.
@@ -34,7 +34,7 @@ def _unmatched(trace: Trace, matched: Pairs, result: Analysis) -> None:
             have = "has" if len(which) == 1 else "have"
             result.findings.append(
                 Finding(
-                    f"{count_text(len(which), what[:-1], what)} {have} {other} in the trace.",
+                    f"{count_text(len(which), kind[:-1], kind)} {have} {other} in the trace.",
                     f"The first is rank {trace.rank[first]}'s, with rank {trace['peer'][first]}, tag "
                     f"{trace['tag'][first]}, in {trace.names[trace['where'][first]]}, at "
                     f"{ns_text(float(trace['begin'][first]))}.",
@@ -67,27 +67,27 @@ def _unlike_bytes(trace: Trace, matched: Pairs, result: Analysis) -> None:
 
 def _unlike_collectives(trace: Trace, result: Analysis) -> None:
     """The k-th of each rank in a communicator must be the same everywhere."""
-    found = waits.collectives(trace)
-    if not len(found.event):
+    matches = waits.collectives(trace)
+    if not len(matches.event):
         return
-    short = {name: number for number, name in enumerate({_same(one) for one in trace.names})}
-    of_name = np.array([short[_same(one)] for one in trace.names])
-    name = of_name[trace["name"][found.event]]
-    order = np.argsort(found.instance, kind="stable")
-    instance, name, event = found.instance[order], name[order], found.event[order]
+    short = {name: number for number, name in enumerate({_same(operation) for operation in trace.names})}
+    of_name = np.array([short[_same(operation)] for operation in trace.names])
+    name = of_name[trace["name"][matches.event]]
+    order = np.argsort(matches.instance, kind="stable")
+    instance, name, event = matches.instance[order], name[order], matches.event[order]
     start = np.searchsorted(instance, instance)
     unlike = np.flatnonzero(name != name[start])
     if not len(unlike):
         return
     first = unlike[np.argmin(trace["begin"][event[unlike]])]
-    one, other = int(event[start[first]]), int(event[first])
+    operation, other = int(event[start[first]]), int(event[first])
     count = len(np.unique(instance[unlike]))
     many = count_text(count, "collective is", "collectives are")
     result.findings.append(
         Finding(
             f"{many} not the same call on all ranks, if each rank's calls on a communicator are counted in "
             "order.",
-            f"The first are {_call(trace, one)}, and {_call(trace, other)}, in "
+            f"The first are {_call(trace, operation)}, and {_call(trace, other)}, in "
             f"{trace.names[trace['where'][other]]}.",
             f"All ranks of a communicator must call the same collectives in the same order. {WINDOW}",
             *_place(trace, other),

@@ -53,12 +53,12 @@ def library(mpicc: str) -> Path:
 def _cache() -> Path:
     from peerway import _core
 
-    setting = next(one for one in _core.settings() if one.name == "cache")
+    setting = next(known for known in _core.settings() if known.name == "cache")
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(setting.value) if setting.value else Path(base) / "peerway"
 
 
-def _run(command: list[str], what: str) -> str:
+def _run(command: list[str], purpose: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
@@ -66,7 +66,7 @@ def _run(command: list[str], what: str) -> str:
             f"{command[0]} cannot be run: {error.strerror}; --mpicc names the compiler of the MPI"
         ) from error
     if done.returncode != 0:
-        raise MpiError(f"{command[0]} {what}:\n{done.stderr.strip()[-2000:]}")
+        raise MpiError(f"{command[0]} {purpose}:\n{done.stderr.strip()[-2000:]}")
     return done.stdout
 
 

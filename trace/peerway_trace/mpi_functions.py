@@ -109,20 +109,20 @@ class Function:
 
     def of_type(self, kind: str) -> str | None:
         """The first argument of a type."""
-        return next((f"a{i}" for i, (found, _) in enumerate(self.parameters) if found == kind), None)
+        return next((f"a{i}" for i, (parameter, _) in enumerate(self.parameters) if parameter == kind), None)
 
 
 def functions(header: str) -> list[Function]:
     """Find the functions of a preprocessed mpi.h that are to be wrapped."""
-    found = {}
+    result = {}
     for name, inside in PROTOTYPE.findall(header):
         words = [" ".join(word.split()) for word in inside.split(",")]
         if LOCAL.match(name) or "..." in inside or "(" in inside:
             continue
-        found[name] = Function(
+        result[name] = Function(
             name, [] if words in (["void"], [""]) else [_parameter(word) for word in words]
         )
-    return list(found.values())
+    return list(result.values())
 
 
 def _parameter(text: str) -> tuple[str, str]:
@@ -137,11 +137,11 @@ def _parameter(text: str) -> tuple[str, str]:
 def table() -> dict[str, tuple[str, list[str]]]:
     """What is recorded of each function: the kind of wrapper, and the roles of its parameters."""
     rows = [[part.strip() for part in line.split("|")] for line in TABLE.strip().splitlines()]
-    found = {}
+    result = {}
     for names, kind, roles in rows:
         for name in names.split():
-            found[name] = (kind, roles.split())
+            result[name] = (kind, roles.split())
             if kind == "COLLECTIVE":
-                found[f"I{name.lower()}"] = ("ICOLLECTIVE", roles.split())
-                found[f"{name}_init"] = ("COLLECTIVE_INIT", roles.split())
-    return found
+                result[f"I{name.lower()}"] = ("ICOLLECTIVE", roles.split())
+                result[f"{name}_init"] = ("COLLECTIVE_INIT", roles.split())
+    return result

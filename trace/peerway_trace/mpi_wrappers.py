@@ -131,9 +131,9 @@ def _started(function: Function, kind: str, of: dict[str, str], comm: str | None
     handle = of.get("request") or function.of_type("MPI_Request *") or function.of_type("MPI_Request*")
     if handle and function.name != "Cancel" and (request := _request(function.name, kind, of)):
         group = f".group = pw_group_of({comm}), " if comm else ""
-        made = f"(pw_request){{{group}{request}}}"
+        text = f"(pw_request){{{group}{request}}}"
         return [], [
-            f"if (result == MPI_SUCCESS && call.writer != NULL) pw_started(&call, *{handle}, {made});"
+            f"if (result == MPI_SUCCESS && call.writer != NULL) pw_started(&call, *{handle}, {text});"
         ]
     if kind == "START":
         return [], [f"if (result == MPI_SUCCESS) pw_restarted(&call, *{of['request']});"]
@@ -159,8 +159,8 @@ def _completed(kind: str, of: dict[str, str]) -> Notes:
 def _probed(kind: str, of: dict[str, str], comm: str | None) -> Notes:
     """The message that a matched probe found, or that is received behind one."""
     if kind == "MPROBE":
-        found = _found(kind, of)
-        return [], [f"if (result == MPI_SUCCESS && {found}) pw_probed(&call, {comm}, *{of['message']});"]
+        result = _found(kind, of)
+        return [], [f"if (result == MPI_SUCCESS && {result}) pw_probed(&call, {comm}, *{of['message']});"]
     if kind not in ("MRECV", "IMRECV"):
         return [], []
     before = [f"pw_request* const known = pw_look_at_message(*{of['message']});"]

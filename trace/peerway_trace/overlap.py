@@ -63,24 +63,24 @@ def find(trace: Trace, sent: Messages, outer: Lanes) -> tuple[Spans, list[OfRank
         0, np.minimum(end, call_end)[known] - np.maximum(begin, trace["begin"][call])[known]
     )
     calls: dict[int, Cover] = {}
-    for one in np.unique(lane).tolist():
-        own = lane == one
-        steps = slice(int(outer.first[one]), int(outer.first[one + 1]))
-        calls[one] = Cover(outer.begin[steps], outer.begin[steps] + outer.duration[steps])
-        computing[own] = end[own] - begin[own] - calls[one].between(begin[own], end[own])
+    for thread in np.unique(lane).tolist():
+        own = lane == thread
+        steps = slice(int(outer.first[thread]), int(outer.first[thread + 1]))
+        calls[thread] = Cover(outer.begin[steps], outer.begin[steps] + outer.duration[steps])
+        computing[own] = end[own] - begin[own] - calls[thread].between(begin[own], end[own])
     kinds = trace["kind"]
-    found = []
-    for one in np.unique(rank).tolist():
-        own = rank == one
-        running = np.flatnonzero((kinds == Kind.KERNEL) & (trace.rank == one))
+    result = []
+    for thread in np.unique(rank).tolist():
+        own = rank == thread
+        running = np.flatnonzero((kinds == Kind.KERNEL) & (trace.rank == thread))
         gpu = Cover(trace["begin"][running], trace["begin"][running] + trace["duration"][running])
         kernels[own] = gpu.between(begin[own], end[own])
         under_way = Cover(begin[own], end[own])
         # Of the time under way that in which the rank's thread with most of it was in no call.
         main = np.bincount(lane[own]).argmax()
         exposed = under_way.shared(calls[int(main)])
-        found.append(OfRank(one, under_way.total, under_way.total - exposed, under_way.shared(gpu)))
-    return Spans(event, begin, end, computing, waiting, kernels), found
+        result.append(OfRank(thread, under_way.total, under_way.total - exposed, under_way.shared(gpu)))
+    return Spans(event, begin, end, computing, waiting, kernels), result
 
 
 def tell(trace: Trace, sent: Messages, outer: Lanes, result: Analysis, regions: Regions) -> None:
@@ -88,13 +88,13 @@ def tell(trace: Trace, sent: Messages, outer: Lanes, result: Analysis, regions: 
     spans, ranks = find(trace, sent, outer)
     if not len(spans.event):
         return
-    with_gpu = any(one.kernels for one in ranks)
+    with_gpu = any(entry.kernels for entry in ranks)
     columns = ["rank", "messages under way", "computing meanwhile", "share", "in calls"]
     rows = [
-        [str(one.rank), ns_text(one.under_way), ns_text(one.computing),
-         percent(one.computing / max(1, one.under_way)), ns_text(one.under_way - one.computing),
-         *([ns_text(one.kernels), percent(one.kernels / max(1, one.under_way))] if with_gpu else [])]
-        for one in ranks[:MOST_ROWS]
+        [str(entry.rank), ns_text(entry.under_way), ns_text(entry.computing),
+         percent(entry.computing / max(1, entry.under_way)), ns_text(entry.under_way - entry.computing),
+         *([ns_text(entry.kernels), percent(entry.kernels / max(1, entry.under_way))] if with_gpu else [])]
+        for entry in ranks[:MOST_ROWS]
     ]  # fmt: skip
     note = "Time in which at least one non-blocking message or put was under way."
     if with_gpu:
@@ -125,8 +125,8 @@ def of_place(trace: Trace, spans: Spans, which: NDArray[Any], outer: Lanes) -> O
     call = waiting_call(trace, event)
     call = np.where((call < 0) & (spans.waiting[which] > 0), event, call)  # of a put its own
     sums = [0, 0, 0, 0]
-    for one in np.unique(rank).tolist():
-        own = rank == one
+    for number in np.unique(rank).tolist():
+        own = rank == number
         under_way = Cover(begin[own], end[own])
         main = int(np.bincount(lane[own]).argmax())
         steps = slice(int(outer.first[main]), int(outer.first[main + 1]))
@@ -135,7 +135,7 @@ def of_place(trace: Trace, spans: Spans, which: NDArray[Any], outer: Lanes) -> O
         starts = np.maximum(begin[waited], trace["begin"][call[waited]])
         ends = np.minimum(end[waited], (trace["begin"] + trace["duration"])[call[waited]])
         real = ends > starts
-        running = np.flatnonzero((trace["kind"] == Kind.KERNEL) & (trace.rank == one))
+        running = np.flatnonzero((trace["kind"] == Kind.KERNEL) & (trace.rank == number))
         gpu = Cover(trace["begin"][running], trace["begin"][running] + trace["duration"][running])
         for at, ns in enumerate(
             (under_way.total, under_way.total - under_way.shared(calls),

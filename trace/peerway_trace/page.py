@@ -56,8 +56,8 @@ def show(console: Console, analysis: Analysis) -> None:
             console.print(Text(f"{number}. {first}"))
             continue
         console.print(Text(f"{number}. {first.text} {first.evidence}".rstrip()))
-        for one in others:
-            console.print(Text(f"   - {one.text}"))
+        for other in others:
+            console.print(Text(f"   - {other.text}"))
         console.print(Text(f"   {first.todo}"))
     if not analysis.findings:
         console.print(Text("Nothing stands out."))
@@ -81,11 +81,15 @@ def render(trace: Trace, analysis: Analysis, most: int = MOST_EVENTS) -> str:
     names = []
     if drawn:
         names += ["timeline-data.js", "timeline-draw.js", "timeline.js"]
-    titles = [one.title for one in analysis.distributions] + [one.title for one in analysis.bars]
+    titles = [scatter.title for scatter in analysis.distributions] + [
+        scatter.title for scatter in analysis.bars
+    ]
     if analysis.scatters or titles:
         names += ["plotly/plotly-basic.min.js", "trace-plots.js"]
-    drawings = [_plot(one) for one in analysis.scatters]
-    drawings += [_cdf(one) for one in analysis.distributions] + [_bars(one) for one in analysis.bars]
+    drawings = [_plot(scatter) for scatter in analysis.scatters]
+    drawings += [_cdf(scatter) for scatter in analysis.distributions] + [
+        _bars(scatter) for scatter in analysis.bars
+    ]
     if analysis.matrix is not None:
         names.append("trace-matrix.js")
     plots = json.dumps(drawings, separators=(",", ":"))
@@ -93,18 +97,22 @@ def render(trace: Trace, analysis: Analysis, most: int = MOST_EVENTS) -> str:
         "trace.html.j2",
         "trace.css",
         heading=[printable(line) for line in analysis.heading],
-        findings=[[_printable_finding(one) for one in group] for group in by_advice(analysis.findings)],
+        findings=[
+            [_printable_finding(scatter) for scatter in group] for group in by_advice(analysis.findings)
+        ],
         findings_shown=FINDINGS_SHOWN,
         tables=[_printable(table) for table in analysis.tables],
         timeline=drawn,
         timeline_note=_said(drawn) if drawn else "",
         timeline_height=min(760, max(120, 56 + 26 * drawn.rows)) if drawn else 0,
         classes=CLASSES,
-        scatters=[printable(one.path) for one in analysis.scatters],
+        scatters=[printable(scatter.path) for scatter in analysis.scatters],
         bursts=titles,
         plots=plots.replace("<", "\\u003c"),
         matrix=_matrix(analysis.matrix) if analysis.matrix is not None else None,
-        measures=[one.title for one in _measures(analysis.matrix)] if analysis.matrix is not None else [],
+        measures=[scatter.title for scatter in _measures(analysis.matrix)]
+        if analysis.matrix is not None
+        else [],
         matrices=json.dumps(_matrices(analysis.matrix), separators=(",", ":")) if analysis.matrix else "",
         scripts=scripts_of(*names),
     )
@@ -124,8 +132,13 @@ def _said(drawn: Timeline) -> str:
     )
 
 
-def _printable_finding(one: Finding) -> Finding:
-    return replace(one, text=printable(one.text), evidence=printable(one.evidence), todo=printable(one.todo))
+def _printable_finding(finding: Finding) -> Finding:
+    return replace(
+        finding,
+        text=printable(finding.text),
+        evidence=printable(finding.evidence),
+        todo=printable(finding.todo),
+    )
 
 
 def _plot(of: Scatter) -> dict[str, Any]:
@@ -160,7 +173,7 @@ def _bars(of: Bars) -> dict[str, Any]:
 
 def _points(sizes: NDArray[Any], ns: NDArray[Any]) -> dict[str, Any]:
     texts = [f"{about_text(float(s))}, {ns_text(float(t))}" for s, t in zip(sizes, ns, strict=True)]
-    return {"sizes": sizes.tolist(), "ns": [round(float(one), 1) for one in ns], "texts": texts}
+    return {"sizes": sizes.tolist(), "ns": [round(float(size), 1) for size in ns], "texts": texts}
 
 
 def _ticks(values: NDArray[Any], base: int, text: Callable[[float], str], most: int = 7) -> dict[str, Any]:
@@ -172,7 +185,7 @@ def _ticks(values: NDArray[Any], base: int, text: Callable[[float], str], most: 
     low, high = int(np.floor(powers.min() + 1e-9)), int(np.ceil(powers.max() - 1e-9))
     chosen = [float(base) ** power for power in range(low, high + 1, max(1, -(-(high - low + 1) // most)))]
     ends = max(1.0, min(chosen[0], float(values.min()))) / 1.1, max(chosen[-1], float(values.max())) * 1.1
-    return {"values": chosen, "texts": [text(one) for one in chosen], "range": np.log10(ends).tolist()}
+    return {"values": chosen, "texts": [text(tick) for tick in chosen], "range": np.log10(ends).tolist()}
 
 
 def _printable(table: Table) -> Table:
@@ -218,4 +231,4 @@ def _matrix(of: Matrix) -> list[list[tuple[str, int]]]:
 
 def _matrices(of: Matrix) -> list[list[list[tuple[str, int]]]]:
     """All measures, for trace-matrix.js."""
-    return [_cells(one) for one in _measures(of)]
+    return [_cells(measure) for measure in _measures(of)]

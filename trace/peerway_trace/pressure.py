@@ -16,8 +16,8 @@ def waited_us(root: Path = ROOT) -> int | None:
     own = re.search(r"^0::(/.*)$", _text(root / "proc/self/cgroup"), re.MULTILINE)
     group = [root / "sys/fs/cgroup" / own[1].strip("/") / "cpu.pressure"] if own else []
     for file in (*group, root / "proc/pressure/cpu"):
-        if found := re.search(r"^some .*\btotal=(\d+)", _text(file), re.MULTILINE):
-            return int(found[1])
+        if match := re.search(r"^some .*\btotal=(\d+)", _text(file), re.MULTILINE):
+            return int(match[1])
     return None
 
 

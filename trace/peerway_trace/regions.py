@@ -46,10 +46,10 @@ class Regions:
         if not self._far:
             return result
         own = self.system[thread]
-        found = np.searchsorted(self._keys, own * self._far + np.minimum(time, self._far - 1), "right") - 1
-        good = found >= 0
-        good[good] = self._thread[found[good]] == own[good]
-        result[good] = self._inside[found[good]]
+        matches = np.searchsorted(self._keys, own * self._far + np.minimum(time, self._far - 1), "right") - 1
+        good = matches >= 0
+        good[good] = self._thread[matches[good]] == own[good]
+        result[good] = self._inside[matches[good]]
         return result
 
 
@@ -57,7 +57,8 @@ def system_threads(trace: Trace) -> NDArray[Any]:
     """A number for each entry of the trace's threads: several recorders may have seen one thread."""
     number: dict[tuple[str, int, int], int] = {}
     return np.array(
-        [number.setdefault((one.host, one.pid, one.tid), len(number)) for one in trace.threads] or [0],
+        [number.setdefault((thread.host, thread.pid, thread.tid), len(number)) for thread in trace.threads]
+        or [0],
         np.int64,
     )
 
@@ -103,5 +104,5 @@ def places(trace: Trace, events: NDArray[Any], regions: Regions | None = None) -
 
 def call_text(trace: Trace, name: int, place: int) -> str:
     """An operation and where it is called, as one says it."""
-    what = trace.names[name] or "an operation"
-    return f"{what} at {trace.names[place]}" if place > 0 and trace.names[place] else what
+    operation = trace.names[name] or "an operation"
+    return f"{operation} at {trace.names[place]}" if place > 0 and trace.names[place] else operation

@@ -198,9 +198,9 @@ def _header(file: Path) -> Any:
             f"{file.name} has {size:,} bytes, less than a header ({HEADER.itemsize:,}): it cannot be read"
         )
     header = np.memmap(file, HEADER, "r", shape=(1,))[0]
-    if (found := text(header["magic"])) != text(MAGIC) and found.startswith("PWTRACE"):
+    if (result := text(header["magic"])) != text(MAGIC) and result.startswith("PWTRACE"):
         raise BadRing(
-            f"{file.name} is of another version of Peerway: it begins with {found}, and this one reads "
+            f"{file.name} is of another version of Peerway: it begins with {result}, and this one reads "
             f"{text(MAGIC)}. Collect it with the `peerway trace collect` of the version that recorded it"
         )
     if (

@@ -23,8 +23,8 @@ def resolve(names: list[str]) -> None:
         if match := PLACE.fullmatch(name):
             of_file[match[2]].append((index, match[1]))
     for file, places in of_file.items():
-        found = _ask(file, [address for _, address in places])
-        for (index, address), text in zip(places, found, strict=True):
+        result = _ask(file, [address for _, address in places])
+        for (index, address), text in zip(places, result, strict=True):
             names[index] = f"{Path(file).name}+{address}" if text is None else text
 
 

@@ -68,7 +68,7 @@ def of_staging(trace: Trace, outer: Lanes) -> Part:
         in_time = np.argsort(of, kind="stable")
         peer = trace["peer"][fill[longest]].astype(np.int64)
         at = np.searchsorted(of[in_time], peer * far + begin[longest + 1], "right") - 1
-        found = at >= 0
-        found[found] = trace.rank[drain[in_time[at[found]]]] == peer[found]
-        culprit[found] = drain[in_time[at[found]]]
+        result = at >= 0
+        result[result] = trace.rank[drain[in_time[at[result]]]] == peer[result]
+        culprit[result] = drain[in_time[at[result]]]
     return event, culprit, lost

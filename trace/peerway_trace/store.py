@@ -82,13 +82,13 @@ class Trace:
     @property
     def rank(self) -> NDArray[Any]:
         """The rank of each event."""
-        ranks: NDArray[Any] = np.array([one.rank for one in self.threads] or [0], np.int32)
+        ranks: NDArray[Any] = np.array([thread.rank for thread in self.threads] or [0], np.int32)
         return np.asarray(ranks[self.columns["thread"]])
 
     @property
     def ranks(self) -> list[int]:
         """The ranks that recorded; processes that have none do not count."""
-        return sorted({one.rank for one in self.threads if one.rank >= 0})
+        return sorted({thread.rank for thread in self.threads if thread.rank >= 0})
 
     @property
     def length(self) -> int:
@@ -98,7 +98,7 @@ class Trace:
     @property
     def dropped(self) -> int:
         """Events that were recorded and are not here."""
-        return sum(one.overwritten + one.cut for one in self.threads)
+        return sum(thread.overwritten + thread.cut for thread in self.threads)
 
     def where(self, mask: NDArray[Any]) -> Trace:
         """The same with these events alone."""
@@ -147,8 +147,8 @@ class Writer:
         table = pa.table({name: pa.array(sums[name].astype(kind)) for name, kind in SUM_COLUMNS.items()})
         pq.write_table(table, self._folder / SUMS, compression="zstd")
         everything = {
-            "version": VERSION, **about, "names": names, "threads": [asdict(one) for one in threads],
-            "open": [asdict(one) for one in unended],
+            "version": VERSION, **about, "names": names, "threads": [asdict(thread) for thread in threads],
+            "open": [asdict(thread) for thread in unended],
         }  # fmt: skip
         atomic_file.replace(self._folder / ABOUT, json.dumps(everything, indent=1) + "\n")
 
@@ -189,7 +189,7 @@ def load(folder: Path) -> Trace:
         if version != VERSION:
             raise BadTrace(f"{folder} holds a trace of version {version}; this Peerway reads {VERSION}")
         names, threads, unended = (about.pop(part) for part in ("names", "threads", "open"))
-        threads, unended = [Thread(**one) for one in threads], [Open(**one) for one in unended]
+        threads, unended = [Thread(**thread) for thread in threads], [Open(**thread) for thread in unended]
         file = folder / EVENTS
         columns = _columns(file)
         file = folder / SUMS

@@ -53,8 +53,8 @@ class Finding:
 def by_advice(findings: list[Finding]) -> list[list[Finding]]:
     """In their order, those of one advice together, so that it is read once."""
     groups: dict[str, list[Finding]] = {}
-    for number, one in enumerate(findings):
-        groups.setdefault(one.todo or f"none {number}", []).append(one)
+    for number, finding in enumerate(findings):
+        groups.setdefault(finding.todo or f"none {number}", []).append(finding)
     return list(groups.values())
 
 
@@ -134,6 +134,6 @@ def percent(part: float) -> str:
     return f"{100 * part:.3g} %" if part == 0 or abs(part) >= 1e-4 else "< 0.01 %"
 
 
-def count_text(count: int, one: str, many: str) -> str:
+def count_text(count: int, singular: str, many: str) -> str:
     """A number of things."""
-    return f"1 {one}" if count == 1 else f"{count:,} {many}"
+    return f"1 {singular}" if count == 1 else f"{count:,} {many}"

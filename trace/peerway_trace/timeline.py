@@ -69,8 +69,8 @@ def build(
     event = chosen[order]
     lanes = _lanes(trace, system)
     number = np.zeros(int(system.max()) + 1, np.int64)
-    for place, one in enumerate(lanes):
-        number[one["system"]] = place
+    for place, line in enumerate(lanes):
+        number[line["system"]] = place
     starts = np.flatnonzero(np.diff(row, prepend=-1))
     names, columns = _events(trace, event, starts)
     columns |= _arrows(trace, event, number)
@@ -78,14 +78,14 @@ def build(
         columns |= _path(trace, path, number[system])
     whole = len(event) == len(trace)
     if not whole:
-        columns["summary"] = _busy(trace, system, [one["system"] for one in lanes], span)
+        columns["summary"] = _busy(trace, system, [line["system"] for line in lanes], span)
     head = {
         "span": span, "events": len(trace), "shown": len(event), "whole": whole, "bins": BINS,
         "deepest": DEEPEST,
         "windows": [list(window) for window in windows], "names": [printable(name) for name in names],
         "kinds": {int(kind): kind.name.lower().replace("_", " ") for kind in Kind}, "classes": CLASSES,
         "of_kind": _class_of_kind(),
-        "lanes": [{k: v for k, v in one.items() if k != "system"} for one in lanes],
+        "lanes": [{k: v for k, v in line.items() if k != "system"} for line in lanes],
         "rows": [
             [int(number[of]), depth, int(start)] for (of, depth), start in zip(rows, starts, strict=True)
         ],
@@ -140,7 +140,7 @@ def _windows(trace: Trace, important: NDArray[Any] | None, span: int, most: int)
     width = span / WINDOWS
     first = (trace["begin"] / width).astype(np.int64)
     last = np.minimum(((trace["begin"] + trace["duration"]) / width).astype(np.int64), WINDOWS - 1)
-    opened, closed = (np.bincount(one, minlength=WINDOWS + 1) for one in (first, last + 1))
+    opened, closed = (np.bincount(edge, minlength=WINDOWS + 1) for edge in (first, last + 1))
     count = np.cumsum(opened - closed)[:WINDOWS]
     value: NDArray[Any] = np.zeros(WINDOWS)
     if important is not None and len(important):
@@ -150,10 +150,10 @@ def _windows(trace: Trace, important: NDArray[Any] | None, span: int, most: int)
     chosen = np.zeros(WINDOWS, bool)
     room = most
     ranked = np.lexsort((np.arange(WINDOWS), count == 0, -value))
-    for one in ranked if count[ranked[0]] <= most else ():
-        if 0 < count[one] <= room:
-            chosen[one] = True
-            room -= int(count[one])
+    for edge in ranked if count[ranked[0]] <= most else ():
+        if 0 < count[edge] <= room:
+            chosen[edge] = True
+            room -= int(count[edge])
     if not chosen.any():  # the best holds more than the page may: its beginning
         begin = int(ranked[0] * width)
         already = int(((trace["begin"] < begin) & (trace["begin"] + trace["duration"] >= begin)).sum())
@@ -166,13 +166,13 @@ def _windows(trace: Trace, important: NDArray[Any] | None, span: int, most: int)
 def _lanes(trace: Trace, system: NDArray[Any]) -> list[dict[str, Any]]:
     """The threads and streams, by rank; GPUs' after the threads."""
     seen: dict[int, dict[str, Any]] = {}
-    for number, one in zip(system.tolist(), trace.threads, strict=False):
-        of_gpu = one.tid >= FIRST_STREAM
-        label = one.thread or f"thread {one.tid}"
+    for number, thread in zip(system.tolist(), trace.threads, strict=False):
+        of_gpu = thread.tid >= FIRST_STREAM
+        label = thread.thread or f"thread {thread.tid}"
         seen.setdefault(
-            number, {"system": number, "rank": one.rank, "label": printable(label), "gpu": of_gpu}
+            number, {"system": number, "rank": thread.rank, "label": printable(label), "gpu": of_gpu}
         )
-    return sorted(seen.values(), key=lambda one: (one["rank"], one["gpu"], one["system"]))
+    return sorted(seen.values(), key=lambda thread: (thread["rank"], thread["gpu"], thread["system"]))
 
 
 def _rows(
@@ -184,20 +184,20 @@ def _rows(
     begin, duration = trace["begin"][chosen], trace["duration"][chosen]
     beside = np.isin(trace["kind"][chosen], BESIDE)
     place = np.zeros(len(chosen), np.int64)
-    for one in np.unique(lane):
-        own = np.flatnonzero((lane == one) & ~beside)
+    for number in np.unique(lane):
+        own = np.flatnonzero((lane == number) & ~beside)
         own = own[np.lexsort((-duration[own], begin[own]))]
         # How deep: those that began before and have not ended.
         ended = np.searchsorted(np.sort(begin[own] + np.maximum(duration[own], 1)), begin[own], "right")
         place[own] = np.clip(np.arange(len(own)) - ended, 0, DEEPEST - 1)
-        own = np.flatnonzero((lane == one) & beside)
+        own = np.flatnonzero((lane == number) & beside)
         own = own[np.argsort(begin[own], kind="stable")]
         place[own] = DEEPEST + _packed(begin[own].tolist(), (begin[own] + duration[own]).tolist())
     key = lane * (DEEPEST + WIDEST) + place
     order = np.lexsort((begin, key))
     keys = key[order]
-    found, row = np.unique(keys, return_inverse=True)
-    return order, row, [(int(k) // (DEEPEST + WIDEST), int(k) % (DEEPEST + WIDEST)) for k in found]
+    findings, row = np.unique(keys, return_inverse=True)
+    return order, row, [(int(k) // (DEEPEST + WIDEST), int(k) % (DEEPEST + WIDEST)) for k in findings]
 
 
 def _packed(begins: list[int], ends: list[int]) -> NDArray[Any]:
@@ -220,9 +220,9 @@ def _packed(begins: list[int], ends: list[int]) -> NDArray[Any]:
 def _names(trace: Trace, event: NDArray[Any]) -> tuple[list[str], list[NDArray[Any]]]:
     """The names that occur, and columns of indices into them."""
     columns = [trace[name][event] for name in ("name", "where", "site")]
-    used, found = np.unique(np.concatenate(columns), return_inverse=True)
+    used, result = np.unique(np.concatenate(columns), return_inverse=True)
     kind = np.uint16 if len(used) < 1 << 16 else np.uint32
-    return [trace.names[i] for i in used], np.split(found.astype(kind), 3)
+    return [trace.names[i] for i in used], np.split(result.astype(kind), 3)
 
 
 def _arrows(trace: Trace, event: NDArray[Any], lane: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -239,9 +239,9 @@ def _arrows(trace: Trace, event: NDArray[Any], lane: NDArray[Any]) -> dict[str, 
     sent = messages(trace, matched, signals)
     alone = (sent.received < 0) & (place[sent.event] >= 0) & (trace["peer"][sent.event] >= 0)
     of_rank = {
-        one.rank: int(lane[number])
-        for number, one in reversed(list(zip(system_threads(trace).tolist(), trace.threads, strict=False)))
-        if one.tid < FIRST_STREAM
+        thread.rank: int(lane[number])
+        for number, thread in reversed(list(zip(system_threads(trace).tolist(), trace.threads, strict=False)))
+        if thread.tid < FIRST_STREAM
     }
     peers = trace["peer"][sent.event[alone]]
     table = np.full(int(peers.max(initial=0)) + 1, -1, np.int64)

@@ -116,8 +116,8 @@ def against_curves(
     """Against the curve of the path that carried them; and why slow ones were slow."""
     kinds = trace["kind"][sent.event]
     where = trace["where"][sent.event]
-    told = Causes(trace, sent, outer) if curves else None
-    whole = told.whole if told else sent.moving
+    causes = Causes(trace, sent, outer) if curves else None
+    whole = causes.whole if causes else sent.moving
     rows, random = [], np.random.default_rng(1)
     reasons: list[list[str]] = []
     for name in np.unique(where):
@@ -129,7 +129,7 @@ def against_curves(
             some = which if len(which) <= 2000 else np.sort(random.choice(which, 2000, replace=False))
             label = f"{op}, {trace.names[name]}"
             result.scatters.append(Scatter(label, sent.bytes[some], whole[some], curve))
-            if curve is None or told is None:
+            if curve is None or causes is None:
                 continue
             expected = curve.at(sent.bytes[which].astype(float))
             slow = whole[which] > SLOW * expected
@@ -141,7 +141,7 @@ def against_curves(
             )  # fmt: skip
             if not slow.any():
                 continue
-            cause = told.of(which[slow], expected[slow])
+            cause = causes.of(which[slow], expected[slow])
             _record(trace, sent, result, which[slow], beyond)
             worst = _by_cause(sent, which, slow, cause, beyond, label, reasons)
             if slow.mean() > LITTLE:
@@ -194,14 +194,14 @@ def _by_cause(
 
 def _slow(
     trace: Trace, sent: Messages, which: NDArray[Any], slow: NDArray[Any], cause: NDArray[Any],
-    beyond: NDArray[Any], worst: int, what: str,
+    beyond: NDArray[Any], worst: int, operation: str,
 ) -> Finding:  # fmt: skip
     longest = int(np.flatnonzero(cause == worst)[beyond[cause == worst].argmax()])
     message = which[slow][longest]
     begin, end = int(sent.begin[message]), int(sent.end[message])
     return Finding(
-        f"{percent(slow.mean())} of the {len(which):,} messages {what} took more than {SLOW:g} times the "
-        f"time of the measured curve, together {ns_text(float(beyond.sum()))} more; the cause of "
+        f"{percent(slow.mean())} of the {len(which):,} messages {operation} took more than {SLOW:g} times "
+        f"the time of the measured curve, together {ns_text(float(beyond.sum()))} more; the cause of "
         f"{percent(float((cause == worst).mean()))} of these is: {CAUSES[worst]}.",
         f"The worst of them has {about_text(float(sent.bytes[message]))} from rank {sent.source[message]} to "
         f"rank {sent.target[message]}, at {ns_text(begin)}, and lost {ns_text(float(beyond[longest]))}.",

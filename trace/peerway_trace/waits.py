@@ -121,8 +121,8 @@ def completed(trace: Trace, sent: NDArray[Any]) -> NDArray[Any]:
     )
     order = np.argsort(keys, kind="stable")
     at = np.minimum(np.searchsorted(keys[order], wanted), len(order) - 1)
-    found = keys[order][at] == wanted
-    result[started[found]] = requests[order][at[found]]
+    matches = keys[order][at] == wanted
+    result[started[matches]] = requests[order][at[matches]]
     return result
 
 
@@ -279,21 +279,21 @@ def starts(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
 
 def _at_collectives(trace: Trace, outer: Lanes) -> tuple[Part, Part, Part]:
     """Waits of collectives that block, those of calls that wait for others, and imbalance."""
-    found = collectives(trace)
-    event, culprit, call = found.event, found.culprit, found.call
+    result = collectives(trace)
+    event, culprit, call = result.event, result.culprit, result.call
     if not len(event):
         return (event, culprit, event), (event, culprit, event), (event, culprit, event)
     lost = np.where(call >= 0, _until(trace, call, trace["begin"][culprit]), 0)
-    lost[((found.needs == 2) & ~found.is_root) | (found.needs == 3)] = 0
+    lost[((result.needs == 2) & ~result.is_root) | (result.needs == 3)] = 0
     # How long each rank had computed since the collective before, or its first call.
     computed = np.cumsum(outer.begin - outer.before())
     step = outer.step[event]
     lane = np.searchsorted(outer.first, step, "right") - 1
-    since = np.where(found.previous >= 0, step[found.previous], outer.first[lane])
+    since = np.where(result.previous >= 0, step[result.previous], outer.first[lane])
     spent = computed[step] - computed[since]
     longer = _scattered(event, spent, culprit) - spent
     blocking = call == event
-    imbalance = np.where((found.needs == 0) & blocking, np.clip(longer, 0, lost), 0)
+    imbalance = np.where((result.needs == 0) & blocking, np.clip(longer, 0, lost), 0)
     # One call may wait for several that were started.
     later = (lost > 0) & ~blocking
     waited = _largest(call[later], culprit[later], lost[later])

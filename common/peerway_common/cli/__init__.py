@@ -110,7 +110,7 @@ _BRINGS = {
 _OUTPUT_ENDED = (errno.EPIPE, errno.ENOSPC)
 
 
-def _prints(option: str, below: str, what: str) -> Callable[[_Function], _Function]:
+def _prints(option: str, below: str, folder_help: str) -> Callable[[_Function], _Function]:
     """An option that prints a folder of the installation and ends, for build systems."""
 
     def show(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -128,7 +128,7 @@ def _prints(option: str, below: str, what: str) -> Callable[[_Function], _Functi
         is_eager=True,
         expose_value=False,
         callback=show,
-        help=f"Print {what}, and exit.",
+        help=f"Print {folder_help}, and exit.",
     )
 
 

@@ -32,11 +32,11 @@ class Number(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse also nan, which compares with no bound."""
         try:
-            found = float(value)
+            result = float(value)
         except (TypeError, ValueError):
-            found = math.nan
-        if not self._least <= found <= self._most or (self.min_open and found == self._least):
+            result = math.nan
+        if not self._least <= result <= self._most or (self.min_open and result == self._least):
             bounds = f"{self._least:.10g} to {self._most:.10g}"
             bounds = f"above {bounds.replace(' to', ' and up to')}" if self.min_open else f"from {bounds}"
             self.fail(f"{value} is not a number {bounds}", param, ctx)
-        return found
+        return result

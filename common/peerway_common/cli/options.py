@@ -40,10 +40,10 @@ def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parame
 
 def names(text: str) -> list[str]:
     """Read "a,b". Raises ValueError where it has no name."""
-    found = [name.strip() for name in text.split(",") if name.strip()]
-    if not found:
+    result = [name.strip() for name in text.split(",") if name.strip()]
+    if not result:
         raise ValueError(f"'{text}' has no name; write one or more, separated by commas, or leave it out")
-    return found
+    return result
 
 
 def format_option(*forms: str) -> Callable[[Decorated], Decorated]:

@@ -252,8 +252,10 @@ class Context(Closing):
         targets and signals by their index in `remotes`, sources by their index in `regions`. At most
         `entries` puts, a power of two, can be under way at once.
         """
-        near = [of_kind("fifo: a region", one, Region, "give regions of this rank.") for one in regions]
-        far = [of_kind("fifo: a remote", one, Remote, "give what ctx.import_key made.") for one in remotes]
+        near = [of_kind("fifo: a region", target, Region, "give regions of this rank.") for target in regions]
+        far = [
+            of_kind("fifo: a remote", target, Remote, "give what ctx.import_key made.") for target in remotes
+        ]
         core = _core.make_fifo(
             self._core,
             [remote._core for remote in far],
@@ -283,8 +285,8 @@ class Context(Closing):
         layers to refresh, is given in the same form; by default it is all of the shadow. `periodic` is one
         value for all dimensions, or a list with an entry for each.
         """
-        asked = Asked(grid, shadow, periodic, corners, width, dims)
-        return self._keep(make_halo(self._core, self.rank, self.size, u, asked))
+        request = Asked(grid, shadow, periodic, corners, width, dims)
+        return self._keep(make_halo(self._core, self.rank, self.size, u, request))
 
     def close(self) -> None:
         """Closes the context and everything made from it. Waits of other threads in it raise Closed. Arrays

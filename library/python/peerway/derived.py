@@ -19,8 +19,8 @@ class Derived(NamedTuple):
 
 def derive(name: str) -> Derived | None:
     """The value in force of a setting that is empty; None where it has none."""
-    found = _SETTINGS.get(name)
-    return None if found is None else found()
+    result = _SETTINGS.get(name)
+    return None if result is None else result()
 
 
 def machine() -> dict[str, tuple[str, Derived]]:
@@ -72,8 +72,8 @@ def _cores() -> Derived:
 def _gpus() -> Derived:
     from peerway import _core
 
-    found = [f"{name} ({model})" for name, model in _core.devices() if name != "host"]
-    return Derived(", ".join(found) or "none", "the CUDA driver" if found else _core.why_none("cuda"))
+    lines = [f"{name} ({model})" for name, model in _core.devices() if name != "host"]
+    return Derived(", ".join(lines) or "none", "the CUDA driver" if lines else _core.why_none("cuda"))
 
 
 def _device() -> Derived:

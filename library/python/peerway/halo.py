@@ -103,18 +103,18 @@ class _Local:
         )
 
 
-def make_halo(context: _core.Context, rank: int, size: int, u: object, asked: Asked) -> Halo:
+def make_halo(context: _core.Context, rank: int, size: int, u: object, request: Asked) -> Halo:
     """What Context.halo does. A rank that refuses its arguments sends the refusal to the others, so that none
     waits for it.
     """
-    places = asked.places
+    places = request.places
     arrays = list(u) if isinstance(u, list | tuple) else [u]
     parts: list[_Local] = []
     refusal: Exception | None = None
     try:
         _check_grid(places, size)
         for array in arrays:
-            parts.append(_local(array, places, asked))
+            parts.append(_local(array, places, request))
         for part in parts:
             if part.layout.span > 0 and 0 not in part.owned:
                 core_region = context.register(part.layout.address, part.layout.span)
@@ -128,7 +128,7 @@ def make_halo(context: _core.Context, rank: int, size: int, u: object, asked: As
             context,
             [_described(part, extent) for part, extent in zip(parts, extents, strict=True)],
             places,
-            bool(asked.corners),
+            bool(request.corners),
         )
     except BaseException:
         for part in parts:
@@ -146,16 +146,16 @@ def _check_grid(grid: tuple[int, ...], size: int) -> None:
         )
 
 
-def _local(array: object, grid: tuple[int, ...], asked: Asked) -> _Local:
+def _local(array: object, grid: tuple[int, ...], request: Asked) -> _Local:
     layout = halo_layout_of(array)
     ndim = len(layout.shape)
     if not 1 <= ndim <= _core.MAX_ARRAY_DIMS:
         raise InvalidArgument(
             f"peerway: {called(array)} has {ndim} dimensions; 1 to {_core.MAX_ARRAY_DIMS} are possible."
         )
-    over = _distribution(array, ndim, grid, asked.dims)
-    layers = _sides("shadow", asked.shadow, over)
-    periodic = asked.periodic
+    over = _distribution(array, ndim, grid, request.dims)
+    layers = _sides("shadow", request.shadow, over)
+    periodic = request.periodic
     wrapped = (periodic,) * ndim if isinstance(periodic, bool | int) else tuple(map(bool, periodic))
     if len(wrapped) != ndim:
         raise InvalidArgument(
@@ -168,7 +168,7 @@ def _local(array: object, grid: tuple[int, ...], asked: Asked) -> _Local:
                 f"peerway: {called(array)} has {count} elements in dimension {axis}, fewer than its shadow "
                 f"of {sides[0]}:{sides[1]}."
             )
-    refreshed = layers if asked.width is None else _sides("width", asked.width, over)
+    refreshed = layers if request.width is None else _sides("width", request.width, over)
     return _Local(array, layout, over, tuple(map(bool, wrapped)), layers, refreshed)
 
 

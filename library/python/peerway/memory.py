@@ -59,7 +59,7 @@ class Addressed:
         return Span(self, _core.Block((), (), end - first, first))
 
     def _from_offset(self, part: tuple[object, ...]) -> Span[Self]:
-        if len(part) != 2 or any(isinstance(one, slice) for one in part):
+        if len(part) != 2 or any(isinstance(bound, slice) for bound in part):
             raise InvalidArgument(
                 f"peerway: {written(part)} names no bytes; [first, bytes] does, as [first:end]. Elements are "
                 "view(dtype)[...]."

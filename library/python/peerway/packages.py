@@ -17,12 +17,12 @@ _PACKAGES = ("nvidia", "libucx")
 
 def folders() -> list[str]:
     """The folders of this Python's path that hold such packages. Imports none of them."""
-    found: list[str] = []
+    result: list[str] = []
     for name in _PACKAGES:
         spec = PathFinder.find_spec(name)
         for place in (spec.submodule_search_locations if spec else None) or ():
-            found.append(os.path.dirname(place))  # noqa: PTH120  (pathlib costs a tenth of a second to import)
-    return list(dict.fromkeys(found))
+            result.append(os.path.dirname(place))  # noqa: PTH120  (pathlib costs a tenth of a second to import)
+    return list(dict.fromkeys(result))
 
 
 def announce(environment: MutableMapping[str, str] = os.environ) -> None:

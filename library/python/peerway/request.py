@@ -71,13 +71,13 @@ def wait_any(requests: Iterable[Request], timeout: float | None = None) -> int:
     Raises Timeout after `timeout` seconds (None: no limit).
     """
     cores = _cores("wait_any", requests)
-    found = _core.wait_any(cores, seconds(timeout))
-    if found is None:
+    result = _core.wait_any(cores, seconds(timeout))
+    if result is None:
         raise Timeout(
             f"peerway: waited {timeout} s for one of {len(cores)} requests. They go on: wait again, and "
             "see whether the other ranks are at work."
         )
-    return found
+    return result
 
 
 def wait_all(requests: Iterable[Request], timeout: float | None = None) -> None:
@@ -93,4 +93,4 @@ def _cores(call: str, requests: Iterable[Request]) -> list[_core.Request]:
             f"peerway: {call}: `requests` is {shown(requests)}; give a list: {call}([request])."
         )
     advice = "give what ctx.start_put(), ctx.start_get() or plan.start() returned."
-    return [of_kind(f"{call}: a request", one, Request, advice)._core for one in requests]
+    return [of_kind(f"{call}: a request", request, Request, advice)._core for request in requests]

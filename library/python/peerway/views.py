@@ -90,10 +90,10 @@ class View(Generic[Side]):
             )
         keys[at : at + 1] = [slice(None)] * missing
         offset, shape, strides = self.offset, [], []
-        for axis, (one, count, stride) in enumerate(zip(keys, self.shape, self.strides, strict=True)):
-            first, step, length = _part(one, axis, count)
+        for axis, (key_of_axis, count, stride) in enumerate(zip(keys, self.shape, self.strides, strict=True)):
+            first, step, length = _part(key_of_axis, axis, count)
             offset += first * stride
-            if isinstance(one, slice):
+            if isinstance(key_of_axis, slice):
                 shape.append(length)
                 strides.append(step * stride)
         return View(self.of, self.kind, self.item, tuple(shape), tuple(strides), offset)
@@ -144,23 +144,23 @@ def shape_for(
     return whole
 
 
-def blocks_of(one: View[Any] | Span[Any], other: View[Any] | Span[Any]) -> tuple[_core.Block, _core.Block]:
+def blocks_of(view: View[Any] | Span[Any], other: View[Any] | Span[Any]) -> tuple[_core.Block, _core.Block]:
     """The blocks of the two sides of a transfer. Typed sides must have the same shape and type. Dimensions
     that are adjacent on both sides are joined, so that a slice costs what its bytes cost.
     """
-    if isinstance(one, View) and isinstance(other, View):
-        if one.shape != other.shape:
-            raise InvalidArgument(f"peerway: elements of shape {other.shape} do not fit into {one.shape}.")
-        if one.kind != other.kind and not (
-            one.item == other.item and (one.kind.startswith(RAW) or other.kind.startswith(RAW))
+    if isinstance(view, View) and isinstance(other, View):
+        if view.shape != other.shape:
+            raise InvalidArgument(f"peerway: elements of shape {other.shape} do not fit into {view.shape}.")
+        if view.kind != other.kind and not (
+            view.item == other.item and (view.kind.startswith(RAW) or other.kind.startswith(RAW))
         ):
             raise InvalidArgument(
-                f"peerway: elements of type {_name(other.kind)} do not become {_name(one.kind)}; Peerway "
+                f"peerway: elements of type {_name(other.kind)} do not become {_name(view.kind)}; Peerway "
                 "moves bytes and converts nothing. Take the same type on both sides."
             )
-        first, second = _joined(one.shape, one.item, one.strides, other.strides)
-        return _block(one, *first), _block(other, *second)
-    return block_of(one), block_of(other)
+        first, second = _joined(view.shape, view.item, view.strides, other.strides)
+        return _block(view, *first), _block(other, *second)
+    return block_of(view), block_of(other)
 
 
 def block_of(side: View[Any] | Span[Any]) -> _core.Block:
@@ -174,14 +174,14 @@ Dims = tuple[list[int], list[int], int]  # counts, strides, block bytes
 
 
 def _joined(
-    shape: tuple[int, ...], item: int, one: tuple[int, ...], other: tuple[int, ...]
+    shape: tuple[int, ...], item: int, blocks: tuple[int, ...], other: tuple[int, ...]
 ) -> tuple[Dims, Dims]:
     """The dimensions of two layouts of one shape, slowest first, as few as describe both."""
     if 0 in shape:
         return ([], [], 0), ([], [], 0)
     block = item
     dims: list[tuple[int, int, int]] = []  # the fastest first
-    for count, a, b in sorted(zip(shape, one, other, strict=True), key=lambda dim: dim[1]):
+    for count, a, b in sorted(zip(shape, blocks, other, strict=True), key=lambda dim: dim[1]):
         if count == 1:
             continue
         if not dims and a == block == b:
@@ -228,7 +228,7 @@ def _part(key: Index, axis: int, count: int) -> tuple[int, int, int]:
 def written(key: object) -> str:
     """An index as it was written."""
     if isinstance(key, tuple):
-        return f"[{', '.join(written(one)[1:-1] for one in key)}]"
+        return f"[{', '.join(written(index)[1:-1] for index in key)}]"
     if isinstance(key, slice):
         ends = ["" if end is None else repr(end) for end in (key.start, key.stop)]
         return f"[{':'.join(ends)}{'' if key.step is None else f':{key.step!r}'}]"

@@ -58,7 +58,7 @@ def command(
     from peerway_trace.comparison import alone, compare, compare_messages, messages_alone
 
     folders = (before, *more_before), (after, *more_after)
-    sides = [_events(one) for one in folders[0]], [_events(one) for one in folders[1]]
+    sides = [_events(measured) for measured in folders[0]], [_events(measured) for measured in folders[1]]
     console = table_console()
     for folder, trace in zip([*folders[0], *folders[1]], [*sides[0], *sides[1]], strict=True):
         if status := trace.about.get("status"):
@@ -99,9 +99,9 @@ def _unlike(before: Sequence[Trace], after: Sequence[Trace]) -> Iterator[str]:
 
     counts = [sorted({len(trace.ranks) for trace in side}) for side in (before, after)]
     if counts[0] != counts[1]:
-        told = [" or ".join(count_text(count, "rank", "ranks") for count in side) for side in counts]
+        lines = [" or ".join(count_text(count, "rank", "ranks") for count in side) for side in counts]
         yield (
-            f"{told[0]} before and {told[1]} after: calls and total times are those of all ranks, and the "
+            f"{lines[0]} before and {lines[1]} after: calls and total times are those of all ranks, and the "
             "same work is shared by another number of them."
         )
 
@@ -119,7 +119,7 @@ def _events(folder: Path) -> Trace:
 
 
 def _show(
-    console: Console, what: tuple[str, str], titles: tuple[str, str], changes: list[Change], everything: bool
+    console: Console, nouns: tuple[str, str], titles: tuple[str, str], changes: list[Change], everything: bool
 ) -> None:
     """What changed of `what`, one and many, and how much did not."""
     from rich import box
@@ -129,30 +129,30 @@ def _show(
     from peerway_trace.comparison import FEWEST
     from peerway_trace.tables import count_text
 
-    shown = [one for one in changes if everything or one.apart]
+    shown = [change for change in changes if everything or change.apart]
     if shown:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for name in titles:
             table.add_column(name)
         for name in ("size", "calls", "before", "after", "speed-up", "95 %", "in all"):
             table.add_column(name, justify="right")
-        for one in shown:
-            table.add_row(*_cells(one))
+        for change in shown:
+            table.add_row(*_cells(change))
         console.print(table)
-    unknown = sum(one.low is None for one in changes if not one.apart)
+    unknown = sum(change.low is None for change in changes if not change.apart)
     if unknown and not everything:
         differ = "differs" if unknown == 1 else "differ"
-        told = f"{count_text(unknown, *what)} {differ} too much between the runs of a side for a verdict"
-        console.print(Text(f"{told}; give more traces."))
+        text = f"{count_text(unknown, *nouns)} {differ} too much between the runs of a side for a verdict"
+        console.print(Text(f"{text}; give more traces."))
     hidden = len(changes) - len(shown) - (0 if everything else unknown)
     if hidden:
         verb, them = ("differs", "it") if hidden == 1 else ("differ", "them")
         no_difference = f"{verb} by no more than calls within a run do"
-        if any(one.verdict == "no difference" for one in changes):
+        if any(change.verdict == "no difference" for change in changes):
             no_difference = "shows no difference" if hidden == 1 else "show no difference"
-        console.print(Text(f"{count_text(hidden, *what)} {no_difference}; --all lists {them}."))
+        console.print(Text(f"{count_text(hidden, *nouns)} {no_difference}; --all lists {them}."))
     if not changes:
-        console.print(Text(f"no {what[0]} occurs {FEWEST} times on both sides; fewer are not compared."))
+        console.print(Text(f"no {nouns[0]} occurs {FEWEST} times on both sides; fewer are not compared."))
 
 
 def _tell(console: Console, groups: tuple[list[Group], list[Group]], text: Callable[[str, str], str]) -> None:
@@ -174,18 +174,19 @@ def _size(size_class: int) -> str:
     return "no bytes" if size_class == 0 else f"to {size_text(1 << size_class >> 1)}"
 
 
-def _cells(one: Change) -> list[str]:
+def _cells(change: Change) -> list[str]:
     from peerway_measure.compare.table import signed, speedup_text
 
     percent = interval = ""
-    if one.speedup is not None:
-        mark = {"confounded with time": " (time)", "unknown": " ?"}.get(one.verdict, "")
-        percent = speedup_text(one.speedup) + mark if one.apart else "no difference" * (not mark)
-    if one.low is not None and one.high is not None:
-        interval = f"[{signed(one.low)}, {signed(one.high)}]"
-    difference = (one.total_ns[1] - one.total_ns[0]) / 1e3
+    if change.speedup is not None:
+        mark = {"confounded with time": " (time)", "unknown": " ?"}.get(change.verdict, "")
+        percent = speedup_text(change.speedup) + mark if change.apart else "no difference" * (not mark)
+    if change.low is not None and change.high is not None:
+        interval = f"[{signed(change.low)}, {signed(change.high)}]"
+    difference = (change.total_ns[1] - change.total_ns[0]) / 1e3
     return [
-        one.operation, one.place, _size(one.size_class), f"{one.calls[0]:,} / {one.calls[1]:,}",
-        time_text(one.median_ns[0] / 1e3), time_text(one.median_ns[1] / 1e3), percent, interval,
+        change.operation, change.place, _size(change.size_class),
+        f"{change.calls[0]:,} / {change.calls[1]:,}",
+        time_text(change.median_ns[0] / 1e3), time_text(change.median_ns[1] / 1e3), percent, interval,
         f"{'+' if difference > 0 else ''}{time_text(difference)}",
     ]  # fmt: skip

@@ -70,8 +70,8 @@ def command(
             write(out, render(trace, analysis))
         except OSError as error:
             raise cannot_write(out, error) from None
-        found = len(by_advice(analysis.findings))
-        say(f"{out}: {found} finding{'' if found == 1 else 's'}", err=True)
+        result = len(by_advice(analysis.findings))
+        say(f"{out}: {result} finding{'' if result == 1 else 's'}", err=True)
     if bursts is not None:
         from peerway_trace.burst_tables import export
 

@@ -30,7 +30,7 @@ def completions(trace: Trace) -> dict[int, list[int]]:
     started = np.isin(kind, list(WITH)) & (np.isin(kind, OF_MPI) | ~at_start[where])
     events = np.flatnonzero(started | np.isin(kind, list(set(WITH.values()))))
     events = events[np.lexsort((trace["begin"][events], trace["thread"][events]))]
-    found: dict[int, list[int]] = {}
+    result: dict[int, list[int]] = {}
     under_way: dict[tuple[int, int, int], dict[int, list[int]]] = {}
     for event in events.tolist():
         own, to = int(kind[event]), int(peer[event])
@@ -42,6 +42,6 @@ def completions(trace: Trace) -> dict[int, list[int]]:
             started_here.setdefault(to, []).append(event)
             continue
         ended = [started_here.pop(rank, []) for rank in (list(started_here) if to < 0 else [to])]
-        if several := sorted(one for part in ended for one in part):
-            found[event] = several
-    return found
+        if several := sorted(completion for part in ended for completion in part):
+            result[event] = several
+    return result

@@ -89,13 +89,13 @@ class _Exporter:
         trace, otf2 = self._trace, self._otf2
         sent = messages(trace, match(trace), self._signals)
         metric = self._definitions.metric("bytes in flight", unit="bytes", value_type=otf2.Type.UINT64)
-        told: set[int] = set()
+        announced: set[int] = set()
         ends = self._program_begins()
         for thread, location in zip(self._threads, self._locations, strict=True):
             writer = self._archive.event_writer_from_location(location)
             rank = thread.first.rank
-            times, level = in_flight(trace, sent, rank) if rank not in told else ([], [])
-            told.add(rank)
+            times, level = in_flight(trace, sent, rank) if rank not in announced else ([], [])
+            announced.add(rank)
             in_time = ((time, -1, value) for time, value in zip(times, level, strict=True))
             beside = iter(heapq.merge(in_time, self._arrived(thread)))
             last, following = 0, next(beside, None)
@@ -151,25 +151,25 @@ class _Exporter:
         root = define.system_tree_node("job", class_name="machine")
         nodes: dict[str, Any] = {}
         groups: dict[tuple[str, int], Any] = {}
-        found = []
+        result = []
         for thread in self._threads:
-            one = thread.first
-            if one.host not in nodes:
-                nodes[one.host] = define.system_tree_node(one.host, class_name="node", parent=root)
-            key = (one.host, one.pid)
+            first = thread.first
+            if first.host not in nodes:
+                nodes[first.host] = define.system_tree_node(first.host, class_name="node", parent=root)
+            key = (first.host, first.pid)
             if key not in groups:
-                name = f"rank {one.rank}" if one.rank >= 0 else f"process {one.pid}"
+                name = f"rank {first.rank}" if first.rank >= 0 else f"process {first.pid}"
                 groups[key] = define.location_group(
                     name,
                     location_group_type=otf2.LocationGroupType.PROCESS,
-                    system_tree_parent=nodes[one.host],
+                    system_tree_parent=nodes[first.host],
                 )
-            name = f"{one.thread or 'thread'} {one.tid}"
+            name = f"{first.thread or 'thread'} {first.tid}"
             kind = otf2.LocationType.CPU_THREAD
-            if one.tid >= FIRST_STREAM:
-                name, kind = one.thread, otf2.LocationType.ACCELERATOR_STREAM
-            found.append(define.location(name, type=kind, group=groups[key]))
-        return found
+            if first.tid >= FIRST_STREAM:
+                name, kind = first.thread, otf2.LocationType.ACCELERATOR_STREAM
+            result.append(define.location(name, type=kind, group=groups[key]))
+        return result
 
     def _define_groups(self) -> None:
         """A location stands for each rank: the first of its threads."""
@@ -201,12 +201,12 @@ class _Exporter:
                         name, group_type=otf2.GroupType.COMM_GROUP, paradigm=paradigm,
                         members=[of_rank[rank] for rank in ranks],
                     )  # fmt: skip
-                    made = define.comm(name, group=group)
+                    result = define.comm(name, group=group)
                     if chosen is of_window:
-                        made = define.rma_win(name, comm=made)
+                        result = define.rma_win(name, comm=result)
                     if of_path:
-                        self._path_windows.append(made)
-                    known[number] = (made, {rank: place for place, rank in enumerate(ranks)})
+                        self._path_windows.append(result)
+                    known[number] = (result, {rank: place for place, rank in enumerate(ranks)})
 
     def _number_requests(self) -> dict[int, int]:
         """A number for each request: both of its events begin at one time in one thread."""
@@ -328,10 +328,10 @@ class _Exporter:
 
     def _complete(self, writer: Any, time: int, event: int) -> None:
         """What went on after its call, and this event found complete."""
-        for one in self._completed_by.get(event, ()):
-            window, places = self._windows[int(self._trace["where"][one])]
-            if int(self._trace["peer"][one]) in places:
-                writer.rma_op_complete_non_blocking(time, window, one)
+        for completed in self._completed_by.get(event, ()):
+            window, places = self._windows[int(self._trace["where"][completed])]
+            if int(self._trace["peer"][completed]) in places:
+                writer.rma_op_complete_non_blocking(time, window, completed)
 
     def _collective(self, event: int) -> tuple[Any, ...]:
         """Which one, the communicator, the root, and the bytes sent and received."""
@@ -347,9 +347,9 @@ class _Exporter:
 
 def _members(trace: Trace) -> dict[int, set[int]]:
     """The ranks that were seen with each name of a communicator or window."""
-    found: dict[int, set[int]] = {}
+    result: dict[int, set[int]] = {}
     for ranks in (trace.rank, trace["peer"]):
         keys = np.unique(trace["where"].astype(np.int64) << 32 | ranks.astype(np.int64) & 0xFFFFFFFF)
         for key in keys.tolist():
-            found.setdefault(key >> 32, set()).add(key & 0xFFFFFFFF)
-    return found
+            result.setdefault(key >> 32, set()).add(key & 0xFFFFFFFF)
+    return result

@@ -102,18 +102,20 @@ def _thread(
     writer: _Writer, trace: Trace, thread: SystemThread, processes: set[int], flows: tuple[Any, Any]
 ) -> None:
     """The tracks of a thread, and its slices. `processes` have a track already."""
-    one = thread.first
-    pid = writer.number(one.host, one.pid, one.pid)
+    first = thread.first
+    pid = writer.number(first.host, first.pid, first.pid)
     if pid not in processes:
         processes.add(pid)
         _, described = writer.track()
         described.track_descriptor.process.pid = pid
-        described.track_descriptor.process.process_name = f"rank {one.rank}" if one.rank >= 0 else one.host
+        described.track_descriptor.process.process_name = (
+            f"rank {first.rank}" if first.rank >= 0 else first.host
+        )
         writer.write(described)
     track, described = writer.track()
     described.track_descriptor.thread.pid = pid
-    described.track_descriptor.thread.tid = writer.number(one.host, one.pid, one.tid)
-    described.track_descriptor.thread.thread_name = one.thread
+    described.track_descriptor.thread.tid = writer.number(first.host, first.pid, first.tid)
+    described.track_descriptor.thread.thread_name = first.thread
     writer.write(described)
     lanes: Lanes = []
     for step in steps(trace, thread.events):

@@ -40,16 +40,16 @@ class SystemThread:
 def threads(trace: Trace) -> list[SystemThread]:
     """All threads, by rank; each with its events in the order of time, the outer before the inner."""
     numbers: dict[tuple[str, int, int], list[int]] = {}
-    for number, one in enumerate(trace.threads):
-        numbers.setdefault((one.host, one.pid, one.tid), []).append(number)
+    for number, thread in enumerate(trace.threads):
+        numbers.setdefault((thread.host, thread.pid, thread.tid), []).append(number)
     order = np.argsort(trace["thread"], kind="stable")
     starts = np.searchsorted(trace["thread"][order], np.arange(len(trace.threads) + 1))
-    found = []
+    result = []
     for several in numbers.values():
         events = np.concatenate([order[starts[n] : starts[n + 1]] for n in several])
         events = events[np.lexsort((-trace["duration"][events], trace["begin"][events]))]
-        found.append(SystemThread(trace.threads[several[0]], events))
-    return found
+        result.append(SystemThread(trace.threads[several[0]], events))
+    return result
 
 
 def in_flight(trace: Trace, sent: Messages, rank: int) -> tuple[list[int], list[int]]:

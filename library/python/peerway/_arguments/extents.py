@@ -71,10 +71,10 @@ def steps(index: int, count: int) -> list[tuple[int, Effect]]:
     half = 1 << (count.bit_length() - 1)
     if index >= half:
         return [(index - half, "ignore"), (index - half, "replace")]
-    found: list[tuple[int, Effect]] = [(index ^ 1 << bit, "add") for bit in range(count.bit_length() - 1)]
+    result: list[tuple[int, Effect]] = [(index ^ 1 << bit, "add") for bit in range(count.bit_length() - 1)]
     if index + half < count:
-        return [(index + half, "add"), *found, (index + half, "ignore")]
-    return found
+        return [(index + half, "add"), *result, (index + half, "ignore")]
+    return result
 
 
 class _Agreement:
@@ -127,7 +127,7 @@ class _Agreement:
             ((_, theirs),) = self._exchange([rank], {"sums": mine, "device": device})
             device = device or theirs["device"]
             if effect == "add":
-                mine = [one + other for one, other in zip(mine, theirs["sums"], strict=True)]
+                mine = [own + other for own, other in zip(mine, theirs["sums"], strict=True)]
             elif effect == "replace":
                 mine = theirs["sums"]
         return mine, device
@@ -156,20 +156,20 @@ class _Agreement:
 
 def check_same(grid: Grid, first: tuple[int, Any], second: tuple[int, Any]) -> None:
     """Raises InvalidArgument where two ranks, the lower one first, ask for different halos."""
-    (rank, one), (other_rank, other) = first, second
+    (rank, extents), (other_rank, other) = first, second
 
-    def same(what: str, here: object, there: object) -> None:
+    def same(attribute: str, here: object, there: object) -> None:
         if here != there:
             raise InvalidArgument(
-                f"peerway: ranks ask for different halos: {what} is {here} on rank {rank}, but {there} on "
-                f"rank {other_rank}."
+                f"peerway: ranks ask for different halos: {attribute} is {here} on rank {rank}, but "
+                f"{there} on rank {other_rank}."
             )
 
-    same("the grid", tuple(one["grid"]), tuple(other["grid"]))
-    same("the number of arrays", len(one["arrays"]), len(other["arrays"]))
-    for number, (part, other_part) in enumerate(zip(one["arrays"], other["arrays"], strict=True)):
-        for what in ("dimensions", "dtype", "distribution", "shadow"):
-            same(f"the {what} of array {number}", part[what], other_part[what])
+    same("the grid", tuple(extents["grid"]), tuple(other["grid"]))
+    same("the number of arrays", len(extents["arrays"]), len(other["arrays"]))
+    for number, (part, other_part) in enumerate(zip(extents["arrays"], other["arrays"], strict=True)):
+        for attribute in ("dimensions", "dtype", "distribution", "shadow"):
+            same(f"the {attribute} of array {number}", part[attribute], other_part[attribute])
         for axis, place in enumerate(part["distribution"]):
             if place >= 0 and other_rank in line(rank, grid, place):
                 continue  # each has a block of its own

@@ -81,10 +81,10 @@ def _interface(array: object, name: str) -> dict[str, Any] | None:
     name for, as bfloat16: then DLPack has.
     """
     try:
-        found: dict[str, Any] | None = getattr(array, name, None)
+        result: dict[str, Any] | None = getattr(array, name, None)
     except Exception:
         return None
-    return found
+    return result
 
 
 def _by_interface(array: object, interface: dict[str, Any], keep: object) -> Layout:

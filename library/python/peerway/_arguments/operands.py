@@ -32,12 +32,14 @@ class Registered:
         """Knows this region, until it is closed."""
         with self._lock:
             open_ones = [
-                (start, one) for start, one in zip(self._starts, self._regions, strict=True) if _open(one)
+                (start, registered)
+                for start, registered in zip(self._starts, self._regions, strict=True)
+                if _open(registered)
             ]
             open_ones.append((region.address, weakref.ref(region)))
             open_ones.sort(key=lambda entry: entry[0])
             self._starts = [start for start, _ in open_ones]
-            self._regions = [one for _, one in open_ones]
+            self._regions = [registered for _, registered in open_ones]
 
     def covering(self, address: int, bytes: int) -> Region | None:
         """An open region that all these bytes lie in. Raises Closed after close()."""

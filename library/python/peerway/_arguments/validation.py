@@ -12,16 +12,16 @@ Kind = TypeVar("Kind")
 _LARGEST = 2**64 - 1
 
 
-def number(what: str, value: object, least: int = 0, most: int = _LARGEST) -> int:
+def number(name: str, value: object, least: int = 0, most: int = _LARGEST) -> int:
     """A whole number from `least` to `most`; `what` names it in messages. Raises InvalidArgument."""
     try:
-        found = index(value)  # type: ignore[arg-type]  # NumPy's integers, too
+        result = index(value)  # type: ignore[arg-type]  # NumPy's integers, too
     except TypeError:
-        raise InvalidArgument(f"peerway: {what} is {shown(value)}; give a whole number.") from None
-    if not least <= found <= most:
-        limit = f"{least} or more" if found < least else f"at most {most}"
-        raise InvalidArgument(f"peerway: {what} is {found}; give {limit}.")
-    return found
+        raise InvalidArgument(f"peerway: {name} is {shown(value)}; give a whole number.") from None
+    if not least <= result <= most:
+        limit = f"{least} or more" if result < least else f"at most {most}"
+        raise InvalidArgument(f"peerway: {name} is {result}; give {limit}.")
+    return result
 
 
 def seconds(value: float | None) -> float | None:
@@ -29,21 +29,21 @@ def seconds(value: float | None) -> float | None:
     if value is None:
         return None
     try:
-        found = float(value)
+        result = float(value)
     except (TypeError, ValueError):
-        found = -1.0
-    if not found >= 0 or isinstance(value, str):
+        result = -1.0
+    if not result >= 0 or isinstance(value, str):
         raise InvalidArgument(
             f"peerway: a timeout of {shown(value)}; give seconds, 0 or more, or None to wait for ever."
         )
-    return found
+    return result
 
 
-def of_kind(what: str, value: object, kind: type[Kind], advice: str) -> Kind:
+def of_kind(name: str, value: object, kind: type[Kind], advice: str) -> Kind:
     """The value, which must be of that class; `advice` says where to get one. Raises InvalidArgument."""
     if isinstance(value, kind):
         return value
-    raise InvalidArgument(f"peerway: {what} is {shown(value)}; {advice}")
+    raise InvalidArgument(f"peerway: {name} is {shown(value)}; {advice}")
 
 
 def device(name: object) -> tuple[str, int]:

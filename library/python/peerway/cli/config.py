@@ -30,11 +30,11 @@ def command(ctx: click.Context, form: str) -> None:
     settings = [{name: getattr(setting, name) for name in FIELDS} for setting in all_settings()]
     for setting in settings:
         # A value that cannot be used has no other in its place, and what is derived would not be in force.
-        found = None if setting["value"] or setting["problem"] else derived.derive(setting["name"])
-        setting["derived"], setting["derived_from"] = found or ("", "")
-    for name, (use, found) in derived.machine().items():
+        result = None if setting["value"] or setting["problem"] else derived.derive(setting["name"])
+        setting["derived"], setting["derived_from"] = result or ("", "")
+    for name, (use, result) in derived.machine().items():
         row = {**dict.fromkeys(FIELDS, ""), "name": name, "type": "found", "help": use}
-        settings.append({**row, "derived": found.value, "derived_from": found.source})
+        settings.append({**row, "derived": result.value, "derived_from": result.source})
     if form == "json":
         say(json_text(settings, indent=1))
     else:
@@ -56,9 +56,9 @@ def table_of(settings: list[dict[str, str]]) -> Table:
     for title in ("setting", "value", "from", "what it does"):
         table.add_column(title, overflow="fold")
     for setting in settings:
-        found = bool(setting["derived"])
-        by_hand = not found and not setting["origin"].startswith("the default")
+        result = bool(setting["derived"])
+        by_hand = not result and not setting["origin"].startswith("the default")
         value = setting["derived"] or setting["value"] or ("(cannot be used)" if setting["problem"] else "")
-        origin = setting["derived_from"] if found else setting["origin"] if by_hand else "default"
+        origin = setting["derived_from"] if result else setting["origin"] if by_hand else "default"
         table.add_row(setting["name"], value, origin, setting["help"], style="bold" if by_hand else "")
     return table

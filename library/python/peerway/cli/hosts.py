@@ -35,8 +35,8 @@ class Hosts:
                 return hosts.places(hosts.spread(self.named, ranks), self.agent, bind, visible)
         except hosts.BadHosts as error:
             raise click.ClickException(str(error)) from None
-        found = assign(ranks, read_host(visible=visible))
-        return [Place(gpu=place.gpu) for place in found] if bind == "none" else found
+        result = assign(ranks, read_host(visible=visible))
+        return [Place(gpu=place.gpu) for place in result] if bind == "none" else result
 
     def pair(self) -> Hosts:
         """Two hosts with a rank each, as tune has them; this host where none was asked for. Raises UsageError

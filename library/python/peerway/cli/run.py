@@ -82,8 +82,8 @@ def command(
 
 def find(program: str) -> str:
     """Find the file to execute. Raises NotFound or NotExecutable."""
-    if found := shutil.which(program):
-        return found
+    if result := shutil.which(program):
+        return result
     if Path(program).is_dir():
         raise NotExecutable(f"{program} is a folder, not a program")
     if Path(program).exists() and os.sep in program:

@@ -13,16 +13,16 @@ _SIOCGIFADDR = 0x8915
 
 def own_addresses() -> list[str]:
     """Those of all interfaces but loopback, unless there is no other, and none that only a link knows."""
-    found = [*_of_version_4(), *_of_version_6()]
+    result = [*_of_version_4(), *_of_version_6()]
     return [
         text
-        for text in dict.fromkeys(found)
+        for text in dict.fromkeys(result)
         if not (address := ipaddress.ip_address(text)).is_loopback and not address.is_link_local
     ] or ["127.0.0.1"]
 
 
 def _of_version_4() -> list[str]:
-    found = []
+    result = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for _, name in socket.if_nameindex():
             request = struct.pack("256s", name.encode()[:15])
@@ -30,8 +30,8 @@ def _of_version_4() -> list[str]:
                 answer = fcntl.ioctl(any_socket.fileno(), _SIOCGIFADDR, request)
             except OSError:
                 continue  # it has none
-            found.append(socket.inet_ntoa(answer[20:24]))
-    return found
+            result.append(socket.inet_ntoa(answer[20:24]))
+    return result
 
 
 def _of_version_6() -> list[str]:

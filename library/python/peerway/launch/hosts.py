@@ -101,18 +101,18 @@ def spread(hosts: Sequence[Host], ranks: int) -> list[str]:
         before = merged.get(host.name, 0)
         merged[host.name] = None if host.slots is None or before is None else before + host.slots
     open_ended = [name for name, slots in merged.items() if slots is None]
-    left = max(0, ranks - sum(slots or 0 for slots in merged.values()))
-    bounds = [-(-left * part // max(1, len(open_ended))) for part in range(len(open_ended) + 1)]
+    unplaced = max(0, ranks - sum(slots or 0 for slots in merged.values()))
+    bounds = [-(-unplaced * part // max(1, len(open_ended))) for part in range(len(open_ended) + 1)]
     merged |= {
         name: high - low for name, (low, high) in zip(open_ended, itertools.pairwise(bounds), strict=True)
     }
-    found = [name for name, slots in merged.items() for _ in range(slots or 0)]
-    if len(found) < ranks:
+    result = [name for name, slots in merged.items() for _ in range(slots or 0)]
+    if len(result) < ranks:
         raise BadHosts(
-            f"{ranks} ranks were asked for, and the hosts take {len(found)}: {_listed(merged)}; --hosts says "
-            "where more shall run"
+            f"{ranks} ranks were asked for, and the hosts take {len(result)}: {_listed(merged)}; --hosts "
+            "says where more shall run"
         )
-    return found[:ranks]
+    return result[:ranks]
 
 
 def _listed(slots: Mapping[str, int | None]) -> str:
@@ -126,7 +126,7 @@ def places(of_ranks: Sequence[str], agent: Sequence[str], bind: str, visible: st
     numbers = {name: itertools.count() for name in counts}
     ours = assign(sum(counts[name] for name in here), read_host(visible=visible)) if here else []
     ordered = iter(ours)
-    found = []
+    result = []
     rendezvous = (
         ""
         if len(counts) == 1 and here
@@ -140,12 +140,12 @@ def places(of_ranks: Sequence[str], agent: Sequence[str], bind: str, visible: st
         if name in here:
             place = next(ordered)
             cores = place.cores if bind == "auto" else frozenset[int]()
-            found.append(Place(cores, place.gpu, settings=tuple(settings.items()), host=name))
+            result.append(Place(cores, place.gpu, settings=tuple(settings.items()), host=name))
             continue
         far = Far(name, tuple(agent) or SSH, local, counts[name], bind)
         through = (sys.executable, "-m", "peerway.launch.stand_in", json.dumps(asdict(far)))
-        found.append(Place(through=through, settings=tuple(settings.items()), host=name))
-    return found
+        result.append(Place(through=through, settings=tuple(settings.items()), host=name))
+    return result
 
 
 def _far(host: str, counts: Mapping[str, int], agent: Sequence[str]) -> Far:
@@ -166,7 +166,9 @@ def _rendezvous(first: Far, here: bool) -> str:
             addresses, port = own_addresses(), free.getsockname()[1]
     else:
         addresses, port = _asked(first)
-    return ",".join(f"tcp:[{one}]:{port}" if ":" in one else f"tcp:{one}:{port}" for one in addresses)
+    return ",".join(
+        f"tcp:[{address}]:{port}" if ":" in address else f"tcp:{address}:{port}" for address in addresses
+    )
 
 
 def _asked(far: Far) -> tuple[list[str], int]:
@@ -185,12 +187,12 @@ def _asked(far: Far) -> tuple[list[str], int]:
         raise BadHosts(f"host {far.host} cannot be reached: {why}") from error
     lines = done.stdout.strip().splitlines()
     if done.returncode != 0 or not lines or not lines[-1].startswith("{"):
-        said = "\n  ".join(
+        text = "\n  ".join(
             (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-4:]
         )
         raise BadHosts(
             f"no rank can be started on host {far.host}: {shlex.join(words)} ended with status "
-            f"{done.returncode}:\n  {said}"
+            f"{done.returncode}:\n  {text}"
         )
     answer = json.loads(lines[-1])
     return answer["addresses"], answer["port"]

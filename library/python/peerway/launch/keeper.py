@@ -142,8 +142,8 @@ class Keeper:
         """End the rank and all that it left, first kindly, then not."""
         for number, patience in ((signal.SIGTERM, LAST_WORDS), (signal.SIGKILL, LAST_WORDS)):
             until = time.monotonic() + patience
-            while left := descendants(os.getpid(), {self._guardian.process}):
-                for process in left:
+            while children := descendants(os.getpid(), {self._guardian.process}):
+                for process in children:
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(process, number)
                 if time.monotonic() > until:
@@ -168,8 +168,8 @@ def main() -> NoReturn:
     if sys.argv[1:] == ["--addresses"]:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as free:
             free.bind(("", 0))
-            found = {"addresses": own_addresses(), "port": free.getsockname()[1]}
-        wire.write_all(1, json.dumps(found).encode() + b"\n")
+            result = {"addresses": own_addresses(), "port": free.getsockname()[1]}
+        wire.write_all(1, json.dumps(result).encode() + b"\n")
         sys.exit(0)
     line = b""
     while not line.endswith(b"\n"):  # not a byte more: what follows are commands

@@ -48,7 +48,7 @@ class Launcher:
 def find_launcher(named: str | None) -> Launcher:
     """Find the mpirun and ask it what it is. Raises MpiError."""
     names = [named] if named else ["mpirun", "mpiexec"]
-    path = next((found for name in names if (found := shutil.which(name))), None)
+    path = next((result for name in names if (result := shutil.which(name))), None)
     if path is None and named:
         raise MpiError(f"there is no command {named}; --mpirun names the mpirun of an MPI")
     if path is None:
@@ -61,12 +61,12 @@ def find_launcher(named: str | None) -> Launcher:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MpiError(f"{path} --version failed: {error}") from error
-    said = answer.stdout + answer.stderr
-    if "Open MPI" in said or "OpenRTE" in said:
+    text = answer.stdout + answer.stderr
+    if "Open MPI" in text or "OpenRTE" in text:
         return Launcher(path, "openmpi")
-    if "HYDRA" in said:
+    if "HYDRA" in text:
         return Launcher(path, "mpich")
-    first = said.strip().splitlines()[0] if said.strip() else "nothing"
+    first = text.strip().splitlines()[0] if text.strip() else "nothing"
     raise MpiError(
         f"{path} belongs to an MPI that is not known here: --version says '{first}'; Open MPI and MPICH are"
     )
@@ -178,12 +178,12 @@ def _components(launcher: Launcher) -> str:
     )
     if not info.is_file():
         return ""
-    said = subprocess.run(
+    listing = subprocess.run(
         [str(info), "--parsable"], capture_output=True, text=True, check=False, env=_as_root()
     ).stdout
-    if said and "mca:pml:ucx:" not in said:
+    if listing and "mca:pml:ucx:" not in listing:
         raise MpiError(f"the Open MPI of {launcher.path} was built without UCX ({info} lists no pml ucx)")
-    return said
+    return listing
 
 
 def _windows(components: str) -> dict[str, str]:

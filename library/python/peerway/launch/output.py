@@ -94,7 +94,7 @@ class Output:
 
     def drain(self, rank: int) -> None:
         """Take in what a rank that has ended left in its streams."""
-        for stream in (one for one in self._of(rank) if one.open):
+        for stream in (source for source in self._of(rank) if source.open):
             there = select.poll()
             there.register(stream.source, select.POLLIN)
             while stream.open and there.poll(0):
@@ -168,7 +168,11 @@ class Output:
 
     def _due(self) -> dict[Stream, float]:
         """Tell when which streams show what they hold: equal tracebacks together, if they come together."""
-        held = [one for one in self._streams if one.lines.holds and not (self._withheld(one) and one.open)]
+        held = [
+            source
+            for source in self._streams
+            if source.lines.holds and not (self._withheld(source) and source.open)
+        ]
         newest: dict[bytes, float] = {}
         for stream in held:
             text = stream.lines.like
@@ -223,11 +227,11 @@ class Output:
 
     def errors(self) -> list[str]:
         """Say what could not be written, and why. A reader that went away is no error, as for any program."""
-        found = {sink: sink.error for sink in self._sinks.values() if sink.error}
+        result = {sink: sink.error for sink in self._sinks.values() if sink.error}
         return [
             f"{'standard output' if sink.descriptor == 1 else 'standard error'} cannot be written: "
             f"{error.strerror}; what the ranks wrote to it from then on is lost"
-            for sink, error in found.items()
+            for sink, error in result.items()
             if not isinstance(error, BrokenPipeError)
         ]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 def parents() -> dict[int, int]:
     """Find the parent of every process that is alive (a zombie is not)."""
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             text = (folder / "stat").read_text(errors="replace")
@@ -17,8 +17,8 @@ def parents() -> dict[int, int]:
             continue  # it ended meanwhile
         state, parent = text[text.rindex(")") + 2 :].split()[:2]
         if state not in "ZX":
-            found[int(folder.name)] = int(parent)
-    return found
+            result[int(folder.name)] = int(parent)
+    return result
 
 
 def descendants(ancestor: int, without: set[int]) -> list[int]:
@@ -27,14 +27,14 @@ def descendants(ancestor: int, without: set[int]) -> list[int]:
     for process, parent in parents().items():
         children[parent].append(process)
     # A zombie parent is not listed, but its children have been given to the ancestor, which adopts orphans.
-    found: list[int] = []
+    result: list[int] = []
     waiting = [ancestor]
     while waiting:
         for process in children[waiting.pop()]:
             if process not in without:
-                found.append(process)
+                result.append(process)
                 waiting.append(process)
-    return found
+    return result
 
 
 def reap_orphans(known: set[int]) -> None:

@@ -41,9 +41,9 @@ class Rank:
     def look(self) -> bool:
         """Tell whether the process has ended; how, is in `ending` then."""
         if self.ending is None:
-            found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if found is not None:
-                self.ending = (found.si_status, found.si_code != os.CLD_EXITED)
+            result = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if result is not None:
+                self.ending = (result.si_status, result.si_code != os.CLD_EXITED)
         return self.ending is not None
 
     def send(self, number: int) -> None:

@@ -194,8 +194,8 @@ class StandIn:
                 f"the connection to host {host} has ended ({agent}, status {status}), and the rank with it"
             )
         lines = self._chatter.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
-        said = "\n  ".join(lines) or "it said nothing"
-        text = f"no rank could be started on host {host}: {agent} ended with status {status}:\n  {said}"
+        output = "\n  ".join(lines) or "it said nothing"
+        text = f"no rank could be started on host {host}: {agent} ended with status {status}:\n  {output}"
         return Lost(text, again=status == REFUSED)
 
 

@@ -211,11 +211,11 @@ class Supervisor:
             self._input.close()
         self._output.drain(rank.number)
         last = self._output.last_lines(rank.number, QUOTED)
-        asked = next(
+        passed_signal = next(
             (number for number in self._passed if number in ENDING or rank.ending == (number, True)), 0
         )
         ended = rank.number in self._ended_by_us
-        self._ends.append((rank, End(rank.number, *rank.ending, ended, asked, lost_ranks(last))))
+        self._ends.append((rank, End(rank.number, *rank.ending, ended, passed_signal, lost_ranks(last))))
         if rank.code:
             now = time.monotonic()
             self._announces = self._announces or now + self._at_once
@@ -233,8 +233,8 @@ class Supervisor:
         self._announced = first.rank
         self._output.show_all_of(first.rank)
         how = self._ranks[first.rank].describe()
-        left = max(0.0, self._next[0] - time.monotonic()) if self._next else 0.0
-        rest = f"{names(running)}, still running, will be ended in {left:.1f} s"
+        seconds = max(0.0, self._next[0] - time.monotonic()) if self._next else 0.0
+        rest = f"{names(running)}, still running, will be ended in {seconds:.1f} s"
         self._output.say(f"{how}; {rest}")
 
     # ---- end ----
@@ -242,21 +242,21 @@ class Supervisor:
     def conclude(self) -> int:
         """Say how the job ended; give its exit code: that of the first rank that failed, or 0."""
         ends = [end for _, end in self._ends]
-        first, asked = first_failure(ends), asked_for(ends)
+        first, wanted = first_failure(ends), asked_for(ends)
         if first is not None:
             self._summarise(first, [end for end in ends if end.code and end is not first])
-        elif asked in ENDING:
-            left = self._output.left_out
-            whose = f"; {names(left)} left tracebacks, which --tracebacks shows" if left else ""
+        elif wanted in ENDING:
+            omitted = self._output.left_out
+            whose = f"; {names(omitted)} left tracebacks, which --tracebacks shows" if omitted else ""
             forced = {end.rank for end in ends if end.ended}
             killed = f"; {names(forced)} did not end in time and had to be ended" if forced else ""
-            self._output.say(f"interrupted by {ranks.signal_name(asked)}{killed}{whose}")
+            self._output.say(f"interrupted by {ranks.signal_name(wanted)}{killed}{whose}")
         errors = self._output.errors()
         for error in errors:
             self._output.say(error)
         while self._output.pending and not self._impatient:
             self._turn()
-        return first.code if first else 128 + asked if asked else 1 if errors else 0
+        return first.code if first else 128 + wanted if wanted else 1 if errors else 0
 
     def _summarise(self, first: End, others: list[End]) -> None:
         if len(self._ranks) == 1 and not first.by_signal:
@@ -284,12 +284,12 @@ class Supervisor:
         """End all that is left of the job, first kindly, then not; reap the ranks."""
         for number, patience in ((signal.SIGTERM, LAST_WORDS), (signal.SIGKILL, LAST_WORDS)):
             until = time.monotonic() + patience
-            left = descendants(os.getpid(), {self._guardian.process})
-            for process in left:
+            children = descendants(os.getpid(), {self._guardian.process})
+            for process in children:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(process, number)
-            while left and time.monotonic() < until:
+            while children and time.monotonic() < until:
                 time.sleep(0.01)
-                left = descendants(os.getpid(), {self._guardian.process})
+                children = descendants(os.getpid(), {self._guardian.process})
         for rank in self._ranks:
             rank.process.wait()

@@ -31,8 +31,8 @@ def begins_one(line: bytes) -> bool:
 
 def lost_ranks(last_lines: list[bytes]) -> frozenset[int]:
     """Find the ranks whose end these lines, the last that a rank wrote, give as the reason."""
-    found = _LOST.finditer(b"\n".join(last_lines[-3:]))
-    return frozenset(int(one[1] or one[2]) for one in found)
+    result = _LOST.finditer(b"\n".join(last_lines[-3:]))
+    return frozenset(int(match[1] or match[2]) for match in result)
 
 
 class Traceback:
