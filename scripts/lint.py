@@ -87,6 +87,7 @@ def lint() -> int:
         "mypy": [BIN / "mypy"],
         "clang-format": [BIN / "clang-format", "--dry-run", "-Werror", *tracked(*CPP_SUFFIXES)],
         "class-names": [BIN / "python", ROOT / "scripts" / "class_names.py"],
+        "names": [BIN / "python", ROOT / "scripts" / "names.py"],
         "clang-tidy": [BIN / "python", __file__, "--tidy"],
     }
     failed = []

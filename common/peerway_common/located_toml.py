@@ -13,13 +13,13 @@ _MOST_BYTES = 1 << 20
 
 
 class LocatedToml:
-    """`found` is what the text says. All mistakes are raised as `error`: "name:line:column: why"."""
+    """`values` is what the text says. All mistakes are raised as `error`: "name:line:column: why"."""
 
     def __init__(self, text: str, name: str, error: type[ValueError]) -> None:
         self.text, self.name, self._error, self._lines = text, name, error, text.splitlines()
-        self.found: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
         try:
-            self.found = tomllib.loads(text)
+            self.values = tomllib.loads(text)
         except tomllib.TOMLDecodeError as mistake:
             where = re.search(r"\(at line (\d+), column (\d+)\)", str(mistake))
             place = f"{where[1]}:{where[2]}" if where else "its end"

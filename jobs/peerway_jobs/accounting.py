@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from peerway_jobs.slurm_json import SlurmFailed, asked, exit_of, number, text_of, time_of, word
+from peerway_jobs.backoff import Backoff
+from peerway_jobs.slurm_json import SlurmFailed, answer_of, exit_of, number, text_of, time_of, word
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import FINISHED, Run, of_row
-from peerway_jobs.turns import Turns
 
 _AGAIN_S = (2, 10, 60, 300, 1800, 7200)  # from one question about a run to the next; then it is given up
 _PAUSE_S = 30.0  # after a question without an answer
@@ -34,7 +34,7 @@ class Accounts:
     """Remembers which runs were asked for."""
 
     def __init__(self) -> None:
-        self._turns: Turns[tuple[str, int]] = Turns(_AGAIN_S)
+        self._backoff: Backoff[tuple[str, int]] = Backoff(_AGAIN_S)
         self._not_before = 0.0
         self.refused = ""  # why the last question was not answered
 
@@ -42,13 +42,13 @@ class Accounts:
         """The runs that ended by the accounts, of those that are not among `told`: all that squeue knows."""
         candidates = [run for run in _candidates(store, now) if (run.job, run.restart) not in listed]
         keys = _keys(candidates)
-        self._turns.keep(keys)
-        due = [run for run in candidates if self._turns.due((run.job, run.restart), now)][:_MOST]
+        self._backoff.keep(keys)
+        due = [run for run in candidates if self._backoff.due((run.job, run.restart), now)][:_MOST]
         if not due or now < self._not_before:
             return []
         numbers = ",".join(sorted({run.job for run in due}))
         try:
-            entries = asked("sacct", "--allusers", "--duplicates", "--jobs", numbers).get("jobs", [])
+            entries = answer_of("sacct", "--allusers", "--duplicates", "--jobs", numbers).get("jobs", [])
         except SlurmFailed as error:
             if _DISABLED not in str(error):
                 self.refused, self._not_before = str(error), now + _PAUSE_S
@@ -56,7 +56,7 @@ class Accounts:
             entries = []
         self.refused = ""
         for run in due:
-            self._turns.asked((run.job, run.restart), now)
+            self._backoff.tried((run.job, run.restart), now)
         of_job: dict[str, list[Entry]] = defaultdict(list)
         for entry in entries:
             if isinstance(entry, dict) and (number_of_job := number(entry.get("job_id"))):
@@ -80,7 +80,7 @@ class Accounts:
 
     def next(self) -> float:
         """When there is something to ask for, of the runs that were asked for before."""
-        return max(self._turns.next(), self._not_before)
+        return max(self._backoff.next(), self._not_before)
 
 
 def _keys(runs: Sequence[Run]) -> set[tuple[str, int]]:

@@ -68,7 +68,7 @@ class KnownRun:
     nodes: tuple[str, ...] = ()
 
 
-def one(data: Path, server: str | None, job: str, restart: int | None) -> KnownRun | None:
+def known_run(data: Path, server: str | None, job: str, restart: int | None) -> KnownRun | None:
     """A run and its verdict; None where there is no such job."""
     _check(job)
     if server:

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from peerway_common.printable import one_line
+from peerway_jobs.backoff import Backoff
 from peerway_jobs.slurm_json import SlurmFailed, ran
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import FINISHED, Run
-from peerway_jobs.turns import Turns
 
 MOST_BYTES = 64 << 10
 _A_ROUND = 50
@@ -30,7 +30,7 @@ class Scripts:
     """Remembers which runs were asked for."""
 
     def __init__(self) -> None:
-        self._turns: Turns[Key] = Turns(_AGAIN_S)
+        self._backoff: Backoff[Key] = Backoff(_AGAIN_S)
         self.refused = ""  # why the last one that should be there could not be had
 
     def fetch(self, store: JobStore, runs: Iterable[Run], now: float) -> None:
@@ -39,10 +39,10 @@ class Scripts:
         """
         self.refused = ""
         begun = [run for run in runs if run.started]
-        self._turns.keep(map(_key, begun))
+        self._backoff.keep(map(_key, begun))
         for run in islice(self._missing(store, begun, now), _A_ROUND):
             text = self._script(run)
-            self._turns.asked(_key(run), now)
+            self._backoff.tried(_key(run), now)
             if text:
                 store.write(
                     "UPDATE jobs SET script = ? WHERE job = ? AND restart = ? AND submitted IS ?",
@@ -51,14 +51,14 @@ class Scripts:
 
     def next(self) -> float:
         """When there is something to ask for, of the runs that were asked for before."""
-        return self._turns.next()
+        return self._backoff.next()
 
     def _missing(self, store: JobStore, runs: Iterable[Run], now: float) -> Iterator[Run]:
         for run in runs:
-            if self._turns.due(_key(run), now):
+            if self._backoff.due(_key(run), now):
                 kept = store.run(run.job, run.restart)
                 if kept is not None and kept.script:
-                    self._turns.end(_key(run))
+                    self._backoff.end(_key(run))
                 else:
                     yield run
 

@@ -29,7 +29,7 @@ class SlurmFailed(Exception):
     """One of Slurm's commands could not be run, or gave no answer that counts."""
 
 
-def asked(*command: str) -> dict[str, Any]:
+def answer_of(*command: str) -> dict[str, Any]:
     """The JSON of one of Slurm's commands. Raises SlurmFailed."""
     done = ran(*command, "--json")
     if done.returncode:

@@ -15,7 +15,7 @@ from typing import Any
 from peerway_jobs import sync
 from peerway_jobs.accounting import Accounts
 from peerway_jobs.scripts import Scripts
-from peerway_jobs.slurm_json import SlurmFailed, asked
+from peerway_jobs.slurm_json import SlurmFailed, answer_of
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import Run
 
@@ -123,7 +123,7 @@ class Watch:
 
     def _ask_nodes(self) -> None:
         try:
-            nodes = asked("sinfo", "--all").get("nodes", [])
+            nodes = answer_of("sinfo", "--all").get("nodes", [])
             self._nodes = [node for node in nodes if isinstance(node, dict)]
         finally:
             self._nodes_asked.set()
@@ -132,7 +132,7 @@ class Watch:
         self._nodes_asked.wait(_FIRST_S)
         now = time.time()
         try:
-            entries = asked("squeue", "--all", "--states=all").get("jobs", [])
+            entries = answer_of("squeue", "--all", "--states=all").get("jobs", [])
             jobs = [job for job in entries if isinstance(job, dict)]
             self._runs = sync.take(self._store, jobs, self._nodes, now)
         finally:

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import checks
 import class_names
+import names
 import setup
 from checks import Totals
 
@@ -53,6 +54,17 @@ def test_names_of_classes_are_compared_also_where_a_word_of_one_meaning_is_neste
         "Lane": ["library/src/gpu.h", "library/src/plan.h"],
         "Route": ["library/src/plan.h", "library/src/table.h"],
     }
+
+
+def test_names_that_say_nothing_are_listed() -> None:
+    text = (
+        "class Told:\n    one: int\n    def made(self, what: str) -> None:\n        self.left = what\n"
+        "def rank(*, found: int) -> int:\n    one = found\n    return one\n"
+    )
+    assert names.empty_names(Path("asked.py"), text) == [
+        (1, "asked"), (2, "one"), (3, "made"), (5, "found"), (3, "what"), (4, "left"),
+    ]  # fmt: skip
+    assert names.empty_names(Path("rank.py"), "def rank(peer):\n    found = peer\n") == []
 
 
 # A program of unit tests as GoogleTest's own are, for all that the checks see of it.

@@ -30,7 +30,7 @@ from peerway_common.printable import printable
 from peerway_jobs import sync
 from peerway_jobs.agent.self_test import run as self_test
 from peerway_jobs.agent.settings import Settings
-from peerway_jobs.asking import KnownRun, NotNow, one
+from peerway_jobs.asking import KnownRun, NotNow, known_run
 from peerway_jobs.cli import agent as agent_verb
 from peerway_jobs.cli import serve, summary
 from peerway_jobs.monitor import Monitor
@@ -296,7 +296,7 @@ def test_the_summary_counts_as_the_language_does(
 
 
 def test_hours_in_the_summary_are_not_nothing_where_there_were_some(server: Server) -> None:
-    found = one(server.monitor.folder, None, "106", None)
+    found = known_run(server.monitor.folder, None, "106", None)
     assert found is not None
     assert found.verdict is not None
     found.verdict["hours"]["idle_gpu_hours"] = 0.013
@@ -433,7 +433,7 @@ def test_an_answer_that_breaks_off_may_come_whole_later() -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(NotNow, match="cannot ask http"):
-            one(Path(), f"http://127.0.0.1:{listener.getsockname()[1]}", "7", None)
+            known_run(Path(), f"http://127.0.0.1:{listener.getsockname()[1]}", "7", None)
         thread.join()
 
 

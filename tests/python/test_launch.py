@@ -204,11 +204,11 @@ def end(rank: int, code: int, **more: object) -> End:
         ([end(0, 1, lost=frozenset({2})), end(2, 1), end(1, 1, lost=frozenset({0}))], 2, 0),
         ([end(0, 1, lost=frozenset({7})), end(2, 1)], 0, 0),
         ([end(0, 1, lost=frozenset({1})), end(1, 1, lost=frozenset({0}))], 0, 0),
-        ([end(1, -2, asked=2), end(0, 1, asked=2)], None, 2),
-        ([end(1, -2, asked=2), end(0, -11, asked=2)], 0, 2),
-        ([end(1, 3), end(0, -2, asked=2)], 1, 2),
-        ([end(0, 0, asked=2), end(1, -9, asked=2, ended=True)], None, 2),
-        ([end(0, 0, asked=2), end(1, 0, asked=2)], None, 0),
+        ([end(1, -2, user_signal=2), end(0, 1, user_signal=2)], None, 2),
+        ([end(1, -2, user_signal=2), end(0, -11, user_signal=2)], 0, 2),
+        ([end(1, 3), end(0, -2, user_signal=2)], 1, 2),
+        ([end(0, 0, user_signal=2), end(1, -9, user_signal=2, ended=True)], None, 2),
+        ([end(0, 0, user_signal=2), end(1, 0, user_signal=2)], None, 0),
     ],
 )
 def test_the_first_failure(ends: list[End], first: int | None, asked: int) -> None:

@@ -133,8 +133,8 @@ def _against_curves(trace: Trace, grouped: Bursts, result: Analysis) -> None:
             f"{ns_text(_beyond(grouped, slow))} longer than the curve's time.",
             f"The worst of them has {grouped.messages[worst]:,} messages with "
             f"{about_text(float(grouped.bytes[worst]))} of rank {grouped.rank[worst]}, at {ns_text(begin)}: "
-            f"{bandwidth_text(float(grouped.rate[worst]) / 1e6)}, {percent(float(grouped.of_curve[worst]))} of "
-            "the curve.",
+            f"{bandwidth_text(float(grouped.rate[worst]) / 1e6)}, {percent(float(grouped.of_curve[worst]))} "
+            "of the curve.",
             "See what its messages waited for (slow messages by cause), and how many were in flight.",
             (begin, begin + length),
             int(grouped.rank[worst]),
@@ -185,7 +185,8 @@ def _rows(grouped: Bursts, sent: Messages) -> pa.Table:
         histograms[key >> 8][1 << power if power >= 0 else 0] = count
     columns = {
         "gap_ns": np.full(len(grouped), grouped.gap_ns), "rank": grouped.rank, "begin_ns": grouped.begin,
-        "length_ns": grouped.length, "messages": grouped.messages, "bytes": grouped.bytes, "peers": grouped.peers,
+        "length_ns": grouped.length, "messages": grouped.messages, "bytes": grouped.bytes,
+        "peers": grouped.peers,
         "in_flight": grouped.in_flight, "bytes_per_s": grouped.rate,
     }  # fmt: skip
     arrays: dict[str, Any] = {name: pa.array(values) for name, values in columns.items()}

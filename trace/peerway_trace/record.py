@@ -17,7 +17,7 @@ from peerway import _core
 from peerway.launch.mpi import MpiError, find_launcher
 from peerway.launch.preload import preload
 from peerway_common.printable import shell_word
-from peerway_trace import cuda, left, memory, pressure
+from peerway_trace import cuda, job_file, memory, pressure
 from peerway_trace.collect import collect
 from peerway_trace.control import Window, kept
 from peerway_trace.store import Trace
@@ -82,7 +82,7 @@ def _record(
         with kept(ring_folder, request.window):
             status = _run(command, {**os.environ, **variables})
     except RecordError:
-        left.remove(ring_folder)
+        job_file.remove(ring_folder)
         folder.rmdir()  # it was empty
         raise
     host, waited = socket.gethostname(), meter.share()
@@ -98,7 +98,7 @@ def _record(
     }
     readings = {host: [first, _core.trace_clock()]}
     try:
-        left.write(ring_folder, about, readings)
+        job_file.write(ring_folder, about, readings)
         trace = collect(folder, about, readings)
     except ModuleNotFoundError as error:
         raise RecordError(
@@ -111,7 +111,7 @@ def _record(
             f"the trace cannot be written: {error.strerror or error}; the events are in "
             f"{_settled(ring_folder)}. Make room, then run `peerway trace collect {shell_word(folder)}`"
         ) from error
-    left.remove(ring_folder)
+    job_file.remove(ring_folder)
     return status, trace
 
 
@@ -157,7 +157,7 @@ def _in_memory(stack: contextlib.ExitStack, ring_folder: Path, base: Path) -> Pa
     try:
         return stack.enter_context(memory.held(ring_folder, base))
     except OSError as error:
-        left.remove(ring_folder)
+        job_file.remove(ring_folder)
         ring_folder.parent.rmdir()
         raise RecordError(
             f"cannot make a folder in {base}: {error.strerror}; name another with --rings"

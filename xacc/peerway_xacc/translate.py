@@ -170,7 +170,7 @@ def _executable(unit: Unit) -> None:  # noqa: C901
             try:
                 merged.merge(acc_directive)
             except Refused as refused:
-                unit.found.add(refused)
+                unit.diagnostics.add(refused)
     for directive in unit.directives:
         try:
             _check_host(unit, on_gpu, directive)
@@ -184,7 +184,7 @@ def _executable(unit: Unit) -> None:  # noqa: C901
                     raise Refused(directive.place, "this directive must be in a function")
                 _COMMUNICATION[type(directive)](unit, directive)
         except Refused as refused:
-            unit.found.add(refused)
+            unit.diagnostics.add(refused)
     _mark(unit, stacks)
     unit.edited = set(stacks)
     for stack in stacks.values():
@@ -194,12 +194,12 @@ def _executable(unit: Unit) -> None:  # noqa: C901
                 if do:
                     do(unit, stack, directive)
             except Refused as refused:
-                unit.found.add(refused)
+                unit.diagnostics.add(refused)
     for generate in unit.kernels:
         try:
             generate()
         except Refused as refused:
-            unit.found.add(refused)
+            unit.diagnostics.add(refused)
     for stack in stacks.values():
         _emit(unit, stack)
 

@@ -29,7 +29,7 @@ class Finding:
 
     check: str
     state: str
-    found: str
+    observed: str
     advice: str = ""
 
 

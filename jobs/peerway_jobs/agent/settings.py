@@ -47,7 +47,7 @@ class Settings:
 def read(file: Path) -> Settings:
     """Read and check a file. Raises BadSettings."""
     try:
-        content = LocatedToml.read(file, BadSettings).found
+        content = LocatedToml.read(file, BadSettings).values
     except FileNotFoundError:
         raise BadSettings(
             f"there is no file {file}: name the agent's settings with --settings, or make it from the "

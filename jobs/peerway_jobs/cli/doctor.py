@@ -43,7 +43,7 @@ def command(file: Path, self_test: bool, data: Path | None, as_json: bool) -> No
         if as_json:
             say(json.dumps(asdict(each)))
             continue
-        say(f"{each.state:<8} {each.check:<10} {each.found}")
+        say(f"{each.state:<8} {each.check:<10} {each.observed}")
         if each.advice:
             say(f"{'':<20}{each.advice}")
     sys.exit(any(each.state == "broken" for each in findings))

@@ -10,7 +10,7 @@ import click
 
 from peerway_common.printable import json_text
 from peerway_common.terminal import say
-from peerway_jobs.asking import language_option, one, source_options
+from peerway_jobs.asking import known_run, language_option, source_options
 
 
 @click.command()
@@ -27,7 +27,7 @@ def command(
     """Show what a job requested and used, what the rules found, and what to change."""
     from peerway_jobs.summary import summary
 
-    known = one(data, server, job, restart)
+    known = known_run(data, server, job, restart)
     if known is None:
         raise click.ClickException(
             f"there is no job {job} here, or you may not see it; a job appears when it has begun. "

@@ -12,7 +12,7 @@ import click
 
 from peerway_common.cli.options import parsed
 from peerway_common.terminal import say
-from peerway_jobs.asking import KnownRun, NotNow, language_option, of_node, one, source_options
+from peerway_jobs.asking import KnownRun, NotNow, known_run, language_option, of_node, source_options
 from peerway_jobs.places import parse_since
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def command(
     while True:
         remaining = end - time.monotonic()
         try:
-            known = _of_node(settings, job) if settings else one(data, server, job, None)
+            known = _of_node(settings, job) if settings else known_run(data, server, job, None)
         except NotNow:
             if remaining <= 0:
                 raise

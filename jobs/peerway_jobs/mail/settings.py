@@ -46,7 +46,7 @@ class Mail:
 
 def read(file: Path) -> Mail:
     """Read and check a file. Raises BadMail, OSError."""
-    content = LocatedToml.read(file, BadMail).found
+    content = LocatedToml.read(file, BadMail).values
     known = {each.name: each for each in fields(Mail)}
     if unknown := sorted(set(content) - set(known)):
         raise BadMail(f"{file}: there is no {', '.join(unknown)}; there are {', '.join(known)}")

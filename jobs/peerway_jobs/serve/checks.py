@@ -14,7 +14,7 @@ from peerway_common.units import about_text
 from peerway_jobs.agent.checks import Finding, scontrol, setting
 from peerway_jobs.only_one import started
 from peerway_jobs.rules.load import SHIPPED, BadRules, read_rules
-from peerway_jobs.slurm_json import SlurmFailed, asked
+from peerway_jobs.slurm_json import SlurmFailed, answer_of
 from peerway_jobs.store.disk import MAKE_ROOM, DiskFailed
 from peerway_jobs.store.schema import RESTORE, emptied, opened
 
@@ -107,7 +107,7 @@ def slurm(base: sqlite3.Connection) -> Iterator[Finding]:
         ("sinfo", ("--all",), "nodes"),
     ):
         try:
-            rows = asked(command, *words).get(kind, [])
+            rows = answer_of(command, *words).get(kind, [])
         except SlurmFailed as error:
             yield Finding(command, "broken", str(error), _AS_SERVER)
             continue

@@ -38,7 +38,7 @@ class Provider:
     @classmethod
     def read(cls, path: Path) -> Provider:
         """The provider of a file. Raises OSError, ValueError."""
-        content = LocatedToml.read(path, ValueError).found
+        content = LocatedToml.read(path, ValueError).values
         wanted = ("issuer", "client_id", "client_secret", "redirect")
         if unknown := sorted(set(content) - {*wanted, "claim"}):
             raise ValueError(

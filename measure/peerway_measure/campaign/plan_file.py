@@ -86,7 +86,7 @@ def _whose(name: str) -> str:
 
 class _Reader:
     def __init__(self, document: LocatedToml) -> None:
-        self._wrong, self._name, self._document = document.wrong, document.name, document.found
+        self._wrong, self._name, self._document = document.wrong, document.name, document.values
         self._text = document.text
 
     def plan(self) -> Plan:

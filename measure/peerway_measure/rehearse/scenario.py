@@ -56,12 +56,12 @@ class Scenario:
 def read(path: Path) -> Scenario:
     """The scenario of a file. Raises BadScenario and OSError."""
     document = LocatedToml.read(path, BadScenario)
-    whole = _Table(document, "", 0, "the scenario", document.found)
+    whole = _Table(document, "", 0, "the scenario", document.values)
     whole.known(_KEYS)
-    steps = document.found.get("steps", [])
+    steps = document.values.get("steps", [])
     if not isinstance(steps, list) or not steps or not all(isinstance(step, dict) for step in steps):
         document.wrong("", "steps", "there is no step; write [[steps]] with name, on, and run or check")
-    study = document.found.get("campaign")
+    study = document.values.get("campaign")
     name = whole.text("name", path.stem)
     if not _NAME.fullmatch(name):
         why = f"is called {name!r}; a folder is named by it: use up to 64 letters, digits, '.', '_' and '-'"

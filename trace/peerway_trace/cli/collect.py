@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from peerway import _core
-from peerway_trace import left, memory
+from peerway_trace import job_file, memory
 from peerway_trace.cli.record import summarize
 from peerway_trace.collect import collect
 
@@ -25,7 +25,7 @@ def command(folder: Path) -> None:
             "ends"
         )
     try:
-        about, readings = left.read(folder / "rings")
+        about, readings = job_file.read(folder / "rings")
         readings.setdefault(socket.gethostname(), []).append(_core.trace_clock())
         trace = collect(folder, about, readings)
     except ModuleNotFoundError as error:
@@ -36,5 +36,5 @@ def command(folder: Path) -> None:
         raise click.ClickException(
             f"the trace cannot be written: {error.strerror or error}; make room and try again"
         ) from error
-    left.remove(folder / "rings")
+    job_file.remove(folder / "rings")
     summarize(trace, folder)

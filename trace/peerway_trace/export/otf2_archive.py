@@ -250,10 +250,10 @@ class _Exporter:
 
     def _step(self, writer: Any, step: Step) -> None:
         event = step.event
-        if step.what == "begin":
+        if step.kind == "begin":
             writer.enter(step.time, self._region(event))
             self._at_begin(writer, step.time, event)
-        elif step.what == "end":
+        elif step.kind == "end":
             self._at_end(writer, step.time, event)
             writer.leave(step.time, self._region(event))
         else:

@@ -119,11 +119,11 @@ def _thread(
     writer.write(described)
     lanes: Lanes = []
     for step in steps(trace, thread.events):
-        if step.what == "point":
+        if step.kind == "point":
             lane = _lane(writer, lanes, int(trace["begin"][step.event]), step.time, track)
             _begin(writer, trace, step.event, int(trace["begin"][step.event]), lane, flows)
             _end(writer, step.time, lane)
-        elif step.what == "begin":
+        elif step.kind == "begin":
             _begin(writer, trace, step.event, step.time, track, flows)
         else:
             _end(writer, step.time, track)

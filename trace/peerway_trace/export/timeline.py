@@ -25,7 +25,7 @@ class Step:
     """One moment of a thread."""
 
     time: int
-    what: str  # "begin", "end"; "point": a request, or what else goes on beside calls, ended
+    kind: str  # "begin", "end"; "point": a request, or what else goes on beside calls, ended
     event: int  # as an index into the trace's columns
 
 

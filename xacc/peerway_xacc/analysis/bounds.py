@@ -49,7 +49,7 @@ def _compare(unit: Unit, array: DistributedArray, dimension: int, written: Range
     beyond, side, width = (-reach, "below", lower) if reach < 0 else (reach, "above", upper)
     if beyond > width:
         text = unit.text.text[written.start : written.end].strip()
-        unit.found.warn(
+        unit.diagnostics.warn(
             unit.text.place(written.start, written.end),
             f"'{array.name}[{text}]' reaches {beyond} {side} what a node computes of this loop, and the "
             f"shadow of dimension {dimension} has {width or 'none'} there: on several nodes this is no "

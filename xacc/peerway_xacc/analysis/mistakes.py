@@ -30,7 +30,7 @@ def beyond_template(
                 continue
             first, last = ends[0] + offset, ends[1] + offset
             if first < bound.first_value or last > bound.last_value:
-                unit.found.warn(
+                unit.diagnostics.warn(
                     unit.text.place(loop.header.whole.start, loop.header.whole.end),
                     f"this loop goes over {first} to {last} of template '{template.name}', which has "
                     f"{bound.first_value} to {bound.last_value}: no node does the iterations beyond",
@@ -56,7 +56,7 @@ def forgotten_reductions(unit: Unit, stack: Stack, directive: d.Loop) -> None:
             continue
         if any(operand.address for operand in variable.uses) or _set_inside(unit, variable.uses, inside):
             continue
-        unit.found.warn(
+        unit.diagnostics.warn(
             unit.text.place(use.range.start, use.range.end),
             f"each node adds to its own '{variable.name}' in this distributed loop; for the total of all "
             f"nodes add reduction(+: {variable.name}) to the directive",
@@ -81,7 +81,7 @@ def plain_loop(unit: Unit, array: DistributedArray, use: Use, dimension: int, in
     index = unit.text.text[inside.start : inside.end].strip()
     assert array.variable is not None
     size = array.variable.sizes[dimension]
-    if unit.found or use.macro or not index.isidentifier() or size is None:
+    if unit.diagnostics or use.macro or not index.isidentifier() or size is None:
         return  # of errors a loop may be left undistributed
     for statement in reversed(unit.syntax.around(unit.file, use.range.start)):
         if statement.kind != "for" or statement.start in unit.localised:
@@ -102,7 +102,7 @@ def plain_loop(unit: Unit, array: DistributedArray, use: Use, dimension: int, in
             if directive.file == unit.file and directive.end < use.range.start
         )
         if ends and ends[1] - ends[0] + 3 >= size > 2 and not guarded and not in_task:
-            unit.found.warn(
+            unit.diagnostics.warn(
                 unit.text.place(loop.header.whole.start, loop.header.whole.end),
                 f"this loop goes over all of '{array.name}', of which a node has only a part in memory; "
                 "distribute it by '#pragma xmp loop'",
@@ -115,7 +115,7 @@ def other_dimension(unit: Unit, array: DistributedArray, dimension: int, inside:
     """Warn of a subscript that goes with another dimension of the template."""
     assert array.template is not None
     text = unit.text.text[inside.start : inside.end].strip()
-    unit.found.warn(
+    unit.diagnostics.warn(
         unit.text.place(inside.start, inside.end),
         f"the loop over this index of '{array.name}[{text}]' goes over another dimension of template "
         f"'{array.template.name}' than dimension {dimension} of '{array.name}' lies along: only some nodes "

@@ -22,7 +22,7 @@ class Transfer:
     `together`: the bytes of all sends of its plan, None where only the run knows.
     """
 
-    what: str
+    subject: str
     op: str  # as `peerway explain` has it: put, get, or send of a plan
     bytes: int | None = None
     block: int = 0
@@ -45,7 +45,7 @@ class Transfer:
     def text(self) -> str:
         """What it is, in words."""
         size = f" of {size_text(self.bytes)}" if self.bytes is not None else ", of a size known at run time,"
-        return f"{self.what}{size}" + (f" in blocks of {size_text(self.block)}" if self.block else "")
+        return f"{self.subject}{size}" + (f" in blocks of {size_text(self.block)}" if self.block else "")
 
 
 @dataclass(frozen=True)

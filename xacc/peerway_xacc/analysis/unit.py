@@ -70,7 +70,7 @@ class Unit:
         self.texts = texts
         self.text = texts.of(file)
         self.syntax = syntax
-        self.found = diagnostics
+        self.diagnostics = diagnostics
         self.scopes = Scopes()
         self.edits = Edits(self.text)
         self.directives: list[d.Directive] = []
@@ -82,7 +82,7 @@ class Unit:
             int, list[str]
         ] = {}  # of coarrays: the dimensions of their images but the last
         self.reached: set[str] = set()  # coarrays whose copies on GPUs others reach
-        self.asked: dict[int, str] = {}  # what a host_data or a compute construct asked, by its start
+        self.conditions: dict[int, str] = {}  # of host_data and compute constructs, by their start
         self.ending = ""
         self.explained: list[tuple[Place, str]] = []
         self.halo_plans = 0
@@ -127,7 +127,7 @@ class Unit:
                         (grammar_xmp if pragma.model == "xmp" else grammar_acc).parse(pragma)
                     )
             except Refused as refused:
-                self.found.add(refused)
+                self.diagnostics.add(refused)
 
     def each(self, kinds: dict[type, Callable[[Unit, d.Directive], None]]) -> None:
         """Do for each directive of these kinds what the table says; an error ends only the one it is in."""
@@ -137,8 +137,8 @@ class Unit:
                 try:
                     do(self, directive)
                 except Refused as refused:
-                    self.found.add(refused)
-                    self.found.leave_unfinished(name.text for name in d.told(directive))
+                    self.diagnostics.add(refused)
+                    self.diagnostics.leave_unfinished(name.text for name in d.declared_names(directive))
 
     # ---- where things are
 

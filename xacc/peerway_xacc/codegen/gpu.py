@@ -28,7 +28,9 @@ def later(
             text = launch.launched(unit, stack, directive, loops, region, private, regions)
         except Unsupported as why:
             unit.explain(directive, f"acc {directive.construct}: no kernel, because {why}")
-            unit.found.warn(why.place or directive.place, f"no kernel for GPUs: {why}; it runs only on CPUs")
+            unit.diagnostics.warn(
+                why.place or directive.place, f"no kernel for GPUs: {why}; it runs only on CPUs"
+            )
             around = [
                 region_directive for region_directive in (region, *regions) if region_directive is not None
             ]
@@ -70,7 +72,9 @@ def later_region(unit: Unit, stack: Stack, result: d.Acc) -> None:
                 unit.kernels.pop()()
                 unit.edits.before(statement.start, f"{' '.join(single.before)} ")
         except Unsupported as why:
-            unit.found.warn(why.place or result.place, f"no kernel for GPUs: {why}; it runs only on CPUs")
+            unit.diagnostics.warn(
+                why.place or result.place, f"no kernel for GPUs: {why}; it runs only on CPUs"
+            )
             message = f"{why}, and no kernel is generated for that; run it on CPUs (PEERWAY_ACC=host)"
             stack.before.append(
                 f"if (pwx_gpu()) pwx_error({where(result)}, {quoted('%s')}, {quoted(message)});"
@@ -84,7 +88,7 @@ def _keep_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     parts = data.clauses_of(unit, directive)
     if not parts:
         return
-    name, test = unit.new_name("region"), data.asked(unit, directive)
+    name, test = unit.new_name("region"), data.condition_text(unit, directive)
     call = f"(&{name}, {len(parts)}, {name}__list, {data.queue_of(directive)}, {where(directive)});"
     stack.before.append(
         f"{{ static pwx_data_region {name}; const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "

@@ -23,7 +23,7 @@ class Argument:
 
     parameter: str
     value: str
-    made: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     opened: str = ""  # what the kernel does with it first
 
 

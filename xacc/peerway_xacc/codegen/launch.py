@@ -72,7 +72,7 @@ def launched(
     _explain(unit, directive_of_kernel, built, data_names)
     there = where(directive_of_kernel)
     passed = [argument for argument in built.arguments if argument.parameter]
-    lines = [line for argument in passed for line in argument.made]
+    lines = [line for argument in passed for line in argument.lines]
     values = ", ".join(f"(void *){argument.value}" for argument in passed) or "0"
     lines.append(f"void *{name}__a[] = {{{values}}};")
     sizes = ", ".join(f"sizeof(*{argument.value})" for argument in passed) or "0"
@@ -117,7 +117,7 @@ def launched(
             f"{filled} pwx_data_begin(&{name}__region, {tail} {begins} {{ {body} }} "
             f"{ends} pwx_data_end(&{name}__region, {tail}"
         )
-    test = data.asked(unit, *((directive_of_kernel, region) if region else (directive_of_kernel,)))
+    test = data.condition_text(unit, *((directive_of_kernel, region) if region else (directive_of_kernel,)))
     condition = f" && {test}" if test else ""
     return f"if (pwx_gpu(){condition}) {{ {before} {body} }} else"
 

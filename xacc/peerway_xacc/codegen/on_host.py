@@ -36,7 +36,7 @@ def fall_back(unit: Unit, stack: Stack, directive: d.Acc, around: list[d.Acc], o
         except Refused:
             return False
     name = unit.new_name("host")
-    test = data.asked(
+    test = data.condition_text(
         unit, directive, *(statement for statement in around if statement.construct in clause_rules.COMPUTE)
     )
     condition = f" && {test}" if test else ""

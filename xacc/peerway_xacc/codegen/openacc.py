@@ -55,7 +55,7 @@ def compute(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     else:
         test = data.condition(directive)
         if test:  # once, before the statement may change what it asks
-            name = unit.asked[directive.start] = unit.new_name("asked")
+            name = unit.conditions[directive.start] = unit.new_name("asked")
             stack.before.append(f"{{ const int {name} = {test};")
             unit.edits.behind(stack.statement.end, " }")
         own_variables.check(unit, directive, set())

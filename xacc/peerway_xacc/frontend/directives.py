@@ -92,7 +92,7 @@ class StaticDesc(Directive):
     arrays: list[Name] = field(default_factory=list)
 
 
-def told(directive: Directive) -> list[Name]:
+def declared_names(directive: Directive) -> list[Name]:
     """The names that a mapping directive declares, or says more of."""
     match directive:
         case Nodes() | Template() | Coarray():

@@ -217,7 +217,7 @@ def _reduction(parser: Parser, place: Place) -> clauses.Clause:
 def _sections(parser: Parser) -> tuple[clauses.Section, ...]:
     """Variables with sections `a[0:n][:]` or members `s.x`."""
 
-    def one() -> clauses.Section:
+    def item() -> clauses.Section:
         name = parser.name("the name of a variable")
         members = []
         while parser.accept("."):
@@ -235,4 +235,4 @@ def _sections(parser: Parser) -> tuple[clauses.Section, ...]:
             parts.append(clauses.Part(first, length, index))
         return clauses.Section(name, tuple(parts), bool(members))
 
-    return tuple(parser.some(one))
+    return tuple(parser.some(item))

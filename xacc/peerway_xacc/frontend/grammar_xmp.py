@@ -68,7 +68,7 @@ def _widening(parser: Parser) -> clauses.Widening:
         number = parser.expr("the number of an asynchronous communication")
         parser.expect(",", "behind the number")
 
-    def one() -> clauses.Width:
+    def item() -> clauses.Width:
         place = parser.here()
         unbound = parser.accept("/")
         if unbound:
@@ -78,7 +78,7 @@ def _widening(parser: Parser) -> clauses.Widening:
         upper = parser.expr("the width above") if parser.accept(":") else lower
         return clauses.Width(place, lower, upper, unbound=unbound)
 
-    widths = tuple(parser.some(one))
+    widths = tuple(parser.some(item))
     parser.expect(")", f"behind the widths of {kind}")
     return clauses.Widening(kind, word.place, widths, number)
 

@@ -38,7 +38,7 @@ def reduced(parser: Parser) -> list[clauses.Reduced]:
     operator = parser.take().text.lower()
     parser.expect(":", "behind the operator")
 
-    def one() -> clauses.Reduced:
+    def item() -> clauses.Reduced:
         name = parser.name("the name of a variable")
         located = operator.startswith(("first", "last"))
         locations: list[clauses.Name] = []
@@ -53,7 +53,7 @@ def reduced(parser: Parser) -> list[clauses.Reduced]:
             raise parser.unexpected(f"'/' and the variables that {operator} sets")
         return clauses.Reduced(operator, name, tuple(locations))
 
-    result = parser.some(one)
+    result = parser.some(item)
     parser.expect(")", "behind the variables of a reduction")
     return result
 
@@ -100,7 +100,7 @@ def _reflect(kind: str) -> Callable[[Parser, d.Directive], d.Directive]:
             if directive.asynchronous is not None:
                 raise Refused(
                     base.place,
-                    "async and nowait on one reflect; wait_async ends the one, reflect_wait the other",
+                    "async and nowait on one reflect; wait_async ends the item, reflect_wait the other",
                 )
             directive.nowait = True
 

@@ -16,7 +16,7 @@ _MOST_NODES = 2**31 - 1
 def _nodes(parser: Parser, base: d.Directive) -> d.Directive:
     directive = d.Nodes(base.place, base.start, base.end, base.file)
 
-    def one() -> None:
+    def item() -> None:
         directive.names.append(parser.name("the name of a node array"))
         sizes, square = parser.dimensions("a node array", lambda _square: _size(parser))
         free = [number for number, size in enumerate(sizes) if size is None]
@@ -32,7 +32,7 @@ def _nodes(parser: Parser, base: d.Directive) -> d.Directive:
         else:
             directive.of.append(parser.ref("'*' or a reference to other nodes"))
 
-    parser.some(one)
+    parser.some(item)
     return directive
 
 
@@ -48,11 +48,11 @@ def _size(parser: Parser) -> clauses.Expr | None:
 def _template(parser: Parser, base: d.Directive) -> d.Directive:
     directive = d.Template(base.place, base.start, base.end, base.file)
 
-    def one() -> None:
+    def item() -> None:
         directive.names.append(parser.name("the name of a template"))
         directive.bounds.append(_all_bounds(parser))
 
-    parser.some(one)
+    parser.some(item)
     return directive
 
 

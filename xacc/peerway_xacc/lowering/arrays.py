@@ -30,20 +30,20 @@ def generate(unit: Unit) -> None:
             else:
                 _local(unit, array)
         except Refused as refused:
-            unit.found.add(refused)
+            unit.diagnostics.add(refused)
     checks = checks_of(unit)
     for function in unit.syntax.functions:
         try:
             _function(unit, function)
         except Refused as refused:
-            unit.found.add(refused)
+            unit.diagnostics.add(refused)
         for use in function.uses:
             used = unit.scopes.of_variable(use.variable)
             if used:
                 try:
                     _use(unit, used, use, checks)
                 except Refused as refused:
-                    unit.found.add(refused)
+                    unit.diagnostics.add(refused)
 
 
 def _watch(unit: Unit, array: DistributedArray) -> str:

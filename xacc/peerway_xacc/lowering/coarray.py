@@ -116,12 +116,12 @@ def generate(unit: Unit, declared: list[Declared], transfers: list[Transfer]) ->
         try:
             _declare(unit, coarray)
         except Refused as refused:
-            unit.found.add(refused)
+            unit.diagnostics.add(refused)
     for transfer in transfers:
         try:
             _generate(unit, transfer)
         except Refused as refused:
-            unit.found.add(refused)
+            unit.diagnostics.add(refused)
 
 
 def directive(unit: Unit, declaration: d.Coarray) -> None:

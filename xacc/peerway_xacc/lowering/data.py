@@ -59,9 +59,9 @@ def condition(*directives: d.Acc) -> str:
     return " && ".join(tests)
 
 
-def asked(unit: Unit, *directives: d.Acc) -> str:
+def condition_text(unit: Unit, *directives: d.Acc) -> str:
     """The same of compute constructs; one around loops asked where it began."""
-    tests = [unit.asked.get(directive.start) or condition(directive) for directive in directives]
+    tests = [unit.conditions.get(directive.start) or condition(directive) for directive in directives]
     return " && ".join(dict.fromkeys(test for test in tests if test))
 
 
@@ -276,7 +276,7 @@ def on_gpu(unit: Unit, directive: d.Acc) -> str:
     """Whether the names in a host_data are the GPU's, as C text within its statement."""
     if not condition(directive):
         return "pwx_gpu()"
-    return unit.asked.setdefault(directive.start, unit.new_name("asked"))
+    return unit.conditions.setdefault(directive.start, unit.new_name("asked"))
 
 
 def _host_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:

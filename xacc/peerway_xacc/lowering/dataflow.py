@@ -39,7 +39,7 @@ class _Event:
 class _Finder:
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
-        self.found = Written()
+        self.written = Written()
         self.events: list[_Event] = []
         self.passed: list[tuple[DistributedArray, DistributedArray]] = []  # to a parameter of this file
         self.constructs: list[tuple[d.Directive, Statement, Function]] = []
@@ -81,12 +81,12 @@ class _Finder:
         self._tasks()
         while self._spread():
             pass
-        return self.found
+        return self.written
 
     # ---- what may be written
 
     def _lose(self, array: DistributedArray, offset: int, why: str) -> None:
-        self.found.always.setdefault(id(array), (self.unit.text.place(offset), why))
+        self.written.always.setdefault(id(array), (self.unit.text.place(offset), why))
 
     def _use(self, array: DistributedArray, use: Use) -> None:
         assert array.variable is not None
@@ -192,7 +192,7 @@ class _Finder:
     def _mark(self, array: DistributedArray, statement: Statement) -> bool:
         if array.function is not None and array.last_directive > statement.start:
             return False  # it is declared within
-        marks = self.found.constructs.setdefault(statement.start, [])
+        marks = self.written.constructs.setdefault(statement.start, [])
         if array not in marks:
             marks.append(array)
         return True
@@ -225,7 +225,7 @@ class _Finder:
         elif event.behind:
             self.unit.edits.behind(last.end, f" pwx_written({event.array.address});")
         else:
-            texts = self.found.statements.setdefault(last.start, [])
+            texts = self.written.statements.setdefault(last.start, [])
             if event.array not in texts:
                 texts.append(event.array)
 
@@ -235,14 +235,14 @@ class _Finder:
             if isinstance(directive, d.Task) and (
                 self.flow.calls(inside, function) or self.flow.moves(inside)
             ):
-                self.found.everything.add(statement.start)
+                self.written.everything.add(statement.start)
 
     def _spread(self) -> bool:
         """What is passed to a parameter that counts as written always does so, too."""
         for array, parameter in self.passed:
-            if id(parameter) in self.found.always and id(array) not in self.found.always:
-                place, why = self.found.always[id(parameter)]
-                self.found.always[id(array)] = place, f"as '{parameter.name}', {why}"
+            if id(parameter) in self.written.always and id(array) not in self.written.always:
+                place, why = self.written.always[id(parameter)]
+                self.written.always[id(array)] = place, f"as '{parameter.name}', {why}"
                 return True
         return False
 
@@ -257,4 +257,4 @@ def find(unit: Unit, described: list[Described]) -> None:
     try:
         unit.written = _Finder(unit).run(described)
     except Refused as refused:
-        unit.found.add(refused)
+        unit.diagnostics.add(refused)

@@ -58,7 +58,7 @@ def generate(unit: Unit, described: list[Described]) -> None:
         if result is None:
             place = unit.text.place(description.range.start, description.range.end)
             message = f"'{description.name}' is neither a node array nor a template nor a distributed array"
-            unit.found.add(Refused(place, message))
+            unit.diagnostics.add(Refused(place, message))
             continue
         address = f"((void *){result.address})"
         if description.typed and declared and variable:
@@ -66,7 +66,7 @@ def generate(unit: Unit, described: list[Described]) -> None:
             try:
                 kind = run_time_type(variable, place, "+")
             except Refused as refused:
-                unit.found.add(refused)
+                unit.diagnostics.add(refused)
                 continue
             call = _TYPED[description.typed.text].format(kind=kind)
             unit.edits.replace(description.typed.start, description.range.end, f"{call}{address}")

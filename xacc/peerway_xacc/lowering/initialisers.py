@@ -30,7 +30,7 @@ def check(unit: Unit) -> None:
         message = (
             f"distributed array '{span.text}' is used outside of functions, but has no address before main"
         )
-        unit.found.add(Refused(place, message, (array.place, "it is aligned here")))
+        unit.diagnostics.add(Refused(place, message, (array.place, "it is aligned here")))
 
 
 def _initialisers(unit: Unit) -> Iterator[tuple[str, Span]]:

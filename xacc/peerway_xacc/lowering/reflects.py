@@ -143,7 +143,7 @@ def _warn_of_corners(unit: Unit, directive: d.Reflect) -> None:
         both = _brought(before) & _brought(directive)
         if names and _brought(before) and _brought(directive) and not both:
             name = sorted(names)[0]
-            unit.found.warn(
+            unit.diagnostics.warn(
                 directive.place,
                 f"the corners of the shadow of '{name}' stay as they are: this reflect and the one in line "
                 f"{before.place.line} each bring the halo of other dimensions; one reflect of all of them "

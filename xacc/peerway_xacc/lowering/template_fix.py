@@ -146,7 +146,9 @@ def set_up(unit: Unit) -> list[str]:
         if not template.opened or template.function or not (deferred or of_header):
             continue
         if deferred and not of_header and id(template) not in unit.fixes:
-            unit.found.add(Refused(template.place, f"template '{template.name}' is not fixed in this file"))
+            unit.diagnostics.add(
+                Refused(template.place, f"template '{template.name}' is not fixed in this file")
+            )
             continue
         call = "0"
         if deferred:

@@ -20,7 +20,7 @@ class End:
     value: int  # an exit status, or the number of a signal
     by_signal: bool
     ended: bool = False  # the launcher ended it, because of another
-    asked: int = 0  # the signal that the user had sent to all ranks before, by which they end
+    user_signal: int = 0  # the signal that the user had sent to all ranks before, by which they end
     lost: frozenset[int] = frozenset()  # the ranks whose end its last lines give as the reason
 
     @property
@@ -36,7 +36,7 @@ class End:
     @property
     def as_asked(self) -> bool:
         """Whether this is how a rank ends that was asked to: by that signal, or with a status of its own."""
-        return self.asked != 0 and (not self.by_signal or self.value == self.asked)
+        return self.user_signal != 0 and (not self.by_signal or self.value == self.user_signal)
 
 
 def first_failure(ends: Sequence[End]) -> End | None:
@@ -49,4 +49,4 @@ def first_failure(ends: Sequence[End]) -> End | None:
 
 def asked_for(ends: Sequence[End]) -> int:
     """Give the signal that the user ended the job with; 0 when the ranks ended well, or by themselves."""
-    return next((end.asked for end in ends if end.code != 0 and end.asked), 0)
+    return next((end.user_signal for end in ends if end.code != 0 and end.user_signal), 0)

@@ -120,7 +120,7 @@ _CALLED = {
 def read(path: Path = SMALL) -> Description:
     """Read and check a description. Raises OSError or BadDescription."""
     document = LocatedToml.read(path, BadDescription)
-    content = dict(document.found)
+    content = dict(document.values)
     for table, kind in (("nodes", NodeType), ("partitions", Partition), ("file_systems", FileSystem)):
         listed = content.get(table, [])
         if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):

@@ -1,4 +1,4 @@
-"""When that which is asked for several times has its next turn: soon at first, then ever more seldom."""
+"""Retry schedule with increasing delays (backoff)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Turns(Generic[Key]):
-    """How often each was asked for, and when it is due again: after the last pause never."""
+class Backoff(Generic[Key]):
+    """How often each key was tried, and when it is due again: after the last pause never."""
 
     def __init__(self, pauses_s: Sequence[float]) -> None:
         self._pauses = (*pauses_s, float("inf"))
@@ -21,18 +21,18 @@ class Turns(Generic[Key]):
         self._next_turns = {key: turn for key, turn in self._next_turns.items() if key in wanted}
 
     def due(self, key: Key, now: float) -> bool:
-        """Whether it has its turn; what was never asked for has."""
+        """Whether its delay is over; a key that was never tried is due."""
         return self._next_turns.get(key, (0, 0.0))[1] <= now
 
-    def asked(self, key: Key, now: float) -> None:
-        """It was asked for, and there was an answer, if not the one that is hoped for."""
+    def tried(self, key: Key, now: float) -> None:
+        """A try got an answer, but not the one that is hoped for."""
         times = self._next_turns.get(key, (0, 0.0))[0]
         self._next_turns[key] = times + 1, now + self._pauses[min(times, len(self._pauses) - 1)]
 
     def end(self, key: Key) -> None:
-        """It needs no more turn."""
+        """It needs no further try."""
         self._next_turns[key] = len(self._pauses), float("inf")
 
     def next(self) -> float:
-        """When the next one of those that were asked for has its turn."""
+        """When the next key is due."""
         return min((turn for _, turn in self._next_turns.values()), default=float("inf"))
