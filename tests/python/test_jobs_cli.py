@@ -415,7 +415,7 @@ def test_the_summary_waits_for_a_server_that_is_away(server: Server, monkeypatch
 
     clock = SimpleNamespace(sleep=lambda _: None, monotonic=lambda: 0.0, time=time.time)
     monkeypatch.setattr(summary, "time", clock)
-    monkeypatch.setattr(summary, "one", away)
+    monkeypatch.setattr(summary, "known_run", away)
     assert "104" in run("summary", 104, "--wait", "2m", "--data", server.monitor.folder)
     asked.clear()
     refused = CliRunner().invoke(peerway, ["jobs", "summary", "104", "--data", str(server.monitor.folder)])
@@ -529,7 +529,7 @@ def test_doctor_tells_what_the_server_lacks(
         result = CliRunner().invoke(peerway, words, env={"PATH": path})
         found = [json.loads(line) for line in result.stdout.splitlines()]
         assert result.exit_code == any(each["state"] == "broken" for each in found)
-        return {each["check"]: (each["state"], each["found"]) for each in found}
+        return {each["check"]: (each["state"], each["observed"]) for each in found}
 
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     for node in ("c1", "c2"):
@@ -587,10 +587,10 @@ def test_a_job_that_cannot_be_submitted_is_told_with_all_that_sbatch_said(
     ):
         monkeypatch.setenv("PATH", commands(tmp_path / "failing", sbatch=said))
         told = self_test(settings)
-        assert (told.state, told.found) == ("broken", found)
+        assert (told.state, told.observed) == ("broken", found)
         assert "as a user who may submit jobs to this node" in told.advice
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
-    assert (self_test(settings).state, self_test(settings).found) == ("absent", "there is no sbatch here")
+    assert (self_test(settings).state, self_test(settings).observed) == ("absent", "there is no sbatch here")
 
 
 def test_the_units_call_what_there_is() -> None:

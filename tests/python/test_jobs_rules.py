@@ -647,7 +647,7 @@ condition = "{CALLS[new].format(old)} > 1"
     assert values[0] == values[1]
     (tmp_path / "rules.toml").write_text(text)
     finding = checks.rules(tmp_path / "rules.toml")
-    assert (finding.state, finding.found) == ("warning", note)
+    assert (finding.state, finding.observed) == ("warning", note)
 
 
 CALLS = {

@@ -347,7 +347,7 @@ def test_doctor_runs_a_job_through_the_whole_chain(site: Site) -> None:
     found = doctor(site, "cpu-1", "--self-test")
     good = ("slurm", "prolog", "epilog", "events", "token", "server", "self-test")
     assert {name: found[name]["state"] for name in good} == dict.fromkeys(good, "ok"), found["self-test"]
-    assert "the server has it" in found["self-test"]["found"]
+    assert "the server has it" in found["self-test"]["observed"]
     assert found["cgroups"]["state"] == ("ok" if site.cluster.cgroups else "warning")
     assert found["gpus"]["state"] in ("absent", "warning")  # the node has none, the cluster has some
 
@@ -360,7 +360,7 @@ def test_doctor_tells_what_is_wrong(site: Site) -> None:
     finally:
         token.chmod(0o600)
     assert found["token"]["state"] == "broken"
-    assert "0644" in found["token"]["found"]
+    assert "0644" in found["token"]["observed"]
     assert site.tokens["h100-1"] not in json.dumps(found)
     assert found["gpus"]["state"] == "warning"
-    assert "index 0 is /dev/nvidia7" in found["gpus"]["found"]
+    assert "index 0 is /dev/nvidia7" in found["gpus"]["observed"]

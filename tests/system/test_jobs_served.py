@@ -277,7 +277,7 @@ def test_doctor_finds_the_server_well(site: ServedSite, jobs: Jobs) -> None:
         ("database", "rules", "squeue", "sinfo", "tokens", "private"), "ok"
     ), found
     assert disk["state"] in ("ok", "warning")
-    assert "4 nodes" in found["sinfo"]["found"]
+    assert "4 nodes" in found["sinfo"]["observed"]
 
 
 def test_runs_of_a_requeued_job_are_told_apart(site: ServedSite, jobs: Jobs) -> None:
