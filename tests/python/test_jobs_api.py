@@ -1020,6 +1020,24 @@ def test_an_array_is_one_row_of_the_list_with_its_sum(
     assert "[1-6" not in by_use
 
 
+def test_a_long_array_leaves_no_page_empty(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "A_PAGE", 2)
+    some: dict[str, Any] = {"user": "gus", "cores": 1, "nodes": 1}
+    tasks = [Run(str(21_000 + n), array=f"21000_{n}", started=NOW - 5000 + n, **some) for n in range(300)]
+    older = [Run(str(21_900 + n), started=NOW - 6000 + n, **some) for n in range(2)]
+    server.monitor.jobs.update([*tasks, *older])
+    head = bearer(server.token("gus"))
+    first = httpx.get(f"{server.url}/jobs", headers=head).text
+    assert re.findall(r'class="id" href="/jobs([^"]*)"', first) == ["?array=21000", "/21901"]
+    link = re.search(r'class="button" href="([^"]*before=[^"]*)"', first)
+    assert link is not None
+    second = httpx.get(f"{server.url}/jobs{link[1].replace('&amp;', '&')}", headers=head).text
+    assert re.findall(r'class="id" href="/jobs([^"]*)"', second) == ["/21900"]
+    middle = f"{NOW - 4800}:21200:0"  # a page that begins among its tasks
+    page = httpx.get(f"{server.url}/jobs?before={middle}", headers=head).text
+    assert re.findall(r'class="id" href="/jobs([^"]*)"', page) == ["/21901", "/21900"]
+
+
 def test_a_gpu_keeps_its_square_in_whatever_order_its_batch_has_it() -> None:
     uuids = ["GPU-c", "GPU-a", "GPU-b"]
     facts = {"gpus": [{"uuid": uuid, "index": index} for index, uuid in enumerate(uuids)]}
