@@ -10,6 +10,7 @@ import ipaddress
 import json
 import re
 import socket
+import sqlite3
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from peerway_jobs.serve.oidc import LoginFailed, Provider
 from peerway_jobs.serve.people import People
 from peerway_jobs.serve.words import LANGUAGES, WORDS
 from peerway_jobs.store.audit import entries
+from peerway_jobs.store.disk import DiskFailed
 from peerway_jobs.store.lists import Filter, listed
 from peerway_jobs.store.promql import PromStore
 from peerway_jobs.store.runs import Run
@@ -899,6 +901,24 @@ def test_whom_a_portal_lets_in_is_in_the_log_once_a_day(tmp_path: Path) -> None:
             found = [(e["who"], e["action"], e["detail"], e["address"]) for e in entries(monitor.jobs)]
         of_day = [(who, "logged in", "portal", "127.0.0.1") for who in ("ann", "bob")]
         assert found == of_day * 2
+
+
+def test_whom_a_portal_names_reads_pages_while_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise DiskFailed(tmp_path / "jobs.db", sqlite_error)
+
+    sqlite_error = sqlite3.OperationalError("database or disk is full")
+    sqlite_error.sqlite_errorcode, sqlite_error.sqlite_errorname = sqlite3.SQLITE_FULL, "SQLITE_FULL"
+    with served(tmp_path, portal=PORTAL) as server:
+        head = {"Remote-User": "bob"}
+        with monkeypatch.context() as patched:
+            patched.setattr("peerway_jobs.serve.access.note", full)
+            assert httpx.get(f"{server.url}/jobs/103", headers=head).status_code == 200
+        assert entries(server.monitor.jobs) == []
+        assert httpx.get(f"{server.url}/jobs/103", headers=head).status_code == 200
+        assert [entry["who"] for entry in entries(server.monitor.jobs)] == ["bob"]
 
 
 # -- lists, sums and tiles

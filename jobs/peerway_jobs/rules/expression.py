@@ -34,8 +34,8 @@ _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.GtE: operator.ge,
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
-    ast.In: lambda one, several: one in several,
-    ast.NotIn: lambda one, several: one not in several,
+    ast.In: lambda item, several: item in several,
+    ast.NotIn: lambda item, several: item not in several,
 }
 
 
