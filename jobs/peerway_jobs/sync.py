@@ -105,7 +105,7 @@ def run_of(job: dict[str, Any], now: float) -> Run | None:
         ended if state in FINISHED else None,
         limit * 60 if limit else None,
         int(number(job.get("node_count")) or 0),
-        _found(_CPUS, tres) or number(job.get("cpus")) or 0,
+        _number_in(_CPUS, tres) or number(job.get("cpus")) or 0,
         # "gres/gpu=4,gres/gpu:h100=4" counts the same GPUs twice
         max([float(count) for kind, count in gpus if not kind] or [sum(float(count) for _, count in typed)]),
         typed[0][0] if typed else "",
@@ -234,7 +234,7 @@ def _count(gres: list[tuple[str, str]]) -> int:
     return sum(int(count) for _, count in gres)
 
 
-def _found(pattern: re.Pattern[str], text: str) -> float | None:
+def _number_in(pattern: re.Pattern[str], text: str) -> float | None:
     match = pattern.search(text)
     return float(match[1]) if match else None
 

@@ -10,6 +10,7 @@ import ipaddress
 import json
 import re
 import socket
+import sqlite3
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from peerway_jobs.serve.oidc import LoginFailed, Provider
 from peerway_jobs.serve.people import People
 from peerway_jobs.serve.words import LANGUAGES, WORDS
 from peerway_jobs.store.audit import entries
+from peerway_jobs.store.disk import DiskFailed
 from peerway_jobs.store.lists import Filter, listed
 from peerway_jobs.store.promql import PromStore
 from peerway_jobs.store.runs import Run
@@ -901,6 +903,24 @@ def test_whom_a_portal_lets_in_is_in_the_log_once_a_day(tmp_path: Path) -> None:
         assert found == of_day * 2
 
 
+def test_whom_a_portal_names_reads_pages_while_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise DiskFailed(tmp_path / "jobs.db", sqlite_error)
+
+    sqlite_error = sqlite3.OperationalError("database or disk is full")
+    sqlite_error.sqlite_errorcode, sqlite_error.sqlite_errorname = sqlite3.SQLITE_FULL, "SQLITE_FULL"
+    with served(tmp_path, portal=PORTAL) as server:
+        head = {"Remote-User": "bob"}
+        with monkeypatch.context() as patched:
+            patched.setattr("peerway_jobs.serve.access.note", full)
+            assert httpx.get(f"{server.url}/jobs/103", headers=head).status_code == 200
+        assert entries(server.monitor.jobs) == []
+        assert httpx.get(f"{server.url}/jobs/103", headers=head).status_code == 200
+        assert [entry["who"] for entry in entries(server.monitor.jobs)] == ["bob"]
+
+
 # -- lists, sums and tiles
 
 
@@ -1018,6 +1038,24 @@ def test_an_array_is_one_row_of_the_list_with_its_sum(
     assert "Core-hours: 58" in first
     by_use = httpx.get(f"{server.url}/jobs?order=elapsed", headers=head).text
     assert "[1-6" not in by_use
+
+
+def test_a_long_array_leaves_no_page_empty(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "A_PAGE", 2)
+    some: dict[str, Any] = {"user": "gus", "cores": 1, "nodes": 1}
+    tasks = [Run(str(21_000 + n), array=f"21000_{n}", started=NOW - 5000 + n, **some) for n in range(300)]
+    older = [Run(str(21_900 + n), started=NOW - 6000 + n, **some) for n in range(2)]
+    server.monitor.jobs.update([*tasks, *older])
+    head = bearer(server.token("gus"))
+    first = httpx.get(f"{server.url}/jobs", headers=head).text
+    assert re.findall(r'class="id" href="/jobs([^"]*)"', first) == ["?array=21000", "/21901"]
+    link = re.search(r'class="button" href="([^"]*before=[^"]*)"', first)
+    assert link is not None
+    second = httpx.get(f"{server.url}/jobs{link[1].replace('&amp;', '&')}", headers=head).text
+    assert re.findall(r'class="id" href="/jobs([^"]*)"', second) == ["/21900"]
+    middle = f"{NOW - 4800}:21200:0"  # a page that begins among its tasks
+    page = httpx.get(f"{server.url}/jobs?before={middle}", headers=head).text
+    assert re.findall(r'class="id" href="/jobs([^"]*)"', page) == ["/21901", "/21900"]
 
 
 def test_a_gpu_keeps_its_square_in_whatever_order_its_batch_has_it() -> None:

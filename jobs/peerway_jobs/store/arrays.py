@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from peerway_jobs.store.lists import MOST, Filter, Place, listed
+from peerway_jobs.store.lists import OF_ARRAY, TASKS, Filter, Place, listed
 from peerway_jobs.store.runs import Run
 
-_MOST_ROUNDS = 10  # each of MOST runs: a page whose arrays have more tasks is shorter than others
+_MOST_ROUNDS = 50  # a page on which more arrays are left to the pages before is shorter than others
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def array_sum(
     base: sqlite3.Connection, seen: tuple[str, list[str]], array: str, now: float
 ) -> dict[str, Any]:
     """What all tasks of an array had and wasted, of those that may be seen and have begun."""
-    tasks = f"FROM jobs WHERE array > ? AND array < ? AND NOT provisional AND {seen[0]}"
+    tasks = f"FROM {OF_ARRAY} WHERE {TASKS} AND NOT provisional AND {seen[0]}"
     bounds = [f"{array}_", f"{array}_:", *seen[1]]
     row = base.execute(
         "SELECT count(*) AS tasks, count(*) - count(ended) AS running, "
@@ -77,7 +77,7 @@ def folded(
     handled: set[str] = set()
     place = before
     for _ in range(_MOST_ROUNDS):
-        runs, following = listed(base, seen, wanted, most=MOST, before=place)
+        runs, following = listed(base, seen, wanted, most=2 * most, before=place, without=handled)
         for run in runs:
             if len(rows) == most:
                 return rows, place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -27,6 +28,10 @@ _ORDERS = {  # the largest first; a place in a list is of numbers of at least 0
     "gpu": "coalesce(max(0, 1 - gpu_efficiency), 0)",
 }
 Order = Literal["started", "wasted", "elapsed", "cpu", "gpu"]
+# The tasks of an array, between NUMBER_ and NUMBER_: (the character after 9). The index has only rows with an
+# array, and SQLite takes it for a query that says so; of several it would rather take that of users.
+TASKS = "array != '' AND array > ? AND array < ?"
+OF_ARRAY = "jobs INDEXED BY jobs_of_array"
 ORDERS = tuple(_ORDERS)
 assert get_args(Order) == ORDERS
 
@@ -80,9 +85,10 @@ def listed(
     most: int = 50,
     before: Place | None = None,
     order: str = "started",
+    without: Collection[str] = (),
 ) -> tuple[list[Run], Place | None]:
     """The jobs that may be seen and are asked for; and where the next page begins, if there is one:
-    `before` is that of the page before.
+    `before` is that of the page before. `without`: numbers of arrays whose tasks are left out.
     """
     clauses, values = [seen[0], "NOT provisional"], list[Any](seen[1])
     for column, value in (
@@ -102,7 +108,7 @@ def listed(
         clauses.append("started >= ?")
         values.append(wanted.since)
     if wanted.array:
-        clauses.append("array > ? AND array < ?")  # which the index on array answers
+        clauses.append(TASKS)
         values += [f"{wanted.array}_", f"{wanted.array}_:"]
     if wanted.until:
         clauses.append("started < ?")
@@ -113,12 +119,16 @@ def listed(
     if wanted.text:
         clauses.append("(job = ? OR array = ? OR name LIKE ? ESCAPE '\\')")
         values += [wanted.text, wanted.text, f"%{_literal(wanted.text)}%"]
+    for array in without:
+        clauses.append("NOT (array > ? AND array < ?)")
+        values += [f"{array}_", f"{array}_:"]
     if before is not None:
         clauses.append(f"({_ORDERS[order]}, job, restart) < (?, ?, ?)")
         values += [before.value, before.job, before.restart]
     most = max(1, min(most, MOST))
+    table = OF_ARRAY if wanted.array else "jobs"
     rows = base.execute(
-        f"SELECT {_LISTED}, {_ORDERS[order]} AS place FROM jobs WHERE {' AND '.join(clauses)} "
+        f"SELECT {_LISTED}, {_ORDERS[order]} AS place FROM {table} WHERE {' AND '.join(clauses)} "
         "ORDER BY place DESC, job DESC, restart DESC LIMIT ?",
         [*values, most + 1],
     ).fetchall()
