@@ -34,13 +34,8 @@ _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.GtE: operator.ge,
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
-<<<<<<< HEAD
-    ast.In: lambda value, several: value in several,
-    ast.NotIn: lambda value, several: value not in several,
-=======
     ast.In: lambda item, several: item in several,
     ast.NotIn: lambda item, several: item not in several,
->>>>>>> w-jobs2
 }
 
 

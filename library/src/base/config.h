@@ -18,12 +18,12 @@ struct ConfigEntry {
   std::string_view help;
 };
 
-/// All settings that are declared, for `peerway config` and the documentation: the library's, and those of the
-/// products that this process has loaded.
+/// All settings that are declared, for `peerway config` and the documentation: the library's, and those of
+/// the products that this process has loaded.
 std::vector<ConfigEntry> config_table();
 
-/// Adds the settings of a product beside the library, whose names begin with `prefix`, such as "acc". `entries`
-/// and their texts stay for ever. A product declares them as its shared library is loaded.
+/// Adds the settings of a product beside the library, whose names begin with `prefix`, such as "acc".
+/// `entries` and their texts stay for ever. A product declares them as its shared library is loaded.
 void declare_settings(std::string_view prefix, std::span<const ConfigEntry> entries);
 
 /// The value in force: environment, then file, then default. Throws Error(PW_BAD_CONFIG) for a value that
@@ -34,8 +34,8 @@ std::string config_origin(std::string_view name);  ///< "PEERWAY_LOG", "the defa
 uint64_t config_number(std::string_view name);
 
 /// Checks every value now in force, so that a mistake is told at the start and not in the middle. Throws as
-/// config() does, and for PEERWAY_ variables that are no settings; those of products that are not loaded are theirs to
-/// check.
+/// config() does, and for PEERWAY_ variables that are no settings; those of products that are not loaded are
+/// theirs to check.
 void check_config();
 
 /// ~/.config/peerway and ~/.cache/peerway, by the XDG rules.

@@ -191,8 +191,8 @@ pw_status Notifications::store(const Deferred& deferred) {
   SignalSender& sender = *signal.sender();
   if (team_.lost(signal.rank())) return fail(PW_PEER_LOST, "" + team_.describe_loss(signal.rank()));
   if (!signal.current())
-    return fail(PW_STALE_KEY, format("the signal of rank {} was closed before it could be notified",
-                                     signal.rank()));
+    return fail(PW_STALE_KEY,
+                format("the signal of rank {} was closed before it could be notified", signal.rank()));
   std::lock_guard lock(sender.lock);
   if (deferred.fetched != nullptr && !sender.known.load(std::memory_order_relaxed)) {
     sender.notified = *deferred.fetched;

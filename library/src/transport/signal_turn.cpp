@@ -25,11 +25,10 @@ pw_status SignalTurn::begin(const Notification& notification, Path* by) {
   const SignalSender& sender = this->sender();
   lock_ = std::unique_lock(this->sender().lock);
   if (sender.planned && !notification.by_plan)
-    return fail(
-        PW_INVALID_ARGUMENT,
-        format("this signal of rank {} is notified by a plan of this rank; free the plan, or use "
-               "another signal",
-               notification.signal->rank()));
+    return fail(PW_INVALID_ARGUMENT,
+                format("this signal of rank {} is notified by a plan of this rank; free the plan, or use "
+                       "another signal",
+                       notification.signal->rank()));
   if (total() < notification.by)
     return fail(PW_OUT_OF_RANGE, format("a notification by {} of a signal that this rank has "
                                         "notified up to {} goes past 64 bits",
