@@ -405,7 +405,7 @@ def test_the_summary_waits_for_the_final_verdict(server: Server, monkeypatch: py
 
 
 def test_the_summary_waits_for_a_server_that_is_away(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    ask, asked = summary.one, []
+    ask, asked = summary.known_run, []
 
     def away(*words: Any) -> KnownRun | None:
         asked.append(words)
