@@ -29,7 +29,7 @@ def test_nothing_that_has_ended_ends_the_process(
 
 def shown_to_cupy(region: Any) -> list[Any]:
     cupy = pytest.importorskip("cupy")
-    return [cupy.asarray(region), cupy.from_dlpack(region), region.array()]
+    return [cupy.asarray(region), cupy.from_dlpack(region), cupy.asarray(region.array())]
 
 
 def shown_to_torch(region: Any) -> list[Any]:

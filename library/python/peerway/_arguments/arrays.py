@@ -36,32 +36,10 @@ def span_of(array: object) -> tuple[int, int, object]:
 def array_over(
     memory: object, address: int, device: str, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> Any:
-    """Memory as an array that keeps `memory` alive: a NumPy array on the host, a CuPy array on a GPU, and a
-    CudaView where CuPy is not installed or has no such type.
-    """
-    view = view_over(memory, address, device, dtype, shape)
-    return _by_cupy(view) if isinstance(view, CudaView) else view
-
-
-def view_over(memory: object, address: int, device: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
-    """The same without CuPy: a NumPy array on the host, a CudaView on a GPU."""
+    """Memory as an array that keeps `memory` alive: a NumPy array on the host, a CudaView elsewhere."""
     if device == "host":
         return np.asarray(_HostView(memory, interface_of(address, dtype, shape)))
     return CudaView(memory, address, int(device.partition(":")[2]), dtype, shape)
-
-
-def _by_cupy(view: CudaView) -> Any:
-    """The view as a CuPy array, which keeps it; the view itself where CuPy cannot show it."""
-    if view.dtype.kind not in CUPY_KINDS or not view.dtype.isnative:
-        return view
-    try:
-        import cupy  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        return view
-    return cupy.asarray(view)
-
-
-CUPY_KINDS = "?biufc"  # kinds of types, as NumPy names them, that CuPy has, too
 
 
 class _HostView:
@@ -73,8 +51,7 @@ class _HostView:
 
 
 class CudaView:
-    """A region of CUDA memory as an array for CuPy (`cupy.asarray`), PyTorch (`torch.as_tensor`) and others,
-    which index it; indexing the view itself raises InvalidArgument.
+    """A region of CUDA memory as an array for CuPy (`cupy.asarray`), PyTorch (`torch.as_tensor`) and others.
 
     `__dlpack__` gives the bytes, untyped; `__cuda_array_interface__` the type and shape asked for.
     """
@@ -87,37 +64,6 @@ class CudaView:
         self.dtype = dtype
         self.shape = shape
         self.__cuda_array_interface__ = interface_of(address, dtype, shape)
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("peerway: an array without dimensions has no length")
-        return self.shape[0]
-
-    def __getitem__(self, key: object) -> Any:
-        raise self._unreachable("is not indexed from the host")
-
-    def __setitem__(self, key: object, value: object) -> None:
-        raise self._unreachable("is not indexed from the host")
-
-    def __iter__(self) -> Any:
-        raise self._unreachable("is not indexed from the host")
-
-    def __array__(self, dtype: object = None, copy: bool | None = None) -> Any:
-        raise self._unreachable("cannot be a NumPy array")
-
-    def __repr__(self) -> str:
-        return f"<array of {self.shape} {self.dtype} in memory of cuda:{self._place[1]}>"
-
-    def _unreachable(self, why: str) -> InvalidArgument:
-        remedy = (
-            "With CuPy installed (pip install cupy-cuda13x, or 12x), array() gives a CuPy array"
-            if self.dtype.kind in CUPY_KINDS
-            else f"CuPy has no type {self.dtype}; take array() of the bytes or of a type of numbers"
-        )
-        return InvalidArgument(
-            f"peerway: {self!r} {why}. {remedy}; torch.as_tensor(array, device='cuda') takes this one, and "
-            "a get copies it into a region of the host."
-        )
 
     def __dlpack__(self, **options: Any) -> Any:
         return self._bytes().__dlpack__(**options)
