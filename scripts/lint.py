@@ -61,7 +61,7 @@ def clang_tidy() -> int:
 
 def tidy_one(name: str) -> tuple[int, str]:
     """Run clang-tidy on one source file; gives its status and output."""
-    command = [str(BIN / "clang-tidy"), "-p", str(COMMANDS), "--quiet", name]
+    command = [str(BIN / "clang-tidy"), "-p", str(COMMANDS), "--quiet", f"--extra-arg=-I{ROOT}", name]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + (done.stderr if done.returncode else "")
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 #include <string_view>
+#include <utility>
 
 namespace pw {
 namespace {
@@ -30,7 +31,7 @@ std::string& last_message() noexcept {
 }  // namespace
 
 pw_status fail(pw_status status, std::string message) noexcept {
-  last_message() = std::string(kName).append(message);
+  last_message() = std::move(message.insert(0, kName));
   return status;
 }
 
