@@ -151,6 +151,7 @@ def test_coarrays_on_gpus(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
     assert (made.returncode, made.stderr) == (0, "")
     settings: tuple[dict[str, str], ...] = (
         fake_gpu,
+        {**fake_gpu, "FAKE_CUDA_LATE": "50"},  # milliseconds
         {**fake_gpu, "PEERWAY_PATHS": "staged"},
         {"PEERWAY_ACC": "host"},
     )
