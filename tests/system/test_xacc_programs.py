@@ -29,9 +29,10 @@ def test_every_directive_gives_what_a_sequential_program_has(program: Path, node
 # One process compiles the kernels; four would do it at once.
 @pytest.mark.parametrize("nodes", [1, pytest.param(2, marks=pytest.mark.long), 4])
 def test_every_directive_gives_the_same_on_a_gpu(program: Path, fake_gpu: dict[str, str], nodes: int) -> None:
-    settings = {**fake_gpu, "NODES": str(nodes)}
-    done = run(PEERWAY, "run", "-n", nodes, "--", program, folder=program.parent, **settings)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
+    for late in ("0", "20"):  # milliseconds
+        settings = {**fake_gpu, "NODES": str(nodes), "FAKE_CUDA_LATE": late}
+        done = run(PEERWAY, "run", "-n", nodes, "--", program, folder=program.parent, **settings)
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
 
 
 def test_mpirun_starts_a_program(program: Path) -> None:
