@@ -29,9 +29,10 @@ def test_every_directive_gives_what_a_sequential_program_has(program: Path, node
 # One process compiles the kernels; four would do it at once.
 @pytest.mark.parametrize("nodes", [1, pytest.param(2, marks=pytest.mark.long), 4])
 def test_every_directive_gives_the_same_on_a_gpu(program: Path, fake_gpu: dict[str, str], nodes: int) -> None:
-    settings = {**fake_gpu, "NODES": str(nodes)}
-    done = run(PEERWAY, "run", "-n", nodes, "--", program, folder=program.parent, **settings)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
+    for late in ("0", "20"):  # milliseconds
+        settings = {**fake_gpu, "NODES": str(nodes), "FAKE_CUDA_LATE": late}
+        done = run(PEERWAY, "run", "-n", nodes, "--", program, folder=program.parent, **settings)
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
 
 
 def test_mpirun_starts_a_program(program: Path) -> None:
@@ -66,6 +67,45 @@ def test_devices_are_counted_from_1_where_acc_first_device_says_so(
     assert beyond.returncode == 1
     assert "acc_set_device_num(9), but there are " in beyond.stderr
     assert "set PEERWAY_ACC_FIRST_DEVICE=1 for a program that counts from 1" in beyond.stderr
+
+
+ANOTHER = """
+#include <openacc.h>
+#include <stdio.h>
+static double a[8];
+int main(int argc, char** argv) {
+  const acc_device_t type = acc_get_device_type();
+  acc_set_device_type(type);
+  acc_init(type);
+  const int usual = acc_get_device_num(type), count = acc_get_num_devices(type);
+  for (int device = 0; device < count; ++device) {
+    acc_set_device_num(device, type);
+    if (acc_get_device_num(type) != device) printf("%d, not %d\\n", acc_get_device_num(type), device);
+  }
+#pragma acc parallel loop
+  for (int i = 0; i < 8; ++i) a[i] = i;
+#pragma acc set device_num(count - 1)
+  printf("device %d of %d, usual %d, %g\\n", acc_get_device_num(type), count, usual, a[7]);
+  fflush(stdout);
+  if (argc > 1) {
+#pragma acc set device_num(0)
+  }
+  return argv[argc] != 0;
+}
+"""
+
+
+def test_a_process_computes_on_the_device_that_it_chose(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    (tmp_path / "another.c").write_text(ANOTHER)
+    made = compiled(tmp_path, "another.c")
+    done = run(made, folder=tmp_path, **fake_gpu)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "device 1 of 2, usual 0, 7\n", "")
+    refused = run(made, "late", folder=tmp_path, **fake_gpu)
+    assert (refused.returncode, refused.stdout) == (1, done.stdout)
+    error = "another.c:20: error: acc_set_device_num(0), but this process already uses device 1, "
+    assert error in refused.stderr
+    on_cpus = run(made, "late", folder=tmp_path, PEERWAY_ACC="host")
+    assert (on_cpus.returncode, on_cpus.stdout, on_cpus.stderr) == (0, "device 0 of 1, usual 0, 7\n", "")
 
 
 def test_what_comes_again_with_nothing_between_gives_the_same(
@@ -112,6 +152,7 @@ def test_coarrays_on_gpus(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
     assert (made.returncode, made.stderr) == (0, "")
     settings: tuple[dict[str, str], ...] = (
         fake_gpu,
+        {**fake_gpu, "FAKE_CUDA_LATE": "50"},  # milliseconds
         {**fake_gpu, "PEERWAY_PATHS": "staged"},
         {"PEERWAY_ACC": "host"},
     )

@@ -14,7 +14,8 @@ namespace {
 
 using namespace pw::cuda;
 
-int chosen = -1;
+int chosen_number = -1;  // by choose_gpu
+int in_use = -1;         // the GPU whose context this process has
 
 /// Loaded once, and kept.
 const Driver* driver_or_none(std::string& why) {
@@ -25,34 +26,39 @@ const Driver* driver_or_none(std::string& why) {
 }
 
 /// This rank's GPU where the program names none: the one that Peerway gives it.
-int usual_gpu() { return program().context.allocate(peerway::cuda(), 256).device().index; }
-
-std::unique_ptr<Gpu> find(std::string& why) {
-  const Driver* driver = driver_or_none(why);
-  if (driver == nullptr) return nullptr;
-  if (gpu_count() == 0) {
-    why = "the NVIDIA driver shows no GPU; check CUDA_VISIBLE_DEVICES and nvidia-smi";
-    return nullptr;
-  }
-  if (Nvrtc::load(nvrtc_candidates(pw::config("nvrtc_library")), why) == nullptr) return nullptr;
-  if (chosen >= gpu_count())
-    refuse("acc_set_device_num(", chosen + first_device(), "), but there are ", gpu_count(),
-           " GPUs, counted from ", first_device(),
-           first_device() == 0 ? "; set PEERWAY_ACC_FIRST_DEVICE=1 for a program that counts from 1" : "");
-  return std::make_unique<Gpu>(*driver, chosen >= 0 ? chosen : usual_gpu());
+int usual_gpu() {
+  static const int usual = program().context.allocate(peerway::cuda(), 256).device().index;
+  return usual;
 }
 
-std::unique_ptr<Gpu> decide() {
-  const std::string asked = pw::config("acc");
-  if (asked == "host") return nullptr;
+/// Whether this process can compute on a GPU; else `why` not.
+bool is_usable(std::string& why) {
+  if (driver_or_none(why) == nullptr) return false;
+  if (gpu_count() == 0) {
+    why = "the NVIDIA driver shows no GPU; check CUDA_VISIBLE_DEVICES and nvidia-smi";
+    return false;
+  }
+  return Nvrtc::load(nvrtc_candidates(pw::config("nvrtc_library")), why) != nullptr;
+}
+
+bool decide() {
+  const std::string setting = pw::config("acc");
+  if (setting == "host") return false;
   std::string why;
-  auto found = find(why);
-  if (found == nullptr && asked == "gpu") refuse("the setting acc asks for a GPU, but ", why);
-  return found;
+  const bool usable = is_usable(why);
+  if (!usable && setting == "gpu") refuse("the setting acc asks for a GPU, but ", why);
+  return usable;
+}
+
+std::unique_ptr<Gpu> open_gpu() {
+  if (!computes_on_gpu()) return nullptr;
+  std::string why;
+  in_use = chosen_gpu();
+  return std::make_unique<Gpu>(*driver_or_none(why), in_use);
 }
 
 const std::unique_ptr<Gpu>& decided() {
-  static const auto& gpu = *new std::unique_ptr<Gpu>(decide());  // outlives atexit
+  static const auto& gpu = *new std::unique_ptr<Gpu>(open_gpu());  // outlives atexit
   return gpu;
 }
 
@@ -83,6 +89,11 @@ int Gpu::attribute(int which) const {
   return driver.cuDeviceGetAttribute(&value, which, ordinal) == CUDA_SUCCESS ? value : 0;
 }
 
+bool computes_on_gpu() {
+  static const bool usable = decide();
+  return usable;
+}
+
 const Gpu* gpu() {
   static bool ready = false;
   const Gpu* const found = decided().get();
@@ -100,7 +111,21 @@ const Gpu& the_gpu() {
   return *found;
 }
 
-void choose_gpu(int number) { chosen = number; }
+void choose_gpu(int number) {
+  if (!computes_on_gpu()) return;
+  if (number >= gpu_count())
+    refuse("acc_set_device_num(", number + first_device(), "), but there are ", gpu_count(),
+           " GPUs, counted from ", first_device(),
+           first_device() == 0 ? "; set PEERWAY_ACC_FIRST_DEVICE=1 for a program that counts from 1" : "");
+  if (in_use >= 0 && number != in_use)
+    refuse("acc_set_device_num(", number + first_device(), "), but this process already uses device ",
+           in_use + first_device(),
+           ", and a process computes on one; choose it before the first acc directive that uses it, and "
+           "start a process for each GPU");
+  chosen_number = number;
+}
+
+int chosen_gpu() { return chosen_number >= 0 ? chosen_number : usual_gpu(); }
 
 int gpu_count() {
   std::string why;

@@ -32,14 +32,18 @@ class Gpu {
   int processors_ = 0, capability_ = 0;
 };
 
-/// Null: this process computes on its CPUs. The first call decides, by the setting acc and what there is.
-/// Throws Failure where that asks for a GPU in vain.
+/// Whether this process computes on a GPU, by the setting acc and what there is. Throws Failure where the
+/// setting asks for a GPU in vain.
+bool computes_on_gpu();
+/// Null: this process computes on its CPUs. The first call opens chosen_gpu(), for good.
 const Gpu* gpu();
 /// gpu(), where it is known that there is one; this thread may use it then.
 const Gpu& the_gpu();
 
-/// The number that acc_set_device_num chose, before the first use.
+/// Throws Failure where there is no such GPU, or gpu() opened another one. Nothing on CPUs.
 void choose_gpu(int number);
+/// The number that choose_gpu got last, or of the GPU that Peerway gives this rank. Opens none.
+int chosen_gpu();
 /// How many GPUs this process sees.
 int gpu_count();
 /// The number of the first device, for OpenACC's functions: the setting acc_first_device.

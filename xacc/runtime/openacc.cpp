@@ -83,9 +83,14 @@ int acc_get_num_devices(acc_device_t type) {
   return gpus == 0 && type == acc_device_default ? 1 : gpus;
 }
 
+/// Asked before a program chooses its GPU: opens none.
+static bool on_any_gpu(const pwx_where* where) {
+  return pwx::guarded(where, [] { return pwx::computes_on_gpu(); });
+}
+
 static void choose_type(acc_device_t type, const pwx_where* where) {
   if (type == acc_device_none || type == acc_device_default) return;
-  if (means_host(type) ? pwx_gpu() != 0 : pwx_gpu() == 0)
+  if (means_host(type) == on_any_gpu(where))
     pwx_error(
         where,
         "acc_set_device_type(%d), but this process computes on %s; the setting acc (PEERWAY_ACC) chooses, "
@@ -93,7 +98,7 @@ static void choose_type(acc_device_t type, const pwx_where* where) {
         static_cast<int>(type), means_host(type) ? "a GPU" : "its CPUs");
 }
 void acc_set_device_type(acc_device_t type) { choose_type(type, &kOpenAcc); }
-acc_device_t acc_get_device_type() { return pwx_gpu() != 0 ? acc_device_nvidia : acc_device_host; }
+acc_device_t acc_get_device_type() { return on_any_gpu(&kOpenAcc) ? acc_device_nvidia : acc_device_host; }
 
 static void choose_number(int number, acc_device_t type, const pwx_where* where) {
   pwx::guarded(where, [&] {
@@ -113,8 +118,8 @@ void pwx_acc_set(int type, const int* number, const long* queue, const pwx_where
     pwx::guarded(where, [&] { pwx::choose_default_queue(queue_of(static_cast<int>(*queue))); });
 }
 int acc_get_device_num(acc_device_t type) {
-  return on_gpu_or([&](const pwx::Gpu& gpu) { return means_host(type) ? 0 : gpu.ordinal + first_device(); },
-                   [] { return first_device(); });
+  const bool gpu = !means_host(type) && on_any_gpu(&kOpenAcc);
+  return first_device() + (gpu ? pwx::guarded(&kOpenAcc, pwx::chosen_gpu) : 0);
 }
 void acc_init(acc_device_t type) { acc_set_device_type(type); }
 void acc_shutdown(acc_device_t /*type*/) {}

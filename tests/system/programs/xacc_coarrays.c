@@ -2,6 +2,7 @@
 // clang-format off: sections of images are no C
 #include <openacc.h>
 #include <stdio.h>
+#include <unistd.h>
 #include <xmp.h>
 
 #define N 8
@@ -16,6 +17,12 @@ static int failures;
 
 static double of(int image, int i, int j) { return image * 100 + i * M + j; }
 
+/* Image 0 pauses: by then its GPU has done what xmp_sync_all waited for, and the others use its memory. */
+static void sync_all(int me) {
+  xmp_sync_all(NULL);
+  if (me == 0) usleep(10000);
+}
+
 int main(int argc, char** argv) {
   const int me = xmpc_this_image(), images = xmp_num_nodes();
   const int next = (me + 1) % images, previous = (me + images - 1) % images;
@@ -23,15 +30,15 @@ int main(int argc, char** argv) {
   int on_gpu = argc < 2;
 #pragma acc data create(y, z)
   {
+    for (int i = 0; i < N; i++) z[i] = spare[i] = 1000 * me + i;
+#pragma acc update device(z)
 #pragma acc parallel loop collapse(2) present(x, y)
     for (int i = 0; i < N; i++)
       for (int j = 0; j < M; j++) {
         x[i][j] = -1;
         y[i][j] = me * 100 + i * M + j;
       }
-    for (int i = 0; i < N; i++) z[i] = spare[i] = 1000 * me + i;
-#pragma acc update device(z)
-    xmp_sync_all(NULL);
+    sync_all(me);
 
     /* From GPU to GPU: a section in the middle of another, in two dimensions; without braces. */
     if (images > 0)
@@ -58,7 +65,7 @@ int main(int argc, char** argv) {
 #pragma acc parallel loop collapse(2) present(x)
     for (int i = 0; i < N; i++)
       for (int j = 0; j < M; j++) x[i][j] = 7 * me + i * M + j;
-    xmp_sync_all(NULL);
+    sync_all(me);
     double seen[M];
 #pragma acc host_data use_device(x, y, z) if (on_gpu)
     {

@@ -1,6 +1,7 @@
 // A test double of the CUDA driver: a libcuda.so.1 with two GPUs whose memory is shared host memory and whose
-// streams do their work at once. It is strict where the driver is (which addresses a GPU reaches, what may be
-// exported) and knows nothing of time. Kernels are the text of the device code, run by the CPU.
+// streams do their work at once, or late (late_streams.h). It is strict where the driver is (which addresses
+// a GPU reaches, what may be exported) and knows nothing of time. Kernels are the text of the device code,
+// run by the CPU.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -22,6 +23,7 @@
 #include "device/cuda/driver_abi.h"
 #include "device/cuda/kernels/copy_arguments.h"
 #include "device/cuda/kernels/plan_arguments.h"
+#include "late_streams.h"
 
 using namespace pw::cuda;
 
@@ -48,6 +50,7 @@ struct pw::cuda::CUgraphExec_st {
 struct pw::cuda::CUstream_st {
   int ordinal;
   CUgraph captured = nullptr;  // what it is captured into
+  fake_cuda::LateStream* late = nullptr;
 };
 struct pw::cuda::CUmemPoolHandle_st {
   int ordinal;
@@ -421,6 +424,24 @@ API CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** data
   return CUDA_SUCCESS;
 }
 
+namespace {
+
+bool is_late(CUstream stream) { return stream != nullptr && stream->late != nullptr; }
+
+/// Does `work` now; of a late stream, later, where nobody sees how it ends.
+template <typename Work>
+CUresult in_order(CUstream stream, Work&& work) {
+  if (!is_late(stream)) return work();
+  fake_cuda::add(*stream->late, [work] { work(); });
+  return CUDA_SUCCESS;
+}
+
+void finish(CUstream stream) {
+  if (is_late(stream)) fake_cuda::finish(*stream->late);
+}
+
+}  // namespace
+
 API CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   LOCKED;
   FAIL_IF_ASKED("cuMemAlloc");
@@ -430,6 +451,7 @@ API CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   return CUDA_SUCCESS;
 }
 API CUresult cuMemFree_v2(CUdeviceptr address) {
+  fake_cuda::finish_all();
   LOCKED;
   return free_memory(address);
 }
@@ -438,42 +460,69 @@ API CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned) {
   *address = new_device_memory(Kind::managed, bytes, current());
   return CUDA_SUCCESS;
 }
-API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) {
-  LOCKED;
-  return free_memory(address);
+API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+  return in_order(stream, [=] {
+    LOCKED;
+    return free_memory(address);
+  });
 }
-API CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, size_t bytes, CUstream) {
-  memset(reinterpret_cast<void*>(address), value, bytes);
-  return CUDA_SUCCESS;
+API CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, size_t bytes, CUstream stream) {
+  return in_order(stream, [=] {
+    memset(reinterpret_cast<void*>(address), value, bytes);
+    return CUDA_SUCCESS;
+  });
 }
 API CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
   return CUDA_SUCCESS;
 }
-API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
-  LOCKED;
-  FAIL_IF_ASKED("cuMemcpyAsync");
-  COUNT_CALL;
-  world.log += "1d " + std::to_string(bytes) + "\n";
-  memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
-  return CUDA_SUCCESS;
+API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  bool late = false, staged = false;
+  {
+    LOCKED;
+    FAIL_IF_ASKED("cuMemcpyAsync");
+    COUNT_CALL;
+    world.log += "1d " + std::to_string(bytes) + "\n";
+    late = find(to) != nullptr;  // to pageable memory the driver copies before it returns,
+    staged = late && is_late(stream) && find(from) == nullptr;  // and from there it takes the bytes
+  }
+  std::shared_ptr<std::vector<char>> bytes_then;
+  if (staged)
+    bytes_then = std::make_shared<std::vector<char>>(reinterpret_cast<char*>(from),
+                                                     reinterpret_cast<char*>(from) + bytes);
+  const CUresult result = in_order(stream, [=] {
+    memcpy(reinterpret_cast<void*>(to), staged ? bytes_then->data() : reinterpret_cast<void*>(from), bytes);
+    return CUDA_SUCCESS;
+  });
+  if (!late) finish(stream);
+  return result;
 }
-API CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream) {
-  LOCKED;
-  const bool good =
-      copy->WidthInBytes <= copy->srcPitch && copy->WidthInBytes <= copy->dstPitch &&
-      copy->srcPitch <= 0x7fffffff && copy->dstPitch <= 0x7fffffff &&
-      (copy->Depth == 1 || (copy->srcHeight >= copy->Height && copy->dstHeight >= copy->Height)) &&
-      copy->srcMemoryType == CU_MEMORYTYPE_UNIFIED && copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED;
-  if (!good) return CUDA_ERROR_INVALID_VALUE;
-  world.log += "3d " + std::to_string(copy->WidthInBytes) + " x " + std::to_string(copy->Height) + " x " +
-               std::to_string(copy->Depth) + "\n";
-  for (size_t z = 0; z < copy->Depth; ++z)
-    for (size_t y = 0; y < copy->Height; ++y)
-      memcpy(reinterpret_cast<void*>(copy->dstDevice + (z * copy->dstHeight + y) * copy->dstPitch),
-             reinterpret_cast<void*>(copy->srcDevice + (z * copy->srcHeight + y) * copy->srcPitch),
-             copy->WidthInBytes);
-  return CUDA_SUCCESS;
+API CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* parameters, CUstream stream) {
+  bool late = false;
+  {
+    LOCKED;
+    const bool good = parameters->WidthInBytes <= parameters->srcPitch &&
+                      parameters->WidthInBytes <= parameters->dstPitch &&
+                      parameters->srcPitch <= 0x7fffffff && parameters->dstPitch <= 0x7fffffff &&
+                      (parameters->Depth == 1 || (parameters->srcHeight >= parameters->Height &&
+                                                  parameters->dstHeight >= parameters->Height)) &&
+                      parameters->srcMemoryType == CU_MEMORYTYPE_UNIFIED &&
+                      parameters->dstMemoryType == CU_MEMORYTYPE_UNIFIED;
+    if (!good) return CUDA_ERROR_INVALID_VALUE;
+    world.log += "3d " + std::to_string(parameters->WidthInBytes) + " x " +
+                 std::to_string(parameters->Height) + " x " + std::to_string(parameters->Depth) + "\n";
+    late = find(parameters->srcDevice) != nullptr && find(parameters->dstDevice) != nullptr;
+  }
+  const CUresult result = in_order(stream, [copy = *parameters] {
+    for (size_t z = 0; z < copy.Depth; ++z)
+      for (size_t y = 0; y < copy.Height; ++y)
+        memcpy(reinterpret_cast<void*>(copy.dstDevice + (z * copy.dstHeight + y) * copy.dstPitch),
+               reinterpret_cast<void*>(copy.srcDevice + (z * copy.srcHeight + y) * copy.srcPitch),
+               copy.WidthInBytes);
+    return CUDA_SUCCESS;
+  });
+  if (!late) finish(stream);
+  return result;
 }
 API CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* rows, CUstream stream) {
   CUDA_MEMCPY3D copy{};
@@ -697,22 +746,24 @@ API CUresult cuMemPoolImportPointer(CUdeviceptr* address, CUmemoryPool pool, CUm
   return open_shared(shared, Kind::pool, pool, address);
 }
 
-API CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int) {
+API CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int priority) {
   LOCKED;
   FAIL_IF_ASKED("cuStreamCreateWithPriority");
-  *stream = new pw::cuda::CUstream_st{current(), nullptr};
+  *stream = new pw::cuda::CUstream_st{current(), nullptr, fake_cuda::new_late_stream(priority)};
   return CUDA_SUCCESS;
 }
 API CUresult cuStreamDestroy_v2(CUstream stream) {
-  delete stream;
+  finish(stream);
+  delete stream;  // events may still name its late stream, which stays
   return CUDA_SUCCESS;
 }
-API CUresult cuStreamQuery(CUstream) {
+API CUresult cuStreamQuery(CUstream stream) {
   FAIL_IF_ASKED("cuStreamQuery");
-  return CUDA_SUCCESS;
+  return !is_late(stream) || fake_cuda::is_finished(*stream->late) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
-API CUresult cuStreamSynchronize(CUstream) {
+API CUresult cuStreamSynchronize(CUstream stream) {
   FAIL_IF_ASKED("cuStreamSynchronize");
+  finish(stream);
   return CUDA_SUCCESS;
 }
 API CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
@@ -720,29 +771,47 @@ API CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   *context = stream == nullptr ? &world.context[std::max(current(), 0)] : &world.context[stream->ordinal];
   return CUDA_SUCCESS;
 }
-API CUresult cuLaunchHostFunc(CUstream, CUhostFn call, void* user) {
-  call(user);
-  return CUDA_SUCCESS;
+API CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void* user) {
+  return in_order(stream, [=] {
+    call(user);
+    return CUDA_SUCCESS;
+  });
 }
-// Streams run at once, so that an event has always happened.
 API CUresult cuEventCreate(CUevent* event, unsigned) {
-  *event = reinterpret_cast<CUevent>(1);
+  *event = reinterpret_cast<CUevent>(new fake_cuda::Reached);
   return CUDA_SUCCESS;
 }
-API CUresult cuEventDestroy_v2(CUevent) { return CUDA_SUCCESS; }
-API CUresult cuEventRecord(CUevent, CUstream) { return CUDA_SUCCESS; }
-API CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
-  LOCKED;
-  COUNT_CALL;
+API CUresult cuEventDestroy_v2(CUevent event) {
+  delete reinterpret_cast<fake_cuda::Reached*>(event);
   return CUDA_SUCCESS;
+}
+// Without late streams an event has always happened.
+API CUresult cuEventRecord(CUevent event, CUstream stream) {
+  *reinterpret_cast<fake_cuda::Reached*>(event) =
+      is_late(stream) ? fake_cuda::reached(*stream->late) : fake_cuda::Reached{};
+  return CUDA_SUCCESS;
+}
+API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  {
+    LOCKED;
+    COUNT_CALL;
+  }
+  return in_order(stream, [then = *reinterpret_cast<fake_cuda::Reached*>(event)] {
+    fake_cuda::wait(then);
+    return CUDA_SUCCESS;
+  });
 }
 API CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value, unsigned) {
-  LOCKED;
-  FAIL_IF_ASKED("cuStreamWriteValue64");
-  if (!reaches(stream->ordinal, address)) return CUDA_ERROR_INVALID_VALUE;
-  world.log += "write\n";
-  __atomic_store_n(reinterpret_cast<uint64_t*>(address), value, __ATOMIC_RELEASE);
-  return CUDA_SUCCESS;
+  {
+    LOCKED;
+    FAIL_IF_ASKED("cuStreamWriteValue64");
+    if (!reaches(stream->ordinal, address)) return CUDA_ERROR_INVALID_VALUE;
+    world.log += "write\n";
+  }
+  return in_order(stream, [=] {
+    __atomic_store_n(reinterpret_cast<uint64_t*>(address), value, __ATOMIC_RELEASE);
+    return CUDA_SUCCESS;
+  });
 }
 
 namespace {
@@ -755,6 +824,8 @@ std::map<CUfunction, Keep*> keeps;  // what copies the arguments of a kernel of 
 /// The parameters of a launch, as long as a graph may need them; they are never freed.
 void** kept(CUfunction function, void** parameters) {
   if (const auto found = keeps.find(function); found != keeps.end()) return found->second(parameters);
+  if (reinterpret_cast<uintptr_t>(function) < kSteps)
+    return new void*[1]{new CopyArguments(*static_cast<CopyArguments*>(parameters[0]))};
   constexpr size_t kMost = std::max(sizeof(SomeSteps), sizeof(SomeMessages));  // of those of a plan
   return new void*[1]{memcpy(malloc(kMost), parameters[0], kMost)};
 }
@@ -780,6 +851,7 @@ API CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   return *module != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 API CUresult cuModuleUnload(CUmodule module) {
+  fake_cuda::finish_all();
   if (module != kOwnKernels) dlclose(module);
   return CUDA_SUCCESS;
 }
@@ -795,16 +867,19 @@ API CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const ch
   *function = reinterpret_cast<CUfunction>(number);
   return CUDA_SUCCESS;
 }
-API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, unsigned z, unsigned threads,
-                            unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
-  if (stream != nullptr && stream->captured != nullptr) {
-    stream->captured->launches.emplace_back(
-        [=, whole = kept(function, parameters), ordinal = stream->ordinal] {
-          pw::cuda::CUstream_st on{ordinal, nullptr};
-          cuLaunchKernel(function, blocks, y, z, threads, 1, 1, 0, &on, whole, nullptr);
-        });
-    return CUDA_SUCCESS;
-  }
+namespace {
+
+bool reaches_all(int ordinal, const CopyArguments& arguments) {
+  LOCKED;
+  const auto reached = [&](const void* address) {
+    return reaches(ordinal, reinterpret_cast<uint64_t>(address));
+  };
+  return reached(arguments.copy.to) && reached(arguments.copy.from) &&
+         (arguments.signal == nullptr || reached(arguments.signal));
+}
+
+CUresult run_kernel(CUfunction function, unsigned blocks, unsigned y, unsigned z, unsigned threads,
+                    int ordinal, void** parameters) {
   const auto word = reinterpret_cast<uintptr_t>(function);
   if (word > kClock) {  // of a module of the fake NVRTC: a few blocks do all
     const auto few = [](unsigned count) { return std::min(count, 3u); };
@@ -820,10 +895,7 @@ API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, un
   LOCKED;
   const CopyArguments& arguments = *static_cast<const CopyArguments*>(parameters[0]);
   const peerway::device::StridedCopy& copy = arguments.copy;
-  for (const auto address : {reinterpret_cast<uint64_t>(copy.to), reinterpret_cast<uint64_t>(copy.from)})
-    if (!reaches(stream->ordinal, address)) return CUDA_ERROR_INVALID_VALUE;
-  if (arguments.signal != nullptr && !reaches(stream->ordinal, reinterpret_cast<uint64_t>(arguments.signal)))
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!reaches_all(ordinal, arguments)) return CUDA_ERROR_INVALID_VALUE;
   world.log += "kernel " + std::to_string(word) + " x " + std::to_string(copy.words) +
                (arguments.signal != nullptr ? " and write\n" : "\n");
   switch (word) {
@@ -843,6 +915,26 @@ API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, un
       run<uint8_t>(copy, blocks * threads);
   }
   if (arguments.signal != nullptr) __atomic_store_n(arguments.signal, arguments.value, __ATOMIC_RELEASE);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, unsigned z, unsigned threads,
+                            unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
+  const auto word = reinterpret_cast<uintptr_t>(function);
+  const int ordinal = stream != nullptr ? stream->ordinal : std::max(current(), 0);
+  const bool captured = stream != nullptr && stream->captured != nullptr;
+  if (word == kClock || (!captured && !is_late(stream)))
+    return run_kernel(function, blocks, y, z, threads, ordinal, parameters);
+  if (word < kSteps && !reaches_all(ordinal, *static_cast<CopyArguments*>(parameters[0])))
+    return CUDA_ERROR_INVALID_VALUE;
+  const auto launch = [=, whole = kept(function, parameters)] {
+    run_kernel(function, blocks, y, z, threads, ordinal, whole);
+    return CUDA_SUCCESS;
+  };
+  if (!captured) return in_order(stream, launch);
+  stream->captured->launches.emplace_back(launch);
   return CUDA_SUCCESS;
 }
 
@@ -872,13 +964,15 @@ API CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph, unsig
   *made = new pw::cuda::CUgraphExec_st{graph->launches};
   return CUDA_SUCCESS;
 }
-API CUresult cuGraphLaunch(CUgraphExec graph, CUstream) {
+API CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
   {
     LOCKED;
     COUNT_CALL;
   }
-  for (const auto& launch : graph->launches) launch();
-  return CUDA_SUCCESS;
+  return in_order(stream, [launches = graph->launches] {
+    for (const auto& launch : launches) launch();
+    return CUDA_SUCCESS;
+  });
 }
 API CUresult cuGraphDestroy(CUgraph graph) {
   delete graph;

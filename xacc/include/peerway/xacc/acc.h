@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* 1: this process computes on a GPU. Decided when the program begins: the GPU is that of acc_set_device_num,
+/* 1: this process computes on a GPU. The first call opens it: the GPU is that of acc_set_device_num,
  * else the one whose number is this rank's among those of its host, modulo the GPUs; without one, or with
  * the setting acc = host (PEERWAY_ACC), 0. */
 PWX_API int pwx_gpu(void);
