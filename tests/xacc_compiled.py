@@ -14,7 +14,7 @@ SAMPLES = ROOT / "examples" / "xacc"
 PEERWAY = Path(sys.executable).with_name("peerway")
 PARTS = (
     "mapping", "communication", "compute", "clauses", "own", "data", "operators", "between", "declarators",
-    "intrinsics", "newer", "main",
+    "intrinsics", "newer", "data_newer", "main",
 )  # fmt: skip
 SMALL: dict[str, list[str]] = {"laplace": [], "himeno": [], "cg": [], "stream": ["-DN=100000"]}
 LIMIT = 600  # seconds, after which a program hangs

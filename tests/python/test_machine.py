@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from peerway_measure.bench.machine import told
+from peerway_measure.bench.machine import recorded_command
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,9 @@ from peerway_measure.bench.machine import told
 )
 def test_a_command_in_a_record_has_names_in_place_of_paths(words: list[str], kept: str) -> None:
     names = {Path("/a/disk"): "FOLDER", Path("/a/lib/blas.so"): "blas.so"}
-    assert told(["python", "speed.py", *words], names) == f"python speed.py {kept}"
+    assert recorded_command(["python", "speed.py", *words], names) == f"python speed.py {kept}"
 
 
 def test_the_folder_itself_is_not_an_option_without_a_value() -> None:
     names = {Path(): "FOLDER"}
-    assert told(["speed.py", "--json", "--folder", "."], names) == "speed.py --json --folder FOLDER"
+    assert recorded_command(["speed.py", "--json", "--folder", "."], names) == "speed.py --json --folder FOLDER"

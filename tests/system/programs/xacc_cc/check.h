@@ -27,5 +27,6 @@ void intrinsics(void);
 /* Which not every compiler can make. */
 __attribute__((weak)) void own_of_threads(void);
 __attribute__((weak)) void newer(void);
+__attribute__((weak)) void data_newer(void);
 
 #endif

@@ -17,6 +17,7 @@ int main(void) {
   declarators();
   intrinsics();
   if (newer) newer();
+  if (data_newer) data_newer();
 #pragma xmp reduction(+ : wrong)
 #pragma xmp task on p(1)
   printf("%d nodes, %d wrong\n", xmp_all_num_nodes(), wrong);
