@@ -44,7 +44,7 @@ void* libuct_of(const void* caller) {
 // first.
 void* libucp_beside(void* libuct) {
   link_map* map = nullptr;
-  if (dlinfo(libuct, RTLD_DI_LINKMAP, &map) != 0) return nullptr;
+  if (dlinfo(libuct, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return nullptr;
   const std::string path = map->l_name;
   const size_t slash = path.rfind('/') + 1;
   std::string beside = path.substr(0, slash) + "libucp" + path.substr(slash + sizeof "libuct" - 1);

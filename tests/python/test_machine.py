@@ -28,4 +28,5 @@ def test_a_command_in_a_record_has_names_in_place_of_paths(words: list[str], kep
 
 def test_the_folder_itself_is_not_an_option_without_a_value() -> None:
     names = {Path(): "FOLDER"}
-    assert recorded_command(["speed.py", "--json", "--folder", "."], names) == "speed.py --json --folder FOLDER"
+    words = ["speed.py", "--json", "--folder", "."]
+    assert recorded_command(words, names) == "speed.py --json --folder FOLDER"
