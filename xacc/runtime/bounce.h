@@ -10,7 +10,7 @@ namespace pwx {
 
 class Bounce {
  public:
-  /// What was taken before stays until it is flushed, which this does where there is no room left.
+  /// Flushes, and uses the memory again, when there is no room left; until then earlier spans stay valid.
   peerway::Span<pw_region> take(size_t bytes);
   [[nodiscard]] std::byte* at(const peerway::Span<pw_region>& span) const {
     return static_cast<std::byte*>(memory_->address()) + span.offset;
