@@ -17,7 +17,7 @@ from peerway_jobs import slurm_json, sync
 from peerway_jobs.accounting import Accounts
 from peerway_jobs.batch import Batch, Interval
 from peerway_jobs.scripts import Scripts
-from peerway_jobs.slurm_json import SlurmFailed, asked
+from peerway_jobs.slurm_json import SlurmFailed, answer_of
 from peerway_jobs.store.alarms import alarms
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.pending import HOLD, due
@@ -277,11 +277,11 @@ def test_a_command_of_slurm_that_fails_is_told_in_one_line(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SlurmFailed, match=r"^squeue: No such file or directory$"):
-        asked("squeue")
+        answer_of("squeue")
     (tmp_path / "squeue").write_text("#!/bin/sh\necho 'error: a' >&2\necho 'fatal: b' >&2\nexit 1\n")
     (tmp_path / "squeue").chmod(0o755)
     with pytest.raises(SlurmFailed, match=r"^squeue ended with 1: error: a; fatal: b$"):
-        asked("squeue")
+        answer_of("squeue")
 
 
 @pytest.mark.parametrize("begun", ["sleep 1000", "sleep 1000 | cat", "sleep 1000 & wait"])
@@ -294,7 +294,7 @@ def test_a_command_of_slurm_that_hangs_is_ended_with_all_that_it_began(
     (tmp_path / "squeue").write_text(f"#!/bin/sh\n{begun}\n")
     (tmp_path / "squeue").chmod(0o755)
     with pytest.raises(SlurmFailed, match=r"^squeue gave no answer in 0\.2 s$"):
-        asked("squeue")
+        answer_of("squeue")
 
 
 def test_an_answer_with_errors_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,10 +309,10 @@ def test_an_answer_with_errors_is_none(tmp_path: Path, monkeypatch: pytest.Monke
     said = {"description": "Failed while looking for jobs", "error_number": -1, "error": "Unspecified error"}
     says([{**said, "source": "slurm_load_jobs"}])
     with pytest.raises(SlurmFailed, match=r"^squeue: slurm_load_jobs: Failed while .*: Unspecified error$"):
-        asked("squeue")
+        answer_of("squeue")
     for none in ([], None, [{"error_number": 9003, "error": "Nothing found with query"}]):
         says(none)
-        assert asked("squeue")["jobs"] == []
+        assert answer_of("squeue")["jobs"] == []
 
 
 def test_scripts_wait_for_a_controller_that_gives_no_answer(
@@ -625,6 +625,6 @@ def test_a_name_of_any_bytes_holds_up_no_other_job(
     squeue.write_bytes(b"#!/bin/sh\ncat <<'X'\n" + told.replace(b"NAME", b"\xff\xfe") + b"\nX\n")
     squeue.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    sync.take(store, slurm_json.asked("squeue")["jobs"], NODES, 1100)
+    sync.take(store, slurm_json.answer_of("squeue")["jobs"], NODES, 1100)
     names = [run.name for number in ("7", "8") if (run := store.run(number))]
     assert names == ["\ufffd\ufffd", "?"]

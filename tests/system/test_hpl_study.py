@@ -200,7 +200,7 @@ def test_cpus_have_the_energy_of_their_packages_alone(tmp_path: Path) -> None:
             (root / "sys/class/powercap" / zone / "energy_uj").write_text(str(step * 10**7))
         meter.look(1000 + 0.1 * step)
     meter.conclude()
-    assert meter.found == {"cpu_clock_mhz": 2500, "cpu_power_w": 200}
+    assert meter.values == {"cpu_clock_mhz": 2500, "cpu_power_w": 200}
 
 
 def test_a_counter_of_energy_begins_anew() -> None:
@@ -213,7 +213,7 @@ def test_without_counters_there_is_no_power(tmp_path: Path) -> None:
     for now_s in (1, 2):
         meter.look(now_s)
     meter.conclude()
-    assert meter.found == {"cpu_clock_mhz": 2500}  # of /proc/cpuinfo: 2500.5 to even
+    assert meter.values == {"cpu_clock_mhz": 2500}  # of /proc/cpuinfo: 2500.5 to even
 
 
 def test_the_upper_half_is_the_run() -> None:

@@ -28,7 +28,7 @@ pw_device parse_device(const std::string& kind, int32_t index) {
     known += number == PW_HOST ? "'" + name + "'" : ", '" + name + "' and '" + name + ":N'";
   }
   throw peerway::Error(peerway::Status::invalid_argument,
-                       "unknown device '" + kind + "'; there are " + known + ".");
+                       "peerway: unknown device '" + kind + "'; there are " + known + ".");
 }
 
 std::string shown(const std::string& kind, std::initializer_list<std::pair<const char*, nb::object>> fields) {

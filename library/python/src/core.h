@@ -23,7 +23,7 @@ namespace nb = nanobind;
 
 /// Throws when a signal handler has raised something; Python then gets that.
 inline void throw_if_interrupted() {
-  if (interrupted()) throw peerway::Error(peerway::Status::interrupted, "interrupted");
+  if (interrupted()) throw peerway::Error(peerway::Status::interrupted, "peerway: interrupted");
 }
 /// The same, having run the signal handlers that are due.
 inline void run_handlers() {
@@ -66,7 +66,7 @@ class Closable {
     const std::lock_guard lock(state_->mutex);
     if (state_->owner == nullptr) {
       throw peerway::Error(peerway::Status::closed,
-                           std::string("").append(by).append(by.empty() ? "this " : ": this ") + what_ +
+                           std::string("peerway: ").append(by).append(by.empty() ? "this " : ": this ") + what_ +
                                " was closed before; keep it open while it is used.");
     }
     return state_->owner;
@@ -120,7 +120,7 @@ inline peerway::Timeout timeout(std::optional<double> seconds) {
   if (!seconds || *seconds > 9e9) return peerway::forever;
   if (!(*seconds >= 0)) {
     throw peerway::Error(peerway::Status::invalid_argument,
-                         "a timeout of " + std::to_string(*seconds) +
+                         "peerway: a timeout of " + std::to_string(*seconds) +
                              " s; give seconds, 0 or more, or None to wait for ever.");
   }
   return std::chrono::duration_cast<peerway::Timeout>(std::chrono::duration<double>(*seconds));

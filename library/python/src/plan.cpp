@@ -38,7 +38,7 @@ thread_local void* calling_stream = nullptr;
 void refuse_inside(const Stream& stream, const char* what) {
   if (calling_stream != nullptr && stream->get().queue == calling_stream)
     throw peerway::Error(peerway::Status::invalid_argument,
-                         std::string("") + what +
+                         std::string("peerway: ") + what +
                              " of a stream from a call in that very stream would wait for itself; do it from "
                              "another thread.");
 }

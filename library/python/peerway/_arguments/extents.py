@@ -53,7 +53,9 @@ def agree(
 def _objection(error: BaseException) -> tuple[str, str]:
     """Status and message for the other ranks."""
     if isinstance(error, Exception):
-        return (error.status if isinstance(error, Error) else InvalidArgument.status), str(error)
+        return (error.status if isinstance(error, Error) else InvalidArgument.status), str(
+            error
+        ).removeprefix("peerway: ")
     return Interrupted.status, f"its program was interrupted ({type(error).__name__})"
 
 
