@@ -66,8 +66,8 @@ class Closable {
     const std::lock_guard lock(state_->mutex);
     if (state_->owner == nullptr) {
       throw peerway::Error(peerway::Status::closed,
-                           std::string("peerway: ").append(by).append(by.empty() ? "this " : ": this ") + what_ +
-                               " was closed before; keep it open while it is used.");
+                           std::string("peerway: ").append(by).append(by.empty() ? "this " : ": this ") +
+                               what_ + " was closed before; keep it open while it is used.");
     }
     return state_->owner;
   }
