@@ -15,20 +15,29 @@ def groups() -> dict[str, list[str]]:
     """Give what can be installed, by name: "base" is what a build, the library and measuring need; then each
     other product, "jobs-server", and the extras of the library's pyproject.toml.
     """
+    everything = _declared()
+    base = [need for name in ("build", "library", "common", "measure") for need in everything.pop(name)]
+    return {"base": base, **everything}
+
+
+def own(group: str) -> list[str]:
+    """Give what one group requires itself: "library", a product, or one of its extras ("jobs-server")."""
+    return _declared()[group]
+
+
+def _declared() -> dict[str, list[str]]:
     library = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    products = {name: tomllib.loads((ROOT / name / "pyproject.toml").read_text()) for name in PRODUCTS}
-    result = {name: project["project"]["dependencies"] for name, project in products.items()}
-    for name, project in products.items():
-        for extra, needs in project["project"].get("optional-dependencies", {}).items():
-            result[f"{name}-{extra}"] = needs
-    base = [
-        *library["build-system"]["requires"],
-        *library["project"]["dependencies"],
-        *result.pop("common"),
-        *result.pop("measure"),
-    ]
-    all_groups = {"base": base, **result, **library["project"]["optional-dependencies"]}
-    return {name: [need for need in needs if not _is_ours(need)] for name, needs in all_groups.items()}
+    declared = {
+        "build": library["build-system"]["requires"],
+        "library": library["project"]["dependencies"],
+        **library["project"]["optional-dependencies"],
+    }
+    for name in PRODUCTS:
+        project = tomllib.loads((ROOT / name / "pyproject.toml").read_text())["project"]
+        declared[name] = project["dependencies"]
+        for extra, needs in project.get("optional-dependencies", {}).items():
+            declared[f"{name}-{extra}"] = needs
+    return {name: [need for need in needs if not _is_ours(need)] for name, needs in declared.items()}
 
 
 def _is_ours(requirement: str) -> bool:

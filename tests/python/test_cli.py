@@ -114,11 +114,22 @@ def test_without_a_verb_the_help_is_shown_once() -> None:
     assert done.stderr.count("Usage:") == 1
 
 
-@pytest.mark.parametrize(("verb", "package"), [("compare", "scipy"), ("report", "jinja2")])
-def test_a_verb_without_its_packages_says_what_to_install(verb: str, package: str, tmp_path: Path) -> None:
-    """As after `pip install peerway`, which brings no packages for statistics and plots."""
-    records = str(next(RESULTS.glob("*.jsonl")))
-    words = ["peerway", verb, *([records, records] if verb == "compare" else [records, "-o", "page.html"])]
+RECORDS = str(next(RESULTS.glob("*.jsonl")))
+
+
+@pytest.mark.parametrize(
+    ("words", "package", "requirement"),
+    [
+        (["compare", RECORDS, RECORDS], "scipy", "peerway-measure"),
+        (["report", RECORDS, "-o", "page.html"], "jinja2", "peerway-measure"),
+        (["jobs", "serve", "--help"], "numpy", "'peerway-jobs[server]'"),
+    ],
+)
+def test_a_verb_without_its_packages_says_what_to_install(
+    words: list[str], package: str, requirement: str, tmp_path: Path
+) -> None:
+    """As after `pip install` of a part that does not bring the package."""
+    words = ["peerway", *words]
     program = (
         f"import sys; sys.modules[{package!r}] = None; sys.argv = {words!r};"
         "import peerway_common.cli; peerway_common.cli.main()"
@@ -128,7 +139,7 @@ def test_a_verb_without_its_packages_says_what_to_install(verb: str, package: st
     )
     assert done.returncode == 1
     assert f"needs {package}" in done.stderr
-    assert "pip install peerway-measure" in done.stderr
+    assert f"pip install {requirement}\n" in done.stderr
     assert "Traceback" not in done.stderr
 
 

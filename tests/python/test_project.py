@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import json
 import os
@@ -44,6 +45,38 @@ def test_every_requirement_is_pinned() -> None:
     wanted = [need for needs in products.groups().values() for need in needs]
     names = {re.sub(r"[-_.]+", "-", re.split(r"[<>=\[ ]", need)[0]).lower() for need in wanted}
     assert names <= pinned
+
+
+# What a module is called whose distribution has another name, and what other requirements bring along.
+DISTRIBUTIONS = {
+    "_otf2": "otf2", "argon2": "argon2-cffi", "clang": "libclang", "h11": "uvicorn", "markupsafe": "jinja2",
+    "prometheus_client": "prometheus-client", "pydantic": "fastapi", "pynvml": "nvidia-ml-py",
+    "starlette": "fastapi",
+}  # fmt: skip
+# Used where they are: other people's GPU packages, the pictures of a report, and types.
+OPTIONAL = {"cupy", "kvikio", "plotly", "selenium", "typing_extensions"}
+
+
+@pytest.mark.parametrize(
+    ("folder", "groups"),
+    [
+        ("common", ["common"]), ("library/python", ["library", "common"]), ("nic", ["library", "common"]),
+        ("measure", ["measure", "common"]), ("trace", ["trace", "measure", "common"]),
+        ("xacc", ["xacc", "measure", "common"]), ("jobs", ["jobs", "jobs-server", "common"]),
+    ],
+)  # fmt: skip
+def test_a_product_requires_what_it_imports(folder: str, groups: list[str]) -> None:
+    imported: set[str] = set()
+    for path in (ROOT / folder).glob("peerway*/**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                imported.add(node.module.partition(".")[0])
+    foreign = {name for name in imported - OPTIONAL if not name.startswith("peerway")}
+    required = {re.split(r"[<>=\[ ]", need)[0] for group in groups for need in products.own(group)}
+    assert foreign
+    assert {DISTRIBUTIONS.get(name, name) for name in foreign - sys.stdlib_module_names} <= required
 
 
 def test_every_requirement_is_explained() -> None:

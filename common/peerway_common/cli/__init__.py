@@ -80,7 +80,7 @@ VERBS = {
     ),
     "jobs": Verb(
         "Find the inefficient and wrongly submitted jobs of a Slurm cluster.",
-        "peerway_jobs.cli", "peerway-jobs",
+        "peerway_jobs.cli", "peerway-jobs", "server",
     ),
     "config": Verb(
         "Print every setting, its value and where it came from.",
@@ -89,24 +89,6 @@ VERBS = {
 }  # fmt: skip
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-# The modules that an installation may lack, and what brings them.
-_BRINGS = {
-    "peerway": ("peerway",),
-    "peerway-measure": ("jinja2", "scipy", "peerway_measure"),
-    "peerway-trace": ("pyarrow", "perfetto", "otf2", "_otf2", "peerway_trace"),
-    "peerway-xacc": ("clang",),
-    "'peerway-jobs[server]'": (
-        "argon2",
-        "authlib",
-        "cramjam",
-        "fastapi",
-        "httpx",
-        "joserfc",
-        "multipart",
-        "uvicorn",
-        "zstandard",
-    ),
-}
 _OUTPUT_ENDED = (errno.EPIPE, errno.ENOSPC)
 
 
@@ -172,10 +154,10 @@ def _end(error: Exception) -> NoReturn:
         _say(str(error))
         sys.exit(1)
     if isinstance(error, ModuleNotFoundError):
-        module = (error.name or "").partition(".")[0]
-        brings = next((name for name, modules in _BRINGS.items() if module in modules), None)
-        if brings is not None:
-            _say(f"this needs {error.name}, which is not installed; run pip install {brings}")
+        package = (error.name or "").partition(".")[0]
+        verb = next((VERBS[word] for word in sys.argv[1:] if word in VERBS), None)
+        if verb is not None and package and importlib.util.find_spec(package) is None:
+            _say(f"this needs {error.name}, which is not installed; run pip install {verb.requirement}")
             sys.exit(1)
     if isinstance(error, OSError) and error.errno in _OUTPUT_ENDED and not error.filename:
         _leave_output(error)

@@ -51,6 +51,12 @@ class Verb:
     help: str
     module: str
     distribution: str = ""  # what brings the module, where it may be missing
+    extra: str = ""  # of the distribution: what only some uses of the verb import
+
+    @property
+    def requirement(self) -> str:
+        """What pip is to install for all uses of the verb, as a shell takes it."""
+        return f"'{self.distribution}[{self.extra}]'" if self.extra else self.distribution
 
 
 def in_package(package: str, helps: dict[str, str]) -> dict[str, Verb]:
