@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from launching import ROOT, library_folder
 
-ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "library" / "tests" / "gpu" / "programs"
-BUILD = Path(os.environ.get("PEERWAY_BUILD", ROOT / "build" / "editable"))
 
 Ranks = Callable[..., tuple[int, list[dict[str, Any]], str]]
 
@@ -65,9 +64,7 @@ def plan_check(gpus: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
     toolkit = places.cuda_root()
     if toolkit is None:
         pytest.skip("nvcc was not found; set CUDA_HOME, or pip install nvidia-cuda-nvcc")
-    library = BUILD / "library" / "src"
-    if not (library / "libpeerway.so").exists():
-        pytest.skip(f"{library} has no libpeerway.so; run `make gpu-test`, or set PEERWAY_BUILD")
+    library = library_folder()
     program = tmp_path_factory.mktemp("plan_check") / "plan_check"
     command = [str(toolkit / "bin" / "nvcc"), f"-arch={present_gpus.present().architecture}", "-std=c++20"]
     command += [

@@ -41,12 +41,19 @@ def source_of(program: str) -> Path:
     return path
 
 
+def built(name: str) -> Path:
+    """A file that `make build` made, in PEERWAY_BUILD or the folder of the editable installation. A test that
+    needs it fails without it: skipped, nobody would see that a file moved.
+    """
+    file = BUILD / name
+    if not file.exists():
+        pytest.fail(f"there is no {file}: run `make build`, or set PEERWAY_BUILD")
+    return file
+
+
 def library_folder() -> Path:
-    """Where libpeerway.so was built: PEERWAY_BUILD, or the folder of the editable installation."""
-    folder = BUILD / "library" / "src"
-    if not (folder / "libpeerway.so").exists():
-        pytest.fail(f"{folder} has no libpeerway.so: run `make build`, or set PEERWAY_BUILD")
-    return folder
+    """The folder with libpeerway.so."""
+    return built("library/src/libpeerway.so").parent
 
 
 def compile_program(name: str, target: Path, *options: str, compiler: str = "cc") -> Path:

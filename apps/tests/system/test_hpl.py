@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import scipy
 import scipy.linalg
-from launching import BUILD, ROOT, Run, library_folder, peerway, source_of
+from launching import BUILD, ROOT, Run, built, library_folder, peerway, source_of
 from mpi_stacks import STACKS, environment
 from nics import torus_file
 from test_hpcc import INPUT
@@ -208,7 +208,7 @@ def test_a_start_by_a_stream_is_refused_where_there_is_none(
 def test_the_solution_is_right_over_a_nic_that_keeps_no_order(
     run: Run, program: str, grid: str, start: str
 ) -> None:
-    plugin = BUILD / "nic" / "torus" / "libpeerway_nic_torus.so"
+    plugin = built("nic/torus/libpeerway_nic_torus.so")
     nic = {"PEERWAY_NIC": f"{plugin}?file={torus_file('nic:torus-none')}", "PEERWAY_PATHS": "nic:torus"}
     command = hpl(
         program, grid, "--n", "203", "--nb", "16", "--bcast", "1ring,tree", "--start", start, "--json"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from hosts import address
-from launching import BUILD, LIMIT, ROOT, clean_environment, source_of
+from launching import LIMIT, ROOT, built, clean_environment, source_of
 
 from peerway_measure import records
 
@@ -43,9 +43,7 @@ class Ranks:
     """Runs the tests of nic_ranks over a torus."""
 
     def __init__(self, program: Path, folder: Path) -> None:
-        self.plugin = BUILD / "nic" / "torus" / "libpeerway_nic_torus.so"
-        if not self.plugin.exists():
-            pytest.skip(f"no {self.plugin}: run `make build`, or set PEERWAY_BUILD")
+        self.plugin = built("nic/torus/libpeerway_nic_torus.so")
         self.program, self.folder = program, folder
 
     def counters(self) -> list[dict[str, object]]:
@@ -252,9 +250,7 @@ def nic_crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def crowd(program: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    plugin = BUILD / "nic" / "torus" / "libpeerway_nic_torus.so"
-    if not plugin.exists():
-        pytest.skip(f"no {plugin}: run `make build`, or set PEERWAY_BUILD")
+    plugin = built("nic/torus/libpeerway_nic_torus.so")
     command = [str(program), str(plugin), *words]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=LIMIT, env=clean_environment()
