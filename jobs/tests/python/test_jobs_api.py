@@ -545,15 +545,20 @@ def test_a_request_that_does_not_come_ends_its_connection(
         with socket.create_connection((host, port)) as connection:
             connection.sendall(begin)
             connection.settimeout(0.05)
+            answer = b""
             while True:
                 try:
-                    if not connection.recv(65536):
+                    if not (part := connection.recv(65536)):
                         break
+                    answer += part
                 except TimeoutError:
                     with contextlib.suppress(OSError):
                         connection.sendall(drip)
                 except ConnectionResetError:
                     break
+            if begin.startswith(b"POST"):  # else a client would wait for the end of an idle connection
+                assert answer.startswith(b"HTTP/1.1 408")
+                assert b"connection: close" in answer.lower()
     assert client.get("/login").status_code == 200
 
 
