@@ -13,6 +13,7 @@ import numpy as np
 from gpu_transfers import Gpu
 
 import peerway
+from peerway import _core
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "system" / "programs"))
 
@@ -23,7 +24,7 @@ class Memory(order.Memory):
     """A region on the GPU, read and written by copies of the driver."""
 
     def __init__(self, ctx: peerway.Context) -> None:
-        count = sum(name.startswith("cuda") for name, _ in peerway._core.devices())
+        count = sum(name.startswith("cuda") for name, _ in _core.devices())
         ordinal = ctx.rank % count
         self.device = f"cuda:{ordinal}"
         self._gpu = Gpu(ordinal)

@@ -6,6 +6,7 @@ repeat the call. Each rank prints, for each pair, how its call ended; afterwards
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import sys
@@ -66,7 +67,7 @@ class Calls:
         """Whether the ranks get what all give, and prepare a plan that works."""
         if self.team.all_gather(b"%d" % self.ctx.rank, 60) != [b"%d" % rank for rank in range(self.ctx.size)]:
             return False
-        with self.ring().prepare() as plan:
+        with contextlib.closing(self.ring().prepare()) as plan:
             plan.start()
             plan.finish(timeout=60)
         return True

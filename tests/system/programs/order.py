@@ -9,6 +9,7 @@ Each rank prints for each path and each line how many times what the documents p
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import struct
@@ -241,11 +242,11 @@ class Lines:
             self.ctx.notify(pair.answer)
             return True
 
-        with self.plan(data=True, notify=pair.signal).prepare(alone=True) as plan:
+        with contextlib.closing(self.plan(data=True, notify=pair.signal).prepare(alone=True)) as plan:
             yield "plan's put with notify=", Line(lambda _: run(plan), there)
-        with self.plan(data=False, notify=pair.signal).prepare(alone=True) as plan:
+        with contextlib.closing(self.plan(data=False, notify=pair.signal).prepare(alone=True)) as plan:
             yield "plan's notify", Line(lambda _: run(plan), answer)
-        with self.plan(data=True, notify=None).prepare(alone=True) as plan:
+        with contextlib.closing(self.plan(data=True, notify=None).prepare(alone=True)) as plan:
 
             def finish_and_flush(_value: int) -> None:
                 run(plan)
