@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "array/agreement.h"
 #include "base/config.h"
 #include "context/handle.h"
 #include "core.h"
@@ -24,7 +23,7 @@ class Meeting {
  public:
   explicit Meeting(Context& context) : context_(context->get()->context) {
     pw::refuse_in_forked_child("halo");
-    meeting_ = context_->team().meet();
+    meeting_ = context_->team().meet(pw::Collective::halo_extents);
   }
 
   std::vector<Letter> exchange(const std::vector<Letter>& given) {
@@ -46,7 +45,7 @@ class Meeting {
   void object(const std::string& status, const std::string& text) {
     const nb::gil_scoped_release release;
     meeting_->object(pw::objection_of(pw::Error(parse_status(status), text), context_->team().rank(),
-                                      pw::array::kMakeHalo));
+                                      pw::action_of(pw::Collective::halo_extents)));
   }
 
   void close() {

@@ -12,9 +12,6 @@
 
 namespace pw::array {
 
-/// What a rank that refuses cannot do.
-inline constexpr const char* kMakeHalo = "make this halo";
-
 /// What a rank tells the others beside the arrays themselves. Plain bytes.
 struct HaloOpening {
   int32_t device_kind = -1;  ///< of its arrays; -1: it owns no part of any

@@ -23,7 +23,6 @@ namespace {
 using pw::Error;
 using pw::format;
 using pw::given;
-using pw::array::kMakeHalo;
 
 /// A halo as this rank was asked for it.
 struct Asked {
@@ -176,7 +175,7 @@ pw_status pw_halo_create(pw_context* context, const pw_array* arrays, uint32_t c
     pw::Team& team = context->context->team();
     Asked asked{grid, arrays, count, parts};
     std::unique_ptr<pw_plan_builder> made;
-    auto meeting = pw::hold(team, kMakeHalo, [&](pw::Meeting& with) {
+    auto meeting = pw::hold(team, pw::Collective::halo, [&](pw::Meeting& with) {
       made = builder_of(context->open(), asked, agree(asked, team, with));
       made->plan->prepare_in(with);
     });

@@ -114,7 +114,7 @@ void Context::meet_others() {
   };
   const auto exchange = [&] {
     std::vector<Introduction> all;
-    for (const Bytes& part : pw::agree(team_, objection, pack(mine), "make its context"))
+    for (const Bytes& part : pw::agree(team_, objection, pack(mine)))
       all.push_back(parse_introduction(part, transports_.size()));
     return all;
   };

@@ -9,15 +9,10 @@
 #include "team/wait.h"
 
 namespace pw {
-namespace {
-
-constexpr const char* kPrepare = "prepare its plan";
-
-}  // namespace
 
 void Plan::prepare(bool alone) {
   if (!alone) {
-    set_meeting(hold(context_.team(), kPrepare, [&](Meeting& meeting) { prepare_in(meeting); }));
+    set_meeting(hold(context_.team(), Collective::plan, [&](Meeting& meeting) { prepare_in(meeting); }));
     return;
   }
   if (!(sends_.empty() && receives_.empty()))
@@ -41,7 +36,8 @@ void Plan::prepare_among(std::span<const int> ranks) {
       refuse(format("with rank {}; the team has ranks 0 to {}", rank, team.size() - 1));
     if (std::ranges::count(ranks, rank) > 1) refuse(format("with rank {} twice", rank));
   }
-  set_meeting(hold(context_.team(), context_.team().meet_among(ranks), kPrepare, [&](Meeting& meeting) {
+  constexpr auto kind = Collective::plan_among;
+  set_meeting(hold(context_.team(), context_.team().meet_among(kind, ranks), kind, [&](Meeting& meeting) {
     for (const int rank : partners())
       if (!has(rank)) refuse(format("without rank {}, which it has a send or receive with", rank));
     prepare_in(meeting);
