@@ -10,7 +10,7 @@
 
 namespace pwx {
 
-/// What was asked, what was found and what to do, without the place.
+/// An error of the program. It says what was asked, what was found and what to do, without the place.
 class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -143,15 +143,15 @@ size_t size_of(pwx_type type) {
 }
 
 Combine combine_of(pwx_op op, pwx_type type) {
-  const Combine found = for_type(type, [&](auto value) { return combine_for<decltype(value)>(op); });
-  if (found == nullptr) throw Failure(kNoOperator);
-  return found;
+  const Combine combine = for_type(type, [&](auto value) { return combine_for<decltype(value)>(op); });
+  if (combine == nullptr) throw Failure(kNoOperator);
+  return combine;
 }
 
 Replaces replaces_of(pwx_op op, pwx_type type) {
-  const Replaces found = for_type(type, [&](auto value) { return replaces_for<decltype(value)>(op); });
-  if (found == nullptr) throw Failure(kNoOperator);
-  return found;
+  const Replaces replaces = for_type(type, [&](auto value) { return replaces_for<decltype(value)>(op); });
+  if (replaces == nullptr) throw Failure(kNoOperator);
+  return replaces;
 }
 
 const char* kernel_name_of(pwx_op op) {

@@ -1,4 +1,4 @@
-// What reductions do with elements. Pure.
+// The operators of reductions, and the sizes of element types. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace pwx {
 /// Bytes of an element.
 size_t size_of(pwx_type type);
 
-/// What the two are called in kernels (kernels/operators.cuh, kernels/complex.cuh); null where kernels do not
+/// The names of the two in kernels (kernels/operators.cuh, kernels/complex.cuh); null where kernels do not
 /// have them.
 const char* kernel_name_of(pwx_op op);
 const char* kernel_name_of(pwx_type type);

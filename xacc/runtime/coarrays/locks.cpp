@@ -16,7 +16,7 @@
 
 namespace {
 
-/// What an image tells the others of one lock.
+/// The words of one lock that an image publishes.
 struct Ticket {
   uint64_t choosing;
   uint64_t number;  ///< 0: it does not want the lock

@@ -27,9 +27,9 @@ void meet(const std::vector<int>& images) {
   program().mail.exchange(out, in);
 }
 
-int node_of(const pwx_ref& ref, const char* what) {
+int node_of(const pwx_ref& ref, const char* action) {
   const Set& set = program().sets.of(ref);
-  if (set.size() != 1) refuse(what, " ", text_of(ref), ", which is ", set.size(), " nodes; name one");
+  if (set.size() != 1) refuse(action, " ", text_of(ref), ", which is ", set.size(), " nodes; name one");
   return set.ranks[0];
 }
 

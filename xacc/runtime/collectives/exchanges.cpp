@@ -39,7 +39,7 @@ Exchange make_exchange(const Set& set, size_t bytes, int root) {
 }
 
 /// Null unless all that this rank sends and receives goes by packets.
-std::optional<pwx_peers> peers_of(const Exchange& made, const Set& set) {
+std::optional<pwx_peers> peers_of(const Exchange& exchange, const Set& set) {
   if (set.size() > pwx_most_peers + 1) return std::nullopt;
   pwx_peers peers{};
   peers.place = set.index;
@@ -47,8 +47,8 @@ std::optional<pwx_peers> peers_of(const Exchange& made, const Set& set) {
     if (place == set.index) continue;
     const int rank = set.ranks[static_cast<size_t>(place)];
     pw_lane_handle to{}, from{};
-    if (pw_plan_get_lane(made.plan.get(), PW_SEND, rank, 0, &to) != PW_OK ||
-        pw_plan_get_lane(made.plan.get(), PW_RECEIVE, rank, 0, &from) != PW_OK ||
+    if (pw_plan_get_lane(exchange.plan.get(), PW_SEND, rank, 0, &to) != PW_OK ||
+        pw_plan_get_lane(exchange.plan.get(), PW_RECEIVE, rank, 0, &from) != PW_OK ||
         to.slot_bytes != from.slot_bytes)
       return std::nullopt;
     peers.guard = from.guard;
@@ -59,19 +59,19 @@ std::optional<pwx_peers> peers_of(const Exchange& made, const Set& set) {
 }
 
 /// Where all ranks can.
-void use_kernels(Exchange& made, const Set& set) {
-  auto peers = peers_of(made, set);
+void use_kernels(Exchange& exchange, const Set& set) {
+  auto peers = peers_of(exchange, set);
   int can = peers ? 1 : 0;
   reduce(program(), set, combine_of(PWX_MIN, PWX_INT), &can, 1, sizeof can);
   if (can == 0) return;
   const Gpu& gpu = the_gpu();
   const size_t bytes = kExchangeBlocks * sizeof(uint64_t);
-  made.epochs.emplace(program().context.allocate(peerway::cuda(gpu.ordinal), bytes));
-  peers->epochs = static_cast<unsigned long long*>(made.epochs->address());
+  exchange.epochs.emplace(program().context.allocate(peerway::cuda(gpu.ordinal), bytes));
+  peers->epochs = static_cast<unsigned long long*>(exchange.epochs->address());
   gpu.check(gpu.driver.cuMemsetD8Async(reinterpret_cast<pw::cuda::CUdeviceptr>(peers->epochs), 0, bytes,
                                        stream_of(PWX_QUEUE_SYNC)),
             "clearing memory");
-  made.peers = peers;
+  exchange.peers = peers;
 }
 
 }  // namespace
@@ -80,11 +80,11 @@ void Exchange::run() { peerway::check(plan.run(peerway_stream(PWX_QUEUE_SYNC)));
 
 Exchange& exchange_of(const Set& set, size_t bytes, int root, bool by_kernel) {
   const ExchangeKey key{&set, bytes, root, by_kernel};
-  const auto found = exchanges().find(key);
-  if (found != exchanges().end()) return found->second;
-  Exchange& made = exchanges().emplace(key, make_exchange(set, bytes, root)).first->second;
-  if (by_kernel) use_kernels(made, set);
-  return made;
+  const auto known = exchanges().find(key);
+  if (known != exchanges().end()) return known->second;
+  Exchange& exchange = exchanges().emplace(key, make_exchange(set, bytes, root)).first->second;
+  if (by_kernel) use_kernels(exchange, set);
+  return exchange;
 }
 
 void free_exchanges() { exchanges().clear(); }

@@ -40,7 +40,7 @@ void reduce_location(const Set& set, Replaces replaces, void* value, size_t valu
   each([&](size_t at, void* to, size_t bytes) { std::memcpy(to, mine.data() + at, bytes); });
 }
 
-/// What this rank owns of an array, in one piece, or back.
+/// Copies the elements that this rank owns into one piece, or back.
 void copy_owned(const pwx_array& a, std::byte* packed, bool pack) {
   const Strides strides = strides_of(a.ndims, a.ld, a.element_bytes);
   std::array<std::vector<long>, PWX_MAX_DIMS> offsets;

@@ -34,28 +34,29 @@ pwx_kernel& joining(pwx_op op, pwx_type type, bool exchanges) {
   };
   static auto& all = *new std::map<std::tuple<std::string, std::string, bool>, Joining>;  // outlives atexit
   const std::string operation = kernel_name_of(op), value = kernel_name_of(type);
-  auto [found, is_new] = all.try_emplace({operation, value, exchanges});
-  Joining& one = found->second;
-  if (!is_new) return one.kernel;
+  auto [slot, is_new] = all.try_emplace({operation, value, exchanges});
+  Joining& joining = slot->second;
+  if (!is_new) return joining.kernel;
   if (exchanges)
-    one.source = std::string(exchange_text()) + "extern \"C\" __global__ void pwx_join(" + value +
-                 "* values, long count, const pwx_peers peers) {\n  pwx_exchange(" + operation +
-                 "(), values, count, peers);\n}\n";
+    joining.source = std::string(exchange_text()) + "extern \"C\" __global__ void pwx_join(" + value +
+                     "* values, long count, const pwx_peers peers) {\n  pwx_exchange(" + operation +
+                     "(), values, count, peers);\n}\n";
   else
-    one.source = "extern \"C\" __global__ void pwx_join(" + value + "* result, const " + value +
-                 "* parts, long count, long stride, long ranks) {\n"
-                 "  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < count;\n"
-                 "       i += (long)gridDim.x * blockDim.x) {\n"
-                 "    " +
-                 value +
-                 " value = parts[i];\n"
-                 "    for (long rank = 1; rank < ranks; ++rank) value = " +
-                 operation +
-                 "()(value, parts[rank * stride + i]);\n"
-                 "    result[i] = value;\n  }\n}\n";
+    joining.source = "extern \"C\" __global__ void pwx_join(" + value + "* result, const " + value +
+                     "* parts, long count, long stride, long ranks) {\n"
+                     "  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < count;\n"
+                     "       i += (long)gridDim.x * blockDim.x) {\n"
+                     "    " +
+                     value +
+                     " value = parts[i];\n"
+                     "    for (long rank = 1; rank < ranks; ++rank) value = " +
+                     operation +
+                     "()(value, parts[rank * stride + i]);\n"
+                     "    result[i] = value;\n  }\n}\n";
   static const unsigned sizes[] = {sizeof(void*), sizeof(long), sizeof(pwx_peers)};
-  one.kernel = {"pwx_join", one.source.c_str(), nullptr, exchanges ? sizes : nullptr, exchanges ? 1 : 0};
-  return one.kernel;
+  joining.kernel = {"pwx_join", joining.source.c_str(), nullptr, exchanges ? sizes : nullptr,
+                    exchanges ? 1 : 0};
+  return joining.kernel;
 }
 
 /// One launch, where the ranks' kernels reach each other's memory.

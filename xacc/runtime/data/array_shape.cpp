@@ -39,11 +39,12 @@ bool same_template(const pwx_template& a, const pwx_template& b) {
   if (&a == &b) return true;
   if (a.ndims != b.ndims || !a.fixed || !b.fixed || a.nodes->total != b.nodes->total) return false;
   for (int d = 0; d < a.ndims; ++d) {
-    const pwx_template_dim &one = a.dim[d], &other = b.dim[d];
-    if (one.kind != other.kind || one.nodes_dim != other.nodes_dim || one.parts != other.parts ||
-        one.first != other.first || one.last != other.last || one.width != other.width)
+    const pwx_template_dim &a_dim = a.dim[d], &other = b.dim[d];
+    if (a_dim.kind != other.kind || a_dim.nodes_dim != other.nodes_dim || a_dim.parts != other.parts ||
+        a_dim.first != other.first || a_dim.last != other.last || a_dim.width != other.width)
       return false;
-    if (one.kind == PWX_GBLOCK && !std::equal(one.starts, one.starts + one.parts, other.starts)) return false;
+    if (a_dim.kind == PWX_GBLOCK && !std::equal(a_dim.starts, a_dim.starts + a_dim.parts, other.starts))
+      return false;
   }
   return std::equal(a.nodes->ranks, a.nodes->ranks + a.nodes->total, b.nodes->ranks);
 }
@@ -95,7 +96,7 @@ std::string difference(const pwx_array& a, const ArrayDescription& wanted) {
   if (a.ndims != wanted.ndims) return text("it has ", a.ndims, " dimensions, not ", wanted.ndims);
   for (int d = 0; d < a.ndims; ++d) {
     const pwx_array_dim& dim = a.dim[d];
-    const auto which = [&](const char* what) { return text(what, " of dimension ", d, " is "); };
+    const auto which = [&](const char* quantity) { return text(quantity, " of dimension ", d, " is "); };
     const long lo = wanted.shadow_lo[d] < 0 ? -1 : wanted.shadow_lo[d];
     const long hi = wanted.shadow_lo[d] < 0 ? -1 : wanted.shadow_hi[d];
     if (wanted.sizes[d] > 0 && dim.size != wanted.sizes[d])
@@ -115,9 +116,9 @@ std::string difference(const pwx_array& a, const ArrayDescription& wanted) {
 
 bool same_places(const pwx_array& a, const pwx_array& b) {
   for (int d = 0; d < a.ndims; ++d) {
-    const pwx_array_dim &one = a.dim[d], &other = b.dim[d];
-    if (one.size != other.size || one.ld != other.ld || one.base != other.base || one.first != other.first ||
-        one.last != other.last)
+    const pwx_array_dim &a_dim = a.dim[d], &other = b.dim[d];
+    if (a_dim.size != other.size || a_dim.ld != other.ld || a_dim.base != other.base ||
+        a_dim.first != other.first || a_dim.last != other.last)
       return false;
   }
   return true;

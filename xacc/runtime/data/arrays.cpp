@@ -99,9 +99,9 @@ void bind(pwx_array& v, void* argument, const ArrayDescription& wanted) {
 
 }  // namespace
 
-const pwx_array_state& allocated(const pwx_array& a, const char* what) {
+const pwx_array_state& allocated(const pwx_array& a, const char* action) {
   if (a.state == nullptr)
-    refuse(what, " of ", a.name == nullptr ? "an array" : a.name, ", which is not allocated");
+    refuse(action, " of ", a.name == nullptr ? "an array" : a.name, ", which is not allocated");
   return *a.state;
 }
 

@@ -15,7 +15,7 @@
 
 namespace pwx {
 
-/// What a reflect brought to the halos of one copy of an array, and which writes it had seen when it began.
+/// The state of the halos of one copy of an array, and which writes it had seen when it began.
 struct Reflected {
   bool done = false;  ///< anything yet
   std::array<pwx_width, PWX_MAX_DIMS> widths{};
@@ -55,8 +55,8 @@ struct pwx_array_state {
 
 namespace pwx {
 
-/// Throws Failure unless the array is allocated. `what` is asked for it: "reflect".
-const pwx_array_state& allocated(const pwx_array& a, const char* what);
+/// Throws Failure unless the array is allocated. `action` needs it: "reflect".
+const pwx_array_state& allocated(const pwx_array& a, const char* action);
 
 /// The array whose memory begins at an address, or null.
 pwx_array_state* array_at(const void* memory);
@@ -75,7 +75,7 @@ void take_into_use(pwx_array& a, std::unique_ptr<pwx_array_state> state);
 /// Gives the memory of an array that nobody uses any more.
 std::unique_ptr<pwx_array_state> take_out_of_use(pwx_array& a);
 
-/// What layers above hold of arrays, their plans for instance, ends when these do. Each gets the id.
+/// Calls by which layers above end what they hold of an array, such as plans. Each gets the id.
 struct ArrayUsers {
   void (*array_left)(uint64_t array);  ///< a function returns, and the array's memory is kept
   void (*array_freed)(uint64_t array);

@@ -18,13 +18,13 @@ std::vector<std::unique_ptr<pwx_coarray_state>>& coarrays() {
 }  // namespace
 
 peerway::Region* coarray_on_gpu(const void* address, size_t bytes, size_t& offset) {
-  for (const auto& one : coarrays()) {
-    const peerway::Region& memory = one->memory.here();
+  for (const auto& coarray : coarrays()) {
+    const peerway::Region& memory = coarray->memory.here();
     const auto* const first = static_cast<const std::byte*>(memory.address());
     const auto* const at = static_cast<const std::byte*>(address);
-    if (one->on_gpus == nullptr || at < first || at + bytes > first + memory.bytes()) continue;
+    if (coarray->on_gpus == nullptr || at < first || at + bytes > first + memory.bytes()) continue;
     offset = static_cast<size_t>(at - first);
-    return &one->on_gpus->memory();
+    return &coarray->on_gpus->memory();
   }
   return nullptr;
 }

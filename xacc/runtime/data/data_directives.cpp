@@ -28,9 +28,9 @@ Named named(const pwx_data& data) {
   return {state.memory.address(), state.bytes};
 }
 
-Present* found(const pwx_data& data) {
-  const Named one = named(data);
-  return find_present(one.address, one.bytes, data.name);
+Present* present_of(const pwx_data& data) {
+  const Named memory = named(data);
+  return find_present(memory.address, memory.bytes, data.name);
 }
 
 bool copies_in(const pwx_data& data) { return data.kind == PWX_DATA_COPY || data.kind == PWX_DATA_COPYIN; }
@@ -50,29 +50,29 @@ bool begins_zero(const pwx_data& data) {
 /// at all.
 Present* acquired(const pwx_data& data, long queue) {
   if (data.array == nullptr && data.address == nullptr) return nullptr;
-  Present* one = found(data);
-  if (one != nullptr || data.kind == PWX_DATA_NO_CREATE) return one;
+  Present* entry = present_of(data);
+  if (entry != nullptr || data.kind == PWX_DATA_NO_CREATE) return entry;
   if (data.kind == PWX_DATA_PRESENT) refuse_absent(data, "");
-  one = &make_present(data);
-  if (copies_in(data)) copy_to_device(*one, one->host, one->bytes, queue);
-  if (begins_zero(data)) clear_on_device(*one, queue);
-  return one;
+  entry = &make_present(data);
+  if (copies_in(data)) copy_to_device(*entry, entry->host, entry->bytes, queue);
+  if (begins_zero(data)) clear_on_device(*entry, queue);
+  return entry;
 }
 
-void released(Present* one, bool copy_out, long queue) {
-  if (one == nullptr || one->structured > 0 || one->dynamic > 0) return;
-  if (copy_out) copy_to_host(*one, one->host, one->bytes, queue);
+void released(Present* entry, bool copy_out, long queue) {
+  if (entry == nullptr || entry->structured > 0 || entry->dynamic > 0) return;
+  if (copy_out) copy_to_host(*entry, entry->host, entry->bytes, queue);
   if (queue != PWX_QUEUE_SYNC) wait_for(queue);  // before the memory goes
-  remove_present(*one);
+  remove_present(*entry);
 }
 
 }  // namespace
 }  // namespace pwx
 
-/// What each clause of a construct found, and what it named then.
+/// The copy that each clause of a construct uses, and the memory that it named then.
 struct pwx_data_region_state {
   std::vector<pwx::Named> named;
-  std::vector<pwx::Present*> found;
+  std::vector<pwx::Present*> entries;
 };
 
 namespace pwx {
@@ -103,44 +103,45 @@ void begin(pwx_data_region& region, int count, const pwx_data* data, long queue)
     if (region.state == nullptr)
       region.state = regions().emplace_back(std::make_unique<pwx_data_region_state>()).get();
     region.state->named.clear();
-    region.state->found.clear();
+    region.state->entries.clear();
     for (int i = 0; i < count; ++i) {
-      Present* const one = acquired(data[i], queue);
-      if (one != nullptr) ++one->structured;  // at once: a later clause may name it, too
+      Present* const entry = acquired(data[i], queue);
+      if (entry != nullptr) ++entry->structured;  // at once: a later clause may name it, too
       region.state->named.push_back(named(data[i]));
-      region.state->found.push_back(one);
+      region.state->entries.push_back(entry);
     }
     region.generation = pwx_generation;
     return;
   }
-  for (Present* one : region.state->found)
-    if (one != nullptr) ++one->structured;
+  for (Present* entry : region.state->entries)
+    if (entry != nullptr) ++entry->structured;
 }
 
 void end(pwx_data_region& region, int count, const pwx_data* data, long queue) {
   const bool known = as_before(region, count, data);
   for (int i = 0; i < count; ++i) {
-    Present* const one = known ? region.state->found[static_cast<size_t>(i)] : found(data[i]);
-    if (one == nullptr || one->structured == 0) continue;
-    --one->structured;
-    released(one, copies_out(data[i]), queue);
+    Present* const entry = known ? region.state->entries[static_cast<size_t>(i)] : present_of(data[i]);
+    if (entry == nullptr || entry->structured == 0) continue;
+    --entry->structured;
+    released(entry, copies_out(data[i]), queue);
   }
 }
 
 void enter(const pwx_data& data, long queue) {
-  Present* const one = acquired(data, queue);
-  if (one != nullptr) ++one->dynamic;
+  Present* const entry = acquired(data, queue);
+  if (entry != nullptr) ++entry->dynamic;
 }
 
 void exit(const pwx_data& data, bool finalize, long queue) {
   if (data.array == nullptr && data.address == nullptr) return;
-  Present* const one = found(data);
-  if (one == nullptr) refuse_absent(data, ", and exit data ends what enter data began");
-  one->dynamic = finalize || one->dynamic == 0 ? 0 : one->dynamic - 1;
-  released(one, copies_out(data), queue);
+  Present* const entry = present_of(data);
+  if (entry == nullptr) refuse_absent(data, ", and exit data ends what enter data began");
+  entry->dynamic = finalize || entry->dynamic == 0 ? 0 : entry->dynamic - 1;
+  released(entry, copies_out(data), queue);
 }
 
-/// What is present where host and device memory are one; empty unless the program has clauses with zero.
+/// The ranges that are present where host and device memory are one; empty unless the program has clauses
+/// with zero.
 std::vector<Named>& on_host() {
   static auto& all = *new std::vector<Named>;  // outlives atexit
   return all;
@@ -154,37 +155,37 @@ bool is_nothing(const pwx_data& data) {
 void begin_on_host(int count, const pwx_data* data) {
   for (int i = 0; i < count && zero_is_used; ++i) {
     if (is_nothing(data[i])) continue;
-    const Named one = named(data[i]);
-    const auto* const first = static_cast<const std::byte*>(one.address);
+    const Named memory = named(data[i]);
+    const auto* const first = static_cast<const std::byte*>(memory.address);
     const auto holds = [&](const Named& other) {
       const auto* const begin = static_cast<const std::byte*>(other.address);
-      return begin <= first && first + one.bytes <= begin + other.bytes;
+      return begin <= first && first + memory.bytes <= begin + other.bytes;
     };
     if (begins_zero(data[i]) && std::ranges::none_of(on_host(), holds))
-      std::memset(one.address, 0, one.bytes);
-    on_host().push_back(one);
+      std::memset(memory.address, 0, memory.bytes);
+    on_host().push_back(memory);
   }
 }
 
 void end_on_host(int count, const pwx_data* data, bool all) {
   for (int i = 0; i < count; ++i) {
     if (is_nothing(data[i])) continue;
-    const Named one = named(data[i]);
-    const auto is_it = [&](const Named& other) { return other.address == one.address; };
+    const Named memory = named(data[i]);
+    const auto is_it = [&](const Named& other) { return other.address == memory.address; };
     if (all) std::erase_if(on_host(), is_it);
     const auto last = std::find_if(on_host().rbegin(), on_host().rend(), is_it);
     if (last != on_host().rend()) on_host().erase(std::next(last).base());
   }
 }
 
-using CopyPart = void (*)(const Present& one, void* address, uint64_t bytes, long queue);
+using CopyPart = void (*)(const Present& entry, void* address, uint64_t bytes, long queue);
 
 void update(const pwx_data& data, bool if_present, long queue, CopyPart copy) {
-  const Present* const one = found(data);
-  if (one == nullptr && !if_present) refuse_absent(data, ", and update copies what is");
-  if (one == nullptr) return;
+  const Present* const entry = present_of(data);
+  if (entry == nullptr && !if_present) refuse_absent(data, ", and update copies what is");
+  if (entry == nullptr) return;
   const Named part = named(data);
-  copy(*one, part.address, part.bytes == 0 ? one->bytes : part.bytes, queue);
+  copy(*entry, part.address, part.bytes == 0 ? entry->bytes : part.bytes, queue);
 }
 
 void update(const pwx_section& part, const char* name, bool to_device, bool if_present, long queue) {
@@ -193,14 +194,14 @@ void update(const pwx_section& part, const char* name, bool to_device, bool if_p
   if (part.array != nullptr)
     base = static_cast<std::byte*>(allocated(*part.array, "update").memory.address());
   if (part.array == nullptr && rows.empty()) return;
-  const Present* const one =
+  const Present* const entry =
       part.array != nullptr
           ? find_present(*part.array)
           : find_present(base + rows.front().offset,
                          rows.back().offset + rows.back().bytes - rows.front().offset, name);
-  if (one == nullptr && !if_present)
+  if (entry == nullptr && !if_present)
     refuse_absent({PWX_DATA_PRESENT, name, nullptr, nullptr, 0}, ", and update copies what is");
-  if (one != nullptr) copy_rows(*one, base, rows, to_device, queue);
+  if (entry != nullptr) copy_rows(*entry, base, rows, to_device, queue);
 }
 
 }  // namespace
@@ -255,8 +256,8 @@ void pwx_update_device(int count, const pwx_data* data, int if_present, long que
   pwx::guarded(where, [&] {
     for (int i = 0; i < count && pwx::gpu() != nullptr; ++i)
       pwx::update(data[i], if_present != 0, queue,
-                  [](const pwx::Present& one, void* address, uint64_t bytes, long on) {
-                    copy_to_device(one, address, bytes, on);
+                  [](const pwx::Present& entry, void* address, uint64_t bytes, long on) {
+                    copy_to_device(entry, address, bytes, on);
                   });
   });
 }
@@ -271,9 +272,9 @@ void pwx_update_part(int to_device, const pwx_section* part, const char* name, i
 void* pwx_find_device(pwx_known* known, const void* host, const char* name, const pwx_where* where) {
   return pwx::guarded(where, [&]() -> void* {
     if (pwx::gpu() == nullptr) return const_cast<void*>(host);
-    const pwx::Present* const one = pwx::find_present(host, 0, name);
-    if (one == nullptr) pwx::refuse_absent({PWX_DATA_PRESENT, name, nullptr, nullptr, 0}, "");
-    *known = {host, one->device + (static_cast<const std::byte*>(host) - one->host), pwx_generation};
+    const pwx::Present* const entry = pwx::find_present(host, 0, name);
+    if (entry == nullptr) pwx::refuse_absent({PWX_DATA_PRESENT, name, nullptr, nullptr, 0}, "");
+    *known = {host, entry->device + (static_cast<const std::byte*>(host) - entry->host), pwx_generation};
     return known->device;
   });
 }
@@ -282,21 +283,22 @@ void* pwx_device_or_host(const void* host, const pwx_array* a, const char* name,
   return pwx::guarded(where, [&]() -> void* {
     const void* const address = a == nullptr ? host : a->memory;
     if (pwx::gpu() == nullptr || address == nullptr) return const_cast<void*>(address);
-    const pwx::Present* const one = a == nullptr ? pwx::find_present(host, 0, name) : pwx::find_present(*a);
-    if (one == nullptr) return const_cast<void*>(address);
-    return one->device + (static_cast<const std::byte*>(address) - one->host);
+    const pwx::Present* const entry = a == nullptr ? pwx::find_present(host, 0, name) : pwx::find_present(*a);
+    if (entry == nullptr) return const_cast<void*>(address);
+    return entry->device + (static_cast<const std::byte*>(address) - entry->host);
   });
 }
 
 void* pwx_find_device_array(pwx_known* known, const pwx_array* a, const pwx_where* where) {
   return pwx::guarded(where, [&]() -> void* {
     if (pwx::gpu() == nullptr) return a->memory;
-    const pwx::Present* const one = pwx::find_present(*a);
-    if (one == nullptr) pwx::refuse_absent({PWX_DATA_PRESENT, a->name, nullptr, nullptr, 0}, "");
-    if (reinterpret_cast<uintptr_t>(one->device) % pwx::kAligned != 0)
+    const pwx::Present* const entry = pwx::find_present(*a);
+    if (entry == nullptr) pwx::refuse_absent({PWX_DATA_PRESENT, a->name, nullptr, nullptr, 0}, "");
+    if (reinterpret_cast<uintptr_t>(entry->device) % pwx::kAligned != 0)
       pwx::refuse(a->name, " was mapped to an address on the GPU that is no multiple of ", pwx::kAligned,
                   " bytes; map it to memory of acc_malloc");
-    *known = {a->state, one->device + (static_cast<const std::byte*>(a->memory) - one->host), pwx_generation};
+    *known = {a->state, entry->device + (static_cast<const std::byte*>(a->memory) - entry->host),
+              pwx_generation};
     return known->device;
   });
 }

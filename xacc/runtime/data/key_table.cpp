@@ -35,8 +35,8 @@ struct Counts {
   std::array<OfNodes, kNodes> of_nodes;
 };
 
-/// What each rank has for the others to read. An entry counts once its id is there, which is so before its
-/// array is counted.
+/// The table in each rank's memory that the others read. An entry counts once its id is there, which is so
+/// before its array is counted.
 struct KeyTable {
   std::array<uint64_t, kEntries> ids;  ///< 0: free
   std::array<Entry, kEntries> entries;
@@ -65,10 +65,10 @@ class Tables {
 
   void withdraw(uint64_t id) {
     KeyTable& mine = own();
-    const auto entry = std::ranges::find(mine.ids, id);
-    if (entry != mine.ids.end()) std::atomic_ref(*entry).store(0, std::memory_order_release);
-    std::erase_if(remotes_, [&](const auto& one) {
-      return one.first.second == id || one.first.second == (id ^ kOnGpus);
+    const auto published_id = std::ranges::find(mine.ids, id);
+    if (published_id != mine.ids.end()) std::atomic_ref(*published_id).store(0, std::memory_order_release);
+    std::erase_if(remotes_, [&](const auto& entry) {
+      return entry.first.second == id || entry.first.second == (id ^ kOnGpus);
     });
   }
 
@@ -83,7 +83,7 @@ class Tables {
 
   peerway::Remote* find(int rank, const CommonId& array) {
     for (;;) {
-      if (peerway::Remote* const found = find(rank, array.id)) return found;
+      if (peerway::Remote* const remote = find(rank, array.id)) return remote;
       // Counted means published before, so a look at what is published must follow, not precede.
       if (is_counted(rank, array)) return find(rank, array.id);
       std::this_thread::yield();
@@ -100,9 +100,9 @@ class Tables {
     const auto* entry = std::find(ids, ids + kEntries, id);
     if (entry == ids + kEntries) return nullptr;
     const auto at = static_cast<size_t>(entry - ids);
-    const auto* found = static_cast<const Entry*>(
+    const auto* fetched = static_cast<const Entry*>(
         fetch(rank, offsetof(KeyTable, entries) + at * sizeof(Entry), sizeof(Entry)));
-    const std::span<const std::byte> key(found->key.data(), found->bytes);
+    const std::span<const std::byte> key(fetched->key.data(), fetched->bytes);
     return &remotes_.emplace(std::pair{rank, id}, program().context.import(key)).first->second;
   }
 
@@ -112,20 +112,20 @@ class Tables {
   KeyTable& own() { return *static_cast<KeyTable*>(tables_.here().address()); }
 
   Counts::OfNodes& count_of(uint64_t nodes) {
-    const auto found = std::ranges::find_if(own().counts.of_nodes, [&](const Counts::OfNodes& one) {
-      return one.nodes == nodes || one.nodes == 0;
+    const auto counts = std::ranges::find_if(own().counts.of_nodes, [&](const Counts::OfNodes& entry) {
+      return entry.nodes == nodes || entry.nodes == 0;
     });
-    if (found == own().counts.of_nodes.end())
+    if (counts == own().counts.of_nodes.end())
       refuse("arrays on more than ", kNodes,
              " sets of nodes, which a program with gmove in or out cannot have");
-    return *found;
+    return *counts;
   }
 
   /// Whether a rank has allocated the array, or ends without.
   bool is_counted(int rank, const CommonId& array) {
     const auto& there = *static_cast<const Counts*>(fetch(rank, offsetof(KeyTable, counts), sizeof(Counts)));
-    return there.closed != 0 || std::ranges::any_of(there.of_nodes, [&](const Counts::OfNodes& one) {
-             return one.nodes == array.nodes && one.arrays >= array.number;
+    return there.closed != 0 || std::ranges::any_of(there.of_nodes, [&](const Counts::OfNodes& entry) {
+             return entry.nodes == array.nodes && entry.arrays >= array.number;
            });
   }
 
@@ -143,8 +143,8 @@ class Tables {
 bool reached = false;
 
 std::optional<Tables>& tables() {
-  static auto& one = *new std::optional<Tables>;  // outlives atexit
-  return one;
+  static auto& keys = *new std::optional<Tables>;  // outlives atexit
+  return keys;
 }
 
 /// FNV-1a.
@@ -196,7 +196,7 @@ CommonId publish_array(const pwx_array& a, const peerway::Region& memory) {
                     .add(nodes.ranks, static_cast<size_t>(nodes.total) * sizeof(int))
                     .number();
   array.number = tables()->next_of(array.nodes);
-  // What else the array has tells it from others, should nodes not allocate theirs in one order.
+  // Name and sizes tell arrays apart, should nodes not allocate theirs in one order.
   array.id = Hash()
                  .add(array.nodes)
                  .add(array.number)

@@ -13,10 +13,10 @@ namespace pwx {
 /// Whether a source file of the program has a gmove in or out.
 bool arrays_are_reached();
 
-/// Of the ids of copies on GPUs.
+/// The bit that ids of copies on GPUs have.
 inline constexpr uint64_t kOnGpus = uint64_t{1} << 63;
 
-/// What all ranks that allocate an array together call it alike.
+/// The id of an array that is the same on all ranks that allocate it together.
 struct CommonId {
   uint64_t id = 0;      ///< 0: arrays are not reached
   uint64_t nodes = 0;   ///< tells apart on which nodes it is, and which executed then
@@ -41,7 +41,7 @@ void withdraw(uint64_t id);
 peerway::Remote* published(int rank, const CommonId& array);
 /// The memory that a rank has published by an id; null where there is none now.
 peerway::Remote* published(int rank, uint64_t id);
-/// What was published may have been withdrawn since: look again.
+/// Forgets a key that may have been withdrawn since: the next call looks again.
 void forget_published(int rank, uint64_t id);
 
 }  // namespace pwx

@@ -30,18 +30,18 @@ constexpr uint64_t kKeptBytes = uint64_t{256} << 20;
 void enter(pwx_array& a, const ArrayDescription& wanted, const pwx_where& where) {
   const std::string site = text(where.file, ":", where.line, ":", wanted.name);
   place_all(a);
-  const auto fits = [&](const auto& one) {
-    return one->site == site && difference(one->shape, wanted).empty() && same_places(one->shape, a);
+  const auto fits = [&](const auto& array) {
+    return array->site == site && difference(array->shape, wanted).empty() && same_places(array->shape, a);
   };
-  const auto found = std::find_if(kept().rbegin(), kept().rend(), fits);
-  if (found == kept().rend()) {
+  const auto reused = std::find_if(kept().rbegin(), kept().rend(), fits);
+  if (reused == kept().rend()) {
     allocate(a);
     a.state->local = true;
     a.state->site = site;
     return;
   }
-  std::unique_ptr<pwx_array_state> state = std::move(*found);
-  kept().erase(std::next(found).base());
+  std::unique_ptr<pwx_array_state> state = std::move(*reused);
+  kept().erase(std::next(reused).base());
   std::memset(state->memory.address(), 0, state->memory.bytes());
   take_into_use(a, std::move(state));
 }
@@ -53,12 +53,12 @@ void trim_kept(const std::string& site) {
     if ((*at)->spare.region) wait_for_all();  // what uses the memory on the GPU
     kept().erase(at);
   };
-  const auto of_site = [&](const auto& one) { return one->site == site; };
+  const auto of_site = [&](const auto& array) { return array->site == site; };
   if (std::ranges::count_if(kept(), of_site) > static_cast<long>(kKeptOfSite))
     end(std::ranges::find_if(kept(), of_site));
   const auto bytes = [] {
     uint64_t sum = 0;
-    for (const auto& one : kept()) sum += one->bytes;
+    for (const auto& array : kept()) sum += array->bytes;
     return sum;
   };
   while (!kept().empty() && (kept().size() > kKept || bytes() > kKeptBytes)) end(kept().begin());

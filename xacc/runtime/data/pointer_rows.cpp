@@ -15,9 +15,9 @@ std::byte* row_of(void* const* table, long i, size_t offset) {
 }
 
 void* on_device(std::byte* row, size_t offset, const char* name) {
-  const pwx::Present* const one = row == nullptr ? nullptr : pwx::find_present(row, 0, name);
-  if (one == nullptr) return nullptr;
-  return reinterpret_cast<void*>(one->device + static_cast<uint64_t>(row - one->host) - offset);
+  const pwx::Present* const copy = row == nullptr ? nullptr : pwx::find_present(row, 0, name);
+  if (copy == nullptr) return nullptr;
+  return reinterpret_cast<void*>(copy->device + static_cast<uint64_t>(row - copy->host) - offset);
 }
 
 }  // namespace
@@ -35,12 +35,12 @@ void pwx_rows_attach(const char* name, void* table, long count, size_t offset, c
     if (pwx::gpu() == nullptr || count <= 0) return;
     auto* const pointers = static_cast<void**>(table);
     const auto bytes = static_cast<size_t>(count) * sizeof(void*);
-    const pwx::Present* const one = pwx::find_present(pointers, bytes, name);
-    if (one == nullptr) return;  // of no_create
+    const pwx::Present* const copy = pwx::find_present(pointers, bytes, name);
+    if (copy == nullptr) return;  // of no_create
     std::vector<void*> there;
     for (long i = 0; i < count; ++i) there.push_back(on_device(row_of(pointers, i, offset), offset, name));
-    const auto shift = static_cast<uint64_t>(reinterpret_cast<std::byte*>(pointers) - one->host);
-    acc_memcpy_to_device(reinterpret_cast<void*>(one->device + shift), there.data(), bytes);
+    const auto shift = static_cast<uint64_t>(reinterpret_cast<std::byte*>(pointers) - copy->host);
+    acc_memcpy_to_device(reinterpret_cast<void*>(copy->device + shift), there.data(), bytes);
   });
 }
 

@@ -1,4 +1,4 @@
-// What is present on the GPU: which part of the host's memory has a copy there, and who needs it still.
+// The table of copies on the GPU: which part of the host's memory has a copy there, and who needs it still.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +33,8 @@ struct Present {
 Present* find_present(const void* address, uint64_t bytes, const char* name);
 /// The one of a distributed array, or null.
 Present* find_present(const pwx_array& a);
-/// Throws Failure where the array is not present; `what` is asked for it: "reflect".
-Present& present(const pwx_array& a, const char* what);
+/// Throws Failure where the array is not present; `action` needs it: "reflect".
+Present& present(const pwx_array& a, const char* action);
 
 /// The registered memory that an address of the GPU is in, and where. Throws Failure where nothing is present
 /// there.
@@ -51,14 +51,15 @@ Present& make_present(const pwx_data& data);
 void map_present(void* host, void* device, uint64_t bytes);
 /// The copy of an array that another run time has at an address.
 void present_outside(const pwx_array& a, void* device);
-void remove_present(Present& one);
+void remove_present(Present& entry);
 
-void clear_on_device(const Present& one, long queue);
-void copy_to_device(const Present& one, const void* address, uint64_t bytes, long queue);
-void copy_to_host(const Present& one, void* address, uint64_t bytes, long queue);
+void clear_on_device(const Present& entry, long queue);
+void copy_to_device(const Present& entry, const void* address, uint64_t bytes, long queue);
+void copy_to_host(const Present& entry, void* address, uint64_t bytes, long queue);
 
 /// Rows of the host's memory at `base`.
-void copy_rows(const Present& one, std::byte* base, const std::vector<Row>& rows, bool to_device, long queue);
+void copy_rows(const Present& entry, std::byte* base, const std::vector<Row>& rows, bool to_device,
+               long queue);
 
 /// The memory of a distributed array is freed.
 void forget_present(const void* address);

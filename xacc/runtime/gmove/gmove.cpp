@@ -59,14 +59,14 @@ class Collective {
   void deliver() {
     std::vector<Outgoing> out;
     std::vector<Incoming> in;
-    for (const Packed& one : out_) out.push_back({one.rank, one.data.data(), one.data.size()});
-    for (Packed& one : in_) in.push_back({one.rank, one.data.data(), one.data.size()});
+    for (const Packed& packed : out_) out.push_back({packed.rank, packed.data.data(), packed.data.size()});
+    for (Packed& packed : in_) in.push_back({packed.rank, packed.data.data(), packed.data.size()});
     program().mail.exchange(out, in);
     std::byte* into = sides_.left.memory();
     for (const auto* list : {&own_, &in_})
-      for (const Packed& one : *list)
-        for (size_t i = 0; i < one.to.size(); ++i)
-          std::memcpy(into + one.to[i], one.data.data() + i * sides_.bytes, sides_.bytes);
+      for (const Packed& packed : *list)
+        for (size_t i = 0; i < packed.to.size(); ++i)
+          std::memcpy(into + packed.to[i], packed.data.data() + i * sides_.bytes, sides_.bytes);
   }
 
   const Sides& sides_;
@@ -88,7 +88,7 @@ void pwx_gmove(pwx_gmove_mode mode, const pwx_section* left, const pwx_section* 
       pwx::get_from_owners(sides, mode == PWX_IN_FROM_GPUS);
     else
       pwx::put_to_owners(sides, mode == PWX_OUT_TO_GPUS);
-    // What the others of the executing set read here, or wrote, is done, too.
+    // Wait until the others of the executing set have read here, or written, too.
     pwx::barrier(pwx::program(), pwx::program().executing());
   });
 }

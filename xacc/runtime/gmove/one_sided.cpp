@@ -31,15 +31,15 @@ struct Progression {
   long count, stride;
 };
 std::vector<Progression> progressions_of(const std::vector<long>& offsets) {
-  std::vector<Progression> found;
+  std::vector<Progression> progressions;
   for (size_t i = 0; i < offsets.size();) {
     size_t end = i + 1;
     const long stride = end < offsets.size() ? offsets[end] - offsets[i] : 0;
     while (end < offsets.size() && offsets[end] - offsets[end - 1] == stride) ++end;
-    found.push_back({i, static_cast<long>(end - i), stride});
+    progressions.push_back({i, static_cast<long>(end - i), stride});
     i = end;
   }
-  return found;
+  return progressions;
 }
 
 /// One gmove of this rank. The far side is the one whose owners may not come by.
@@ -57,24 +57,24 @@ class OneSided {
   /// All is read before anything is stored: the two sides may overlap.
   void get() {
     collect();
-    for (const Transfer& one : transfers_)
-      if (one.rank == me_) pack(one);
+    for (const Transfer& transfer : transfers_)
+      if (transfer.rank == me_) pack(transfer);
     move_far();
-    for (const Transfer& one : transfers_) unpack(one);
+    for (const Transfer& transfer : transfers_) unpack(transfer);
   }
 
   void put() {
     collect();
-    for (const Transfer& one : transfers_) pack(one);
+    for (const Transfer& transfer : transfers_) pack(transfer);
     move_far();
-    for (const Transfer& one : transfers_)
-      if (one.rank == me_) unpack(one);
+    for (const Transfer& transfer : transfers_)
+      if (transfer.rank == me_) unpack(transfer);
   }
 
  private:
   [[nodiscard]] bool one_element() const { return sides_.scalar && !far_is_left_; }
-  [[nodiscard]] size_t elements(const Transfer& one) const {
-    return one_element() ? 1 : sides_.elements(one.move);
+  [[nodiscard]] size_t elements(const Transfer& transfer) const {
+    return one_element() ? 1 : sides_.elements(transfer.move);
   }
 
   void collect() {
@@ -91,22 +91,24 @@ class OneSided {
     if (bytes > 0) span_ = bounce().take(bytes);
   }
 
-  [[nodiscard]] std::byte* packed(const Transfer& one) const { return bounce().at(span_) + one.packed; }
+  [[nodiscard]] std::byte* packed(const Transfer& transfer) const {
+    return bounce().at(span_) + transfer.packed;
+  }
 
-  void pack(const Transfer& one) const {
-    std::byte* next = packed(one);
+  void pack(const Transfer& transfer) const {
+    std::byte* next = packed(transfer);
     const std::byte* from = sides_.right.memory();
-    if (one_element()) return void(std::memcpy(next, from + one.right, sides_.bytes));
-    sides_.each_element(one.move, one.left, one.right, [&](long, long source) {
+    if (one_element()) return void(std::memcpy(next, from + transfer.right, sides_.bytes));
+    sides_.each_element(transfer.move, transfer.left, transfer.right, [&](long, long source) {
       std::memcpy(next, from + source, sides_.bytes);
       next += sides_.bytes;
     });
   }
 
-  void unpack(const Transfer& one) const {
-    const std::byte* next = packed(one);
+  void unpack(const Transfer& transfer) const {
+    const std::byte* next = packed(transfer);
     std::byte* to = sides_.left.memory();
-    sides_.each_element(one.move, one.left, one.right, [&](long target, long) {
+    sides_.each_element(transfer.move, transfer.left, transfer.right, [&](long target, long) {
       std::memcpy(to + target, next, sides_.bytes);
       if (!one_element()) next += sides_.bytes;
     });
@@ -115,8 +117,8 @@ class OneSided {
   /// All transfers with others; returns when they are complete at both ends.
   void move_far() {
     std::set<int> others;
-    for (const Transfer& one : transfers_)
-      if (one.rank != me_) others.insert(one.rank);
+    for (const Transfer& transfer : transfers_)
+      if (transfer.rank != me_) others.insert(transfer.rank);
     try {
       move_with(others);
     } catch (const peerway::Error& error) {  // what was known of an array that exists no longer
@@ -127,10 +129,10 @@ class OneSided {
   }
 
   void move_with(const std::set<int>& others) {
-    for (const Transfer& one : transfers_) {
-      if (one.rank == me_) continue;
-      peerway::Remote& remote = remote_of(one.rank);
-      each_block(one, [&](const BlockPair& pair) {
+    for (const Transfer& transfer : transfers_) {
+      if (transfer.rank == me_) continue;
+      peerway::Remote& remote = remote_of(transfer.rank);
+      each_block(transfer, [&](const BlockPair& pair) {
         const peerway::Block<pw_region> here{span_.of, pair.from};
         check(far_is_left_ ? program().context.put(remote.block(pair.to), here)
                            : program().context.get(here, remote.block(pair.to)));
@@ -146,22 +148,22 @@ class OneSided {
       refuse(
           "gmove ", far_is_left_ ? "out to " : "in from ", far_.name(),
           ", which was allocated before this program was known to reach it; call pwx_gmove_one_sided first");
-    peerway::Remote* const found = on_gpus_ ? published(rank, id()) : published(rank, array_);
-    if (found == nullptr)
+    peerway::Remote* const remote = on_gpus_ ? published(rank, id()) : published(rank, array_);
+    if (remote == nullptr)
       refuse("gmove ", far_is_left_ ? "out to " : "in from ", far_.name(), ", which is ",
              on_gpus_ ? "not present on the GPU" : "no longer allocated", " at node ", rank + 1,
              "; let a barrier, or post and wait, stand between this and that");
-    return *found;
+    return *remote;
   }
 
   /// The blocks of one transfer: `to` of each pair is of the far memory, `from` of the bounce memory.
   template <typename Body>
-  void each_block(const Transfer& one, Body&& body) const {
+  void each_block(const Transfer& transfer, Body&& body) const {
     std::array<std::vector<Progression>, PWX_MAX_DIMS> parts;
     std::array<long, PWX_MAX_DIMS> packed_strides{};
     const size_t dims = one_element() ? 0 : sides_.dims;
     const auto offsets = [&](size_t d) -> const std::vector<long>& {
-      return far_is_left_ ? one.move[d].left : one.move[d].right;
+      return far_is_left_ ? transfer.move[d].left : transfer.move[d].right;
     };
     long stride = static_cast<long>(sides_.bytes);
     for (size_t d = dims; d-- > 0; stride *= static_cast<long>(offsets(d).size())) {
@@ -172,8 +174,8 @@ class OneSided {
     for (;;) {
       SectionLayout there, here;
       there.element_bytes = here.element_bytes = sides_.bytes;
-      there.offset = far_is_left_ ? one.left : one.right;
-      here.offset = static_cast<long>(span_.offset + one.packed);
+      there.offset = far_is_left_ ? transfer.left : transfer.right;
+      here.offset = static_cast<long>(span_.offset + transfer.packed);
       for (size_t d = 0; d < dims; ++d) {
         const Progression& part = parts[d][at[d]];
         there.offset += offsets(d)[part.first];

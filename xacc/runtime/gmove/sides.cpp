@@ -127,8 +127,8 @@ void Sides::check() const {
   }
 }
 
-/// What each rank owns of a side. `otherwise`: what to do where one that owns any does not execute; null: it
-/// need not.
+/// The elements of a side that each rank owns. `otherwise`: what to do where one that owns any does not
+/// execute; null: it need not.
 std::vector<Owned> Sides::owned(const Side& side, const std::vector<int>& ranks, const char* otherwise) {
   const std::vector<int>& executing = program().executing().ranks;
   std::vector<Owned> all;
@@ -142,21 +142,21 @@ std::vector<Owned> Sides::owned(const Side& side, const std::vector<int>& ranks,
 }
 
 void Sides::check_views() const {
-  for (const auto& [one, other] : {std::pair(&left, &right), std::pair(&right, &left)}) {
+  for (const auto& [side, other] : {std::pair(&left, &right), std::pair(&right, &left)}) {
     const pwx_nodes* const nodes = other->view;
     if (nodes == nullptr || !other->distributed()) continue;
     const std::vector<int> view = ranks_of(*nodes), ranks = other->holders();
     const std::vector<Owned> all = owned(*other, ranks, nullptr);
     for (size_t n = 0; n < ranks.size(); ++n)
       if (all[n].any && std::ranges::find(view, ranks[n]) == view.end())
-        refuse("gmove of ", one->name(), ", which is on ", nodes->name, ", and ", other->name(),
+        refuse("gmove of ", side->name(), ", which is on ", nodes->name, ", and ", other->name(),
                ", elements of which node ", ranks[n] + 1, " owns: that is none of this node's ", nodes->name,
                ", and other nodes have others by this name; use gmove in or out");
   }
 }
 
-/// Who gives `taker` what it wants: those that own different elements. Of nodes that own the same (replicas)
-/// the taker itself, else the first.
+/// The ranks that give `taker` its elements: those that own different ones. Of nodes that own the same
+/// (replicas) the taker itself, else the first.
 std::vector<size_t> Sides::sources(int taker, const std::vector<int>& from,
                                    const std::vector<Owned>& givers) {
   std::vector<size_t> chosen;
@@ -172,19 +172,19 @@ std::vector<size_t> Sides::sources(int taker, const std::vector<int>& from,
   return chosen;
 }
 
-/// What the giver has of what is wanted, as both compute it. False where it is nothing. A scalar goes
+/// The wanted elements that the giver has, as both compute them. False where it is nothing. A scalar goes
 /// everywhere.
 bool Sides::meet(const Owned& wanted, const Owned& given, Move& move) const {
   if (!wanted.any || !given.any) return false;
   for (size_t d = 0; d < dims; ++d) {
     move[d] = {};
-    auto found = given.places[d].begin();
+    auto giver = given.places[d].begin();
     const auto end = given.places[d].end();
     for (const auto& [k, offset] : wanted.places[d]) {
-      while (!scalar && found != end && found->first < k) ++found;
-      if (!scalar && (found == end || found->first != k)) continue;
+      while (!scalar && giver != end && giver->first < k) ++giver;
+      if (!scalar && (giver == end || giver->first != k)) continue;
       move[d].left.push_back(offset);
-      move[d].right.push_back(scalar ? 0 : found->second);
+      move[d].right.push_back(scalar ? 0 : giver->second);
     }
     if (move[d].left.empty()) return false;
   }

@@ -35,7 +35,8 @@ struct Side {
 /// Places in a section, ascending, and where each lies, in bytes.
 using Places = std::vector<std::pair<long, long>>;
 
-/// What one rank owns of one side, in each dimension of the section; nothing where `any` is false.
+/// The elements that one rank owns of one side, in each dimension of the section; nothing where `any` is
+/// false.
 struct Owned {
   bool any = true;
   long base = 0;                              ///< of the indices
@@ -48,7 +49,7 @@ struct Steps {
 };
 using Move = std::array<Steps, PWX_MAX_DIMS>;
 
-/// Of which sides all owners of the elements must execute the gmove, and what to do where they do not.
+/// The sides whose owners must all execute the gmove, and what to do where they do not.
 struct MustExecute {
   bool left, right;
   const char* otherwise;

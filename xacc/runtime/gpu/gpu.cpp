@@ -80,8 +80,8 @@ void Gpu::enter() const {
   entered = true;
 }
 
-void Gpu::check(int result, const char* what) const {
-  if (result != CUDA_SUCCESS) refuse(what, " of cuda:", ordinal, ": ", driver.text(result));
+void Gpu::check(int status, const char* action) const {
+  if (status != CUDA_SUCCESS) refuse(action, " of cuda:", ordinal, ": ", driver.text(status));
 }
 
 int Gpu::attribute(int which) const {
@@ -96,19 +96,19 @@ bool computes_on_gpu() {
 
 const Gpu* gpu() {
   static bool ready = false;
-  const Gpu* const found = decided().get();
-  if (found != nullptr && !ready) {
+  const Gpu* const device = decided().get();
+  if (device != nullptr && !ready) {
     ready = true;  // what follows asks again
     load_kernels(kernels_of_units());
   }
-  return found;
+  return device;
 }
 
 const Gpu& the_gpu() {
-  const Gpu* found = gpu();
-  if (found == nullptr) throw Failure("this process computes on its CPUs");
-  found->enter();
-  return *found;
+  const Gpu* device = gpu();
+  if (device == nullptr) throw Failure("this process computes on its CPUs");
+  device->enter();
+  return *device;
 }
 
 void choose_gpu(int number) {

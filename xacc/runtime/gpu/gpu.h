@@ -24,7 +24,7 @@ class Gpu {
   /// Makes its context the current one of this thread, for good.
   void enter() const;
   /// Throws Failure "WHAT: CUDA_ERROR_..." unless `result` is success.
-  void check(int result, const char* what) const;
+  void check(int status, const char* action) const;
   [[nodiscard]] int attribute(int which) const;
 
  private:

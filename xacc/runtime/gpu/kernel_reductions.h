@@ -15,21 +15,22 @@ constexpr size_t kMostReductions = 16;
 struct Total {
   void* of_blocks;
   unsigned* done;
-  void* result;
-  void* told;
+  void* on_device;
+  void* host_slot;
   uint32_t number;
 };
 
-/// What a launch reduces.
+/// The reductions of one launch.
 struct KernelReductions {
   std::array<Total, kMostReductions> arguments;
   std::vector<size_t> slots;  ///< where the host finds the results that do not stay on the GPU
 };
 
 /// Before the launch, whose kernel gets `arguments`.
-KernelReductions prepare_reductions(int count, const pwx_reduction* asked, long queue);
+KernelReductions prepare_reductions(int count, const pwx_reduction* reductions, long queue);
 /// After it. Without a queue the host has the results when this returns, else when it waited for the queue.
-void deliver_reductions(const KernelReductions& totals, const pwx_reduction* asked, int count, long queue);
+void deliver_reductions(const KernelReductions& totals, const pwx_reduction* reductions, int count,
+                        long queue);
 
 /// Memory for the reductions of a queue, so that the first of them need not make it.
 void reserve_reductions(long queue);

@@ -44,9 +44,9 @@ std::vector<std::unique_ptr<pwx_kernel_state>>& kernels() {
 
 const Nvrtc& nvrtc() {
   static std::string why;
-  static const std::unique_ptr<Nvrtc> found = Nvrtc::load(nvrtc_candidates(pw::config("nvrtc_library")), why);
-  if (found == nullptr) throw Failure(why);
-  return *found;
+  static const std::unique_ptr<Nvrtc> nvrtc = Nvrtc::load(nvrtc_candidates(pw::config("nvrtc_library")), why);
+  if (nvrtc == nullptr) throw Failure(why);
+  return *nvrtc;
 }
 
 /// Whether the compiler joins any accesses to neighbours once it knows how arrays are aligned. Where it joins
@@ -85,10 +85,10 @@ std::string image_of(const pwx_kernel& kernel, int capability) {
 
 pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
   const Gpu& gpu = the_gpu();
-  auto made = std::make_unique<pwx_kernel_state>();
-  gpu.check(gpu.driver.cuModuleLoadData(&made->module, image.data()), "loading a kernel");
-  gpu.check(gpu.driver.cuModuleGetFunction(&made->function, made->module, kernel.name), "finding a kernel");
-  kernel.state = kernels().emplace_back(std::move(made)).get();
+  auto state = std::make_unique<pwx_kernel_state>();
+  gpu.check(gpu.driver.cuModuleLoadData(&state->module, image.data()), "loading a kernel");
+  gpu.check(gpu.driver.cuModuleGetFunction(&state->function, state->module, kernel.name), "finding a kernel");
+  kernel.state = kernels().emplace_back(std::move(state)).get();
   return *kernel.state;
 }
 
@@ -143,8 +143,8 @@ void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t
 
 void load_kernels(const std::vector<pwx_kernel*>& all) {
   if (all.empty()) return;
-  const auto reduces = [](const pwx_kernel* one) {
-    return std::string_view(one->source).find("pwx_total<") != std::string_view::npos;
+  const auto reduces = [](const pwx_kernel* kernel) {
+    return std::string_view(kernel->source).find("pwx_total<") != std::string_view::npos;
   };
   if (std::ranges::any_of(all, reduces)) reserve_reductions(PWX_QUEUE_SYNC);
   const std::vector<std::string> images = images_of(all, the_gpu().capability());

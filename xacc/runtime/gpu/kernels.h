@@ -10,7 +10,7 @@ namespace pwx {
 
 /// The text that stands before that of every kernel (the files of kernels/), embedded by the build.
 std::string_view prelude();
-/// What stands before that of a kernel which exchanges values (kernels/exchange.cuh).
+/// The text before that of a kernel which exchanges values (kernels/exchange.cuh).
 std::string_view exchange_text();
 
 /// Makes all ready to be launched, before the program's first work on the GPU. One that does not compile is

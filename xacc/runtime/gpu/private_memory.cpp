@@ -21,11 +21,11 @@ void pwx_own_end(void* own) { std::free(*static_cast<void**>(own)); }
 void* pwx_scratch(size_t bytes, const pwx_where* where) {
   return pwx::guarded(where, [&] {
     const pwx::Gpu& gpu = pwx::the_gpu();
-    pw::cuda::CUdeviceptr made = 0;
-    const int result = gpu.driver.cuMemAlloc(&made, bytes > 0 ? bytes : 1);
-    if (result != pw::cuda::CUDA_SUCCESS)
+    pw::cuda::CUdeviceptr address = 0;
+    const int status = gpu.driver.cuMemAlloc(&address, bytes > 0 ? bytes : 1);
+    if (status != pw::cuda::CUDA_SUCCESS)
       pwx::refuse("no memory on the GPU for ", bytes, " bytes of private copies; make the sections smaller");
-    return reinterpret_cast<void*>(made);
+    return reinterpret_cast<void*>(address);
   });
 }
 void pwx_scratch_end(void* scratch, long queue, const pwx_where* where) {

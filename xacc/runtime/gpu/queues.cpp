@@ -44,8 +44,8 @@ int priority_of(long number) {
   return greatest;
 }
 
-Queue& opened(long asked) {
-  const long number = numbered(asked);
+Queue& opened(long requested) {
+  const long number = numbered(requested);
   if (number < PWX_QUEUE_SYNC && number != kHaloQueue)
     refuse("async(", number, "); a queue is a number from 0 on");
   Queue& queue = queues()[number];
@@ -70,7 +70,7 @@ void finish(Queue& queue) {
   gpu.check(gpu.driver.cuStreamSynchronize(queue.stream), "a kernel or copy before this line");
   std::vector<Waiting> waiting;
   waiting.swap(queue.waiting);
-  for (const Waiting& one : waiting) one.call(one.user);
+  for (const Waiting& callback : waiting) callback.call(callback.user);
 }
 
 }  // namespace
@@ -81,8 +81,8 @@ void choose_default_queue(long number) {
   if (number != PWX_QUEUE_DEFAULT) chosen_default = number;
 }
 
-CUstream stream_of(long asked) {
-  const long number = numbered(asked);
+CUstream stream_of(long requested) {
+  const long number = numbered(requested);
   launch_recorded();
   static Queue* const unnumbered = &opened(PWX_QUEUE_SYNC);
   if (number == PWX_QUEUE_SYNC) {
@@ -101,7 +101,7 @@ pw_stream peerway_stream(long queue) { return peerway::cuda_stream(stream_of(que
 
 void wait_for(long number) {
   launch_recorded();
-  if (const auto found = queues().find(numbered(number)); found != queues().end()) finish(found->second);
+  if (const auto queue = queues().find(numbered(number)); queue != queues().end()) finish(queue->second);
 }
 
 void wait_for_all() {
@@ -113,13 +113,13 @@ void wait_for_unqueued() { wait_for(PWX_QUEUE_SYNC); }
 
 bool idle(long number) {
   launch_recorded();
-  const auto found = queues().find(numbered(number));
-  if (found == queues().end()) return true;
+  const auto queue = queues().find(numbered(number));
+  if (queue == queues().end()) return true;
   const Gpu& gpu = the_gpu();
-  const int result = gpu.driver.cuStreamQuery(found->second.stream);
-  if (result == CUDA_ERROR_NOT_READY) return false;
-  gpu.check(result, "a kernel or copy before this line");
-  finish(found->second);
+  const int status = gpu.driver.cuStreamQuery(queue->second.stream);
+  if (status == CUDA_ERROR_NOT_READY) return false;
+  gpu.check(status, "a kernel or copy before this line");
+  finish(queue->second);
   return true;
 }
 
@@ -129,8 +129,8 @@ bool all_idle() {
   return all;
 }
 
-void order(long asked, long after) {
-  const long number = numbered(asked);
+void order(long requested, long after) {
+  const long number = numbered(requested);
   launch_recorded();
   const auto other = queues().find(numbered(after));
   if (other == queues().end() || number == other->first) return;

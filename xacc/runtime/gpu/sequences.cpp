@@ -21,7 +21,7 @@ struct Recorded {
 };
 using Recording = std::vector<Recorded>;
 
-/// What came so far at one place of the program; without a graph: once.
+/// The launches recorded so far at one place of the program; without a graph: they came once.
 struct Known {
   Recording recording;
   pw::cuda::CUgraphExec graph = nullptr;
@@ -59,22 +59,22 @@ Recording recorded;
 /// Whether a part is to be recorded.
 bool records() { return depth > 0 && std::exchange(first_came, true); }
 
-void issue(CUstream stream, Recorded& one) {
-  if (one.plan != nullptr) {
-    peerway::check(one.plan->run(peerway::cuda_stream(stream, the_gpu().ordinal)));
+void issue(CUstream stream, Recorded& launch) {
+  if (launch.plan != nullptr) {
+    peerway::check(launch.plan->run(peerway::cuda_stream(stream, the_gpu().ordinal)));
     return;
   }
   std::vector<void*> arguments;
-  std::byte* at = one.arguments.data();
-  for (const unsigned size : one.sizes) {
+  std::byte* at = launch.arguments.data();
+  for (const unsigned size : launch.sizes) {
     arguments.push_back(at);
     at += room_of(size);
   }
-  launch_on(stream, one.kernel, arguments.data());
+  launch_on(stream, launch.kernel, arguments.data());
 }
 
 void issue_all(Recording& recording, CUstream stream) {
-  for (Recorded& one : recording) issue(stream, one);
+  for (Recorded& launch : recording) issue(stream, launch);
 }
 
 CUgraphExec captured(Recording& recording, CUstream stream) {
@@ -83,16 +83,16 @@ CUgraphExec captured(Recording& recording, CUstream stream) {
   issue_all(recording, stream);
   CUgraph graph = nullptr;
   gpu.check(gpu.driver.cuStreamEndCapture(stream, &graph), "capturing a sequence");
-  CUgraphExec made = nullptr;
-  const CUresult result = gpu.driver.cuGraphInstantiate(&made, graph, 0);
+  CUgraphExec graph_exec = nullptr;
+  const CUresult status = gpu.driver.cuGraphInstantiate(&graph_exec, graph, 0);
   gpu.driver.cuGraphDestroy(graph);
-  gpu.check(result, "making a graph of a sequence");
-  return made;
+  gpu.check(status, "making a graph of a sequence");
+  return graph_exec;
 }
 
 void check_plans(const Recording& recording) {
-  for (const Recorded& one : recording)
-    if (one.plan != nullptr) peerway::check(one.plan->status());
+  for (const Recorded& launch : recording)
+    if (launch.plan != nullptr) peerway::check(launch.plan->status());
 }
 
 /// By a graph where the same was recorded before at this place.
@@ -142,13 +142,13 @@ void launch_on(CUstream stream, const KernelLaunch& launch, void** arguments) {
 
 void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigned* sizes, size_t count) {
   if (sizes == nullptr || !records()) return launch_on(stream_of(PWX_QUEUE_SYNC), launch, arguments);
-  Recorded& one = recorded.emplace_back();
-  one.kernel = launch;
-  one.sizes.assign(sizes, sizes + count);
+  Recorded& entry = recorded.emplace_back();
+  entry.kernel = launch;
+  entry.sizes.assign(sizes, sizes + count);
   for (size_t i = 0; i < count; ++i) {
-    const size_t at = one.arguments.size();
-    one.arguments.resize(at + room_of(sizes[i]));
-    std::memcpy(one.arguments.data() + at, arguments[i], sizes[i]);
+    const size_t at = entry.arguments.size();
+    entry.arguments.resize(at + room_of(sizes[i]));
+    std::memcpy(entry.arguments.data() + at, arguments[i], sizes[i]);
   }
 }
 
@@ -167,8 +167,8 @@ void launch_recorded() {
 
 void forget_graphs() {
   for (const auto& sequence : sequences()) {
-    for (const Known& one : sequence->known)
-      if (one.graph != nullptr) the_gpu().driver.cuGraphExecDestroy(one.graph);
+    for (const Known& known : sequence->known)
+      if (known.graph != nullptr) the_gpu().driver.cuGraphExecDestroy(known.graph);
     sequence->known.clear();
   }
 }

@@ -195,7 +195,7 @@ int xmp_align_axis(xmp_desc_t array, int dim, int* axis) {
 int xmp_align_offset(xmp_desc_t array, int dim, int* offset) {
   return of_array(array, dim, offset, [](const pwx_array& a, int d) { return a.dim[d].offset; });
 }
-/// Of a dimension of the template: whether no dimension of the array lies along it.
+/// Whether no dimension of the array lies along a dimension of the template.
 int xmp_align_replicated(xmp_desc_t array, int dim, int* replicated) {
   const pwx_array& a = array_of(array);
   return answer(dim, a.on->ndims, replicated, [&](int k) {

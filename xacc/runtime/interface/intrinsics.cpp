@@ -68,9 +68,9 @@ void keep(const pwx_array& a, Whole& whole) {
   pwx_gmove(PWX_COLLECTIVE, &to, &from, &kIntrinsic);
 }
 
-void check_elements(const char* function, const pwx_array& one, const pwx_array& other) {
-  if (one.element_bytes != other.element_bytes)
-    refuse(function, ": elements of ", one.name, " have ", one.element_bytes, " bytes, those of ", other.name,
+void check_elements(const char* function, const pwx_array& a, const pwx_array& other) {
+  if (a.element_bytes != other.element_bytes)
+    refuse(function, ": elements of ", a.name, " have ", a.element_bytes, " bytes, those of ", other.name,
            " ", other.element_bytes, "; both arrays need the same type");
 }
 void check_rank(const char* function, const pwx_array& a, int rank) {
@@ -89,23 +89,23 @@ void check_shape(const char* function, const pwx_array& a, const pwx_array& b) {
 /// Whether each element of a mask is true.
 std::vector<char> truths(const char* function, const pwx_array& shape, xmp_desc_t mask) {
   Whole of_shape(shape);
-  std::vector<char> found(static_cast<size_t>(of_shape.count()), 1);
-  if (mask == nullptr) return found;
+  std::vector<char> flags(static_cast<size_t>(of_shape.count()), 1);
+  if (mask == nullptr) return flags;
   const pwx_array& m = array_at(mask, function);
   check_shape(function, shape, m);
   const Whole values = all_of(m);
-  for (size_t i = 0; i < found.size(); ++i) {
+  for (size_t i = 0; i < flags.size(); ++i) {
     const char* const value = values.at(static_cast<long>(i));
-    found[i] = std::any_of(value, value + values.element, [](char byte) { return byte != 0; });
+    flags[i] = std::any_of(value, value + values.element, [](char byte) { return byte != 0; });
   }
-  return found;
+  return flags;
 }
 
 /// The element numbers that index arrays of one shape name in an array: one index array a dimension.
 std::vector<long> named(const char* function, const pwx_array& shape, const pwx_array& indexed,
                         va_list indices) {
   const long count = Whole(shape).count();
-  std::vector<long> found(static_cast<size_t>(count), 0);
+  std::vector<long> order(static_cast<size_t>(count), 0);
   for (int d = 0; d < indexed.ndims; ++d) {
     const pwx_array& index = array_at(va_arg(indices, xmp_desc_t), function);
     check_shape(function, shape, index);
@@ -117,10 +117,10 @@ std::vector<long> named(const char* function, const pwx_array& shape, const pwx_
       if (value < 0 || value >= indexed.dim[d].size)
         refuse(function, ": ", index.name, " names element ", value, " of dimension ", d, " of ",
                indexed.name, ", which has 0 to ", indexed.dim[d].size - 1);
-      found[static_cast<size_t>(i)] = found[static_cast<size_t>(i)] * indexed.dim[d].size + value;
+      order[static_cast<size_t>(i)] = order[static_cast<size_t>(i)] * indexed.dim[d].size + value;
     }
   }
-  return found;
+  return order;
 }
 
 void transpose(const pwx_array& to, const pwx_array& from) {
@@ -130,11 +130,11 @@ void transpose(const pwx_array& to, const pwx_array& from) {
   check_extent("xmp_transpose", to, 1, from, 0);
   check_elements("xmp_transpose", to, from);
   const Whole given = all_of(from);
-  Whole result(to);
+  Whole target(to);
   for (long i = 0; i < to.dim[0].size; ++i)
     for (long j = 0; j < to.dim[1].size; ++j)
-      std::memcpy(result.at(i * to.dim[1].size + j), given.at(j * to.dim[0].size + i), given.element);
-  keep(to, result);
+      std::memcpy(target.at(i * to.dim[1].size + j), given.at(j * to.dim[0].size + i), given.element);
+  keep(to, target);
 }
 
 /// Which subscripts of a dimension this node owns.
@@ -145,10 +145,10 @@ std::vector<Range> owned(const pwx_array& a, int d) {
 }
 
 template <typename Value>
-void multiply(const pwx_array& x, const Whole& left, const Whole& right, Whole& result) {
+void multiply(const pwx_array& x, const Whole& left, const Whole& right, Whole& product) {
   const auto* const a = reinterpret_cast<const Value*>(left.bytes.data());
   const auto* const b = reinterpret_cast<const Value*>(right.bytes.data());
-  auto* const to = reinterpret_cast<Value*>(result.bytes.data());
+  auto* const to = reinterpret_cast<Value*>(product.bytes.data());
   const long inner = left.extents[1], columns = right.extents[1];
   for (const Range& rows : owned(x, 0))
     for (long i = rows.first; i <= rows.last; ++i)
@@ -162,8 +162,9 @@ void multiply(const pwx_array& x, const Whole& left, const Whole& right, Whole& 
 template <typename Value>
 void sort(Whole& values, bool up) {
   auto* const first = reinterpret_cast<Value*>(values.bytes.data());
-  std::stable_sort(first, first + values.count(),
-                   [up](const Value& one, const Value& other) { return up ? one < other : other < one; });
+  std::stable_sort(first, first + values.count(), [up](const Value& earlier, const Value& other) {
+    return up ? earlier < other : other < earlier;
+  });
 }
 
 /// Calls `with` with a value of a type that has an order.
@@ -195,22 +196,22 @@ void each_chosen(const char* function, const pwx_array& vector, const pwx_array&
 
 void matmul(pwx_type type, const pwx_array& x, const pwx_array& a, const pwx_array& b) {
   const char* const function = "xmp_matmul";
-  for (const pwx_array* one : {&x, &a, &b}) {
-    check_rank(function, *one, 2);
-    check_elements(function, x, *one);
+  for (const pwx_array* operand : {&x, &a, &b}) {
+    check_rank(function, *operand, 2);
+    check_elements(function, x, *operand);
   }
   check_extent(function, x, 0, a, 0);
   check_extent(function, x, 1, b, 1);
   check_extent(function, a, 1, b, 0);
   const Whole left = all_of(a), right = all_of(b);
-  Whole result(x);
+  Whole product(x);
   if (type == PWX_FLOAT_COMPLEX)
-    multiply<std::complex<float>>(x, left, right, result);
+    multiply<std::complex<float>>(x, left, right, product);
   else if (type == PWX_DOUBLE_COMPLEX)
-    multiply<std::complex<double>>(x, left, right, result);
+    multiply<std::complex<double>>(x, left, right, product);
   else
-    ordered(type, function, [&](auto value) { multiply<decltype(value)>(x, left, right, result); });
-  keep(x, result);
+    ordered(type, function, [&](auto value) { multiply<decltype(value)>(x, left, right, product); });
+  keep(x, product);
 }
 
 void sort_into(pwx_type type, const pwx_array& from, const pwx_array& to, bool up) {
@@ -250,11 +251,11 @@ void xmp_pack(xmp_desc_t to, xmp_desc_t from, xmp_desc_t mask) {
     const pwx_array& v = array_at(to, "xmp_pack");
     const pwx_array& a = array_at(from, "xmp_pack");
     const Whole given = all_of(a);
-    Whole result = all_of(v);
+    Whole values = all_of(v);
     each_chosen("xmp_pack", v, a, mask, [&](long number, long place) {
-      std::memcpy(result.at(place), given.at(number), given.element);
+      std::memcpy(values.at(place), given.at(number), given.element);
     });
-    keep(v, result);
+    keep(v, values);
   });
 }
 
@@ -263,11 +264,11 @@ void xmp_unpack(xmp_desc_t to, xmp_desc_t from, xmp_desc_t mask) {
     const pwx_array& a = array_at(to, "xmp_unpack");
     const pwx_array& v = array_at(from, "xmp_unpack");
     const Whole given = all_of(v);
-    Whole result = all_of(a);
+    Whole values = all_of(a);
     each_chosen("xmp_unpack", v, a, mask, [&](long number, long place) {
-      std::memcpy(result.at(number), given.at(place), given.element);
+      std::memcpy(values.at(number), given.at(place), given.element);
     });
-    keep(a, result);
+    keep(a, values);
   });
 }
 
@@ -280,10 +281,10 @@ void xmp_gather(xmp_desc_t to, xmp_desc_t from, ...) {
     check_elements("xmp_gather", x, a);
     const std::vector<long> sources = named("xmp_gather", x, a, indices);
     const Whole given = all_of(a);
-    Whole result(x);
+    Whole values(x);
     for (size_t i = 0; i < sources.size(); ++i)
-      std::memcpy(result.at(static_cast<long>(i)), given.at(sources[i]), given.element);
-    keep(x, result);
+      std::memcpy(values.at(static_cast<long>(i)), given.at(sources[i]), given.element);
+    keep(x, values);
   });
   va_end(indices);
 }
@@ -297,10 +298,10 @@ void xmp_scatter(xmp_desc_t to, xmp_desc_t from, ...) {
     check_elements("xmp_scatter", x, a);
     const std::vector<long> targets = named("xmp_scatter", a, x, indices);
     const Whole given = all_of(a);
-    Whole result = all_of(x);
+    Whole values = all_of(x);
     for (size_t i = 0; i < targets.size(); ++i)
-      std::memcpy(result.at(targets[i]), given.at(static_cast<long>(i)), given.element);
-    keep(x, result);
+      std::memcpy(values.at(targets[i]), given.at(static_cast<long>(i)), given.element);
+    keep(x, values);
   });
   va_end(indices);
 }

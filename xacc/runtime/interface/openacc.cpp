@@ -38,8 +38,9 @@ long queue_of(int async) { return async == acc_async_default ? PWX_QUEUE_DEFAULT
 void* device_of(void* address) {
   return on_gpu_or(
       [&](const pwx::Gpu&) -> void* {
-        const pwx::Present* const one = pwx::find_present(address, 0, "memory");
-        return one == nullptr ? nullptr : one->device + (static_cast<std::byte*>(address) - one->host);
+        const pwx::Present* const copied = pwx::find_present(address, 0, "memory");
+        return copied == nullptr ? nullptr
+                                 : copied->device + (static_cast<std::byte*>(address) - copied->host);
       },
       [&] { return address; });
 }
@@ -147,13 +148,13 @@ void acc_wait_all_async(int async) {
 }
 int acc_wait_any(int count, const int* async) {
   const auto next = [&](bool gpu) {
-    int asked = 0;
+    int status = 0;
     for (int i = 0; i < count; ++i) {
       if (async[i] == acc_async_sync) continue;  // no queue
-      ++asked;
+      ++status;
       if (!gpu || pwx::idle(queue_of(async[i]))) return i;
     }
-    return asked == 0 ? -1 : count;
+    return status == 0 ? -1 : count;
   };
   return on_gpu_or(
       [&](const pwx::Gpu&) {
@@ -171,9 +172,10 @@ void acc_set_default_async(int async) {
 void* acc_malloc(size_t bytes) {
   return on_gpu_or(
       [&](const pwx::Gpu& gpu) -> void* {
-        pw::cuda::CUdeviceptr made = 0;
-        return gpu.driver.cuMemAlloc(&made, bytes) == pw::cuda::CUDA_SUCCESS ? reinterpret_cast<void*>(made)
-                                                                             : nullptr;
+        pw::cuda::CUdeviceptr address = 0;
+        return gpu.driver.cuMemAlloc(&address, bytes) == pw::cuda::CUDA_SUCCESS
+                   ? reinterpret_cast<void*>(address)
+                   : nullptr;
       },
       [&] { return std::malloc(bytes); });
 }
@@ -232,9 +234,10 @@ void acc_map_data(void* address, void* device, size_t bytes) {
 }
 void acc_unmap_data(void* address) {
   on_gpu([&](const pwx::Gpu&) {
-    pwx::Present* const one = pwx::find_present(address, 0, "acc_unmap_data");
-    if (one == nullptr || !one->mapped) pwx::refuse("acc_unmap_data of memory that acc_map_data did not map");
-    pwx::remove_present(*one);
+    pwx::Present* const mapped = pwx::find_present(address, 0, "acc_unmap_data");
+    if (mapped == nullptr || !mapped->mapped)
+      pwx::refuse("acc_unmap_data of memory that acc_map_data did not map");
+    pwx::remove_present(*mapped);
   });
 }
 void* acc_deviceptr(void* address) { return device_of(address); }

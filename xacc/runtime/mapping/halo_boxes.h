@@ -1,4 +1,4 @@
-// What a reflect moves: boxes of elements that one node owns and another holds in its shadow. Pure.
+// Boxes that a reflect moves: elements that one node owns and another holds in its shadow. Pure.
 #pragma once
 
 #include <array>
@@ -26,7 +26,8 @@ Widths whole_shadow(const pwx_array& a);
 /// Throws Failure where widths do not fit the array.
 void check_widths(const pwx_array& a, const Widths& widths);
 
-/// What the `receiver`-th of the array's nodes needs. `corners`: those, too, straight from their owners.
+/// The boxes that the `receiver`-th of the array's nodes needs. `corners`: those, too, straight from their
+/// owners.
 std::vector<Box> needs_of(const pwx_array& a, int receiver, const Widths& widths, bool corners);
 
 /// One dimension of a box, in bytes at both ends.

@@ -69,7 +69,7 @@ int owner_of(const pwx_template_dim& dim, long index) {
 std::vector<Range> owned_by(const pwx_template_dim& dim, int part) {
   std::vector<Range> ranges;
   if (dim.kind != PWX_CYCLIC) {
-    if (const Range one = interval(dim, part); one.count() > 0) ranges.push_back(one);
+    if (const Range range = interval(dim, part); range.count() > 0) ranges.push_back(range);
     return ranges;
   }
   for (long first = dim.first + part * dim.width; first <= dim.last; first += dim.width * dim.parts)

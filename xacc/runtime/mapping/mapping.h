@@ -32,7 +32,7 @@ void settle(pwx_template_dim& dim, long asked_width, const std::string& named);
 /// The part that owns a template index, which lies inside the bounds.
 int owner_of(const pwx_template_dim& dim, long index);
 
-/// What a part owns as ascending ranges of template indices: one, but for cyclic.
+/// The template indices that a part owns, as ascending ranges of template indices: one, but for cyclic.
 std::vector<Range> owned_by(const pwx_template_dim& dim, int part);
 
 /// A dimension of an array as it lies in the memory of one part.

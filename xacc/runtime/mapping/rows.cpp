@@ -12,13 +12,13 @@ namespace pwx {
 namespace {
 
 /// The subscripts in this node's memory, one behind the other also where the dimension is cyclic.
-pwx_triplet here(const pwx_array& a, int d, const pwx_triplet& asked, const char* name) {
+pwx_triplet here(const pwx_array& a, int d, const pwx_triplet& wanted, const char* name) {
   const pwx_array_dim& dim = a.dim[d];
   const long below = is_full(dim) ? 0 : dim.shadow[0], above = is_full(dim) ? 0 : dim.shadow[1];
-  if (asked.count > 0 && (asked.first < -below || asked.first + asked.count > dim.size + above))
-    refuse("subscripts ", asked.first, " to ", asked.first + asked.count - 1, " in dimension ", d, " of ",
+  if (wanted.count > 0 && (wanted.first < -below || wanted.first + wanted.count > dim.size + above))
+    refuse("subscripts ", wanted.first, " to ", wanted.first + wanted.count - 1, " in dimension ", d, " of ",
            name, ", which has 0 to ", dim.size - 1);
-  long first = asked.first, end = asked.first + std::max(asked.count, 0L);
+  long first = wanted.first, end = wanted.first + std::max(wanted.count, 0L);
   if (is_cyclic(a, d)) {
     const pwx_cycle cycle = pwx_cycle_of(a.on, dim.template_dim, dim.offset);
     first = pwx_before(cycle, first);

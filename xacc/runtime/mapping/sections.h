@@ -23,7 +23,8 @@ struct SectionLayout {
   }
 };
 
-/// Of an array of these extents. Throws Failure where a subscript is outside of it; `name` is the array's.
+/// The layout of a section of an array of these extents. Throws Failure where a subscript is outside of it;
+/// `name` is the array's.
 SectionLayout laid_out(int ndims, const long* extents, size_t element_bytes, const pwx_triplet* dims,
                        const char* name);
 
@@ -48,8 +49,8 @@ void unpack(std::byte* to, const std::byte* from, const SectionLayout& laid);
 /// The same elements one behind the other, the first at `at`.
 SectionLayout packed_as(const SectionLayout& laid, size_t at);
 
-/// What brings the elements of one to the other: `to` is of `there`, `from` of `here`. One of them may be a
-/// single element. Negative steps go one by one.
+/// The blocks that bring the elements of one to the other: `to` is of `there`, `from` of `here`. One of them
+/// may be a single element. Negative steps go one by one.
 std::vector<BlockPair> blocks_between(const SectionLayout& there, const SectionLayout& here);
 
 }  // namespace pwx

@@ -19,8 +19,8 @@ peerway::Span<pw_region> BounceBuffer::take(size_t bytes) {
 }
 
 BounceBuffer& bounce() {
-  static auto& one = *new BounceBuffer;  // outlives atexit
-  return one;
+  static auto& buffer = *new BounceBuffer;  // outlives atexit
+  return buffer;
 }
 
 }  // namespace pwx

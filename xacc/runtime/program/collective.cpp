@@ -150,10 +150,10 @@ int root_of(const Set& set, const pwx_ref* from) {
   const Set& source = program().sets.of(*from);
   if (source.size() != 1)
     refuse("bcast from ", text_of(*from), ", which is ", source.size(), " nodes; name one");
-  const auto found = std::ranges::find(set.ranks, source.ranks[0]);
-  if (found == set.ranks.end())
+  const auto root = std::ranges::find(set.ranks, source.ranks[0]);
+  if (root == set.ranks.end())
     refuse("bcast from ", text_of(*from), ", which is none of the nodes that take part; add it to `on`");
-  return static_cast<int>(found - set.ranks.begin());
+  return static_cast<int>(root - set.ranks.begin());
 }
 
 }  // namespace pwx

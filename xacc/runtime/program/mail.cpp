@@ -70,7 +70,7 @@ Mail::Peer& Mail::peer(int rank) {
   return peer;
 }
 
-/// Of so many slots those that one put fills: neighbours, and few enough for the receiver to begin soon.
+/// How many of these slots one put fills: neighbours, and few enough for the receiver to begin soon.
 size_t Mail::next_run(const Peer& peer, size_t slots) {
   return std::min({slots, kSlots - peer.sent % kSlots, size_t{4}});
 }
@@ -142,8 +142,10 @@ void Mail::receive(int rank, void* data, size_t bytes) {
 class Mail::Course {
  public:
   Course(Mail& mail, std::span<const Outgoing> out, std::span<const Incoming> in) : mail_(mail) {
-    for (const Outgoing& one : out) sends_.push_back({&mail.peer(one.rank), one, 0, slots_of(one.bytes)});
-    for (const Incoming& one : in) receives_.push_back({&mail.peer(one.rank), one, 0, slots_of(one.bytes)});
+    for (const Outgoing& message : out)
+      sends_.push_back({&mail.peer(message.rank), message, 0, slots_of(message.bytes)});
+    for (const Incoming& message : in)
+      receives_.push_back({&mail.peer(message.rank), message, 0, slots_of(message.bytes)});
   }
 
   void run() {
@@ -173,34 +175,37 @@ class Mail::Course {
       busy.push_back(peer);
       return true;
     };
-    for (auto& one : sends_) {
-      if (one.slot == one.slots || !first(one.peer)) continue;
+    for (auto& send : sends_) {
+      if (send.slot == send.slots || !first(send.peer)) continue;
       for (;;) {
-        const size_t run = next_run(*one.peer, one.slots - one.slot);
-        if (run == 0 || !mail_.can_send(*one.peer, run)) break;
-        mail_.send_run(*one.peer, static_cast<const std::byte*>(one.message.data) + one.offset(),
-                       one.length(run));
-        one.slot += run;
+        const size_t run = next_run(*send.peer, send.slots - send.slot);
+        if (run == 0 || !mail_.can_send(*send.peer, run)) break;
+        mail_.send_run(*send.peer, static_cast<const std::byte*>(send.message.data) + send.offset(),
+                       send.length(run));
+        send.slot += run;
         moved = true;
       }
     }
     busy.clear();
-    for (auto& one : receives_) {
-      if (one.slot == one.slots || !first(one.peer)) continue;
-      one.peer->known_filled = one.peer->signals[Peer::filled].value();
-      for (; one.slot < one.slots && one.peer->taken < one.peer->known_filled; ++one.slot, moved = true)
-        mail_.take_slot(*one.peer, static_cast<std::byte*>(one.message.data) + one.offset(), one.length(1));
+    for (auto& receive : receives_) {
+      if (receive.slot == receive.slots || !first(receive.peer)) continue;
+      receive.peer->known_filled = receive.peer->signals[Peer::filled].value();
+      for (; receive.slot < receive.slots && receive.peer->taken < receive.peer->known_filled;
+           ++receive.slot, moved = true)
+        mail_.take_slot(*receive.peer, static_cast<std::byte*>(receive.message.data) + receive.offset(),
+                        receive.length(1));
     }
     return moved || wait();
   }
 
   bool wait() {
-    for (const auto& one : receives_)
-      if (one.slot < one.slots) return wait_for(one.peer->signals[Peer::filled], one.peer->taken + 1);
-    for (const auto& one : sends_)
-      if (one.slot < one.slots)
-        return wait_for(one.peer->signals[Peer::emptied],
-                        one.peer->sent + next_run(*one.peer, one.slots - one.slot) - kSlots);
+    for (const auto& receive : receives_)
+      if (receive.slot < receive.slots)
+        return wait_for(receive.peer->signals[Peer::filled], receive.peer->taken + 1);
+    for (const auto& send : sends_)
+      if (send.slot < send.slots)
+        return wait_for(send.peer->signals[Peer::emptied],
+                        send.peer->sent + next_run(*send.peer, send.slots - send.slot) - kSlots);
     return false;
   }
 

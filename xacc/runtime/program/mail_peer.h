@@ -1,4 +1,4 @@
-// What mail has of one other rank. Of mail.cpp and words.cpp alone.
+// The channel to one other rank. Only mail.cpp, posts.cpp and backlog.cpp include this.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ struct Backlog {
 /// `check` of the two: what is read while it is put is not taken.
 constexpr uint64_t checked(uint64_t word, uint64_t sequence) { return ~(word ^ (sequence << 32)); }
 
-/// What another rank may be writing, a word at a time.
+/// Memory that another rank may be writing, a word at a time.
 template <typename Words>
 Words read_words(const std::byte* at) {
   std::array<uint64_t, sizeof(Words) / sizeof(uint64_t)> all;
@@ -51,8 +51,8 @@ peerway::Key mail_key_at(const peerway::Key& keys, size_t number);
 
 /// One other rank.
 struct Mail::Peer {
-  /// What it notifies here: slots that it filled, slots that it emptied, words that it posted, words of the
-  /// ring and of the backlog that it has looked at, and that it ends the job.
+  /// The signals that it raises here: slots that it filled, slots that it emptied, words that it posted,
+  /// words of the ring and of the backlog that it has looked at, and that it ends the job.
   static constexpr size_t kSignals = 6;
   enum { filled, emptied, posted, looked_at, backlog_read, farewell };
   int rank = 0;
@@ -70,7 +70,8 @@ struct Mail::Peer {
   std::array<uint64_t, kTallies> waited_for{};  ///< of what it posted: how many of each tally
   std::deque<uint64_t> words{};                 ///< came and fit nothing yet
 
-  // What this rank posted while the ring was full. Earlier regions stay, since the receiver may be reading.
+  // Words that this rank posted while the ring was full. Earlier regions stay, since the receiver may be
+  // reading.
   std::vector<peerway::Region> backlogs{};
   uint64_t backlog_capacity = 0, backlog_sent = 0;
   // The same of the other rank, and where its words arrive.

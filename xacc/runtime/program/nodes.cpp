@@ -10,9 +10,9 @@
 namespace pwx {
 namespace {
 
-void check_dims(const char* what, const char* name, int ndims) {
+void check_dims(const char* kind, const char* name, int ndims) {
   if (ndims < 1 || ndims > PWX_MAX_DIMS)
-    refuse(what, " ", name, " has ", ndims, " dimensions; 1 to ", PWX_MAX_DIMS, " are possible");
+    refuse(kind, " ", name, " has ", ndims, " dimensions; 1 to ", PWX_MAX_DIMS, " are possible");
 }
 
 /// The ranks that new nodes are an arrangement of.
@@ -116,12 +116,12 @@ void fix(pwx_template& t, const long* first, const long* last, const long* const
 
 /// The template and those that other files have in its place.
 std::vector<FixedLater> all_of(pwx_template& t) {
-  std::vector<FixedLater> found;
+  std::vector<FixedLater> later;
   const auto known = std::ranges::find(fixed_later(), &t, &FixedLater::t);
   if (known == fixed_later().end()) return {{&t, nullptr, {}}};
-  for (const FixedLater& one : fixed_later())
-    if (one.declared == known->declared) found.push_back(one);
-  return found;
+  for (const FixedLater& entry : fixed_later())
+    if (entry.declared == known->declared) later.push_back(entry);
+  return later;
 }
 
 void name(pwx_template& t, const char* name, int ndims) {
@@ -216,9 +216,9 @@ void pwx_template_fix(pwx_template* t, const long* first, const long* last, cons
                       const pwx_where* where) {
   pwx::guarded(where, [&] {
     const std::vector<pwx::FixedLater> all = pwx::all_of(*t);
-    for (const pwx::FixedLater& one : all) pwx::fix(*one.t, first, last, sizes);
-    for (const pwx::FixedLater& one : all)
-      if (one.call != nullptr) one.call();
+    for (const pwx::FixedLater& entry : all) pwx::fix(*entry.t, first, last, sizes);
+    for (const pwx::FixedLater& entry : all)
+      if (entry.call != nullptr) entry.call();
   });
 }
 

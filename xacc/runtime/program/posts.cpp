@@ -110,15 +110,15 @@ void Mail::wait(int rank, std::optional<uint64_t> word) {
         look_for_words(peer);
         if (take_from_tallies(peer.in, peer.waited_for, word)) return;
       }
-      const auto found = word ? std::ranges::find(peer.words, *word) : peer.words.begin();
-      if (found == peer.words.end()) continue;
-      peer.words.erase(found);
+      const auto match = word ? std::ranges::find(peer.words, *word) : peer.words.begin();
+      if (match == peer.words.end()) continue;
+      peer.words.erase(match);
       return;
     }
     if (rank == rank_ || peers_.size() == 1)
       throw peerway::Error(peerway::Status::invalid_argument,
                            "peerway: a wait for a post of this node itself, which it has not made");
-    // Of any rank: each in turn for a while.
+    // Any rank: look at each in turn for a while.
     const size_t next =
         rank >= 0 ? static_cast<size_t>(rank) : (static_cast<size_t>(rank_) + 1) % peers_.size();
     Peer& peer = *peers_[next];

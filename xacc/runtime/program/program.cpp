@@ -88,8 +88,8 @@ Program* program_if_begun() { return is_forked_child ? nullptr : the_program; }
 std::vector<pwx_kernel*> kernels_of_units() {
   std::vector<pwx_kernel*> all;
   for (const pwx_unit* unit = units; unit != nullptr; unit = unit->next)
-    for (pwx_kernel* const* one = unit->kernels; one != nullptr && *one != nullptr; ++one)
-      all.push_back(*one);
+    for (pwx_kernel* const* kernel = unit->kernels; kernel != nullptr && *kernel != nullptr; ++kernel)
+      all.push_back(*kernel);
   return all;
 }
 

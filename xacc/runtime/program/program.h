@@ -1,4 +1,4 @@
-// What a process holds while the program runs: team, context, messages, sets and who executes.
+// The state of a process while the program runs: team, context, messages, sets and who executes.
 #pragma once
 
 #include <optional>
@@ -48,7 +48,7 @@ std::vector<pwx_kernel*> kernels_of_units();
 /// Sets up the nodes, templates and arrays of all source files, in the order of their text.
 void set_up_units();
 
-/// What the layers above do when the program ends. Both are collective over all ranks.
+/// Calls of the layers above when the program ends. Both are collective over all ranks.
 struct Ending {
   void (*before_barrier)();  ///< others may still communicate with this rank
   void (*after_barrier)();   ///< nobody communicates any more: memory is freed without a word to others

@@ -72,7 +72,7 @@ void append_bytes(std::string& key, const Value& value) {
   key.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// What decides which ranks a reference to nodes names.
+/// A key that is equal for references to nodes that name the same ranks.
 std::string key_of(const pwx_ref& ref) {
   std::string key;
   append_bytes(key, ref.nodes->ranks);  // each list of ranks is kept once

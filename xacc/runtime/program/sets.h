@@ -23,7 +23,7 @@ class Sets {
  public:
   explicit Sets(int rank) : rank_(rank) {}
   const Set& of(const std::vector<int>& ranks);
-  /// Of a reference. Throws Failure for one that leaves its nodes or template.
+  /// The set of a reference. Throws Failure for one that leaves its nodes or template.
   const Set& of(const pwx_ref& ref);
 
  private:

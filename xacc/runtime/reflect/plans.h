@@ -20,12 +20,12 @@ struct ReflectPart {
   Widths widths;
 };
 
-struct ReflectAsk {
+struct ReflectRequest {
   std::vector<ReflectPart> parts;
   int flags;
 
   [[nodiscard]] bool orthogonal() const { return (flags & PWX_REFLECT_ORTHOGONAL) != 0; }
-  /// Of the copies on the GPU?
+  /// Whether the copies on the GPU are meant.
   [[nodiscard]] bool acc() const;
 };
 
@@ -48,9 +48,9 @@ struct Reflect {
 };
 
 /// Prepares a plan among the ranks of a set; the arrays are allocated.
-std::unique_ptr<Reflect> make_reflect(const ReflectAsk& asked, const Set& set);
-bool is_for(const Reflect& entry, const ReflectAsk& asked, const Set& set);
-bool same_widths(const pwx_array& a, const Widths& one, const Widths& other);
+std::unique_ptr<Reflect> make_reflect(const ReflectRequest& request, const Set& set);
+bool is_for(const Reflect& entry, const ReflectRequest& request, const Set& set);
+bool same_widths(const pwx_array& a, const Widths& a_widths, const Widths& other);
 
 /// Before the context ends.
 void free_halos();

@@ -38,12 +38,12 @@ void add_shadows(const pwx_array& a, Combine add, const Widths& widths) {
     for (const auto& box : needs_of(a, holder, widths, true)) {
       const int from = nodes.ranks[holder], to = nodes.ranks[box.owner];
       if (from != me && to != me) continue;
-      Bundle one{from == me ? to : from, {}, {}};
+      Bundle bundle{from == me ? to : from, {}, {}};
       Bundle target{from, {}, {}};
       for (const BlockPair& pair : blocks_of(a, box, holder)) {
         if (from == me)
           each_run(pair.to, [&](int64_t offset) {
-            one.data.insert(one.data.end(), memory + offset, memory + offset + pair.to.block_bytes);
+            bundle.data.insert(bundle.data.end(), memory + offset, memory + offset + pair.to.block_bytes);
           });
         target.blocks.push_back(pair.from);
         uint64_t bytes = pair.from.block_bytes;
@@ -51,10 +51,10 @@ void add_shadows(const pwx_array& a, Combine add, const Widths& widths) {
         if (from != me) target.data.resize(target.data.size() + bytes);
       }
       if (from == me && to == me) {
-        target.data = std::move(one.data);
+        target.data = std::move(bundle.data);
         own.push_back(std::move(target));
       } else if (from == me) {
-        out.push_back(std::move(one));
+        out.push_back(std::move(bundle));
       } else {
         in.push_back(std::move(target));
       }

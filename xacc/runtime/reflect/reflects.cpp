@@ -14,7 +14,7 @@
 #include "xacc/runtime/program/program.h"
 #include "xacc/runtime/reflect/plans.h"
 
-/// Of one place in the text: all that it was called with so far, the last first.
+/// One place in the text: the plans of all its calls so far, the last first.
 struct pwx_halo_state {
   std::vector<std::unique_ptr<pwx::Reflect>> entries;
 };
@@ -47,14 +47,14 @@ void end_plan(Reflect& entry) {
   entry.plan.reset();
 }
 
-Reflect& entry_of(pwx_halo& halo, const ReflectAsk& asked) {
+Reflect& entry_of(pwx_halo& halo, const ReflectRequest& request) {
   const Set& set = program().executing();
   if (halo.state == nullptr) halo.state = halos().emplace_back(std::make_unique<pwx_halo_state>()).get();
   auto& entries = halo.state->entries;
-  auto known = std::ranges::find_if(entries, [&](const auto& one) { return is_for(*one, asked, set); });
-  if (std::ranges::any_of(asked.parts, [](const auto& part) { return part.array->state->local; })) {
+  auto known = std::ranges::find_if(entries, [&](const auto& entry) { return is_for(*entry, request, set); });
+  if (std::ranges::any_of(request.parts, [](const auto& part) { return part.array->state->local; })) {
     std::vector<uint64_t> lives;
-    for (const ReflectPart& part : asked.parts) lives.push_back(part.array->state->life);
+    for (const ReflectPart& part : request.parts) lives.push_back(part.array->state->life);
     Reflect* const entry = known == entries.end() ? nullptr : known->get();
     if (entry == nullptr || entry->lives != lives) {
       if (agreed_on(entry, set)) {
@@ -71,8 +71,8 @@ Reflect& entry_of(pwx_halo& halo, const ReflectAsk& asked) {
     std::rotate(entries.begin(), known, known + 1);
     return *entries.front();
   }
-  std::erase_if(entries, [](const auto& one) { return one->stale && !one->under_way; });
-  return **entries.insert(entries.begin(), make_reflect(asked, set));
+  std::erase_if(entries, [](const auto& entry) { return entry->stale && !entry->under_way; });
+  return **entries.insert(entries.begin(), make_reflect(request, set));
 }
 
 /// Are an array's nodes those that execute, so that all of them count the same writes?
@@ -90,26 +90,27 @@ bool counted_alike(const pwx_array& a, const Set& set) {
 }
 
 /// Has nothing written an array since a reflect that brought all that is asked for?
-bool unchanged(const ReflectPart& part, const ReflectAsk& asked) {
+bool unchanged(const ReflectPart& part, const ReflectRequest& request) {
   const pwx_array& a = *part.array;
-  const Reflected& last = a.state->reflected[asked.acc() ? 1 : 0];
+  const Reflected& last = a.state->reflected[request.acc() ? 1 : 0];
   if (a.state->watch != 1 || !last.done || last.writes != writes_of(*a.state) ||
-      (last.orthogonal && !asked.orthogonal()))
+      (last.orthogonal && !request.orthogonal()))
     return false;
-  if (asked.acc())
+  if (request.acc())
     if (const Present* copy = find_present(a); copy == nullptr || copy->id != last.copy) return false;
-  return std::equal(last.widths.begin(), last.widths.begin() + a.ndims, part.widths.begin(),
-                    [](const pwx_width& there, const pwx_width& one) {
-                      return there.lo >= one.lo && there.hi >= one.hi &&
-                             ((one.lo == 0 && one.hi == 0) || (there.periodic != 0) == (one.periodic != 0));
-                    });
+  return std::equal(
+      last.widths.begin(), last.widths.begin() + a.ndims, part.widths.begin(),
+      [](const pwx_width& there, const pwx_width& needed) {
+        return there.lo >= needed.lo && there.hi >= needed.hi &&
+               ((needed.lo == 0 && needed.hi == 0) || (there.periodic != 0) == (needed.periodic != 0));
+      });
 }
 
-/// What a directive asks for and nothing has brought yet; `all` of it. `widths`: of all arrays, or `each`: of
+/// The parts of a directive that nothing has brought yet; `all` of it. `widths`: of all arrays, or `each`: of
 /// each; null is the whole shadow.
-ReflectAsk asked_for(int count, pwx_array* const* arrays, const pwx_width* widths,
-                     const pwx_width* const* each, int flags, bool all = false) {
-  ReflectAsk asked{{}, flags};
+ReflectRequest request_of(int count, pwx_array* const* arrays, const pwx_width* widths,
+                          const pwx_width* const* each, int flags, bool all = false) {
+  ReflectRequest request{{}, flags};
   const Set& set = program().executing();
   for (int i = 0; i < count; ++i) {
     const pwx_array& a = *arrays[i];
@@ -123,15 +124,15 @@ ReflectAsk asked_for(int count, pwx_array* const* arrays, const pwx_width* width
       part.widths = whole_shadow(a);
     else
       std::copy_n(own, a.ndims, part.widths.begin());
-    if (all || !counted_alike(a, set) || !unchanged(part, asked)) asked.parts.push_back(part);
+    if (all || !counted_alike(a, set) || !unchanged(part, request)) request.parts.push_back(part);
   }
-  return asked;
+  return request;
 }
 
-/// What is to be done, which begins now; null: all is up to date.
-Reflect* begun(pwx_halo& halo, const ReflectAsk& asked) {
-  if (asked.parts.empty()) return nullptr;
-  Reflect& entry = entry_of(halo, asked);
+/// Starts the exchange that a directive needs; null: all is up to date.
+Reflect* begun(pwx_halo& halo, const ReflectRequest& request) {
+  if (request.parts.empty()) return nullptr;
+  Reflect& entry = entry_of(halo, request);
   if (entry.under_way)
     refuse("reflect of ", entry.names, " while the one before is under way; use wait_async first");
   entry.writes.clear();
@@ -139,7 +140,7 @@ Reflect* begun(pwx_halo& halo, const ReflectAsk& asked) {
   return &entry;
 }
 
-/// What was to be done is done, or will be before what follows on the GPU.
+/// Finishes an exchange, or orders it before the work that follows on the GPU.
 void note_done(Reflect& entry) {
   entry.under_way = false;
   const bool acc = !entry.copies.empty();
@@ -151,8 +152,8 @@ void note_done(Reflect& entry) {
 
 /// Starts what finish() ends later. On the GPU it has a queue of its own, so that the kernels before finish()
 /// run beside it.
-Reflect* start(pwx_halo& halo, const ReflectAsk& asked) {
-  Reflect* const entry = begun(halo, asked);
+Reflect* start(pwx_halo& halo, const ReflectRequest& request) {
+  Reflect* const entry = begun(halo, request);
   if (entry == nullptr) return nullptr;
   if (entry->plan)
     peerway::check(entry->copies.empty() ? entry->plan->start()
@@ -171,18 +172,18 @@ void finish(Reflect& entry) {
 }
 
 /// Both. On the GPU that is one launch.
-void reflect(pwx_halo& halo, const ReflectAsk& asked) {
-  if (!asked.acc()) {
-    if (Reflect* const entry = start(halo, asked); entry != nullptr) finish(*entry);
+void reflect(pwx_halo& halo, const ReflectRequest& request) {
+  if (!request.acc()) {
+    if (Reflect* const entry = start(halo, request); entry != nullptr) finish(*entry);
     return;
   }
-  Reflect* const entry = begun(halo, asked);
+  Reflect* const entry = begun(halo, request);
   if (entry == nullptr) return;
   if (entry->plan) run_in_order(*entry->plan);
   note_done(*entry);
 }
 
-/// What reflect_init asked for of each array.
+/// The widths and flags of reflect_init, by array.
 struct Persistent {
   std::vector<pwx_width> widths;
   int flags;
@@ -194,22 +195,22 @@ std::map<uint64_t, Persistent>& inits() {
 pwx_halo persistent{};
 
 const Persistent& init_of(const pwx_array& a) {
-  const auto found = inits().find(allocated(a, "reflect_do").id);
-  if (found == inits().end()) refuse("reflect_do of ", a.name, " without a reflect_init before; add one");
-  return found->second;
+  const auto init = inits().find(allocated(a, "reflect_do").id);
+  if (init == inits().end()) refuse("reflect_do of ", a.name, " without a reflect_init before; add one");
+  return init->second;
 }
 
 /// Those that were initialised with the same flags go in one plan.
 void reflect_do(int count, pwx_array* const* arrays) {
-  std::map<int, ReflectAsk> asks;
+  std::map<int, ReflectRequest> requests;
   for (int i = 0; i < count; ++i) {
     const Persistent& init = init_of(*arrays[i]);
-    ReflectAsk one =
-        asked_for(1, arrays + i, init.widths.empty() ? nullptr : init.widths.data(), nullptr, init.flags);
-    ReflectAsk& all = asks.try_emplace(init.flags, ReflectAsk{{}, init.flags}).first->second;
-    if (!one.parts.empty()) all.parts.push_back(one.parts.front());
+    ReflectRequest request =
+        request_of(1, arrays + i, init.widths.empty() ? nullptr : init.widths.data(), nullptr, init.flags);
+    ReflectRequest& all = requests.try_emplace(init.flags, ReflectRequest{{}, init.flags}).first->second;
+    if (!request.parts.empty()) all.parts.push_back(request.parts.front());
   }
-  for (const auto& [flags, asked] : asks) reflect(persistent, asked);
+  for (const auto& [flags, request] : requests) reflect(persistent, request);
 }
 
 /// Plans over memory that ends: those whose list has the id.
@@ -257,7 +258,7 @@ extern "C" {
 
 void pwx_reflect_start(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths,
                        int flags, const pwx_where* where) {
-  pwx::guarded(where, [&] { pwx::start(*halo, pwx::asked_for(count, arrays, widths, nullptr, flags)); });
+  pwx::guarded(where, [&] { pwx::start(*halo, pwx::request_of(count, arrays, widths, nullptr, flags)); });
 }
 
 void pwx_reflect_wait(int count, pwx_array* const* arrays, const pwx_where* where) {
@@ -274,34 +275,34 @@ void pwx_reflect_wait(int count, pwx_array* const* arrays, const pwx_where* wher
 
 void pwx_reflect(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths, int flags,
                  const pwx_where* where) {
-  pwx::guarded(where, [&] { pwx::reflect(*halo, pwx::asked_for(count, arrays, widths, nullptr, flags)); });
+  pwx::guarded(where, [&] { pwx::reflect(*halo, pwx::request_of(count, arrays, widths, nullptr, flags)); });
 }
 
 void pwx_reflect_each(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* const* widths,
                       int flags, const pwx_where* where) {
   pwx::guarded(where, [&] {
-    const auto asked = pwx::asked_for(count, arrays, nullptr, widths, flags);
+    const auto request = pwx::request_of(count, arrays, nullptr, widths, flags);
     if ((flags & PWX_REFLECT_NOWAIT) != 0)
-      pwx::start(*halo, asked);
+      pwx::start(*halo, request);
     else
-      pwx::reflect(*halo, asked);
+      pwx::reflect(*halo, request);
   });
 }
 
 void pwx_reflect_async(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths,
                        int flags, long id, const pwx_where* where) {
   pwx::guarded(where, [&] {
-    if (auto* entry = pwx::start(*halo, pwx::asked_for(count, arrays, widths, nullptr, flags)))
+    if (auto* entry = pwx::start(*halo, pwx::request_of(count, arrays, widths, nullptr, flags)))
       pwx::asynchronous()[id].push_back(entry);
   });
 }
 
 void pwx_wait_async(long id, const pwx_where* where) {
   pwx::guarded(where, [&] {
-    const auto found = pwx::asynchronous().find(id);
-    if (found == pwx::asynchronous().end()) return;  // of what was complete when its directive returned
-    for (pwx::Reflect* entry : found->second) pwx::finish(*entry);
-    pwx::asynchronous().erase(found);
+    const auto started = pwx::asynchronous().find(id);
+    if (started == pwx::asynchronous().end()) return;  // of what was complete when its directive returned
+    for (pwx::Reflect* entry : started->second) pwx::finish(*entry);
+    pwx::asynchronous().erase(started);
   });
 }
 
@@ -314,7 +315,7 @@ void pwx_reflect_init(int count, pwx_array* const* arrays, const pwx_width* widt
       if (widths != nullptr) init.widths.assign(widths, widths + a.ndims);
       pwx::inits()[pwx::allocated(a, "reflect_init").id] = init;
     }
-    pwx::entry_of(pwx::persistent, pwx::asked_for(count, arrays, widths, nullptr, flags, true));
+    pwx::entry_of(pwx::persistent, pwx::request_of(count, arrays, widths, nullptr, flags, true));
   });
 }
 
