@@ -344,7 +344,7 @@ int main(void) {
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "explanation"),
     [
         # 32 x 32 sites of 32 B: a row is contiguous but for its shadow, a column is not.
         (
@@ -385,16 +385,18 @@ int main(void) {
         ),
     ],
 )
-def test_explain_says_what_is_sent_and_by_which_path(tmp_path: Path, lines: list[str], said: str) -> None:
+def test_explain_says_what_is_sent_and_by_which_path(
+    tmp_path: Path, lines: list[str], explanation: str
+) -> None:
     source = GRID + "\n".join(lines) + "\n  return n;\n}\n"
-    assert said in generated(tmp_path, source, "--explain")
+    assert explanation in generated(tmp_path, source, "--explain")
 
 
 FACES_OF_TWO = ["#pragma xmp reflect (v) width(2, 0) acc", "#pragma xmp reflect (w) width(1, 0) acc"]
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "explanation"),
     [
         (["#pragma xmp reflect (v) width(2, 0)"], "2 faces of 512 B in blocks of 256 B by host/small"),
         (["#pragma xmp reflect (v) width(2, 0) acc"], "2 faces of 512 B in blocks of 256 B by cuda/large"),
@@ -407,11 +409,11 @@ FACES_OF_TWO = ["#pragma xmp reflect (v) width(2, 0) acc", "#pragma xmp reflect 
     ],
 )
 def test_on_a_gpu_all_faces_of_a_plan_together_decide_the_method(
-    tmp_path: Path, lines: list[str], said: str
+    tmp_path: Path, lines: list[str], explanation: str
 ) -> None:
     """On a CPU each of them alone does."""
     source = GRID + "\n".join(lines) + "\n  return n;\n}\n"
-    assert said in generated(tmp_path, source, "--explain")
+    assert explanation in generated(tmp_path, source, "--explain")
 
 
 def test_without_a_gpu_each_face_alone_decides_the_method(
@@ -419,8 +421,8 @@ def test_without_a_gpu_each_face_alone_decides_the_method(
 ) -> None:
     on_both = paths.decided
     monkeypatch.setattr(paths, "decided", lambda ops, shapes, _: on_both(ops, shapes, False))
-    said = generated(tmp_path, GRID + "\n".join(FACES_OF_TWO) + "\n  return n;\n}\n", "--explain")
-    assert "2 faces of 512 B in blocks of 256 B by host/small, 2 faces of 128 B by host/small" in said
+    explanation = generated(tmp_path, GRID + "\n".join(FACES_OF_TWO) + "\n  return n;\n}\n", "--explain")
+    assert "2 faces of 512 B in blocks of 256 B by host/small, 2 faces of 128 B by host/small" in explanation
 
 
 def test_explain_goes_on_where_no_ranks_can_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -481,8 +483,10 @@ def test_what_follows_without_a_word_of_the_host_is_a_sequence(
     source = PARTS + "\n".join(lines) + "\n  return sum > 0;\n}\n"
     text = generated(tmp_path, source)
     assert text.count("pwx_sequence_begin();") == text.count("pwx_sequence_end(&") == len(sequences)
-    said = generated(tmp_path, source, "--explain")
-    assert [int(line.split()[4]) for line in said.splitlines() if ": a sequence of " in line] == sequences
+    explanation = generated(tmp_path, source, "--explain")
+    assert [
+        int(line.split()[4]) for line in explanation.splitlines() if ": a sequence of " in line
+    ] == sequences
 
 
 def test_reflects_that_follow_one_another_are_one_plan(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ ALL = pytest.mark.long
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
+    ("number", "error"),
     [
         (1, "element 4 of dimension 0 of a is used, but this node owns 0 to 3 and has 0 to 3 in its memory"),
         pytest.param(2, " of dimension 0 of a is used, but this node owns ", marks=ALL),
@@ -191,10 +191,10 @@ ALL = pytest.mark.long
         (8, "element 4 of dimension 0 of a is used, but this node owns 0 to 3 and has 0 to 3 in its memory"),
     ],
 )
-def test_a_subscript_that_a_node_has_not_ends_the_program(beyond: Path, number: int, said: str) -> None:
+def test_a_subscript_that_a_node_has_not_ends_the_program(beyond: Path, number: int, error: str) -> None:
     done = run(PEERWAY, "run", "-n", 4, beyond, number, folder=beyond.parent, PEERWAY_ACC="host")
     assert done.returncode != 0
-    assert f"error: {said}" in done.stderr or (said.startswith(" ") and said in done.stderr)
+    assert f"error: {error}" in done.stderr or (error.startswith(" ") and error in done.stderr)
     assert done.stdout == ""
 
 
@@ -225,6 +225,22 @@ def test_posts_need_not_be_waited_for_at_once(tmp_path: Path) -> None:
             f"{nodes * (nodes + 1) // 2}, 0 wrong\n",
             "",
         )
+
+
+WIDE = """
+#include <stdio.h>
+int main(void) {
+  static _Atomic long double sum;
+  for (int i = 0; i < 4; i++) sum += i;
+  printf("%.1Lf\\n", sum);
+}
+"""
+
+
+def test_atomics_of_wide_types_need_no_option(tmp_path: Path) -> None:
+    (tmp_path / "wide.c").write_text(WIDE)
+    done = run(compiled(tmp_path, "wide.c"), folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "6.0\n", "")
 
 
 OWN_ROW = """

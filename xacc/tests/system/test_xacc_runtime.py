@@ -156,13 +156,13 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_said_once_and_ends_the_job(wrong: Path, what: str) -> None:
-    done = run(2, wrong, what)
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_said_once_and_ends_the_job(wrong: Path, name: str) -> None:
+    done = run(2, wrong, name)
     assert done.returncode == 1
-    said = [line for line in done.stderr.splitlines() if not line.startswith(("peerway: ", "  ["))]
-    line, text = WRONG[what]
-    assert said == [f"prog.c:{line}: error: {text}"]
+    errors = [line for line in done.stderr.splitlines() if not line.startswith(("peerway: ", "  ["))]
+    line, text = WRONG[name]
+    assert errors == [f"prog.c:{line}: error: {text}"]
 
 
 def test_a_rank_that_ends_ends_the_job(wrong: Path) -> None:

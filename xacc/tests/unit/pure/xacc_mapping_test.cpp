@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "xacc/runtime/failure.h"
-#include "xacc/runtime/mapping.h"
+#include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/mapping/mapping.h"
 
 namespace pwx {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "xacc/runtime/failure.h"
-#include "xacc/runtime/pieces.h"
+#include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/mapping/halo_boxes.h"
 
 namespace pwx {
 namespace {
