@@ -10,7 +10,6 @@ from peerway_xacc.analysis.unit import Stack, Unit
 from peerway_xacc.codegen import atomic, vector
 from peerway_xacc.codegen.device_code import around, blank_directives, expands_to_variables, in_device_code
 from peerway_xacc.codegen.kernel_arguments import Argument, Clauses, arguments_of, declared
-from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.edits import Edits
 from peerway_xacc.frontend.source import Range, Variable, used_in
 from peerway_xacc.frontend.tokens import quoted
@@ -104,7 +103,6 @@ def grouped(dimensions: list[Dimension]) -> list[list[Dimension]]:
 def build(
     unit: Unit,
     stack: Stack,
-    directive: d.Acc,
     name: str,
     loops: list[For],
     reductions: list[tuple[str, Variable]],

@@ -100,7 +100,7 @@ def arguments_of(
         seen[variable.name] = (variable, changed or seen.get(variable.name, (variable, False))[1])
     for name, (variable, changed) in seen.items():
         if name in clauses.pointed:
-            arguments += _own_memory(unit, variable, clauses.pointed[name], name in clauses.copied)
+            arguments += _own_memory(variable, clauses.pointed[name], name in clauses.copied)
         elif name in clauses.private:
             locals_.append(declared(variable))
         if name in clauses.pointed or name in clauses.private:
@@ -170,7 +170,7 @@ def _inner_sizes(variable: Variable) -> str:
 _MOST_OF_STACK = 16384  # bytes that each thread has for a copy; a GPU keeps them for all that it can run
 
 
-def _own_memory(unit: Unit, variable: Variable, section: phrases.Section, copied: bool) -> list[Argument]:
+def _own_memory(variable: Variable, section: phrases.Section, copied: bool) -> list[Argument]:
     """Memory of each thread for what a pointer leads to: on its stack, or of the GPU where that is much."""
     name = variable.name
     kind = f"{_type(variable)}{_inner_sizes(variable)}"

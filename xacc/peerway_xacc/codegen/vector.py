@@ -35,7 +35,7 @@ def loops_of(unit: Unit, stack: Stack, body: Range, own: set[str], operators: di
                 loop = loop_nest.read(unit, statement)
             except Refused:
                 return []
-            if statement.start in unit.localised or not _own(unit, stack, body, loop, result, operators):
+            if statement.start in unit.localised or not _own(stack, body, loop, result, operators):
                 return []
             loops.append((loop, result))
         elif _writes(stack, statement, body) == {"here", "outside"}:
@@ -54,9 +54,7 @@ def _uses(stack: Stack, statement: Statement) -> list[Use]:
     return list(used_in(stack.function.uses, Range(statement.start, statement.end)))
 
 
-def _own(
-    unit: Unit, stack: Stack, body: Range, loop: For, directive: d.Acc, operators: dict[str, str]
-) -> bool:
+def _own(stack: Stack, body: Range, loop: For, directive: d.Acc, operators: dict[str, str]) -> bool:
     """Are all scalars that an inner loop changes its own, or reduced by it? And no array of the body, which
     each thread has a copy of?
     """

@@ -160,7 +160,7 @@ def executable(unit: Unit, directive: d.Acc) -> None:  # noqa: C901
     elif directive.construct == "declare":
         _declare(unit, directive)
     elif directive.construct == "set":
-        lines.append(_set(unit, directive))
+        lines.append(_set(directive))
     elif directive.construct in ("init", "shutdown"):
         device_type(directive)
         unit.explain(directive, f"acc {directive.construct}: nothing to do; the first use opens the device")
@@ -185,7 +185,7 @@ def device_type(directive: d.Acc) -> int:
     return 1
 
 
-def _set(unit: Unit, directive: d.Acc) -> str:
+def _set(directive: d.Acc) -> str:
     def pointer(kind: str, name: str) -> str:
         text = [clause.expression.text for clause in directive.all(name) if clause.expression]
         return f"&(const {kind}){{{text[0]}}}" if text else "0"
