@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: help build demo jobs-demo test test-sanitized test-long lint format docs gpu-test wheels clean
+.PHONY: help build demo jobs-demo test test-sanitized test-long lint format docs gpu-test wheels release clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -50,6 +50,10 @@ gpu-test: ## Run the GPU tests and a short GPU benchmark (docs/gpu-host.md)
 wheels: ## Download the wheels that a host with no network needs into wheels/ (docs/gpu-host.md)
 	@$(PYTHON) scripts/setup.py
 	@$(RUN) scripts/wheels.py
+
+release: ## Build all that is published into out/release, try it, and print a checklist (docs/release.md)
+	@$(PYTHON) scripts/setup.py release
+	@$(RUN) scripts/release.py
 
 clean: ## Remove everything that was built
 	rm -rf .venv build out site wheels
