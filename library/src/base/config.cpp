@@ -79,7 +79,7 @@ constexpr std::string_view of_launcher[] = {"RANK",       "SIZE",   "LOCAL_RANK"
 /// How the variables of other products begin. Each product checks its own.
 constexpr std::string_view product_prefixes[] = {"ACC", "BUILD", "JOBS", "MPI", "NIC_", "TEST", "UCT"};
 
-/// What products have declared, by the beginning of their names in capitals.
+/// The variables that products have declared, by the beginning of their names in capitals.
 struct Declared {
   std::mutex mutex;
   std::vector<ConfigEntry> entries{std::begin(library_settings), std::end(library_settings)};

@@ -33,12 +33,12 @@ namespace {
 
 // A process may have the library, and UCX's transport over a NIC beside it: each records on its own.
 const char* source() {
-  static const char* const found = [] {
+  static const char* const name = [] {
     Dl_info of{};
     const bool known = dladdr(reinterpret_cast<void*>(&source), &of) != 0 && of.dli_fname != nullptr;
     return known && std::strstr(of.dli_fname, "peerway_uct") != nullptr ? "uct" : "core";
   }();
-  return found;
+  return name;
 }
 
 }  // namespace
