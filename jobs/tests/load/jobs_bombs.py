@@ -1,6 +1,6 @@
 """What batches that unpack to much more than they are cost the server: CPU time for one POST of each kind.
 
-python tests/load/jobs_bombs.py --out results/jobs/bombs.jsonl
+python jobs/tests/load/jobs_bombs.py --out results/jobs/bombs.jsonl
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ namespace {
 
 using Letter = std::pair<int, nb::bytes>;
 
-/// Of the ranks that make a halo.
+/// The exchange among the ranks that make a halo.
 class Meeting {
  public:
   explicit Meeting(Context& context) : context_(context->get()->context) {
@@ -36,9 +36,9 @@ class Meeting {
       const nb::gil_scoped_release release;
       letters = meeting_->exchange(letters, pw::config_number("timeout"));
     }
-    std::vector<Letter> told;
-    for (const auto& [rank, text] : letters) told.emplace_back(rank, nb::bytes(text.data(), text.size()));
-    return told;
+    std::vector<Letter> received;
+    for (const auto& [rank, text] : letters) received.emplace_back(rank, nb::bytes(text.data(), text.size()));
+    return received;
   }
 
   /// Ends it at all ranks. Throws what another rank has ended it by before.

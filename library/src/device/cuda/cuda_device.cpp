@@ -109,18 +109,18 @@ uint64_t CudaDevice::allocation_id(const void* address) {
 Allocation CudaDevice::allocate(uint64_t bytes) {
   const Current current(driver_, context());
   CUdeviceptr address = 0;
-  uint64_t made = std::max<uint64_t>(bytes, 1);
+  uint64_t allocated = std::max<uint64_t>(bytes, 1);
   if (vmm_.supported) {
     std::lock_guard lock(mutex_);
-    address = vmm_allocate(driver_, vmm_, made);
+    address = vmm_allocate(driver_, vmm_, allocated);
   } else {
-    driver_.check(driver_.cuMemAlloc(&address, made),
-                  format("allocating {} bytes on cuda:{}", made, gpu_.ordinal));
+    driver_.check(driver_.cuMemAlloc(&address, allocated),
+                  format("allocating {} bytes on cuda:{}", allocated, gpu_.ordinal));
   }
-  auto allocation = find(reinterpret_cast<void*>(address), made);
+  auto allocation = find(reinterpret_cast<void*>(address), allocated);
   if (allocation) return *allocation;
-  throw Error(PW_INTERNAL,
-              format("CUDA does not recognise the {} bytes that it just allocated at {:#x}", made, address));
+  throw Error(PW_INTERNAL, format("CUDA does not recognise the {} bytes that it just allocated at {:#x}",
+                                  allocated, address));
 }
 
 void CudaDevice::release(const Allocation& allocation) noexcept {
