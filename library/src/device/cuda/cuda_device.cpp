@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
+#include "device/cuda/nvml.h"
 #include "device/cuda/pointer.h"
 #include "device/cuda/share.h"
 
@@ -25,15 +26,6 @@ std::array<std::byte, 16> uuid_of(const Driver& driver, int ordinal) {
 bool is_host(const Export& exported) { return exported.device_uuid == std::array<std::byte, 16>{}; }
 
 CUdeviceptr pointer_to(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
-
-std::string uuid_text(const std::array<std::byte, 16>& uuid) {
-  std::string text = "GPU-";
-  for (size_t i = 0; i < uuid.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += format("{:02x}", static_cast<unsigned>(uuid[i]));
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -253,10 +245,9 @@ bool CudaDevice::reaches(const Export& exported, std::string& why_not) const {
   const int owner = ordinal_of(exported.device_uuid);
   if (owner == gpu_.ordinal) return true;
   if (owner < 0) {
-    why_not = format(
-        "{} is not visible to this process; let CUDA_VISIBLE_DEVICES name the GPUs of all ranks of the host",
-        uuid_text(exported.device_uuid));
-    return false;
+    const PeerAccess& access = access_to_hidden(config("nvml_library"), uuid_, exported.device_uuid);
+    why_not = access.why_not;
+    return access.reachable;
   }
   int can = 0;
   if (driver_.cuDeviceCanAccessPeer(&can, gpu_.ordinal, owner) == CUDA_SUCCESS && can != 0) return true;
@@ -274,7 +265,7 @@ std::string CudaDevice::link(const Export& exported) const {
     const bool at_once = exported.process == getpid() || attribute(CU_DEVICE_ATTRIBUTE_MPS_ENABLED) != 0;
     return at_once ? "same" : "time-sliced";
   }
-  if (owner < 0) return {};
+  if (owner < 0) return access_to_hidden(config("nvml_library"), uuid_, exported.device_uuid).link;
   // The driver names no link; of today's links NVLink alone carries atomic operations.
   int atomics = 0;
   driver_.cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, gpu_.ordinal,
