@@ -46,7 +46,7 @@ def answers(kernels: Path, run_program: Callable[..., subprocess.CompletedProces
         command += [sys.executable, str(PROGRAMS / program), *arguments]
         done = run_program(*command, env={**os.environ, "PEERWAY_CACHE": str(kernels)})
         assert done.returncode == 0, done.stderr
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        return sorted(map(json.loads, done.stdout.splitlines()), key=lambda reply: reply["rank"])
 
     return run
 

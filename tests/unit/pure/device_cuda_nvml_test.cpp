@@ -36,7 +36,7 @@ TEST(HiddenGpu, IsReachedWhereNvmlSaysSo) {
       {0x10, 0x60, "", "Not Found"},
   };
   for (const Case& c : cases) {
-    const PeerAccess& access = access_to_hidden(kFakeNvml, gpu(c.own), gpu(c.hidden));
+    const PeerAccess access = access_to_hidden(kFakeNvml, gpu(c.own), gpu(c.hidden));
     EXPECT_EQ(access.link, c.link) << access.why_not;
     EXPECT_EQ(access.reachable, *c.link != 0) << access.why_not;
     EXPECT_NE(access.why_not.find(c.why_not), std::string::npos) << access.why_not;

@@ -2,8 +2,8 @@
 
 #include <dlfcn.h>
 
-#include <map>
-#include <mutex>
+#include <iterator>
+#include <type_traits>
 #include <utility>
 
 #include "base/format.h"
@@ -57,7 +57,7 @@ Nvml load(const std::string& library) {
   return nvml;
 }
 
-PeerAccess refused(std::string why_not) { return {false, {}, std::move(why_not)}; }
+PeerAccess refused(std::string why_not) { return {-1, false, {}, std::move(why_not)}; }
 
 // CUDA and NVML write the UUID of a MIG slice and of a whole GPU alike but for these letters.
 int handle_of(const Nvml& nvml, const Uuid& uuid, nvmlDevice_t& device, bool& is_slice) {
@@ -103,28 +103,14 @@ PeerAccess access(const Nvml& nvml, const Uuid& gpu, const Uuid& hidden) {
   int nvlink = -1;
   const bool by_nvlink = nvml.peer_status(own, other, NVML_P2P_CAPS_INDEX_NVLINK, &nvlink) == NVML_SUCCESS &&
                          nvlink == NVML_P2P_STATUS_OK;
-  return {true, by_nvlink ? "nvlink" : "pcie", {}};
+  return {-1, true, by_nvlink ? "nvlink" : "pcie", {}};
 }
 
 }  // namespace
 
-std::string uuid_text(const Uuid& uuid) {
-  std::string text = "GPU-";
-  for (size_t i = 0; i < uuid.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += format("{:02x}", static_cast<unsigned>(uuid[i]));
-  }
-  return text;
-}
-
-const PeerAccess& access_to_hidden(const std::string& library, const Uuid& gpu, const Uuid& hidden) {
-  static auto& mutex = *new std::mutex;  // outlives what is destroyed at exit
-  static auto& known = *new std::map<std::pair<Uuid, Uuid>, PeerAccess>;
-  const std::lock_guard lock(mutex);
-  const auto entry = known.find({gpu, hidden});
-  if (entry != known.end()) return entry->second;
+PeerAccess access_to_hidden(const std::string& library, const Uuid& gpu, const Uuid& hidden) {
   static const Nvml nvml = load(library);
-  return known.emplace(std::pair{gpu, hidden}, access(nvml, gpu, hidden)).first->second;
+  return access(nvml, gpu, hidden);
 }
 
 }  // namespace pw::cuda
