@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "device/cuda/pointer.h"
 #include "device/cuda/share.h"
+#include "device/visibility.h"
 
 namespace pw::cuda {
 namespace {
@@ -91,26 +92,39 @@ uint64_t CudaDevice::allocation_id(const void* address) {
   return allocation_id_at(driver_, pointer_to(address));
 }
 
+// Copy engines serve VMM memory of a GPU that is hidden from their process less well than memory of CUDA IPC:
+// on H200 8 bytes take 10.1 µs instead of 7.4, and 2 GiB go at 369 GB/s instead of 395.
 Allocation CudaDevice::allocate(uint64_t bytes) {
   const Current current(driver_, context());
+  const uint64_t wanted = std::max<uint64_t>(bytes, 1);
+  if (vmm_.supported && (vmm_.fabric || !expects_hidden_peers())) return allocate_by_vmm(wanted);
   CUdeviceptr address = 0;
-  uint64_t made = std::max<uint64_t>(bytes, 1);
-  if (vmm_.supported) {
+  driver_.check(driver_.cuMemAlloc(&address, wanted),
+                format("allocating {} bytes on cuda:{}", wanted, gpu_.ordinal));
+  const Allocation allocation = recognised(address, wanted);
+  if (allocation.handle == kIpc || !vmm_.supported) return allocation;
+  driver_.cuMemFree(address);  // CUDA IPC does not work here
+  return allocate_by_vmm(wanted);
+}
+
+Allocation CudaDevice::allocate_by_vmm(uint64_t bytes) {
+  CUdeviceptr address = 0;
+  {
     std::lock_guard lock(mutex_);
-    address = vmm_allocate(driver_, vmm_, made);
-  } else {
-    driver_.check(driver_.cuMemAlloc(&address, made),
-                  format("allocating {} bytes on cuda:{}", made, gpu_.ordinal));
+    address = vmm_allocate(driver_, vmm_, bytes);
   }
-  auto allocation = find(reinterpret_cast<void*>(address), made);
-  if (allocation) return *allocation;
+  return recognised(address, bytes);
+}
+
+Allocation CudaDevice::recognised(CUdeviceptr address, uint64_t bytes) {
+  if (auto allocation = find(reinterpret_cast<void*>(address), bytes)) return *allocation;
   throw Error(PW_INTERNAL,
-              format("CUDA does not recognise the {} bytes that it just allocated at {:#x}", made, address));
+              format("CUDA does not recognise the {} bytes that it just allocated at {:#x}", bytes, address));
 }
 
 void CudaDevice::release(const Allocation& allocation) noexcept {
   const Current current(driver_, context_.load());
-  if (vmm_.supported)
+  if (describe_pointer(driver_, pointer_to(allocation.base)).is_vmm())
     vmm_free(driver_, pointer_to(allocation.base), allocation.bytes);
   else
     driver_.cuMemFree(pointer_to(allocation.base));

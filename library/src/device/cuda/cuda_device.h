@@ -61,6 +61,9 @@ class CudaDevice final : public Device {
  private:
   /// The primary context; opened once and kept to the end of the process. Throws Error.
   CUcontext context();
+  Allocation allocate_by_vmm(uint64_t bytes);
+  /// What find() says of memory that the driver has just given. Throws Error.
+  Allocation recognised(CUdeviceptr address, uint64_t bytes);
   const Kernels* kernels(std::string& why_not);
   [[nodiscard]] int attribute(int which) const;
   /// Empty when CUDA IPC works here, else why it does not. Asked with the first allocation that would need
