@@ -16,7 +16,7 @@ demo: ## Measure this machine: table, route table and report.html in out/demo
 
 jobs-demo: ## Show the jobs monitor with real jobs on a virtual Slurm of this machine (root)
 	@$(PYTHON) scripts/setup.py --system-packages jobs jobs-server trace test
-	@$(RUN) tests/system/jobs_demo.py
+	@$(RUN) jobs/tests/system/jobs_demo.py
 
 test: ## Run every test that needs no GPU
 	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda xacc jobs jobs-server trace test docs

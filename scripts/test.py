@@ -110,12 +110,12 @@ def side_by_side(totals: Totals, *bodies: Callable[[Totals], None]) -> None:
 
 def marked(mark: str) -> list[object]:
     """Give the options that run the tests between processes of one mark: no other file is imported."""
-    result = (ROOT / "tests" / "system").glob("test_*.py")
+    result = ROOT.glob("*/tests/system/test_*.py")
     return [*sorted(path for path in result if f"pytest.mark.{mark}" in path.read_text()), "-m", mark]
 
 
 def pytest(totals: Totals, long: bool, name: str, workers: int, *options: object) -> None:
-    """Run whole files, in the order that tests/conftest.py gives them: the long ones first."""
+    """Run whole files, in the order that conftest.py gives them: the long ones first."""
     whole = ["--long"] if long else []
     by_file = ["-n", workers, "--dist=loadfile", "--no-loadscope-reorder"]
     checks.pytest(totals, name, *options, *whole, *by_file)
@@ -132,7 +132,7 @@ def all_tests(totals: Totals, long: bool) -> None:
             thread_sanitizer(part)
 
     # Two more workers than there are cores, as browsers and ranks sleep.
-    others = ("tests/python", "tests/system", "-m", "not alone and not cluster")
+    others = ("-m", "not alone and not cluster")
     side_by_side(
         totals,
         lambda part: pytest(part, long, "python", CORES + 2, *others),

@@ -10,8 +10,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from device_compilers import UNOPTIMIZED, compile_with, load_nvrtc
 from documented_code import ROOT, blocks
-from test_device_code import UNOPTIMIZED, compile_with, load_nvrtc
 
 # What each block needs round it: the parameters of the function that it is made into.
 REGION = "peerway::Context& ctx, peerway::Region& region, std::uint64_t ny, std::uint64_t nx"
@@ -31,7 +31,7 @@ KERNELS = {
 }
 ELSEWHERE = {
     **{
-        f"docs/nic-guide.md {n}": "tests/system/test_nic_check.py finds it in the example"
+        f"docs/nic-guide.md {n}": "nic/tests/system/test_nic_check.py finds it in the example"
         for n in range(1, 7)
     },
     "docs/xcalableacc.md 1": "an excerpt of a program with directives",

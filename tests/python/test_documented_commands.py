@@ -311,7 +311,7 @@ def test_bench_takes_it_up_to_the_measurement(
 @functools.cache
 def help_of(script: str) -> str:
     """What it prints, or the text that it prints where a program would have to be compiled first: that
-    --help prints it, and takes each option of it, is in tests/system/test_scale.py.
+    --help prints it, and takes each option of it, is in apps/tests/system/test_scale.py.
     """
     if script == "apps/scale/simulator.py":
         return (ROOT / "apps" / "scale" / "options.cpp").read_text()

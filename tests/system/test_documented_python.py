@@ -12,11 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from launching import ROOT
-from ranks import Ranks
-
-sys.path.insert(0, str(ROOT / "tests" / "python"))
 from documented_code import blocks
+from ranks import Ranks
 
 BLOCKS = blocks("python")
 HALO = "u = np.zeros((ny + 2, nx + 2)); halo = ctx.halo(u, grid=(2, 2), shadow=1, periodic=True)\n"

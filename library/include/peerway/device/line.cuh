@@ -2,7 +2,7 @@
 // when 16 neighbouring threads store or load them together, so 15 words of data need one flag, and like
 // packets they need no fence and no signal after them. Where that cannot be relied on, plans use packets.
 // (The CUDA memory model does not promise it. NCCL's LL128 protocol stands on the same property, and
-// tests/gpu/programs/plan_check looks for lines of two epochs.)
+// library/tests/gpu/programs/plan_check looks for lines of two epochs.)
 #ifndef PEERWAY_DEVICE_LINE_CUH
 #define PEERWAY_DEVICE_LINE_CUH
 

@@ -11,7 +11,7 @@
 
 namespace pw::cuda {
 
-// Facts of nvrtc.h; tests/python/test_device_code.py compares them with it.
+// Facts of nvrtc.h; library/tests/python/test_device_code.py compares them with it.
 struct Nvrtc::Api {
   using Program = struct _nvrtcProgram*;
   int (*nvrtcVersion)(int*, int*) = nullptr;
