@@ -137,8 +137,8 @@ def registrations(pair: Pair) -> None:
 def main(name: str) -> None:
     with peerway.Context() as ctx:
         pair = Pair(ctx, name)
-        transfers(pair)
         first_transfers(pair)
+        transfers(pair)
         plans(pair)
         registrations(pair)
 
