@@ -1,5 +1,5 @@
 // A NIC plugin in one file: the "NIC" is the kernel, which copies between the processes of a host.
-// docs/nic-guide.md walks through it; copy it to begin your own. Each operation is complete when put() or
+// docs/nic/guide.md walks through it; copy it to begin your own. Each operation is complete when put() or
 // get() returns, so puts arrive in order and gets read what earlier puts stored.
 #include <fcntl.h>
 #include <sys/mman.h>

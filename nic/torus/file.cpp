@@ -20,7 +20,7 @@ namespace {
 
 using route::Reader;
 
-const std::string kRemedy = "docs/nics/torus.md describes the file";
+const std::string kRemedy = "docs/nic/torus.md describes the file";
 
 double number_or(const Reader& reader, std::string_view key, double least, double most, double otherwise) {
   const auto found = reader.find(key);

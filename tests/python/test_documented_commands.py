@@ -56,10 +56,12 @@ CLASSES = {
     "export PKG_CONFIG_PATH=$(peerway --prefix)/lib/pkgconfig": FOREIGN,
     "cc put.c $(pkg-config --cflags --libs peerway) -o put": FOREIGN,
     "peerway run -n 2 -- ./put": VERB,
+    "peerway run -n 2 -- python examples/python/put.py": VERB,
     "cmake -S examples -B build/examples -Dpeerway_DIR=$(peerway --cmakedir)": FOREIGN,
     "cmake -S . -B build/release && cmake --build build/release -j && cmake --install build/release "
     "--prefix ~/.local": FOREIGN,
     "spack repo add packaging/spack && spack install peerway": FOREIGN,
+    ".venv/bin/pytest jobs/tests/python -k rules": FOREIGN,
     ".venv/bin/python scripts/wheels.py --python 3.11 gpu-test": SCRIPT,
     ".venv/bin/python scripts/wheels.py --skip numpy scipy": SCRIPT,
     "peerway doctor": VERB,
@@ -213,7 +215,7 @@ CLASSES = {
 def documents() -> Iterator[Path]:
     yield from (ROOT / "README.md", ROOT / "CONTRIBUTING.md")
     yield from sorted((ROOT / "docs").rglob("*.md"))
-    yield from sorted((ROOT / "apps").glob("*/README*"))
+    yield from sorted(ROOT.glob("*/README.md"))
 
 
 def commands(text: str) -> Iterator[str]:

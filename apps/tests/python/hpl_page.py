@@ -1,4 +1,4 @@
-"""docs/hpl.md and its records, for the tests that compare them."""
+"""docs/apps/hpl.md and its records, for the tests that compare them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 RESULTS = ROOT / "results" / "hpl"
-PAGE = (ROOT / "docs" / "hpl.md").read_text()
+PAGE = (ROOT / "docs" / "apps" / "hpl.md").read_text()
 TEXT = " ".join(PAGE.split())
 
 Run = dict[str, Any]

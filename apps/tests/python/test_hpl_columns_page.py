@@ -1,4 +1,4 @@
-"""What docs/hpl.md says of process columns of several GPUs is in results/hpl/h100-columns.jsonl."""
+"""What docs/apps/hpl.md says of process columns of several GPUs is in results/hpl/h100-columns.jsonl."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/hpl.md says of Linpack on four H200 is in results/hpl/h200-x4.jsonl."""
+"""What docs/apps/hpl.md says of Linpack on four H200 is in results/hpl/h200-x4.jsonl."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/hpl.md says of Linpack beside CUDA-aware MPI is in results/hpl/h200-x4-mpi.jsonl."""
+"""What docs/apps/hpl.md says of Linpack beside CUDA-aware MPI is in results/hpl/h200-x4-mpi.jsonl."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/hpl.md says of traces is in the records."""
+"""What docs/apps/hpl.md says of traces is in the records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def lines(name: str) -> list[dict[str, float]]:
 
 
 def test_a_trace_costs_no_more_than_its_events() -> None:
-    page = " ".join((ROOT / "docs" / "hpl.md").read_text().split())
+    page = " ".join((ROOT / "docs" / "apps" / "hpl.md").read_text().split())
     said = re.search(
         r"a run has (\d+) events, and an event costs (\d+) ns at most .*? That is ([\d.]+) µs of ([\d.]+) s, "
         r"([\d.]+) % of the time",
@@ -59,7 +59,7 @@ def test_every_byte_of_hpcc_is_in_the_trace_and_in_the_counters() -> None:
     assert [(one["mpi"], one["ranks"]) for one in BYTES] == [
         (mpi, ranks) for mpi in MPIS for ranks in (2, 4, 8)
     ]
-    page = (ROOT / "docs" / "hpl.md").read_text().splitlines()
+    page = (ROOT / "docs" / "apps" / "hpl.md").read_text().splitlines()
     for one in BYTES:
         assert one["trace"] == one["counters"]
         assert one["residual"] < 16
@@ -68,7 +68,7 @@ def test_every_byte_of_hpcc_is_in_the_trace_and_in_the_counters() -> None:
 
 def test_the_rates_of_gpus_are_those_of_the_records() -> None:
     runs = [json.loads(line) for line in (ROOT / "results" / "hpl" / "h100.jsonl").read_text().splitlines()]
-    page = (ROOT / "docs" / "hpl.md").read_text()
+    page = (ROOT / "docs" / "apps" / "hpl.md").read_text()
     table = page.split("(`results/hpl/h100.jsonl`)")[1].split("\n\n")[0].splitlines()[2:]
     kinds: dict[tuple[str, str, int, int, int], list[float]] = {}
     for run in runs:
@@ -89,7 +89,7 @@ def test_what_a_stream_and_a_trace_change_is_in_the_records() -> None:
     lines = (ROOT / "results" / "hpl" / "h100-streams.jsonl").read_text().splitlines()
     runs = [json.loads(line) for line in lines]
     assert all(run.get("passed", True) for run in runs)
-    page = (ROOT / "docs" / "hpl.md").read_text()
+    page = (ROOT / "docs" / "apps" / "hpl.md").read_text()
     table = page.split("(`results/hpl/h100-streams.jsonl`)")[1].split("\n\n")[0].splitlines()[2:]
     cells = [[cell.strip() for cell in line.strip("|").split("|")][1:] for line in table]
     kinds: dict[tuple[str, str], list[list[str]]] = {}
@@ -113,7 +113,7 @@ def test_the_study_on_two_cores_is_of_its_records() -> None:
     records = ROOT / "results" / "hpl" / "cpu-2-study.jsonl"
     command = [sys.executable, ROOT / "apps" / "hpl" / "tables.py", records]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    page = (ROOT / "docs" / "hpl.md").read_text()
+    page = (ROOT / "docs" / "apps" / "hpl.md").read_text()
     runs, scaling, _ = told.strip().split("\n\n")
     assert runs in page
     assert scaling in page

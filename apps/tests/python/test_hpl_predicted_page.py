@@ -1,4 +1,4 @@
-"""docs/hpl.md has the predictions that results/simgrid keeps, and these are no better than can be."""
+"""docs/apps/hpl.md has the predictions that results/simgrid keeps, and these are no better than can be."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import bounds  # noqa: E402
 import linpack  # noqa: E402
 from linpack import LARGEST, RPEAK, TORI, TREES, Linpack  # noqa: E402
 
-PAGE = (ROOT / "docs" / "hpl.md").read_text()
+PAGE = (ROOT / "docs" / "apps" / "hpl.md").read_text()
 FOUND = records.read(ROOT / "results" / "simgrid" / "hpl.jsonl")
 N = 16 * LARGEST
 
@@ -112,8 +112,8 @@ def test_a_record_says_that_it_is_simulated_and_is_no_better_than_can_be(record:
 
 
 def test_the_picture_is_there() -> None:
-    for page in (PAGE, (ROOT / "docs" / "scale.md").read_text()):
-        assert "(pictures/hpl-predicted.svg)" in page
+    for page in (PAGE, (ROOT / "docs" / "measure" / "scale.md").read_text()):
+        assert "(../pictures/hpl-predicted.svg)" in page
     assert "simulated" in (ROOT / "docs" / "pictures" / "hpl-predicted.svg").read_text()
 
 

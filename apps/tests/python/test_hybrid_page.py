@@ -1,4 +1,4 @@
-"""docs/hybrid.md has the numbers of results/cpu-2-hybrid, and both NICs together are the best."""
+"""docs/nic/hybrid.md has the numbers of results/cpu-2-hybrid, and both NICs together are the best."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from peerway_common.units import time_text
 from peerway_measure import records
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs" / "hybrid.md").read_text()
+PAGE = (ROOT / "docs" / "nic" / "hybrid.md").read_text()
 NEAR, FAR, BOTH = "nic:near", "nic:far", "nic:near+nic:far"
 ROWS = {
     "everywhere": ("both networks reach all", (NEAR, FAR, BOTH)),

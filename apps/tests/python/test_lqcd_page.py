@@ -1,4 +1,4 @@
-"""The figures of docs/apps/lqcd.md and docs/xacc-runtime.md are those of their records."""
+"""The figures of docs/apps/lqcd.md and docs/xacc/run-time.md are those of their records."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_one_gpu() -> None:
     less = [100 - 100 * against_cuda("xacc", case) for case in cases if case.endswith("sites")]
     words = f"{min(less):.0f} to {max(less):.0f} % faster"
     assert f"*sites* it is {words} than CUDA" in page
-    assert f"{words} in the other" in " ".join((ROOT / "docs" / "xcalableacc.md").read_text().split())
+    assert f"{words} in the other" in " ".join((ROOT / "docs" / "xacc" / "directives.md").read_text().split())
     longer = [against_cuda("openacc-mpi", case) for case in cases]
     assert f"A hop takes {min(longer):.1f} to {max(longer):.0f} times as long as with CUDA" in page
     algebra = [of((case, "openacc-mpi"), "algebra_us") / 1e3 for case in cases]
@@ -169,7 +169,7 @@ def test_four_gpus() -> None:
 
 
 def test_reductions_and_graphs() -> None:
-    page = (ROOT / "docs" / "xacc-runtime.md").read_text()
+    page = (ROOT / "docs" / "xacc" / "run-time.md").read_text()
     lines = (ROOT / "results" / "xacc" / "reduction.jsonl").read_text().splitlines()
     runs = [json.loads(line) for line in lines]
     assert all(run["right"] for run in runs)

@@ -1,4 +1,4 @@
-"""docs/scale.md has the numbers of the records under results/simgrid, and these are no better than can be."""
+"""docs/measure/scale.md has the numbers of the records in results/simgrid, and none is better than can be."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "apps" / "scale"))
 import bounds  # noqa: E402
 from scaling import NODES, TORI, TREES, cases  # noqa: E402
 
-PAGE = (ROOT / "docs" / "scale.md").read_text()
+PAGE = (ROOT / "docs" / "measure" / "scale.md").read_text()
 FOUND = records.read(ROOT / "results" / "simgrid" / "scale.jsonl")
 K, M = 1 << 10, 1 << 20
 MACHINES = {
@@ -151,7 +151,7 @@ def test_the_page_has_no_other_rows() -> None:
 
 def test_the_pictures_are_there() -> None:
     for name in ("scale-halo", "scale-mapping", "scale-allreduce"):
-        assert f"(pictures/{name}.svg)" in PAGE
+        assert f"(../pictures/{name}.svg)" in PAGE
         assert "simulated with SimGrid" in (ROOT / "docs" / "pictures" / f"{name}.svg").read_text()
 
 

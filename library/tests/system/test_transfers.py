@@ -81,7 +81,7 @@ ORDERED = ["peer/shm", "peer/cma", "staged", "nic:torus", *(ucx_builds.PATHS[:1]
 
 
 def test_a_signal_arrives_after_all_that_the_table_of_the_documents_says() -> None:
-    """docs/concepts/operations-and-signals.md, "What is ordered after what": each line on each path."""
+    """docs/library/operations-and-signals.md, "What is ordered after what": each line on each path."""
     settings = nics.settings_of("nic:torus")
     if ucx_builds.SOME:
         settings |= ucx_builds.settings_of(ucx_builds.SOME, "all")

@@ -1,4 +1,4 @@
-"""docs/campaigns.md and docs/rehearsal.md have the numbers of the records under results/storage, and
+"""The pages of campaigns and rehearsals have the numbers of the records under results/storage, and
 simulated campaigns take the time that they have to.
 """
 
@@ -26,7 +26,7 @@ from load import CannotSimulate, Cluster, build, order, simulate  # noqa: E402
 from load import main as load  # noqa: E402
 
 SIDES = ("before", "after")
-PAGE = (ROOT / "docs" / "campaigns.md").read_text()
+PAGE = (ROOT / "docs" / "measure" / "campaigns.md").read_text()
 
 
 def lines(name: str) -> list[dict[str, Any]]:
@@ -65,7 +65,7 @@ def test_the_table_of_detection_is_of_the_records(found: dict[str, Any]) -> None
 
 
 def test_the_table_of_the_study_is_of_its_records() -> None:
-    page = (ROOT / "docs" / "rehearsal.md").read_text()
+    page = (ROOT / "docs" / "measure" / "rehearsal.md").read_text()
     before, after = (records.read(ROOT / "results/storage/study" / f"{side}.jsonl") for side in SIDES)
     found = rows(before, after, ("campaign", "state"))
     assert {row.pair.before[0].test for row in found} == {"file_write_bw", *map(read_of, STATES)}

@@ -22,7 +22,7 @@ from peerway_measure.doctor.facts import Facts
 from peerway_measure.doctor.finding import NO_GPU, Group, Status
 from peerway_measure.doctor.page import show
 
-DOCS = Path(__file__).parents[3] / "docs" / "doctor.md"
+DOCS = Path(__file__).parents[3] / "docs" / "measure" / "doctor.md"
 
 
 def page(facts: Facts, width: int, encoding: str = "utf-8", why: bool = False) -> str:

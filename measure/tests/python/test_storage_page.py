@@ -1,4 +1,4 @@
-"""docs/storage.md and docs/campaigns.md have the figures of results/storage/speed.jsonl."""
+"""docs/measure/storage.md and docs/measure/campaigns.md have the figures of results/storage/speed.jsonl."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ sys.path.insert(0, str(ROOT / "apps" / "storage"))
 
 from gds import table  # noqa: E402
 
-STORAGE, CAMPAIGNS = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("storage", "campaigns"))
+STORAGE, CAMPAIGNS = (
+    (ROOT / "docs" / "measure" / f"{name}.md").read_text() for name in ("storage", "campaigns")
+)
 RECORDS = [json.loads(line) for line in (ROOT / "results/storage/speed.jsonl").read_text().splitlines()]
 
 

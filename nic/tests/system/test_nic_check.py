@@ -231,7 +231,7 @@ def test_a_whole_run_finds_nothing_in_a_correct_nic(stated: str, nic: Path, run:
 
 def test_the_guide_quotes_the_example() -> None:
     source = EXAMPLE.read_text()
-    blocks = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs" / "nic-guide.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs" / "nic" / "guide.md").read_text(), re.DOTALL)
     assert len(blocks) >= 5
     for block in blocks:
         assert block in source, block
@@ -241,7 +241,7 @@ def test_the_first_commands_of_the_guide_run_as_written(run: Run, tmp_path: Path
     """In a clone: what they name is here, and what they make is not."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "library").symlink_to(ROOT / "library")
-    page = (ROOT / "docs" / "nic-guide.md").read_text()
+    page = (ROOT / "docs" / "nic" / "guide.md").read_text()
     block = re.search(r"```console\n(.*?)```", page, re.DOTALL)
     assert block is not None
     copy, compile_it, check, *_ = (line.removeprefix("$ ") for line in block[1].splitlines())

@@ -102,7 +102,7 @@ def test_over_the_network(torus_ranks: Ranks, spaces: list[str]) -> None:
 @pytest.mark.skipif(shutil.which("jq") is None, reason="no jq (apt-get install jq)")
 def test_counters_are_summed_as_the_documents_say(torus_ranks: Ranks) -> None:
     torus_ranks("mixed", 4, {"extents": [2]})
-    page = (ROOT / "docs" / "nics" / "torus.md").read_text()
+    page = (ROOT / "docs" / "nic" / "torus.md").read_text()
     by_link, by_node = (
         [json.loads(line) for line in run_in(torus_ranks.folder, command).splitlines()]
         for command in re.findall(r"^\$ (jq .*)$", page, re.MULTILINE)

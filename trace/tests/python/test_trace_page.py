@@ -1,4 +1,4 @@
-"""What docs/trace.md says of the cost of a trace, against its records."""
+"""What docs/trace/index.md says of the cost of a trace, against its records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "apps" / "trace"))
 
 from trace_cost import interval  # noqa: E402
 
-PAGE = " ".join((ROOT / "docs" / "trace.md").read_text().split())
+PAGE = " ".join((ROOT / "docs" / "trace" / "index.md").read_text().split())
 
 
 def lines(name: str) -> list[dict[str, Any]]:

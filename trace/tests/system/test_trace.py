@@ -81,7 +81,7 @@ def test_a_trace_says_which_paths_are_complete_at_once(tmp_path: Path, run: Run)
 
 
 def test_the_page_begins_with_what_a_trace_says(tmp_path: Path, run: Run) -> None:
-    page = (ROOT / "docs" / "trace.md").read_text()
+    page = (ROOT / "docs" / "trace" / "index.md").read_text()
     shown = re.search(r"```\n\$ (peerway trace .*)\n((?:.+\n)+?)```", page)
     assert shown is not None
     verb, name, rest = re.split(r" -o (\S+) -- ", shown[1])

@@ -95,7 +95,7 @@ TEST(TorusFile, SaysWhatIsWrong) {
   for (const auto& [text, expected] : cases) {
     const std::string said = refusal(text);
     EXPECT_NE(said.find(expected), std::string::npos) << text << "\n" << said;
-    EXPECT_NE(said.find("docs/nics/torus.md"), std::string::npos) << said;
+    EXPECT_NE(said.find("docs/nic/torus.md"), std::string::npos) << said;
   }
 }
 
