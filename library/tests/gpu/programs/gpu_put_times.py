@@ -1,5 +1,5 @@
-"""Two ranks with a GPU each: what a transfer and its flush take from Python, what the first of a pair takes, a
-plan's exchange, and what registering memory consists of. Rank 0 prints JSON lines:
+"""Two ranks with a GPU each: what a transfer and its flush take from Python, what the first of a pair takes,
+a plan's exchange, and what registering memory consists of. Rank 0 prints JSON lines:
 
     peerway run -n 2 -- python gpu_put_times.py NAME
 
