@@ -130,15 +130,15 @@ class Region(Addressed):
     def array(self, dtype: DTypeLike = "u1", shape: int | Sequence[int] | None = None) -> Any:
         """The memory as an array, without a copy: on the host a NumPy array; on a GPU a CuPy array where CuPy
         is installed, else a PyTorch tensor, else (and for types that they lack) an object with
-        `__cuda_array_interface__` and `__dlpack__`, which raises InvalidArgument when it is indexed. The array
+        `__cuda_array_interface__` and `__dlpack__`, which raises InvalidArgument when indexed. The array
         keeps the memory alive even after the region is closed, except for memory registered by its address
         (Context.register_memory), which the caller must keep.
 
         Raises InvalidArgument if the shape does not fit or the type holds Python objects, and Closed.
         """
         self._check_open()
-        whole = view_of(self, dtype, shape, 0).shape
-        return arrays.array_over(self._memory, self.address, self.device, np.dtype(dtype), whole)
+        view = view_of(self, dtype, shape, 0)
+        return arrays.array_over(self._memory, self.address, self.device, view.kind, view.item, view.shape)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
