@@ -42,6 +42,10 @@ constexpr ConfigEntry library_settings[] = {
     {"device", "count", "",
      "The CUDA device of this rank. Empty: the rank's index on its host, modulo the number of devices."},
     {"cuda_library", "path", "", "The CUDA driver library. Empty: libcuda.so.1 of the system."},
+    {"nvml_library", "path", "",
+     "The NVML library, which knows the GPUs that CUDA_VISIBLE_DEVICES hides. Empty: libnvidia-ml.so.1 of "
+     "the "
+     "system."},
     {"nvrtc_library", "path", "",
      "The NVRTC library. Empty: that of the toolkit, the system or the Python wheel."},
     {"ucx_library", "path", "",

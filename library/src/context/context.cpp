@@ -225,8 +225,24 @@ std::shared_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
                 format("the key names rank {}; this team has ranks 0 to {}", key.rank, team_.size() - 1));
   refuse_lost(team_, key.rank);
   auto remote = std::make_shared<Remote>(std::move(key), importer_, team_.rank());
-  if (remote->same_process()) check_own(remote->key);
+  if (remote->same_process())
+    check_own(remote->key);
+  else
+    map_early(*remote);
   return remote;
+}
+
+// The driver takes 1 ms to 20 ms to map memory of another GPU, which the first transfer would wait for.
+void Context::map_early(Remote& remote) {
+  Device* device = registry_.accelerator();
+  std::string why_not;
+  if (device == nullptr || remote.key.device.kind == PW_HOST || !remote.same_host() ||
+      !resolver_->uses_mappings() || !device->reaches(remote.key.exported, why_not))
+    return;
+  try {
+    remote.address_on(*device);
+  } catch (const Error&) {  // the first transfer says why, or goes another way
+  }
 }
 
 // This rank reaches its own memory by the address in the key alone, so that address must be a region's.

@@ -121,6 +121,7 @@ class Context {
  private:
   void meet_others();
   void check_own(const Key& key);
+  void map_early(Remote& remote);
   static bool is_inside(const RangeTransfer& range) {
     return range.remote_offset <= range.remote->bytes() &&
            range.bytes <= range.remote->bytes() - range.remote_offset &&

@@ -93,6 +93,7 @@ struct ProcessFacts {
   int32_t control;            ///< memfd number of the control segment
   uint64_t control_identity;  ///< of that memfd
   cpu_set_t cpus;             ///< that it may run on
+  uint64_t shown_devices;     ///< differs where processes were shown different devices
 };
 
 /// The facts of this process.

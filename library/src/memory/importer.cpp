@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "device/visibility.h"
 
 namespace pw {
 namespace {
@@ -50,6 +51,8 @@ void Importer::meet(std::span<const ProcessFacts> processes) {
     neighbours_.push_back(
         {static_cast<int32_t>(rank), process.process, process.control_identity, process.control});
     CPU_OR(&cpus, &cpus, &process.cpus);
+    if (process.shown_devices != processes[static_cast<size_t>(own_rank_)].shown_devices)
+      expect_hidden_peers();
   }
   neighbours_.shrink_to_fit();
   // No CPU: the machine has more than the set can tell.

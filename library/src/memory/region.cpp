@@ -103,6 +103,7 @@ std::shared_ptr<Region> Registry::known(std::byte* address, uint64_t bytes) {
 }
 
 std::shared_ptr<Region> Registry::keep(std::shared_ptr<Region> region) {
+  if (region->device().id().kind != PW_HOST) accelerator_.store(&region->device(), std::memory_order_relaxed);
   Region* const plain = region.get();
   std::shared_ptr<Region> held(plain, [this, region](Region*) mutable {
     region->retire();

@@ -97,6 +97,9 @@ class Registry {
   /// null when it was closed.
   std::shared_ptr<Region> find(uint32_t slot, uint64_t generation);
 
+  /// The device other than the host whose memory was registered last; null where none was.
+  [[nodiscard]] Device* accelerator() const { return accelerator_.load(std::memory_order_relaxed); }
+
   /// Whether these bytes of this process all lie in one open region.
   bool holds(uint64_t address, uint64_t bytes);
 
@@ -106,6 +109,7 @@ class Registry {
   void forget(const Region& region);
 
   ControlSegment& control_;
+  std::atomic<Device*> accelerator_ = nullptr;
   std::mutex adding_;  ///< so that two threads that register one span share it
   std::mutex mutex_;   ///< the maps
   std::map<std::pair<std::byte*, uint64_t>, std::weak_ptr<Region>> by_span_;
