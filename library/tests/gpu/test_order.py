@@ -1,6 +1,6 @@
 """docs/library/operations-and-signals.md, "What is ordered after what", between memory of two ranks' GPUs.
 
-The same lines for host memory are in library/tests/system/test_transfers.py; plan_check (test_plans.py, "one-sided")
+The same lines for host memory are in ../system/test_transfers.py; plan_check (test_plans.py, "one-sided")
 has puts with signals out of kernels, with every byte compared.
 """
 

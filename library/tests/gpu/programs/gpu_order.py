@@ -1,4 +1,4 @@
-"""The lines of library/tests/system/programs/order.py between two ranks' memory on GPUs: each rank has a GPU of its
+"""The lines of system/programs/order.py between two ranks' memory on GPUs: each rank has a GPU of its
 own where there are two.
 
     gpu_order.py PATH...
