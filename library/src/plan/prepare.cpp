@@ -26,9 +26,9 @@ void Plan::prepare(bool alone) {
 void Plan::prepare_among(std::span<const int> ranks) {
   const Team& team = context_.team();
   const auto has = [&](int rank) { return std::ranges::find(ranks, rank) != ranks.end(); };
-  const auto refuse = [&](const std::string& what) {
+  const auto refuse = [&](const std::string& problem) {
     throw Error(PW_INVALID_ARGUMENT,
-                format("a plan is to be prepared among {} ranks {}", ranks.size(), what));
+                format("a plan is to be prepared among {} ranks {}", ranks.size(), problem));
   };
   // A wrong list is refused here. No other rank can be in an exchange of such a list.
   if (!has(team.rank())) refuse(format("without rank {}, which prepares it", team.rank()));
@@ -71,15 +71,15 @@ void Plan::guard_losses() {
     cancel(*guard, PW_CLOSED, -1);
     waiting->wake();
   });
-  on_loss_ = context_.team().on_loss([guard, waiting, depends = depends_](int rank) {
-    if (!depends.contains(PW_ANY_RANK) && !depends.contains(rank)) return;
+  on_loss_ = context_.team().on_loss([guard, waiting, dependencies = dependencies_](int rank) {
+    if (!dependencies.contains(PW_ANY_RANK) && !dependencies.contains(rank)) return;
     cancel(*guard, PW_PEER_LOST, rank);
     waiting->wake();
   });
 }
 
 void Plan::begin_program() {
-  change();
+  require_unprepared();
   if (context_.closed())
     throw Error(PW_CLOSED, "the context of this plan was closed before the plan was prepared");
   if (program_.guard != nullptr)
