@@ -7,6 +7,7 @@ import contextlib
 import gc
 import importlib.util
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -35,6 +36,7 @@ LONGEST = (
     "test_run.py", "test_doctor_page.py", "test_bench_ends.py", "test_hostile_input.py",
     "test_nic_check.py",
 )  # fmt: skip
+CPU = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,6 +59,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("long") is not None:
                 item.add_marker(pytest.mark.skip(reason="long: make test-long"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[CPU] = cpu_seconds()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Put the CPU seconds of a test, its fixtures and the processes that it waited for into the JUnit report.
+    Its wall-clock time says less, as four tests share two cores.
+    """
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("cpu_s", round(cpu_seconds() - item.stash[CPU], 2)))
+
+
+def cpu_seconds() -> float:
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 @pytest.fixture(autouse=True)

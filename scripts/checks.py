@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree
 
 from steps import CORES, ROOT, VENV, environment, run, say, show_lines
 

@@ -21,6 +21,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
+from documented_code import TUTORIALS
 from synthetic_records import record
 
 from peerway import _core
@@ -50,6 +51,11 @@ CLASSES = {
     "PEERWAY_BUILD_WHEELS=/path/to/wheels make gpu-test": MAKE,
     "make lint": FOREIGN,
     ".venv/bin/pre-commit install -t pre-commit -t commit-msg": FOREIGN,
+    "make release": MAKE,
+    "pip install peerway-*.whl peerway_common-*.whl peerway_measure-*.whl": FOREIGN,
+    "peerway bench --quick --out first.jsonl && peerway report first.jsonl -o first.html": FOREIGN,
+    "apt-get install ./peerway_*~debian-12_amd64.deb": FOREIGN,
+    "apt-get install ./libpeerway0_*.deb ./libpeerway-dev_*.deb": FOREIGN,
     "pip install ./common .": FOREIGN,
     "pip install ./common . ./measure": FOREIGN,
     "pip wheel --no-deps -w dist .": FOREIGN,
@@ -214,7 +220,7 @@ CLASSES = {
 
 def documents() -> Iterator[Path]:
     yield from (ROOT / "README.md", ROOT / "CONTRIBUTING.md")
-    yield from sorted((ROOT / "docs").rglob("*.md"))
+    yield from (page for page in sorted((ROOT / "docs").rglob("*.md")) if TUTORIALS not in page.parents)
     yield from sorted(ROOT.glob("*/README.md"))
 
 

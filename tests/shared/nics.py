@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from launching import ROOT, compile_nic, made_once, source_of
 
+from peerway import _core
+from peerway_measure.tune import draft
+
 EXAMPLE = ROOT / "examples" / "nic" / "example.cpp"
 STATED = "PW_NIC_PUTS_IN_ORDER | PW_NIC_GETS_BEHIND_PUTS"
 # The example NIC, and the same stating less than it keeps: for each combination of guarantees there is a way.
@@ -102,3 +105,20 @@ def settings_of(path: str) -> dict[str, str]:
     if path in TORUS:
         return {"PEERWAY_NIC": f"{path.removeprefix('nic:')}=torus?file={torus_file(path)}"}
     return {}
+
+
+def table_that_splits(nic: str, other: str) -> str:
+    """A route table by which a NIC and another path carry large puts together, and the NIC alone the small
+    ones.
+    """
+    case = ("put", "contiguous", "host->host")
+    sizes = (8, 1 << 20, 16 << 20)
+    costs = {
+        case: {
+            nic: [(size, 1 + size / 4000, 0.0) for size in sizes],
+            other: [(size, 5 + size / 4000, 0.0) for size in sizes],
+        }
+    }
+    parts = [(nic, 128), (other, 128)]
+    both = draft.split_entry(case, parts, [(size, 10 + size / 8000, 0.0) for size in sizes[1:]])
+    return _core.table_text(json.dumps(draft.table(costs, [both], {}, {}, 65536)))

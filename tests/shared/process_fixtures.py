@@ -63,7 +63,7 @@ def doubles(shared_folder: Path) -> dict[str, str]:
     none, and kernels of programs compiled for the CPU.
     """
     folder = shared_folder / "doubles"
-    libraries = {"CUDA": "fake_cuda", "GDRCOPY": "fake_gdrcopy", "NVRTC": "fake_nvrtc"}
+    libraries = {"CUDA": "fake_cuda", "NVML": "fake_nvml", "GDRCOPY": "fake_gdrcopy", "NVRTC": "fake_nvrtc"}
     with made_once(folder) as make:
         for name in libraries.values() if make else ():
             compile_double(name, folder)

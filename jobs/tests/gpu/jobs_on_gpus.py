@@ -20,10 +20,10 @@ import sys
 import tempfile
 import time
 import urllib.request
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree
 
 from peerway_jobs.batch import Batch, Facts, Interval, Note
 from peerway_jobs.batch_check import decode

@@ -20,6 +20,7 @@ from peerway_jobs.rules.template import duration, filled, hours, last_days, size
 from peerway_jobs.series import Series
 from peerway_jobs.serve import checks
 from peerway_jobs.summary import summary
+from peerway_jobs.sync import node_of
 from peerway_jobs.verdicts import keep, verdict_of
 
 if TYPE_CHECKING:
@@ -439,10 +440,30 @@ def test_a_node_is_as_large_as_slurm_says(tmp_path: Path) -> None:
     run = monitor.jobs.run("63")
     assert run is not None
     assert "strands-gpus" in {each.rule for each in monitor.judge(run).findings}
-    node = {"name": job.node(0), "cores": 32, "memory": 512 * GIB, "gpus": 8}
+    slurm = {"name": job.node(0), "cpus": 32, "real_memory": 512 << 10, "gres": "gpu:h100:8", "state": "IDLE"}
+    node = node_of(slurm)
     monitor.jobs.write("INSERT INTO cluster VALUES (1, ?, ?)", (START, json.dumps({"nodes": [node]})))
     assert "strands-gpus" not in {each.rule for each in monitor.judge(run).findings}
     monitor.close()
+
+
+def test_nodes_that_slurm_took_back_count_as_long_as_the_run_had_them(monitor: Monitor) -> None:
+    """Two hours on one node of 8 cores and one hour on another; half of the cores compute."""
+    put(monitor, Job(64, {"step_cpu_user_seconds_total": 4.0}, nodes=2, memory=32 * GIB))
+    jobs = monitor.jobs
+    jobs.write("UPDATE intervals SET end = ? WHERE node = 'n64-1'", ((START + 3600) * 1000,))
+    jobs.write(
+        "UPDATE jobs SET nodes = 1, cores = 8, memory = ?, node_list = 'n64-0', former_nodes = 'n64-1' "
+        "WHERE job = '64'",
+        (16 * GIB,),
+    )
+    run = jobs.run("64")
+    assert run is not None
+    spent = monitor.judge(run).hours
+    assert spent.core_hours == pytest.approx(24)
+    assert spent.cpu_efficiency == pytest.approx(0.5, abs=0.01)
+    assert spent.idle_core_hours == pytest.approx(12, abs=0.3)
+    assert spent.cpu_coverage == pytest.approx(1, abs=0.05)
 
 
 def test_a_rule_says_no_data_where_its_metric_was_not_collected(monitor: Monitor) -> None:

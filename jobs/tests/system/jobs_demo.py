@@ -23,7 +23,12 @@ from jobs_site import PORT as INSIDE
 
 from peerway_measure.rehearse.cluster import read, why_not
 from peerway_measure.rehearse.cluster.configuration import HEAD, HEAD_ADDRESS
-from peerway_measure.rehearse.cluster.ending import end_at_first_signal
+from peerway_measure.rehearse.cluster.ending import (
+    end_at_first_signal,
+    hold_signals,
+    ignore_signals,
+    release_signals,
+)
 from peerway_measure.rehearse.cluster.gpus import PROGRAM, gpu_uuid
 from peerway_measure.rehearse.cluster.relay import relay
 
@@ -90,9 +95,11 @@ def demo() -> int:
         print(f"the demonstration needs a virtual cluster: {why}", file=sys.stderr)
         return 1
     end_at_first_signal()
+    hold_signals()
     site = ServedSite(description, minute_s=1, password=PASSWORD)
     began = time.monotonic()
     try:
+        release_signals()
         site.start()
         site.cluster.run("sacctmgr", "-i", "modify", "user", MONITOR, "set", "AdminLevel=Operator")
         relay(site.cluster.spaces[HEAD], (HEAD_ADDRESS, INSIDE), site.folder / "cert.pem", port)
@@ -115,7 +122,10 @@ def demo() -> int:
     except KeyboardInterrupt:
         say("stopped")
     finally:
-        site.cluster.stop()
+        try:
+            ignore_signals()
+        finally:
+            site.cluster.stop()
     return 0
 
 

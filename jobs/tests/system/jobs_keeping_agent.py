@@ -27,7 +27,7 @@ class KeepingSpool(Spool):
 
 
 if __name__ == "__main__":
-    import peerway_jobs.agent.loop as loop
+    from peerway_jobs.agent import loop
 
     loop.Spool = KeepingSpool  # type: ignore[misc]
     sys.exit(main())

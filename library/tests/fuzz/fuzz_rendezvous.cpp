@@ -33,6 +33,8 @@ void parse_payload(ByteView bytes) {
   try_to([&] { pack(parse_welcome(bytes, size)); });
   try_to([&] { pack(parse_refuse(bytes)); });
   try_to([&] { pack(parse_numbered(bytes)); });
+  try_to([&] { pack(parse_contribution(bytes)); });
+  try_to([&] { pack(parse_letter(bytes)); });
   try_to([&] { pack(parse_failure(bytes)); });
   try_to([&] { pack(parse_loss(bytes, size)); });
   try_to([&] { pack_fence(parse_fence(bytes)); });

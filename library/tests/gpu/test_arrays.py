@@ -29,12 +29,12 @@ def test_nothing_that_has_ended_ends_the_process(
 
 def shown_to_cupy(region: Any) -> list[Any]:
     cupy = pytest.importorskip("cupy")
-    return [cupy.asarray(region), cupy.from_dlpack(region), cupy.asarray(region.array())]
+    return [cupy.asarray(region), cupy.from_dlpack(region), region.array()]
 
 
 def shown_to_torch(region: Any) -> list[Any]:
     torch = pytest.importorskip("torch")
-    return [torch.from_dlpack(region), torch.as_tensor(region.array(), device="cuda")]
+    return [torch.from_dlpack(region), torch.as_tensor(region, device="cuda")]
 
 
 def fill(array: Any, value: int) -> None:

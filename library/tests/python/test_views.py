@@ -141,3 +141,23 @@ def test_blocks_and_other_plain_values_are_shown_by_what_they_hold() -> None:
     assert repr(nic) == """Nic(file='/lib/libnic.so', options="path='a'")"""
     for setting in _core.settings():
         assert repr(setting).startswith(f"Setting(name={setting.name!r}, value={setting.value!r}, origin=")
+
+
+class TorchType:
+    """A type of PyTorch's, which is not installed here: its name and its bytes."""
+
+    def __init__(self, name: str, itemsize: int) -> None:
+        self.name, self.itemsize = name, itemsize
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "kind"),
+    [("float32", 4, "<f4"), ("int64", 8, "<i8"), ("bool", 1, "|b1"), ("bfloat16", 2, "bfloat16"),
+     ("float8_e4m3fn", 1, "float8_e4m3fn")],
+)  # fmt: skip
+def test_a_type_of_pytorch_is_one_of_numpy_or_keeps_its_name(name: str, size: int, kind: str) -> None:
+    view = view_of(SimpleNamespace(bytes=64), TorchType(name, size), (2, 4), 0)  # type: ignore[type-var, arg-type]
+    assert (view.kind, view.item, view.strides) == (kind, size, (4 * size, size))

@@ -25,16 +25,24 @@ def mostly(always: str) -> list[Any]:
     return [path if path == always else pytest.param(path, marks=pytest.mark.long) for path in PATHS]
 
 
+def seeing(visible: tuple[str, str]) -> list[str]:
+    """Words before a program with which each of two ranks sees GPUs of its own; none for ("", "")."""
+    if not any(visible):
+        return []
+    choose = f'[ "$PEERWAY_LOCAL_RANK" = 0 ] && gpus={visible[0]} || gpus={visible[1]}'
+    return ["sh", "-c", f'{choose}; CUDA_VISIBLE_DEVICES=$gpus exec "$@"', "sh"]
+
+
 Moves = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture
 def moves(doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]) -> Moves:
-    """Run the program as two ranks and give what each found."""
+    """Run the program as two ranks and give what each reports; `visible`: the GPUs that each sees."""
 
-    def run(*arguments: str, **settings: str) -> list[dict[str, Any]]:
-        program = str(PROGRAMS / "gpu_transfers.py")
-        command = ["peerway", "run", "-n", "2", "--", sys.executable, program, *arguments]
+    def run(*arguments: str, visible: tuple[str, str] = ("", ""), **settings: str) -> list[dict[str, Any]]:
+        program = [sys.executable, str(PROGRAMS / "gpu_transfers.py"), *arguments]
+        command = ["peerway", "run", "-n", "2", "--", *seeing(visible), *program]
         done = run_program(*command, env={**os.environ, **doubles, **settings})
         assert done.returncode == 0, done.stderr
         found = [json.loads(line) for line in done.stdout.splitlines()]
@@ -55,6 +63,30 @@ def all_right(found: list[dict[str, Any]]) -> bool:
 @pytest.mark.parametrize("path", mostly("staged"))
 def test_gpu_memory_of_a_peer(path: str, moves: Moves) -> None:
     assert all_right(moves(path, "put,get,signal", "cuda,cuda-malloc", "cuda,host"))
+
+
+@pytest.mark.parametrize(
+    ("path", "visible"),
+    [
+        ("peer/copy", ("0", "1")),
+        pytest.param("peer/store", ("0", "1"), marks=pytest.mark.long),
+        pytest.param("peer/copy", ("1", "0"), marks=pytest.mark.long),
+        pytest.param("peer/copy", ("0,1", "1"), marks=pytest.mark.long),
+        pytest.param("peer/copy", ("0,1", "1,0"), marks=pytest.mark.long),
+    ],
+)
+def test_a_gpu_that_only_the_peer_sees_is_reached_directly(
+    path: str, visible: tuple[str, str], moves: Moves
+) -> None:
+    assert all_right(moves(path, "put,get,signal", "cuda,cuda-malloc,cuda-pool", "cuda", visible=visible))
+
+
+def test_a_gpu_that_may_not_be_opened_is_reached_through_the_host(moves: Moves) -> None:
+    apart = {"FAKE_NVML_APART": "1"}
+    for answer in moves("peer/copy", "put", "cuda", "cuda", visible=("0", "1"), **apart):
+        assert not answer["available"]
+        assert "--gres-flags=allow-task-sharing" in answer["why"]
+    assert all_right(moves("staged", "put", "cuda", "cuda", visible=("0", "1"), **apart))
 
 
 def test_gpu_memory_over_a_nic(moves: Moves) -> None:

@@ -138,6 +138,27 @@ def test_a_plan_that_one_rank_cannot_prepare_ends_for_all_with_its_message() -> 
         ranks.end()
 
 
+def test_ranks_in_different_collectives_all_fail_and_are_in_step_afterwards() -> None:
+    """For each pair of collectives, after a first call that failed at all ranks."""
+    with Ranks("collective_pairs.py", 3) as ranks:
+        for _ in range(6 * 5):
+            for rank, (first, second, ends) in enumerate(ranks.read_all()):
+                assert ends.pop("afterwards") == ["fine", ""], (first, second)
+                if failed := ends.pop("failed", None):
+                    assert failed[0] != "fine", (first, second)
+                apart = "prepare_among of a plan" in (first, second)
+                # The third rank is in one of the two only, and may have returned.
+                assert ends or (rank == 2 and apart)
+                for kind, message in ends.values():
+                    if rank == 2 and apart and kind == "fine":
+                        continue
+                    assert kind == "InvalidArgument", (first, second, kind, message)
+                    assert f"rank 0 is in {first}" in message, (second, message)
+                    assert f"is in {second}" in message, (first, message)
+                    assert "all ranks must make the same collective calls" in message
+        ranks.end()
+
+
 def test_a_sender_that_leaves_ends_the_wait_for_it() -> None:
     with Ranks("trouble.py", 2, "leaves") as ranks:
         kind, message = ranks.read(1)

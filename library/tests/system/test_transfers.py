@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import functools
 from itertools import product
+from pathlib import Path
 
 import nics
 import pytest
 import ucx_builds
+from launching import ROOT
 from ranks import Ranks
 
 PATHS = ["peer/shm", "peer/shm-nt", "peer/cma", "staged", *nics.PATHS]
@@ -78,17 +80,48 @@ def test_a_signal_arrives_after_the_data_of_its_put(path: str) -> None:
 
 
 ORDERED = ["peer/shm", "peer/cma", "staged", "nic:torus", *(ucx_builds.PATHS[:1] if ucx_builds.SOME else [])]
+# The lines of programs/order.py that hold each row of the table.
+ORDER_ROWS = {
+    "`put` with `notify=`": ["put with notify=", "whole put with notify="],
+    "several `put`, then `ctx.notify` or `ctx.start_notify`": [
+        "put, notify",
+        "puts with requests, start_notify",
+        "put, put of blocks, notify",
+        "puts over several paths, notify",
+        "put of another thread, notify",
+    ],
+    # Where the path is the route, which splits every put of this size.
+    "a `put` that the route splits over several paths, with `notify=`": ["whole put with notify="],
+    "`get`, then `ctx.notify`": ["get, notify"],
+    "a notification, then another notification of the same signal": ["notification, notification"],
+    "`put` with `notify=` in a plan or by a FIFO": ["plan's put with notify=", "FIFO's put with a signal"],
+    "`notify` in a plan's builder": ["plan's notify"],
+    "a plan's start, then `ctx.notify`": ["plan's start, finish, flush, notify"],
+}
+OUTSIDE = {"put, flush, put"}  # in the text below the table
 
 
-def test_a_signal_arrives_after_all_that_the_table_of_the_documents_says() -> None:
+def rows_of_the_documents() -> list[str]:
+    """The first cells of the table."""
+    page = (ROOT / "docs" / "library" / "operations-and-signals.md").read_text()
+    table = page.partition("## What is ordered after what")[2].partition("## Waiting")[0]
+    cells = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")]
+    return cells[2:]  # behind the heading
+
+
+def test_a_signal_arrives_after_all_that_the_table_of_the_documents_says(tmp_path: Path) -> None:
     """docs/library/operations-and-signals.md, "What is ordered after what": each line on each path."""
-    settings = nics.settings_of("nic:torus")
+    assert rows_of_the_documents() == list(ORDER_ROWS)
+    table = tmp_path / "split.json"
+    table.write_text(nics.table_that_splits("nic:torus", "peer/cma"))
+    settings = nics.settings_of("nic:torus") | {"PEERWAY_ROUTES": str(table)}
     if ucx_builds.SOME:
         settings |= ucx_builds.settings_of(ucx_builds.SOME, "all")
-    with Ranks("order.py", 2, *ORDERED, **settings) as ranks:
-        for path in ORDERED:
-            for late in ranks.read_all():
-                assert late == dict.fromkeys(late, 0), path
+    with Ranks("order.py", 2, *ORDERED, "route", **settings) as ranks:
+        for path in [*ORDERED, "route"]:
+            for wrong in ranks.read_all():
+                assert wrong.keys() == {line for lines in ORDER_ROWS.values() for line in lines} | OUTSIDE
+                assert wrong == dict.fromkeys(wrong, 0), path
         ranks.end()
 
 

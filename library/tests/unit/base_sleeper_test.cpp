@@ -94,7 +94,7 @@ TEST(PollTime, IsLongOnlyAfterAWaitThatWasShort) {
   EXPECT_EQ(poll_time.ns(), most);
   poll_time.slept(4 * most);
   EXPECT_LE(poll_time.ns(), most / 10);
-  poll_time.found();
+  poll_time.polled();
   EXPECT_EQ(poll_time.ns(), most);
 }
 

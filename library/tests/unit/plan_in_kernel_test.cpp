@@ -87,7 +87,7 @@ TEST_F(InKernel, TheHostNotifiesNoSignalInDeviceMemory) {
   const auto from = (*ranks_)[1].allocate({PW_HOST, 0}, 8), to = (*ranks_)[0].allocate({PW_HOST, 0}, 8);
   const auto target = ranks_->import(1, 0, *to);
   const Notification notified{remote.get(), 1};
-  EXPECT_EQ((*ranks_)[1].move({Op::put, target.get(), from.get(), 0, 0, 8}, notified), PW_UNSUPPORTED);
+  EXPECT_EQ((*ranks_)[1].transfer({Op::put, target.get(), from.get(), 0, 0, 8}, notified), PW_UNSUPPORTED);
   Plan plan((*ranks_)[1], host_device());
   plan.notify(notified);
   EXPECT_EQ(status_of([&] { plan.prepare(true); }), PW_UNSUPPORTED);
@@ -220,9 +220,9 @@ TEST_F(InKernel, OneWaitPollsHostMemoryForAll) {
   Word stop = 1, report = 0, polled = detail::clock_ns() + 100 * kSecond;
   const pw_guard guard{&stop, &report, &polled, kSecond};
   const auto goes_on = [&guard](Word epoch) {
-    detail::Patience patience(guard, 1, epoch);
+    detail::Deadline deadline(guard, 1, epoch);
     for (unsigned n = 0; n < 4 * detail::kPollsBetweenChecks; ++n)
-      if (!patience.left()) return false;
+      if (!deadline.keep_waiting()) return false;
     return true;
   };
   EXPECT_TRUE(goes_on(1)) << "another wait has polled host memory just now";

@@ -376,7 +376,7 @@ TEST(Meeting, PartnersExchangeAndOthersDoNotWait) {
   with_team(5, [](std::unique_ptr<Team> team) {
     const int rank = team->rank(), partner = rank ^ 1;
     for (int round = 0; round < 5; ++round) {
-      hold(*team, "meet", [&](Meeting& meeting) {
+      hold(*team, Collective::plan, [&](Meeting& meeting) {
         if (rank == 4) return;  // nobody's partner
         for (const char* part : {"a", "b", "c"})
           EXPECT_EQ(
@@ -390,7 +390,7 @@ TEST(Meeting, PartnersExchangeAndOthersDoNotWait) {
 
 TEST(Meeting, AMegabyteGoesBothWays) {
   with_team(2, [](std::unique_ptr<Team> team) {
-    hold(*team, "meet", [&](Meeting& meeting) {
+    hold(*team, Collective::plan, [&](Meeting& meeting) {
       const std::string mine(1 << 20, static_cast<char>('a' + team->rank()));
       EXPECT_EQ(only_text(meeting.exchange(letters_to({1 - team->rank()}, mine), 60 * kSecondNs)),
                 std::string(1 << 20, static_cast<char>('b' - team->rank())));
@@ -405,7 +405,7 @@ TEST(Meeting, WhatOneRankCannotDoEndsItForAllWithItsMessage) {
     std::string message;
     const pw_status ended = outcome_of(
         [&] {
-          hold(*team, "meet", [&](Meeting& meeting) {
+          hold(*team, Collective::plan, [&](Meeting& meeting) {
             if (rank == 3) throw std::out_of_range("seven");  // before anybody knows whose partner it is
             meeting.exchange(letters_to({(rank + 1) % 3}, "x"), 20 * kSecondNs);
             meeting.exchange(letters_to({3}, "x"), 20 * kSecondNs);
@@ -413,8 +413,8 @@ TEST(Meeting, WhatOneRankCannotDoEndsItForAllWithItsMessage) {
         },
         &message);
     EXPECT_EQ(ended, PW_INTERNAL);
-    EXPECT_EQ(message, rank == 3 ? "seven" : "rank 3 cannot meet: seven");
-    hold(*team, "meet again", [&](Meeting& meeting) {
+    EXPECT_EQ(message, rank == 3 ? "seven" : "rank 3 cannot prepare its plan: seven");
+    hold(*team, Collective::plan, [&](Meeting& meeting) {
       EXPECT_EQ(only_text(meeting.exchange(letters_to({rank ^ 1}, "x"), 20 * kSecondNs)), "x");
     });
     team->barrier(20 * kSecondNs);
@@ -426,14 +426,14 @@ TEST(Meeting, AnObjectionReachesWhoHadAllItsLetters) {
     std::atomic<bool> heard{false};
     if (team->rank() == 0) {
       EXPECT_EQ(outcome_of([&] {
-                  hold(*team, "meet", [&](Meeting&) {
+                  hold(*team, Collective::plan, [&](Meeting&) {
                     team->barrier(20 * kSecondNs);
                     throw Error(PW_DENIED, "no");
                   });
                 }),
                 PW_DENIED);
     } else {
-      const auto meeting = hold(*team, "meet", [](Meeting&) {});
+      const auto meeting = hold(*team, Collective::plan, [](Meeting&) {});
       meeting->on_objection([&](const Error& why) { heard = why.status() == PW_DENIED; });
       team->barrier(20 * kSecondNs);
       wait_for([&] { return heard.load(); });
@@ -445,15 +445,16 @@ TEST(Meeting, AnObjectionReachesWhoHadAllItsLetters) {
 TEST(Meeting, ARankThatIsNoPartnerSaysSo) {
   with_team(2, [](std::unique_ptr<Team> team) {
     if (team->rank() == 1) {
-      hold(*team, "meet", [](Meeting&) {});
+      hold(*team, Collective::plan, [](Meeting&) {});
       team->barrier(20 * kSecondNs);
     } else {
-      team->barrier(20 * kSecondNs);
       std::string message;
       EXPECT_EQ(outcome_of(
                     [&] {
-                      hold(*team, "meet",
-                           [](Meeting& meeting) { meeting.exchange(letters_to({1}, "x"), 20 * kSecondNs); });
+                      hold(*team, Collective::plan, [&](Meeting& meeting) {
+                        team->barrier(20 * kSecondNs);  // the other is through with the meeting
+                        meeting.exchange(letters_to({1}, "x"), 20 * kSecondNs);
+                      });
                     },
                     &message),
                 PW_INVALID_ARGUMENT);
@@ -469,7 +470,7 @@ TEST(Meeting, APartnerThatLeavesEndsIt) {
     std::string message;
     EXPECT_EQ(outcome_of(
                   [&] {
-                    hold(*team, "meet", [&](Meeting& meeting) {
+                    hold(*team, Collective::plan, [&](Meeting& meeting) {
                       meeting.exchange(letters_to({team->rank() == 0 ? 2 : 1}, "x"), 20 * kSecondNs);
                     });
                   },
@@ -484,11 +485,11 @@ TEST(Meeting, GoesOnWhenRank0HasLeft) {
     const int rank = team->rank();
     if (rank == 0) return;
     wait_for([&] { return team->lost(0); });
-    hold(*team, "meet", [&](Meeting& meeting) {
+    hold(*team, Collective::plan, [&](Meeting& meeting) {
       EXPECT_EQ(only_text(meeting.exchange(letters_to({rank == 3 ? 3 : 3 - rank}, "x"), 20 * kSecondNs)),
                 "x");
     });
-    hold(*team, "part", [&](Meeting& meeting) {
+    hold(*team, Collective::plan, [&](Meeting& meeting) {
       const std::vector<int> others = rank == 1   ? std::vector{2, 3}
                                       : rank == 2 ? std::vector{1, 3}
                                                   : std::vector{1, 2};
@@ -504,7 +505,7 @@ TEST(Meeting, WithoutRank0AnObjectionReachesThoseWhoAreFarAway) {
     const int rank = team->rank();
     if (rank == 0) return;
     wait_for([&] { return team->lost(0); });
-    auto meeting = team->meet();
+    auto meeting = team->meet(Collective::plan);
     if (rank == 2 || rank == 5) meeting.reset();
     ++begun;
     if (rank == 1) {
@@ -533,7 +534,7 @@ TEST(Meeting, AnObjectionIsNotLostBetweenTheHubAndTheRing) {
       ::usleep(1'900'000 + static_cast<useconds_t>(now_ns() % 200'000));  // so long rank 0's hub goes on
     }
     EXPECT_EQ(outcome_of([&] {
-                hold(*team, "meet", [&](Meeting& meeting) {
+                hold(*team, Collective::plan, [&](Meeting& meeting) {
                   if (rank == 1) throw Error(PW_DENIED, "no");
                   meeting.exchange(letters_to({1}, "x"), 20 * kSecondNs);
                 });
@@ -555,7 +556,7 @@ TEST(Meeting, WhoFailsBecauseAPartnerEndedSaysWhatThatOneHadHeard) {
       std::string message;
       outcome_of(
           [&] {
-            hold(*team, "meet", [&](Meeting& meeting) {
+            hold(*team, Collective::plan, [&](Meeting& meeting) {
               const std::vector<int> partners[] = {{1}, {0, 2}, {1}, {}};
               if (rank == 3) return;
               meeting.exchange(letters_to(partners[rank], "x"), 20 * kSecondNs);
@@ -567,16 +568,156 @@ TEST(Meeting, WhoFailsBecauseAPartnerEndedSaysWhatThatOneHadHeard) {
           },
           &message);
       if (rank == 1) round = true;
-      EXPECT_EQ(message, rank == 0 ? "no" : rank == 3 ? "" : "rank 0 cannot meet: no");
+      EXPECT_EQ(message, rank == 0 ? "no" : rank == 3 ? "" : "rank 0 cannot prepare its plan: no");
     }
     team->barrier(20 * kSecondNs);
+  });
+}
+
+// ---- ranks that call different collectives ----
+
+/// A call with a partner where the collective has partners.
+std::function<void(Team&)> call_of(Collective kind, int partner) {
+  return [=](Team& team) {
+    const auto talk = [&](Meeting& meeting) { meeting.exchange(letters_to({partner}, "x"), 20 * kSecondNs); };
+    const std::vector<int> pair{0, 1};
+    if (kind == Collective::barrier)
+      team.barrier(20 * kSecondNs);
+    else if (through_hub(kind))
+      team.all_gather_parts(kind, {}, 20 * kSecondNs);
+    else if (kind == Collective::plan_among)
+      hold(team, team.meet_among(kind, pair), kind, talk);
+    else
+      hold(team, kind, talk);
+  };
+}
+
+// Rank 2 calls what rank 0 does, and nobody but the hub sees that it is not what rank 1 calls.
+TEST(Team, DifferentCollectivesEndForAllRanksWithBothNames) {
+  const Collective kinds[] = {Collective::barrier, Collective::parts, Collective::context, Collective::plan,
+                              Collective::halo};
+  with_team(3, [&](std::unique_ptr<Team> team) {
+    const int rank = team->rank();
+    for (const Collective first : kinds)
+      for (const Collective second : kinds) {
+        if (first == second) continue;
+        const Collective kind = rank == 1 ? second : first;
+        std::string message;
+        const pw_status ended = outcome_of([&] { call_of(kind, rank == 2 ? 2 : 1 - rank)(*team); }, &message);
+        if (rank == 2 && ended == PW_OK && !through_hub(kind)) continue;  // it had no partner
+        EXPECT_EQ(ended, PW_INVALID_ARGUMENT);
+        // What ranks 0 and 1 do, or 1 and 2.
+        EXPECT_NE(message.find("rank 1 is in " + name_of(CollectiveCall{second, 0})), std::string::npos)
+            << message;
+        EXPECT_NE(message.find(" is in " + name_of(CollectiveCall{first, 0})), std::string::npos) << message;
+      }
+    team->barrier(20 * kSecondNs);
+    call_of(Collective::plan, rank == 2 ? 2 : 1 - rank)(*team);
+  });
+}
+
+TEST(Team, ACollectiveOfSomeRanksDoesNotPassOneOfAll) {
+  for (const Collective full : {Collective::barrier, Collective::parts, Collective::plan}) {
+    with_team(3, [&](std::unique_ptr<Team> team) {
+      const int rank = team->rank();
+      const auto of_all = call_of(full, rank == 2 ? 2 : 1 - rank);
+      const auto of_some = call_of(Collective::plan_among, 1 - rank);
+      std::vector<std::function<void(Team&)>> calls{of_all, of_some};
+      if (rank == 1) calls = {of_some, of_all};
+      if (rank == 2) calls = {of_all};
+      for (const auto& call : calls) {
+        std::string message;
+        const pw_status ended = outcome_of([&] { call(*team); }, &message);
+        if (rank == 2 && ended == PW_OK) continue;  // it had no partner
+        EXPECT_EQ(ended, PW_INVALID_ARGUMENT);
+        EXPECT_NE(message.find(std::string("rank 0 is in ") + name_of(full)), std::string::npos) << message;
+        EXPECT_NE(message.find("rank 1 is in prepare_among of a plan"), std::string::npos) << message;
+      }
+      team->barrier(20 * kSecondNs);
+      if (rank != 2) of_some(*team);
+      of_all(*team);
+    });
+  }
+}
+
+TEST(Team, AMeetingThatTimedOutIsNotTakenForAnotherCollective) {
+  for (const Collective next : {Collective::barrier, Collective::parts, Collective::halo}) {
+    std::promise<void> late;
+    std::shared_future<void> is_late = late.get_future().share();
+    with_team(2, [&](std::unique_ptr<Team> team) {
+      const int rank = team->rank();
+      const auto prepare = [&](uint64_t timeout) {
+        hold(*team, Collective::plan, [&](Meeting& meeting) {
+          for (const char* part : {"a", "b"}) meeting.exchange(letters_to({1 - rank}, part), timeout);
+        });
+      };
+      std::string message;
+      if (rank == 0) {
+        EXPECT_EQ(outcome_of([&] { prepare(kSecondNs / 20); }), PW_TIMEOUT);
+        late.set_value();
+        EXPECT_EQ(outcome_of([&] { call_of(next, 1)(*team); }, &message), PW_INVALID_ARGUMENT);
+      } else {
+        is_late.get();
+        EXPECT_EQ(outcome_of([&] { prepare(20 * kSecondNs); }, &message), PW_TIMEOUT);
+        EXPECT_NE(message.find("rank 0 cannot prepare its plan"), std::string::npos) << message;
+        EXPECT_EQ(outcome_of([&] { prepare(20 * kSecondNs); }, &message), PW_INVALID_ARGUMENT);
+      }
+      EXPECT_NE(message.find(std::string("rank 0 is in ") + name_of(next)), std::string::npos) << message;
+      EXPECT_NE(message.find("rank 1 is in prepare of a plan"), std::string::npos) << message;
+      prepare(20 * kSecondNs);
+      team->barrier(20 * kSecondNs);
+    });
+  }
+}
+
+TEST(Team, NoMeetingBeginsBeforeAnAllGatherThatTimedOutIsRepeated) {
+  std::promise<void> refused;
+  with_team(2, [&](std::unique_ptr<Team> team) {
+    const std::vector<int> both{0, 1};
+    if (team->rank() == 0) {
+      EXPECT_EQ(outcome_of([&] { team->barrier(0); }), PW_TIMEOUT);
+      std::string message;
+      EXPECT_EQ(outcome_of([&] { team->meet(Collective::plan); }, &message), PW_INVALID_ARGUMENT);
+      EXPECT_NE(message.find("calls prepare of a plan after its barrier timed out"), std::string::npos)
+          << message;
+      EXPECT_EQ(outcome_of([&] { team->meet_among(Collective::plan_among, both); }), PW_INVALID_ARGUMENT);
+      refused.set_value();
+    } else {
+      refused.get_future().get();
+    }
+    team->barrier(20 * kSecondNs);
+    call_of(Collective::plan, 1 - team->rank())(*team);
+    call_of(Collective::plan_among, 1 - team->rank())(*team);
+  });
+}
+
+TEST(Team, WithoutRank0DifferentMeetingsEndAndTheNextIsInStep) {
+  std::atomic<int> through{0};
+  with_team(4, [&](std::unique_ptr<Team> team) {
+    const int rank = team->rank(), partner = rank == 3 ? 3 : 3 - rank;
+    if (rank == 0) return;
+    wait_for([&] { return team->lost(0); });
+    EXPECT_EQ(outcome_of([&] { team->barrier(20 * kSecondNs); }), PW_PEER_LOST);
+    if (rank != 3) {
+      std::string message;
+      const auto call = call_of(rank == 1 ? Collective::halo : Collective::plan, partner);
+      EXPECT_EQ(outcome_of([&] { call(*team); }, &message), PW_INVALID_ARGUMENT);
+      // Rank 0's hub, which may still be there, compares with rank 3 as well.
+      EXPECT_NE(message.find("rank 1 is in creation of a halo where rank "), std::string::npos) << message;
+      EXPECT_NE(message.find(" is in prepare of a plan"), std::string::npos) << message;
+    } else {
+      team->meet(Collective::plan);
+    }
+    call_of(Collective::plan, partner)(*team);
+    ++through;
+    wait_for([&] { return through == 3; });  // nobody leaves before
   });
 }
 
 TEST(Meeting, WhatWasWrittenBeforeLeavingArrives) {
   with_team(4, [](std::unique_ptr<Team> team) {
     const int rank = team->rank(), partner = rank ^ 1;
-    hold(*team, "meet", [&](Meeting& meeting) {
+    hold(*team, Collective::plan, [&](Meeting& meeting) {
       const std::string mine(rank % 2 == 0 ? 1 : 2 << 20, 'x');
       EXPECT_EQ(only_text(meeting.exchange(letters_to({partner}, mine), 60 * kSecondNs)).size(),
                 rank % 2 == 0 ? 2u << 20 : 1u);

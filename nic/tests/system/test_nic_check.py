@@ -37,7 +37,7 @@ FLAWS = {
     "rarely-backwards": ("gets in order", "from a peer was done when number"),
     "puts-overtake": ("puts in order", "PW_NIC_PUTS_IN_ORDER is stated, but"),
     "gets-overtake": ("gets behind puts", "PW_NIC_GETS_BEHIND_PUTS is stated, but"),
-    "twice": ("each operation ends once", "a done was called 2 times"),
+    "twice": ("each operation ends once", "a completion callback was called twice"),
     "done-in-put": ("each operation ends once", "from another place than progress()"),
     "done-from-thread": ("each operation ends once", "from another place than progress()"),
     "lost-done": ("each operation ends once", "every operation that was accepted ends"),

@@ -16,8 +16,6 @@ from launching import compile_nic
 from ranks import Ranks
 
 import peerway
-from peerway import _core
-from peerway_measure.tune import draft
 
 PLUGIN_WITHOUT = """
 #include "peerway/nic.h"
@@ -160,25 +158,9 @@ def test_a_team_of_one_is_its_own_neighbour_over_a_nic(nic: pytest.MonkeyPatch) 
         assert np.array_equal(target.array(), np.arange(4096, dtype=np.uint8))
 
 
-def hybrid_table() -> str:
-    """A route table by which a NIC and cross-memory attach carry large puts together; the NIC alone the
-    small ones."""
-    case = ("put", "contiguous", "host->host")
-    sizes = (8, 1 << 20, 16 << 20)
-    costs = {
-        case: {
-            "nic:example": [(size, 1 + size / 4000, 0.0) for size in sizes],
-            "peer/cma": [(size, 5 + size / 4000, 0.0) for size in sizes],
-        }
-    }
-    parts = [("nic:example", 128), ("peer/cma", 128)]
-    both = draft.split_entry(case, parts, [(size, 10 + size / 8000, 0.0) for size in sizes[1:]])
-    return _core.table_text(json.dumps(draft.table(costs, [both], {}, {}, 65536)))
-
-
 def test_a_nic_and_another_path_carry_one_put_together(tmp_path: Path) -> None:
     table = tmp_path / "hybrid.json"
-    table.write_text(hybrid_table())
+    table.write_text(nics.table_that_splits("nic:example", "peer/cma"))
     settings = {**nics.settings_of("nic:example"), "PEERWAY_ROUTES": str(table)}
     with Ranks("ucx_ranks.py", 2, "order", 16 << 20, **settings) as ranks:
         for one in ranks.read_all():

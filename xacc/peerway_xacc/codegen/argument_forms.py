@@ -11,7 +11,6 @@ from peerway_xacc.frontend import clauses as phrases
 from peerway_xacc.frontend.source import Variable
 from peerway_xacc.frontend.tokens import quoted
 from peerway_xacc.lowering import memory
-from peerway_xacc.lowering.unit import Unit
 
 
 @dataclass
@@ -57,7 +56,7 @@ def _inner_sizes(variable: Variable) -> str:
 _MOST_OF_STACK = 16384  # bytes that each thread has for a copy; a GPU keeps them for all that it can run
 
 
-def own_memory(unit: Unit, variable: Variable, section: phrases.Section, copied: bool) -> list[Argument]:
+def own_memory(variable: Variable, section: phrases.Section, copied: bool) -> list[Argument]:
     """Memory of each thread for what a pointer leads to: on its stack, or of the GPU where that is much."""
     name = variable.name
     kind = f"{type(variable)}{_inner_sizes(variable)}"

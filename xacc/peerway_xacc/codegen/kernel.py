@@ -12,7 +12,6 @@ from peerway_xacc.codegen.argument_forms import Argument, declared
 from peerway_xacc.codegen.device_code import around, blank_directives, in_device_code
 from peerway_xacc.codegen.grid import BLOCKS, Dimension, bounds, described, grouped, indices, stride
 from peerway_xacc.codegen.kernel_arguments import Clauses, arguments_of
-from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.edits import Edits
 from peerway_xacc.frontend.source import Range, Variable, used_in
 from peerway_xacc.frontend.tokens import quoted
@@ -44,7 +43,6 @@ class Kernel:
 def build(
     unit: Unit,
     stack: Stack,
-    directive: d.Acc,
     name: str,
     loops: list[For],
     reductions: list[tuple[str, Variable]],

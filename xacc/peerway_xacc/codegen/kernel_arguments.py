@@ -98,7 +98,7 @@ def arguments_of(
         seen[variable.name] = (variable, changed or seen.get(variable.name, (variable, False))[1])
     for name, (variable, changed) in seen.items():
         if name in clauses.pointed:
-            arguments += own_memory(unit, variable, clauses.pointed[name], name in clauses.copied)
+            arguments += own_memory(variable, clauses.pointed[name], name in clauses.copied)
         elif name in clauses.private:
             locals_.append(declared(variable))
         if name in clauses.pointed or name in clauses.private:

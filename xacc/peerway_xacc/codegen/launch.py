@@ -69,7 +69,7 @@ def launched(
             data_clauses.KINDS,
         ),
     )  # fmt: skip
-    built = kernel.build(unit, stack, directive_of_kernel, name, loops, reductions, text)
+    built = kernel.build(unit, stack, name, loops, reductions, text)
     device_check.check(unit, built.text)
     _declare(unit, built)
     _explain(unit, directive_of_kernel, built, data_names)
@@ -80,7 +80,7 @@ def launched(
     lines.append(f"void *{name}__a[] = {{{values}}};")
     sizes = ", ".join(f"sizeof(*{argument.value})" for argument in passed) or "0"
     lines.append(f"static const unsigned {name}__s[] = {{{sizes}}}; {name}.sizes = {name}__s;")
-    totals = _totals(unit, directive_of_kernel, reductions, named, lines)
+    totals = _totals(directive_of_kernel, reductions, named, lines)
     extents = [f"{letter}__all" if group else "1" for letter, group in zip("xyz", built.groups, strict=True)]
     threads = _threads(directives) if loops else "1"
     blocks = _gangs(directives) if loops else "1"
@@ -167,7 +167,7 @@ def _reductions(unit: Unit, directives: list[d.Acc]) -> list[tuple[str, Variable
 
 
 def _totals(
-    unit: Unit, directive: d.Acc, reductions: list[tuple[str, Variable]], named: set[str], lines: list[str]
+    directive: d.Acc, reductions: list[tuple[str, Variable]], named: set[str], lines: list[str]
 ) -> str:
     """The reductions of a launch, as C text."""
     parts = []

@@ -23,7 +23,7 @@ def fall_back(unit: Unit, stack: Stack, directive: d.Acc, around: list[d.Acc], o
         return False
     sections = memory.sections_of([directive, *around], data_clauses.KINDS)
     parts = []
-    for variable in _used(unit, stack, directive):
+    for variable in _used(unit, stack):
         value = variable.scalar and variable.pointee is None
         if value and not variable.file_scope and variable.name not in on_device:
             continue
@@ -55,7 +55,7 @@ def fall_back(unit: Unit, stack: Stack, directive: d.Acc, around: list[d.Acc], o
     return True
 
 
-def _used(unit: Unit, stack: Stack, directive: d.Acc) -> list[Variable]:
+def _used(unit: Unit, stack: Stack) -> list[Variable]:
     """Variables from outside that the statement uses, or a function of the program that it calls."""
     inside = Range(stack.statement.start, stack.statement.end)
     variables: dict[int, Variable] = {}

@@ -91,7 +91,7 @@ def opened(unit: Unit, directive: d.Acc, section: clauses.Section, copied: bool)
     )
 
 
-def sections(unit: Unit, directive: d.Acc, *kinds: str) -> list[clauses.Section]:
+def sections(directive: d.Acc, *kinds: str) -> list[clauses.Section]:
     """The sections that clauses of these kinds name, each variable once."""
     return list({section.name.text: section for section in directive.named(*kinds)}.values())
 
@@ -118,8 +118,8 @@ def on_thread(unit: Unit, stack: Stack, directive: d.Acc, implied: bool) -> None
     name and, with `implied`, of the scalars that it changes: their values from before stay outside.
     """
     around: list[tuple[clauses.Section, bool]] = []
-    around += [(section, False) for section in sections(unit, directive, "private")]
-    around += [(section, True) for section in sections(unit, directive, "firstprivate")]
+    around += [(section, False) for section in sections(directive, "private")]
+    around += [(section, True) for section in sections(directive, "firstprivate")]
     if implied:
         for name in sorted(changed(unit, stack) - {section.name.text for section, _ in around}):
             around.append((clauses.Section(clauses.Name(name, directive.place)), True))

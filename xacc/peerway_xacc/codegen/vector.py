@@ -42,9 +42,7 @@ def loops_of(unit: Unit, stack: Stack, body: Range, own: set[str], operators: di
                 loop = loop_nest.read(unit, statement)
             except Refused:
                 return []
-            if statement.start in unit.loops.localised or not _own(
-                unit, stack, body, loop, directive, operators
-            ):
+            if statement.start in unit.loops.localised or not _own(stack, body, loop, directive, operators):
                 return []
             loops.append((loop, directive))
         elif _writes(stack, statement, body) == {"here", "outside"}:
@@ -63,9 +61,7 @@ def _uses(stack: Stack, statement: Statement) -> list[Use]:
     return list(used_in(stack.function.uses, Range(statement.start, statement.end)))
 
 
-def _own(
-    unit: Unit, stack: Stack, body: Range, loop: For, directive: d.Acc, operators: dict[str, str]
-) -> bool:
+def _own(stack: Stack, body: Range, loop: For, directive: d.Acc, operators: dict[str, str]) -> bool:
     """Are all scalars that an inner loop changes its own, or reduced by it? And no array of the body, which
     each thread has a copy of?
     """

@@ -91,7 +91,7 @@ def _task(parser: Parser, base: d.Directive) -> d.Directive:
     return directive
 
 
-def _tasks(parser: Parser, base: d.Directive) -> d.Directive:
+def _tasks(_parser: Parser, base: d.Directive) -> d.Directive:
     return d.Tasks(base.place, base.start, base.end, base.file)
 
 

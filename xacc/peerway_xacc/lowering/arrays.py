@@ -237,12 +237,12 @@ def _use(unit: Unit, array: DistributedArray, use: Use, checks: Checks) -> None:
                 "a row that is distributed has no address"
             )
             raise Refused(place, message)
-    _name(unit, array, use, place)
+    _name(unit, array, use)
     is_foreign = any(region.start <= use.range.start < region.end for region in unit.compute.foreign)
     subscripts.translate(unit, unit.output.edits, array, use, unit.subscripts.translated, is_foreign, checks)
 
 
-def _name(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
+def _name(unit: Unit, array: DistributedArray, use: Use) -> None:
     """A struct's array has a name of its own; a pointer needs the strides of the node's memory."""
     assert array.variable is not None
     name = access(array)
@@ -288,5 +288,5 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
                 f"distributed array '{array.name}' is passed to '{parameter.name}', which is not aligned"
             )
             raise Refused(place, message, note)
-    _name(unit, array, use, place)
+    _name(unit, array, use)
     unit.output.edits.before(use.range.start if use.macro else use.argument.start, "(void *)")

@@ -164,7 +164,7 @@ def run_time_section(
             f"'{array_section.name}' has {counted(rank, 'dimension')}, "
             f"and {counted(len(dimensions), 'subscript')} here",
         )
-    sizes = _extents(unit, array_section, variable) if leads else sizes_for(unit, variable, array)
+    sizes = _extents(unit, array_section) if leads else sizes_for(unit, variable, array)
     parts = []
     for dimension, size in zip(dimensions, sizes, strict=True):
         if dimension.index is not None:
@@ -185,7 +185,7 @@ def run_time_section(
     )
 
 
-def _extents(unit: Unit, array_section: Section, variable: Variable) -> list[str]:
+def _extents(unit: Unit, array_section: Section) -> list[str]:
     """The sizes of what a pointer leads to: of the first dimension as much as the section needs."""
     first, *others = array_section.dimensions
     if first.index is None and first.length is None:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 
 import numpy
+from outcomes import outcome
 
 import peerway
 
@@ -19,15 +19,6 @@ def use(builder: peerway.PlanBuilder) -> None:
     while True:
         plan.start()
         plan.finish(timeout=60)
-
-
-def outcome(body: Callable[[], object]) -> list[str]:
-    """What was raised."""
-    try:
-        body()
-    except peerway.Error as error:
-        return [type(error).__name__, str(error)]
-    return ["nothing", ""]
 
 
 def main() -> int:

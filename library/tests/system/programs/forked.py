@@ -12,16 +12,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+from outcomes import outcome
+
 import peerway
-
-
-def outcome(call: Callable[[], object]) -> list[str]:
-    """The name of what a call raised and its message; "fine" when nothing."""
-    try:
-        call()
-    except peerway.Error as error:
-        return [type(error).__name__, str(error)]
-    return ["fine", ""]
 
 
 def said_by_child(body: Callable[[], object]) -> dict[str, list[str]]:

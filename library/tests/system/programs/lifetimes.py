@@ -177,7 +177,6 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
         name: lambda it, _, name=name: getattr(it, name)
         for name in ("of", "kind", "item", "shape", "strides", "offset", "dtype", "nbytes")
     },
-    np.ndarray: {"sum": lambda it, _: it.sum(), "fill": lambda it, _: it.fill(1)},
 }  # fmt: skip
 TABLE[peerway.Halo] = {**TABLE[peerway.Plan]}
 HARMLESS = {  # on a closed object
@@ -192,14 +191,17 @@ COUNT: Counter[str] = Counter()
 def methods_of(it: object) -> dict[str, Callable[[Any, Things], object]]:
     if type(it).__name__ == "CudaView":
         return {"__dlpack__": lambda one, _: one.__dlpack__()}
+    if type(it).__name__ in ("ndarray", "Tensor"):  # NumPy's, CuPy's, PyTorch's
+        return {
+            "sum": lambda array, _: array.sum(),
+            "fill": lambda array, _: array.fill_(1) if hasattr(array, "fill_") else array.fill(1),
+        }
     return TABLE[type(it)]
 
 
 def complete() -> None:
     """The table has every public name."""
     for kind, known in TABLE.items():
-        if kind is np.ndarray:
-            continue
         names = {name for name in dir(kind) if not name.startswith("_")} - {"close"}
         assert names <= known.keys(), (kind, names - known.keys())
 

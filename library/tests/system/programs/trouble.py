@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from outcomes import outcome
+
 import peerway
 
 SPAN = 32 << 20
@@ -26,15 +28,6 @@ SPAN = 32 << 20
 def say(word: Any) -> None:
     """One line to the test."""
     print(json.dumps(word), flush=True)
-
-
-def outcome(call: Callable[[], object]) -> list[str]:
-    """The name of what a call raised and its message; "fine" when nothing."""
-    try:
-        call()
-    except peerway.Error as error:
-        return [type(error).__name__, str(error)]
-    return ["fine", ""]
 
 
 def start_and_finish(plan: peerway.Plan) -> None:

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -66,6 +67,24 @@ constexpr uint64_t kGranularity = 65536;
 constexpr uint64_t kMemory = uint64_t{1} << 36;      // bytes of a GPU
 constexpr int kNew = 0xa5;                           // each byte of new memory,
 constexpr uint64_t kMostFilled = uint64_t{1} << 20;  // up to so many
+
+// The GPUs that the process sees, as CUDA_VISIBLE_DEVICES names them by number: visible()[ordinal] is a GPU.
+const std::vector<int>& visible() {
+  static const std::vector<int> gpus = [] {
+    const char* text = std::getenv("CUDA_VISIBLE_DEVICES");
+    std::vector<int> named;
+    for (const char* next = text == nullptr ? "0,1" : text; *next != 0; ++next)
+      if (*next >= '0' && *next < '0' + kGpus) named.push_back(*next - '0');
+    return named;
+  }();
+  return gpus;
+}
+
+// The ordinal of a GPU, or for one that is hidden a number that no ordinal has.
+int ordinal_of(int gpu) {
+  const auto place = std::find(visible().begin(), visible().end(), gpu);
+  return place == visible().end() ? kGpus + gpu : static_cast<int>(place - visible().begin());
+}
 
 enum class Kind { device, vmm, pool, managed, host };
 
@@ -163,9 +182,13 @@ CUresult free_memory(uint64_t address) {
 
 // The bytes behind a descriptor of another process, as the handles of this fake carry it.
 struct Shared {
-  int process, descriptor, ordinal;
+  int process, descriptor, gpu;
   uint64_t bytes;
 };
+
+Shared shared_by(const Memory& memory) {
+  return {getpid(), memory.descriptor, visible()[static_cast<size_t>(memory.ordinal)], memory.bytes};
+}
 
 CUresult open_shared(const Shared& shared, Kind kind, CUmemoryPool pool, CUdeviceptr* address) {
   const std::string path =
@@ -174,7 +197,7 @@ CUresult open_shared(const Shared& shared, Kind kind, CUmemoryPool pool, CUdevic
   if (own < 0) return CUDA_ERROR_INVALID_VALUE;
   *address = map_memory(own, shared.bytes);
   world.memory[*address] = {
-      kind, shared.ordinal, shared.bytes, world.next_id++, world.next_id++, 0, own, pool, 0, {}};
+      kind, ordinal_of(shared.gpu), shared.bytes, world.next_id++, world.next_id++, 0, own, pool, 0, {}};
   return CUDA_SUCCESS;
 }
 
@@ -278,7 +301,7 @@ API CUresult cuGetErrorString(CUresult, const char** text) {
   return CUDA_SUCCESS;
 }
 API CUresult cuDeviceGetCount(int* count) {
-  *count = kGpus;
+  *count = static_cast<int>(visible().size());
   return CUDA_SUCCESS;
 }
 API CUresult cuDeviceGet(CUdevice* device, int ordinal) {
@@ -290,7 +313,7 @@ API CUresult cuDeviceGetName(char* name, int bytes, CUdevice) {
   return CUDA_SUCCESS;
 }
 API CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
-  memset(uuid->bytes, 0x10 + device, sizeof uuid->bytes);
+  memset(uuid->bytes, 0x10 + visible()[static_cast<size_t>(device)], sizeof uuid->bytes);
   return CUDA_SUCCESS;
 }
 API CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice) {
@@ -564,7 +587,7 @@ API CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   FAIL_IF_ASKED("cuIpcGetMemHandle");
   const auto* found = find(address);
   if (found == nullptr || found->second.kind != Kind::device) return CUDA_ERROR_INVALID_VALUE;
-  const Shared shared{getpid(), found->second.descriptor, found->second.ordinal, found->second.bytes};
+  const Shared shared = shared_by(found->second);
   memcpy(handle->reserved, &shared, sizeof shared);
   return CUDA_SUCCESS;
 }
@@ -573,7 +596,8 @@ API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, 
   Shared shared;
   memcpy(&shared, handle.reserved, sizeof shared);
   if (shared.process == getpid()) return CUDA_ERROR_INVALID_CONTEXT;
-  if (flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) world.context[current()].peers.insert(shared.ordinal);
+  if (flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+    world.context[current()].peers.insert(ordinal_of(shared.gpu));
   return open_shared(shared, Kind::device, nullptr, address);
 }
 API CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
@@ -734,8 +758,7 @@ API CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* data, CUdeviceptr ad
   const auto* found = find(address);
   if (found == nullptr || found->second.kind != Kind::pool || !found->second.pool->shared)
     return CUDA_ERROR_INVALID_VALUE;
-  const Memory& memory = found->second;
-  const Shared shared{getpid(), memory.descriptor, memory.ordinal, memory.bytes};
+  const Shared shared = shared_by(found->second);
   memcpy(data->reserved, &shared, sizeof shared);
   return CUDA_SUCCESS;
 }

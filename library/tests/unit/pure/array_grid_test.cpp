@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         BadGrid{"no_dimension", {sizeof(pw_grid), 0, {}}, 1, "0 dimensions; 1 to 4"},
         BadGrid{"five_dimensions", {sizeof(pw_grid), 5, {1, 1, 1, 1}}, 1, "5 dimensions; 1 to 4"},
-        BadGrid{"no_place", {sizeof(pw_grid), 2, {2, 0}}, 2, "2x0; dimension 1 has no place"},
+        BadGrid{"no_place", {sizeof(pw_grid), 2, {2, 0}}, 2, "process grid 2x0: dimension 1 is 0"},
         BadGrid{"too_few", {sizeof(pw_grid), 2, {2, 2}}, 5, "2x2 has 4 places, but the team has 5 ranks"},
         BadGrid{"too_many", {sizeof(pw_grid), 1, {3}}, 2, "3 has 3 places, but the team has 2 ranks"},
         BadGrid{"overflow",

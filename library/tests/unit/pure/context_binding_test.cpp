@@ -26,15 +26,19 @@ TEST_F(Binding, IsByTheLocalRankModuloTheGpus) {
 
 TEST_F(Binding, IsByTheSettingWhereThereIsOne) {
   ::setenv("PEERWAY_DEVICE", "3", 1);
-  EXPECT_EQ(bound_gpu(0, 2), 3);
-  ::setenv("PEERWAY_DEVICE", "4294967296", 1);  // 0 in 32 bits
-  try {
-    bound_gpu(0, 2);
-    FAIL() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.status(), PW_BAD_CONFIG);
-    EXPECT_NE(std::string(error.what()).find("4294967296"), std::string::npos) << error.what();
-  }
+  EXPECT_EQ(bound_gpu(0, 4), 3);
+  EXPECT_EQ(bound_gpu(0, 0), 3) << "asking for that device then says that there is none";
+  for (const char* number : {"3", "4294967296"}) try {  // the second is 0 in 32 bits
+      ::setenv("PEERWAY_DEVICE", number, 1);
+      bound_gpu(0, 1);
+      FAIL() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), PW_BAD_CONFIG);
+      EXPECT_NE(
+          std::string(error.what()).find(std::string("is ") + number + ", but this process sees 1 GPU,"),
+          std::string::npos)
+          << error.what();
+    }
 }
 
 TEST(LocalRank, CountsTheRanksBeforeItOnItsHost) {

@@ -196,7 +196,7 @@ TEST(CudaPlan, PacketsOrLinesAloneBecomeMessages) {
   std::vector<peerway::device::Step> steps{packets(StepKind::send_packets, 0, 300, 2),
                                            packets(StepKind::receive_packets, 2, 5, 4)};
   steps[0].copy.outer_from = 640;
-  steps[0].to_turn = 4096;
+  steps[0].to_odd_offset = 4096;
   const auto messages = make_messages(steps);
   ASSERT_EQ(messages.size(), 2u);
   EXPECT_EQ(messages[0].memory, steps[0].copy.from);

@@ -57,7 +57,7 @@ class Lane {
     step.pieces = pieces;
     step.unit = unit_;
     const auto turn = static_cast<int64_t>(slots_.size() / 2 * sizeof(Line));
-    (sends ? step.to_turn : step.from_turn) = turn;
+    (sends ? step.to_odd_offset : step.from_odd_offset) = turn;
     pw::Program program;
     program.start = {step};
     return pw::make_steps(program, [](const void* address) { return reinterpret_cast<uint64_t>(address); })

@@ -139,8 +139,8 @@ TEST_F(SharedCopy, TheSourceTurnsWithTheEpoch) {
   step.copy.words = 2;
   step.share = 1;
   step.mark = {};
-  step.to_turn = 16;
-  step.from_turn = 32;
+  step.to_odd_offset = 16;
+  step.from_odd_offset = 32;
   ASSERT_TRUE(run(0, 1));
   EXPECT_TRUE(std::equal(from.begin() + 40, from.begin() + 56, to.begin() + 24)) << "epoch 1 is odd";
   to.assign(to.size(), 0);

@@ -80,9 +80,44 @@ TEST(Gathers, DifferentCallsFailForAllAndAreBothNamed) {
   const auto answers = gathers.contribute(1, {0, Collective::parts, view_of("bbb")});
   ASSERT_EQ(answers.size(), 2u);
   const std::string& text = answers[0].failure.refusal.text;
-  EXPECT_NE(text.find("rank 1 calls all_gather of 3 bytes with lengths that may differ"), std::string::npos);
-  EXPECT_NE(text.find("rank 0 calls all_gather of 2 bytes;"), std::string::npos);
+  EXPECT_NE(text.find("rank 1 is in all_gather of 3 bytes with lengths that may differ"), std::string::npos);
+  EXPECT_NE(text.find("rank 0 is in all_gather of 2 bytes where"), std::string::npos);
   EXPECT_EQ(gathers.contribute(2, {0, Collective::barrier, {}}).at(0).failure.refusal.text, text);
+}
+
+TEST(Gathers, WhatRanksSayToPartnersIsOnlyCompared) {
+  Gathers gathers(3);
+  const auto call = [&](int rank, uint64_t sequence, Collective kind) {
+    return gathers.contribute(rank, {sequence, kind, {}});
+  };
+  EXPECT_TRUE(call(0, 0, Collective::plan).empty());
+  EXPECT_TRUE(call(1, 0, Collective::plan).empty());
+  EXPECT_TRUE(gathers.lose(2, "rank 2 is lost").empty()) << "the others go on without it";
+  EXPECT_TRUE(call(0, 1, Collective::halo).empty());
+  const auto answers = call(1, 1, Collective::barrier);
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].failure.refusal.status, PW_INVALID_ARGUMENT);
+  EXPECT_NE(
+      answers[1].failure.refusal.text.find("rank 0 is in creation of a halo where rank 1 is in barrier"),
+      std::string::npos)
+      << answers[1].failure.refusal.text;
+}
+
+TEST(Gathers, ARankThatEndsACollectiveEndsItForThoseWhoNeedTheHubsData) {
+  Gathers gathers(2);
+  const wire::Failure no{0, {PW_DENIED, "no"}}, later{1, {PW_DENIED, "not yet"}};
+  give(gathers, 0, 0, "a");
+  const auto answers = gathers.object(no);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].failure.refusal.text, "no");
+  EXPECT_TRUE(gathers.object(no).empty()) << "once";
+  EXPECT_EQ(give(gathers, 1, 0, "b").at(0).failure.refusal.text, "no");
+  EXPECT_TRUE(gathers.object(no).empty()) << "it is over";
+  EXPECT_TRUE(gathers.object(later).empty());
+  EXPECT_EQ(give(gathers, 1, 1, "b").at(0).failure.refusal.text, "not yet");
+  EXPECT_EQ(give(gathers, 0, 1, "a").at(0).failure.refusal.text, "not yet");
+  give(gathers, 0, 2, "a");
+  EXPECT_TRUE(give(gathers, 1, 2, "b").at(0).complete);
 }
 
 TEST(Gathers, AWrongNumberIsRefused) {

@@ -59,6 +59,20 @@ TEST(Message, RosterRefusalFailureAndLoss) {
   EXPECT_THROW(parse_loss(pack(Loss{1, How::none}), 2), Error);
 }
 
+TEST(Message, APartSaysWhichCallItBelongsTo) {
+  const Bytes letter = pack(Letter{7, Collective::plan_among, 3, view_of("x")});
+  EXPECT_EQ(parse_letter(letter).number, 7u);
+  EXPECT_EQ(parse_letter(letter).kind, Collective::plan_among);
+  EXPECT_EQ(parse_letter(letter).place, 3u);
+  EXPECT_EQ(parse_letter(letter).data.size(), 1u);
+  for (size_t length = 0; length < 17; ++length)
+    EXPECT_THROW(parse_letter(ByteView(letter).first(length)), Error) << length;
+  EXPECT_THROW(parse_letter(pack(Letter{7, Collective::barrier, 3, {}})), Error);
+  EXPECT_NO_THROW(parse_contribution(pack(Contribution{7, Collective::plan, {}})));
+  EXPECT_THROW(parse_contribution(pack(Contribution{7, Collective::plan_among, {}})), Error);
+  EXPECT_THROW(parse_contribution(pack(Contribution{7, static_cast<Collective>(0), {}})), Error);
+}
+
 TEST(Message, ALongTextIsCutNotRefusedByTheOtherSide) {
   EXPECT_EQ(parse_refuse(pack(Refusal{PW_SYSTEM, std::string(10000, 'x')})).text.size(), 4096u);
 }

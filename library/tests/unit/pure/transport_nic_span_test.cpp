@@ -19,15 +19,15 @@ TEST_F(NicSpanTest, OfAGpuHasADmaBufWithTheRegionsBytes) {
   const auto whole = registry_.allocate(*gpu_, 100000);
   Region part(*gpu_, whole->allocation(), whole->address() + 5000, 1000, nullptr, control_);
   const Span span(part);
-  EXPECT_EQ(span.told().kind, PW_NIC_CUDA);
-  EXPECT_EQ(span.told().device, 0);
-  EXPECT_EQ(span.told().address, part.address());
-  EXPECT_EQ(span.told().bytes, 1000u);
-  ASSERT_GE(span.told().descriptor, 0);
-  void* map = mmap(nullptr, 8192, PROT_READ, MAP_SHARED, span.told().descriptor, 0);
+  EXPECT_EQ(span.nic_span().kind, PW_NIC_CUDA);
+  EXPECT_EQ(span.nic_span().device, 0);
+  EXPECT_EQ(span.nic_span().address, part.address());
+  EXPECT_EQ(span.nic_span().bytes, 1000u);
+  ASSERT_GE(span.nic_span().descriptor, 0);
+  void* map = mmap(nullptr, 8192, PROT_READ, MAP_SHARED, span.nic_span().descriptor, 0);
   ASSERT_NE(map, MAP_FAILED);
   part.address()[0] = std::byte{7};
-  EXPECT_EQ(static_cast<std::byte*>(map)[span.told().descriptor_offset], std::byte{7});
+  EXPECT_EQ(static_cast<std::byte*>(map)[span.nic_span().descriptor_offset], std::byte{7});
   munmap(map, 8192);
 }
 
@@ -35,17 +35,17 @@ TEST_F(NicSpanTest, OfAGpuWhoseDriverHasNoDmaBufHasNone) {
   const auto region = registry_.allocate(*gpu_, 100000);
   fail("cuMemGetHandleForAddressRange", 801);
   const Span span(*region);
-  EXPECT_EQ(span.told().kind, PW_NIC_CUDA);
-  EXPECT_EQ(span.told().descriptor, -1);
+  EXPECT_EQ(span.nic_span().kind, PW_NIC_CUDA);
+  EXPECT_EQ(span.nic_span().descriptor, -1);
 }
 
 TEST_F(NicSpanTest, OfSharedHostMemoryHasItsFile) {
   const auto region = registry_.allocate(host_device(), 5000);
-  EXPECT_GE(Span(*region).told().descriptor, 0);
+  EXPECT_GE(Span(*region).nic_span().descriptor, 0);
   alignas(64) std::byte own[64];
   const auto registered = registry_.add(own, sizeof own);
-  EXPECT_EQ(Span(*registered).told().descriptor, -1);
-  EXPECT_EQ(Span(*registered).told().address, own);
+  EXPECT_EQ(Span(*registered).nic_span().descriptor, -1);
+  EXPECT_EQ(Span(*registered).nic_span().address, own);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ def check(plugin: str, configuration: str, only: list[str], effort: float) -> li
     verdicts: list[list[str]] = []
 
     def tell(verdict: _core.NicVerdict) -> None:
-        verdicts.append([verdict.test, verdict.outcome.name, verdict.found])
+        verdicts.append([verdict.test, verdict.outcome.name, verdict.evidence])
 
     _core.nic_check(plugin, configuration, 1, effort, PATIENCE, only, tell)
     return verdicts

@@ -176,10 +176,10 @@ uint64_t looks_until_too_long(Silence& silence, uint64_t& now) {
     if (silence.goes_on(now += kLook)) return looks;
 }
 
-TEST(Silence, IsTooLongAfterItsPatience) {
+TEST(Silence, IsTooLongAfterItsTimeout) {
   Silence silence;
   uint64_t now = 0;
-  EXPECT_EQ(looks_until_too_long(silence, now), Silence::kPatience / kLook + 1);
+  EXPECT_EQ(looks_until_too_long(silence, now), Silence::kTimeout / kLook + 1);
 }
 
 TEST(Silence, BeginsAnewWhenThePeerIsHeard) {
@@ -187,14 +187,14 @@ TEST(Silence, BeginsAnewWhenThePeerIsHeard) {
   uint64_t now = 0;
   looks_until_too_long(silence, now);
   silence.end();
-  EXPECT_EQ(looks_until_too_long(silence, now), Silence::kPatience / kLook + 1);
+  EXPECT_EQ(looks_until_too_long(silence, now), Silence::kTimeout / kLook + 1);
 }
 
 TEST(Silence, IsNotOfThePeerWhileThisEndStandsStill) {
   Silence silence;
   uint64_t now = 0;
-  EXPECT_FALSE(silence.goes_on(now += 3600 * Silence::kPatience));
-  EXPECT_FALSE(silence.goes_on(now += 3600 * Silence::kPatience));
+  EXPECT_FALSE(silence.goes_on(now += 3600 * Silence::kTimeout));
+  EXPECT_FALSE(silence.goes_on(now += 3600 * Silence::kTimeout));
 }
 
 }  // namespace

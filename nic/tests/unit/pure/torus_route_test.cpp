@@ -23,7 +23,7 @@ std::vector<uint32_t> fewest_hops(const Grid& grid, uint32_t from) {
 }
 
 void expect_leads(const Grid& grid, uint32_t from, uint32_t to, const Route& route) {
-  ASSERT_TRUE(route.found) << from << " to " << to;
+  ASSERT_TRUE(route.exists) << from << " to " << to;
   uint32_t at = from;
   for (const Link& link : route.links) {
     ASSERT_EQ(link.node, at);
@@ -77,19 +77,19 @@ TEST(TorusRoute, GoesAroundADeadNode) {
   const Route route = grid.route(0, 2);
   expect_leads(grid, 0, 2, route);
   EXPECT_EQ(route.links.size(), 3u);
-  EXPECT_FALSE(grid.route(0, 1).found);
-  EXPECT_FALSE(grid.route(1, 0).found);
+  EXPECT_FALSE(grid.route(0, 1).exists);
+  EXPECT_FALSE(grid.route(1, 0).exists);
 }
 
 TEST(TorusRoute, FindsNoneWhereThereIsNone) {
   Grid ring({4});
   ring.cut(0, 1);
   ring.cut(2, 3);
-  EXPECT_FALSE(ring.route(0, 1).found);
-  EXPECT_TRUE(ring.route(0, 3).found);
+  EXPECT_FALSE(ring.route(0, 1).exists);
+  EXPECT_TRUE(ring.route(0, 3).exists);
   Grid pair({2});  // two links join the two, and both are cut
   pair.cut(0, 1);
-  EXPECT_FALSE(pair.route(0, 1).found);
+  EXPECT_FALSE(pair.route(0, 1).exists);
 }
 
 TEST(TorusRoute, HasCoordinates) {

@@ -1,4 +1,4 @@
-#include "nic/check/patience.h"
+#include "nic/check/deadline.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 namespace pw::nic::check {
 
-uint64_t patience_ns = 2'000'000'000;
+uint64_t longest_wait_ns = 2'000'000'000;
 
 namespace {
 

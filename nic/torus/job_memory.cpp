@@ -1,4 +1,4 @@
-#include "torus/meeting.h"
+#include "torus/job_memory.h"
 
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -21,7 +21,7 @@
 namespace pw::torus {
 namespace {
 
-constexpr uint64_t kMeetingPatience = 10'000'000'000;
+constexpr uint64_t kJoinTimeout = 10'000'000'000;
 
 struct Abstract {
   explicit Abstract(const std::string& name) {
@@ -34,18 +34,18 @@ struct Abstract {
   socklen_t size;
 };
 
-Failure meeting_failure(const char* what, int error) {
+Failure job_memory_failure(const char* problem, int error) {
   return {PW_NIC_BROKEN,
-          format("torus: {} for the memory that this job's processes share{}", what, lacking(error))};
+          format("torus: {} for the memory that this job's processes share{}", problem, lacking(error))};
 }
 
 Descriptor unix_socket(int flags) {
-  Descriptor made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
-  if (!made) throw meeting_failure("no socket", errno);
-  return made;
+  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
+  if (!socket) throw job_memory_failure("no socket", errno);
+  return socket;
 }
 
-/// Whoever is at the other end, as the kernel knows them.
+/// The process at the other end, as the kernel knows it.
 std::optional<ucred> credentials_of(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -54,9 +54,9 @@ std::optional<ucred> credentials_of(int socket) {
 }
 
 /// A message of one byte and two descriptors.
-struct Handing {
+struct DescriptorMessage {
   static constexpr size_t kBytes = CMSG_SPACE(2 * sizeof(int));
-  Handing() {
+  DescriptorMessage() {
     header.msg_iov = &piece;
     header.msg_iovlen = 1;
     header.msg_control = control;
@@ -71,41 +71,42 @@ struct Handing {
 }  // namespace
 
 // A process has it once, however many endpoints it opens.
-std::shared_ptr<Meeting> Meeting::at(const std::string& name, uint64_t bytes, uint64_t held,
-                                     const std::function<void(std::byte*)>& make) {
+std::shared_ptr<JobMemory> JobMemory::at(const std::string& name, uint64_t bytes, uint64_t held,
+                                         const std::function<void(std::byte*)>& make) {
   static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<Meeting>> here;
+  static std::map<std::string, std::weak_ptr<JobMemory>> here;
   std::lock_guard lock(mutex);
   std::erase_if(here, [](const auto& entry) { return entry.second.expired(); });
   if (auto known = here[name].lock()) return known;
-  const std::shared_ptr<Meeting> meeting(new Meeting(name, bytes));
-  const uint64_t deadline = now_ns() + kMeetingPatience;
-  while (!meeting->ask(deadline) && !meeting->found(held, make)) {
+  const std::shared_ptr<JobMemory> job_memory(new JobMemory(name, bytes));
+  const uint64_t deadline = now_ns() + kJoinTimeout;
+  while (!job_memory->join(deadline) && !job_memory->create(held, make)) {
     if (now_ns() > deadline)
       throw Failure(PW_NIC_BROKEN, format("torus: the processes of this job at the socket @{} neither answer "
                                           "nor end; is one stopped?",
                                           name));
     usleep(1000);  // who has the name does not listen yet, or is about to end
   }
-  here[name] = meeting;
-  return meeting;
+  here[name] = job_memory;
+  return job_memory;
 }
 
-Meeting::~Meeting() {
+JobMemory::~JobMemory() {
   if (address_ != nullptr) munmap(address_, bytes_);
 }
 
-void Meeting::map() {
+void JobMemory::map() {
   void* mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, memory_.get(), 0);
-  if (mapped == MAP_FAILED) throw meeting_failure("no room", errno);
+  if (mapped == MAP_FAILED) throw job_memory_failure("no room", errno);
   address_ = static_cast<std::byte*>(mapped);
 }
 
 // False where nobody is there to be asked, or not any more.
-bool Meeting::ask(uint64_t deadline) {
+bool JobMemory::join(uint64_t deadline) {
   const Descriptor socket = unix_socket(0);
-  const uint64_t now = now_ns(), left = (deadline > now ? deadline - now : 0) / 1000 + 1;
-  const timeval limit{static_cast<time_t>(left / 1'000'000), static_cast<suseconds_t>(left % 1'000'000)};
+  const uint64_t now = now_ns(), microseconds = (deadline > now ? deadline - now : 0) / 1000 + 1;
+  const timeval limit{static_cast<time_t>(microseconds / 1'000'000),
+                      static_cast<suseconds_t>(microseconds % 1'000'000)};
   setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   const Abstract to(name_);
@@ -116,7 +117,7 @@ bool Meeting::ask(uint64_t deadline) {
                   format("torus: process {} of user {} has the socket @{}, by which this job's processes of "
                          "user {} meet; end it, or start the job under another number",
                          peer ? peer->pid : 0, peer ? peer->uid : 0, name_, geteuid()));
-  Handing got;
+  DescriptorMessage got;
   const ssize_t bytes = recvmsg(socket.get(), &got.header, MSG_CMSG_CLOEXEC);
   if (bytes <= 0) return false;
   const cmsghdr* part = CMSG_FIRSTHDR(&got.header);
@@ -125,18 +126,18 @@ bool Meeting::ask(uint64_t deadline) {
     std::memcpy(both.data(), CMSG_DATA(part), std::min(sizeof both, part->cmsg_len - CMSG_LEN(0)));
   memory_ = Descriptor(both[0]);
   listener_ = Descriptor(both[1]);
-  if (!memory_ || !listener_) throw meeting_failure("no descriptor is left", EMFILE);
+  if (!memory_ || !listener_) throw job_memory_failure("no descriptor is left", EMFILE);
   map();
   return true;
 }
 
 // False where somebody else has the name.
-bool Meeting::found(uint64_t held, const std::function<void(std::byte*)>& make) {
+bool JobMemory::create(uint64_t held, const std::function<void(std::byte*)>& make) {
   Descriptor listener = unix_socket(SOCK_NONBLOCK);
   const Abstract at(name_);
   if (bind(listener.get(), at.get(), at.size) != 0) {
     if (errno == EADDRINUSE) return false;
-    throw meeting_failure("no name", errno);
+    throw job_memory_failure("no name", errno);
   }
   memory_ = make_shared_memory("peerway-torus", bytes_, held);
   if (!memory_)
@@ -144,31 +145,31 @@ bool Meeting::found(uint64_t held, const std::function<void(std::byte*)>& make) 
                                         bytes_, why_no_shared_memory(errno)));
   map();
   make(address_);
-  if (listen(listener.get(), SOMAXCONN) != 0) throw meeting_failure("no listening socket", errno);
+  if (listen(listener.get(), SOMAXCONN) != 0) throw job_memory_failure("no listening socket", errno);
   listener_ = std::move(listener);
   return true;
 }
 
-bool Meeting::hold(uint64_t offset, uint64_t bytes) const { return hold_memory(memory_, offset, bytes); }
+bool JobMemory::hold(uint64_t offset, uint64_t bytes) const { return hold_memory(memory_, offset, bytes); }
 
-void Meeting::admit() const {
+void JobMemory::hand_out() const {
   for (;;) {
-    const Descriptor one(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!one) return;
-    const auto peer = credentials_of(one.get());
+    const Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket) return;
+    const auto peer = credentials_of(socket.get());
     if (!peer || peer->uid != geteuid()) continue;
-    Handing hand;
+    DescriptorMessage hand;
     cmsghdr* part = CMSG_FIRSTHDR(&hand.header);
     part->cmsg_level = SOL_SOCKET;
     part->cmsg_type = SCM_RIGHTS;
     part->cmsg_len = CMSG_LEN(2 * sizeof(int));
     const std::array<int, 2> both{memory_.get(), listener_.get()};
     std::memcpy(CMSG_DATA(part), both.data(), sizeof both);
-    sendmsg(one.get(), &hand.header, MSG_NOSIGNAL | MSG_DONTWAIT);  // who does not take it asks again
+    sendmsg(socket.get(), &hand.header, MSG_NOSIGNAL | MSG_DONTWAIT);  // who does not take it asks again
   }
 }
 
-void Meeting::ring() const {
+void JobMemory::ring() const {
   const Descriptor socket = unix_socket(SOCK_NONBLOCK);
   const Abstract to(name_);
   [[maybe_unused]] const int rung = ::connect(socket.get(), to.get(), to.size);

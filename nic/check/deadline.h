@@ -11,7 +11,7 @@
 namespace pw::nic::check {
 
 /// CPU time of a polling thread after which something will not come any more. Set once, before the tests.
-extern uint64_t patience_ns;
+extern uint64_t longest_wait_ns;
 
 inline uint64_t thread_time_ns() noexcept {
   timespec now{};
@@ -19,11 +19,12 @@ inline uint64_t thread_time_ns() noexcept {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-/// Of a thread that polls until something has come: whoever else could run has had about as much of the CPU.
-class Patience {
+/// The deadline of a thread that polls until something has come: other threads that could run have had about
+/// as much of the CPU.
+class Deadline {
  public:
-  explicit Patience(uint64_t ns = patience_ns) : ns_(ns) {}
-  [[nodiscard]] bool over() const {
+  explicit Deadline(uint64_t ns = longest_wait_ns) : ns_(ns) {}
+  [[nodiscard]] bool passed() const {
     return coarse_now_ns() - begun_ > ns_ && thread_time_ns() - cpu_begun_ > ns_;
   }
 

@@ -1,4 +1,4 @@
-// What each rank sent about its transport, kept unparsed until the rank is first used.
+// The bytes that each rank sent about its transport, kept unparsed until the rank is first used.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace pw {
 
-class Said {
+class RankFacts {
  public:
-  Said() = default;
-  explicit Said(const std::vector<Bytes>& ranks) {
-    for (const Bytes& one : ranks) {
-      all_.insert(all_.end(), one.begin(), one.end());
+  RankFacts() = default;
+  explicit RankFacts(const std::vector<Bytes>& ranks) {
+    for (const Bytes& bytes : ranks) {
+      all_.insert(all_.end(), bytes.begin(), bytes.end());
       ends_.push_back(all_.size());
     }
     all_.shrink_to_fit();

@@ -13,30 +13,30 @@
 
 namespace pw::torus {
 
-class Meeting {
+class JobMemory {
  public:
   /// That of the name, which this process has, or gets from another one, or makes: then `make(address)`,
   /// given zeros, is called before anybody else sees them. The first `held` bytes can be touched without a
   /// fear; for the rest there is hold(). Throws Failure.
-  static std::shared_ptr<Meeting> at(const std::string& name, uint64_t bytes, uint64_t held,
-                                     const std::function<void(std::byte*)>& make);
-  ~Meeting();
-  Meeting(const Meeting&) = delete;
+  static std::shared_ptr<JobMemory> at(const std::string& name, uint64_t bytes, uint64_t held,
+                                       const std::function<void(std::byte*)>& make);
+  ~JobMemory();
+  JobMemory(const JobMemory&) = delete;
 
   [[nodiscard]] std::byte* address() const { return address_; }
   /// Whether there is memory for these bytes, from now on.
   [[nodiscard]] bool hold(uint64_t offset, uint64_t bytes) const;
 
-  /// Readable when somebody asks, or rings. Whoever sees it calls admit().
+  /// Readable when a process asks for the memory, or rings; then call hand_out().
   [[nodiscard]] int listener() const { return listener_.get(); }
-  void admit() const;
+  void hand_out() const;
   /// Makes listener() readable for all.
   void ring() const;
 
  private:
-  Meeting(std::string name, uint64_t bytes) : name_(std::move(name)), bytes_(bytes) {}
-  bool ask(uint64_t deadline);
-  bool found(uint64_t held, const std::function<void(std::byte*)>& make);
+  JobMemory(std::string name, uint64_t bytes) : name_(std::move(name)), bytes_(bytes) {}
+  bool join(uint64_t deadline);
+  bool create(uint64_t held, const std::function<void(std::byte*)>& make);
   void map();
 
   std::string name_;

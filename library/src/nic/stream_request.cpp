@@ -1,4 +1,4 @@
-#include "nic/stream_asking.h"
+#include "nic/stream_request.h"
 
 #include <algorithm>
 #include <random>
@@ -9,36 +9,38 @@
 
 namespace pw::nic {
 
-AskingStream::AskingStream(Endpoint& endpoint, std::shared_ptr<Connection> connection)
+RequestStream::RequestStream(Endpoint& endpoint, std::shared_ptr<Connection> connection)
     : Stream(endpoint, std::move(connection)),
       box_(control_.box(connection_->facts().number)),
-      there_(ControlSpan::box_at(connection_->facts().endpoints, endpoint.info().number)),
+      peer_box_(ControlSpan::box_at(connection_->facts().endpoints, endpoint.info().number)),
       first_(std::random_device{}() | 1u << 31),
-      debts_(std::make_shared<Debts>()) {
-  for (PutRequest& each : debts_->request) {
+      outstanding_(std::make_shared<OutstandingRequests>()) {
+  for (PutRequest& each : outstanding_->request) {
     each.owner = this;
-    each.call = on_done<AskingStream, PutRequest, &AskingStream::left>;
+    each.call = on_done<RequestStream, PutRequest, &RequestStream::put_done>;
   }
-  debts_->pulse.owner = this;
-  debts_->pulse.call = on_done<AskingStream, Debt<AskingStream>, &AskingStream::beat>;
+  outstanding_->heartbeat.owner = this;
+  outstanding_->heartbeat.call =
+      on_done<RequestStream, Outstanding<RequestStream>, &RequestStream::heartbeat_done>;
 }
 
-AskingStream::~AskingStream() {
+RequestStream::~RequestStream() {
   const auto idle = [&] {
-    return !debts_->pulse.under_way && std::ranges::none_of(debts_->request, &PutRequest::under_way);
+    return !outstanding_->heartbeat.under_way &&
+           std::ranges::none_of(outstanding_->request, &PutRequest::under_way);
   };
-  debts_->pulse.owner = nullptr;
-  for (PutRequest& each : debts_->request) each.owner = nullptr;
+  outstanding_->heartbeat.owner = nullptr;
+  for (PutRequest& each : outstanding_->request) each.owner = nullptr;
   if (failed_ == PW_NIC_OK) failed_ = PW_NIC_BROKEN;
   end_requests();
   end_flushes();
-  if (!settle(ops_, nic_, idle)) keep(debts_);
+  if (!settle(ops_, nic_, idle)) keep(outstanding_);
 }
 
 // ---- asking ----
 
 // The peer looks at the marker of every endpoint, and then at the requests of those that it found.
-pw_nic_status AskingStream::greet() {
+pw_nic_status RequestStream::greet() {
   if (!announced_) {
     const uint64_t marker = uint64_t{first_} << 32 | 1;
     const pw_nic_status status =
@@ -47,7 +49,7 @@ pw_nic_status AskingStream::greet() {
     if (status != PW_NIC_OK) return status;
     announced_ = true;
   }
-  if (asked_ > 0) return PW_NIC_OK;
+  if (requested_ > 0) return PW_NIC_OK;
   NicMessage hello;
   const EndpointFacts& mine = endpoint_.facts();
   hello.add_name(mine.address);
@@ -55,28 +57,28 @@ pw_nic_status AskingStream::greet() {
   hello.add(mine.number);
   hello.add(mine.endpoints);
   hello.add(mine.guarantees);
-  return ask(hello, nullptr);
+  return send_request(hello, nullptr);
 }
 
-pw_nic_status AskingStream::ask(const NicMessage& message, pw_nic_done* asker) {
-  PutRequest& next = request(asked_);
-  const uint64_t slot = asked_ % kSlots;
+pw_nic_status RequestStream::send_request(const NicMessage& message, pw_nic_done* waiter) {
+  PutRequest& next = request(requested_);
+  const uint64_t slot = requested_ % kSlots;
   uint64_t* out = box_.out[slot];
-  message.write(out, tag_of(first_, asked_));
-  const uint64_t to = there_ + offsetof(Box, request) + slot * sizeof box_.request[0];
+  message.write(out, tag_of(first_, requested_));
+  const uint64_t to = peer_box_ + offsetof(Box, request) + slot * sizeof box_.request[0];
   const pw_nic_status status =
       note(ops_.put(nic_, peer_control_, to, out, control_memory_, message.count * sizeof(uint64_t), &next));
   if (status != PW_NIC_OK) return status;
-  next.asker = asker;
+  next.waiter = waiter;
   next.answered = false;
   next.under_way = true;
-  ++asked_;
+  ++requested_;
   activate();
   return PW_NIC_OK;
 }
 
-pw_nic_status AskingStream::put(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
-                                uint64_t bytes, pw_nic_done* done) {
+pw_nic_status RequestStream::put(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
+                                 uint64_t bytes, pw_nic_done* done) {
   if (failed_ != PW_NIC_OK) return failed_;
   if (memory == nullptr && bytes > kBounceBytes) return PW_NIC_INVALID;
   if (const pw_nic_status status = greet(); status != PW_NIC_OK) return status;
@@ -86,65 +88,65 @@ pw_nic_status AskingStream::put(RemoteMemory& remote, uint64_t offset, const voi
     from = static_cast<uint64_t>(static_cast<const std::byte*>(data) -
                                  static_cast<const std::byte*>(memory->span().address));
   } else {
-    std::byte* bounce = box_.bounce[asked_ % kSlots];
+    std::byte* bounce = box_.bounce[requested_ % kSlots];
     std::memcpy(bounce, data, bytes);
     from = control_.offset_of(bounce);
   }
-  NicMessage take;
-  take.kind = Ask::take;
-  take.add_name(remote.key());
-  take.add_long(offset);
-  take.add_long(bytes);
-  take.add_name(memory != nullptr ? memory->key() : endpoint_.facts().control);
-  take.add_long(from);
-  return ask(take, done);
+  NicMessage get;
+  get.kind = RequestKind::get;
+  get.add_name(remote.key());
+  get.add_long(offset);
+  get.add_long(bytes);
+  get.add_name(memory != nullptr ? memory->key() : endpoint_.facts().control);
+  get.add_long(from);
+  return send_request(get, done);
 }
 
-pw_nic_status AskingStream::word(const Word& word) {
+pw_nic_status RequestStream::word(const Word& word) {
   if (failed_ != PW_NIC_OK) return failed_;
   if (const pw_nic_status status = greet(); status != PW_NIC_OK) return status;
-  return word_.remote != nullptr ? PW_NIC_BUSY : ask_to_store(word);
+  return word_.remote != nullptr ? PW_NIC_BUSY : request_store(word);
 }
 
-pw_nic_status AskingStream::ask_to_store(const Word& word) {
+pw_nic_status RequestStream::request_store(const Word& word) {
   if (!has_room(1)) return PW_NIC_BUSY;
-  std::byte* bounce = box_.bounce[asked_ % kSlots];  // for memory that only the NIC reaches
+  std::byte* bounce = box_.bounce[requested_ % kSlots];  // for memory that only the NIC reaches
   std::memcpy(bounce, &word.value, sizeof word.value);
   NicMessage store;
-  store.kind = Ask::store;
+  store.kind = RequestKind::store;
   store.add_name(word.remote->key());
   store.add_long(word.offset);
   store.add_long(word.value);
   store.add_long(control_.offset_of(bounce));
-  return ask(store, nullptr);
+  return send_request(store, nullptr);
 }
 
-pw_nic_status AskingStream::put_word(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
-                                     uint64_t bytes, const Word& word, pw_nic_done* done) {
+pw_nic_status RequestStream::put_word(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
+                                      uint64_t bytes, const Word& word, pw_nic_done* done) {
   if (failed_ != PW_NIC_OK) return failed_;
   if (const pw_nic_status status = greet(); status != PW_NIC_OK) return status;
   if (!has_room(2) || word_.remote != nullptr) return PW_NIC_BUSY;
   const pw_nic_status status = put(remote, offset, data, memory, bytes, done);
   if (status != PW_NIC_OK) return status;
-  if (ask_to_store(word) == PW_NIC_BUSY) word_ = word;  // the NIC's own want of room
+  if (request_store(word) == PW_NIC_BUSY) word_ = word;  // the NIC's own want of room
   return PW_NIC_OK;
 }
 
-pw_nic_status AskingStream::flush(pw_nic_done* done) {
+pw_nic_status RequestStream::flush(pw_nic_done* done) {
   if (failed_ != PW_NIC_OK) return failed_;
   if (word_.remote != nullptr || flushed_ - flushes_ended_ == kFlushes) return PW_NIC_BUSY;
-  flushes_[flushed_++ % kFlushes] = {done, asked_};
+  flushes_[flushed_++ % kFlushes] = {done, requested_};
   activate();
   return PW_NIC_OK;
 }
 
 // ---- answers ----
 
-void AskingStream::left(PutRequest&, pw_nic_status status) { note(status); }
-void AskingStream::beat(Debt<AskingStream>&, pw_nic_status status) { note(status); }
+void RequestStream::put_done(PutRequest&, pw_nic_status status) { note(status); }
+void RequestStream::heartbeat_done(Outstanding<RequestStream>&, pw_nic_status status) { note(status); }
 
-void AskingStream::look_for_answers() {
-  for (uint64_t number = ended_; number < asked_; ++number) {
+void RequestStream::look_for_answers() {
+  for (uint64_t number = ended_; number < requested_; ++number) {
     PutRequest& each = request(number);
     if (each.answered) continue;
     const uint64_t answer = std::atomic_ref(box_.answer[number % kSlots]).load(std::memory_order_acquire);
@@ -156,17 +158,17 @@ void AskingStream::look_for_answers() {
 }
 
 // In order, so that a slot is only used again when both ends are done with all before it.
-unsigned AskingStream::end_requests() {
+unsigned RequestStream::end_requests() {
   unsigned ended = 0;
-  for (; ended_ < asked_; ++ended_, ++ended) {
+  for (; ended_ < requested_; ++ended_, ++ended) {
     PutRequest& next = request(ended_);
     if (failed_ == PW_NIC_OK && (!next.answered || next.under_way)) break;
-    call(std::exchange(next.asker, nullptr), failed_ != PW_NIC_OK ? failed_ : next.answer);
+    call(std::exchange(next.waiter, nullptr), failed_ != PW_NIC_OK ? failed_ : next.answer);
   }
   return ended;
 }
 
-unsigned AskingStream::end_flushes() {
+unsigned RequestStream::end_flushes() {
   unsigned ended = 0;
   for (; flushes_ended_ < flushed_; ++ended) {
     const Flush next = flushes_[flushes_ended_ % kFlushes];
@@ -178,24 +180,24 @@ unsigned AskingStream::end_flushes() {
   return ended;
 }
 
-// An answer that does not come may be one of a peer that is gone.
-void AskingStream::feel_pulse() {
-  constexpr uint64_t kBeat = 10'000'000;  // ns
-  if (debts_->pulse.under_way || coarse_now_ns() < next_beat_ns_) return;
-  debts_->pulse.under_way = start_get_of_marker(&debts_->pulse) == PW_NIC_OK;
-  next_beat_ns_ = coarse_now_ns() + kBeat;
+// If an answer is late the peer may be dead, which the end of this get reveals.
+void RequestStream::send_heartbeat() {
+  constexpr uint64_t kInterval = 10'000'000;  // ns
+  if (outstanding_->heartbeat.under_way || coarse_now_ns() < next_heartbeat_ns_) return;
+  outstanding_->heartbeat.under_way = start_get_of_marker(&outstanding_->heartbeat) == PW_NIC_OK;
+  next_heartbeat_ns_ = coarse_now_ns() + kInterval;
 }
 
-unsigned AskingStream::advance(bool& unfinished) {
-  if (word_.remote != nullptr && (failed_ != PW_NIC_OK || ask_to_store(word_) != PW_NIC_BUSY)) word_ = {};
+unsigned RequestStream::advance(bool& unfinished) {
+  if (word_.remote != nullptr && (failed_ != PW_NIC_OK || request_store(word_) != PW_NIC_BUSY)) word_ = {};
   look_for_answers();
   const unsigned happened = end_requests() + end_flushes();
-  unfinished = ended_ < asked_ || flushes_ended_ < flushed_ || word_.remote != nullptr;
-  if (ended_ < asked_) feel_pulse();
+  unfinished = ended_ < requested_ || flushes_ended_ < flushed_ || word_.remote != nullptr;
+  if (ended_ < requested_) send_heartbeat();
   return happened;
 }
 
-void AskingStream::forget(const RemoteMemory& remote) {
+void RequestStream::forget(const RemoteMemory& remote) {
   if (word_.remote == &remote) word_ = {};
 }
 

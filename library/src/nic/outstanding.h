@@ -8,17 +8,17 @@ namespace pw::nic {
 
 /// One such operation.
 template <typename Owner>
-struct Debt : pw_nic_done {
+struct Outstanding : pw_nic_done {
   Owner* owner = nullptr;  ///< null once the owner is gone
   bool under_way = false;
 };
 
-/// Calls (owner->*Method)(debt, status) when the NIC is done with it.
+/// Calls (owner->*Method)(operation, status) when the NIC is done with it.
 template <typename Owner, typename Kind, auto Method>
 void on_done(pw_nic_done* done, pw_nic_status status) {
-  auto* debt = static_cast<Kind*>(done);
-  debt->under_way = false;
-  if (debt->owner != nullptr) (debt->owner->*Method)(*debt, status);
+  auto* operation = static_cast<Kind*>(done);
+  operation->under_way = false;
+  if (operation->owner != nullptr) (operation->owner->*Method)(*operation, status);
 }
 
 }  // namespace pw::nic
