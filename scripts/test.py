@@ -90,9 +90,9 @@ def thread_sanitizer(totals: Totals) -> None:
 
 
 def unsanitized(totals: Totals) -> None:
-    """Run the unit tests with the library as users get it: before all else, as the folder of the build has the
-    library of the tests between processes. What malloc gives is filled, so that a read of bytes that were never
-    written shows.
+    """Run the unit tests with the library as users get it: before all else, as the build's folder has the
+    library of the tests between processes. What malloc gives is filled, so that a read of bytes that were
+    never written shows.
     """
     names = ("unit", "unit_pure", "unit_nvrtc")
     if checks.build(totals, "unit", BUILD, list(names), []):

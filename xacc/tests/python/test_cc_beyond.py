@@ -20,7 +20,7 @@ def errors_of(folder: Path, read: str, added: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("read", "added", "said"),
+    ("read", "added", "message"),
     [
         ("a[i-2][0]", "", "'a[i-2]' reaches 2 below what a node computes of this loop, and the shadow of "),
         ("a[i+2][0]", "", "'a[i+2]' reaches 2 above what a node computes of this loop, and the shadow of "),
@@ -28,11 +28,11 @@ def errors_of(folder: Path, read: str, added: str = "") -> str:
         ("a[i-1][0]", "+1", "'a[i-1]' reaches 2 below"),
     ],
 )
-def test_what_no_node_has_is_a_warning(read: str, added: str, said: str, tmp_path: Path) -> None:
+def test_what_no_node_has_is_a_warning(read: str, added: str, message: str, tmp_path: Path) -> None:
     errors = errors_of(tmp_path, read, added)
     assert "prog.c:11:" in errors
     assert "warning: " in errors
-    assert said in errors
+    assert message in errors
     assert errors.count("warning") == 1
 
 
@@ -58,7 +58,7 @@ SUM = [
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         (["for (int i = 0; i < N; i++) a[i][0] = 1;"], "this loop goes over all of 'a', of which a node has"),
         (["int i;", "for (i = N - 2; i >= 1; i--) b[i][0] = 1;"], "this loop goes over all of 'b'"),
@@ -71,11 +71,11 @@ SUM = [
          "the corners of the shadow of 'b' stay as they are"),
     ],
 )  # fmt: skip
-def test_a_common_mistake_is_a_warning(lines: list[str], said: str, tmp_path: Path) -> None:
+def test_a_common_mistake_is_a_warning(lines: list[str], message: str, tmp_path: Path) -> None:
     done = compiled(tmp_path, _wide(in_main(*lines)))
     assert done.status == 0
     assert "warning: " in done.errors
-    assert said in done.errors
+    assert message in done.errors
     assert done.errors.count("warning: ") == 1
 
 

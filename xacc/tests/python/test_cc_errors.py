@@ -975,9 +975,9 @@ prog.c:14:5: error: expected an atomic update in the form x++; x += value; x = x
 }
 
 
-@pytest.mark.parametrize("what", ERRORS)
-def test_an_error_says_where_it_is_and_what_was_expected(tmp_path: Path, what: str) -> None:
-    source, errors = ERRORS[what]
+@pytest.mark.parametrize("mistake", ERRORS)
+def test_an_error_says_where_it_is_and_what_was_expected(tmp_path: Path, mistake: str) -> None:
+    source, errors = ERRORS[mistake]
     result = compiled(tmp_path, source)
     assert (result.status, result.errors, result.text) == (1, errors, "")
 
@@ -1170,9 +1170,9 @@ OF_ANOTHER_COMPILER = {
 }
 
 
-@pytest.mark.parametrize("what", OF_ANOTHER_COMPILER)
-def test_what_another_compiler_cannot_do_is_refused(tmp_path: Path, what: str) -> None:
-    source, error = OF_ANOTHER_COMPILER[what]
+@pytest.mark.parametrize("mistake", OF_ANOTHER_COMPILER)
+def test_what_another_compiler_cannot_do_is_refused(tmp_path: Path, mistake: str) -> None:
+    source, error = OF_ANOTHER_COMPILER[mistake]
     result = compiled(tmp_path, source, "--openacc-backend=gcc", "--emit")
     assert result.status == 1
     assert result.errors.startswith(error)

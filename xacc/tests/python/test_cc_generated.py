@@ -344,7 +344,7 @@ int main(void) {
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         # 32 x 32 sites of 32 B: a row is contiguous but for its shadow, a column is not.
         (
@@ -385,16 +385,16 @@ int main(void) {
         ),
     ],
 )
-def test_explain_says_what_is_sent_and_by_which_path(tmp_path: Path, lines: list[str], said: str) -> None:
+def test_explain_says_what_is_sent_and_by_which_path(tmp_path: Path, lines: list[str], message: str) -> None:
     source = GRID + "\n".join(lines) + "\n  return n;\n}\n"
-    assert said in generated(tmp_path, source, "--explain")
+    assert message in generated(tmp_path, source, "--explain")
 
 
 FACES_OF_TWO = ["#pragma xmp reflect (v) width(2, 0) acc", "#pragma xmp reflect (w) width(1, 0) acc"]
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         (["#pragma xmp reflect (v) width(2, 0)"], "2 faces of 512 B in blocks of 256 B by host/small"),
         (["#pragma xmp reflect (v) width(2, 0) acc"], "2 faces of 512 B in blocks of 256 B by cuda/large"),
@@ -407,11 +407,11 @@ FACES_OF_TWO = ["#pragma xmp reflect (v) width(2, 0) acc", "#pragma xmp reflect 
     ],
 )
 def test_on_a_gpu_all_faces_of_a_plan_together_decide_the_method(
-    tmp_path: Path, lines: list[str], said: str
+    tmp_path: Path, lines: list[str], message: str
 ) -> None:
     """On a CPU each of them alone does."""
     source = GRID + "\n".join(lines) + "\n  return n;\n}\n"
-    assert said in generated(tmp_path, source, "--explain")
+    assert message in generated(tmp_path, source, "--explain")
 
 
 def test_without_a_gpu_each_face_alone_decides_the_method(

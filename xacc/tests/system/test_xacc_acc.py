@@ -91,10 +91,10 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_names_the_line(what: str, program: Path, fake_gpu: dict[str, str]) -> None:
-    done = run(1, program, what, **fake_gpu)
-    line, text = WRONG[what]
+@pytest.mark.parametrize("mistake", WRONG)
+def test_what_is_wrong_names_the_line(mistake: str, program: Path, fake_gpu: dict[str, str]) -> None:
+    done = run(1, program, mistake, **fake_gpu)
+    line, text = WRONG[mistake]
     assert done.returncode == 1
     assert f"prog.c:{line}: error: {text}\n" in done.stderr
 

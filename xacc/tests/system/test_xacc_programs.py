@@ -179,7 +179,7 @@ ALL = pytest.mark.long
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
+    ("number", "message"),
     [
         (1, "element 4 of dimension 0 of a is used, but this node owns 0 to 3 and has 0 to 3 in its memory"),
         pytest.param(2, " of dimension 0 of a is used, but this node owns ", marks=ALL),
@@ -191,10 +191,10 @@ ALL = pytest.mark.long
         (8, "element 4 of dimension 0 of a is used, but this node owns 0 to 3 and has 0 to 3 in its memory"),
     ],
 )
-def test_a_subscript_that_a_node_has_not_ends_the_program(beyond: Path, number: int, said: str) -> None:
+def test_a_subscript_that_a_node_has_not_ends_the_program(beyond: Path, number: int, message: str) -> None:
     done = run(PEERWAY, "run", "-n", 4, beyond, number, folder=beyond.parent, PEERWAY_ACC="host")
     assert done.returncode != 0
-    assert f"error: {said}" in done.stderr or (said.startswith(" ") and said in done.stderr)
+    assert f"error: {message}" in done.stderr or (message.startswith(" ") and message in done.stderr)
     assert done.stdout == ""
 
 

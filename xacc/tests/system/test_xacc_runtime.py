@@ -156,12 +156,12 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_said_once_and_ends_the_job(wrong: Path, what: str) -> None:
-    done = run(2, wrong, what)
+@pytest.mark.parametrize("mistake", WRONG)
+def test_what_is_wrong_is_said_once_and_ends_the_job(wrong: Path, mistake: str) -> None:
+    done = run(2, wrong, mistake)
     assert done.returncode == 1
     said = [line for line in done.stderr.splitlines() if not line.startswith(("peerway: ", "  ["))]
-    line, text = WRONG[what]
+    line, text = WRONG[mistake]
     assert said == [f"prog.c:{line}: error: {text}"]
 
 
