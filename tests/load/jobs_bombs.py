@@ -1,4 +1,4 @@
-"""What batches that unpack to much more than they are cost the server: its CPU time for one POST of each kind.
+"""What batches that unpack to much more than they are cost the server: CPU time for one POST of each kind.
 
 python tests/load/jobs_bombs.py --out results/jobs/bombs.jsonl
 """

@@ -12,15 +12,17 @@ import re
 import socket
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from jobs_scene import GIB
 from jobs_server import EVIL, NOW, PASSWORD, Server, filed, node_batch, served, serving
 
 from peerway_jobs import serve
-from peerway_jobs.batch import Samples, encode
+from peerway_jobs.batch import Facts, Gpu, Samples, encode
 from peerway_jobs.clock import Sent
 from peerway_jobs.frames import MOST_BODY, frame
 from peerway_jobs.mail.settings import Mail
@@ -38,6 +40,7 @@ from peerway_jobs.store.disk import DiskFailed
 from peerway_jobs.store.lists import Filter, listed
 from peerway_jobs.store.promql import PromStore
 from peerway_jobs.store.runs import Run
+from peerway_jobs.store.samples import Filed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -1058,15 +1061,77 @@ def test_a_long_array_leaves_no_page_empty(server: Server, monkeypatch: pytest.M
     assert re.findall(r'class="id" href="/jobs([^"]*)"', page) == ["/21901", "/21900"]
 
 
-def test_a_gpu_keeps_its_square_in_whatever_order_its_batch_has_it() -> None:
-    uuids = ["GPU-c", "GPU-a", "GPU-b"]
-    facts = {"gpus": [{"uuid": uuid, "index": index} for index, uuid in enumerate(uuids)]}
-    live = Live(lambda node: facts)
-    for late, order in enumerate((uuids, uuids[::-1], uuids[1:])):
-        part = Samples(order, {"gpu_utilization_ratio": [0.5] * len(order)})
-        live.saw(filed(node_batch(1, "n1", samples={"gpu": part}, wall_ms=int(NOW * 1000) + late)))
-        shown = [uuid for uuid, _ in live.nodes()["n1"].gpus]
-        assert shown == [uuid for uuid in uuids if uuid in order]
+def test_a_defect_at_one_batch_holds_up_no_other(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they are written together or not."""
+    file = server.monitor.jobs.file
+
+    def failing(batches: list[Filed], late_ms: int = 0) -> None:
+        if any(each.batch.node == "defect" for each in batches):
+            raise TypeError("no defect that anybody thought of")
+        file(batches, late_ms)
+
+    monkeypatch.setattr(server.monitor.jobs, "file", failing)
+
+    def status(node: str, seq: int) -> int:
+        head = {**bearer(server.token("", "agent", node=node)), **sent()}
+        body = frame(encode(node_batch(seq, node)))
+        url = f"{server.url}/api/v1/agent/batches"
+        return httpx.post(url, content=body, headers=head, timeout=60).status_code
+
+    nodes = ["defect", "fine-1", "fine-2"] * 3
+    with ThreadPoolExecutor(len(nodes)) as pool:
+        answers = list(pool.map(status, nodes, range(1, len(nodes) + 1)))
+    assert answers == [503, 200, 200] * 3
+    assert status("fine-1", 99) == 200
+
+
+GPUS = ["GPU-c", "GPU-a", "GPU-b", "GPU-d"]  # in the order of the node
+IN_THE_FACTS = [Gpu(uuid, index=index) for index, uuid in enumerate(GPUS)]
+DIVIDED = [
+    *IN_THE_FACTS[:2],
+    Gpu("MIG-2", parent="GPU-c"),
+    Gpu("MIG-1", parent="GPU-a"),
+]
+LOST = {  # facts, what the batch has, which use the squares show
+    "none": (IN_THE_FACTS, GPUS, GPUS),
+    "none, in another order": (IN_THE_FACTS, GPUS[::-1], GPUS),
+    "one": (IN_THE_FACTS, ["GPU-d", "GPU-c", "GPU-b"], ["GPU-c", None, "GPU-b", "GPU-d"]),
+    "the first": (IN_THE_FACTS, GPUS[1:], [None, *GPUS[1:]]),
+    "one, before the agent began": (
+        [each for each in IN_THE_FACTS if each.uuid != "GPU-a"],
+        ["GPU-c", "GPU-b", "GPU-d"],
+        ["GPU-c", None, "GPU-b", "GPU-d"],
+    ),
+    "the last, before the agent began": (IN_THE_FACTS[:3], GPUS[:3], GPUS[:3]),
+    "no facts": (None, GPUS, sorted(GPUS)),
+    "none of those that are divided": (DIVIDED, ["GPU-c", "GPU-a", "MIG-1", "MIG-2"], ["MIG-2", "MIG-1"]),
+}
+
+
+@pytest.mark.parametrize("case", LOST)
+def test_each_gpu_keeps_its_square_while_others_are_lost(
+    case: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpus, devices, names = LOST[case]
+    live = Live(server.monitor.jobs.facts)
+    monkeypatch.setattr(server.app.state.peerway, "live", live)
+    facts = Facts(64, GIB, 10_000, "v2", "1", gpus=gpus) if gpus else None
+    use = {uuid: 0.1 * number for number, uuid in enumerate([*GPUS, "MIG-1", "MIG-2"], 1)}
+    part = Samples(devices, {"gpu_utilization_ratio": [use[uuid] for uuid in devices]})
+    node = "squares"
+    live.saw(filed(node_batch(1, node, samples={"gpu": part}, facts=facts)))
+    assert [share for _, share in live.nodes()[node].gpus] == [use.get(uuid or "") for uuid in names]
+    cluster = server.monitor.jobs.reader.execute("SELECT body FROM cluster").fetchone()["body"]
+    node_of_slurm = {**json.loads(cluster)["nodes"][0], "name": node, "gpus": len(GPUS), "gpus_busy": 4}
+    server.monitor.jobs.write("UPDATE cluster SET body = ?", (json.dumps({"nodes": [node_of_slurm]}),))
+    try:
+        page = httpx.get(f"{server.url}/cluster", headers=bearer(server.token("bob"))).text
+    finally:
+        server.monitor.jobs.write("UPDATE cluster SET body = ?", (cluster,))
+    tile = page[page.index(f"<b>{node}</b>") :]
+    for number, uuid in enumerate(names):
+        share = "no figures" if uuid is None else f"{use[uuid] * 100:.0f}\u00a0%"
+        assert f'title="GPU {number}: {share}"' in tile
 
 
 def test_rules_are_checked_while_they_are_typed(server: Server) -> None:

@@ -573,7 +573,7 @@ def test_doctor_tells_what_the_server_lacks(
     found = doctor(str(tmp_path / "none"), tmp_path / "alone")
     assert found["slurm"][0] == "absent"
     assert "was started with --no-slurm" in found["slurm"][1]
-    assert found.keys() == {"database", "rules", "disk", "slurm"}
+    assert found.keys() == {"database", "rows", "rules", "disk", "slurm"}
 
 
 def test_a_job_that_cannot_be_submitted_is_told_with_all_that_sbatch_said(

@@ -20,6 +20,7 @@ from peerway_jobs.rules.template import duration, filled, hours, last_days, size
 from peerway_jobs.series import Series
 from peerway_jobs.serve import checks
 from peerway_jobs.summary import summary
+from peerway_jobs.sync import node_of
 from peerway_jobs.verdicts import keep, verdict_of
 
 if TYPE_CHECKING:
@@ -439,7 +440,8 @@ def test_a_node_is_as_large_as_slurm_says(tmp_path: Path) -> None:
     run = monitor.jobs.run("63")
     assert run is not None
     assert "strands-gpus" in {each.rule for each in monitor.judge(run).findings}
-    node = {"name": job.node(0), "cores": 32, "memory": 512 * GIB, "gpus": 8}
+    slurm = {"name": job.node(0), "cpus": 32, "real_memory": 512 << 10, "gres": "gpu:h100:8", "state": "IDLE"}
+    node = node_of(slurm)
     monitor.jobs.write("INSERT INTO cluster VALUES (1, ?, ?)", (START, json.dumps({"nodes": [node]})))
     assert "strands-gpus" not in {each.rule for each in monitor.judge(run).findings}
     monitor.close()
