@@ -274,7 +274,7 @@ def test_doctor_finds_the_server_well(site: ServedSite, jobs: Jobs) -> None:
     found = {each["check"]: each for each in map(json.loads, done.stdout.splitlines())}
     disk = found.pop("disk")
     assert {name: each["state"] for name, each in found.items()} == dict.fromkeys(
-        ("database", "rules", "squeue", "sinfo", "tokens", "private"), "ok"
+        ("database", "rows", "rules", "squeue", "sinfo", "tokens", "private"), "ok"
     ), found
     assert disk["state"] in ("ok", "warning")
     assert "4 nodes" in found["sinfo"]["observed"]
@@ -296,7 +296,7 @@ def test_runs_of_a_requeued_job_are_told_apart(site: ServedSite, jobs: Jobs) -> 
     assert first["started"] < first["ended"] < second["started"] + 1
 
 
-READS_AND_HOLDS = """truncate -s 600M $HOME/zeros; cat $HOME/zeros > /dev/null
+READS_AND_HOLDS = """truncate -s 2000M $HOME/zeros; cat $HOME/zeros > /dev/null
 exec python3 -c "import time; data = b'x' * (300 << 20); time.sleep(300)"
 """
 
@@ -345,6 +345,32 @@ def test_a_job_is_charged_for_what_it_could_use(site: ServedSite) -> None:
     memory = site.job(cached)["memory_efficiency"] * site.job(cached)["memory"]
     assert 300 << 20 < memory < 400 << 20
     assert "spread" in site.found(half)
+
+
+def test_a_job_that_scontrol_changes_while_it_runs(site: ServedSite) -> None:
+    """Another time limit, and one node fewer: what it had and used before counts on."""
+    options = ("-N2", "-w", "cpu-1,cpu-2", "-n2", "--ntasks-per-node=1", "--mem=100", "--time=60")
+    job = site.cluster.sbatch("ann", *options, script=f"srun sh -c '{LOOP}'")
+    site.wait("its start", lambda: site.job(job).get("state") == "RUNNING")
+    assert site.job(job)["time_limit"] == 3600
+    time.sleep(20 * MINUTE_S)
+    for change in ("TimeLimit=90", "NumNodes=1"):
+        done = site.cluster.run("scontrol", "update", f"JobId={job}", change)
+        assert done.returncode == 0, done.stderr
+    site.wait("its other limit", lambda: site.job(job)["time_limit"] == 5400)
+    site.wait("that it is smaller", lambda: site.job(job)["nodes"] == 1)
+    time.sleep(20 * MINUTE_S)
+    site.cluster.run("scancel", str(job))
+    site.wait("its verdict", lambda: site.finally_judged(job))
+    said = site.job(job)
+    assert (said["node_list"], said["former_nodes"], said["cores"]) == ("cpu-1", "cpu-2", 1)
+    told = site.cluster.run("sacct", "-nPXD", "-j", str(job), "-o", "Start,End,AllocCPUS").stdout
+    parts = [line.split("|") for line in told.split()]
+    had = sum((seconds(end) - seconds(start)) * int(cores) for start, end, cores in parts)
+    hours = said["verdict"]["hours"]
+    assert hours["core_hours"] * 3600 == pytest.approx(had, abs=4)
+    assert hours["cpu_coverage"] > 0.5
+    assert not {"oversubscribed", "nothing-computes"} & site.found(job)
 
 
 def clock_seconds(text: str) -> int:
