@@ -9,6 +9,7 @@ import numpy as np
 
 from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.measured import Measured
+from peerway_jobs.rules.former import former_part
 from peerway_jobs.series import Series
 
 HOUR = 3600.0
@@ -34,7 +35,7 @@ def hours(measured: Measured, idle: float, window: float) -> Hours:
     run = measured.run
     elapsed = run.elapsed(measured.now)
     cpu, gpu = measured["step.cpu"], measured["gpu.utilization"]
-    former = _former(measured)
+    former = former_part(measured)
     core_seconds = run.cores * elapsed + former.core_seconds
     gpu_seconds = run.gpus * elapsed + former.gpu_seconds
     if former.node_seconds:  # its nodes were its own for different times

@@ -449,15 +449,15 @@ def test_a_node_is_as_large_as_slurm_says(tmp_path: Path) -> None:
 
 def test_nodes_that_slurm_took_back_count_as_long_as_the_run_had_them(monitor: Monitor) -> None:
     """Two hours on one node of 8 cores and one hour on another; half of the cores compute."""
-    put(monitor, Job(64, {"step_cpu_user_seconds_total": 4.0}, nodes=2, memory=32 * GIB))
+    put(monitor, Job(7064, {"step_cpu_user_seconds_total": 4.0}, nodes=2, memory=32 * GIB))
     jobs = monitor.jobs
-    jobs.write("UPDATE intervals SET end = ? WHERE node = 'n64-1'", ((START + 3600) * 1000,))
+    jobs.write("UPDATE intervals SET end = ? WHERE node = 'n7064-1'", ((START + 3600) * 1000,))
     jobs.write(
-        "UPDATE jobs SET nodes = 1, cores = 8, memory = ?, node_list = 'n64-0', former_nodes = 'n64-1' "
-        "WHERE job = '64'",
+        "UPDATE jobs SET nodes = 1, cores = 8, memory = ?, node_list = 'n7064-0', former_nodes = 'n7064-1' "
+        "WHERE job = '7064'",
         (16 * GIB,),
     )
-    run = jobs.run("64")
+    run = jobs.run("7064")
     assert run is not None
     spent = monitor.judge(run).hours
     assert spent.core_hours == pytest.approx(24)
