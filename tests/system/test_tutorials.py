@@ -20,6 +20,9 @@ from documented_code import TUTORIALS
 
 PAGES = sorted(path for path in TUTORIALS.glob("*.md") if path.name != "index.md")
 BLOCK = re.compile(r"^```(\w+)(?: title=\"(\S+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LONG = {
+    "05-cluster-engineer": pytest.mark.long
+}  # 12 runs, which the tests of bench and compare have in small
 NUMBER = re.compile(r"\d[\d.,]*")
 
 
@@ -43,7 +46,9 @@ def comparable(line: str) -> str:
     return NUMBER.sub("#", " ".join(line.split()))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=LONG.get(page.stem, ()), id=page.stem) for page in PAGES]
+)
 def test_a_tutorial_does_what_it_says(page: Path, tmp_path: Path) -> None:
     script, printed = script_of(page.read_text())
     for name in ("examples", "library"):
