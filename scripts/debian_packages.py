@@ -106,7 +106,11 @@ def _pack(system: bare_roots.System, root: Path, package: Path, log: Path) -> No
     fields = {"version": distributions.version(), "system": system.name, "python": system.python}
     control = CONTROL.format(**fields, next_python=f"{major}.{int(minor) + 1}")
     (tree / "DEBIAN" / "control").write_text(control)
-    must(f"pack {package.name}", ["dpkg-deb", "--root-owner-group", "-Zxz", "-z2", "--build", tree, package], log)
+    must(
+        f"pack {package.name}",
+        ["dpkg-deb", "--root-owner-group", "-Zxz", "-z2", "--build", tree, package],
+        log,
+    )
 
 
 def _try(system: bare_roots.System, package: Path, wheels: Path, root: Path, log: Path) -> None:
