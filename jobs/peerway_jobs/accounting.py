@@ -39,7 +39,7 @@ class Accounts:
         self.refused = ""  # why the last question was not answered
 
     def missed(self, store: JobStore, listed: set[tuple[str, int]], now: float) -> list[Run]:
-        """The runs that ended by the accounts, of those that are not among `told`: all that squeue knows."""
+        """The runs that ended by the accounts, of those that are not `listed`: squeue knows these."""
         candidates = [run for run in _candidates(store, now) if (run.job, run.restart) not in listed]
         keys = _keys(candidates)
         self._backoff.keep(keys)
@@ -94,7 +94,7 @@ def _candidates(store: JobStore, now: float) -> list[Run]:
         "AND (state = 'ENDED' OR state = 'OUT_OF_MEMORY' AND max_rss = 0)",
         (now - _OLDEST_S,),
     )
-    return [of_row(row) for row in rows]
+    return [run for run in map(of_row, rows) if run.has_key]
 
 
 def ended_by(run: Run, entries: Sequence[Entry], starts: Sequence[float]) -> Run | None:

@@ -31,6 +31,7 @@ MOST_INTERVALS = 4096
 MOST_GPUS = 512
 MOST_NOTES = 1024
 MOST_MINOR = 1 << 20  # of a device, in Linux
+MOST_INTERVAL_MS = 3_600_000  # between samples
 MOST_REASONS = 16  # notes that the server adds to a batch, why figures were left out
 
 NOTES = {
@@ -98,6 +99,11 @@ def decode(payload: bytes) -> Batch:
 def inflated_bytes(payload: bytes) -> int:
     """How much JSON a payload holds. Raises BadBatch for too much."""
     return len(_inflate(payload))
+
+
+def facts_of(content: Any) -> Facts:
+    """What a node is, of an object of JSON. Raises BadBatch."""
+    return _facts(Part(content, "facts"), [])
 
 
 def seq_of(payload: bytes) -> int:
@@ -249,7 +255,7 @@ def _facts(part: Part, reasons: list[str]) -> Facts:
         Facts(
             cpus=part.whole("cpus", 1, 1 << 20),
             memory_bytes=part.whole("memory_bytes", 0, MOST_NUMBER - 1),
-            interval_ms=part.whole("interval_ms", 1, 3_600_000),
+            interval_ms=part.whole("interval_ms", 1, MOST_INTERVAL_MS),
             cgroup=part.text("cgroup", 8),
             agent=part.text("agent", 64),
             kernel=part.text("kernel"),

@@ -9,7 +9,6 @@ one series a node; while the agent measured the node and no step was there, they
 
 from __future__ import annotations
 
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -23,9 +22,9 @@ from peerway_jobs.metrics import KINDS, METRICS, Metric
 from peerway_jobs.series import Series
 from peerway_jobs.store.chunk import Points
 from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.parts import Part
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.samples import Samples
-from peerway_jobs.store.stored_lists import is_damaged, stored_list
 
 Held = tuple[str, str, float, float]  # node, device, from, to
 
@@ -102,19 +101,9 @@ class Measured(Mapping[str, Devices | None]):
         return len(SETS)
 
     @cached_property
-    def intervals(self) -> list[sqlite3.Row]:
+    def intervals(self) -> list[Part]:
         """The run's allocations and steps; what is open goes on until now."""
         return self._jobs.intervals(self.run)
-
-    @cached_property
-    def damaged(self) -> list[str]:
-        """Columns of its intervals that cannot be read: what they name is missing here."""
-        columns: tuple[tuple[str, type[int | str]], ...] = (("cores", int), ("gpus", str))
-        return [
-            f"intervals.{name}"
-            for name, kind in columns
-            if any(is_damaged(part[name], kind) for part in self.intervals)
-        ]
 
     @cached_property
     def alone(self) -> bool:
@@ -133,7 +122,7 @@ class Measured(Mapping[str, Devices | None]):
         cores: defaultdict[str, set[int]] = defaultdict(set)
         for part in self.intervals:
             if part["step"] is None:
-                cores[part["node"]].update(stored_list(part["cores"], int))
+                cores[part["node"]].update(part["cores"] or [])
         return not self.run.cores or sum(map(len, cores.values())) <= self.run.cores
 
     def held(self, kind: str) -> list[Held]:
@@ -144,9 +133,9 @@ class Measured(Mapping[str, Devices | None]):
             if part["step"] is not None:
                 names = [str(part["slot"])] if kind == "step" else []
             elif kind == "gpu":
-                names = stored_list(part["gpus"], str)
+                names = part["gpus"]
             elif kind == "core":
-                names = [str(core) for core in stored_list(part["cores"], int)] if self.bound else []
+                names = [str(core) for core in part["cores"] or []] if self.bound else []
             elif kind in _SHARED:
                 names = self._shared(kind, part["node"])
             else:

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from peerway_jobs.damage import Damage, damaged_rows
 from peerway_jobs.measured import Measured
 from peerway_jobs.rules.engine import Verdict, judge
 from peerway_jobs.rules.job_fields import job_fields
-from peerway_jobs.rules.load import SHIPPED, BadRules, RuleSet, read_rules
+from peerway_jobs.rules.load import SHIPPED, BadRules, read_rules
+from peerway_jobs.rules.ruleset import RuleSet
 from peerway_jobs.store.chunks import ChunkStore
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.pending import SETTLE, due
@@ -23,6 +25,7 @@ from peerway_jobs.store.unconfirmed import delete_unconfirmed
 from peerway_jobs.verdicts import keep, keep_rules
 
 _DELETE_EVERY_S = 3600.0
+_LOOK_EVERY_S = 86_400.0
 
 
 class NotJudged(Exception):
@@ -48,6 +51,8 @@ class Monitor:
         self.samples = samples or ChunkStore(folder / "samples")
         self.rules_error = ""
         self._deleted = 0.0  # when runs that Slurm has not confirmed were last deleted
+        self.damage: list[Damage] = []  # rows that could not be read when they were last looked for
+        self._looked = 0.0  # when that was
         self._stamp: tuple[int, int] | None = None
         self.rules: RuleSet = self._first_rules(rules)
 
@@ -125,6 +130,13 @@ class Monitor:
             self._deleted = now
             delete_unconfirmed(self.jobs, now)
 
+    def look_for_damage(self) -> None:
+        """Look for rows that cannot be read, once a day."""
+        now = self.clock()
+        if now - self._looked >= _LOOK_EVERY_S:
+            self._looked = now
+            self.damage = damaged_rows(self.jobs.reader)
+
     def work(self, stop: threading.Event, failed: Callable[[str, Exception], None]) -> None:
         """Judge and tidy until told to stop. What fails is reported and tried again."""
         tidied = 0.0
@@ -136,7 +148,8 @@ class Monitor:
                     failed(task, error)
             if self.clock() - tidied > 60:
                 tidied = self.clock()
-                try:
-                    self.tidy()
-                except Exception as error:
-                    failed("tidying", error)
+                for task, chore in (("tidying", self.tidy), ("looking for damage", self.look_for_damage)):
+                    try:
+                        chore()
+                    except Exception as error:
+                        failed(task, error)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from peerway_jobs.rules.load import RuleSet
+from peerway_jobs.rules.ruleset import RuleSet
 from peerway_jobs.store.runs import Run, of_row
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def replayed(monitor: Monitor, rules: RuleSet, since: float, most: int) -> dict[
         "SELECT * FROM jobs WHERE ended >= ? AND NOT provisional ORDER BY ended DESC LIMIT ?",
         (since, most + 1),
     ).fetchall()
-    runs = [of_row(row) for row in rows[:most]]
+    runs = [run for run in map(of_row, rows[:most]) if run.has_key]
     counts: dict[str, Counter[str]] = {"before": Counter(), "after": Counter()}
     states: dict[str, Counter[str]] = {"before": Counter(), "after": Counter()}
     freed = {"before": [0.0, 0.0], "after": [0.0, 0.0]}

@@ -8,12 +8,16 @@ run goes on, for its agent asks Slurm itself and will tell; a run that no agent 
 from __future__ import annotations
 
 from peerway_jobs.store.jobs import JobStore
-from peerway_jobs.store.runs import ANEW
+from peerway_jobs.store.runs import ANEW, JOBS
+from peerway_jobs.store.stored import is_damaged
 
 
 def close(store: JobStore, known: set[tuple[str, int]], now: float) -> None:
-    """End the runs that are not among `told`, which is all that Slurm knows: (job, restart)."""
-    rows = store.reader.execute("SELECT job, restart FROM jobs WHERE ended IS NULL AND started IS NOT NULL")
+    """End the runs that are not among `known`, which is all that Slurm knows: (job, restart)."""
+    rows = store.reader.execute(
+        "SELECT job, restart FROM jobs WHERE ended IS NULL AND started IS NOT NULL "
+        f"AND NOT {is_damaged(JOBS, 'job', 'restart', 'started')}"
+    )
     for job, restart in [tuple(row) for row in rows]:
         if (job, restart) in known:
             continue

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from peerway_jobs.rules.engine import Verdict
 from peerway_jobs.rules.hours import Hours
-from peerway_jobs.rules.load import SEVERITIES, RuleSet
+from peerway_jobs.rules.ruleset import SEVERITIES, RuleSet
+from peerway_jobs.rules.template import LANGUAGES
 from peerway_jobs.store.jobs import JobStore
-from peerway_jobs.store.runs import Run
+from peerway_jobs.store.runs import STATES, Run
+from peerway_jobs.store.stored import TIME, Unreadable, content, readable
 from peerway_jobs.store.transaction import transaction
 
-_NEEDED = {"state", "rules_hash", "hours", "findings"}
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 def keep_rules(store: JobStore, rules: RuleSet, by: str, now: float) -> None:
@@ -63,19 +67,40 @@ def _columns(run: Run, verdict: Verdict, now: float) -> dict[str, Any]:
 
 
 def verdict_of(store: JobStore, run: Run) -> dict[str, Any] | None:
-    """The verdict of a run as it was kept; None before the first."""
+    """The verdict of a run as it was kept; None before the first, and for one that cannot be read."""
+    return read_verdict(store, run)[0]
+
+
+def read_verdict(store: JobStore, run: Run) -> tuple[dict[str, Any] | None, list[str]]:
+    """The verdict of a run, and which columns of it cannot be read."""
     row = store.reader.execute(
         "SELECT body, judged FROM verdicts WHERE job = ? AND restart = ?", (run.job, run.restart)
     ).fetchone()
-    body = _body(row["body"]) if row else None
-    return None if row is None or body is None else {**body, "judged": row["judged"]}
+    values, unreadable = readable(VERDICTS, row)
+    verdict = values["body"] and {**values["body"], "judged": values["judged"]}
+    return verdict, [f"verdicts.{name}" for name in unreadable]
 
 
-def _body(text: str) -> dict[str, Any] | None:
-    """A verdict as it was kept, with the fields that a later version added; None for what is no verdict."""
-    try:
-        body = json.loads(text)
-        spent = {each.name: None for each in fields(Hours)} | body["hours"]
-        return {"undecided": (), "broken": (), **body, "hours": spent} if set(body) >= _NEEDED else None
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
+@cache
+def _kept() -> TypeAdapter[Verdict]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Verdict)
+
+
+def _body(content: Any) -> dict[str, Any]:
+    """A verdict as it was kept, with the fields that a later version added."""
+    if not isinstance(content, dict) or not isinstance(content.get("hours"), dict):
+        raise Unreadable
+    hours = {each.name: None for each in fields(Hours)} | content["hours"]
+    verdict = _kept().validate_python({**content, "hours": hours})  # its error is a ValueError
+    for finding in verdict.findings:
+        texts = (finding.tag, finding.conclusion, finding.advice)
+        if finding.severity not in SEVERITIES or any(set(each) < set(LANGUAGES) for each in texts):
+            raise Unreadable
+    if verdict.state not in STATES:
+        raise Unreadable
+    return verdict.body()
+
+
+VERDICTS = {"body": content(_body), "judged": TIME}

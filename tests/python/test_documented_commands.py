@@ -62,10 +62,12 @@ CLASSES = {
     "export PKG_CONFIG_PATH=$(peerway --prefix)/lib/pkgconfig": FOREIGN,
     "cc put.c $(pkg-config --cflags --libs peerway) -o put": FOREIGN,
     "peerway run -n 2 -- ./put": VERB,
+    "peerway run -n 2 -- python examples/python/put.py": VERB,
     "cmake -S examples -B build/examples -Dpeerway_DIR=$(peerway --cmakedir)": FOREIGN,
     "cmake -S . -B build/release && cmake --build build/release -j && cmake --install build/release "
     "--prefix ~/.local": FOREIGN,
     "spack repo add packaging/spack && spack install peerway": FOREIGN,
+    ".venv/bin/pytest jobs/tests/python -k rules": FOREIGN,
     ".venv/bin/python scripts/wheels.py --python 3.11 gpu-test": SCRIPT,
     ".venv/bin/python scripts/wheels.py --skip numpy scipy": SCRIPT,
     "peerway doctor": VERB,
@@ -219,7 +221,7 @@ CLASSES = {
 def documents() -> Iterator[Path]:
     yield from (ROOT / "README.md", ROOT / "CONTRIBUTING.md")
     yield from (page for page in sorted((ROOT / "docs").rglob("*.md")) if TUTORIALS not in page.parents)
-    yield from sorted((ROOT / "apps").glob("*/README*"))
+    yield from sorted(ROOT.glob("*/README.md"))
 
 
 def commands(text: str) -> Iterator[str]:
@@ -317,7 +319,7 @@ def test_bench_takes_it_up_to_the_measurement(
 @functools.cache
 def help_of(script: str) -> str:
     """What it prints, or the text that it prints where a program would have to be compiled first: that
-    --help prints it, and takes each option of it, is in tests/system/test_scale.py.
+    --help prints it, and takes each option of it, is in apps/tests/system/test_scale.py.
     """
     if script == "apps/scale/simulator.py":
         return (ROOT / "apps" / "scale" / "options.cpp").read_text()

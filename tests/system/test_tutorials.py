@@ -13,16 +13,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from launching import ROOT, clean_environment
-
-sys.path.insert(0, str(ROOT / "tests" / "python"))
 from documented_code import TUTORIALS
+from launching import ROOT, clean_environment
 
 PAGES = sorted(path for path in TUTORIALS.glob("*.md") if path.name != "index.md")
 BLOCK = re.compile(r"^```(\w+)(?: title=\"(\S+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LONG = {
-    "05-cluster-engineer": pytest.mark.long
-}  # 12 runs, which the tests of bench and compare have in small
+# Of 12 runs; the tests of bench and of compare have fewer.
+LONG = {"05-cluster-engineer": pytest.mark.long}
 NUMBER = re.compile(r"\d[\d.,]*")
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, readable=False, path_type=Path),
     help="Check the server that has this folder, in place of an agent; run it as the server's user.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
 def command(file: Path, self_test: bool, data: Path | None, as_json: bool) -> None:
     """Check what the agent needs here: cgroups, prolog, GPUs, permissions, token, server and clocks.
 

@@ -31,7 +31,9 @@ from peerway_jobs.store.runs import Run
     metavar="TIME",
     help="Only jobs that started in this time up to now: 90s, 30m, 12h, 7d.",
 )
-@click.option("-n", "most", type=Whole(1, MOST), default=50, show_default=True, help="At most so many jobs.")
+@click.option(
+    "-n", "most", type=Whole(1, MOST), default=50, show_default=True, help="Maximum number of jobs."
+)
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @source_options
 def command(

@@ -30,7 +30,7 @@ from peerway_jobs.places import data_option, monitor_at, parse_since
     metavar="TIME",
     help="Jobs that ended in this time up to now: 90s, 30m, 12h, 30d.",
 )
-@click.option("-n", "most", type=Whole(1), default=1000, show_default=True, help="At most so many jobs.")
+@click.option("-n", "most", type=Whole(1), default=1000, show_default=True, help="Maximum number of jobs.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @data_option
 def command(file: Path, since: float, most: int, as_json: bool, data: Path) -> None:
@@ -49,24 +49,24 @@ def command(file: Path, since: float, most: int, as_json: bool, data: Path) -> N
     for note in rules.notes:
         say(note, err=True)
     with monitor_at(data) as monitor:
-        result = replayed(monitor, rules, time.time() - since, most)
+        comparison = replayed(monitor, rules, time.time() - since, most)
     if as_json:
-        say(json_text(result, indent=2))
+        say(json_text(comparison, indent=2))
         return
     table = Table(box=None, pad_edge=False)
     for name in ("rule", "in force", "with these"):
         table.add_column(name, justify="left" if name == "rule" else "right")
-    for name, (before, after) in result["findings"].items():
+    for name, (before, after) in comparison["findings"].items():
         table.add_row(name, str(before), str(after))
     for key, name in (
         ("freed_gpu_hours", "GPU-hours that could be freed"),
         ("freed_core_hours", "core-hours that could be freed"),
     ):
-        table.add_row(name, *(f"{value:.1f}" for value in result[key]))
+        table.add_row(name, *(f"{value:.1f}" for value in comparison[key]))
     table_console().print(table)
-    more = f"; only the newest {most}, there are more" if result["more"] else ""
-    say(f"{result['judged']} jobs judged{more}, {result['changed']} with another verdict")
-    for each in result["jobs"]:
+    more = f"; only the newest {most}, there are more" if comparison["more"] else ""
+    say(f"{comparison['judged']} jobs judged{more}, {comparison['changed']} with another verdict")
+    for each in comparison["jobs"]:
         gone, new = (", ".join(each[key]) or "-" for key in ("gone", "new"))
         say(
             f"  {each['job']} {each['user']}: {each['state'][0]} -> {each['state'][1]}; "

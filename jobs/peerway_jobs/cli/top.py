@@ -15,7 +15,7 @@ from peerway_jobs.store.lists import Filter
 
 @click.command()
 @click.option("--finished", is_flag=True, help="Jobs that finished in the last 7 days instead.")
-@click.option("-n", "most", type=Whole(1, 500), default=20, show_default=True, help="At most so many jobs.")
+@click.option("-n", "most", type=Whole(1, 500), default=20, show_default=True, help="Maximum number of jobs.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @source_options
 def command(finished: bool, most: int, as_json: bool, data: Path, server: str | None) -> None:

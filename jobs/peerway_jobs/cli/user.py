@@ -23,13 +23,13 @@ _ROLES = {"admin": "an administrator", "user": "a user"}
 @click.option(
     "--admin/--no-admin",
     default=None,
-    help="The person sees and changes everything, or no longer  [default: as before; a new one does not]",
+    help="Grant or revoke administrator rights  [default: unchanged; a new person has none]",
 )
 @click.option(
     "--manages",
     multiple=True,
     metavar="ACCOUNT",
-    help="The person sees all jobs of this account; may be repeated, and replaces those before.",
+    help="The person sees all jobs of this account; may be repeated. Replaces the accounts named before.",
 )
 @click.option("--no-manages", is_flag=True, help="The person manages no account.")
 @click.option(
@@ -38,7 +38,7 @@ _ROLES = {"admin": "an administrator", "user": "a user"}
 @click.option(
     "--no-password",
     is_flag=True,
-    help="Set no password: a new person logs in only through OIDC or a portal; that of another stays.",
+    help="Set no password: an existing one is kept; a new person logs in through OIDC or a portal.",
 )
 @click.option("--delete", is_flag=True, help="Delete the person, their sessions and tokens; their jobs stay.")
 @data_option

@@ -17,6 +17,7 @@ from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.lists import CORES_A_GPU
 from peerway_jobs.store.pending import HOLD
 from peerway_jobs.store.runs import Run, of_row
+from peerway_jobs.store.stored import NOTICES, is_damaged
 from peerway_jobs.verdicts import verdict_of
 
 MOST_JOBS = 10  # told one by one; the rest is counted
@@ -62,7 +63,8 @@ class Digest:
 def digests(store: JobStore, mail: Mail, now: float) -> Iterator[Digest]:
     """Those that are due: the person had no mail for long, wants some, and wasted enough."""
     base = store.reader
-    last = dict(base.execute("SELECT name, max(sent) FROM notices GROUP BY name").fetchall())
+    good = f"NOT {is_damaged(NOTICES, 'name', 'sent')}"
+    last = dict(base.execute(f"SELECT name, max(sent) FROM notices WHERE {good} GROUP BY name").fetchall())
     none = {row[0] for row in base.execute("SELECT name FROM people WHERE mail = 0")}
     since = now - mail.every_s
     oldest = min([since, *last.values()])
@@ -86,7 +88,7 @@ def _inefficient(base: sqlite3.Connection, since: float) -> list[Run]:
         "AND ended > ? AND judged > ?",
         (since - 2 * HOLD, since),
     )
-    runs = [of_row(row) for row in rows]
+    runs = [run for run in map(of_row, rows) if run.has_key]
     return sorted(runs, key=lambda run: -(run.idle_gpu_hours * CORES_A_GPU + run.idle_core_hours))
 
 

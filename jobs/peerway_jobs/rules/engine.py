@@ -11,7 +11,7 @@ from peerway_jobs.measured import SETS, Measured
 from peerway_jobs.rules.expression import BadExpression
 from peerway_jobs.rules.functions import FUNCTIONS
 from peerway_jobs.rules.hours import Hours, hours
-from peerway_jobs.rules.load import SEVERITIES, Rule, RuleSet
+from peerway_jobs.rules.ruleset import SEVERITIES, Rule, RuleSet
 from peerway_jobs.rules.template import FALLBACK, LANGUAGES, filled, in_language
 
 

@@ -203,7 +203,7 @@ class Expression:
         return None if unknown else not decides
 
     def _compared(self, node: ast.Compare, names: Mapping[str, Any]) -> Any:
-        first, result = self._value(node.left, names), None
+        first, holds = self._value(node.left, names), None
         for operation, part in zip(node.ops, node.comparators, strict=True):
             right = self._value(part, names)
             if first is None or right is None:
@@ -211,9 +211,9 @@ class Expression:
             each = _COMPARED[type(operation)](first, right)
             if isinstance(each, np.ndarray):  # one figure a device: 1, 0, or not a number for no data
                 each = np.where(np.isnan(first) | np.isnan(right), np.nan, each)
-            result = each if result is None else result * each
+            holds = each if holds is None else holds * each
             first = right
-        return result
+        return holds
 
 
 def _ratio_safe(op: ast.operator, first: Any, second: Any) -> Any:

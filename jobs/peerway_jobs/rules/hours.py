@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.measured import Measured
 from peerway_jobs.series import Series
 
@@ -32,14 +34,18 @@ def hours(measured: Measured, idle: float, window: float) -> Hours:
     run = measured.run
     elapsed = run.elapsed(measured.now)
     cpu, gpu = measured["step.cpu"], measured["gpu.utilization"]
-    used = _sum(cpu, Series.mean)
-    peak = memory_peak(measured)
-    cpu_coverage = _coverage(cpu, elapsed * max(run.nodes, 1))
-    cpu_efficiency = _share(used, run.cores)
-    core_hours = run.cores * elapsed / HOUR
+    former = _former(measured)
+    core_seconds = run.cores * elapsed + former.core_seconds
+    gpu_seconds = run.gpus * elapsed + former.gpu_seconds
+    if former.node_seconds:  # its nodes were its own for different times
+        cpu_efficiency = _share(_sum(cpu, lambda each: each.mean() * (each.end - each.start)), core_seconds)
+    else:
+        cpu_efficiency = _share(_sum(cpu, Series.mean), run.cores)
+    cpu_coverage = _coverage(cpu, elapsed * max(run.nodes, 1) + former.node_seconds)
+    core_hours = core_seconds / HOUR
     return Hours(
         core_hours=core_hours,
-        gpu_hours=run.gpus * elapsed / HOUR,
+        gpu_hours=gpu_seconds / HOUR,
         # Only the time with data can be called idle, and no core is idle less than not at all.
         idle_core_hours=core_hours * cpu_coverage * max(0.0, 1 - cpu_efficiency)
         if cpu_efficiency is not None
@@ -47,10 +53,33 @@ def hours(measured: Measured, idle: float, window: float) -> Hours:
         idle_gpu_hours=idle_seconds(gpu or (), idle, window) / HOUR,
         cpu_efficiency=cpu_efficiency,
         gpu_efficiency=_mean(gpu),
-        memory_efficiency=_share(peak, run.memory),
+        memory_efficiency=_share(memory_peak(measured), run.memory + former.memory),
         cpu_coverage=cpu_coverage,
-        gpu_coverage=_coverage(gpu, elapsed * run.gpus) if run.gpus else None,
+        gpu_coverage=_coverage(gpu, gpu_seconds) if gpu_seconds else None,
     )
+
+
+@dataclass
+class _Former:
+    """What a run had on nodes that Slurm took from it while it ran."""
+
+    node_seconds: float = 0
+    core_seconds: float = 0
+    gpu_seconds: float = 0
+    memory: float = 0
+
+
+def _former(measured: Measured) -> _Former:
+    run, former = measured.run, _Former()
+    nodes = expand_hosts(run.former_nodes) - expand_hosts(run.node_list) if run.former_nodes else set()
+    for part in measured.intervals:
+        if part["step"] is None and part["node"] in nodes:
+            seconds = max(0.0, min(part["end"] / 1000, measured.now) - part["start"] / 1000)
+            former.node_seconds += seconds
+            former.core_seconds += (part["cpus"] or 0) * seconds
+            former.gpu_seconds += len(part["gpus"]) * seconds
+            former.memory += part["memory"] or 0
+    return former
 
 
 def idle_seconds(gpus: tuple[Series, ...], idle: float, window: float) -> float:
@@ -78,8 +107,7 @@ def memory_peak(measured: Measured) -> float | None:
     return float(sum(peaks) - highest + max([highest, *least]))
 
 
-def _sum(of: tuple[Series, ...] | None, figure: object) -> float | None:
-    assert callable(figure)
+def _sum(of: tuple[Series, ...] | None, figure: Callable[[Series], float]) -> float | None:
     values = [figure(series) for series in of or () if series.times.size]
     return float(sum(values)) if values else None
 

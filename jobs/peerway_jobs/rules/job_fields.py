@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
 from peerway_jobs.measured import Measured
 from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.parts import Part
 from peerway_jobs.store.runs import FINISHED
-from peerway_jobs.store.stored_lists import stored_list
 
 HOUR = 3600.0
 
@@ -49,14 +48,12 @@ def job_fields(measured: Measured, jobs: JobStore) -> dict[str, Any]:
     def largest(name: str) -> float | None:
         return max((each[name] for each in nodes if each), default=None)
 
-    def noted(kind: str) -> list[sqlite3.Row]:
+    def noted(kind: str) -> list[Part]:
         return [note for note in notes if note["kind"] == kind and note["job"] == run.job]
 
     def processes(kind: str) -> int:
         """A note is of one process, on one GPU."""
-        return len(
-            {(note["node"], pid) for note in noted(kind) for pid in stored_list(note["pids"], int) or [0]}
-        )
+        return len({(note["node"], pid) for note in noted(kind) for pid in note["pids"] or [0]})
 
     values = {
         "cores": run.cores,

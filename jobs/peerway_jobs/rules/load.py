@@ -1,4 +1,4 @@
-"""The file of rules made rules. What is wrong is told with its line and column, and the rules before stay."""
+"""Reads a file of rules. An error names its line and column; the rules that are in force then stay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,30 +16,19 @@ from peerway_jobs.rules.expression import BadExpression, Expression
 from peerway_jobs.rules.functions import FUNCTIONS, RENAMED, TAKES_NONE
 from peerway_jobs.rules.job_fields import FIELDS
 from peerway_jobs.rules.quantity import quantity
+from peerway_jobs.rules.ruleset import SEVERITIES, Rule, RuleSet, Variant
 from peerway_jobs.rules.template import FALLBACK, LANGUAGES, wrong
 
 SHIPPED = Path(__file__).with_name("rules.toml")
 MOST_BYTES = 1 << 20
-SEVERITIES = ("none", "note", "warning", "serious")
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TABLE = re.compile(r"^[ \t]*(\[\[ *rule *\]\])", re.MULTILINE)
 _RULE_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _KEYS = {
-    *(
-        "name",
-        "tag",
-        "severity",
-        "state",
-        "applies",
-        "parameters",
-        "values",
-        "condition",
-        "frees",
-        "conclusion",
-    ),
-    *("advice", "for", "script"),
-}
+    "name", "tag", "severity", "state", "applies", "parameters", "values", "condition", "frees",
+    "conclusion", "advice", "for", "script",
+}  # fmt: skip
 # What of all jobs is idle, and efficient, where a file does not say.
 EVERY_JOB = {"idle": 0.01, "idle_window": 600.0, "efficient": 0.5}
 _CHOOSERS = ("partition", "node_type", "gpu_type")
@@ -48,68 +36,6 @@ _CHOOSERS = ("partition", "node_type", "gpu_type")
 
 class BadRules(ValueError):
     """A file of rules that cannot be used; the message says where and why."""
-
-
-@dataclass(frozen=True)
-class Variant:
-    """Parameters for some jobs: those whose fields have these values."""
-
-    chooses: Mapping[str, str]
-    parameters: Mapping[str, Any]
-
-    def fits(self, fields: Mapping[str, Any]) -> bool:
-        """Whether a job with these fields is meant."""
-        return all(fields.get(f"job.{name}") == value for name, value in self.chooses.items())
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One rule, checked."""
-
-    name: str
-    hash: str
-    tag: Mapping[str, str]
-    severity: str
-    state: str
-    applies: Expression
-    condition: Expression
-    values: Mapping[str, Expression]
-    frees: Mapping[str, Expression]
-    parameters: Mapping[str, Any]
-    variants: tuple[Variant, ...]
-    conclusion: Mapping[str, str]
-    advice: Mapping[str, str]
-    script: str = ""
-
-    @property
-    def sets(self) -> frozenset[str]:
-        """The sets of series that it looks at."""
-        expressions = (self.condition, *self.values.values())
-        return frozenset(name for each in expressions for name in each.names if name in SETS)
-
-    def parameters_of(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters for a job with these fields; of several variants the last that fits counts."""
-        chosen = dict(self.parameters)
-        for variant in self.variants:
-            if variant.fits(fields):
-                chosen |= variant.parameters
-        return chosen
-
-
-@dataclass(frozen=True)
-class RuleSet:
-    """All rules of a file; `hash` names this version of it. `idle` and `idle_window` define idle hours,
-    `efficient` the share of its GPUs or cores that an efficient job uses. `notes` say what works in this
-    release only.
-    """
-
-    hash: str
-    text: str
-    rules: tuple[Rule, ...]
-    idle: float
-    idle_window: float
-    efficient: float
-    notes: tuple[str, ...] = ()
 
 
 def read_rules(path: Path = SHIPPED) -> RuleSet:
@@ -186,7 +112,7 @@ class _Reader:
         name = table.get("name")
         self._rule = name if isinstance(name, str) else "?"
         if not isinstance(name, str) or not _RULE_NAME.fullmatch(name):
-            self._refuse("a rule's name is of a-z, 0-9 and -")
+            self._refuse("a rule's name may contain only a-z, 0-9 and -, and begins with a letter")
         if unknown := set(table) - _KEYS:
             self._refuse(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(sorted(_KEYS))}")
         own = self._parameters(self._table(table, "parameters"), "parameters")
@@ -215,14 +141,14 @@ class _Reader:
             self._refuse(f"the severity is one of {', '.join(SEVERITIES)}, not {severity!r}")
         state = table.get("state", "inefficient")
         if state not in ("inefficient", "no data"):
-            self._refuse("the state is inefficient or no data")
+            self._refuse(f'the state is "inefficient" or "no data", not {state!r}')
         texts = {
             key: self._texts(table, key, set(values) | set(parameters))
             for key in ("tag", "conclusion", "advice")
         }
         script = table.get("script", "")
         if not isinstance(script, str):
-            self._refuse("script is a text")
+            self._refuse("script must be a string")
         if why := wrong(script, set(values) | set(parameters)):
             self._refuse(f"script: {why}", script)
         digest = _hash(repr((sorted(table.items(), key=lambda item: item[0]), parameters, outer)))

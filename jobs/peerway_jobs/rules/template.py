@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -83,6 +84,16 @@ def duration(value: float, language: str) -> str:
     return " ".join(f"{count}\u00a0{word}" for count, word in parts if count or len(parts) == 1)
 
 
+def exact(value: float, language: str) -> str:
+    """A figure as evidence: four digits of a small one, all whole digits of a large one."""
+    if not math.isfinite(value):
+        return _NO_DATA[language]
+    if value and not 1e-4 <= abs(value) < 1e15:
+        return f"{value:.3e}".replace(".", "," if language == "ru" else ".")
+    digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
+    return decimal(value, digits, language)
+
+
 def gpus(value: float, language: str) -> str:
     """So many GPUs: "1 GPU", "4 GPUs"; Russian writes "GPU" for any number."""
     return _counted(value, language, {"en": ("GPU", "GPUs", "GPUs"), "ru": ("GPU", "GPU", "GPU")})
@@ -106,14 +117,19 @@ def last_days(count: int, language: str) -> str:
     return f"{'last' if language == 'en' else 'последние'} {_counted(count, language, words)}"
 
 
+def is_singular(count: int, language: str) -> bool:
+    """Whether what is counted stands in the singular: 1, and in Russian 21, 31, ... too."""
+    return count % 10 == 1 and count % 100 != 11 if language == "ru" else count == 1
+
+
 def _counted(value: float, language: str, words: dict[str, tuple[str, str, str]]) -> str:
     """A whole number with its noun: the forms for 1, 2 to 4 and more, as the language counts."""
     count = round(value)
     if language == "ru":
         last, teens = count % 10, 10 < count % 100 < 20
-        form = 2 if teens or last == 0 or last > 4 else 0 if last == 1 else 1
+        form = 2 if teens or last == 0 or last > 4 else 0 if is_singular(count, language) else 1
     else:
-        form = 0 if count == 1 else 2
+        form = 0 if is_singular(count, language) else 2
     return f"{number(count, language)}\u00a0{words[language][form]}"
 
 

@@ -55,7 +55,13 @@ def wasted(
 @ROUTER.get("/alarms")
 def alarmed(request: Request, server: Server, pages: Templates, viewer: Administrator) -> Response:
     """What agents said that cannot count."""
-    return pages.show(request, "alarms.html.j2", viewer, alarms=alarms(server.monitor.jobs.reader))
+    return pages.show(
+        request,
+        "alarms.html.j2",
+        viewer,
+        alarms=alarms(server.monitor.jobs.reader),
+        damage=server.monitor.damage,
+    )
 
 
 @ROUTER.get("/audit")

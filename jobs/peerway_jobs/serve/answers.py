@@ -47,7 +47,9 @@ class JobOfNode(JobTold):
 
 
 class Now(BaseModel):
-    """What a node's agent measured last: shares, and of GPUs UUID and utilization."""
+    """What a node's agent measured last: shares, and of GPUs UUID and utilization, which is null for one that
+    does not answer. A place without a GPU has an empty UUID.
+    """
 
     cpu: float | None
     memory: float | None
@@ -97,6 +99,7 @@ class Cluster(BaseModel):
     waiting_cores: float = 0
     waiting_gpus: float = 0
     reasons: list[tuple[str, int]] = []
+    unreadable: list[str] = []
 
 
 class Sum(BaseModel):
@@ -199,7 +202,9 @@ class Graphs(BaseModel):
 
 
 class Alarm(BaseModel):
-    """What an agent said that cannot count; `first` and `last` are when, `count` how often."""
+    """What an agent said that cannot count; `first` and `last` are when, `count` how often. `unreadable`
+    names columns of its row that hold what cannot be.
+    """
 
     node: str
     kind: str
@@ -208,6 +213,7 @@ class Alarm(BaseModel):
     first: float
     last: float
     count: int
+    unreadable: list[str]
 
 
 class AuditEntry(BaseModel):
@@ -218,6 +224,7 @@ class AuditEntry(BaseModel):
     address: str
     action: str
     detail: str
+    unreadable: list[str]
 
 
 class Acknowledged(BaseModel):

@@ -33,7 +33,7 @@ from peerway_jobs.store.audit import entries
 from peerway_jobs.store.lists import MOST, Filter, Order, Place, listed, sums
 from peerway_jobs.store.pending import is_final
 from peerway_jobs.store.runs import Run
-from peerway_jobs.verdicts import verdict_of
+from peerway_jobs.verdicts import read_verdict
 
 Short = Annotated[str, Query(max_length=64)]
 ROUTER = APIRouter(prefix="/api/v1", responses=answers.errors(401, 403, 413, 422, 503))
@@ -161,7 +161,9 @@ def _run_for(server: State, viewer: Viewer, job: str, restart: int | None) -> Ru
 
 def _with_verdict(server: State, run: Run) -> dict[str, Any]:
     store = server.monitor.jobs
-    return {**_as_listed(run), "verdict": verdict_of(store, run), "final": is_final(store, run)}
+    verdict, unreadable = read_verdict(store, run)
+    unreadable = [*store.unreadable(run), *unreadable]
+    return {**_as_listed(run), "unreadable": unreadable, "verdict": verdict, "final": is_final(store, run)}
 
 
 def _as_listed(run: Run) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from peerway_common.disk_space import Room
 from peerway_common.units import about_text
 from peerway_jobs.agent.checks import Finding, scontrol, setting
+from peerway_jobs.damage import damaged_rows
 from peerway_jobs.only_one import started
 from peerway_jobs.rules.load import SHIPPED, BadRules, read_rules
 from peerway_jobs.slurm_json import SlurmFailed, answer_of
@@ -19,6 +20,7 @@ from peerway_jobs.store.disk import MAKE_ROOM, DiskFailed
 from peerway_jobs.store.schema import RESTORE, emptied, opened
 
 _LEAST_FREE = 0.1  # of the disk
+_MOST_NAMED = 8
 _AS_SERVER = (
     "run this as the server's user, who needs squeue, sinfo and scontrol of Slurm 22.05 or newer, SLURM_CONF "
     "and munge; without Slurm start the server with --no-slurm"
@@ -43,6 +45,7 @@ def all_checks(folder: Path) -> Iterator[Finding]:
         return
     with closing(base):
         yield database(base)
+        yield rows(base)
         yield rules(folder / "rules.toml")
         yield disk(folder)
         if started(folder, "server").get("slurm") is False:
@@ -65,15 +68,27 @@ def _unreadable(error: sqlite3.Error) -> Finding:
 def database(base: sqlite3.Connection) -> Finding:
     """Whether the database of jobs is whole, and what is in it."""
     try:
-        (result,) = base.execute("PRAGMA quick_check(1)").fetchone()
-        if result != "ok":
-            return Finding("database", "broken", f"jobs.db: {result}", RESTORE)
+        (complaint,) = base.execute("PRAGMA quick_check(1)").fetchone()
+        if complaint != "ok":
+            return Finding("database", "broken", f"jobs.db: {complaint}", RESTORE)
         count, waiting = base.execute(
             "SELECT count(*), sum(judged <= 0) FROM jobs WHERE NOT provisional"
         ).fetchone()
     except sqlite3.Error as error:
         return _unreadable(error)
     return Finding("database", "ok", f"{count:,} runs, {waiting or 0:,} of them not judged yet")
+
+
+def rows(base: sqlite3.Connection) -> Finding:
+    """Whether all rows can be read."""
+    try:
+        damage = damaged_rows(base)
+    except sqlite3.Error as error:
+        return _unreadable(error)
+    if not damage:
+        return Finding("rows", "ok", "all can be read")
+    some = "; ".join(map(str, damage[:_MOST_NAMED])) + ("; …" if len(damage) > _MOST_NAMED else "")
+    return Finding("rows", "warning", f"{len(damage)} cannot be read in full: {some}", RESTORE)
 
 
 def rules(file: Path) -> Finding:

@@ -169,7 +169,7 @@ class Ingest:
         if batch.facts:
             self._periods[batch.node] = batch.facts.interval_ms
         elif batch.node not in self._periods:
-            self._periods[batch.node] = int(self._monitor.jobs.facts(batch.node).get("interval_ms", 10_000))
+            self._periods[batch.node] = self._monitor.jobs.facts(batch.node).get("interval_ms", 10_000)
         return self._periods[batch.node]
 
     async def write(self) -> None:
@@ -178,18 +178,30 @@ class Ingest:
             posts = [await self._queue.get()]
             while not self._queue.empty():
                 posts.append(self._queue.get_nowait())
-            try:
-                await asyncio.to_thread(self._put, [filed for post in posts for filed in post.filed])
-            except (sqlite3.Error, OSError) as error:  # a full disk: nothing of it was acknowledged
-                self._report("filing", error)
-                for post in posts:
-                    if not post.done.done():
-                        why = f"the server cannot write: {error}; nothing is lost, send it again later"
-                        post.done.set_exception(Refused(503, why))
-                continue
+            if not await self._written(posts) and len(posts) > 1:
+                for post in posts:  # the others need not wait for the one that fails
+                    await self._written([post])
+
+    async def _written(self, posts: list[_Post]) -> bool:
+        """Write posts in one transaction. Of several that fail none is answered; one is refused, and nothing
+        of it was acknowledged.
+        """
+        try:
+            await asyncio.to_thread(self._put, [filed for post in posts for filed in post.filed])
+        except Exception as error:
+            self._report("filing", error)
+            of_disk = isinstance(error, (sqlite3.Error, OSError))
+            if len(posts) > 1 and not of_disk:
+                return False
             for post in posts:
                 if not post.done.done():
-                    post.done.set_result(None)
+                    why = f"the server cannot write: {error}; nothing is lost, send it again later"
+                    post.done.set_exception(Refused(503, why))
+            return True
+        for post in posts:
+            if not post.done.done():
+                post.done.set_result(None)
+        return True
 
     def _put(self, batches: list[Filed]) -> None:
         jobs = self._monitor.jobs

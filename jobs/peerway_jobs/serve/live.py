@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from peerway_jobs.batch import Samples
+from peerway_jobs.store.cluster import MOST_GPUS
 from peerway_jobs.store.samples import Filed, time_ms
 
 
@@ -31,6 +32,7 @@ class Live:
         """`facts` are those that a node's agent last sent: an agent sends them seldom."""
         self._facts = facts
         self._places: dict[str, dict[str, int]] = {}  # of a node's GPUs: each keeps its square on the page
+        self._parents: dict[str, frozenset[str]] = {}  # those that are divided into MIG instances
         self._nodes: dict[str, NodeNow] = {}
         self._lock = threading.Lock()
 
@@ -47,19 +49,23 @@ class Live:
             cores = len(batch.samples["core"].devices) if "core" in batch.samples else 0
             if batch.facts:
                 cores = batch.facts.cpus
-                self._places[batch.node] = _places([asdict(gpu) for gpu in batch.facts.gpus])
+                self._know(batch.node, [asdict(gpu) for gpu in batch.facts.gpus])
             elif batch.node not in self._places:
-                self._places[batch.node] = _places(self._facts(batch.node).get("gpus", []))
+                self._know(batch.node, self._facts(batch.node).get("gpus", []))
             now = NodeNow(
                 batch.node,
                 seen,
                 cores or (before.cores if before else 0),
                 None,
                 None if total is None or free is None or not total else 1 - free / total,
-                _gpus(batch.samples, self._places[batch.node]),
+                _gpus(batch.samples, self._places[batch.node], self._parents[batch.node]),
                 busy,
             )
             self._nodes[batch.node] = replace(now, cpu=_busy_share(before, now))
+
+    def _know(self, node: str, gpus: list[dict[str, Any]]) -> None:
+        self._places[node] = _places(gpus)
+        self._parents[node] = frozenset(gpu["parent"] for gpu in gpus if gpu["parent"])
 
     def nodes(self) -> dict[str, NodeNow]:
         """All nodes that sent anything since the server started."""
@@ -75,9 +81,21 @@ def _busy_share(before: NodeNow | None, now: NodeNow) -> float | None:
 
 
 def _places(gpus: list[dict[str, Any]]) -> dict[str, int]:
-    """The place of each GPU among those of its node: by NVML's index, where that is known."""
-    ordered = sorted(gpus, key=lambda gpu: (gpu["index"] is None, gpu["index"] or 0, gpu["uuid"]))
-    return {gpu["uuid"]: place for place, gpu in enumerate(ordered)}
+    """The place of each GPU among those of its node. It is NVML's index, which leaves the place of a GPU free
+    that is lost. MIG instances have none: they are counted through, and stand for the GPU that they divide.
+    """
+    parents = {gpu["parent"] for gpu in gpus}
+    index_of = {gpu["uuid"]: gpu["index"] for gpu in gpus}
+    devices = [gpu for gpu in gpus if gpu["uuid"] not in parents]
+    indices = [gpu["index"] for gpu in devices]
+    if None not in indices and len({*indices}) == len(indices) and max(indices, default=0) < MOST_GPUS:
+        return {gpu["uuid"]: gpu["index"] for gpu in devices}
+
+    def order(gpu: dict[str, Any]) -> tuple[bool, int, str]:
+        index = index_of.get(gpu["parent"]) if gpu["parent"] else gpu["index"]
+        return index is None, index or 0, gpu["uuid"]
+
+    return {gpu["uuid"]: place for place, gpu in enumerate(sorted(devices, key=order))}
 
 
 def _first(samples: Samples, metric: str) -> float | None:
@@ -85,9 +103,18 @@ def _first(samples: Samples, metric: str) -> float | None:
     return values[0] if values else None
 
 
-def _gpus(samples: dict[str, Samples], places: dict[str, int]) -> tuple[tuple[str, float | None], ...]:
-    """In the order of the node's facts: a batch has them in any, and without one that is lost."""
+def _gpus(
+    samples: dict[str, Samples], places: dict[str, int], parents: frozenset[str]
+) -> tuple[tuple[str, float | None], ...]:
+    """Each at its place. One that the batch lacks has no use, and a place of no GPU no name; devices that the
+    facts do not have come after.
+    """
     part = samples.get("gpu", Samples())
     values = part.values.get("gpu_utilization_ratio", [None] * len(part.devices))
-    uses = zip(part.devices, values, strict=True)
-    return tuple(sorted(uses, key=lambda use: (places.get(use[0], len(places)), use[0])))
+    uses = {uuid: use for uuid, use in zip(part.devices, values, strict=True) if uuid not in parents}
+    if not uses:
+        return ()
+    gpus: list[tuple[str, float | None]] = [("", None)] * (max(places.values(), default=-1) + 1)
+    for uuid, place in places.items():
+        gpus[place] = (uuid, uses.pop(uuid, None))
+    return (*gpus, *sorted(uses.items()))

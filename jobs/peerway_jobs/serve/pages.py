@@ -30,7 +30,7 @@ from peerway_jobs.serve.words import word
 from peerway_jobs.store.arrays import ArrayRow, array_sum, folded
 from peerway_jobs.store.lists import MOST, SUMMED, Filter, Order, Place, listed, sums
 from peerway_jobs.store.runs import Run
-from peerway_jobs.verdicts import verdict_of
+from peerway_jobs.verdicts import read_verdict
 
 A_PAGE = 50
 MOST_SUMS = 100
@@ -130,13 +130,14 @@ def job(
     run = monitor.jobs.run(job, restart)
     if run is None or not viewer.may_see(run):
         raise HTTPException(404)
+    verdict, unreadable = read_verdict(monitor.jobs, run)
     return pages.show(
         request,
         "job.html.j2",
         viewer,
         run=run,
-        unreadable=[*run.unreadable, *monitor.measured(run).damaged],
-        verdict=verdict_of(monitor.jobs, run),
+        unreadable=[*monitor.jobs.unreadable(run), *unreadable],
+        verdict=verdict,
         script=printable(run.script, lines=True) if viewer.may_read_script(run) else "",
         plot_titles={name: word(name, pages.language(request)) for name, _ in PLOTS},
         restarts=[each for each in monitor.jobs.restarts(run.job) if min(each, run.restart) >= 0],

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import Run
-from peerway_jobs.store.stored_lists import stored_list
+from peerway_jobs.store.stored import LAST_S, PEOPLE, TOKENS, readable
 from peerway_jobs.store.transaction import transaction
 
 ROLES = ("user", "admin")
@@ -92,7 +92,8 @@ class People:
         row = self._store.reader.execute("SELECT * FROM people WHERE name = ?", (name,)).fetchone()
         if row is None:
             return None
-        return Person(row["role"], tuple(stored_list(row["accounts"], str)), row["password"] != "")
+        kept, _ = readable(PEOPLE, row)
+        return Person(kept["role"], tuple(kept["accounts"]), kept["password"] != "")
 
     def put(self, name: str, role: str | None = None, accounts: list[str] | None = None) -> None:
         """Add a person, or change one: what is None stays, and so does the password. Raises ValueError."""
@@ -130,10 +131,11 @@ class People:
         from argon2.exceptions import Argon2Error, InvalidHashError
 
         row = self._store.reader.execute("SELECT password FROM people WHERE name = ?", (name,)).fetchone()
-        nobody, known = self._nobody, row is not None and row["password"] != ""
+        kept: str = readable(PEOPLE, row)[0]["password"]
+        nobody = self._nobody
         try:
-            return self._hasher.verify(row["password"] if known else nobody, password) and known
-        except (Argon2Error, InvalidHashError):
+            return self._hasher.verify(kept or nobody, password) and kept != ""
+        except (Argon2Error, InvalidHashError, UnicodeError):  # a hash that was damaged is none
             return False
 
     def viewer(self, name: str, *, by_cookie: bool = False) -> Viewer:
@@ -141,13 +143,14 @@ class People:
         row = self._store.reader.execute("SELECT * FROM people WHERE name = ?", (name,)).fetchone()
         if row is None:
             return Viewer(name, by_cookie=by_cookie)
-        accounts = frozenset(stored_list(row["accounts"], str))
-        return Viewer(name, row["role"], accounts, by_cookie=by_cookie)
+        kept, _ = readable(PEOPLE, row)
+        return Viewer(name, kept["role"], frozenset(kept["accounts"]), by_cookie=by_cookie)
 
     def wants_mail(self, name: str) -> bool:
         """Whether notices may go to this person; who never said no wants them."""
         row = self._store.reader.execute("SELECT mail FROM people WHERE name = ?", (name,)).fetchone()
-        return row is None or bool(row["mail"])
+        kept, unreadable = readable(PEOPLE, row)
+        return row is None or bool(kept["mail"]) or bool(unreadable)
 
     def set_mail(self, name: str, wanted: bool) -> None:
         """Keep whether notices may go to a person."""
@@ -171,9 +174,10 @@ class People:
     def of_session(self, secret: str, now: float) -> Viewer | None:
         """Whose session this is."""
         row = self._store.reader.execute(
-            "SELECT name FROM sessions WHERE hash = ? AND ends > ?", (_digest(secret), now)
+            f"SELECT name FROM sessions WHERE hash = ? AND ends > ? AND ends < {LAST_S}",
+            (_digest(secret), now),
         ).fetchone()
-        return self.viewer(row["name"], by_cookie=True) if row else None
+        return self.viewer(row["name"], by_cookie=True) if row and isinstance(row["name"], str) else None
 
     def end(self, secret: str) -> None:
         """End a session."""
@@ -210,25 +214,28 @@ class People:
         if len(token) != 43:
             return None
         row = self._store.reader.execute(
-            "SELECT name, scopes, node FROM tokens WHERE hash = ? AND (ends IS NULL OR ends > ?)",
-            (_digest(token), now),
+            "SELECT name, scopes, node, ends FROM tokens WHERE hash = ?", (_digest(token),)
         ).fetchone()
-        if row is None:
+        kept, unreadable = readable(TOKENS, row)
+        if row is None or unreadable or (kept["ends"] is not None and kept["ends"] <= now):
             return None
-        scopes = frozenset(row["scopes"].split())
-        if row["node"]:
-            return Viewer("", "agent", scopes=scopes, node=row["node"])
-        person = self.viewer(row["name"])
+        scopes = frozenset(kept["scopes"].split())
+        if kept["node"]:
+            return Viewer("", "agent", scopes=scopes, node=kept["node"])
+        person = self.viewer(kept["name"])
         return Viewer(person.name, person.role, person.accounts, scopes)
 
     def tokens(self, name: str) -> list[dict[str, object]]:
         """The tokens of a person, without what is secret."""
         rows = self._store.reader.execute(
-            "SELECT substr(hash, 1, 8) AS id, scopes, made, ends FROM tokens WHERE name = ? AND node = '' "
-            "ORDER BY made DESC",
+            "SELECT hash, scopes, made, ends FROM tokens WHERE name = ? AND node = '' ORDER BY made DESC",
             (name,),
         )
-        return [dict(row) for row in rows]
+        tokens = []
+        for row in rows:
+            kept, unreadable = readable(TOKENS, row)
+            tokens.append({**kept, "id": kept["hash"][:8], "unreadable": unreadable})
+        return tokens
 
     def revoke_all(self, name: str, node: str = "") -> int:
         """Take back all tokens of a person, or of the agent of a node; how many there were."""

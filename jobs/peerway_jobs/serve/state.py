@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,6 +14,9 @@ from peerway_jobs.serve.access import Access
 from peerway_jobs.serve.ingest import Ingest
 from peerway_jobs.serve.live import Live
 from peerway_jobs.serve.people import People, Viewer
+from peerway_jobs.store.cluster import NODE_STATES, cluster_state
+from peerway_jobs.store.runs import JOBS
+from peerway_jobs.store.stored import is_damaged
 
 _STALE_S = 120
 _MOST_RUNNING = 20_000  # jobs on the cluster's page
@@ -33,11 +35,10 @@ class State:
 
     def cluster(self) -> dict[str, Any]:
         """The cluster at this moment: what Slurm says of it, and what its agents sent."""
-        row = self.monitor.jobs.reader.execute("SELECT at, body FROM cluster").fetchone()
-        cluster: dict[str, Any] = json.loads(row["body"]) if row else {"nodes": []}
-        cluster["at"] = row["at"] if row else None
+        state = cluster_state(self.monitor.jobs.reader)
+        cluster: dict[str, Any] = {"at": state.at, "unreadable": state.unreadable, **state.totals}
         now = self.monitor.clock()
-        nodes = {node["name"]: node for node in cluster["nodes"]}
+        nodes = {node["name"]: node for node in state.nodes}
         for name, seen in self.live.nodes().items():
             node = nodes.setdefault(name, _unknown_to_slurm(asdict(seen)))
             if now - seen.seen < _STALE_S:
@@ -55,7 +56,8 @@ class State:
         condition, values = viewer.clause()
         rows = self.monitor.jobs.reader.execute(
             "SELECT job, restart, array, user, node_list FROM jobs WHERE ended IS NULL AND NOT provisional "
-            f"AND {condition} ORDER BY started LIMIT ?",
+            f"AND {condition} AND NOT {is_damaged(JOBS, 'restart', 'array', 'user', 'node_list')} "
+            "ORDER BY started LIMIT ?",
             [*values, _MOST_RUNNING],
         )
         jobs: dict[str, list[dict[str, Any]]] = {}
@@ -99,7 +101,6 @@ def _counts(nodes: list[dict[str, Any]]) -> dict[str, Any]:
     open_to_jobs = [n for n in up if n["state"] not in ("blocked", "reserved")]
     gpus, used = sum(n["gpus"] for n in up), sum(n["gpus_busy"] for n in up)
     blocked = sum(n["gpus_blocked"] for n in up)
-    states = ("busy", "partly busy", "free", "reserved", "blocked", "off", "unknown")
     return {
         "cores": cores,
         "cores_busy": busy,
@@ -108,5 +109,5 @@ def _counts(nodes: list[dict[str, Any]]) -> dict[str, Any]:
         "gpus_busy": used,
         "gpus_blocked": blocked,
         "gpus_free": gpus - used - blocked,
-        "nodes": {state: sum(n["state"] == state for n in nodes) for state in states},
+        "nodes": {state: sum(n["state"] == state for n in nodes) for state in NODE_STATES},
     }

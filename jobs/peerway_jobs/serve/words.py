@@ -20,6 +20,10 @@ WORDS: dict[str, tuple[str, str]] = {
         "Что агенты сообщили о заданиях, но Slurm не подтверждает, а также невозможные времена и размеры. "
         "Ничто из этого не учитывается.",
     ),
+    "damage_lead": (
+        "These rows of the database cannot be read in full. If they matter, restore a backup of jobs.db.",
+        "Эти строки базы данных читаются не полностью. Если они важны, восстановите jobs.db из копии.",
+    ),
     "no_alarms": ("There are no alarms.", "Тревог нет."),
     "audit": ("Log", "Журнал"),
     "audit_lead": (
@@ -28,8 +32,8 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "tasks_running": ("{count} running", "выполняется: {count}"),
     "tasks_not_completed": ("{count} not completed", "не завершено успешно: {count}"),
-    "tasks_begun": ("tasks begun: {count}", "запущено заданий: {count}"),
-    "of_each_task": ("in each task", "в каждом задании"),
+    "tasks_begun": ("tasks begun: {count}", "запущено задач: {count}"),
+    "of_each_task": ("in each task", "в каждой задаче"),
     "what_wasted": ("What wasted it", "На что потрачено"),
     "checked": ("These rules can be used.", "Эти правила можно использовать."),
     "when": ("When, UTC", "Когда, UTC"),
@@ -57,7 +61,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "order gpu": ("the least use of GPUs", "с наименьшей загрузкой GPU"),
     "with_running": ("with running jobs", "с выполняющимися"),
     "array": ("Array", "Массив"),
-    "tasks": ("Tasks begun", "Задач начато"),
+    "tasks": ("Tasks begun", "Задач запущено"),
     "not_completed": ("not completed", "не выполнено"),
     "node": ("Node", "Узел"),
     "unreadable": ("cannot be read", "не читается"),
@@ -66,6 +70,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "alarm claim": ("contradicts Slurm", "противоречит Slurm"),
     "alarm unconfirmed": ("job unknown to Slurm", "задание неизвестно Slurm"),
     "alarm too many": ("too many jobs", "слишком много заданий"),
+    "alarm damaged": ("row cannot be read", "строка базы не читается"),
     "alarm implausible": ("impossible figures", "невозможные значения"),
     "notices": ("Notices", "Уведомления"),
     "notices_lead": ("Mail about my inefficient jobs", "Письма о моих неэффективных заданиях"),

@@ -8,13 +8,19 @@ import sqlite3
 from typing import Any
 
 from peerway_common.printable import shortened
+from peerway_jobs.store.stored import TEXT, TIME, WHOLE, choice, readable_rows
 
 KINDS = {
     "claim": "an agent says something of a job that Slurm's record contradicts",
     "unconfirmed": "an agent names a job that Slurm does not know",
     "too many": "an agent names more jobs that Slurm has not confirmed than a node may",
     "implausible": "an agent sent times or sizes that cannot be; they were left out",
+    "damaged": "a row of the database cannot be read",
 }
+ALARMS = {
+    "node": TEXT, "kind": choice(*KINDS, absent="damaged"), "job": TEXT, "text": TEXT, "first": TIME,
+    "last": TIME, "count": WHOLE,
+}  # fmt: skip
 _MOST_OF_NODE = 200  # rows; a node that has more adds to one without a job
 
 
@@ -36,4 +42,4 @@ def raise_alarm(base: sqlite3.Connection, now: float, node: str, kind: str, text
 def alarms(base: sqlite3.Connection, most: int = 500) -> list[dict[str, Any]]:
     """All alarms, the newest first."""
     rows = base.execute("SELECT * FROM alarms ORDER BY last DESC, node, kind, job LIMIT ?", (most,))
-    return [dict(row) for row in rows]
+    return readable_rows(ALARMS, rows)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from peerway_jobs.store.lists import OF_ARRAY, TASKS, Filter, Place, listed
+from peerway_jobs.store.lists import OF_ARRAY, TASKS, Filter, Place, elapsed, listed, sound
 from peerway_jobs.store.runs import Run
 
 _MOST_ROUNDS = 50  # a page on which more arrays are left to the pages before is shorter than others
@@ -38,15 +38,17 @@ def array_sum(
         "sum(ended IS NOT NULL AND state != 'COMPLETED') AS failed, "
         "sum(verdict = 'inefficient') AS inefficient, sum(verdict = 'efficient') AS efficient, "
         "sum(verdict = 'waiting') AS waiting, "
-        "sum(cores * max(0, coalesce(ended, ?) - started)) / 3600 AS core_hours, "
-        "sum(gpus * max(0, coalesce(ended, ?) - started)) / 3600 AS gpu_hours, "
-        "sum(idle_core_hours) AS idle_core_hours, sum(idle_gpu_hours) AS idle_gpu_hours, "
-        f"min(started) AS first_started {tasks}",
+        f"sum({sound('cores')} * {elapsed('?')}) / 3600 AS core_hours, "
+        f"sum({sound('gpus')} * {elapsed('?')}) / 3600 AS gpu_hours, "
+        f"sum({sound('idle_core_hours')}) AS idle_core_hours, "
+        f"sum({sound('idle_gpu_hours')}) AS idle_gpu_hours, "
+        f"min({sound('started', 'NULL')}) AS first_started {tasks}",
         [now, now, *bounds],
     ).fetchone()
     total = {name: row[name] or 0 for name in row.keys()}  # noqa: SIM118 -- a row's values are iterated
-    numbers = base.execute(f"SELECT DISTINCT array {tasks}", bounds)
-    total["tasks_text"] = spans(int(array_task.rpartition("_")[2]) for (array_task,) in numbers)
+    texts = [text for (text,) in base.execute(f"SELECT DISTINCT array {tasks}", bounds)]
+    numbers = [text.rpartition("_")[2] for text in texts if isinstance(text, str)]
+    total["tasks_text"] = spans(int(each) for each in numbers if each.isdecimal() and len(each) <= 10)
     return total
 
 
@@ -81,7 +83,7 @@ def folded(
         for run in runs:
             if len(rows) == most:
                 return rows, place
-            place = Place(run.started or 0.0, run.job, run.restart)
+            place = Place(run.started, run.job, run.restart)  # without a start: one that cannot be read
             array = run.array.partition("_")[0]
             if array in handled:
                 continue

@@ -7,12 +7,14 @@ from typing import Any
 
 from peerway_common.printable import shortened
 from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.stored import TEXT, TIME, choice, readable_rows
 from peerway_jobs.store.transaction import transaction
 
 ACTIONS = (
     "logged in", "wrong password", "logged out", "token made", "token revoked", "rules changed",
     "person added", "person changed", "person deleted",
 )  # fmt: skip
+AUDIT = {"at": TIME, "who": TEXT, "address": TEXT, "action": choice(*ACTIONS, absent=""), "detail": TEXT}
 HERE = "command line"  # in place of an address
 _MOST = 100_000  # entries; the oldest go first
 
@@ -51,4 +53,4 @@ def operator() -> str:
 def entries(store: JobStore, most: int = 500) -> list[dict[str, Any]]:
     """The newest first."""
     rows = store.reader.execute("SELECT * FROM audit ORDER BY rowid DESC LIMIT ?", (most,))
-    return [dict(row) for row in rows]
+    return readable_rows(AUDIT, rows)

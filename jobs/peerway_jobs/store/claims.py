@@ -13,6 +13,7 @@ from typing import Any
 from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.store.alarms import raise_alarm
 from peerway_jobs.store.runs import Run
+from peerway_jobs.store.stored import INTERVALS, readable
 
 CLAIMED = ("node_list", "user", "provisional")  # columns of a run; where they change, claims are checked anew
 _SLACK_S = 30.0  # as filing.SLACK_MS: what touches the run's time by less may be another run's
@@ -75,4 +76,6 @@ def check_claims(base: sqlite3.Connection, run: Run, now: float) -> None:
         },
     ).fetchall()
     for row in rows:
-        check_claim(base, run, row["node"], row["user"], now)
+        claim, unreadable = readable(INTERVALS, row)
+        if "node" not in unreadable:
+            check_claim(base, run, claim["node"], claim["user"], now)

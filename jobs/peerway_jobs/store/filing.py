@@ -13,11 +13,11 @@ from dataclasses import asdict, replace
 from peerway_jobs.batch import Interval
 from peerway_jobs.store.alarms import raise_alarm
 from peerway_jobs.store.claims import check_claim
+from peerway_jobs.store.parts import SLACK_MS, Part
 from peerway_jobs.store.runs import ANEW, Run, of_row, put_run
 from peerway_jobs.store.samples import Filed, time_ms
-from peerway_jobs.store.stored_lists import stored_list
+from peerway_jobs.store.stored import INTERVALS, readable
 
-SLACK_MS = 30_000  # by which Slurm's start of a job and the node's may differ
 MOST_UNCONFIRMED = 1000  # runs that the agent of a node has named and Slurm has not confirmed
 
 
@@ -124,25 +124,28 @@ class _Named:
         """
         base = self._base
         rows = base.execute("SELECT * FROM jobs WHERE job = ? ORDER BY restart", (str(of.job),)).fetchall()
-        run = _run_at([of_row(row) for row in rows], of)
+        runs = [of_row(row) for row in rows]
+        run = _run_at(runs, of)
         if run is None:
             if self._begun[self._node] >= MOST_UNCONFIRMED:  # its interval is kept: Slurm may tell of the run
                 why = f"more than {MOST_UNCONFIRMED:,} jobs that Slurm has not confirmed, such as {of.job}"
                 raise_alarm(base, self._now, self._node, "too many", why)
                 return
             self._begun[self._node] += 1
-            number = of.restart if of.restart is not None else (rows[-1]["restart"] + 1 if rows else 0)
+            number = of.restart if of.restart is not None else (runs[-1].restart + 1 if runs else 0)
             run = Run(str(of.job), number, started=of.start_ms / 1000, reason="agent")
         if run.reason != "agent":  # Slurm has told, and knows better
             check_claim(base, run, self._node, of.user, self._now)
             return
         start_ms = int((run.started or 0) * 1000)
-        later = [int(row["started"] * 1000) for row in rows if (row["started"] or 0) * 1000 > start_ms]
+        starts = [int((each.started or 0) * 1000) for each in runs]
+        later = [each for each in starts if each > start_ms]
         parts = base.execute(
             "SELECT * FROM intervals WHERE job = ? AND step IS NULL AND start >= ? AND start < ?",
             (run.job, start_ms - SLACK_MS, min(later, default=1 << 62) - SLACK_MS),
         ).fetchall()
-        put_run(base, _from_parts(run, parts), provisional=self._confirm)
+        allocations = [readable(INTERVALS, part)[0] for part in parts]
+        put_run(base, _from_parts(run, allocations), provisional=self._confirm)
 
 
 def _text(number: int | None) -> str | None:
@@ -163,7 +166,7 @@ def _run_at(runs: list[Run], of: Interval) -> Run | None:
     return None
 
 
-def _from_parts(run: Run, parts: Sequence[sqlite3.Row]) -> Run:
+def _from_parts(run: Run, parts: Sequence[Part]) -> Run:
     """A run as its allocations on its nodes say it."""
     if not parts:
         return run
@@ -178,7 +181,7 @@ def _from_parts(run: Run, parts: Sequence[sqlite3.Row]) -> Run:
         state="RUNNING" if ended is None else "ENDED",
         nodes=len({part["node"] for part in parts}),
         cores=sum(part["cpus"] or 0 for part in parts),
-        gpus=sum(len(stored_list(part["gpus"], str)) for part in parts),
+        gpus=sum(len(part["gpus"]) for part in parts),
         memory=sum(part["memory"] or 0 for part in parts),
         node_list=",".join(sorted({part["node"] for part in parts})),
     )

@@ -11,21 +11,25 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from peerway_jobs.batch_check import MOST_INTERVAL_MS
 from peerway_jobs.store.alarms import raise_alarm
-from peerway_jobs.store.claims import CLAIMED, agreeing, check_claims, remember_nodes
-from peerway_jobs.store.filing import SLACK_MS, file_batch, judge_again
+from peerway_jobs.store.claims import CLAIMED, check_claims, remember_nodes
+from peerway_jobs.store.cluster import cluster_state
+from peerway_jobs.store.filing import file_batch, judge_again
 from peerway_jobs.store.numbers import make_room
+from peerway_jobs.store.parts import Part, intervals_of, notes_of
 from peerway_jobs.store.ranges import Ranges, add, has
-from peerway_jobs.store.runs import Run, of_row, put_run
+from peerway_jobs.store.runs import JOBS, Run, of_row, put_run
 from peerway_jobs.store.samples import Filed, time_ms
 from peerway_jobs.store.schema import RESTORE, VERSIONS, bring_up, emptied, opened
+from peerway_jobs.store.stored import CLOCKS, NODES, RECEIVED, is_damaged, readable
 from peerway_jobs.store.transaction import transaction
+
+_NO_START = is_damaged(JOBS, "started")
 
 
 class JobStore:
@@ -42,7 +46,7 @@ class JobStore:
         self.slurm_answered: float | None = None
         # The same of Slurm's accounts, which are asked of ended runs; None also while they give no answer.
         self.accounts_answered: float | None = None
-        self._sizes: tuple[float, dict[str, dict[str, Any]]] = (0.0, {})  # of nodes, and when Slurm told them
+        self._sizes: tuple[Any, dict[str, dict[str, Any]]] = (0.0, {})  # of nodes, and when Slurm told them
         self._local = threading.local()
         self._readers: dict[threading.Thread, sqlite3.Connection] = {}
 
@@ -86,7 +90,7 @@ class JobStore:
             for filed in batches:
                 batch = filed.batch
                 key = (batch.node, batch.stream)
-                ranges = streams.setdefault(key, self._ranges(base, *key))
+                ranges = streams.setdefault(key, self._ranges(base, *key, alarm=True))
                 if add(ranges, batch.seq):
                     file_batch(base, filed, begun, confirm=self.slurm_answered is not None)
                     if time_ms(filed) < late_ms:
@@ -100,11 +104,19 @@ class JobStore:
                 judge_again(base, node, min(times), max(times))
 
     @staticmethod
-    def _ranges(base: sqlite3.Connection, node: str, stream: str) -> Ranges:
+    def _ranges(base: sqlite3.Connection, node: str, stream: str, *, alarm: bool = False) -> Ranges:
+        """What has come of a stream. If that cannot be read, all counts as new: to file a batch twice changes
+        nothing. `alarm`: say so to administrators.
+        """
         row = base.execute(
             "SELECT ranges FROM received WHERE node = ? AND stream = ?", (node, stream)
         ).fetchone()
-        return json.loads(row["ranges"]) if row else []
+        received, unreadable = readable(RECEIVED, row)
+        ranges: Ranges = received["ranges"]
+        if unreadable and alarm:
+            why = f"received.ranges of stream {stream} could not be read, and begins anew"
+            raise_alarm(base, time.time(), node, "damaged", why)
+        return ranges
 
     # -- from Slurm
 
@@ -133,7 +145,8 @@ class JobStore:
     def clocks(self, node: str) -> tuple[str, int] | None:
         """What was kept of a node's clock: its boot, and the least difference (clock.py)."""
         row = self.reader.execute("SELECT boot, difference FROM clocks WHERE node = ?", (node,)).fetchone()
-        return (row["boot"], row["difference"]) if row else None
+        values, unreadable = readable(CLOCKS, row)
+        return (values["boot"], values["difference"]) if row and not unreadable else None
 
     def keep_clocks(self, of: Mapping[str, tuple[str, int]]) -> None:
         """Keep that of several nodes."""
@@ -171,40 +184,28 @@ class JobStore:
             "AND component != ? GROUP BY job",
             (f"{job}+", f"{job},", run.component),
         )
-        runs = [of_row(row) for row in rows]
+        runs = [each for each in map(of_row, rows) if each.component]
         return sorted(runs, key=lambda each: int(each.component.partition("+")[2]))
 
     def restarts(self, job: str) -> list[int]:
         """The numbers of the runs of a job; below 0 are those of older jobs with its number (numbers.py)."""
         rows = self.reader.execute(
-            "SELECT restart FROM jobs WHERE job = ? AND NOT provisional ORDER BY restart", (job,)
+            "SELECT restart FROM jobs WHERE job = ? AND NOT provisional AND typeof(restart) = 'integer' "
+            "ORDER BY restart",
+            (job,),
         )
         return [row[0] for row in rows]
 
     def starts(self, job: str) -> list[float]:
         """When the runs of a job began, also those of older jobs with its number."""
-        return [
-            row[0]
-            for row in self.reader.execute(
-                "SELECT started FROM jobs WHERE job = ? AND started IS NOT NULL", (job,)
-            )
-        ]
+        rows = self.reader.execute(
+            f"SELECT started FROM jobs WHERE job = ? AND started IS NOT NULL AND NOT {_NO_START}", (job,)
+        )
+        return [row[0] for row in rows]
 
-    def intervals(self, run: Run) -> list[sqlite3.Row]:
-        """The intervals of a run, allocations and steps, clipped to its time: columns node, step, slot,
-        cores, ... Only those that Slurm's record of the run agrees with.
-        """
-        agrees, values = agreeing(run)
-        start = int((run.started or 0) * 1000)
-        end = int(run.ended * 1000) if run.ended else int(time.time() * 1000) + SLACK_MS
-        return self.reader.execute(
-            "SELECT node, id, step, slot, user, cpus, cores, gpus, memory, source, "
-            "max(start, :start) AS start, "
-            "min(coalesce(end, :end), :end) AS end, end IS NULL AS open FROM intervals "
-            f"WHERE job = :job AND start < :end AND coalesce(end, :end) > :start AND {agrees} "
-            "ORDER BY node, start",
-            {"job": run.job, "start": start, "end": end, **values},
-        ).fetchall()
+    def intervals(self, run: Run) -> list[Part]:
+        """The intervals of a run that can be read: columns node, step, slot, start, end, cores, ..."""
+        return intervals_of(self.reader, run)[0]
 
     def neighbours(self, node: str, job: str, start_ms: int, end_ms: int) -> int:
         """How many other jobs were on the node in this time."""
@@ -215,27 +216,26 @@ class JobStore:
         ).fetchone()
         return int(row[0])
 
-    def notes(self, run: Run) -> list[sqlite3.Row]:
-        """What agents saw of a run; of left-over processes also what was seen after its end."""
-        start, end = int((run.started or 0) * 1000), int(run.ended * 1000) if run.ended else 1 << 62
-        agrees, values = agreeing(replace(run, user=""))  # notes name no user
-        return self.reader.execute(
-            "SELECT * FROM seen WHERE (job = :job OR owner = :job) AND time >= :start "
-            f"AND (time <= :end OR kind = 'leftover') AND {agrees} ORDER BY time LIMIT 1000",
-            {"job": run.job, "start": start, "end": end, **values},
-        ).fetchall()
+    def notes(self, run: Run) -> list[Part]:
+        """What agents saw of a run."""
+        return notes_of(self.reader, run)[0]
+
+    def unreadable(self, run: Run) -> list[str]:
+        """Columns that cannot be read of what is kept of a run."""
+        return [*run.unreadable, *intervals_of(self.reader, run)[1], *notes_of(self.reader, run)[1]]
 
     def period(self) -> float:
         """Seconds between the samples of most nodes; 10 before any has told."""
-        rows = self.reader.execute("SELECT json_extract(facts, '$.interval_ms') FROM nodes")
-        return float(median([row[0] for row in rows] or [10_000])) / 1000
+        rows = self.reader.execute(
+            "SELECT CASE WHEN json_valid(facts) THEN json_extract(facts, '$.interval_ms') END FROM nodes"
+        )
+        periods = [ms for (ms,) in rows if isinstance(ms, int) and 0 < ms <= MOST_INTERVAL_MS]
+        return float(median(periods or [10_000])) / 1000
 
     def facts(self, node: str) -> dict[str, Any]:
         """What a node is; nothing where it has not said so."""
         row = self.reader.execute("SELECT facts FROM nodes WHERE node = ?", (node,)).fetchone()
-        with suppress(ValueError):
-            return dict(json.loads(row["facts"])) if row else {}
-        return {}
+        return readable(NODES, row)[0]["facts"] or {}
 
     def size_of(self, node: str) -> dict[str, float]:
         """Its cores, GPUs and bytes of memory as Slurm allocates them; where Slurm does not know the node, as
@@ -243,8 +243,7 @@ class JobStore:
         """
         row = self.reader.execute("SELECT at FROM cluster").fetchone()
         if row and row["at"] != self._sizes[0]:
-            body = json.loads(self.reader.execute("SELECT body FROM cluster").fetchone()["body"])
-            self._sizes = row["at"], {each["name"]: each for each in body["nodes"]}
+            self._sizes = row["at"], {each["name"]: each for each in cluster_state(self.reader).nodes}
         known = self._sizes[1].get(node)
         if known and known["cores"]:
             return {name: float(known[name]) for name in ("cores", "gpus", "memory")}

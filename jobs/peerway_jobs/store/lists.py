@@ -4,29 +4,53 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from peerway_jobs.store.runs import COLUMNS, LAST_S, Run, of_row
+from peerway_jobs.store.runs import COLUMNS, JOBS, Run, of_row
+from peerway_jobs.store.stored import LAST_S, MOST_SIZE, is_damaged
 
 MOST = 500
-# The form of a place in a list, as text.
-PLACE = r"[0-9]{1,18}(?:\.[0-9]{1,20})?(?:e[-+][0-9]{1,3})?:[0-9]{1,10}:-?[0-9]{1,10}"
+# The form of a place in a list, as text: x is of a row whose value is no number.
+PLACE = r"(?:x|[0-9]{1,18}(?:\.[0-9]{1,20})?(?:e[-+][0-9]{1,3})?):[0-9]{1,10}:-?[0-9]{1,10}"
 _LISTED = (
     ", ".join(name for name in COLUMNS if name not in ("script", "steps")) + ", '' AS script, '[]' AS steps"
 )
 SUMMED = ("user", "account", "project", "partition", "tag")
 # A GPU-hour weighs as much as the cores that a node has for each GPU: 16 is usual.
 CORES_A_GPU = 16
-WASTED = f"(idle_gpu_hours * {CORES_A_GPU} + idle_core_hours)"
+
+
+def sound(name: str, otherwise: str = "0") -> str:
+    """A column of jobs in SQL, with another value where it holds what it cannot."""
+    return f"CASE WHEN {is_damaged(JOBS, name)} THEN {otherwise} ELSE {name} END"
+
+
+def elapsed(now: str) -> str:
+    """The seconds of a run in SQL, 0 where they cannot be read. `now`: in place of an end that is to come."""
+    return (
+        f"CASE WHEN {is_damaged(JOBS, 'started', 'ended')} THEN 0 "
+        f"ELSE max(0, coalesce(ended, {now}) - started) END"
+    )
+
+
+def _wasted(column: Callable[[str], str]) -> str:
+    return f"({column('idle_gpu_hours')} * {CORES_A_GPU} + {column('idle_core_hours')})"
+
+
 _ORDERS = {  # the largest first; a place in a list is of numbers of at least 0
-    "started": "started",
-    "wasted": WASTED,
-    "elapsed": "max(0, coalesce(ended, CAST(strftime('%s', 'now') AS REAL)) - started)",
-    "cpu": "coalesce(max(0, 1 - cpu_efficiency), 0)",
-    "gpu": "coalesce(max(0, 1 - gpu_efficiency), 0)",
+    "started": "started",  # as it is: the index has them in this order
+    "wasted": f"max(0, {_wasted(sound)})",
+    "elapsed": elapsed("CAST(strftime('%s', 'now') AS REAL)"),
+    "cpu": f"coalesce(max(0, 1 - {sound('cpu_efficiency', '1')}), 0)",
+    "gpu": f"coalesce(max(0, 1 - {sound('gpu_efficiency', '1')}), 0)",
 }
+# What a page can name. Others are in no list; peerway jobs doctor and the page of alarms name them.
+_KEY = (
+    "typeof(job) = 'text' AND length(job) BETWEEN 1 AND 10 AND job NOT GLOB '*[^0-9]*' "
+    "AND typeof(restart) = 'integer' AND restart BETWEEN -9999999999 AND 9999999999"
+)
 Order = Literal["started", "wasted", "elapsed", "cpu", "gpu"]
 # The tasks of an array, between NUMBER_ and NUMBER_: (the character after 9). The index has only rows with an
 # array, and SQLite takes it for a query that says so; of several it would rather take that of users.
@@ -34,6 +58,7 @@ TASKS = "array != '' AND array > ? AND array < ?"
 OF_ARRAY = "jobs INDEXED BY jobs_of_array"
 ORDERS = tuple(_ORDERS)
 assert get_args(Order) == ORDERS
+_LOOKED_UP = "(SELECT {} FROM jobs WHERE job = ? AND restart = ?)"
 
 
 @dataclass(frozen=True)
@@ -60,13 +85,19 @@ class Place:
     restart tell them apart.
     """
 
-    value: float  # what the list is ordered by
+    value: float | None  # what the list is ordered by; None: it is looked up in the row
     job: str
     restart: int
 
     def text(self) -> str:
         """For a query."""
-        return f"{self.value!r}:{self.job}:{self.restart}"
+        return f"{'x' if self.value is None else repr(self.value)}:{self.job}:{self.restart}"
+
+    @classmethod
+    def of(cls, row: sqlite3.Row) -> Place:
+        """That of a row of a list."""
+        place = cls(row["place"], row["job"], row["restart"])
+        return place if re.fullmatch(PLACE, place.text()) else cls(None, row["job"], row["restart"])
 
     @classmethod
     def parse(cls, text: str) -> Place:
@@ -74,7 +105,7 @@ class Place:
         if re.fullmatch(PLACE, text) is None:
             raise ValueError(f"a place in a list is as the page before gave it, not {text!r}")
         value, job, restart = text.split(":")
-        return cls(float(value), job, int(restart))
+        return cls(None if value == "x" else float(value), job, int(restart))
 
 
 def listed(
@@ -90,7 +121,30 @@ def listed(
     """The jobs that may be seen and are asked for; and where the next page begins, if there is one:
     `before` is that of the page before. `without`: numbers of arrays whose tasks are left out.
     """
-    clauses, values = [seen[0], "NOT provisional"], list[Any](seen[1])
+    clauses, values = _conditions(seen, wanted)
+    for array in without:
+        clauses.append("NOT (array > ? AND array < ?)")
+        values += [f"{array}_", f"{array}_:"]
+    if before is not None:
+        key = (before.job, before.restart)
+        value = f"(SELECT {_ORDERS[order]} FROM jobs WHERE job = ? AND restart = ?)"
+        clauses.append(
+            f"({_ORDERS[order]}, job, restart) < ({'?' if before.value is not None else value}, ?, ?)"
+        )
+        values += [*(key if before.value is None else [before.value]), *key]
+    most = max(1, min(most, MOST))
+    table = OF_ARRAY if wanted.array else "jobs"
+    rows = base.execute(
+        f"SELECT {_LISTED}, {_ORDERS[order]} AS place FROM {table} WHERE {' AND '.join(clauses)} "
+        "ORDER BY place DESC, job DESC, restart DESC LIMIT ?",
+        [*values, most + 1],
+    ).fetchall()
+    return [of_row(row) for row in rows[:most]], Place.of(rows[most - 1]) if len(rows) > most else None
+
+
+def _conditions(seen: tuple[str, list[str]], wanted: Filter) -> tuple[list[str], list[Any]]:
+    """The conditions of SQL on the jobs that may be seen and are asked for, with their values."""
+    clauses, values = [seen[0], "NOT provisional", "started IS NOT NULL", _KEY], list[Any](seen[1])
     for column, value in (
         ("user", wanted.user),
         ("account", wanted.account),
@@ -119,24 +173,7 @@ def listed(
     if wanted.text:
         clauses.append("(job = ? OR array = ? OR name LIKE ? ESCAPE '\\')")
         values += [wanted.text, wanted.text, f"%{_literal(wanted.text)}%"]
-    for array in without:
-        clauses.append("NOT (array > ? AND array < ?)")
-        values += [f"{array}_", f"{array}_:"]
-    if before is not None:
-        clauses.append(f"({_ORDERS[order]}, job, restart) < (?, ?, ?)")
-        values += [before.value, before.job, before.restart]
-    most = max(1, min(most, MOST))
-    table = OF_ARRAY if wanted.array else "jobs"
-    rows = base.execute(
-        f"SELECT {_LISTED}, {_ORDERS[order]} AS place FROM {table} WHERE {' AND '.join(clauses)} "
-        "ORDER BY place DESC, job DESC, restart DESC LIMIT ?",
-        [*values, most + 1],
-    ).fetchall()
-    last = rows[most - 1] if len(rows) > most else None
-    following = Place(last["place"], last["job"], last["restart"]) if last else None
-    if following and re.fullmatch(PLACE, following.text()) is None:  # a row that is no run: pages end there
-        following = None
-    return [of_row(row) for row in rows[:most]], following
+    return clauses, values
 
 
 def sums(
@@ -156,18 +193,28 @@ def sums(
     since_then = "ended >= ?" if now is None else "(ended >= ? OR ended IS NULL)"
     if by not in SUMMED:
         raise ValueError(f"sums are by {', '.join(SUMMED)}, not {by!r}")
-    rows = base.execute(
-        f"SELECT {by} AS name, count(*) AS jobs, sum(verdict = 'inefficient') AS inefficient, "
-        f"sum(cores * ({ended} - started)) / 3600 AS core_hours, "
-        f"sum(gpus * ({ended} - started)) / 3600 AS gpu_hours, "
-        "sum(idle_core_hours) AS idle_core_hours, sum(idle_gpu_hours) AS idle_gpu_hours, "
-        "sum(freed_core_hours) AS freed_core_hours, sum(freed_gpu_hours) AS freed_gpu_hours, "
-        f"sum{WASTED} AS wasted FROM jobs WHERE {seen[0]} AND {since_then} AND NOT provisional "
-        f"AND started BETWEEN 0 AND {ended} AND {ended} < {LAST_S} "
-        f"GROUP BY +{by} ORDER BY wasted DESC LIMIT ?",
-        [*times, *times, *seen[1], since, *times, *times, most],
-    )
-    return [dict(row) for row in rows]
+    values = [*times, *times, *seen[1], since, *times, *times, most]
+
+    def rows(column: Callable[[str], str]) -> list[dict[str, Any]]:
+        """`column` is how the statement names one."""
+        hours = ("idle_core_hours", "idle_gpu_hours", "freed_core_hours", "freed_gpu_hours")
+        statement = (
+            f"SELECT {by} AS name, count(*) AS jobs, sum(verdict = 'inefficient') AS inefficient, "
+            f"sum({column('cores')} * ({ended} - started)) / 3600 AS core_hours, "
+            f"sum({column('gpus')} * ({ended} - started)) / 3600 AS gpu_hours, "
+            f"{', '.join(f'sum({column(name)}) AS {name}' for name in hours)}, "
+            f"sum({_wasted(column)}) AS wasted "
+            f"FROM jobs WHERE {seen[0]} AND {since_then} AND NOT provisional "
+            f"AND started BETWEEN 0 AND {ended} AND {ended} < {LAST_S} "
+            f"GROUP BY +{by} ORDER BY wasted DESC LIMIT ?"
+        )
+        return [dict(row) for row in base.execute(statement, values)]
+
+    summed = rows(str)
+    figures = (value for row in summed for value in row.values() if isinstance(value, float))
+    if not all(abs(value) < MOST_SIZE for value in figures):
+        summed = rows(sound)  # takes longer, and is needed only where a damaged row counts
+    return [{**row, "name": row["name"] if isinstance(row["name"], str) else ""} for row in summed]
 
 
 def _literal(text: str) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sqlite3
 
 from peerway_jobs.clock import AGREES_S
-from peerway_jobs.store.runs import Run
+from peerway_jobs.store.runs import JOBS, Run
+from peerway_jobs.store.stored import readable
 
 _WHOLE_S = 1.0  # Slurm tells whole seconds
 _EARLY_S = 0.5  # a job that is requeued at once may begin again a second after its first start
@@ -24,7 +25,9 @@ def make_room(base: sqlite3.Connection, run: Run) -> bool:
         "SELECT restart, submitted, started, ended, reason FROM jobs WHERE job = ? AND restart >= 0",
         (run.job,),
     ).fetchall()
-    for row in rows:
+    for row, unreadable in (readable(JOBS, each) for each in rows):
+        if "restart" in unreadable:
+            continue
         if row["restart"] == run.restart and _before(run.started, row["submitted"]):
             return False
         if row["restart"] >= run.restart and _before(row["started"], run.submitted):

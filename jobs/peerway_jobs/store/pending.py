@@ -43,6 +43,8 @@ def due(store: JobStore, now: float) -> list[Run]:
     runs: list[Run] = []
     for row in rows:
         run = of_row(row)
+        if not run.has_key:
+            continue
         complete = not behind(store, run, store.newest) and not _only_agents_told(store, run)
         if run.ended is None or now >= run.ended + HOLD or complete:
             runs.append(run)

@@ -5,10 +5,22 @@ time.
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
+
+from peerway_jobs.store.stored import (
+    MOST_SIZE,
+    TEXT,
+    TIME,
+    Kind,
+    choice,
+    listing,
+    matching,
+    maybe,
+    number,
+    readable,
+)
 
 FINISHED = frozenset(
     (
@@ -77,6 +89,11 @@ class Run:
     former_nodes: str = ""  # which Slurm gave it and took back: "scontrol update" shrank it as it ran
     unreadable: list[str] = field(default_factory=list)  # columns of its row that hold what cannot be
 
+    @property
+    def has_key(self) -> bool:
+        """Whether its number can be read, so that something can be kept of it or asked about it."""
+        return not {"job", "restart"}.intersection(self.unreadable)
+
     def elapsed(self, now: float) -> float:
         """The seconds that it has run, as Slurm counts them: without those in which it was suspended."""
         return max(0.0, (self.ended or now) - self.started - self.suspended) if self.started else 0.0
@@ -86,44 +103,44 @@ class Run:
 # was being made meanwhile sees that it is not the last word (verdicts.py).
 ANEW = "min(judged, 0) - 1"
 COLUMNS = tuple(each.name for each in fields(Run) if each.name != "unreadable")
-LAST_S = 253_402_300_799  # the end of the year 9999, the last that can be written as a date
+STATES = ("waiting", "inefficient", "efficient", "unremarkable", "no data", "short")  # of a verdict
 _TIMES = ("submitted", "started", "ended")
+_PATTERNS = {"job": r"[0-9]{1,10}", "array": r"([0-9]{1,10}_[0-9]{1,10})?", "component": r"([0-9]+\+[0-9]+)?"}
 _NOTHING = Run("")
-_MOST = 1e18
 FROM_SLURM = COLUMNS[2 : COLUMNS.index("verdict")]
 _JSON = ("steps",)
 _HELD = ("nodes", "node_list")
 
 
+def _kind_of(name: str) -> Kind:
+    """What a column of the table of jobs may hold, by its field; an absent one is as in a run without it."""
+    declared = str(Run.__dataclass_fields__[name].type)
+    if name in _TIMES:
+        kind = TIME
+    elif name == "steps":
+        kind = listing(lambda step: isinstance(step, dict))
+    elif name in _PATTERNS:
+        kind = matching(_PATTERNS[name])
+    elif name == "verdict":
+        kind = choice(*STATES, absent="waiting")
+    elif declared.startswith("str"):
+        kind = TEXT
+    else:
+        whole = declared.startswith(("int", "bool"))
+        kind = number(-MOST_SIZE, MOST_SIZE, whole=whole)
+    if "None" in declared:
+        return maybe(kind)
+    return replace(kind, absent="UNKNOWN" if name == "state" else getattr(_NOTHING, name))
+
+
+JOBS: dict[str, Kind] = {name: _kind_of(name) for name in COLUMNS}
+
+
 def of_row(row: sqlite3.Row) -> Run:
     """The run in a row of the table of jobs."""
-    values = {name: row[name] for name in COLUMNS}
-    unreadable = [name for name, value in values.items() if not _can_be(name, value)]
-    for name in unreadable:
-        values[name] = getattr(_NOTHING, name)
-    values["job"] = str(row["job"])
-    values["steps"] = json.loads(values["steps"]) if "steps" not in unreadable else []
+    values, unreadable = readable(JOBS, row)
     values["out_of_memory"] = bool(values["out_of_memory"])
     return Run(**values, unreadable=unreadable)
-
-
-def _can_be(name: str, value: Any) -> bool:
-    """Whether a column may hold this: a row may be older than the checks of what comes in, or damaged."""
-    kind = str(Run.__dataclass_fields__[name].type)
-    if value is None:
-        return "None" in kind
-    if name == "steps":
-        try:
-            return isinstance(json.loads(value), list)
-        except (ValueError, TypeError, RecursionError):
-            return False
-    if kind == "str":
-        return isinstance(value, str)
-    if not isinstance(value, (int, float)) or not math.isfinite(value):
-        return False
-    if kind.startswith("int") and value != int(value):
-        return False
-    return 0 <= value <= LAST_S if name in _TIMES else abs(value) < _MOST
 
 
 def row_of(run: Run) -> dict[str, Any]:

@@ -155,6 +155,7 @@ def opened(path: Path | str, *, readonly: bool = False) -> sqlite3.Connection:
         raise explained(Path(path), error) from None
     base.path = Path(path)
     base.row_factory = sqlite3.Row
+    base.text_factory = _decoded
     if not readonly:
         base.execute("PRAGMA journal_mode = WAL")
         base.execute("PRAGMA synchronous = FULL")
@@ -164,6 +165,11 @@ def opened(path: Path | str, *, readonly: bool = False) -> sqlite3.Connection:
     # set. Pages are read through the mapping; the cache need hold only what is new.
     base.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     return base
+
+
+def _decoded(text: bytes) -> str:
+    """A damaged text must not fail the query: the other rows are good."""
+    return text.decode(errors="replace")
 
 
 def _make(path: Path | str) -> None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import sqlite3
 
-from peerway_jobs.store.filing import SLACK_MS
 from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.parts import SLACK_MS
+from peerway_jobs.store.runs import JOBS
+from peerway_jobs.store.stored import is_damaged, readable
 from peerway_jobs.store.transaction import transaction
 
 KEPT_S = 14 * 86_400
@@ -37,6 +39,7 @@ def delete_unconfirmed(store: JobStore, now: float) -> int:
         with store.lock, transaction(store.writer) as base:
             rows = base.execute(
                 "SELECT job, restart, started FROM jobs WHERE provisional AND started < :oldest "
+                f"AND NOT {is_damaged(JOBS, 'job', 'restart', 'started')} "
                 f"AND coalesce(ended, started) < :oldest AND {_SILENT} LIMIT :most",
                 values,
             ).fetchall()
@@ -58,7 +61,8 @@ def _delete(base: sqlite3.Connection, job: str, restart: int, start_ms: int) -> 
     base.execute("DELETE FROM jobs WHERE job = ? AND restart = ?", (job, restart))
     base.execute("DELETE FROM verdicts WHERE job = ? AND restart = ?", (job, restart))
     rows = base.execute("SELECT started, ended FROM jobs WHERE job = ? AND started IS NOT NULL", (job,))
-    others = [(int(row["started"] * 1000), int((row["ended"] or 0) * 1000)) for row in rows]
+    runs = [readable(JOBS, row)[0] for row in rows]
+    others = [(int((run["started"] or 0) * 1000), int((run["ended"] or 0) * 1000)) for run in runs]
     first = max([start_ms - SLACK_MS, *(end for start, end in others if start <= start_ms)])
     last = min([_FOREVER_MS, *(start - SLACK_MS for start, _ in others if start > start_ms)])
     span = {"job": job, "first": first, "last": last}

@@ -16,7 +16,22 @@ def end_at_first_signal() -> None:
         signal.signal(number, _end)
 
 
+def hold_signals() -> None:
+    """Let signals wait until `release_signals`: what is begun meanwhile is known to whoever cleans up."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+
+
+def release_signals() -> None:
+    """Let signals in again; one that waits takes effect here."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+
+
+def ignore_signals() -> None:
+    """Let no further signal disturb the cleaning up."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _end(_number: int, _frame: FrameType | None) -> None:
-    for each in _SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
+    ignore_signals()
     raise KeyboardInterrupt

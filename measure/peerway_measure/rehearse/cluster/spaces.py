@@ -50,7 +50,12 @@ class Space:
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, preexec_fn=die_with_parent,
                 start_new_session=True,
             )  # fmt: skip
-        self.pid = self._first()
+        try:
+            self.pid = self._first()
+        except BaseException:  # nobody has it yet who could end it
+            self._unshare.kill()
+            self._unshare.wait()
+            raise
 
     def _first(self) -> int:
         """The process 1 of the space, by its number outside."""

@@ -74,7 +74,8 @@ class VirtualCluster:
         ):
             (self.folder / stale).unlink(missing_ok=True)
         hosts = [configuration.HEAD, *self._places]
-        self.spaces = {name: self._space(name) for name in hosts}
+        for name in hosts:  # one after the other: an end meanwhile has to know those that are there
+            self.spaces[name] = self._space(name)
         self._wait("spaces", lambda: all((self.folder / "nodes" / name / "ready").exists() for name in hosts))
         head = self.spaces[configuration.HEAD]
         connect(

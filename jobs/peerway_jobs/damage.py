@@ -1,0 +1,69 @@
+"""Which rows of the database hold what they cannot: for administrators, who can restore a backup. Readers get
+along with such rows (stored.py), and many are shown on no page.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from peerway_common.printable import shortened
+from peerway_jobs.store import stored
+from peerway_jobs.store.alarms import ALARMS
+from peerway_jobs.store.audit import AUDIT
+from peerway_jobs.store.cluster import CLUSTER
+from peerway_jobs.store.runs import JOBS
+from peerway_jobs.store.stored import Kind, is_damaged, readable
+from peerway_jobs.verdicts import VERDICTS
+
+TABLES: Mapping[str, Mapping[str, Kind]] = {
+    "jobs": {**JOBS, "provisional": stored.number(0, 1, whole=True)},
+    "intervals": stored.INTERVALS,
+    "seen": stored.SEEN,
+    "verdicts": {"job": JOBS["job"], "restart": JOBS["restart"], "rules": stored.TEXT, **VERDICTS},
+    "rulesets": stored.RULESETS,
+    "received": stored.RECEIVED,
+    "nodes": stored.NODES,
+    "cluster": CLUSTER,
+    "people": stored.PEOPLE,
+    "sessions": stored.SESSIONS,
+    "tokens": stored.TOKENS,
+    "notices": stored.NOTICES,
+    "clocks": stored.CLOCKS,
+    "alarms": ALARMS,
+    "audit": AUDIT,
+}
+_SECRET = ("hash", "password")
+MOST_SHOWN = 20  # rows of a table
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A row with columns that cannot be read."""
+
+    table: str
+    row: str  # its key, as text
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.table} ({self.row}): {', '.join(self.columns)}"
+
+
+def damaged_rows(base: sqlite3.Connection) -> list[Damage]:
+    """The first of each table. What lies within JSON is looked at by those who read it. This reads the whole
+    database.
+    """
+    damage: list[Damage] = []
+    for table, kinds in TABLES.items():
+        keys = [
+            row["name"]
+            for row in base.execute(f"PRAGMA table_info({table})")
+            if row["pk"] and row["name"] not in _SECRET
+        ]
+        rows = base.execute(f"SELECT * FROM {table} WHERE {is_damaged(kinds)} LIMIT ?", (MOST_SHOWN,))
+        for row in rows:
+            _, unreadable = readable(kinds, row)
+            key = ", ".join(f"{name} {shortened(repr(row[name]), 40)}" for name in keys)
+            damage.append(Damage(table, key, tuple(unreadable)))
+    return damage

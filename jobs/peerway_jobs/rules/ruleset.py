@@ -1,0 +1,74 @@
+"""Rules whose file was read and checked: `load.py` makes them, `engine.py` judges by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from peerway_jobs.measured import SETS
+from peerway_jobs.rules.expression import Expression
+
+SEVERITIES = ("none", "note", "warning", "serious")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Parameters for some jobs: those whose fields have these values."""
+
+    chooses: Mapping[str, str]
+    parameters: Mapping[str, Any]
+
+    def fits(self, fields: Mapping[str, Any]) -> bool:
+        """Whether a job with these fields is meant."""
+        return all(fields.get(f"job.{name}") == value for name, value in self.chooses.items())
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule, checked."""
+
+    name: str
+    hash: str
+    tag: Mapping[str, str]
+    severity: str
+    state: str
+    applies: Expression
+    condition: Expression
+    values: Mapping[str, Expression]
+    frees: Mapping[str, Expression]
+    parameters: Mapping[str, Any]
+    variants: tuple[Variant, ...]
+    conclusion: Mapping[str, str]
+    advice: Mapping[str, str]
+    script: str = ""
+
+    @property
+    def sets(self) -> frozenset[str]:
+        """The sets of series that it looks at."""
+        expressions = (self.condition, *self.values.values())
+        return frozenset(name for each in expressions for name in each.names if name in SETS)
+
+    def parameters_of(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters for a job with these fields; of several variants the last that fits counts."""
+        chosen = dict(self.parameters)
+        for variant in self.variants:
+            if variant.fits(fields):
+                chosen |= variant.parameters
+        return chosen
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """All rules of a file; `hash` names this version of it. `idle` and `idle_window` define idle hours,
+    `efficient` the share of its GPUs or cores that an efficient job uses. `notes` say what works in this
+    release only.
+    """
+
+    hash: str
+    text: str
+    rules: tuple[Rule, ...]
+    idle: float
+    idle_window: float
+    efficient: float
+    notes: tuple[str, ...] = ()

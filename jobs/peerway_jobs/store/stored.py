@@ -1,0 +1,211 @@
+"""What each column of the database may hold. A row may be older than the checks of what comes in, or damaged
+since then. A column that holds something else reads as absent and is named; the rest of the row still counts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from peerway_jobs.batch_check import facts_of
+from peerway_jobs.untrusted import MOST_NUMBER, BadBatch
+
+LAST_S = 253_402_300_799  # the end of the year 9999, the last that can be written as a date
+MOST_SIZE = 1e18  # of any number that is no time
+_LAST_MS = LAST_S * 1000
+
+
+class Unreadable(ValueError):
+    """A column that holds what it cannot."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a column may hold. `parse` gives its content, or raises ValueError; `damaged` says in SQL the same
+    of the column {0}, as far as SQL can; `absent` stands for what cannot be read.
+    """
+
+    parse: Callable[[Any], Any]
+    damaged: str
+    absent: Any
+
+
+def stored_json(text: Any) -> Any:
+    """JSON of a column, without numbers that only Python knows. Raises Unreadable."""
+    try:
+        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
+    except (ValueError, TypeError, RecursionError):
+        raise Unreadable from None
+
+
+def _refuse(text: str) -> float:
+    raise Unreadable(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refuse(text)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Unreadable
+    return value
+
+
+def matching(pattern: str) -> Kind:
+    """A text of this form."""
+    form = re.compile(pattern, re.ASCII)
+
+    def parse(value: Any) -> str:
+        if form.fullmatch(_text(value)) is None:
+            raise Unreadable
+        return str(value)
+
+    return Kind(parse, "typeof({0}) != 'text'", "")
+
+
+def choice(*words: str, absent: str) -> Kind:
+    """One of these words."""
+
+    def parse(value: Any) -> str:
+        if value not in words:
+            raise Unreadable
+        return str(value)
+
+    listed = ", ".join(f"'{word}'" for word in words)
+    return Kind(parse, f"{{0}} IS NULL OR {{0}} NOT IN ({listed})", absent)
+
+
+def number(least: float, most: float, *, whole: bool = False) -> Kind:
+    """A number in this range; 0 where it cannot be read."""
+
+    def parse(value: Any) -> Any:
+        if not isinstance(value, (int, float)) or not least <= value <= most:  # NaN is in no range
+            raise Unreadable
+        if whole and value != int(value):
+            raise Unreadable
+        return value
+
+    outside = (
+        f"coalesce({{0}} NOT BETWEEN {least!r} AND {most!r}, 1)"  # texts and bytes are beyond any number
+    )
+    return Kind(parse, f"typeof({{0}}) != 'integer' OR {outside}" if whole else outside, 0)
+
+
+def maybe(kind: Kind) -> Kind:
+    """The same, or nothing."""
+    return Kind(
+        lambda value: None if value is None else kind.parse(value),
+        f"{{0}} IS NOT NULL AND ({kind.damaged})",
+        None,
+    )
+
+
+def listing(item: Callable[[Any], bool]) -> Kind:
+    """A list in JSON, of such items; empty where it cannot be read."""
+
+    def parse(value: Any) -> list[Any]:
+        content = stored_json(value)
+        if not isinstance(content, list) or not all(item(each) for each in content):
+            raise Unreadable
+        return content
+
+    return Kind(parse, _not_json("array"), [])
+
+
+def content(parse: Callable[[Any], Any]) -> Kind:
+    """An object in JSON; None where it cannot be read. `parse` gets the object."""
+    return Kind(lambda value: parse(stored_json(value)), _not_json("object"), None)
+
+
+def _not_json(kind: str) -> str:
+    return f"CASE WHEN json_valid({{0}}) THEN json_type({{0}}) != '{kind}' ELSE 1 END"
+
+
+def _facts(value: Any) -> dict[str, Any]:
+    try:
+        return asdict(facts_of(value))
+    except BadBatch:
+        raise Unreadable from None
+
+
+def _is_range(value: Any) -> bool:
+    return (
+        isinstance(value, list) and len(value) == 2 and type(value[0]) is type(value[1]) is int
+        and 0 <= value[0] <= value[1] < MOST_NUMBER
+    )  # fmt: skip
+
+
+def is_text(value: Any) -> bool:
+    """Whether it is a text; an item of a list."""
+    return isinstance(value, str)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number that is not negative; an item of a list."""
+    return type(value) is int and 0 <= value < MOST_NUMBER
+
+
+TEXT = Kind(_text, "typeof({0}) != 'text'", "")
+WHOLE = number(0, MOST_NUMBER - 1, whole=True)
+TIME = number(0, LAST_S)  # seconds since 1970
+TIME_MS = number(0, _LAST_MS, whole=True)
+SIZE = number(-MOST_SIZE, MOST_SIZE)
+TEXTS, WHOLES = listing(is_text), listing(is_whole)
+FACTS = content(_facts)
+
+# The columns of the tables, but for jobs (runs.py), verdicts (verdicts.py) and the cluster (cluster.py).
+INTERVALS = {
+    "node": TEXT, "id": TEXT, "job": TEXT, "step": maybe(TEXT), "slot": maybe(WHOLE), "restart": maybe(WHOLE),
+    "start": TIME_MS, "end": maybe(TIME_MS), "user": maybe(TEXT), "partition": maybe(TEXT),
+    "cpus": maybe(WHOLE), "cores": maybe(WHOLES), "gpus": TEXTS, "memory": maybe(WHOLE), "source": TEXT,
+    "told": SIZE,
+}  # fmt: skip
+SEEN = {
+    "node": TEXT, "kind": TEXT, "time": TIME_MS, "job": maybe(TEXT), "owner": maybe(TEXT), "gpu": maybe(TEXT),
+    "count": maybe(WHOLE), "pids": WHOLES, "text": TEXT,
+}  # fmt: skip
+RECEIVED = {"node": TEXT, "stream": TEXT, "ranges": listing(_is_range)}
+NODES = {"node": TEXT, "facts": FACTS, "told": SIZE}
+CLOCKS = {"node": TEXT, "boot": TEXT, "difference": number(-_LAST_MS, _LAST_MS, whole=True)}
+PEOPLE = {
+    "name": TEXT, "password": TEXT, "role": choice("user", "admin", absent="user"), "accounts": TEXTS,
+    "mail": number(0, 1, whole=True),
+}  # fmt: skip
+SESSIONS = {"hash": TEXT, "name": TEXT, "ends": TIME}
+TOKENS = {"hash": TEXT, "name": TEXT, "scopes": TEXT, "node": TEXT, "made": TIME, "ends": maybe(TIME)}
+NOTICES = {"name": TEXT, "sent": TIME, "body": TEXT}
+RULESETS = {"hash": TEXT, "since": TIME, "text": TEXT, "by": TEXT}
+
+
+def readable(kinds: Mapping[str, Kind], row: sqlite3.Row | None) -> tuple[dict[str, Any], list[str]]:
+    """The columns of a row that `kinds` names, and which of those that it has cannot be read. Without a row
+    all are absent.
+    """
+    values = {name: copy(kind.absent) for name, kind in kinds.items()}
+    unreadable: list[str] = []
+    if row is None:
+        return values, unreadable
+    for name in kinds.keys() & row.keys():
+        try:
+            values[name] = kinds[name].parse(row[name])
+        except ValueError:
+            unreadable.append(name)
+    return values, sorted(unreadable)
+
+
+def readable_rows(kinds: Mapping[str, Kind], rows: Iterable[sqlite3.Row]) -> list[dict[str, Any]]:
+    """Rows as they can be read, each with the names of its columns that cannot be: `unreadable`."""
+    return [{**values, "unreadable": names} for values, names in (readable(kinds, row) for row in rows)]
+
+
+def is_damaged(kinds: Mapping[str, Kind], *names: str) -> str:
+    """A condition of SQL: that one of these columns cannot be read."""
+    return "(" + " OR ".join(f"({kinds[name].damaged.format(name)})" for name in names or kinds) + ")"
