@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: help build demo jobs-demo test test-long lint format docs gpu-test wheels clean
+.PHONY: help build demo jobs-demo test test-sanitized test-long lint format docs gpu-test wheels release clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -16,13 +16,17 @@ demo: ## Measure this machine: table, route table and report.html in out/demo
 
 jobs-demo: ## Show the jobs monitor with real jobs on a virtual Slurm of this machine (root)
 	@$(PYTHON) scripts/setup.py --system-packages jobs jobs-server trace test
-	@$(RUN) tests/system/jobs_demo.py
+	@$(RUN) jobs/tests/system/jobs_demo.py
 
-test: ## Run every test that needs no GPU
+test: ## Run the tests that need no GPU, in 10 minutes; it says what it leaves out
 	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda xacc jobs jobs-server trace test docs
 	@$(RUN) scripts/test.py
 
-test-long: ## As test, with fuzzing by time and what takes long; before a release
+test-sanitized: ## Run the C++ unit tests under ASan and UBSan
+	@$(PYTHON) scripts/setup.py test
+	@$(RUN) scripts/test.py --sanitized
+
+test-long: ## As test, with sanitizers, fuzzing and what takes long; before a release
 	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda xacc jobs jobs-server trace test docs
 	@$(RUN) scripts/test.py --long
 
@@ -46,6 +50,10 @@ gpu-test: ## Run the GPU tests and a short GPU benchmark (docs/gpu-host.md)
 wheels: ## Download the wheels that a host with no network needs into wheels/ (docs/gpu-host.md)
 	@$(PYTHON) scripts/setup.py
 	@$(RUN) scripts/wheels.py
+
+release: ## Build all that is published into out/release, try it, and print a checklist (docs/release.md)
+	@$(PYTHON) scripts/setup.py release
+	@$(RUN) scripts/release.py
 
 clean: ## Remove everything that was built
 	rm -rf .venv build out site wheels

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree
 
 from steps import CORES, ROOT, VENV, environment, run, say, show_lines
 
@@ -159,7 +159,7 @@ def fuzz_one(fuzzer: Path, seconds: int) -> int:
     result = OUT / "fuzz" / fuzzer.name
     result.mkdir(parents=True, exist_ok=True)
     length = f"-max_total_time={seconds // 2 if fuzzer.name in TRUSTED else seconds}"
-    seeds = ROOT / "tests" / "fuzz" / "corpus" / fuzzer.name
+    (seeds,) = ROOT.glob(f"*/tests/fuzz/corpus/{fuzzer.name}")
     command = [fuzzer, length, *FUZZ_LIMITS, f"-artifact_prefix={result}-", result, seeds]
     return run(f"fuzz {fuzzer.name}", command, OUT / "fuzz" / f"{fuzzer.name}.log")
 

@@ -35,7 +35,7 @@ def shared_names() -> dict[str, list[str]]:
     result: dict[str, list[str]] = defaultdict(list)
     for file in sorted(path for folder in BESIDE for path in (ROOT / folder).rglob("*")):
         name = file.relative_to(ROOT).as_posix()
-        if file.suffix not in ENDINGS:
+        if file.suffix not in ENDINGS or "/tests/" in name:
             continue
         of_library = file.suffix == ".h" and name.startswith("library/src/") and not name.startswith(APART)
         for known, nested in classes(file.read_text()):

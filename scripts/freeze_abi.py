@@ -1,8 +1,8 @@
-"""Keeps the C headers and the exported functions of this release, for tests/system/test_abi.py, which runs a
+"""Keeps the C headers and the exported functions of this release: library/tests/system/test_abi.py runs a
 program that was built against them with every later library.
 
 Run it when a release is made, and after each change of the interface before the first release. It writes
-tests/abi/<PW_ABI_VERSION>; what is there of a released version is changed only by adding functions to
+library/tests/abi/<PW_ABI_VERSION>; what is there of a released version is changed only by adding functions to
 functions.txt.
 """
 
@@ -21,7 +21,7 @@ def main() -> None:
     text = (INCLUDE / "peerway.h").read_text()
     number = re.search(r"#define PW_ABI_VERSION (\d+)", text)
     assert number is not None
-    folder = ROOT / "tests" / "abi" / number[1]
+    folder = ROOT / "library" / "tests" / "abi" / number[1]
     (folder / "peerway").mkdir(parents=True, exist_ok=True)
     for name in HEADERS:
         shutil.copy(INCLUDE / name, folder / "peerway" / name)

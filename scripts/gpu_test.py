@@ -27,19 +27,19 @@ def gpus() -> int:
 
 
 def gpu_test() -> int:
-    """Build the test programs, run pytest over tests/gpu, then the benchmark."""
+    """Build the test programs, run pytest over the GPU tests, then the benchmark."""
     started = time.monotonic()
     count = gpus()
     say(f"gpu-test: {count} GPU{'s' if count > 1 else ''}")
-    if (ROOT / "tests" / "gpu" / "programs" / "CMakeLists.txt").exists():
+    if (ROOT / "library" / "tests" / "gpu" / "programs" / "CMakeLists.txt").exists():
         settings = [f"-DPython_EXECUTABLE={PYTHON}", "-DPEERWAY_GPU_TESTS=ON"]
-        must("configure tests/gpu/programs", ["cmake", "-B", BUILD, *settings], OUT / "configure.log")
-        must("build tests/gpu/programs", ["cmake", "--build", BUILD], OUT / "build.log")
+        must("configure the GPU programs", ["cmake", "-B", BUILD, *settings], OUT / "configure.log")
+        must("build the GPU programs", ["cmake", "--build", BUILD], OUT / "build.log")
     log = OUT / "pytest.log"
     # Plugins that the system's Python happens to have are none of these tests' business.
     status = run(
-        "pytest tests/gpu",
-        [PYTHON, "-m", "pytest", "tests/gpu", f"--junitxml={OUT / 'gpu.xml'}"],
+        "pytest",
+        [PYTHON, "-m", "pytest", *sorted(ROOT.glob("*/tests/gpu")), f"--junitxml={OUT / 'gpu.xml'}"],
         log,
         environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"),
     )

@@ -1,26 +1,48 @@
-"""Refuse names that say nothing of what they hold, as parameters, attributes, functions and modules.
+"""Refuse names that say nothing of what they hold, in Python and in C and C++.
 
     python scripts/names.py
 
-Local variables are left to their readers: there a line above says what they hold.
+In Python these are parameters, attributes, functions and modules: local variables are left to their readers,
+as there a line above says what they hold. In C and C++ every identifier counts, and the name of each file.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 EMPTY = frozenset(["asked", "found", "left", "made", "one", "said", "told", "what"])
-# Folders that still have such names, with how many; a number may only shrink.
-ALLOWED = {"tests": 138}
+CPP_SUFFIXES = ("c", "cpp", "cu", "cuh", "h", "hpp")
+# Folders that still have such names, with how many; a number may only shrink. A file belongs to the longest.
+ALLOWED_IN_PYTHON = {"tests": 129}
+ALLOWED_IN_CPP = {
+    "apps": 315,
+    "examples": 17,
+    "library/src/team": 125,
+    "tests": 791,
+    "xacc": 829,
+}
+
+# What is no identifier of a program in C or C++: comments, strings, characters, names of headers.
+SKIPPED = re.compile(
+    r'//(?:[^\n\\]|\\.)*|/\*.*?\*/|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:[^"\\\n]|\\.)*"'
+    r"|(?<![0-9A-Fa-f])'(?:[^'\\\n]|\\.)+'|#[ \t]*include[^\n]*",
+    re.DOTALL,
+)
+# With the capital of types and the underscore of members. The standard library has names of its own: what()
+# of exceptions, std::left.
+WORDS = "|".join(f"[{word[0].upper()}{word[0]}]{word[1:]}" for word in sorted(EMPTY))
+IDENTIFIER = re.compile(rf"(?<!\bstd::)\b(?!what\(\))(?:{WORDS})_?\b")
 
 
-def python_files() -> list[Path]:
-    """Give the Python files that git tracks, and new ones that it does not ignore."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.py"]
+def files(*suffixes: str) -> list[Path]:
+    """Give the files with these suffixes that git tracks, and new ones that it does not ignore."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    command += [f"*.{suffix}" for suffix in suffixes]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
     return sorted(ROOT / name for name in names if name and (ROOT / name).is_file())
 
@@ -42,23 +64,51 @@ def empty_names(path: Path, text: str) -> list[tuple[int, str]]:
     return empty
 
 
-def main() -> int:
-    """Say where such names are, beyond those that are allowed; 1 if there is any."""
+def empty_identifiers(path: Path, text: str) -> list[tuple[int, str]]:
+    """Give the line and the name of each in a C or C++ file; line 1 for the file's own name."""
+    empty = [(1, path.stem)] if path.stem in EMPTY else []
+    code = SKIPPED.sub(lambda skipped: "\n" * skipped[0].count("\n"), text)
+    return empty + [(code.count("\n", 0, word.start()) + 1, word[0]) for word in IDENTIFIER.finditer(code)]
+
+
+def folder_of(name: str, allowed: dict[str, int]) -> str:
+    """Give tests for a test of any product, else the longest folder with a number of its own that a file is
+    in, or else the outermost.
+    """
+    if "tests" in name.split("/"):
+        return "tests"
+    within = [folder for folder in allowed if name.startswith(f"{folder}/")]
+    return max(within, key=len, default=name.partition("/")[0])
+
+
+def beyond_allowed(names: list[tuple[str, int, str]], allowed: dict[str, int]) -> bool:
+    """Say where such names (file, line, name) are, in each folder that has more than its number."""
     by_folder: dict[str, list[str]] = {}
-    for path in python_files():
-        name = path.relative_to(ROOT).as_posix()
-        for line, word in empty_names(path, path.read_text(encoding="utf-8")):
-            by_folder.setdefault(name.partition("/")[0], []).append(f"{name}:{line}: {word}")
-    status = 0
-    for folder, places in sorted(by_folder.items()):
-        if len(places) <= ALLOWED.get(folder, 0):
-            continue
-        status = 1
+    for name, line, word in names:
+        by_folder.setdefault(folder_of(name, allowed), []).append(f"{name}:{line}: {word}")
+    excess = {folder: places for folder, places in by_folder.items() if len(places) > allowed.get(folder, 0)}
+    for folder, places in sorted(excess.items()):
         print("\n".join(places))
         print(
-            f"{folder} has {len(places)} such names, and {ALLOWED.get(folder, 0)} are allowed: "
+            f"{folder} has {len(places)} such names, and {allowed.get(folder, 0)} are allowed: "
             "say what each holds"
         )
+    return bool(excess)
+
+
+def main() -> int:
+    """Say where such names are, beyond those that are allowed; 1 if there is any."""
+    status = 0
+    for check, suffixes, allowed in (
+        (empty_names, ("py",), ALLOWED_IN_PYTHON),
+        (empty_identifiers, CPP_SUFFIXES, ALLOWED_IN_CPP),
+    ):
+        names = [
+            (path.relative_to(ROOT).as_posix(), line, word)
+            for path in files(*suffixes)
+            for line, word in check(path, path.read_text(encoding="utf-8"))
+        ]
+        status |= beyond_allowed(names, allowed)
     return status
 
 

@@ -32,7 +32,7 @@ OLDEST = (3, 11)
 # All that the package is built from; CMakeLists.txt adds the folders, or folders in them.
 BUILT_FROM = (
     "cmake", "library/src", "library/include", "library/python/src", "nic/torus", "nic/uct", "nic/check",
-    "trace/cuda", "measure/storage_engine", "xacc/include", "xacc/runtime", "tests/added",
+    "trace/cuda", "measure/storage_engine", "xacc/include", "xacc/runtime", "library/tests/added",
 )  # fmt: skip
 
 
@@ -148,8 +148,9 @@ def install_mpich(wheels: str | None) -> None:
 def install_package(wheels: str | None) -> None:
     """Build the core and the extension module and install the package so that edits count at once."""
     files = sorted(path for folder in BUILT_FROM for path in (ROOT / folder).rglob("*") if path.is_file())
-    packages = (ROOT / "library" / "python", ROOT / "nic", *(ROOT / name for name in products.PRODUCTS))
-    names = sorted(str(path) for folder in packages for path in folder.rglob("*.py"))
+    own = [f"{name}/peerway_{name}" for name in products.PRODUCTS]
+    packages = ("library/python/peerway", "nic/peerway_nic", *own)
+    names = sorted(str(path) for folder in packages for path in (ROOT / folder).rglob("*.py"))
     projects = [ROOT / name / "pyproject.toml" for name in products.PRODUCTS]
     headers = system.python_headers()
     inputs = digest(

@@ -1,13 +1,14 @@
 """Run every test that needs no GPU and end with one line that sums them up: N passed, N failed, N skipped.
 
-    python scripts/test.py [--long]
+    python scripts/test.py [--long | --sanitized]
 
-Side by side run the Python tests with those between processes, whose ranks sleep while they wait; those on
-virtual clusters, which mostly wait; and the C++ unit tests under ASan+UBSan, which also feed the fuzzed
-parsers the stored inputs. Compilers get what the others leave idle, so that no rank misses its turn. Last
-come the few that need the machine for themselves. With --long, what takes long comes on top: the unit tests
-with threads under TSan, each fuzzer for a minute, the unit tests as users get the code, and the Python tests
-that are marked `long`; ranks then poll, as is the default. Logs, results and times are in out/test; the
+First come the C++ unit tests, with the library as `make build` made it; they also feed the fuzzed parsers
+the stored inputs. Then run side by side the Python tests with those between processes, whose ranks sleep
+while they wait, and those on virtual clusters, which mostly wait. Last come the few that need the machine
+for themselves. With --long, what takes long comes on top: the unit tests under ASan+UBSan, those with
+threads under TSan, each fuzzer for a minute, and the Python tests that are marked `long`; ranks then poll,
+as is the default. Compilers of sanitized code get what tests leave idle, so that no rank misses its turn.
+With --sanitized, only the unit tests run, under ASan+UBSan. Logs, results and times are in out/test; the
 record of the last long run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
 """
 
@@ -36,7 +37,12 @@ if TYPE_CHECKING:
 # reason. And no extension module.
 SLIM = ["-DPEERWAY_PYTHON=OFF", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0 -g1", "-DPEERWAY_UNITS=2"]
 FUZZ_SECONDS = 60  # of each fuzzer
-RECORD = ROOT / "results" / "tests" / "long.jsonl"
+RECORDS = ROOT / "results" / "tests"
+RECORD = RECORDS / "long.jsonl"
+LEFT_OUT = (
+    "left out, for `make test-long`: sanitizers (`make test-sanitized` has the unit tests under ASan and "
+    "UBSan), fuzzing by time, and tests marked `long`, which add little to the others"
+)
 
 
 def clang(runtime: str) -> list[str]:
@@ -49,12 +55,10 @@ def clang(runtime: str) -> list[str]:
     return []
 
 
-def address_sanitizer(totals: Totals, long: bool) -> None:
+def address_sanitizer(totals: Totals) -> None:
     """Run the unit tests under ASan and UBSan."""
     folder = ROOT / "build" / "asan"
-    # Checks of each access to an object, for which compilers take a third more time: ASan finds most of it.
-    without = "" if long else ";-fno-sanitize=alignment,null,vptr"
-    settings = [*SLIM, f"-DPEERWAY_SANITIZE=address,undefined{without}", *clang("asan")]
+    settings = [*SLIM, "-DPEERWAY_SANITIZE=address,undefined", *clang("asan")]
     if not checks.build(totals, "unit-asan", folder, ["unit", "unit_pure"], settings):
         return
     options = {"ASAN_OPTIONS": "detect_leaks=1:handle_abort=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
@@ -85,12 +89,16 @@ def thread_sanitizer(totals: Totals) -> None:
         checks.unit_tests(totals, "unit-tsan", folder, "setarch", "-R", shards=CORES, **options)
 
 
-def plain(totals: Totals, long: bool) -> list[str]:
-    """Build what calls NVRTC; for a long run all unit tests, optimised as users get the code. Gives the names
-    of the programs. Before all else, as the folder has the library of the tests between processes.
+def unsanitized(totals: Totals) -> None:
+    """Run the unit tests with the library as users get it: before all else, as the folder of the build has
+    the library of the tests between processes. What malloc gives is filled, so that a read of bytes that
+    were never written shows.
     """
-    names = ["unit_nvrtc", *(["unit", "unit_pure"] if long else [])]
-    return names if checks.build(totals, "unit-plain", BUILD, names, []) else []
+    names = ("unit", "unit_pure", "unit_nvrtc")
+    if checks.build(totals, "unit", BUILD, list(names), []):
+        for program in names:
+            shards = CORES if program == "unit" else 1
+            checks.unit_tests(totals, program, BUILD, program=program, shards=shards, MALLOC_PERTURB_="165")
 
 
 def side_by_side(totals: Totals, *bodies: Callable[[Totals], None]) -> None:
@@ -110,12 +118,12 @@ def side_by_side(totals: Totals, *bodies: Callable[[Totals], None]) -> None:
 
 def marked(mark: str) -> list[object]:
     """Give the options that run the tests between processes of one mark: no other file is imported."""
-    result = (ROOT / "tests" / "system").glob("test_*.py")
+    result = ROOT.glob("*/tests/system/test_*.py")
     return [*sorted(path for path in result if f"pytest.mark.{mark}" in path.read_text()), "-m", mark]
 
 
 def pytest(totals: Totals, long: bool, name: str, workers: int, *options: object) -> None:
-    """Run whole files, in the order that tests/conftest.py gives them: the long ones first."""
+    """Run whole files, in the order that conftest.py gives them: the long ones first."""
     whole = ["--long"] if long else []
     by_file = ["-n", workers, "--dist=loadfile", "--no-loadscope-reorder"]
     checks.pytest(totals, name, *options, *whole, *by_file)
@@ -123,22 +131,20 @@ def pytest(totals: Totals, long: bool, name: str, workers: int, *options: object
 
 def all_tests(totals: Totals, long: bool) -> None:
     """Run every test; the totals list them in this order."""
-    unsanitized = plain(totals, long)
+    unsanitized(totals)
 
-    def rest_of_cpp(part: Totals) -> None:
-        for program in unsanitized:
-            checks.unit_tests(part, program, BUILD, program=program)
+    def sanitized(part: Totals) -> None:
         if long:
+            address_sanitizer(part)
             thread_sanitizer(part)
 
     # Two more workers than there are cores, as browsers and ranks sleep.
-    others = ("tests/python", "tests/system", "-m", "not alone and not cluster")
+    others = ("-m", "not alone and not cluster")
     side_by_side(
         totals,
         lambda part: pytest(part, long, "python", CORES + 2, *others),
         lambda part: pytest(part, long, "system-clusters", 2, *marked("cluster")),
-        lambda part: address_sanitizer(part, long),
-        rest_of_cpp,
+        sanitized,
     )
     if long:
         fuzzers(totals)
@@ -159,11 +165,30 @@ def record(command: str, totals: Totals, started: float) -> str:
     return "".join(json.dumps(line) + "\n" for line in (head, *TIMES))
 
 
+def last_time(command: str) -> str:
+    """Say how long this took the last time: here, or else as the records have it."""
+    for place, files in (
+        ("here", [OUT / "times.jsonl"]),
+        ("in results/tests", [RECORDS / "make-test.jsonl", RECORD]),
+    ):
+        for file in files:
+            lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+            heads = [line for line in lines if line.get("command") == command]
+            if heads:
+                last = heads[-1]
+                return f"{last['wall_s'] / 60:.0f} minutes the last time {place}, on {last['machine']}"
+    return "no record of how long it takes"
+
+
 def test() -> int:
     """Run all, print what is worth knowing, and the summary line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--long", action="store_true", help="also what takes long, as before a release")
-    long = parser.parse_args().long
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--long", action="store_true", help="also what takes long, as before a release")
+    kinds.add_argument("--sanitized", action="store_true", help="only the unit tests, under ASan and UBSan")
+    options = parser.parse_args()
+    long = options.long
+    command = "make test" + ("-long" if long else "-sanitized" if options.sanitized else "")
     started = time.monotonic()
     totals = Totals()
     # Started in the background, a shell makes all children ignore these; tests of signals need them.
@@ -175,11 +200,16 @@ def test() -> int:
         # Slurm's and the file servers' own files cannot name such a folder, and the tests start both.
         say(f"test: the temporary folder {tempfile.gettempdir()!r} has a space in its name; /tmp is used")
         os.environ["TMPDIR"] = "/tmp"
-    say("test:")
-    all_tests(totals, long)
+    say(f"test: {last_time(command)}")
+    if options.sanitized:
+        address_sanitizer(totals)
+    else:
+        if not long:
+            say(f"test: {LEFT_OUT}")
+        all_tests(totals, long)
     totals.show()
     say(f"test: {time.monotonic() - started:.0f} s, logs in out/test")
-    text = record("make test-long" if long else "make test", totals, started)
+    text = record(command, totals, started)
     (OUT / "times.jsonl").write_text(text)
     if long:
         RECORD.parent.mkdir(parents=True, exist_ok=True)

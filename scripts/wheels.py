@@ -24,6 +24,20 @@ def requirements(extras: list[str]) -> list[str]:
     return ["pip", *(need for group in ("base", *extras) for need in known[group])]
 
 
+def download(python: str, folder: Path, needs: list[str], log: Path) -> None:
+    """Download the wheels of requirements and of what they need, for a Python version such as 3.12."""
+    platforms = [f"--platform=manylinux_2_{minor}_x86_64" for minor in GLIBC]
+    target = [
+        "--implementation=cp",
+        f"--python-version={python}",
+        *platforms,
+        "--platform=manylinux2014_x86_64",
+    ]
+    command = [VENV / "bin" / "python", "-m", "pip", "download", "--only-binary=:all:", *target]
+    command += ["--constraint", ROOT / "requirements.lock", "--dest", folder, *needs]
+    must(f"download wheels for Python {python}", command, log)
+
+
 def wheels() -> int:
     """Download, then remove what is to be left out."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -32,20 +46,8 @@ def wheels() -> int:
     parser.add_argument("--skip", nargs="*", default=[], help="packages to leave out")
     parser.add_argument("extras", nargs="*", default=[], help="extras of pyproject.toml, as gpu-test")
     options = parser.parse_args()
-    platforms = [f"--platform=manylinux_2_{minor}_x86_64" for minor in GLIBC] + [
-        "--platform=manylinux2014_x86_64"
-    ]
-    command: list[object] = [
-        VENV / "bin" / "python",
-        "-m",
-        "pip",
-        "download",
-        "--only-binary=:all:",
-        "--implementation=cp",
-    ]
-    command += [f"--python-version={options.python}", *platforms, "--constraint", ROOT / "requirements.lock"]
-    command += ["--dest", options.folder, *requirements(options.extras or ["gpu-test"])]
-    must(f"download wheels for Python {options.python}", command, ROOT / "out" / "setup" / "wheels.log")
+    log = ROOT / "out" / "setup" / "wheels.log"
+    download(options.python, options.folder, requirements(options.extras or ["gpu-test"]), log)
     left_out = {re.sub(r"[-_.]+", "_", name).lower() for name in options.skip}
     for wheel in options.folder.glob("*.whl"):
         if wheel.name.split("-")[0].lower() in left_out:

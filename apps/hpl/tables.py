@@ -25,7 +25,7 @@ NAMES = {
 }
 COLOURS = {"hpl/peerway": "#4c78a8", "hpl/peerway+trace": "#72b7b2", "hpl/mpi": "#e45756", "hpcc": "#54a24b"}
 
-EVENT_NS = 27  # that a trace takes for one: docs/trace.md
+EVENT_NS = 27  # that a trace takes for one: docs/trace/index.md
 
 Run = dict[str, Any]
 Key = tuple[str, int, int, int, int]

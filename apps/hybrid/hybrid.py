@@ -1,4 +1,4 @@
-"""Two links for one halo: each alone, and both by a route table (docs/hybrid.md).
+"""Two links for one halo: each alone, and both by a route table (docs/nic/hybrid.md).
 
     python apps/hybrid/hybrid.py --out out/hybrid
 

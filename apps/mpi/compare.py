@@ -2,7 +2,7 @@
 
     python apps/mpi/compare.py --out out/mpi
 
-Writes records.jsonl and compare.html. `--keep results/cpu-2-mpi` also makes docs/mpi-compared.md and its
+Writes records.jsonl and compare.html. `--keep results/cpu-2-mpi` also makes docs/nic/mpi-compared.md and its
 plots anew from what was measured. The transports are run in turn, several times, so that what disturbs the
 machine disturbs all of them.
 """
@@ -29,7 +29,7 @@ K, M = 1 << 10, 1 << 20
 LATENCY_SIZES = tuple(1 << power for power in range(13))  # 1 B to 4 KiB
 BANDWIDTH_SIZES = tuple(1 << power for power in range(10, 23, 2))  # 1 KiB to 4 MiB
 FRESH_SIZES = (64 * K, M, 4 * M)
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "mpi-compared.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "nic" / "mpi-compared.md"
 NAMES = tuple(transport.name for transport in TRANSPORTS)
 
 

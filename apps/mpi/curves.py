@@ -51,7 +51,7 @@ def ratios(records: list[Record]) -> dict[str, float]:
 
 
 def figures(records: list[Record]) -> str:
-    """The tables of docs/mpi-compared.md."""
+    """The tables of docs/nic/mpi-compared.md."""
     first = records[0]
     rounds = max(
         sum((r.test, r.via, r.bytes) == (first.test, v, first.bytes) for r in records) for v in LOOKS

@@ -2,8 +2,8 @@
 
     python apps/mpi/suite.py /tmp/suite/openmpi --mpirun mpirun.openmpi --out results/mpi-suite/openmpi.jsonl
 
-docs/mpi-suite.md says how the suite is built, and has the list that comes of this. Every program is run once
-over the NIC, in little time. What did not pass is run again at the end, with all of its time and nothing
+docs/nic/mpi-suite.md says how the suite is built, and has the list that comes of this. Every program is run
+once over the NIC, in little time. What did not pass is run again at the end, with all of its time and nothing
 beside it: over the NIC, over UCX's own TCP with the same settings, and as the MPI runs it by itself. What
 fails there as well is not the NIC's fault. Programs that --out already has are left out, so that an
 interrupted run goes on.

@@ -1,4 +1,4 @@
-"""docs/mpi-suite.md from the records of apps/mpi/suite.py.
+"""docs/nic/mpi-suite.md from the records of apps/mpi/suite.py.
 
     python apps/mpi/suite_page.py
 
@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "mpi-suite.md"
+PAGE = ROOT / "docs" / "nic" / "mpi-suite.md"
 FOLDER = ROOT / "results" / "mpi-suite"
 BEGIN, END = "<!-- from the records -->", "<!-- end of the records -->"
 MPIS = {

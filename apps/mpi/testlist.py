@@ -70,7 +70,7 @@ def passed(program: Program, status: int, output: str) -> bool:
 
 
 class Suite:
-    """The suite as one MPI's compiler built it (docs/mpi-suite.md says how)."""
+    """The suite as one MPI's compiler built it (docs/nic/mpi-suite.md says how)."""
 
     def __init__(self, folder: Path) -> None:
         """Look at what is there. Raises FileNotFoundError."""

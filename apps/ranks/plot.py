@@ -1,4 +1,4 @@
-"""The picture of docs/ranks.md: what a rank costs, by ranks, before and after prepares went between partners.
+"""The picture of docs/library/ranks.md: what a rank costs, before and after prepares went between partners.
 
 python apps/ranks/plot.py docs/pictures
 """

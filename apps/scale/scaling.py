@@ -3,7 +3,7 @@
     python apps/scale/scaling.py --out out/scale
 
 Most of its time goes into a few simulations with 1,024 nodes. Writes records.jsonl and
-scale.html; `--pictures FOLDER` also writes the plots of docs/scale.md.
+scale.html; `--pictures FOLDER` also writes the plots of docs/measure/scale.md.
 """
 
 from __future__ import annotations

@@ -190,10 +190,10 @@ class Worker {
 
   PW_ON_DEVICE double await(const Lane& lane, const Packet* from, Packet seen, unsigned n) {
     const unsigned flag = all_.flag + n;
-    peerway::device::detail::Patience patience(all_.guard, lane.rank, flag);
+    peerway::device::detail::Deadline deadline(all_.guard, lane.rank, flag);
     while (!failed_ && !peerway::device::detail::arrived(seen, flag)) {
       threads_.pause();
-      failed_ = !patience.left();
+      failed_ = !deadline.keep_waiting();
       seen = peerway::device::detail::load_packet(from);
     }
     return double_of(peerway::device::detail::data_of(seen));

@@ -102,14 +102,14 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3600, help="begin no round later")
     parser.add_argument(
-        "--table", type=Path, help="only print the table of docs/storage.md from these records"
+        "--table", type=Path, help="only print the table of docs/measure/storage.md from these records"
     )
     options = parser.parse_args()
     if options.table:
         print(*table([json.loads(line) for line in options.table.read_text().splitlines()]), sep="\n")
         return 0
     if lacking := [name for name in ("cupy", "kvikio") if importlib.util.find_spec(name) is None]:
-        print(f"{' and '.join(lacking)} cannot be imported (docs/storage.md)", file=sys.stderr)
+        print(f"{' and '.join(lacking)} cannot be imported (docs/measure/storage.md)", file=sys.stderr)
         return 2
     began = time.monotonic()
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="peerway-gds-") as name:
@@ -137,7 +137,7 @@ def main() -> int:
 
 
 def table(lines: list[dict[str, Any]]) -> list[str]:
-    """The rows of docs/storage.md: one of each GPU, setting and number of streams."""
+    """The rows of docs/measure/storage.md: one of each GPU, setting and number of streams."""
     rows: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
     for line in lines:
         gpu = line["gpu"].partition(",")[0].removeprefix("NVIDIA ")

@@ -1,5 +1,5 @@
 // A NIC plugin in one file: the "NIC" is the kernel, which copies between the processes of a host.
-// docs/nic-guide.md walks through it; copy it to begin your own. Each operation is complete when put() or
+// docs/nic/guide.md walks through it; copy it to begin your own. Each operation is complete when put() or
 // get() returns, so puts arrive in order and gets read what earlier puts stored.
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -195,37 +195,37 @@ void query(pw_nic* nic, pw_nic_info* info) {
 
 extern "C" const pw_nic_ops* pw_nic_plugin(void) {
   static const pw_nic_ops ops = [] {
-    pw_nic_ops made{};  // the optional entries stay null
-    made.abi = PW_NIC_ABI;
-    made.size = sizeof made;
-    made.name = "example";
-    made.open = open_nic;
-    made.close = close_nic;
-    made.query = query;
-    made.address = [](pw_nic* nic, pw_nic_address* address) {
+    pw_nic_ops entries{};  // the optional entries stay null
+    entries.abi = PW_NIC_ABI;
+    entries.size = sizeof entries;
+    entries.name = "example";
+    entries.open = open_nic;
+    entries.close = close_nic;
+    entries.query = query;
+    entries.address = [](pw_nic* nic, pw_nic_address* address) {
       write_to(address,
                Address{this_kernel(), static_cast<uint64_t>(getpid()), static_cast<uint64_t>(nic->table)});
     };
-    made.why = [](pw_nic* nic) { return nic == nullptr ? open_failure.c_str() : nic->why.c_str(); };
-    made.connect = connect;
-    made.disconnect = [](pw_nic*, pw_nic_peer* peer) {
+    entries.why = [](pw_nic* nic) { return nic == nullptr ? open_failure.c_str() : nic->why.c_str(); };
+    entries.connect = connect;
+    entries.disconnect = [](pw_nic*, pw_nic_peer* peer) {
       munmap(peer->memories, kTableBytes);
       delete peer;
     };
-    made.register_memory = register_memory;
-    made.deregister_memory = deregister_memory;
-    made.import_key = import_key;
-    made.release_key = [](pw_nic*, pw_nic_remote* remote) { delete remote; };
-    made.put = [](pw_nic* nic, pw_nic_remote* remote, uint64_t offset, const void* data, pw_nic_memory*,
-                  uint64_t bytes, pw_nic_done* done) {
+    entries.register_memory = register_memory;
+    entries.deregister_memory = deregister_memory;
+    entries.import_key = import_key;
+    entries.release_key = [](pw_nic*, pw_nic_remote* remote) { delete remote; };
+    entries.put = [](pw_nic* nic, pw_nic_remote* remote, uint64_t offset, const void* data, pw_nic_memory*,
+                     uint64_t bytes, pw_nic_done* done) {
       return copy(nic, process_vm_writev, remote, offset, const_cast<void*>(data), bytes, done);
     };
-    made.get = [](pw_nic* nic, pw_nic_remote* remote, uint64_t offset, void* data, pw_nic_memory*,
-                  uint64_t bytes, pw_nic_done* done) {
+    entries.get = [](pw_nic* nic, pw_nic_remote* remote, uint64_t offset, void* data, pw_nic_memory*,
+                     uint64_t bytes, pw_nic_done* done) {
       return copy(nic, process_vm_readv, remote, offset, data, bytes, done);
     };
-    made.progress = progress;
-    return made;
+    entries.progress = progress;
+    return entries;
   }();
   return &ops;
 }

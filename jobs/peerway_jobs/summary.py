@@ -89,7 +89,7 @@ def summary(run: Run, verdict: dict[str, Any] | None, now: float, language: str 
         if name != "GPU" or run.gpus:
             rows.append(
                 (
-                    name.capitalize() if name != "CPU" and name != "GPU" else name,
+                    name.capitalize() if name not in {"CPU", "GPU"} else name,
                     _bar(value, words["no data"], language),
                 )
             )

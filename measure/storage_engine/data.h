@@ -52,9 +52,9 @@ class Data {
   bool stamped(const char* buffer, uint64_t offset, uint64_t size) const {
     uint64_t wrong = 0;
     for (uint64_t at = 0; at < size; at += kSector) {
-      uint64_t found;
-      std::memcpy(&found, buffer + at, sizeof found);
-      wrong |= found ^ stamp(offset + at);
+      uint64_t actual;
+      std::memcpy(&actual, buffer + at, sizeof actual);
+      wrong |= actual ^ stamp(offset + at);
     }
     return wrong == 0;
   }

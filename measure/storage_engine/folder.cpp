@@ -45,13 +45,13 @@ std::vector<std::string> names_in(int folder) {
   DIR* const open_folder =
       fdopendir(must(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open of a folder"));
   if (!open_folder) throw Failed("fdopendir", errno);
-  std::vector<std::string> found;
+  std::vector<std::string> names;
   while (const dirent* const entry = readdir(open_folder)) {
     const std::string name = entry->d_name;
-    if (name != "." && name != "..") found.push_back(name);
+    if (name != "." && name != "..") names.push_back(name);
   }
   closedir(open_folder);
-  return found;
+  return names;
 }
 
 // Removes what begins so, and in its folders what begins with the token; what does not begin with the token
@@ -71,8 +71,8 @@ void remove_own(int folder, const std::string& token, const std::string& begins,
     }
     if (errno == ENOENT) continue;
     if (errno != EISDIR && errno != EPERM) throw Failed("unlink", errno);
-    const int found = openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    const Closed inner{must(found, "open of a folder")};
+    const int opened = openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const Closed inner{must(opened, "open of a folder")};
     const size_t before = foreign.size();
     remove_own(inner.descriptor, token, token + ".", foreign, removed);
     if (foreign.size() == before) must(unlinkat(folder, name.c_str(), AT_REMOVEDIR), "rmdir");
@@ -95,9 +95,9 @@ struct Cached {
 // Of a whole file, or of `length` bytes of it from `offset` on.
 Answer residency(const Words& words) {
   const Closed file{must(open(words.text("path").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW), "open")};
-  struct stat found;
-  must(fstat(file.descriptor, &found), "fstat");
-  const auto whole = static_cast<uint64_t>(found.st_size);
+  struct stat status;
+  must(fstat(file.descriptor, &status), "fstat");
+  const auto whole = static_cast<uint64_t>(status.st_size);
   const uint64_t offset = std::min(words.number("offset", 0), whole);
   const uint64_t size = std::min(words.number("length", whole), whole - offset);
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -131,19 +131,19 @@ Answer let_go(const Words& words) {
 }
 
 Answer space(const Words& words) {
-  struct statvfs found;
+  struct statvfs space;
   struct statfs kind;
-  must(statvfs(words.text("place").c_str(), &found), "statvfs");
+  must(statvfs(words.text("place").c_str(), &space), "statvfs");
   must(statfs(words.text("place").c_str(), &kind), "statfs");
-  const uint64_t unit = found.f_frsize ? found.f_frsize : found.f_bsize;
+  const uint64_t unit = space.f_frsize ? space.f_frsize : space.f_bsize;
   struct stat own;
   must(stat(words.text("place").c_str(), &own), "stat");
   Answer answer;
-  answer.add("free", found.f_bavail * unit)
-      .add("size", found.f_blocks * unit)
-      .add("used", (found.f_blocks - found.f_bfree) * unit);
-  answer.add("free_files", static_cast<uint64_t>(found.f_favail)).add("counts_files", found.f_files != 0);
-  answer.add("read_only", (found.f_flag & ST_RDONLY) != 0).add("magic", static_cast<uint64_t>(kind.f_type));
+  answer.add("free", space.f_bavail * unit)
+      .add("size", space.f_blocks * unit)
+      .add("used", (space.f_blocks - space.f_bfree) * unit);
+  answer.add("free_files", static_cast<uint64_t>(space.f_favail)).add("counts_files", space.f_files != 0);
+  answer.add("read_only", (space.f_flag & ST_RDONLY) != 0).add("magic", static_cast<uint64_t>(kind.f_type));
   answer.add("device", std::to_string(major(own.st_dev)) + ":" + std::to_string(minor(own.st_dev)));
   return answer.add("folder", S_ISDIR(own.st_mode));
 }

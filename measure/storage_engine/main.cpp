@@ -36,11 +36,12 @@ int main(int count, char** words) {
   const pid_t parent = getppid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody would take the answer
   if (getppid() != parent) return 1;
-  const char* const asked = count > 1 ? words[1] : "";
+  const char* const requested = count > 1 ? words[1] : "";
   try {
     for (const Operation& operation : kOperations)
-      if (std::strcmp(asked, operation.name) == 0) return say(operation.run(Words(count - 2, words + 2)), 0);
-    throw Misuse(std::string("no operation '") + asked + "'");
+      if (std::strcmp(requested, operation.name) == 0)
+        return say(operation.run(Words(count - 2, words + 2)), 0);
+    throw Misuse(std::string("no operation '") + requested + "'");
   } catch (const Failed& failure) {
     const char* const name = strerrorname_np(failure.number);
     return say(Answer()

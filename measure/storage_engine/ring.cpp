@@ -17,9 +17,9 @@ namespace pw::storage {
 Ring::Ring(unsigned depth) {
   if (depth == 0) return;
   io_uring_params how{};
-  const long made = syscall(SYS_io_uring_setup, depth, &how);
-  if (made < 0) return;  // an old kernel, or one where an administrator switched it off
-  descriptor_ = static_cast<int>(made);
+  const long ring = syscall(SYS_io_uring_setup, depth, &how);
+  if (ring < 0) return;  // an old kernel, or one where an administrator switched it off
+  descriptor_ = static_cast<int>(ring);
   if (!(how.features & IORING_FEAT_SINGLE_MMAP) || !(how.features & IORING_FEAT_RW_CUR_POS)) {
     close(descriptor_);  // before 5.6 it lacks READ and WRITE
     descriptor_ = -1;
@@ -28,11 +28,11 @@ Ring::Ring(unsigned depth) {
   queues_size_ = std::max(how.sq_off.array + how.sq_entries * sizeof(unsigned),
                           how.cq_off.cqes + how.cq_entries * sizeof(io_uring_cqe));
   entries_size_ = how.sq_entries * sizeof(io_uring_sqe);
-  const auto mapped = [this](size_t size, long long what) {
-    void* const found =
-        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor_, what);
-    if (found == MAP_FAILED) throw Failed("mmap of an io_uring", errno);
-    return found;
+  const auto mapped = [this](size_t size, long long offset) {
+    void* const address =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor_, offset);
+    if (address == MAP_FAILED) throw Failed("mmap of an io_uring", errno);
+    return address;
   };
   queues_ = mapped(queues_size_, IORING_OFF_SQ_RING);
   entries_ = static_cast<io_uring_sqe*>(mapped(entries_size_, IORING_OFF_SQES));

@@ -45,21 +45,21 @@ Answer small_files(const Words& words) {
   };
   Answer answer;
   uint64_t cpu_us = 0;
-  const auto phase = [&](const char* what, const std::function<void(int, uint64_t, char*)>& each) {
-    const auto found = run_streams(streams, false, [&](Stream& stream) {
+  const auto phase = [&](const char* title, const std::function<void(int, uint64_t, char*)>& each) {
+    const auto total = run_streams(streams, false, [&](Stream& stream) {
       std::vector<char> memory(rounded);
       data.fill(memory.data(), static_cast<uint64_t>(stream.number) * rounded, rounded);
       stream.begin();
       for (uint64_t i = 0; i < count; ++i) each(stream.number, i, memory.data());
     });
-    cpu_us += found.cpu_us;
-    answer.add(std::string(what) + "_ns", found.ns);
+    cpu_us += total.cpu_us;
+    answer.add(std::string(title) + "_ns", total.ns);
   };
   phase("create", [&](int s, uint64_t i, char* memory) { create(name(s, i, "a"), memory, size); });
   phase("stat", [&](int s, uint64_t i, char*) {
-    struct stat found;
-    must(stat(name(s, i, "a").c_str(), &found), "stat");
-    if (static_cast<uint64_t>(found.st_size) != size) throw Failed("stat (the size is another one)", EIO);
+    struct stat status;
+    must(stat(name(s, i, "a").c_str(), &status), "stat");
+    if (static_cast<uint64_t>(status.st_size) != size) throw Failed("stat (the size is another one)", EIO);
   });
   phase("read", [&](int s, uint64_t i, char* memory) { read_whole(name(s, i, "a"), memory, size); });
   phase("rename", [&](int s, uint64_t i, char*) {

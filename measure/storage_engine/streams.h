@@ -32,19 +32,19 @@ struct Usage {
   static Usage now() {
     rusage used;
     getrusage(RUSAGE_SELF, &used);
-    Usage found;
+    Usage usage;
     const auto us = [](const timeval& time) {
       return static_cast<uint64_t>(time.tv_sec) * 1000000 + static_cast<uint64_t>(time.tv_usec);
     };
-    found.user_us = us(used.ru_utime);
-    found.cpu_us = found.user_us + us(used.ru_stime);
+    usage.user_us = us(used.ru_utime);
+    usage.cpu_us = usage.user_us + us(used.ru_stime);
     if (FILE* const file = std::fopen("/proc/self/io", "r")) {
       char line[128];
       while (std::fgets(line, sizeof line, file))
-        if (std::sscanf(line, "read_bytes: %lu", &found.fetched) == 1) break;
+        if (std::sscanf(line, "read_bytes: %lu", &usage.fetched) == 1) break;
       std::fclose(file);
     }
-    return found;
+    return usage;
   }
 };
 
@@ -108,18 +108,18 @@ inline Together run_streams(int count, bool hold, const std::function<void(Strea
   const Usage after = Usage::now();
   for (const auto& failure : failures)
     if (failure) std::rethrow_exception(failure);
-  Together found;
+  Together total;
   uint64_t first = UINT64_MAX, last = 0;
   for (const Stream& stream : streams) {
     first = std::min(first, stream.began);
     last = std::max(last, stream.ended);
-    found.each_ns.push_back(stream.ended - stream.began);
+    total.each_ns.push_back(stream.ended - stream.began);
   }
-  found.ns = last - first;
-  found.cpu_us = after.cpu_us - before.cpu_us;
-  found.user_us = after.user_us - before.user_us;
-  found.fetched = after.fetched - before.fetched;
-  return found;
+  total.ns = last - first;
+  total.cpu_us = after.cpu_us - before.cpu_us;
+  total.user_us = after.user_us - before.user_us;
+  total.fetched = after.fetched - before.fetched;
+  return total;
 }
 
 }  // namespace pw::storage

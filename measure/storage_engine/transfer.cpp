@@ -29,11 +29,11 @@ using Buffer = std::unique_ptr<char[], Free>;
 // happen to be contiguous.
 Buffer buffer(uint64_t size) {
   const uint64_t page = size < kHugePage ? kPage : kHugePage, whole = (size + page - 1) / page * page;
-  char* const found = static_cast<char*>(std::aligned_alloc(page, whole));
-  if (!found) throw Failed("aligned_alloc", ENOMEM);
-  if (page == kHugePage) madvise(found, whole, MADV_HUGEPAGE);
-  std::memset(found, 0, size);  // so that no page fault is measured
-  return Buffer(found);
+  char* const memory = static_cast<char*>(std::aligned_alloc(page, whole));
+  if (!memory) throw Failed("aligned_alloc", ENOMEM);
+  if (page == kHugePage) madvise(memory, whole, MADV_HUGEPAGE);
+  std::memset(memory, 0, size);  // so that no page fault is measured
+  return Buffer(memory);
 }
 
 // A descriptor that is closed with an answer: network file systems report errors of writes there.
@@ -56,8 +56,8 @@ class File {
 
 // What streams have in common. Each has a file of its own, PATH.0, PATH.1, ..., or with `shared` a part of
 // the one file PATH.0. This file may have `parts` of other nodes as well; `first` is the first of this node.
-struct Asked {
-  explicit Asked(const Words& words)
+struct Options {
+  explicit Options(const Words& words)
       : path(words.text("path")),
         size(words.number("size")),
         block(words.number("block")),
@@ -109,148 +109,149 @@ void complete(bool write, int file, char* at, uint64_t size, uint64_t offset, in
 
 // Moves [start, start + size) in blocks, `depth` of them under way; a slot is used again when its block has
 // ended. False: a stamp was wrong.
-bool sequential(const Asked& asked, bool write, int file, uint64_t start, Ring& ring, char* memory,
+bool sequential(const Options& options, bool write, int file, uint64_t start, Ring& ring, char* memory,
                 uint64_t slots) {
-  const uint64_t depth = ring.uring() ? asked.depth : 1, blocks = asked.size / asked.block;
+  const uint64_t depth = ring.uring() ? options.depth : 1, blocks = options.size / options.block;
   std::vector<bool> busy(slots);
   bool right = true;
   uint64_t next = 0, done = 0;
   while (done < blocks) {
     while (next < blocks && next - done < depth && !busy[next % slots]) {
-      const uint64_t offset = start + next * asked.block;
-      char* const at = memory + next % slots * asked.block;
-      if (write) asked.data.restamp(at, offset, asked.block);
+      const uint64_t offset = start + next * options.block;
+      char* const at = memory + next % slots * options.block;
+      if (write) options.data.restamp(at, offset, options.block);
       busy[next % slots] = true;
-      ring.start(write, file, at, static_cast<uint32_t>(asked.block), offset, next);
+      ring.start(write, file, at, static_cast<uint32_t>(options.block), offset, next);
       ++next;
     }
     const Ring::Done end = ring.wait();
-    const uint64_t offset = start + end.tag * asked.block;
-    char* const at = memory + end.tag % slots * asked.block;
-    complete(write, file, at, asked.block, offset, end.result, done * asked.block);
-    if (!write) right = asked.data.stamped(at, offset, asked.block) && right;
+    const uint64_t offset = start + end.tag * options.block;
+    char* const at = memory + end.tag % slots * options.block;
+    complete(write, file, at, options.block, offset, end.result, done * options.block);
+    if (!write) right = options.data.stamped(at, offset, options.block) && right;
     busy[end.tag % slots] = false;
     ++done;
   }
   return right;
 }
 
-void add(Answer& answer, const Together& found, bool uring) {
-  answer.add("ns", found.ns).list("stream_ns", found.each_ns).add("cpu_us", found.cpu_us);
-  answer.add("user_us", found.user_us);
-  answer.add("fetched", found.fetched).add("io", uring ? "io_uring" : "pread/pwrite");
+void add(Answer& answer, const Together& total, bool uring) {
+  answer.add("ns", total.ns).list("stream_ns", total.each_ns).add("cpu_us", total.cpu_us);
+  answer.add("user_us", total.user_us);
+  answer.add("fetched", total.fetched).add("io", uring ? "io_uring" : "pread/pwrite");
 }
 
 }  // namespace
 
 Answer write_files(const Words& words) {
-  const Asked asked(words);
+  const Options options(words);
   std::atomic<bool> uring = false;
-  const uint64_t slots = std::max<uint64_t>({asked.depth, kPool / asked.block, 1});
-  const auto found = run_streams(asked.streams, asked.hold, [&](Stream& stream) {
+  const uint64_t slots = std::max<uint64_t>({options.depth, kPool / options.block, 1});
+  const auto total = run_streams(options.streams, options.hold, [&](Stream& stream) {
     const Buffer memory =
-        buffer(slots * asked.block);  // outlives the ring, which may have operations under way in it
-    Ring ring(asked.depth);
+        buffer(slots * options.block);  // outlives the ring, which may have operations under way in it
+    Ring ring(options.depth);
     uring = ring.uring();
-    const uint64_t start = asked.start(stream.number);
-    asked.data.fill(memory.get(), start, slots * asked.block);
-    File file(asked.of(stream.number), O_WRONLY | O_CREAT | (asked.shared ? 0 : O_EXCL), asked.direct);
+    const uint64_t start = options.start(stream.number);
+    options.data.fill(memory.get(), start, slots * options.block);
+    File file(options.of(stream.number), O_WRONLY | O_CREAT | (options.shared ? 0 : O_EXCL), options.direct);
     stream.begin();
-    sequential(asked, true, file.get(), start, ring, memory.get(), slots);
-    if (asked.fsync) must(fsync(file.get()), "fsync");
+    sequential(options, true, file.get(), start, ring, memory.get(), slots);
+    if (options.fsync) must(fsync(file.get()), "fsync");
     file.shut();
   });
   Answer answer;
-  add(answer, found, uring);
+  add(answer, total, uring);
   return answer;
 }
 
 Answer read_files(const Words& words) {
-  const Asked asked(words);
+  const Options options(words);
   std::atomic<bool> uring = false, right = true;
-  const uint64_t slots = std::max<uint64_t>(asked.depth, 1);
-  const auto found = run_streams(asked.streams, asked.hold, [&](Stream& stream) {
+  const uint64_t slots = std::max<uint64_t>(options.depth, 1);
+  const auto total = run_streams(options.streams, options.hold, [&](Stream& stream) {
     const Buffer memory =
-        buffer(slots * asked.block);  // outlives the ring, which may have operations under way in it
-    Ring ring(asked.depth);
+        buffer(slots * options.block);  // outlives the ring, which may have operations under way in it
+    Ring ring(options.depth);
     uring = ring.uring();
-    File file(asked.of(stream.number), O_RDONLY, asked.direct);
+    File file(options.of(stream.number), O_RDONLY, options.direct);
     stream.begin();
-    if (!sequential(asked, false, file.get(), asked.start(stream.number), ring, memory.get(), slots))
+    if (!sequential(options, false, file.get(), options.start(stream.number), ring, memory.get(), slots))
       right = false;
     file.shut();
   });
   Answer answer;
-  add(answer, found, uring);
+  add(answer, total, uring);
   answer.add("right", right.load());
   return answer;
 }
 
 // One block at a time at random places: the time of each.
 Answer random_blocks(const Words& words) {
-  const Asked asked(words);
+  const Options options(words);
   const bool write = words.number("write");
-  const uint64_t count = words.number("count"), blocks = asked.size / asked.block;
+  const uint64_t count = words.number("count"), blocks = options.size / options.block;
   const Data fresh(words.number("seed") + 1);  // what overwrites must differ from what is there
-  std::vector<std::vector<uint64_t>> times(static_cast<size_t>(asked.streams));
+  std::vector<std::vector<uint64_t>> times(static_cast<size_t>(options.streams));
   std::atomic<bool> right = true;
-  const auto found = run_streams(asked.streams, false, [&](Stream& stream) {
+  const auto total = run_streams(options.streams, false, [&](Stream& stream) {
     auto& own = times[static_cast<size_t>(stream.number)];
     own.reserve(count);
     std::mt19937_64 random(words.number("seed") + static_cast<uint64_t>(stream.number));
-    const Buffer memory = buffer(asked.block);
-    fresh.fill(memory.get(), 0, asked.block);
-    File file(asked.of(stream.number), write ? O_WRONLY : O_RDONLY, asked.direct);
+    const Buffer memory = buffer(options.block);
+    fresh.fill(memory.get(), 0, options.block);
+    File file(options.of(stream.number), write ? O_WRONLY : O_RDONLY, options.direct);
     stream.begin();
     for (uint64_t i = 0; i < count; ++i) {
-      const uint64_t offset = asked.start(stream.number) + random() % blocks * asked.block;
-      if (write) fresh.restamp(memory.get(), offset, asked.block);
+      const uint64_t offset = options.start(stream.number) + random() % blocks * options.block;
+      if (write) fresh.restamp(memory.get(), offset, options.block);
       const uint64_t before = now_ns();
       const auto place = static_cast<off_t>(offset);
-      const ssize_t moved = write ? pwrite(file.get(), memory.get(), asked.block, place)
-                                  : pread(file.get(), memory.get(), asked.block, place);
-      complete(write, file.get(), memory.get(), asked.block, offset,
-               moved < 0 ? -errno : static_cast<int32_t>(moved), i * asked.block);
-      if (write && asked.fsync) must(fdatasync(file.get()), "fdatasync");
+      const ssize_t moved = write ? pwrite(file.get(), memory.get(), options.block, place)
+                                  : pread(file.get(), memory.get(), options.block, place);
+      complete(write, file.get(), memory.get(), options.block, offset,
+               moved < 0 ? -errno : static_cast<int32_t>(moved), i * options.block);
+      if (write && options.fsync) must(fdatasync(file.get()), "fdatasync");
       own.push_back(now_ns() - before);
-      if (!write && !asked.data.stamped(memory.get(), offset, asked.block)) right = false;
+      if (!write && !options.data.stamped(memory.get(), offset, options.block)) right = false;
     }
     file.shut();
   });
   std::vector<uint64_t> all;
   for (const auto& own : times) all.insert(all.end(), own.begin(), own.end());
   Answer answer;
-  add(answer, found, false);
+  add(answer, total, false);
   answer.list("times", all).add("right", right.load());
   return answer;
 }
 
 // Every byte, beside what was written; with overwritten=1 the stamps alone, each of either writer.
 Answer verify_files(const Words& words) {
-  const Asked asked(words);
+  const Options options(words);
   const bool overwritten = words.number("overwritten");
   const Data fresh(words.number("seed") + 1);
-  const Buffer memory = buffer(asked.block), wanted = buffer(asked.block);
+  const Buffer memory = buffer(options.block), wanted = buffer(options.block);
   uint64_t wrong = 0;
-  for (int stream = 0; stream < asked.streams; ++stream) {
-    File file(asked.of(stream), O_RDONLY, false);
-    for (uint64_t offset = asked.start(stream), end = offset + asked.size; offset < end;
-         offset += asked.block) {
-      const ssize_t moved = pread(file.get(), memory.get(), asked.block, static_cast<off_t>(offset));
-      complete(false, file.get(), memory.get(), asked.block, offset,
+  for (int stream = 0; stream < options.streams; ++stream) {
+    File file(options.of(stream), O_RDONLY, false);
+    for (uint64_t offset = options.start(stream), end = offset + options.size; offset < end;
+         offset += options.block) {
+      const ssize_t moved = pread(file.get(), memory.get(), options.block, static_cast<off_t>(offset));
+      complete(false, file.get(), memory.get(), options.block, offset,
                moved < 0 ? -errno : static_cast<int32_t>(moved), offset);
       if (overwritten) {
-        for (uint64_t at = 0; at < asked.block; at += kSector)
-          wrong += !asked.data.stamped(memory.get() + at, offset + at, kSector) &&
+        for (uint64_t at = 0; at < options.block; at += kSector)
+          wrong += !options.data.stamped(memory.get() + at, offset + at, kSector) &&
                    !fresh.stamped(memory.get() + at, offset + at, kSector);
         continue;
       }
-      asked.data.fill(wanted.get(), offset, asked.block);
-      wrong += std::memcmp(memory.get(), wanted.get(), asked.block) != 0;
+      options.data.fill(wanted.get(), offset, options.block);
+      wrong += std::memcmp(memory.get(), wanted.get(), options.block) != 0;
     }
-    struct stat found;
-    must(fstat(file.get(), &found), "fstat");
-    wrong += static_cast<uint64_t>(found.st_size) != asked.size * (asked.shared ? asked.parts : uint64_t{1});
+    struct stat status;
+    must(fstat(file.get(), &status), "fstat");
+    wrong += static_cast<uint64_t>(status.st_size) !=
+             options.size * (options.shared ? options.parts : uint64_t{1});
   }
   return Answer().add("wrong", wrong);
 }

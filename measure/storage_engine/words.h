@@ -35,18 +35,18 @@ class Words {
       const std::string_view word = words[i];
       const size_t equals = word.find('=');
       if (equals == word.npos) throw Misuse("a word without '=': " + std::string(word));
-      found_[std::string(word.substr(0, equals))] = word.substr(equals + 1);
+      values_[std::string(word.substr(0, equals))] = word.substr(equals + 1);
     }
   }
 
   std::string text(const std::string& name) const {
-    const auto place = found_.find(name);
-    if (place == found_.end()) throw Misuse(name + "= is missing");
+    const auto place = values_.find(name);
+    if (place == values_.end()) throw Misuse(name + "= is missing");
     return place->second;
   }
 
   uint64_t number(const std::string& name, uint64_t otherwise) const {
-    return found_.count(name) ? number(name) : otherwise;
+    return values_.count(name) ? number(name) : otherwise;
   }
 
   uint64_t number(const std::string& name) const {
@@ -64,7 +64,7 @@ class Words {
   }
 
  private:
-  std::map<std::string, std::string> found_;
+  std::map<std::string, std::string> values_;
 };
 
 // An object of JSON, member by member.

@@ -50,16 +50,15 @@ int reporting = -1;
 uint32_t running = kSetup;
 
 [[noreturn]] void near_hangs(const char* entry) {
-  send(reporting, Told{running, true, Outcome::broken,
-                       format("{}() has not returned for {:.0f} s; no call waits without end", entry,
-                              Watchdog::kHung_s)});
+  send(reporting, TestReport{running, true, Outcome::broken,
+                             format("{}() has not returned for {:.0f} s; no call waits without end", entry,
+                                    Watchdog::kHung_s)});
   _exit(0);
 }
 
-/// Where something was found, the processes are of no use any more. Nothing is freed: the plugin may still
-/// use it.
-void report(Outcome outcome, std::string found) {
-  send(reporting, Told{running, true, outcome, std::move(found)});
+/// After a finding the processes are of no use any more. Nothing is freed: the plugin may still use it.
+void report(Outcome outcome, std::string evidence) {
+  send(reporting, TestReport{running, true, outcome, std::move(evidence)});
   if (outcome != Outcome::ok && outcome != Outcome::absent) _exit(0);
 }
 
@@ -85,7 +84,7 @@ void run_near_end(Stand& stand, const std::vector<Test>& tests, uint32_t first) 
     static const auto held =
         Plugin::load(stand.options.plugin);  // its threads may run until the process ends
   } catch (const Error& error) {
-    send(reporting, Told{kNoPlugin, true, Outcome::broken, error.what()});
+    send(reporting, TestReport{kNoPlugin, true, Outcome::broken, error.what()});
     return;
   }
   std::optional<NearEnd> near;
@@ -93,21 +92,21 @@ void run_near_end(Stand& stand, const std::vector<Test>& tests, uint32_t first) 
     try {
       near.emplace(stand);
     } catch (const WrongOptions& refusal) {
-      send(reporting, Told{kNoPlugin, true, Outcome::broken, refusal.what()});
+      send(reporting, TestReport{kNoPlugin, true, Outcome::broken, refusal.what()});
       _exit(0);
     }
     return format("{} processes are connected, each of which registered memory", kRanks);
   });
   for (uint32_t i = first; i < tests.size(); ++i) {
     running = i;
-    send(reporting, Told{i, false, Outcome::ok, {}});
+    send(reporting, TestReport{i, false, Outcome::ok, {}});
     near->random = Random(hash_of(tests[i].name, stand.options.seed));
     near->share_s = tests[i].share_s * stand.options.effort;
     judge([&] { return tests[i].run(*near); });
     if (tests[i].last) break;
   }
   running = kClosing;
-  send(reporting, Told{kClosing, false, Outcome::ok, {}});
+  send(reporting, TestReport{kClosing, false, Outcome::ok, {}});
   judge([&] {
     near->close();
     return std::string();
@@ -137,9 +136,9 @@ class Supervisor {
                 [this](Stand& here) { run_near_end(here, tests_, next_); });
     uint32_t begun = kSetup;
     bool ended = false;
-    for (Told told; receive(stand.report.get(), told);) {
-      begun = told.test, ended = told.ended;
-      if (ended) take(told);
+    for (TestReport report; receive(stand.report.get(), report);) {
+      begun = report.test, ended = report.ended;
+      if (ended) take(report);
     }
     const std::string how = stand.how_near_ended();
     if (ended) return;  // it had said what there is to say
@@ -147,19 +146,19 @@ class Supervisor {
           (how.empty() ? "its process exited: a plugin may not do that" : how) + "; did the plugin crash?"});
   }
 
-  void take(const Told& told) {
-    if (told.test == kNoPlugin) throw Error(PW_UNAVAILABLE, told.found);
-    if (told.test == kSetup) {
-      stopped_ = told.outcome != Outcome::ok;
-      if (stopped_ || !std::exchange(set_up_, true)) tell_({kSetupName, told.outcome, told.found});
+  void take(const TestReport& report) {
+    if (report.test == kNoPlugin) throw Error(PW_UNAVAILABLE, report.evidence);
+    if (report.test == kSetup) {
+      stopped_ = report.outcome != Outcome::ok;
+      if (stopped_ || !std::exchange(set_up_, true)) tell_({kSetupName, report.outcome, report.evidence});
       return;
     }
-    if (told.test == kClosing) {
-      if (told.outcome != Outcome::ok) tell_({"close", told.outcome, told.found});
+    if (report.test == kClosing) {
+      if (report.outcome != Outcome::ok) tell_({"close", report.outcome, report.evidence});
       return;
     }
-    next_ = told.test + 1;
-    tell_({tests_[told.test].name, told.outcome, told.found});
+    next_ = report.test + 1;
+    tell_({tests_[report.test].name, report.outcome, report.evidence});
   }
 
   const Options& options_;
@@ -185,7 +184,7 @@ std::vector<std::string> test_names() {
 }
 
 void check(const Options& options, const std::function<void(const Verdict&)>& tell) {
-  patience_ns = static_cast<uint64_t>(options.patience_s * 1e9);
+  longest_wait_ns = static_cast<uint64_t>(options.patience_s * 1e9);
   Supervisor(options, tell).run();
 }
 

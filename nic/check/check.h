@@ -23,7 +23,7 @@ enum class Outcome : uint8_t {
 struct Verdict {
   std::string test;
   Outcome outcome;
-  std::string found;  ///< how often it was exercised; or the evidence and what to do
+  std::string evidence;  ///< how often it was exercised; or the evidence and what to do
 };
 
 struct Options {
@@ -35,7 +35,7 @@ struct Options {
   std::vector<std::string> only;  ///< names of tests; empty: all
 };
 
-/// What the tests under load take together at effort 1, in seconds.
+/// How long the tests under load take together at effort 1, in seconds.
 double usual_seconds();
 /// The names of all tests, in their order.
 std::vector<std::string> test_names();

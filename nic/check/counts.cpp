@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "nic/check/patience.h"
+#include "nic/check/deadline.h"
 
 namespace pw::nic::check {
 namespace {
@@ -54,16 +54,16 @@ PluginThreads plugin_threads() {
   constexpr std::pair<int, const char*> kOfPrograms[] = {
       {SIGINT, "SIGINT"},   {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"},  {SIGCHLD, "SIGCHLD"},
       {SIGALRM, "SIGALRM"}, {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}};
-  PluginThreads found;
+  PluginThreads threads;
   for_each_entry("/proc/self/task", [&](const char* name) {
     const int thread = std::atoi(name);
     if (thread == getpid() || thread == Watchdog::thread()) return;
-    ++found.count;
+    ++threads.count;
     const uint64_t blocked = blocked_signals(name);
     for (const auto& [number, text] : kOfPrograms)
-      if ((blocked >> (number - 1) & 1) == 0 && found.lets_in.empty()) found.lets_in = text;
+      if ((blocked >> (number - 1) & 1) == 0 && threads.lets_in.empty()) threads.lets_in = text;
   });
-  return found;
+  return threads;
 }
 
 }  // namespace pw::nic::check

@@ -22,8 +22,8 @@ const char* name_of(pw_nic_status status) {
   return status >= 0 && status <= PW_NIC_BROKEN ? kNames[status] : "no status of nic.h";
 }
 
-void demand(pw_nic_status status, const End& end, const std::string& what) {
-  if (status != PW_NIC_OK) throw Broken{format("{} gave {}: {}", what, name_of(status), end.why())};
+void demand(pw_nic_status status, const End& end, const std::string& subject) {
+  if (status != PW_NIC_OK) throw Broken{format("{} gave {}: {}", subject, name_of(status), end.why())};
 }
 
 std::string too_long(const char* entry, double took_s, double limit_s) {
@@ -36,11 +36,11 @@ std::string too_long(const char* entry, double took_s, double limit_s) {
 void Done::on_call(pw_nic_done* called, pw_nic_status status) {
   auto* done = static_cast<Done*>(called);
   if (!progressing) {
-    stray = "a done was called from another place than progress() or close()";
+    stray = "a completion callback was called from another place than progress() or close()";
     return;
   }
   if (!done->under_way) {
-    stray = "a done was called 2 times, or for an operation that was refused";
+    stray = "a completion callback was called twice, or for an operation that had been refused";
     return;
   }
   done->under_way = false;
@@ -52,7 +52,7 @@ void Done::on_call(pw_nic_done* called, pw_nic_status status) {
 }
 
 void End::look_for_stray_calls() {
-  if (const char* what = stray.exchange(nullptr); what != nullptr) throw Broken{what};
+  if (const char* problem = stray.exchange(nullptr); problem != nullptr) throw Broken{problem};
 }
 
 End::End(std::shared_ptr<const Plugin> plugin, const Job& job, const std::string& configuration)
@@ -146,22 +146,22 @@ Done& End::fresh() {
   return *done;
 }
 
-pw_nic_status End::try_put(const Move& what, Done* done) {
+pw_nic_status End::try_put(const Move& move, Done* done) {
   return attempt("put", done, [&] {
-    return ops().put(nic_, what.remote, what.offset, what.data, what.memory, what.bytes, done);
+    return ops().put(nic_, move.remote, move.offset, move.data, move.memory, move.bytes, done);
   });
 }
-pw_nic_status End::try_get(const Move& what, Done* done) {
+pw_nic_status End::try_get(const Move& move, Done* done) {
   return attempt("get", done, [&] {
-    return ops().get(nic_, what.remote, what.offset, what.data, what.memory, what.bytes, done);
+    return ops().get(nic_, move.remote, move.offset, move.data, move.memory, move.bytes, done);
   });
 }
 
-pw_nic_status End::put(const Move& what, Done* done) {
-  return insist([&] { return try_put(what, done); });
+pw_nic_status End::put(const Move& move, Done* done) {
+  return insist([&] { return try_put(move, done); });
 }
-pw_nic_status End::get(const Move& what, Done* done) {
-  return insist([&] { return try_get(what, done); });
+pw_nic_status End::get(const Move& move, Done* done) {
+  return insist([&] { return try_get(move, done); });
 }
 
 unsigned End::progress() {
@@ -175,26 +175,26 @@ unsigned End::progress() {
 }
 
 void End::wait(const Done& done, const char* of) {
-  for (const Patience patience; done.under_way && !patience.over();) progress();
+  for (const Deadline deadline; done.under_way && !deadline.passed();) progress();
   if (done.under_way)
     throw Broken{
         format("the done of {} was not called within {:.1f} s of progress(); every operation that was "
                "accepted ends",
-               of, static_cast<double>(patience_ns) / 1e9)};
+               of, static_cast<double>(longest_wait_ns) / 1e9)};
 }
 
-void End::drain(const char* of, uint64_t patience) {
+void End::drain(const char* of, uint64_t wait_ns) {
   uint64_t before = under_way_;
-  for (Patience left(patience); under_way_ > 0 && !left.over();) {
+  for (Deadline deadline(wait_ns); under_way_ > 0 && !deadline.passed();) {
     progress();
-    if (under_way_ < before) left = Patience(patience);
+    if (under_way_ < before) deadline = Deadline(wait_ns);
     before = under_way_;
   }
   if (under_way_ > 0)
     throw Broken{
         format("{} operations {} have not ended within {:.1f} s of progress(); every operation that was "
                "accepted ends",
-               under_way_, of, static_cast<double>(patience) / 1e9)};
+               under_way_, of, static_cast<double>(wait_ns) / 1e9)};
 }
 
 }  // namespace pw::nic::check

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/format.h"
+#include "nic/check/deadline.h"
 #include "nic/check/findings.h"
-#include "nic/check/patience.h"
 #include "nic/job.h"
 #include "nic/plugin.h"
 
@@ -69,24 +69,25 @@ class End {
 
   /// A done for an operation; it stays until the process ends.
   Done& fresh();
-  /// One whose operation was not tried again while the NIC was busy; that of a refused one is back already.
+  /// Returns a Done whose operation was not tried again while the NIC was busy; that of a refused operation
+  /// is back already.
   void give_back(Done& done) { idle_.push_back(&done); }
   /// Start an operation with its done, or without; PW_NIC_BUSY is handed on.
-  pw_nic_status try_put(const Move& what, Done* done);
-  pw_nic_status try_get(const Move& what, Done* done);
+  pw_nic_status try_put(const Move& move, Done* done);
+  pw_nic_status try_get(const Move& move, Done* done);
   /// The same with another entry.
   template <typename Entry>
   pw_nic_status attempt(const char* name, Done* done, Entry&& entry);
   /// Again and again while the NIC is busy. Throws Broken when it stays so.
   template <typename Attempt>
   pw_nic_status insist(Attempt&& attempt);
-  pw_nic_status put(const Move& what, Done* done);
-  pw_nic_status get(const Move& what, Done* done);
+  pw_nic_status put(const Move& move, Done* done);
+  pw_nic_status get(const Move& move, Done* done);
 
   unsigned progress();
   /// Throw Broken when it is not called in time.
   void wait(const Done& done, const char* of);
-  void drain(const char* of, uint64_t patience = patience_ns);
+  void drain(const char* of, uint64_t wait_ns = longest_wait_ns);
   [[nodiscard]] uint64_t under_way() const { return under_way_; }
 
  private:
@@ -107,7 +108,7 @@ class End {
 /// "PW_NIC_OK"
 const char* name_of(pw_nic_status status);
 /// Throws Broken unless it is PW_NIC_OK.
-void demand(pw_nic_status status, const End& end, const std::string& what);
+void demand(pw_nic_status status, const End& end, const std::string& subject);
 
 // ---- inside ----
 
@@ -153,7 +154,7 @@ template <typename Attempt>
 pw_nic_status End::insist(Attempt&& attempt) {
   pw_nic_status status = attempt();
   if (status != PW_NIC_BUSY) return status;
-  for (const Patience patience; !patience.over();) {
+  for (const Deadline deadline; !deadline.passed();) {
     progress();
     status = attempt();
     if (status != PW_NIC_BUSY) return status;
@@ -161,7 +162,7 @@ pw_nic_status End::insist(Attempt&& attempt) {
   throw Broken{
       format("an operation was PW_NIC_BUSY for {:.1f} s of progress(), with {} others under way; room must "
              "come as operations end, also of those that failed",
-             static_cast<double>(patience_ns) / 1e9, under_way_)};
+             static_cast<double>(longest_wait_ns) / 1e9, under_way_)};
 }
 
 }  // namespace pw::nic::check

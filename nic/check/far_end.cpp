@@ -54,7 +54,7 @@ class FarEnd {
     registered_ = end_->add(stand_.arena[rank_].span(), key_);
     return key_reply(registered_);
   }
-  // What is stored from here on is stored too late.
+  // A store that arrives from here on arrives too late.
   void forget(int byte) {
     const Arena& arena = stand_.arena[rank_];
     end_->remove(std::exchange(registered_, nullptr));

@@ -9,11 +9,11 @@ namespace pw::nic::check {
 
 class Finding : public std::exception {
  public:
-  explicit Finding(std::string what) : what_(std::move(what)) {}
-  [[nodiscard]] const char* what() const noexcept override { return what_.c_str(); }
+  explicit Finding(std::string text) : text_(std::move(text)) {}
+  [[nodiscard]] const char* what() const noexcept override { return text_.c_str(); }
 
  private:
-  std::string what_;
+  std::string text_;
 };
 
 /// The plugin does not do what nic.h asks: the text has the evidence, and what to do.

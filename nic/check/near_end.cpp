@@ -127,13 +127,13 @@ void NearEnd::must_get(uint32_t rank, uint64_t offset, void* data, uint64_t byte
   demand(get(rank, offset, data, bytes, done), end, format("a get of {} bytes at offset {}", bytes, offset));
 }
 
-void NearEnd::arrive(uint32_t rank, uint64_t offset, uint64_t value, const std::string& what) {
+void NearEnd::arrive(uint32_t rank, uint64_t offset, uint64_t value, const std::string& subject) {
   const auto word = [&] {
     return std::atomic_ref(*arena(rank).word(offset)).load(std::memory_order_acquire);
   };
   if (!await([&] { return word() == value; }))
-    throw Broken{format("{} has not arrived: at offset {} of far end {} is {:#x} where {:#x} should be", what,
-                        offset, rank, word(), value)};
+    throw Broken{format("{} has not arrived: at offset {} of far end {} is {:#x} where {:#x} should be",
+                        subject, offset, rank, word(), value)};
 }
 
 bool Rounds::next(bool enough_seen) {

@@ -92,12 +92,12 @@ class NearEnd {
   void must_put(uint32_t rank, uint64_t offset, const void* data, uint64_t bytes, Done* done);
   void must_get(uint32_t rank, uint64_t offset, void* data, uint64_t bytes, Done* done);
 
-  /// Until `there` is true; false when patience is over. With `polls` false nobody calls the plugin
+  /// Until `holds()` is true; false once the deadline has passed. With `polls` false nobody calls the plugin
   /// meanwhile.
-  template <typename There>
-  bool await(There&& there, bool polls = true);
+  template <typename Condition>
+  bool await(Condition&& holds, bool polls = true);
   /// Until the word is that value. Throws Broken: "<what> has not arrived".
-  void arrive(uint32_t rank, uint64_t offset, uint64_t value, const std::string& what);
+  void arrive(uint32_t rank, uint64_t offset, uint64_t value, const std::string& subject);
 
   // The dice, and the time of the test that runs.
   Random random{0};
@@ -135,10 +135,10 @@ class Rounds {
   uint64_t least_, done_ = 0, begun_ = now_ns(), cpu_begun_ = thread_time_ns();
 };
 
-template <typename There>
-bool NearEnd::await(There&& there, bool polls) {
-  for (const Patience patience; !there();) {
-    if (patience.over()) return there();
+template <typename Condition>
+bool NearEnd::await(Condition&& holds, bool polls) {
+  for (const Deadline deadline; !holds();) {
+    if (deadline.passed()) return holds();
     if (polls) end.progress();
   }
   return true;

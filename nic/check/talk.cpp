@@ -56,7 +56,7 @@ Named read_named(ByteReader& from) {
 
 }  // namespace
 
-// As they are: their lengths may be wrong, and are looked at by whoever got them from the plugin.
+// As they are: their lengths may be wrong, and are checked by the process that got them from the plugin.
 void write(ByteWriter& to, const pw_nic_address& address) { to.put(std::as_bytes(std::span(&address, 1))); }
 void write(ByteWriter& to, const pw_nic_key& key) { to.put(std::as_bytes(std::span(&key, 1))); }
 pw_nic_address read_address(ByteReader& from) { return read_named<pw_nic_address>(from); }
@@ -79,12 +79,12 @@ bool send(int socket, const Reply& reply) {
   return send_message(socket, std::move(body));
 }
 
-bool send(int socket, const Told& told) {
+bool send(int socket, const TestReport& report) {
   ByteWriter body;
-  body.put(told.test);
-  body.put(static_cast<uint8_t>(told.ended));
-  body.put(static_cast<uint8_t>(told.outcome));
-  body.put_text(told.found);
+  body.put(report.test);
+  body.put(static_cast<uint8_t>(report.ended));
+  body.put(static_cast<uint8_t>(report.outcome));
+  body.put_text(report.evidence);
   return send_message(socket, std::move(body));
 }
 
@@ -111,14 +111,14 @@ bool receive(int socket, Reply& reply) {
   return true;
 }
 
-bool receive(int socket, Told& told) {
+bool receive(int socket, TestReport& report) {
   Bytes body;
   if (!receive_message(socket, body)) return false;
   ByteReader reader(body, "a finding of the tests");
-  told.test = reader.get<uint32_t>();
-  told.ended = reader.get<uint8_t>() != 0;
-  told.outcome = static_cast<Outcome>(reader.get<uint8_t>());
-  told.found = reader.get_text(kLongestText);
+  report.test = reader.get<uint32_t>();
+  report.ended = reader.get<uint8_t>() != 0;
+  report.outcome = static_cast<Outcome>(reader.get<uint8_t>());
+  report.evidence = reader.get_text(kLongestText);
   return true;
 }
 

@@ -36,12 +36,12 @@ struct Reply {
 };
 
 /// From the near end to the supervisor: a test begins, or has ended.
-struct Told {
+struct TestReport {
   uint32_t test =
       0;  ///< its place in the list; kSetup, kClosing; or kNoPlugin, where there is nothing to test
   bool ended = false;
   Outcome outcome = Outcome::ok;
-  std::string found;
+  std::string evidence;
 };
 inline constexpr uint32_t kSetup = UINT32_MAX, kNoPlugin = UINT32_MAX - 1, kClosing = UINT32_MAX - 2;
 
@@ -53,9 +53,9 @@ pw_nic_key read_key(ByteReader& from);
 /// False when the other process is gone.
 bool send(int socket, const Command& request);
 bool send(int socket, const Reply& reply);
-bool send(int socket, const Told& told);
+bool send(int socket, const TestReport& report);
 bool receive(int socket, Command& request);
 bool receive(int socket, Reply& reply);
-bool receive(int socket, Told& told);
+bool receive(int socket, TestReport& report);
 
 }  // namespace pw::nic::check

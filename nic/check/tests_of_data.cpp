@@ -17,7 +17,8 @@ std::vector<uint64_t> sizes(NearEnd& near) {
   return all;
 }
 
-/// Where the arena of `rank` differs from poison with `bytes` at `offset`: "", or a sentence.
+/// Compares the arena of `rank` with poison that has `bytes` at `offset`: "", or a sentence that says where
+/// they differ.
 std::string difference(const Arena& arena, uint64_t offset, const std::byte* bytes, uint64_t count) {
   const auto at = static_cast<int64_t>(arena.from() + offset);
   for (int64_t i = 0; i < static_cast<int64_t>(arena.bytes()); ++i) {
@@ -37,21 +38,21 @@ void put_and_compare(NearEnd& near, uint32_t rank, uint64_t offset, uint64_t byt
   std::memset(arena.base(), static_cast<int>(kPoison), arena.bytes());
   fill(near.at(here), bytes, near.random.next());
   const Bytes put(near.at(here), near.at(here) + bytes);
-  const std::string what =
+  const std::string operation =
       format("a put of {} bytes at offset {} to far end {}{}", bytes, offset, rank, copied ? ", copied" : "");
   Done& done = near.end.fresh();
   demand(copied ? near.put_copied(rank, offset, near.at(here), bytes, &done)
                 : near.put(rank, offset, near.at(here), bytes, &done),
-         near.end, what);
+         near.end, operation);
   if (copied) std::memset(near.at(here), 0xEE, bytes);
   near.end.wait(done, "a put");
-  demand(done.status, near.end, what);
+  demand(done.status, near.end, operation);
   if (near.await([&] {
         return std::memcmp(arena.at(offset), put.data(), bytes) == 0 &&
                difference(arena, offset, put.data(), bytes).empty();
       }))
     return;
-  throw Broken{format("after {} {}", what, difference(arena, offset, put.data(), bytes))};
+  throw Broken{format("after {} {}", operation, difference(arena, offset, put.data(), bytes))};
 }
 
 std::string puts_arrive(NearEnd& near) {
@@ -80,18 +81,19 @@ std::string gets_bring(NearEnd& near) {
       const uint64_t here = near.random.below(std::min<uint64_t>(16, NearEnd::kRoom - bytes + 1));
       fill(near.arena(rank).at(offset), bytes, near.random.next());
       std::memset(near.at(0), 0, NearEnd::kRoom);
-      const std::string what = format("a get of {} bytes at offset {} of far end {}", bytes, offset, rank);
+      const std::string operation =
+          format("a get of {} bytes at offset {} of far end {}", bytes, offset, rank);
       Done& done = near.end.fresh();
-      demand(near.get(rank, offset, near.at(here), bytes, &done), near.end, what);
+      demand(near.get(rank, offset, near.at(here), bytes, &done), near.end, operation);
       near.end.wait(done, "a get");
-      demand(done.status, near.end, what);
+      demand(done.status, near.end, operation);
       for (uint64_t i = 0; i < NearEnd::kRoom; ++i) {
         const bool inside = i >= here && i < here + bytes;
         const std::byte wanted = inside ? *near.arena(rank).at(offset + i - here) : std::byte{0};
         if (*near.at(i) != wanted)
           throw Broken{
-              format("after the done of {} to offset {} the byte at {} is {:#x} where {:#x} should be", what,
-                     here, i, static_cast<int>(*near.at(i)), static_cast<int>(wanted))};
+              format("after the done of {} to offset {} the byte at {} is {:#x} where {:#x} should be",
+                     operation, here, i, static_cast<int>(*near.at(i)), static_cast<int>(wanted))};
       }
     }
   return format("{} gets, {} sizes to {}; the bytes are there when done says so", count, sizes(near).size(),
@@ -128,7 +130,7 @@ std::string bounds(NearEnd& near) {
       if (!put && status == PW_NIC_OK)
         throw Broken{format("a get of {} bytes at offset {} of {} bytes went well", bytes, offset, kEnd)};
     }
-  // What comes too far comes within the time of another get.
+  // A get that brings too many bytes has done so within the time of another get.
   Done& got = near.end.fresh();
   near.must_get(1, 0, near.at(0), 8, &got);
   near.end.wait(got, "a get");
@@ -153,12 +155,12 @@ std::string huge(NearEnd& near) {
   constexpr uint64_t k4GiB = uint64_t{1} << 32;
   for (const uint64_t offset : {k4GiB - 8, k4GiB - 3, k4GiB, k4GiB + 4096, Stand::kHugeRoom - 64}) {
     fill(near.at(0), 64, offset);
-    const std::string what = format("a put of 64 bytes at offset {} of {}", offset, memory.room());
+    const std::string operation = format("a put of 64 bytes at offset {} of {}", offset, memory.room());
     Done& put = near.end.fresh();
-    demand(near.end.put({remote, offset, near.at(0), near.memory(), 64}, &put), near.end, what);
+    demand(near.end.put({remote, offset, near.at(0), near.memory(), 64}, &put), near.end, operation);
     near.end.wait(put, "a put");
     if (!near.await([&] { return std::memcmp(memory.at(offset), near.at(0), 64) == 0; }))
-      throw Broken{format("{} has not arrived; {}", what,
+      throw Broken{format("{} has not arrived; {}", operation,
                           std::memcmp(memory.at(offset % k4GiB), near.at(0), 32) == 0
                               ? "it went to that offset modulo 4 GiB: are offsets 64 bits wide?"
                               : "are offsets 64 bits wide?")};

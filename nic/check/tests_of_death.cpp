@@ -13,12 +13,12 @@ namespace {
 constexpr uint32_t kVictim = 3;
 
 /// Until operations of a kind towards the dead are not taken, or do not go well, any more.
-void unreachable(NearEnd& near, bool put, uint64_t patience) {
-  const Patience left(patience);
+void unreachable(NearEnd& near, bool put, uint64_t wait_ns) {
+  const Deadline deadline(wait_ns);
   for (pw_nic_status status = PW_NIC_OK; status != PW_NIC_UNREACHABLE;) {
-    if (left.over())
+    if (deadline.passed())
       throw Broken{format("{:.1f} s after a process died {} towards it are {}, not PW_NIC_UNREACHABLE",
-                          static_cast<double>(patience) / 1e9, put ? "puts" : "gets", name_of(status))};
+                          static_cast<double>(wait_ns) / 1e9, put ? "puts" : "gets", name_of(status))};
     Done& done = near.end.fresh();
     status = put ? near.put(kVictim, 0, near.at(0), 64, &done) : near.get(kVictim, 0, near.at(0), 64, &done);
     if (status != PW_NIC_OK) continue;
@@ -28,23 +28,23 @@ void unreachable(NearEnd& near, bool put, uint64_t patience) {
 }
 
 std::string dies(NearEnd& near) {
-  const uint64_t patience = 3 * patience_ns;  // a NIC may have to find out by silence
+  const uint64_t wait_ns = 3 * longest_wait_ns;  // a NIC may have to find out by silence
   for (uint32_t rank = 1; rank < kRanks; ++rank) near.renew(rank);
   uint64_t under_way = 0;
   for (int i = 0; i < 64; ++i) {
     const uint64_t bytes = i % 4 == 0 ? near.largest(65536) : 64;
-    const Move what{near.remote(kVictim), 0, near.at(0), near.memory(), bytes};
+    const Move move{near.remote(kVictim), 0, near.at(0), near.memory(), bytes};
     Done& done = near.end.fresh();
-    const pw_nic_status status = i % 2 == 0 ? near.end.try_put(what, &done) : near.end.try_get(what, &done);
+    const pw_nic_status status = i % 2 == 0 ? near.end.try_put(move, &done) : near.end.try_get(move, &done);
     if (status == PW_NIC_BUSY || (status == PW_NIC_UNREACHABLE && under_way >= 32)) break;  // dead by then
     demand(status, near.end, "one of many operations");
     if (++under_way == 32) near.kill(kVictim);
   }
   near.kill(kVictim);
-  near.end.drain("towards a process that died", patience);
+  near.end.drain("towards a process that died", wait_ns);
   const uint64_t begun = now_ns();
-  unreachable(near, false, patience);
-  unreachable(near, true, patience);
+  unreachable(near, false, wait_ns);
+  unreachable(near, true, wait_ns);
   const double took_s = static_cast<double>(now_ns() - begun) / 1e9;
   // The others do not mind, and memory that the dead knew can go.
   const Moved moved = everybody_but(near, kVictim, near.share_s);

@@ -82,8 +82,8 @@ std::string nobody_polls(NearEnd& near) {
   near.renew(1);
   near.renew(2);
   const uint64_t bytes = near.largest() / 8 * 8, mark = word_of(77);
-  const auto posted = [&](const char* what, pw_nic_status status) {
-    if (status != PW_NIC_BUSY) demand(status, near.end, what);
+  const auto posted = [&](const char* operation, pw_nic_status status) {
+    if (status != PW_NIC_BUSY) demand(status, near.end, operation);
     return status == PW_NIC_OK;
   };
   // A large one, and small ones behind it, as far as there is room.
@@ -103,7 +103,7 @@ std::string nobody_polls(NearEnd& near) {
     throw Broken{format(
         "a put of {} bytes, or one of {} small ones behind it, did not arrive while neither end called "
         "progress(), within {:.1f} s of looking; what was posted moves by itself",
-        bytes, puts, static_cast<double>(patience_ns) / 1e9)};
+        bytes, puts, static_cast<double>(longest_wait_ns) / 1e9)};
   near.end.drain("(puts)");
   auto here = std::atomic_ref(*near.word(bytes - 8));
   here = 0;
@@ -112,7 +112,7 @@ std::string nobody_polls(NearEnd& near) {
     throw Broken{
         format("a get of {} bytes was not answered while neither end called progress(), within {:.1f} s of "
                "looking",
-               bytes, static_cast<double>(patience_ns) / 1e9)};
+               bytes, static_cast<double>(longest_wait_ns) / 1e9)};
   near.end.drain("(gets)");
   return format("puts and a get of up to {} bytes moved while nobody called", bytes);
 }
@@ -148,9 +148,9 @@ uint64_t crowd(NearEnd& near, End& end, pw_nic_remote* remote, std::byte* data, 
   uint64_t posted = 0;
   for (; posted < kMany; ++posted) {
     const uint64_t bytes = posted % 4 == 0 ? near.largest(65536) : 64;
-    const Move what{remote, 0, data, memory, bytes};
+    const Move move{remote, 0, data, memory, bytes};
     Done& done = end.fresh();
-    const pw_nic_status status = posted % 2 == 0 ? end.try_put(what, &done) : end.try_get(what, &done);
+    const pw_nic_status status = posted % 2 == 0 ? end.try_put(move, &done) : end.try_get(move, &done);
     if (status == PW_NIC_BUSY) break;
     demand(status, end, "one of many operations");
   }

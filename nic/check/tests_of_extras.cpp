@@ -119,15 +119,15 @@ std::string events(NearEnd& near) {
     Done& done = near.end.fresh();
     near.must_get(1, 0, near.at(0), 4096, &done);
     // Sleeping says nothing of how busy the machine is: what has ended though no event came is the evidence.
-    const auto patience_ms = static_cast<int>(patience_ns / 1'000'000);
+    const auto wait_ms = static_cast<int>(longest_wait_ns / 1'000'000);
     while (done.under_way) {
       pollfd readable{descriptor, POLLIN, 0};
-      const bool told = poll(&readable, 1, patience_ms) > 0 || poll(&readable, 1, 0) > 0;
+      const bool readable_in_time = poll(&readable, 1, wait_ms) > 0 || poll(&readable, 1, 0) > 0;
       near.end.progress();
-      if (!done.under_way && !told)
+      if (!done.under_way && !readable_in_time)
         throw Broken{format("event() was not readable within {:.1f} s, though a get had ended after arm()",
-                            static_cast<double>(patience_ns) / 1e9)};
-      if (done.under_way && !told) near.end.wait(done, "a get");
+                            static_cast<double>(longest_wait_ns) / 1e9)};
+      if (done.under_way && !readable_in_time) near.end.wait(done, "a get");
       if (done.under_way) ops.arm(near.end.nic());
     }
   }

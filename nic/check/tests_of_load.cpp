@@ -63,13 +63,13 @@ std::string traffic(NearEnd& near) {
       all.puts, all.gets, kRanks, all.renewals == 1 ? "once" : format("{} times", all.renewals));
 }
 
-/// What a round of set-up or of operations leaves behind, seen over several passes of equally many rounds.
+/// Counts what rounds of set-up or of operations leave behind, over several passes of equally many rounds.
 class Leaks {
  public:
   explicit Leaks(NearEnd& near) : near_(near) {}
 
   template <typename Round>
-  void look(const char* what, uint64_t rounds, Round&& round) {
+  void look(const char* action, uint64_t rounds, Round&& round) {
     constexpr int kPasses = 4;  // the first fills what is kept for later
     std::array<std::array<Counts, 2>, kPasses> at;
     for (auto& counts : at) {
@@ -78,10 +78,10 @@ class Leaks {
       counts = both();
     }
     for (size_t end = 0; end < 2; ++end) {
-      for_each(at, end, &Counts::descriptors, rounds, "file descriptors", what);
-      for_each(at, end, &Counts::threads, rounds, "threads", what);
-      for_each(at, end, &Counts::mappings, rounds, "mappings of memory", what);
-      for_each(at, end, &Counts::heap_bytes, rounds * 8, "bytes of memory", what);
+      for_each(at, end, &Counts::descriptors, rounds, "file descriptors", action);
+      for_each(at, end, &Counts::threads, rounds, "threads", action);
+      for_each(at, end, &Counts::mappings, rounds, "mappings of memory", action);
+      for_each(at, end, &Counts::heap_bytes, rounds * 8, "bytes of memory", action);
     }
   }
 
@@ -94,12 +94,12 @@ class Leaks {
   }
   template <typename At>
   static void for_each(const At& at, size_t end, uint64_t Counts::* of, uint64_t least, const char* things,
-                       const char* what) {
+                       const char* action) {
     for (size_t pass = 1; pass < at.size(); ++pass)
       if (at[pass][end].*of < at[pass - 1][end].*of + least * 3 / 4) return;  // it does not grow each time
     throw Broken{format("{} are lost, {} after {} and {} at first{}: about one with every {}", things,
                         at.back()[end].*of, at.size(), at.front()[end].*of,
-                        end == 0 ? "" : " (at the far end)", what)};
+                        end == 0 ? "" : " (at the far end)", action)};
   }
   NearEnd& near_;
 };

@@ -42,13 +42,13 @@ std::string at_the_target(NearEnd& near) {
     // Puts are under way when the far end is asked: it may have deregistered before the next one is begun.
     const uint64_t ask = deadline_after(near.random.between(50'000, 500'000));
     const uint64_t until = ask + near.random.between(200'000, 1'500'000);
-    bool asked = false;
+    bool requested = false;
     // On a busy machine the far end has its turn late: puts must still come then.
-    for (const Patience late(kLate); !asked || now_ns() < until || !(near.has_answered(1) || late.over());
-         ++count) {
-      if (!asked && now_ns() >= ask) {
+    for (const Deadline late(kLate);
+         !requested || now_ns() < until || !(near.has_answered(1) || late.passed()); ++count) {
+      if (!requested && now_ns() >= ask) {
         near.tell(1, {Ask::forget, static_cast<uint64_t>(kGone), {}});
-        asked = true;
+        requested = true;
       }
       Done& done = near.end.fresh();
       done.context = &refused;
@@ -56,9 +56,9 @@ std::string at_the_target(NearEnd& near) {
         if (ended.status != PW_NIC_OK) ++*static_cast<uint64_t*>(ended.context);
       };
       const uint64_t bytes = near.random.one_in(8) ? near.largest(65536) : near.random.between(1, 4096);
-      const Move what{near.remote(1), near.random.below(NearEnd::kRoom - 65536), near.at(0), near.memory(),
+      const Move move{near.remote(1), near.random.below(NearEnd::kRoom - 65536), near.at(0), near.memory(),
                       bytes};
-      const pw_nic_status status = near.end.try_put(what, &done);
+      const pw_nic_status status = near.end.try_put(move, &done);
       if (status == PW_NIC_OK) continue;
       if (status == PW_NIC_BUSY)
         near.end.give_back(done);
@@ -101,9 +101,9 @@ std::string at_home(NearEnd& near) {
     for (uint64_t i = 0; i < 64; ++i) {
       const uint64_t bytes = i % 8 == 0 ? near.largest(kPiece) : near.random.between(1, 512);
       std::byte* here = room.data() + near.random.below(7 * kPiece);
-      const Move what{near.remote(1), i * kPiece / 2, here, memory, bytes};
+      const Move move{near.remote(1), i * kPiece / 2, here, memory, bytes};
       Done& done = near.end.fresh();
-      const pw_nic_status status = i % 4 == 3 ? near.end.try_put(what, &done) : near.end.try_get(what, &done);
+      const pw_nic_status status = i % 4 == 3 ? near.end.try_put(move, &done) : near.end.try_get(move, &done);
       if (status == PW_NIC_BUSY) break;
       demand(status, near.end, "one of many operations");
       ++count;

@@ -46,7 +46,7 @@ std::string gets_in_order(NearEnd& near) {
                 lines[1].ended + lines[2].ended + lines[3].ended, kFars, deepest);
 }
 
-/// What a thread beside sees of rounds, each of which stores a block of words v and then the word v.
+/// Collects what another thread sees of rounds, each of which stores a block of words v and then the word v.
 struct Seen {
   static constexpr uint64_t kWord = 0, kBlock = 64;  ///< offsets
   static constexpr uint64_t kNothing = 0xA5A5A5A5;   ///< half a word of poison
@@ -66,10 +66,10 @@ void poll(const Arena& arena, uint64_t words, uint64_t& last, Seen& seen) {
   if (word == last) return;
   last = word;
   seen.rounds.fetch_add(1, std::memory_order_relaxed);
-  for (uint64_t left = words; left > 0; --left) {  // from its end, which arrives last
-    const uint64_t value = at(Seen::kBlock + (left - 1) * 8) >> 32;
+  for (uint64_t remaining = words; remaining > 0; --remaining) {  // from its end, which arrives last
+    const uint64_t value = at(Seen::kBlock + (remaining - 1) * 8) >> 32;
     if (value >= word && value != Seen::kNothing) continue;
-    seen.older_at = Seen::kBlock + (left - 1) * 8, seen.older = value, seen.newer = word;
+    seen.older_at = Seen::kBlock + (remaining - 1) * 8, seen.older = value, seen.newer = word;
     seen.overtaken = true;
     return;
   }
@@ -141,14 +141,14 @@ std::string gets_behind_puts(NearEnd& near) {
     Done& got = near.end.fresh();
     near.must_get(1, chosen * kStride + bytes - 8, near.at(NearEnd::kRoom - 8), 8, &got);
     near.end.wait(got, "a get");
-    const uint64_t found = *near.word(NearEnd::kRoom - 8);
+    const uint64_t marker = *near.word(NearEnd::kRoom - 8);
     near.end.drain("(puts)");
-    older += found != word;
-    if (stated && found != word)
+    older += marker != word;
+    if (stated && marker != word)
       throw Broken{format(
           "PW_NIC_GETS_BEHIND_PUTS is stated, but in round {} a get after a put of {} bytes read {:#x}, "
           "which was there before, and not {:#x}; do not state it",
-          count, bytes, found, word)};
+          count, bytes, marker, word)};
     if (older != 0)
       std::fill_n(near.arena(1).word(0), kPuts * kStride / 8, word);  // what comes late is of this round
   }

@@ -132,14 +132,14 @@ std::string itself(NearEnd& near) {
 }
 
 std::string threads(NearEnd&) {
-  const PluginThreads found = plugin_threads();
-  if (!found.lets_in.empty())
+  const PluginThreads threads = plugin_threads();
+  if (!threads.lets_in.empty())
     throw Broken{
         format("a thread of the plugin takes {}; block all signals with pthread_sigmask() while it is made, "
                "so that handlers run on the program's threads",
-               found.lets_in)};
-  if (found.count == 0) throw Absent{"the plugin has no threads"};
-  return format("{}, which block the signals of programs", found.count);
+               threads.lets_in)};
+  if (threads.count == 0) throw Absent{"the plugin has no threads"};
+  return format("{}, which block the signals of programs", threads.count);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ using Relaxed = std::atomic_ref<uint64_t>;
 /// that run at the same time.
 constexpr uint64_t kLive = 1000;
 
-/// The sizes of which each word is watched: as signals, messages and data have them.
+/// The sizes at which each word is watched: those of signals, messages and data.
 std::vector<uint64_t> sizes_of_words(NearEnd& near) { return {8, 8, 64, 512, near.largest(65536)}; }
 
 std::string in_puts(NearEnd& near) {
@@ -50,9 +50,9 @@ std::string in_puts(NearEnd& near) {
           done->then = [](Done& ended) { *static_cast<std::atomic<bool>*>(ended.context) = false; };
           busy[source] = true;
         }
-        const Move what{near.remote(1), kBlock, near.at(source * stride), copied ? nullptr : near.memory(),
+        const Move move{near.remote(1), kBlock, near.at(source * stride), copied ? nullptr : near.memory(),
                         bytes};
-        demand(near.end.put(what, done), near.end, "a put");
+        demand(near.end.put(move, done), near.end, "a put");
         near.end.progress();
         if (bad != 0)
           throw Broken{format(
@@ -103,13 +103,13 @@ std::string in_gets(NearEnd& near) {
 class Neighbours {
  public:
   void add(std::byte* at) { all_.push_back({at, static_cast<unsigned char>(*at)}); }
-  // What was stored at the last visit is still there, however long that is ago.
+  // The value stored at the last visit is still there, however long ago that was.
   void turn() {
-    Neighbour& one = all_[random_.below(all_.size())];
-    std::atomic_ref<unsigned char> byte(*reinterpret_cast<unsigned char*>(one.at));
-    if (byte.load(std::memory_order_relaxed) != one.stored) lost.store(one.at);
-    one.stored = static_cast<unsigned char>(random_.next());
-    byte.store(one.stored, std::memory_order_relaxed);
+    Neighbour& neighbour = all_[random_.below(all_.size())];
+    std::atomic_ref<unsigned char> byte(*reinterpret_cast<unsigned char*>(neighbour.at));
+    if (byte.load(std::memory_order_relaxed) != neighbour.stored) lost.store(neighbour.at);
+    neighbour.stored = static_cast<unsigned char>(random_.next());
+    byte.store(neighbour.stored, std::memory_order_relaxed);
     for (uint64_t pause = random_.below(30); pause > 0; --pause) relax();
     count.fetch_add(1, std::memory_order_relaxed);
   }

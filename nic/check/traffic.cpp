@@ -28,10 +28,10 @@ struct Cell {
   Done* done = nullptr;
   bool ended = true;
   pw_nic_status status = PW_NIC_OK;
-  Patience patience;
+  Deadline deadline;
 };
 
-/// What is registered here for the cells of one target.
+/// The memory registered here for the cells of one target.
 struct Group {
   std::vector<std::byte> room = std::vector<std::byte>(2 * kCells * kCellBytes + 64);  // and for fetch_add()
   pw_nic_memory* memory = nullptr;
@@ -152,7 +152,7 @@ class Traffic {
       if (of.state == Cell::State::putting)
         std::memset(of.source + of.here, static_cast<int>(kAfterDone), of.bytes);
     };
-    cell.patience = Patience();
+    cell.deadline = Deadline();
     if (random_.one_in(3))
       start_get(group, cell);
     else
@@ -185,11 +185,11 @@ class Traffic {
     if (accepted(cell, status, "get")) cell.number = ++moved_.gets;
   }
 
-  bool accepted(Cell& cell, pw_nic_status status, const char* what) {
+  bool accepted(Cell& cell, pw_nic_status status, const char* operation) {
     if (status == PW_NIC_OK) return true;
     cell.state = Cell::State::idle;
     if (status == PW_NIC_BUSY) end_.give_back(*cell.done);
-    if (status != PW_NIC_BUSY) demand(status, end_, format("a {} of {}", what, place(cell)));
+    if (status != PW_NIC_BUSY) demand(status, end_, format("a {} of {}", operation, place(cell)));
     return false;
   }
 
@@ -208,7 +208,7 @@ class Traffic {
       cell.state = Cell::State::idle;
       return;
     }
-    if (!cell.patience.over()) return;
+    if (!cell.deadline.passed()) return;
     const auto at = static_cast<uint64_t>(
         std::mismatch(cell.model.begin(), cell.model.end(), cell.view).first - cell.model.begin());
     if (at == kCellBytes) return;
@@ -238,9 +238,9 @@ class Traffic {
     cell.state = Cell::State::idle;
   }
 
-  void late(const Cell& cell, const char* what) const {
-    if (!cell.patience.over()) return;
-    throw Broken{format("the done of {} of {} was not called; {} later operations were started", what,
+  void late(const Cell& cell, const char* operation) const {
+    if (!cell.deadline.passed()) return;
+    throw Broken{format("the done of {} of {} was not called; {} later operations were started", operation,
                         place(cell), moved_.puts + moved_.gets - cell.number)};
   }
 

@@ -1,6 +1,6 @@
 // Random traffic of one process towards all, itself among them: puts and gets of all sizes and alignments, as
-// many under way as the NIC takes, with memory that is registered and deregistered meanwhile. Whoever starts
-// an operation knows what its bytes must be, and looks at the target's memory until they are.
+// many under way as the NIC takes, with memory that is registered and deregistered meanwhile. The process
+// that starts an operation knows what its bytes must be, and looks at the target's memory until they are.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace pw::nic::check {
 
-/// Where all processes are, and what is registered there.
+/// The addresses of all processes, and what is registered there.
 struct Places {
   std::array<pw_nic_address, kRanks> address;
   std::array<pw_nic_key, kRanks> key;

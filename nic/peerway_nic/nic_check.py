@@ -66,7 +66,7 @@ def command(plugin: str, minutes: float | None, seed: int | None, tests: tuple[s
         outcome = verdict.outcome.name
         outcomes.append(outcome)
         word, style = STYLES[outcome]
-        line = Text.assemble((f"{word:<8}", style), f"{verdict.test:<{WIDTH}}", verdict.found)
+        line = Text.assemble((f"{word:<8}", style), f"{verdict.test:<{WIDTH}}", verdict.evidence)
         console.print(line, soft_wrap=True)
 
     seed = secrets.randbits(32) if seed is None else seed

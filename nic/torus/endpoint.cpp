@@ -32,8 +32,8 @@ uint64_t new_session() {
 
 // Addresses of this host are not those of another network namespace.
 uint64_t network_space() {
-  struct stat found{};
-  return ::stat("/proc/self/ns/net", &found) == 0 ? found.st_ino : 0;
+  struct stat status{};
+  return ::stat("/proc/self/ns/net", &status) == 0 ? status.st_ino : 0;
 }
 
 std::optional<Secret> secret_of(const pw_nic_options& options) {
@@ -45,14 +45,14 @@ std::optional<Secret> secret_of(const pw_nic_options& options) {
 }
 
 std::vector<uint32_t> addresses_here() {
-  std::vector<uint32_t> found;
+  std::vector<uint32_t> addresses;
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return found;
-  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next)
-    if (one->ifa_addr != nullptr && one->ifa_addr->sa_family == AF_INET)
-      found.push_back(reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr);
+  if (getifaddrs(&list) != 0) return addresses;
+  for (const ifaddrs* interface = list; interface != nullptr; interface = interface->ifa_next)
+    if (interface->ifa_addr != nullptr && interface->ifa_addr->sa_family == AF_INET)
+      addresses.push_back(reinterpret_cast<const sockaddr_in*>(interface->ifa_addr)->sin_addr.s_addr);
   freeifaddrs(list);
-  return found;
+  return addresses;
 }
 
 Grid make_grid(const TorusFile& file) {
@@ -83,7 +83,7 @@ Endpoint::Endpoint(const pw_nic_options& options)
   self_.process = getpid();
   self_.session = session_;
   self_.beacon = reinterpret_cast<uint64_t>(&session_);
-  sit_down(options.job);
+  join_job(options.job);
   const uint16_t port = file_.nodes.empty() ? uint16_t{0} : file_.nodes[node_].port;
   const auto context = static_cast<uint16_t>(self_.number % file_.contexts);
   const uint64_t seed = file_.faults.seed * 0xbf58476d1ce4e5b9 + self_.number;
@@ -91,12 +91,13 @@ Endpoint::Endpoint(const pw_nic_options& options)
     wire_ = std::make_unique<Wire>(self_.ip, port == 0 ? port : static_cast<uint16_t>(port + context),
                                    file_.faults, seed, moved_);
     if (is_sent_datagrams()) wire_->open();
-    self_.port = board_->shared().seat[self_.number].port = wire_->port();
-    const Secret key = secret_ ? derive_secret(*secret_, "peerway torus datagrams") : board_->shared().secret;
+    self_.port = directory_->shared().entry[self_.number].port = wire_->port();
+    const Secret key =
+        secret_ ? derive_secret(*secret_, "peerway torus datagrams") : directory_->shared().secret;
     engine_ =
-        std::make_unique<Engine>(Surroundings{file_, *board_, self_, node_, key}, grid_, *wire_, moved_);
+        std::make_unique<Engine>(Surroundings{file_, *directory_, self_, node_, key}, grid_, *wire_, moved_);
   } catch (...) {
-    board_->leave();
+    directory_->leave();
     throw;
   }
   ended_.reserve(kEndedAtOnce);
@@ -107,7 +108,7 @@ Endpoint::~Endpoint() {
   progress();
   engine_.reset();
   for (const auto& peer : peers_) settle(*peer);
-  board_->leave();
+  directory_->leave();
   if (options_.counters.empty()) return;
   Counters sum = moved_;
   sum.puts = posted_.puts, sum.put_bytes = posted_.put_bytes;
@@ -135,11 +136,11 @@ bool Endpoint::has_other_hosts() const {
 
 // Else an endpoint has a socket only once it is needed: one that nobody can send to needs no defence.
 bool Endpoint::is_sent_datagrams() const {
-  return has_other_hosts() || file_.faults.of_packets() || gpu_there();
+  return has_other_hosts() || file_.faults.of_packets() || gpu_available();
 }
 
-// Takes a (node, context). Nodes of one address are one host and share a board.
-void Endpoint::sit_down(uint64_t job) {
+// Takes a (node, context). Nodes of one address are one host and share a directory.
+void Endpoint::join_job(uint64_t job) {
   const auto here = nodes_here();
   if (here.empty())
     throw Failure(PW_NIC_INVALID,
@@ -170,10 +171,10 @@ void Endpoint::sit_down(uint64_t job) {
   const std::string name = "peerway-torus-" + to_hex(derive_secret(secret_.value_or(Secret{}), place));
   self_.host = hash_of(name);
   const auto nodes = static_cast<uint32_t>(wanted.size());
-  board_ =
-      std::make_unique<Board>(name, self_.fingerprint, session_, nodes * file_.contexts,
-                              [&](uint32_t i) { return wanted[i % nodes] * file_.contexts + i / nodes; });
-  self_.number = board_->number();
+  directory_ =
+      std::make_unique<Directory>(name, self_.fingerprint, session_, nodes * file_.contexts,
+                                  [&](uint32_t i) { return wanted[i % nodes] * file_.contexts + i / nodes; });
+  self_.number = directory_->number();
   if (self_.number == UINT32_MAX)
     throw Failure(PW_NIC_BUSY,
                   format("torus: {} of {} open; allow more in the torus file (\"contexts\"), at most {} "
@@ -187,7 +188,7 @@ void Endpoint::sit_down(uint64_t job) {
 
 void Endpoint::query(pw_nic_info& info) const {
   info.guarantees = file_.stated;
-  info.memory_kinds = 1u << PW_NIC_HOST | (gpu_there() ? 1u << PW_NIC_CUDA : 0u);
+  info.memory_kinds = 1u << PW_NIC_HOST | (gpu_available() ? 1u << PW_NIC_CUDA : 0u);
   info.largest = kLargest;
   info.copied = kCopied;
   info.in_flight = Engine::kInFlight;
@@ -220,9 +221,9 @@ std::shared_ptr<TorusPeer> Endpoint::connect(const pw_nic_address& address) {
   auto peer = std::make_shared<TorusPeer>(place, file_.guarantees);
   peer->node = place.number / file_.contexts;
   if (place.host == self_.host) {
-    peer->seat = &board_->shared().seat[place.number];
+    peer->entry = &directory_->shared().entry[place.number];
     peer->attach = place.process == getpid() || may_attach(place.process, place.beacon, place.session);
-    if (!(peer->attach && !gpu_there()) && place.port == 0) need_port(place);
+    if (!(peer->attach && !gpu_available()) && place.port == 0) need_port(place);
   } else if (place.port == 0) {
     throw Failure(PW_NIC_UNREACHABLE,
                   format("torus: endpoint {} is on another host or in another container, and the torus file "
@@ -231,7 +232,7 @@ std::shared_ptr<TorusPeer> Endpoint::connect(const pw_nic_address& address) {
   }
   engine_->add(peer);
   if (peer->gone()) {
-    const bool route = peer->there.found;
+    const bool route = peer->route_to.exists;
     engine_->remove(peer);
     throw Failure(
         PW_NIC_UNREACHABLE,
@@ -245,9 +246,9 @@ std::shared_ptr<TorusPeer> Endpoint::connect(const pw_nic_address& address) {
 
 // The peer cannot be reached by memory alone.
 void Endpoint::need_port(const Place& place) const {
-  const Seat& seat = board_->shared().seat[place.number];
-  if (seat.session.load() != place.session) return;  // it is closed, which is told of elsewhere
-  if (board_->ask_for_port(place.number) == 0 && seat.session.load() == place.session)
+  const EndpointEntry& entry = directory_->shared().entry[place.number];
+  if (entry.session.load() != place.session) return;  // it is closed, which others report
+  if (directory_->request_port(place.number) == 0 && entry.session.load() == place.session)
     throw Failure(
         PW_NIC_UNREACHABLE,
         format("torus: the memory of process {} cannot be reached, and it opens no UDP socket; is it "
@@ -262,22 +263,22 @@ void Endpoint::disconnect(const std::shared_ptr<TorusPeer>& peer) {
 }
 
 std::shared_ptr<Memory> Endpoint::add_memory(const pw_nic_span& span, pw_nic_key& key) {
-  if (span.kind != PW_NIC_HOST && !(span.kind == PW_NIC_CUDA && gpu_there()))
+  if (span.kind != PW_NIC_HOST && !(span.kind == PW_NIC_CUDA && gpu_available()))
     throw Failure(PW_NIC_REFUSED, span.kind == PW_NIC_CUDA
                                       ? "torus: memory of a GPU, but no CUDA driver with a GPU is here"
                                       : format("torus: memory of kind {}; host (0) and CUDA (1) are known",
                                                static_cast<int>(span.kind)));
-  Seat& seat = board_->shared().seat[self_.number];
+  EndpointEntry& entry = directory_->shared().entry[self_.number];
   if (free_slots_.empty() && next_slot_ == kSlots)
     throw Failure(PW_NIC_BUSY, format("torus: {} memories are registered; no more are possible", kSlots));
   const uint32_t slot = free_slots_.empty() ? next_slot_ : free_slots_.back();
-  auto& generation = board_->generation(slot);
+  auto& generation = directory_->generation(slot);
   auto memory = make_memory(span, slot, generation.load() + 1);
   if (free_slots_.empty())
     ++next_slot_;
   else
     free_slots_.pop_back();
-  if (seat.used.load() < next_slot_) seat.used = next_slot_;
+  if (entry.used.load() < next_slot_) entry.used = next_slot_;
   engine_->add(memory);
   generation = memory->generation;
   write_key(*memory, self_.number, key);
@@ -285,9 +286,9 @@ std::shared_ptr<Memory> Endpoint::add_memory(const pw_nic_span& span, pw_nic_key
 }
 
 void Endpoint::remove_memory(const std::shared_ptr<Memory>& memory) {
-  board_->shared().generation[self_.number][memory->slot].fetch_add(1);
+  directory_->shared().generation[self_.number][memory->slot].fetch_add(1);
   engine_->remove(memory);
-  board_->wait_untouched(Board::tag(self_.number, memory->slot));
+  directory_->wait_untouched(Directory::tag(self_.number, memory->slot));
   free_slots_.push_back(memory->slot);
 }
 
@@ -296,7 +297,7 @@ std::shared_ptr<Reach> Endpoint::import(const TorusPeer& peer, const pw_nic_key&
   if (!read_key(bytes, key) || key.number != peer.place.number)
     throw Failure(PW_NIC_REFUSED, format("torus: no key of memory of endpoint {}", peer.place.number));
   const auto* generation =
-      peer.seat == nullptr ? nullptr : &board_->shared().generation[key.number][key.slot];
+      peer.entry == nullptr ? nullptr : &directory_->shared().generation[key.number][key.slot];
   return std::make_shared<Reach>(key, generation, peer.attach);
 }
 

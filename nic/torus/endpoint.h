@@ -51,7 +51,7 @@ class Endpoint {
     pw_nic_done* done;
     pw_nic_status status;
   };
-  void sit_down(uint64_t job);
+  void join_job(uint64_t job);
   [[nodiscard]] bool has_other_hosts() const;
   [[nodiscard]] bool is_sent_datagrams() const;
   void need_port(const Place& place) const;
@@ -70,7 +70,7 @@ class Endpoint {
   Grid grid_;
   const bool direct_;  ///< nothing is modelled or injected: the core that posts moves the bytes
   uint64_t session_;   ///< others read it, to see whether they may
-  std::unique_ptr<Board> board_;
+  std::unique_ptr<Directory> directory_;
   Place self_{};
   uint32_t node_ = 0;
   Counters posted_, moved_;  ///< of the calls, and of the engine

@@ -32,7 +32,7 @@ pw_nic_status Endpoint::start(const Access& access, bool put) {
   if (const pw_nic_status bad = check(access, put); bad != PW_NIC_OK) return bad;
   if (!at_once(access)) return post(access, put);
   if (ended_.size() == kEndedAtOnce) return PW_NIC_BUSY;
-  auto& touching = board_->shared().seat[self_.number].touching[0][0];
+  auto& touching = directory_->shared().entry[self_.number].touching[0][0];
   Reach& reach = *access.reach;
   const pw_nic_status status = put ? reach.put(access.offset, access.data, access.bytes, touching)
                                    : reach.get(access.offset, access.data, access.bytes, touching);
@@ -66,15 +66,15 @@ pw_nic_status Endpoint::post(const Access& access, bool put) {
 void Endpoint::count(TorusPeer& peer, bool put, uint64_t bytes) {
   ++(put ? posted_.puts : posted_.gets);
   (put ? posted_.put_bytes : posted_.get_bytes) += bytes;
-  peer.packets_there += put ? packets_of(bytes) : 1;
-  (put ? peer.bytes_there : peer.bytes_back) += bytes;
-  if (!put) peer.packets_back += packets_of(bytes);
+  peer.packets_to += put ? packets_of(bytes) : 1;
+  (put ? peer.bytes_to : peer.bytes_from) += bytes;
+  if (!put) peer.packets_from += packets_of(bytes);
 }
 
 void Endpoint::settle(const TorusPeer& peer) {
-  const Route there = grid_.route(node_, peer.node), back = grid_.route(peer.node, node_);
-  links_.add(there.links, peer.bytes_there, peer.packets_there);
-  links_.add(back.links, peer.bytes_back, peer.packets_back);
+  const Route route_to = grid_.route(node_, peer.node), route_from = grid_.route(peer.node, node_);
+  links_.add(route_to.links, peer.bytes_to, peer.packets_to);
+  links_.add(route_from.links, peer.bytes_from, peer.packets_from);
 }
 
 // An operation that ended at once was posted when the engine had none before it, so what the engine ended
@@ -83,14 +83,14 @@ unsigned Endpoint::progress() {
   const size_t at_once = ended_.size();
   completed_.clear();
   engine_->take_completed(completed_);
-  Engine::Completed told;
-  told.swap(completed_);  // a `done` may post, and call progress() again
-  for (const auto& [done, status] : told) done->call(done, status);
-  auto count = static_cast<unsigned>(told.size());
+  Engine::Completed completed;
+  completed.swap(completed_);  // a `done` may post, and call progress() again
+  for (const auto& [done, status] : completed) done->call(done, status);
+  auto count = static_cast<unsigned>(completed.size());
   if (at_once == 0) return count;
   std::vector<Ended> now(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(at_once));
   ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(at_once));
-  for (const Ended& one : now) one.done->call(one.done, one.status);
+  for (const Ended& ended : now) ended.done->call(ended.done, ended.status);
   return count + static_cast<unsigned>(now.size());
 }
 

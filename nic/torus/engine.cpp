@@ -40,7 +40,7 @@ bool needs_engine(const TorusFile& file) {
 
 Engine::Engine(const Surroundings& around, Grid grid, Wire& wire, Counters& counters)
     : around_(around),
-      shared_(around.board.shared()),
+      shared_(around.directory.shared()),
       grid_(std::move(grid)),
       wire_(wire),
       counters_(counters),
@@ -50,9 +50,9 @@ Engine::Engine(const Surroundings& around, Grid grid, Wire& wire, Counters& coun
                    complete(std::move(operation), status);
                  },
                  [this](uint32_t slot, uint32_t generation) -> std::shared_ptr<Memory> {
-                   const bool there = slot < memories_.size() && memories_[slot] != nullptr &&
-                                      memories_[slot]->generation == generation;
-                   return there ? memories_[slot] : nullptr;
+                   const bool registered = slot < memories_.size() && memories_[slot] != nullptr &&
+                                           memories_[slot]->generation == generation;
+                   return registered ? memories_[slot] : nullptr;
                  },
                  [this](uint64_t session) {
                    for (const auto& peer : peers_)
@@ -65,7 +65,7 @@ Engine::Engine(const Surroundings& around, Grid grid, Wire& wire, Counters& coun
   if (!alarm_ || !poll_)
     throw Failure(PW_NIC_BROKEN, format("torus: no descriptor is left for the engine{}", lacking(errno)));
   if (wire.is_open()) poll_for(poll_.get(), wire.descriptor(), kSocketTag);
-  poll_for(poll_.get(), around.board.meeting().listener(), kMeetingTag);
+  poll_for(poll_.get(), around.directory.job_memory().listener(), kJobMemoryTag);
   poll_for(poll_.get(), alarm_.get(), kAlarmTag);
   // Signals are for the program's threads.
   sigset_t all, before;
@@ -89,9 +89,9 @@ Engine::~Engine() {
 }
 
 void Engine::wake() {
-  if (poked_.exchange(true)) return;
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(alarm_.get(), &one, sizeof one);
+  if (woken_.exchange(true)) return;
+  const uint64_t increment = 1;
+  [[maybe_unused]] const ssize_t written = write(alarm_.get(), &increment, sizeof increment);
 }
 
 void Engine::run() {
@@ -99,7 +99,7 @@ void Engine::run() {
     uint64_t now, until;
     {
       std::lock_guard lock(mutex_);
-      poked_ = false;
+      woken_ = false;
       now = now_ns();
       until = step(now);
       asleep_until_ = until;
@@ -110,10 +110,10 @@ void Engine::run() {
 
 // Returns when there is something to do next, if nothing comes before.
 uint64_t Engine::step(uint64_t now) {
-  if (process_ended_ || now >= next_look_) look_at_processes(now);
-  if (shared_.seat[around_.self.number].asked.load(std::memory_order_relaxed) && !wire_.is_open())
+  if (process_ended_ || now >= next_check_) check_processes(now);
+  if (shared_.entry[around_.self.number].port_requested.load(std::memory_order_relaxed) && !wire_.is_open())
     open_wire();
-  const uint64_t death = bury(now);
+  const uint64_t death = apply_deaths(now);
   while (!heap_.empty() && heap_.front().time <= now) {
     std::pop_heap(heap_.begin(), heap_.end());
     Due due = std::move(heap_.back());
@@ -123,7 +123,7 @@ uint64_t Engine::step(uint64_t now) {
     else
       dispatch(std::move(due.operation), now);
   }
-  if (buried_) {
+  if (node_dead_) {
     wire_.receive([](auto, const sockaddr_in&) {});
     return std::min(death, heap_.empty() ? UINT64_MAX : heap_.front().time);
   }
@@ -136,12 +136,13 @@ uint64_t Engine::step(uint64_t now) {
 void Engine::wait(uint64_t now, uint64_t until) {
   if (until <= now) return;
   if (until - now < kSpin) {
-    while (now_ns() < until && !poked_.load(std::memory_order_relaxed))
+    while (now_ns() < until && !woken_.load(std::memory_order_relaxed))
       for (int i = 0; i < 16; ++i) relax();
     return;
   }
-  const uint64_t left = std::min(until - now - kSpin / 2, kLongestSleep);
-  const timespec limit{static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+  const uint64_t sleep_ns = std::min(until - now - kSpin / 2, kLongestSleep);
+  const timespec limit{static_cast<time_t>(sleep_ns / 1'000'000'000),
+                       static_cast<long>(sleep_ns % 1'000'000'000)};
   pollfd all{poll_.get(), POLLIN, 0};
   if (ppoll(&all, 1, &limit, nullptr) <= 0) return;
   std::array<epoll_event, 16> events;
@@ -151,8 +152,8 @@ void Engine::wait(uint64_t now, uint64_t until) {
     uint64_t rings;
     if (tag == kAlarmTag) [[maybe_unused]]
       const ssize_t got = read(alarm_.get(), &rings, sizeof rings);
-    else if (tag == kMeetingTag)
-      around_.board.meeting().admit();
+    else if (tag == kJobMemoryTag)
+      around_.directory.job_memory().hand_out();
     else if (tag != kSocketTag)
       process_ended_ = true;
   }
@@ -206,7 +207,7 @@ uint64_t Engine::due_of(Operation& operation, uint64_t now) {
   if (around_.file.timed) {
     const uint64_t leaves = std::max(now, next_leaves_);
     next_leaves_ = leaves + static_cast<uint64_t>(around_.file.gap_ns);
-    arrives = arrival(peer.there.links, operation.put ? operation.bytes : 0, leaves);
+    arrives = arrival(peer.route_to.links, operation.put ? operation.bytes : 0, leaves);
   }
   if (random_.happens(faults.delay.probability)) {
     arrives += random_.below(faults.delay.ns + 1);
@@ -222,9 +223,9 @@ uint64_t Engine::due_of(Operation& operation, uint64_t now) {
 
 void Engine::dispatch(OperationPointer operation, uint64_t now) {
   TorusPeer& peer = *operation->peer;
-  if (buried_ || peer.gone()) return complete(std::move(operation), PW_NIC_UNREACHABLE);
+  if (node_dead_ || peer.gone()) return complete(std::move(operation), PW_NIC_UNREACHABLE);
   if (!operation->alive()) return complete(std::move(operation), PW_NIC_REFUSED);
-  // What went by datagrams may still be on its way, and must not be overtaken.
+  // Datagrams sent before may still be on their way, and must not be overtaken.
   const bool by_memory = peer.by_datagram == 0 && !around_.file.faults.of_packets() && operation->of_host() &&
                          operation->reach->reachable();
   if (by_memory) return move(std::move(operation), now);
@@ -236,7 +237,7 @@ void Engine::dispatch(OperationPointer operation, uint64_t now) {
 
 void Engine::move(OperationPointer operation, uint64_t now) {
   TorusPeer& peer = *operation->peer;
-  auto& touching = shared_.seat[around_.self.number].touching[1][0];
+  auto& touching = shared_.entry[around_.self.number].touching[1][0];
   const Reach& reach = *operation->reach;
   ++counters_.by_memory;
   const pw_nic_status status =
@@ -244,8 +245,9 @@ void Engine::move(OperationPointer operation, uint64_t now) {
                      : reach.get(operation->offset, operation->local, operation->bytes, touching);
   if (operation->put || !around_.file.timed || status != PW_NIC_OK)
     return complete(std::move(operation), status);
-  peer.last_back = std::max(peer.last_back, arrival(peer.back.links, operation->bytes, now));
-  push(peer.last_back, std::move(operation), true);
+  peer.last_get_arrival =
+      std::max(peer.last_get_arrival, arrival(peer.route_from.links, operation->bytes, now));
+  push(peer.last_get_arrival, std::move(operation), true);
 }
 
 void Engine::complete(OperationPointer operation, pw_nic_status status) {
@@ -272,7 +274,7 @@ void Engine::take_completed(Completed& completed) {
 
 void Engine::add(const std::shared_ptr<TorusPeer>& peer) {
   std::lock_guard lock(mutex_);
-  find_ways(*peer);
+  find_routes(*peer);
   peers_.push_back(peer);
   watch(*peer);
 }
@@ -299,7 +301,7 @@ void Engine::finish() {
   for (bool idle = false; !idle && now_ns() < deadline;) {
     {
       std::lock_guard lock(mutex_);
-      idle = buried_ || (heap_.empty() && exchange_.idle());
+      idle = node_dead_ || (heap_.empty() && exchange_.idle());
     }
     if (!idle) usleep(200);
   }

@@ -15,10 +15,10 @@
 
 namespace pw::torus {
 
-/// What the engine of an endpoint works with; outlives it.
+/// Everything that an endpoint's engine works with; outlives the engine.
 struct Surroundings {
   const TorusFile& file;
-  Board& board;
+  Directory& directory;
   const Place& self;
   uint32_t node;
   Secret key;  ///< of the datagrams
@@ -41,7 +41,7 @@ class Engine {
   pw_nic_status submit(OperationPointer operation);
 
   using Completed = std::vector<std::pair<pw_nic_done*, pw_nic_status>>;
-  /// What ended since the last call; nearly free when nothing did.
+  /// Takes the operations that ended since the last call; nearly free when there are none.
   void take_completed(Completed& completed);
 
   /// Waits, not for long, until all that was accepted has ended; ends the rest with PW_NIC_BROKEN.
@@ -66,15 +66,15 @@ class Engine {
   void push(uint64_t time, OperationPointer operation, bool home);
   uint64_t arrival(const std::vector<Link>& links, uint64_t bytes, uint64_t now);
   uint64_t due_of(Operation& operation, uint64_t now);
-  uint64_t bury(uint64_t now);
-  void find_ways(TorusPeer& peer) const;
+  uint64_t apply_deaths(uint64_t now);
+  void find_routes(TorusPeer& peer) const;
   bool open_wire();
   [[nodiscard]] bool is_home(uint32_t number, const sockaddr_in& from) const;
   void watch(const TorusPeer& peer);
-  void look_at_processes(uint64_t now);
+  void check_processes(uint64_t now);
   void lose(const std::shared_ptr<TorusPeer>& peer);
 
-  static constexpr uint64_t kSocketTag = ~uint64_t{0}, kAlarmTag = ~uint64_t{1}, kMeetingTag = ~uint64_t{2};
+  static constexpr uint64_t kSocketTag = ~uint64_t{0}, kAlarmTag = ~uint64_t{1}, kJobMemoryTag = ~uint64_t{2};
 
   const Surroundings around_;
   Shared& shared_;
@@ -89,15 +89,15 @@ class Engine {
   uint64_t turn_ = 0;
   uint32_t in_flight_ = 0;
   uint64_t next_leaves_ = 0;  ///< when the next operation may leave, as modelled
-  bool buried_ = false;       ///< this endpoint's node is dead
+  bool node_dead_ = false;    ///< this endpoint's node is dead
   std::vector<std::shared_ptr<TorusPeer>> peers_;
   std::vector<std::shared_ptr<Memory>> memories_;  ///< by slot
   std::map<int, Descriptor> watched_;              ///< pidfds by process
   Completed completed_;
   std::atomic<bool> some_completed_{false};
   bool process_ended_ = false, finished_ = false;
-  uint64_t next_look_ = 0;
-  std::atomic<bool> stop_{false}, poked_{false};
+  uint64_t next_check_ = 0;
+  std::atomic<bool> stop_{false}, woken_{false};
   std::atomic<uint64_t> asleep_until_{0};
   Descriptor alarm_, poll_;
   std::thread thread_;

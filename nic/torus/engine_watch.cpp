@@ -11,18 +11,18 @@ namespace pw::torus {
 namespace {
 
 constexpr size_t kMostWatched = 256;
-constexpr uint64_t kLookEvery = 100'000'000;
+constexpr uint64_t kCheckEvery = 100'000'000;
 
 }  // namespace
 
-void Engine::find_ways(TorusPeer& peer) const {
-  peer.there = grid_.route(around_.node, peer.node);
-  peer.back = grid_.route(peer.node, around_.node);
-  if (!peer.there.found) peer.lost = true;
+void Engine::find_routes(TorusPeer& peer) const {
+  peer.route_to = grid_.route(around_.node, peer.node);
+  peer.route_from = grid_.route(peer.node, around_.node);
+  if (!peer.route_to.exists) peer.lost = true;
 }
 
 // Nodes that die, when their time has come. Returns when the next one's comes.
-uint64_t Engine::bury(uint64_t now) {
+uint64_t Engine::apply_deaths(uint64_t now) {
   uint64_t next = UINT64_MAX;
   bool died = false;
   for (const Death& death : around_.file.dead) {
@@ -36,10 +36,10 @@ uint64_t Engine::bury(uint64_t now) {
     died = true;
   }
   if (!died) return next;
-  buried_ = grid_.dead(around_.node);
+  node_dead_ = grid_.dead(around_.node);
   for (const auto& peer : std::vector(peers_)) {
-    find_ways(*peer);
-    if (buried_ || peer->lost) lose(peer);
+    find_routes(*peer);
+    if (node_dead_ || peer->lost) lose(peer);
   }
   return next;
 }
@@ -52,7 +52,7 @@ void Engine::lose(const std::shared_ptr<TorusPeer>& peer) {
 // A pidfd tells of the end of a process at once, even if nobody has reaped it.
 void Engine::watch(const TorusPeer& peer) {
   const int process = peer.place.process;
-  if (peer.seat == nullptr || process == getpid() || watched_.count(process) != 0) return;
+  if (peer.entry == nullptr || process == getpid() || watched_.count(process) != 0) return;
   Descriptor descriptor;  // the program needs some, too; without one, the process is looked at now and then
   if (watched_.size() < kMostWatched)
     descriptor = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
@@ -60,10 +60,10 @@ void Engine::watch(const TorusPeer& peer) {
   watched_[process] = std::move(descriptor);
 }
 
-void Engine::look_at_processes(uint64_t now) {
+void Engine::check_processes(uint64_t now) {
   process_ended_ = false;
-  next_look_ = now + kLookEvery;
-  around_.board.meeting().admit();  // even if there is always something to do
+  next_check_ = now + kCheckEvery;
+  around_.directory.job_memory().hand_out();  // even if there is always something to do
   for (auto it = watched_.begin(); it != watched_.end();) {
     pollfd ended{it->second.get(), POLLIN, 0};
     const bool dead = it->second ? poll(&ended, 1, 0) > 0 : birth_of(it->first) == 0;
@@ -72,7 +72,7 @@ void Engine::look_at_processes(uint64_t now) {
       continue;
     }
     for (const auto& peer : std::vector(peers_))
-      if (peer->seat != nullptr && peer->place.process == it->first) lose(peer);
+      if (peer->entry != nullptr && peer->place.process == it->first) lose(peer);
     it = watched_.erase(it);
   }
 }

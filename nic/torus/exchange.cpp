@@ -21,7 +21,8 @@ Exchange::~Exchange() = default;
 
 Exchange::Flow* Exchange::flow_of(uint32_t number, uint64_t session, const sockaddr_in& to, uint64_t now) {
   if (gone_.contains(session)) return nullptr;
-  if (const auto found = flows_.find(session); found != flows_.end()) return found->second.get();
+  if (const auto flow_entry = flows_.find(session); flow_entry != flows_.end())
+    return flow_entry->second.get();
   for (auto& [other, flow] : flows_) flow->doubted |= flow->number == number;
   auto flow = std::make_unique<Flow>();
   flow->number = number;
@@ -46,13 +47,13 @@ void Exchange::start(OperationPointer operation, uint64_t now) {
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_addr.s_addr = place.ip;
-  to.sin_port = place.port != 0 ? place.port : operation->peer->seat->port.load();
+  to.sin_port = place.port != 0 ? place.port : operation->peer->entry->port.load();
   Flow* flow = flow_of(place.number, place.session, to, now);
   if (flow == nullptr) {
     hooks_.complete(std::move(operation), PW_NIC_UNREACHABLE);
     return;
   }
-  flow->seat = operation->peer->seat;
+  flow->entry = operation->peer->entry;
   auto message = std::make_shared<Message>();
   message->kind = operation->put ? Kind::put : Kind::get;
   message->header = header_to(*flow, message->kind);
@@ -168,7 +169,7 @@ bool Exchange::silent(Flow& flow, uint64_t now) {
     return false;
   }
   if (flow.wanting == 0) flow.wanting = now;
-  if (flow.seat != nullptr) return flow.seat->session.load(std::memory_order_acquire) != flow.session;
+  if (flow.entry != nullptr) return flow.entry->session.load(std::memory_order_acquire) != flow.session;
   if (flow.silence.goes_on(now)) return true;
   if (flow.out.empty() && now > std::max({flow.heard, flow.wanting, flow.pinged}) + kPingEvery) {
     flow.pinged = now;
@@ -180,10 +181,10 @@ bool Exchange::silent(Flow& flow, uint64_t now) {
 void Exchange::lose(uint64_t session) {
   wire_.flush();
   gone_.insert(session);
-  const auto found = flows_.find(session);
-  if (found != flows_.end()) {
-    const std::unique_ptr<Flow> flow = std::move(found->second);
-    flows_.erase(found);
+  const auto flow_entry = flows_.find(session);
+  if (flow_entry != flows_.end()) {
+    const std::unique_ptr<Flow> flow = std::move(flow_entry->second);
+    flows_.erase(flow_entry);
     const auto end = [&](OperationPointer& operation) {
       if (operation != nullptr) hooks_.complete(std::move(operation), PW_NIC_UNREACHABLE);
     };

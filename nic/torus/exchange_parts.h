@@ -7,7 +7,7 @@
 
 namespace pw::torus {
 
-/// What is cut into packets: a put, the request for a get, or the answer to one.
+/// A message that is cut into packets: a put, the request for a get, or the answer to one.
 struct Exchange::Message {
   Kind kind;
   Header header;                   ///< what all its packets have in common
@@ -24,9 +24,10 @@ struct Exchange::Flow {
   uint64_t session;
   sockaddr_in to;
   uint64_t heard;
-  const Seat* seat = nullptr;  ///< when its process is of this host: somebody else tells when it dies
-  bool doubted = false;        ///< its number has a new owner, so that it must show that it lives
-  uint64_t wanting = 0;        ///< since when something is expected of it; 0: nothing is
+  const EndpointEntry* entry =
+      nullptr;           ///< null unless its process is on this host, where the engine watches it
+  bool doubted = false;  ///< its number has a new owner, so that it must show that it lives
+  uint64_t wanting = 0;  ///< since when something is expected of it; 0: nothing is
   Silence silence;
   uint64_t pinged = 0;
   bool owes_ack = false;

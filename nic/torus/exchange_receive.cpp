@@ -13,7 +13,7 @@ unsigned Exchange::receive(uint64_t now) {
 void Exchange::take_datagram(std::span<const std::byte> datagram, const sockaddr_in& from, uint64_t now) {
   Packet packet;
   const Header& header = packet.header;
-  // What comes from elsewhere costs no more than a look.
+  // A datagram from elsewhere costs no more than a look.
   if (!parse_packet(datagram, packet) || header.to != self_.number || !hooks_.home(header.from, from) ||
       !is_sealed(datagram, key_)) {
     ++counters_.rejected;
@@ -52,7 +52,7 @@ void Exchange::take_acknowledgement(Flow& flow, const Header& header, uint64_t n
   });
 }
 
-// What is stored by the CPU does not overtake what goes to a GPU.
+// Bytes that the CPU stores do not overtake those that go to a GPU.
 void Exchange::store(Flow& flow, const std::shared_ptr<Memory>& memory, std::byte* to,
                      std::span<const std::byte> bytes) {
   if (memory->kind == PW_NIC_CUDA) return flow.staged.store(memory, to, bytes);
@@ -92,9 +92,9 @@ void Exchange::take_get(Flow& flow, const Header& header) {
 }
 
 void Exchange::take_data(Flow& flow, const Packet& packet) {
-  const auto found = flow.gets.find(packet.header.id);
-  if (found == flow.gets.end()) return;
-  Operation& get = *found->second;
+  const auto entry = flow.gets.find(packet.header.id);
+  if (entry == flow.gets.end()) return;
+  Operation& get = *entry->second;
   const uint64_t bytes = packet.payload.size();
   pw_nic_status status = packet.header.kind == Kind::refused || !get.alive() ? PW_NIC_REFUSED : PW_NIC_OK;
   if (status == PW_NIC_OK) {
@@ -106,8 +106,8 @@ void Exchange::take_data(Flow& flow, const Packet& packet) {
     const bool lacks = get.memory->kind == PW_NIC_CUDA && flow.staged.failed();
     if (!next || lacks) status = PW_NIC_BROKEN;
   }
-  OperationPointer operation = std::move(found->second);
-  flow.gets.erase(found);
+  OperationPointer operation = std::move(entry->second);
+  flow.gets.erase(entry);
   hooks_.complete(std::move(operation), status);
 }
 

@@ -20,30 +20,30 @@ namespace {
 
 using route::Reader;
 
-const std::string kRemedy = "docs/nics/torus.md describes the file";
+const std::string kRemedy = "docs/nic/torus.md describes the file";
 
 double number_or(const Reader& reader, std::string_view key, double least, double most, double otherwise) {
-  const auto found = reader.find(key);
-  return found ? found->number(least, most) : otherwise;
+  const auto value = reader.find(key);
+  return value ? value->number(least, most) : otherwise;
 }
 
 bool flag_or(const Reader& reader, std::string_view key, bool otherwise) {
-  const auto found = reader.find(key);
-  return found ? found->flag() : otherwise;
+  const auto value = reader.find(key);
+  return value ? value->flag() : otherwise;
 }
 
 uint32_t guarantees_or(const Reader& reader, std::string_view key, uint32_t otherwise) {
-  const auto found = reader.find(key);
-  if (!found) return otherwise;
+  const auto value = reader.find(key);
+  if (!value) return otherwise;
   uint32_t guarantees = 0;
-  for (size_t i = 0; i < found->items(0, 2); ++i) {
-    const std::string word = found->item(i).text();
+  for (size_t i = 0; i < value->items(0, 2); ++i) {
+    const std::string word = value->item(i).text();
     if (word == "puts_in_order")
       guarantees |= PW_NIC_PUTS_IN_ORDER;
     else if (word == "gets_behind_puts")
       guarantees |= PW_NIC_GETS_BEHIND_PUTS;
     else
-      found->item(i).refuse(
+      value->item(i).refuse(
           format("'{}' is not an ordering guarantee; there are puts_in_order and gets_behind_puts", word));
   }
   return guarantees;
@@ -96,7 +96,7 @@ void read_nodes(const Reader& reader, TorusFile& torus) {
   const auto nodes = reader.find("nodes");
   if (!nodes) return;
   torus.nodes.resize(torus.node_count());
-  std::vector<bool> there(torus.node_count());
+  std::vector<bool> placed(torus.node_count());
   for (const std::string& key : nodes->keys()) {
     uint32_t node = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), node);
@@ -104,12 +104,12 @@ void read_nodes(const Reader& reader, TorusFile& torus) {
       nodes->refuse(
           format("'{}' is not a node; the extents make nodes 0 to {}", key, torus.node_count() - 1));
     torus.nodes[node] = read_address(nodes->at(key), torus.contexts);
-    there[node] = true;
+    placed[node] = true;
   }
-  const auto hole = std::find(there.begin(), there.end(), false);
-  if (hole != there.end())
+  const auto hole = std::find(placed.begin(), placed.end(), false);
+  if (hole != placed.end())
     nodes->refuse(format("node {} is missing: the extents make {} nodes, and each needs an address",
-                         hole - there.begin(), torus.node_count()));
+                         hole - placed.begin(), torus.node_count()));
 }
 
 bool neighbours(const TorusFile& torus, uint32_t a, uint32_t b) {
@@ -139,22 +139,22 @@ void read_dead(const Reader& reader, TorusFile& torus) {
   const auto dead = reader.find("dead");
   if (!dead) return;
   for (size_t i = 0; i < dead->items(0, kMostEndpoints); ++i) {
-    const Reader one = dead->item(i);
-    if (one.is_object()) {
-      one.only({"node", "after_ms"});
-      const double after = one.at("after_ms").number(0, 1e9);
-      torus.dead.push_back({node_number(one.at("node"), torus), static_cast<uint64_t>(after * 1e6)});
+    const Reader death = dead->item(i);
+    if (death.is_object()) {
+      death.only({"node", "after_ms"});
+      const double after = death.at("after_ms").number(0, 1e9);
+      torus.dead.push_back({node_number(death.at("node"), torus), static_cast<uint64_t>(after * 1e6)});
     } else {
-      torus.dead.push_back({node_number(one, torus), 0});
+      torus.dead.push_back({node_number(death, torus), 0});
     }
   }
 }
 
 Chance read_chance(const Reader& reader, std::string_view key) {
-  const auto found = reader.find(key);
-  if (!found) return {};
-  found->only({"probability", "us"});
-  return {found->at("probability").number(0, 1), static_cast<uint64_t>(found->at("us").number(0, 1e6) * 1e3)};
+  const auto value = reader.find(key);
+  if (!value) return {};
+  value->only({"probability", "us"});
+  return {value->at("probability").number(0, 1), static_cast<uint64_t>(value->at("us").number(0, 1e6) * 1e3)};
 }
 
 void read_faults(const Reader& reader, Faults& faults) {

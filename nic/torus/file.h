@@ -1,5 +1,5 @@
 // The torus file: the network's shape and speed, the addresses of its nodes, and the faults to inject.
-// docs/nics/torus.md describes it.
+// docs/nic/torus.md describes it.
 #pragma once
 
 #include <array>

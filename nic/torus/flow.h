@@ -16,9 +16,10 @@ namespace pw::torus {
 
 using Datagram = std::vector<std::byte>;
 
-/// What was sent and not yet taken by the other end. Nothing is sent again on suspicion: each transmission
-/// has a turn of its own, and the other end tells the highest that arrived, so what was sent well before that
-/// one and is not there was lost. Where nothing follows that could be such evidence, the other end is asked.
+/// The packets that were sent and not yet acknowledged. Nothing is sent again on suspicion: each transmission
+/// has a number of its own, and the receiver reports the highest that arrived, so a packet that was sent well
+/// before that one and is missing was lost. Where nothing follows that could be such evidence, the receiver
+/// is asked.
 class SendWindow {
  public:
   [[nodiscard]] bool room() const { return packets_.size() < kWindow && under_way_ < limit_; }
@@ -26,7 +27,7 @@ class SendWindow {
   [[nodiscard]] uint64_t next_sequence() const { return first_ + packets_.size(); }
   [[nodiscard]] uint64_t turn() const { return turn_; }  ///< of what was sent last
 
-  /// The packet next_sequence(), sent now. `owner` is told of by acknowledge().
+  /// The packet next_sequence(), sent now. acknowledge() reports `owner` once it has arrived.
   Datagram& push(Datagram datagram, std::shared_ptr<void> owner, uint64_t now);
 
   /// Reads what the other end has taken; `taken(owner, datagram)` for each, in order. False for what it
@@ -42,12 +43,12 @@ class SendWindow {
   bool ask(uint64_t now, bool last);
 
   /// When to ask if nothing comes before; UINT64_MAX: nothing is under way.
-  [[nodiscard]] uint64_t next_timer() const { return packets_.empty() ? UINT64_MAX : stirred_ + patience(); }
+  [[nodiscard]] uint64_t next_timer() const { return packets_.empty() ? UINT64_MAX : stirred_ + timeout(); }
 
  private:
   static constexpr uint64_t kShortest = 200'000, kFirst = 2'000'000, kLongest = 200'000'000;
-  /// Packets under way. As few as keep both ends busy: what waits in sockets is no longer in a cache when its
-  /// turn comes, and a loss is told of the later.
+  /// Packets under way. As few as keep both ends busy: packets that wait in sockets are no longer in a cache
+  /// when their turn comes, and a loss is noticed later.
   static constexpr uint32_t kFewest = 8, kMost = 32;
   static constexpr uint64_t kApart = 3;   ///< turns; less may be overtaken on the way
   static constexpr uint32_t kBurst = 16;  ///< packets at whose end it pays to ask at once
@@ -60,7 +61,7 @@ class SendWindow {
   };
   void arrive(Packet& packet, uint64_t now);
   void stir(uint64_t now) { stirred_ = now, silent_ = 0; }
-  [[nodiscard]] uint64_t patience() const {
+  [[nodiscard]] uint64_t timeout() const {
     const uint64_t usual = round_trip_ == 0 ? kFirst : round_trip_ + 4 * swing_ + kShortest;
     return std::min(usual << std::min(silent_, 8u), kLongest);
   }
@@ -76,26 +77,26 @@ class SendWindow {
   uint32_t limit_ = kMost;               ///< of those
 };
 
-/// How long a peer that owes something has not been heard, while this end listened. Where this process, or
-/// the whole host, stood still meanwhile, nobody knows what the peer has said.
+/// How long a peer that owes an answer has been silent while this end listened. If this process, or the whole
+/// host, stood still meanwhile, nobody knows what the peer sent.
 class Silence {
  public:
-  static constexpr uint64_t kPatience = 5'000'000'000;  ///< ns; a peer stands still for a while, too
-  static constexpr uint64_t kMostApart = 200'000'000;   ///< ns between two looks while this end runs
+  static constexpr uint64_t kTimeout = 5'000'000'000;  ///< ns; a peer stands still for a while, too
+  static constexpr uint64_t kMostApart = 200'000'000;  ///< ns between two looks while this end runs
 
   void end() { lasted_ = 0; }
   /// To be asked again and again while it is silent: whether that is for too long now.
   bool goes_on(uint64_t now) {
     lasted_ += std::min(now - looked_, kMostApart);
     looked_ = now;
-    return lasted_ > kPatience;
+    return lasted_ > kTimeout;
   }
 
  private:
   uint64_t lasted_ = 0, looked_ = 0;
 };
 
-/// What arrived, put in order.
+/// The packets that arrived, put in order.
 class ReceiveWindow {
  public:
   /// `take(datagram)` for this one and those that waited for it, in order. False for one that is here

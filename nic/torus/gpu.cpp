@@ -24,7 +24,7 @@ struct GpuDriver {
   CUresult (*stream_create)(CUstream*, unsigned, int) = nullptr;
   CUresult (*copy)(CUdeviceptr, CUdeviceptr, size_t, CUstream) = nullptr;
   CUresult (*synchronize)(CUstream) = nullptr;
-  bool there = false;
+  bool available = false;
 
   GpuDriver() {
     const char* name = std::getenv("PEERWAY_CUDA_LIBRARY");
@@ -45,7 +45,7 @@ struct GpuDriver {
     find(copy, "cuMemcpyAsync");
     find(synchronize, "cuStreamSynchronize");
     int devices = 0;
-    there = all && init(0) == 0 && device_count(&devices) == 0 && devices > 0;
+    available = all && init(0) == 0 && device_count(&devices) == 0 && devices > 0;
   }
 };
 
@@ -80,11 +80,11 @@ GpuPlace* gpu_place(int device) {
 
 }  // namespace
 
-bool gpu_there() { return gpu_driver().there; }
+bool gpu_available() { return gpu_driver().available; }
 
 bool gpu_copy(void* to, const void* from, uint64_t bytes, int device) {
   const GpuDriver& driver = gpu_driver();
-  const GpuPlace* place = driver.there ? gpu_place(device) : nullptr;
+  const GpuPlace* place = driver.available ? gpu_place(device) : nullptr;
   if (place == nullptr) return false;
   const bool done = driver.copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes,
                                 place->stream) == 0 &&

@@ -9,7 +9,7 @@
 namespace pw::torus {
 
 /// Whether a CUDA driver with a GPU is there.
-bool gpu_there();
+bool gpu_available();
 
 /// Copies by a stream of the GPU's own, which waits for no kernel; one side is memory of GPU `device`.
 /// Returns once the bytes are there. False when the driver fails.

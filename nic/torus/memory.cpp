@@ -64,8 +64,8 @@ void write_key(const Memory& memory, uint32_t number, pw_nic_key& key) {
   out.descriptor = memory.descriptor.get();
   out.descriptor_offset = memory.descriptor_offset;
   out.kind = memory.kind;
-  struct stat found{};
-  if (memory.descriptor && fstat(memory.descriptor.get(), &found) == 0) out.inode = found.st_ino;
+  struct stat status{};
+  if (memory.descriptor && fstat(memory.descriptor.get(), &status) == 0) out.inode = status.st_ino;
   key.length = sizeof out;
   std::memcpy(key.bytes, &out, sizeof out);
 }
@@ -95,12 +95,12 @@ Reach::~Reach() {
 void Reach::map() {
   const std::string path = format("/proc/{}/fd/{}", key_.process, key_.descriptor);
   const Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  struct stat found{};
-  if (!file || fstat(file.get(), &found) != 0 || found.st_ino != key_.inode || !S_ISREG(found.st_mode))
+  struct stat status{};
+  if (!file || fstat(file.get(), &status) != 0 || status.st_ino != key_.inode || !S_ISREG(status.st_mode))
     return;
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t before = key_.descriptor_offset % page;
-  const auto size = static_cast<uint64_t>(found.st_size);
+  const auto size = static_cast<uint64_t>(status.st_size);
   if (key_.descriptor_offset > size || key_.bytes > size - key_.descriptor_offset) return;
   void* address = mmap(nullptr, before + key_.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(),
                        static_cast<off_t>(key_.descriptor_offset - before));
@@ -112,7 +112,7 @@ void Reach::map() {
 
 // Full order between the two: the owner changes the generation first and looks at `touching` then.
 bool Reach::touch(std::atomic<uint64_t>& touching) const {
-  touching.store(Board::tag(key_.number, key_.slot), std::memory_order_seq_cst);
+  touching.store(Directory::tag(key_.number, key_.slot), std::memory_order_seq_cst);
   if (generation_->load(std::memory_order_seq_cst) == key_.generation) return true;
   touching.store(0, std::memory_order_release);
   return false;
@@ -165,9 +165,9 @@ void copy_whole_words(void* to, const void* from, uint64_t bytes) {
 }
 
 bool may_attach(int process, uint64_t address, uint64_t expected) {
-  uint64_t found = 0;
-  const iovec here{&found, sizeof found}, there{reinterpret_cast<void*>(address), sizeof found};
-  return process_vm_readv(process, &here, 1, &there, 1, 0) == sizeof found && found == expected;
+  uint64_t value = 0;
+  const iovec here{&value, sizeof value}, there{reinterpret_cast<void*>(address), sizeof value};
+  return process_vm_readv(process, &here, 1, &there, 1, 0) == sizeof value && value == expected;
 }
 
 }  // namespace pw::torus

@@ -9,11 +9,11 @@
 
 #include "base/descriptor.h"
 #include "peerway/nic.h"
-#include "torus/board.h"
+#include "torus/directory.h"
 
 namespace pw::torus {
 
-/// What a key says; plain bytes.
+/// The contents of a key; plain bytes.
 struct Key {
   uint32_t magic;
   uint32_t number;  ///< of the endpoint
@@ -28,7 +28,7 @@ struct Key {
 };
 static_assert(sizeof(Key) <= PW_NIC_KEY_BYTES);
 
-/// Memory of this process. Whoever still refers to it after its end finds it dead.
+/// Memory of this process. A reference that outlives its registration finds it dead.
 struct Memory {
   std::byte* address;
   uint64_t bytes;

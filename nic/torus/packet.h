@@ -24,7 +24,7 @@ enum class Kind : uint16_t {
   refused,  ///< the memory that get `id` names is not there
 };
 
-/// What an endpoint says of the packets that it got from the other one.
+/// An endpoint's report of the packets that it got from the other one.
 struct Report {
   uint64_t acknowledged;            ///< all up to this one were taken
   std::array<uint64_t, 4> arrived;  ///< bit i: acknowledged + 1 + i is there as well

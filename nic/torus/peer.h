@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "peerway/nic.h"
-#include "torus/board.h"
+#include "torus/directory.h"
 #include "torus/memory.h"
 #include "torus/order.h"
 #include "torus/route.h"
@@ -21,7 +21,7 @@ struct Place {
   uint32_t magic;
   uint32_t number;
   uint64_t session;      ///< random
-  uint64_t host;         ///< board that it sits at
+  uint64_t host;         ///< hash of the job's directory on its host
   uint64_t job;          ///< a hash of the job
   uint64_t fingerprint;  ///< of its torus file
   uint64_t beacon;       ///< address in its process where the session lies
@@ -36,23 +36,23 @@ struct TorusPeer {
 
   Place place;
   uint32_t node = 0;
-  Seat* seat = nullptr;  ///< null: on another host
-  bool attach = false;   ///< its memory can be reached by cross-memory attach
-  Route there, back;
+  EndpointEntry* entry = nullptr;  ///< null: on another host
+  bool attach = false;             ///< its memory can be reached by cross-memory attach
+  Route route_to, route_from;
   std::atomic<bool> lost{false};
   std::atomic<uint32_t> under_way{0};  ///< operations that the engine has
 
-  // Of the thread that posts.
-  uint64_t bytes_there = 0, packets_there = 0, bytes_back = 0, packets_back = 0;
+  // Used by the thread that posts only.
+  uint64_t bytes_to = 0, packets_to = 0, bytes_from = 0, packets_from = 0;
 
-  // Of the engine.
+  // Used by the engine only.
   Order order;
-  uint32_t by_datagram = 0;  ///< of those under way
-  uint64_t last_back = 0;    ///< when the last get comes home
+  uint32_t by_datagram = 0;       ///< of those under way
+  uint64_t last_get_arrival = 0;  ///< when the last get comes home
 
   [[nodiscard]] bool gone() const {
     return lost.load(std::memory_order_acquire) ||
-           (seat != nullptr && seat->session.load(std::memory_order_acquire) != place.session);
+           (entry != nullptr && entry->session.load(std::memory_order_acquire) != place.session);
   }
 };
 

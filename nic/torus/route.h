@@ -21,7 +21,7 @@ struct Link {
 inline constexpr uint32_t kDirections = 2 * PW_NIC_DIMENSIONS;
 
 struct Route {
-  bool found = false;
+  bool exists = false;
   std::vector<Link> links;  ///< none from a node to itself
 };
 

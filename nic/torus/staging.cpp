@@ -8,14 +8,14 @@
 namespace pw::torus {
 
 bool StagedSource::load(const Memory& memory, std::byte* to, const std::byte* from, uint64_t bytes,
-                        uint64_t left) {
+                        uint64_t remaining) {
   if (begin_ == nullptr || from < begin_ || from + bytes > begin_ + bytes_.size()) {
-    bytes_.resize(std::min(left, kStaged));
+    bytes_.resize(std::min(remaining, kStaged));
     begin_ = from;
     if (!gpu_copy(bytes_.data(), from, bytes_.size(), memory.device)) return false;
   }
   if (bytes > 0) std::memcpy(to, bytes_.data() + (from - begin_), bytes);
-  if (bytes == left) *this = {};  // packets under way still refer to the message
+  if (bytes == remaining) *this = {};  // packets under way still refer to the message
   return true;
 }
 

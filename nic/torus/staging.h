@@ -12,18 +12,19 @@ namespace pw::torus {
 
 inline constexpr uint64_t kStaged = 256 << 10;  ///< bytes of a piece, at most
 
-/// What is read from the front to the end.
+/// A source that is read from the front to the end.
 class StagedSource {
  public:
-  /// The bytes at `from` go to `to`; of `left` that are still to be read. False when the driver failed.
-  bool load(const Memory& memory, std::byte* to, const std::byte* from, uint64_t bytes, uint64_t left);
+  /// Copies the bytes at `from`, of which `remaining` are still to be read, to `to`. False when the driver
+  /// failed.
+  bool load(const Memory& memory, std::byte* to, const std::byte* from, uint64_t bytes, uint64_t remaining);
 
  private:
   const std::byte* begin_ = nullptr;  ///< in the GPU, of what is here
   std::vector<std::byte> bytes_;
 };
 
-/// What is to be stored, in order; held back until it is as large as a piece, or flush().
+/// A target that is stored to in order; bytes are held back until they are as many as a piece, or flush().
 class StagedTarget {
  public:
   void store(const std::shared_ptr<Memory>& memory, std::byte* to, std::span<const std::byte> bytes);

@@ -35,17 +35,17 @@ Wire::Wire(uint32_t ip, uint16_t port, const Faults& faults, uint64_t seed, Coun
 }
 
 void Wire::open() {
-  Descriptor made(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   socklen_t size = sizeof address_;
-  if (!made || bind(made.get(), reinterpret_cast<const sockaddr*>(&address_), size) != 0)
+  if (!socket || bind(socket.get(), reinterpret_cast<const sockaddr*>(&address_), size) != 0)
     throw Failure(PW_NIC_BROKEN,
                   format("torus: no UDP socket at {}{}",
                          address_text(address_.sin_addr.s_addr, ntohs(address_.sin_port)), lacking(errno)));
-  if (getsockname(made.get(), reinterpret_cast<sockaddr*>(&address_), &size) != 0)
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address_), &size) != 0)
     throw Failure(PW_NIC_BROKEN, format("torus: the UDP socket has no address{}", errno_text(errno)));
-  widen(made.get());
+  widen(socket.get());
   in_ = std::make_unique_for_overwrite<In>();
-  socket_ = std::move(made);
+  socket_ = std::move(socket);
 }
 
 void Wire::send(const sockaddr_in& to, std::span<const std::byte> datagram) {

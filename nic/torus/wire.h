@@ -20,7 +20,7 @@ namespace pw::torus {
 
 class Wire {
  public:
-  /// Of an address of this host, port 0: any. Nobody can send to it before open().
+  /// Sends from an address of this host; port 0 takes any free one. Nobody can send to it before open().
   Wire(uint32_t ip, uint16_t port, const Faults& faults, uint64_t seed, Counters& counters);
 
   void open();  ///< Throws Failure

@@ -20,7 +20,7 @@ bool Channel::room() {
     announced_ = peer_.word({inbox_.get(), place, static_cast<uint64_t>(Presence::here)}) == PW_NIC_OK;
     if (!announced_) return false;  // nobody would look for what is sent
   }
-  if (!known_ || sent_ - taken_ >= kRingSlots / 2) ask();
+  if (!known_ || sent_ - taken_ >= kRingSlots / 2) request_count();
   return known_ && sent_ - taken_ < kRingSlots;
 }
 
@@ -35,18 +35,18 @@ pw_nic_status Channel::send(uint8_t id, const void* data, size_t bytes, nic::Mem
   return status;
 }
 
-void Channel::feel() { ask(); }
+void Channel::probe() { request_count(); }
 
 bool Channel::leave() {
-  if (!announced_ || left_ || peer_.failed()) return true;
+  if (!announced_ || departed_ || peer_.failed()) return true;
   const uint64_t place = presence_at(domain_.endpoint().info().number);
-  left_ = peer_.word({inbox_.get(), place, static_cast<uint64_t>(Presence::left)}) == PW_NIC_OK;
-  if (left_) peer_.settle(nullptr);
-  return left_ || peer_.failed();
+  departed_ = peer_.word({inbox_.get(), place, static_cast<uint64_t>(Presence::departed)}) == PW_NIC_OK;
+  if (departed_) peer_.settle(nullptr);
+  return departed_ || peer_.failed();
 }
 
-void Channel::ask() {
-  if (asking_ || peer_.failed()) return;
+void Channel::request_count() {
+  if (count_requested_ || peer_.failed()) return;
   Operation* operation = domain_.operation(peer_);
   if (!domain_.lend(*operation)) return;
   operation->unpack = [](void* channel, const void* data, size_t) {
@@ -56,13 +56,13 @@ void Channel::ask() {
   };
   operation->unpack_arg = this;
   operation->bytes = sizeof(uint64_t);
-  asking_ = peer_.get(*inbox_, ring_, operation->bounce.data, *operation->bounce.memory, sizeof(uint64_t),
-                      *operation) == PW_NIC_OK;
-  if (!asking_) domain_.recycle(operation);
+  count_requested_ = peer_.get(*inbox_, ring_, operation->bounce.data, *operation->bounce.memory,
+                               sizeof(uint64_t), *operation) == PW_NIC_OK;
+  if (!count_requested_) domain_.recycle(operation);
 }
 
 void Channel::counted(uint64_t count) {
-  asking_ = false;
+  count_requested_ = false;
   if (!known_) sent_ = count;
   if (count < taken_ || count > sent_) return peer_.fail(PW_NIC_INVALID);  // it took what nobody sent
   known_ = true;

@@ -24,12 +24,12 @@ class Channel {
   /// Sends a message, when room(). `memory` null: the bytes are copied. `operation` may be null.
   pw_nic_status send(uint8_t id, const void* data, size_t bytes, nic::Memory* memory, Operation* operation);
   /// Gets a word of the receiver, so that its death is noticed though nothing is sent.
-  void feel();
+  void probe();
   /// Tells the receiver that nothing follows. False: the NIC had no room, try again.
   bool leave();
 
  private:
-  void ask();
+  void request_count();
   void counted(uint64_t count);
 
   Domain& domain_;
@@ -39,8 +39,8 @@ class Channel {
   uint64_t sent_ = 0;
   uint64_t taken_ = 0;  ///< as far as is known
   bool known_ = false;  ///< where the ring's counts stand: another endpoint may have had the number
-  bool announced_ = false, left_ = false;
-  bool asking_ = false;
+  bool announced_ = false, departed_ = false;
+  bool count_requested_ = false;
 };
 
 }  // namespace pw::uct

@@ -107,12 +107,12 @@ void Domain::restless(Peer& peer) {
 
 void Domain::departed(uint32_t number) {
   for (const auto& peer : peers_)
-    if (peer->facts().number == number) peer->left = true;
+    if (peer->facts().number == number) peer->departed = true;
 }
 
-void Domain::feel() {
+void Domain::probe_peers() {
   for (const auto& channel : channels_)
-    if (channel->peer().channels > 0 && !channel->peer().left) channel->feel();
+    if (channel->peer().channels > 0 && !channel->peer().departed) channel->probe();
 }
 
 bool Domain::settle() {

@@ -68,12 +68,12 @@ class Domain {
 
   void restless(Peer& peer);
   void peer_failed() { failures_.fetch_add(1, std::memory_order_relaxed); }
-  /// How many peers have failed. Without the lock.
+  /// How many peers have failed. Needs no lock.
   [[nodiscard]] unsigned failures() const { return failures_.load(std::memory_order_relaxed); }
   /// The endpoint of that number has closed.
   void departed(uint32_t number);
   /// Asks a sign of life of all peers in use.
-  void feel();
+  void probe_peers();
   /// Whether all that was started is in place; starts what proves it. For all peers.
   bool settle();
   void fence();

@@ -15,8 +15,8 @@ namespace pw::uct {
 class IdlePolls {
  public:
   /// After each poll, with what it found.
-  void polled(unsigned found) {
-    if (found != 0) {
+  void polled(unsigned arrived) {
+    if (arrived != 0) {
       idle_ = 0;
     } else if (++idle_ >= between_) {
       idle_ = 0;

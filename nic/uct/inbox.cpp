@@ -17,8 +17,8 @@ Inbox::Inbox(nic::Endpoint& endpoint)
       bytes_(ring_at(endpoints_, endpoints_)),
       file_(make_shared_memory("peerway-uct-inbox", bytes_)),
       known_(endpoints_, Presence::unknown) {
-  const auto failure = [&](const char* what) {
-    return Error(PW_SYSTEM, format("no {} of {} bytes for arriving messages{}", what, bytes_,
+  const auto failure = [&](const char* resource) {
+    return Error(PW_SYSTEM, format("no {} of {} bytes for arriving messages{}", resource, bytes_,
                                    why_no_shared_memory(errno)));
   };
   if (!file_) throw failure("shared memory");

@@ -22,8 +22,8 @@ inline constexpr size_t kMessageBytes = kSlotBytes - sizeof(uint64_t);
 inline constexpr uint8_t kMessageKinds = 32;  ///< that UCX has
 inline constexpr size_t kRingBytes = (64 + kRingSlots * kSlotBytes + 4095) / 4096 * 4096;
 
-/// What the first words, one for each number, say.
-enum class Presence : uint64_t { unknown = 0, here = 1, left = 2 };
+/// The values of the first words, one for each number: whether a sender is there.
+enum class Presence : uint64_t { unknown = 0, here = 1, departed = 2 };
 
 /// Places in an inbox, as sender and receiver count them.
 inline uint64_t presence_at(uint32_t number) { return uint64_t{number} * sizeof(uint64_t); }
@@ -51,7 +51,7 @@ class Inbox {
   unsigned poll(Deliver&& deliver) {
     unsigned taken = 0;
     for (size_t i = 0; i < rings_.size(); ++i)
-      if (!rings_[i].refused) taken += take(rings_[i], deliver);
+      if (!rings_[i].refused) taken += receive(rings_[i], deliver);
     return taken;
   }
 
@@ -61,7 +61,7 @@ class Inbox {
     for (uint32_t number = 0; number < endpoints_; ++number) {
       const Presence presence = presence_of(number);
       if (presence == known_[number]) continue;
-      if (presence == Presence::left) gone(number);
+      if (presence == Presence::departed) gone(number);
       admit(number, presence);
     }
   }
@@ -71,11 +71,11 @@ class Inbox {
     std::byte* base;
     uint64_t taken;
     uint32_t number;       ///< of the sender
-    bool refused = false;  ///< the sender does not keep to the rules: nothing more is taken from it
+    bool refused = false;  ///< the sender does not keep to the rules: nothing more is received from it
   };
 
   template <typename Deliver>
-  unsigned take(Ring& ring, Deliver& deliver) {
+  unsigned receive(Ring& ring, Deliver& deliver) {
     constexpr unsigned kAtOnce = 16;
     std::byte* const base = ring.base;
     uint64_t taken = ring.taken;

@@ -59,7 +59,7 @@ PackedKey unpack_key(const void* bytes, const Secret& secret) {
 
 RegisteredMemory::RegisteredMemory(Domain& domain, const pw_nic_span& span, bool may_wait)
     : domain_(domain), span_(span), idle_(domain.idle_memory.end()) {
-  if (!add(Room::left) && !may_wait)
+  if (!add(Room::free) && !may_wait)
     throw Error(PW_NO_MEMORY, format("the NIC has no room now for {} bytes at {}", span.bytes, span.address));
 }
 
@@ -77,7 +77,7 @@ bool RegisteredMemory::add(Room room) {
     } catch (const Error& error) {
       auto& idle = domain_.idle_memory;
       if (error.status() != PW_NO_MEMORY || (idle.empty() && domain_.passing_memory == 0)) throw;
-      if (idle.empty() || room == Room::left) return false;
+      if (idle.empty() || room == Room::free) return false;
       RegisteredMemory& oldest = *idle.front();
       oldest.leave_idle();
       oldest.memory_.reset();
@@ -94,7 +94,7 @@ void RegisteredMemory::leave_idle() {
 }
 
 nic::Memory* RegisteredMemory::memory() {
-  return memory_ != nullptr || add(Room::made) ? memory_.get() : nullptr;
+  return memory_ != nullptr || add(Room::cleared) ? memory_.get() : nullptr;
 }
 
 void RegisteredMemory::use(Operation& operation) {

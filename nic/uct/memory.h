@@ -13,7 +13,7 @@
 
 namespace pw::uct {
 
-/// What a peer is told of registered memory. Plain bytes of one size.
+/// The key of registered memory as peers get it. Plain bytes of one size.
 struct PackedKey {
   uint64_t base;
   uint64_t bytes;
@@ -47,7 +47,7 @@ class RegisteredMemory {
   PackedKey pack();
 
  private:
-  enum class Room : uint8_t { left, made };  ///< by what was registered before
+  enum class Room : uint8_t { free, cleared };  ///< by what was registered before
   bool add(Room room);
   void become_idle();
   void leave_idle();

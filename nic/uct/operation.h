@@ -1,4 +1,4 @@
-// An accepted operation of the NIC, until its end was reported to whoever started it.
+// An accepted operation of the NIC, until its end was reported to the caller that started it.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,7 @@ struct Operation : pw_nic_done {
   size_t bytes = 0;
 };
 
-/// Ended operations of which an interface has to tell, in order. Under the domain's lock, but for any().
+/// Ended operations that an interface has to report, in order. Under the domain's lock, but for any().
 class Ended {
  public:
   [[nodiscard]] bool any() const { return first_.load(std::memory_order_relaxed) != nullptr; }

@@ -7,7 +7,7 @@ namespace pw::uct {
 Peer::Peer(Domain& domain, const nic::EndpointFacts& facts)
     : domain_(domain), facts_(facts), stream_(domain.endpoint().open(facts)) {}
 
-// What is not PW_NIC_BUSY and not accepted is the end of this connection: the arguments were checked before.
+// A status that is neither PW_NIC_BUSY nor accepted ends this connection: the arguments were checked before.
 pw_nic_status Peer::note(pw_nic_status status) {
   if (status == PW_NIC_BUSY)
     domain_.set_out_of_room();

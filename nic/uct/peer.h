@@ -22,7 +22,7 @@ class Peer {
   [[nodiscard]] const nic::EndpointFacts& facts() const { return facts_; }
   [[nodiscard]] nic::Stream& stream() { return *stream_; }
   [[nodiscard]] bool failed() const { return failed_ != PW_NIC_OK; }
-  /// What the NIC said of it then.
+  /// The NIC's error when the connection failed.
   [[nodiscard]] const std::string& why_failed() const { return why_; }
 
   /// As the stream's; `operation` may be null for puts and words.
@@ -43,13 +43,13 @@ class Peer {
   void fence();
   [[nodiscard]] bool held_back() const { return !reached(barrier_); }
 
-  /// The NIC told of the end of an operation.
+  /// The NIC reported the end of an operation.
   void ended(Operation::Kind kind, pw_nic_status status);
   void fail(pw_nic_status status);
   /// Does what settle() asked for and the NIC had no room for.
   void advance();
 
-  bool left = false;      ///< it said that it closes: its silence is no failure
+  bool departed = false;  ///< it said that it closes: its silence is no failure
   unsigned channels = 0;  ///< in use
 
  private:

@@ -1,7 +1,7 @@
 // How the transport gets into a process that knows nothing of it. This library is preloaded and stands in for
 // one function of libuct, which UCX calls when it looks for transports: that is the moment at which UCX, and
 // which UCX, is in the process. The version of the caller's libucp decides which build of the transport it
-// gets; a UCX that no build is for is told about, and goes on without.
+// gets; if there is no build for that UCX, a message says so and the process goes on without.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -33,11 +33,11 @@ void* libuct_of(const void* caller) {
   void* function = library == nullptr ? nullptr : dlsym(library, kQueryComponents);
   Dl_info own{};
   dladdr(reinterpret_cast<const void*>(&libuct_of), &own);
-  Dl_info found{};
-  if (function == nullptr || dladdr(function, &found) == 0 || found.dli_fbase == own.dli_fbase)
+  Dl_info info{};
+  if (function == nullptr || dladdr(function, &info) == 0 || info.dli_fbase == own.dli_fbase)
     function = dlsym(RTLD_NEXT, kQueryComponents);
-  if (function == nullptr || dladdr(function, &found) == 0) return nullptr;
-  return dlopen(found.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  if (function == nullptr || dladdr(function, &info) == 0) return nullptr;
+  return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 }
 
 // libucp lies beside libuct, and says which version both are. Only some programs (ucx_info) load libuct

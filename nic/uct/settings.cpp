@@ -24,7 +24,7 @@ uint64_t parse_job(const char* text) {
   throw Error(PW_BAD_CONFIG, format("PEERWAY_NIC_JOB='{}' is not a number below 2^64", text));
 }
 
-// What launchers call a job: Open MPI's (4, 5), PMIx in general, Hydra's (MPICH), Slurm's.
+// The variables in which launchers name a job: Open MPI's (4, 5), PMIx in general, Hydra's (MPICH), Slurm's.
 uint64_t job_of_launcher() {
   for (const char* name : {"OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID"})
     if (const char* value = environment(name)) return hash_of(value);
@@ -47,7 +47,7 @@ Settings settings_from_environment() {
 }
 
 const JobSecrets& job_secrets() {
-  static const JobSecrets made = [] {
+  static const JobSecrets secrets = [] {
     const nic::Job job = settings_from_environment().job;
     Secret secret{};
     std::memcpy(secret.data(), &job.number, sizeof job.number);
@@ -55,7 +55,7 @@ const JobSecrets& job_secrets() {
     return JobSecrets{derive_secret(secret, "peerway uct addresses"),
                       derive_secret(secret, "peerway uct keys")};
   }();
-  return made;
+  return secrets;
 }
 
 }  // namespace pw::uct

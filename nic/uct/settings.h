@@ -25,7 +25,8 @@ struct JobSecrets {
   Secret keys;
 };
 
-/// Of this process' job. Throws Error as settings_from_environment() does, at the first call only.
+/// The secrets of this process' job. Throws Error as settings_from_environment() does, at the first call
+/// only.
 const JobSecrets& job_secrets();
 
 }  // namespace pw::uct

@@ -23,7 +23,7 @@ from checks import Totals
 ROOT = Path(__file__).resolve().parents[2]
 
 # Folders whose programs are built by the tests themselves, not by `make build`.
-OF_TESTS = {"tests/unit", "tests/gpu/programs", "tests/fuzz"}
+OF_TESTS = {"tests/unit", "library/tests/gpu/programs", "tests/fuzz"}
 
 
 def test_an_edit_in_any_folder_that_is_built_builds_the_package_anew() -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 ROOT = Path(__file__).resolve().parents[2]
-WIDE = ("mpi-compared.html", "concepts/nics.html", "reference/configuration.html", "measured.html")
+WIDE = ("nic/mpi-compared.html", "library/nics.html", "reference/configuration.html", "measure/measured.html")
 
 
 @pytest.fixture(scope="module")

@@ -10,33 +10,33 @@ import re
 import subprocess
 from pathlib import Path
 
+from device_compilers import UNOPTIMIZED, compile_with, load_nvrtc
 from documented_code import ROOT, blocks
-from test_device_code import UNOPTIMIZED, compile_with, load_nvrtc
 
 # What each block needs round it: the parameters of the function that it is made into.
 REGION = "peerway::Context& ctx, peerway::Region& region, std::uint64_t ny, std::uint64_t nx"
 HOST = {
-    "docs/concepts/halo.md 1": REGION,
-    "docs/concepts/plans.md 3": "peerway::Context& ctx, int left, peerway::Remote& target, "
+    "docs/library/halo.md 1": REGION,
+    "docs/library/plans.md 3": "peerway::Context& ctx, int left, peerway::Remote& target, "
     "peerway::Remote& right_arrived, pw_device gpu",
-    "docs/concepts/teams.md 1": "int rank, int size, MPI_Comm comm",
-    "docs/trace.md 1": "",
+    "docs/library/teams.md 1": "int rank, int size, MPI_Comm comm",
+    "docs/trace/index.md 1": "",
 }
 KERNELS = {
-    "docs/concepts/plans-proxy.md 1": None,
-    "docs/concepts/plans.md 1": None,
-    "docs/concepts/plans.md 2": None,
-    "docs/concepts/plans.md 4": "pw_remote_handle target, pw_notify_handle right_arrived, "
+    "docs/library/plans-proxy.md 1": None,
+    "docs/library/plans.md 1": None,
+    "docs/library/plans.md 2": None,
+    "docs/library/plans.md 4": "pw_remote_handle target, pw_notify_handle right_arrived, "
     "pw_signal_handle arrived, Word offset, const double* mine, Word bytes, Word epoch",
 }
 ELSEWHERE = {
     **{
-        f"docs/nic-guide.md {n}": "tests/system/test_nic_check.py finds it in the example"
+        f"docs/nic/guide.md {n}": "nic/tests/system/test_nic_check.py finds it in the example"
         for n in range(1, 7)
     },
-    "docs/xcalableacc.md 1": "an excerpt of a program with directives",
-    "docs/xcalableacc.md 2": "an excerpt of what `peerway cc` generates",
-    "docs/xcalableacc.md 3": "an excerpt of what `peerway cc` generates",
+    "docs/xacc/directives.md 1": "an excerpt of a program with directives",
+    "docs/xacc/directives.md 2": "an excerpt of what `peerway cc` generates",
+    "docs/xacc/directives.md 3": "an excerpt of what `peerway cc` generates",
 }
 BLOCKS = blocks("c", "cpp", "c++")
 

@@ -21,6 +21,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
+from documented_code import TUTORIALS
 from synthetic_records import record
 
 from peerway import _core
@@ -50,16 +51,23 @@ CLASSES = {
     "PEERWAY_BUILD_WHEELS=/path/to/wheels make gpu-test": MAKE,
     "make lint": FOREIGN,
     ".venv/bin/pre-commit install -t pre-commit -t commit-msg": FOREIGN,
+    "make release": MAKE,
+    "pip install peerway-*.whl peerway_common-*.whl peerway_measure-*.whl": FOREIGN,
+    "peerway bench --quick --out first.jsonl && peerway report first.jsonl -o first.html": FOREIGN,
+    "apt-get install ./peerway_*~debian-12_amd64.deb": FOREIGN,
+    "apt-get install ./libpeerway0_*.deb ./libpeerway-dev_*.deb": FOREIGN,
     "pip install ./common .": FOREIGN,
     "pip install ./common . ./measure": FOREIGN,
     "pip wheel --no-deps -w dist .": FOREIGN,
     "export PKG_CONFIG_PATH=$(peerway --prefix)/lib/pkgconfig": FOREIGN,
     "cc put.c $(pkg-config --cflags --libs peerway) -o put": FOREIGN,
     "peerway run -n 2 -- ./put": VERB,
+    "peerway run -n 2 -- python examples/python/put.py": VERB,
     "cmake -S examples -B build/examples -Dpeerway_DIR=$(peerway --cmakedir)": FOREIGN,
     "cmake -S . -B build/release && cmake --build build/release -j && cmake --install build/release "
     "--prefix ~/.local": FOREIGN,
     "spack repo add packaging/spack && spack install peerway": FOREIGN,
+    ".venv/bin/pytest jobs/tests/python -k rules": FOREIGN,
     ".venv/bin/python scripts/wheels.py --python 3.11 gpu-test": SCRIPT,
     ".venv/bin/python scripts/wheels.py --skip numpy scipy": SCRIPT,
     "peerway doctor": VERB,
@@ -212,8 +220,8 @@ CLASSES = {
 
 def documents() -> Iterator[Path]:
     yield from (ROOT / "README.md", ROOT / "CONTRIBUTING.md")
-    yield from sorted((ROOT / "docs").rglob("*.md"))
-    yield from sorted((ROOT / "apps").glob("*/README*"))
+    yield from (page for page in sorted((ROOT / "docs").rglob("*.md")) if TUTORIALS not in page.parents)
+    yield from sorted(ROOT.glob("*/README.md"))
 
 
 def commands(text: str) -> Iterator[str]:
@@ -311,7 +319,7 @@ def test_bench_takes_it_up_to_the_measurement(
 @functools.cache
 def help_of(script: str) -> str:
     """What it prints, or the text that it prints where a program would have to be compiled first: that
-    --help prints it, and takes each option of it, is in tests/system/test_scale.py.
+    --help prints it, and takes each option of it, is in apps/tests/system/test_scale.py.
     """
     if script == "apps/scale/simulator.py":
         return (ROOT / "apps" / "scale" / "options.cpp").read_text()

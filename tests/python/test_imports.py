@@ -1,6 +1,6 @@
 """No module needs itself: the imports of all modules, those in functions and for types among them, form no
-circle. Nor do the includes of the layers of the core, which are the folders of library/src. Products import
-downward only.
+circle. Nor do the includes of the layers of the core, which are the folders of library/src, and of the rooms
+of xacc/runtime. Products import downward only.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def graph(*packages: Path) -> Graph:
     return {name: imports(name, path, known) for name, path in known.items()}
 
 
-def layers(sources: Path) -> Graph:
-    """The folders that files of each folder include from."""
+def layers(sources: Path, prefix: str = "") -> Graph:
+    """The folders that files of each folder include from; `prefix` stands before their names in includes."""
     found: Graph = {folder.name: set() for folder in sources.iterdir() if folder.is_dir()}
     for path in sources.rglob("*.[hc]*"):
         layer = path.relative_to(sources).parts[0]
         if layer in found:
-            named = set(re.findall(r'^#include "(\w+)/', path.read_text(), re.MULTILINE))
+            named = set(re.findall(rf'^#include "{prefix}(\w+)/', path.read_text(), re.MULTILINE))
             found[layer] |= (named & found.keys()) - {layer}
     return found
 
@@ -147,3 +147,21 @@ def test_no_layer_of_the_core_needs_itself() -> None:
     assert found["transport"] >= {"base", "memory"}
     assert not found["base"]
     assert not circle(found), f"includes run in a circle: {circle(found)}; move what both need below both"
+
+
+def test_a_room_of_the_run_time_of_directives_includes_only_those_before_it() -> None:
+    # the rows of xacc/runtime/README.md; rooms of one row know nothing of each other
+    rows = re.findall(r"^\| (`.*?/`) \|", (ROOT / "xacc" / "runtime" / "README.md").read_text(), re.MULTILINE)
+    found = layers(ROOT / "xacc" / "runtime", "xacc/runtime/")
+    assert found["data"] >= {"gpu", "program"}
+    row = {room: n for n, text in enumerate(rows) for room in re.findall(r"`(\w+)/`", text)}
+    assert row.keys() == found.keys()
+    wrong = {
+        f"{room} includes {other}"
+        for room, included in found.items()
+        for other in included
+        if row[other] >= row[room]
+    }
+    assert not wrong
+    flat = [path.name for path in (ROOT / "xacc" / "runtime").glob("*.[hc]*")]
+    assert not flat, "a file of the run time stands in a room"

@@ -1,4 +1,4 @@
-"""The numbers of docs/measured.md and docs/nics/torus.md are those of the records under results/."""
+"""The numbers of docs/measure/measured.md and docs/nic/torus.md are those of the records under results/."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from peerway_common.units import bandwidth_text, size_text, time_text
 from peerway_measure import records
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "measured.md").read_text()
+PAGE = (ROOT / "docs" / "measure" / "measured.md").read_text()
 K, M = 1 << 10, 1 << 20
 WHOLE = "route openmpi nccl nvshmem nvshmem/kernel"
 PACKED = "route openmpi/pack nccl/pack nvshmem/pack nvshmem/kernel"
@@ -294,7 +294,7 @@ def test_the_route_of_numpy_memory_is_the_best_path_with_the_numbers_of_its_reco
 
 
 def test_what_loss_costs_has_the_numbers_of_its_records() -> None:
-    page = (ROOT / "docs" / "nics" / "torus.md").read_text()
+    page = (ROOT / "docs" / "nic" / "torus.md").read_text()
     found = records.read(ROOT / "results" / "cpu-2-torus" / "loss.jsonl")
     assert found
     for clean, lossy in zip(found[::2], found[1::2], strict=True):

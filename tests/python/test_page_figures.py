@@ -82,13 +82,13 @@ def test_mpi_over_nics_two_kinds_of_windows() -> None:
 
     put = [of(osc, "mpi_put", 8) for osc in ("ucx", "rdma")]
     get = [of(osc, "mpi_get", 65536) for osc in ("ucx", "rdma")]
-    text = page("docs/mpi-over-nics.md")
+    text = page("docs/nic/mpi-over-nics.md")
     assert f"took {put[0]:.1f} µs with `osc/ucx` over the torus and {put[1]:.1f} µs with `osc/rdma`" in text
     assert f"a get of 64 KiB {get[0]:.0f} µs and {get[1]:.0f} µs" in text
 
 
 def test_ranks() -> None:
-    text = page("docs/ranks.md")
+    text = page("docs/library/ranks.md")
     before = {one["ranks"]: one["of_ranks"] for one in lines("scale-ranks/before.jsonl")}
     now = {one["ranks"]: one["of_ranks"] for one in lines("scale-ranks/partners.jsonl")}
     assert len(now) == 8
@@ -163,7 +163,7 @@ def test_jobs_the_load_of_a_server() -> None:
 
 
 def test_xcalableacc() -> None:
-    text = page("docs/xcalableacc.md")
+    text = page("docs/xacc/directives.md")
     for one in lines("xacc/laplace.jsonl"):
         ratio = median(ours / theirs for ours, theirs in zip(one["xacc"], one["mpi"], strict=True))
         assert row([f"{one['points']} × {one['points']}", f"{ratio:.2f}"]) in text

@@ -70,7 +70,7 @@ def lowest(needs: list[str]) -> dict[str, str]:
 def test_it_asks_for_what_the_package_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
     needs = Recipe(monkeypatch).needs
     project = PROJECT["project"]
-    wanted = lowest(products.groups()["base"])
+    wanted = lowest([*products.groups()["base"], *products.own("jobs")])
     wanted |= {"python": project["requires-python"].removeprefix(">=")}
     wanted |= {"cmake": PROJECT["tool"]["scikit-build"]["cmake"]["version"].removeprefix(">=")}
     assert {name: needs.get(name) for name in wanted if name != ANY} == {
@@ -97,5 +97,5 @@ def test_it_installs_the_package_without_a_network(monkeypatch: pytest.MonkeyPat
     (words,) = recipe.pip
     assert words[0] == "install"
     assert {"--no-deps", "--no-index", "--no-build-isolation", "--prefix=/prefix"} <= set(words)
-    assert {"./common", ".", "./measure", "./trace", "./jobs"} <= set(words)
+    assert {"./common", ".", "./measure", "./trace", "./xacc", "./jobs"} <= set(words)
     assert words[-1].endswith("CMAKE_PREFIX_PATH=/fmt;/json")

@@ -12,11 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from launching import ROOT
-from ranks import Ranks
-
-sys.path.insert(0, str(ROOT / "tests" / "python"))
 from documented_code import blocks
+from ranks import Ranks
 
 BLOCKS = blocks("python")
 HALO = "u = np.zeros((ny + 2, nx + 2)); halo = ctx.halo(u, grid=(2, 2), shadow=1, periodic=True)\n"
@@ -28,30 +25,30 @@ ARRAY = "cube = np.zeros((n, n, n)); kept = ctx.register(cube)\n"
 # What each block needs before it, besides what tests/system/programs/documented.py gives it.
 BEFORE = {
     "README.md 2": f"u = np.zeros((ny + 2, nx + 2))\n{STREAM}",
-    "docs/concepts/halo.md 1": "",
-    "docs/concepts/halo.md 2": "u, w = np.zeros((12, 10, 3)), np.zeros((12, 10, 3))\n",
-    "docs/concepts/halo.md 3": HALO + STREAM + "u = 0\n",
-    "docs/concepts/operations-and-signals.md 1": "",
-    "docs/concepts/operations-and-signals.md 2": "",
-    "docs/concepts/operations-and-signals.md 3": ARRAY,
-    "docs/concepts/operations-and-signals.md 4": "other = ctx.start_flush()\n",
-    "docs/concepts/operations-and-signals.md 5": "",
-    "docs/concepts/plans.md 1": RING + STREAM,
-    "docs/concepts/plans.md 2": PLAN,
-    "docs/concepts/plans.md 3": PLAN + STREAM,
-    "docs/concepts/regions-and-keys.md 1": "array = bytearray(64)\n",
-    "docs/trace.md 1": "import peerway_trace\n",
+    "docs/library/halo.md 1": "",
+    "docs/library/halo.md 2": "u, w = np.zeros((12, 10, 3)), np.zeros((12, 10, 3))\n",
+    "docs/library/halo.md 3": HALO + STREAM + "u = 0\n",
+    "docs/library/operations-and-signals.md 1": "",
+    "docs/library/operations-and-signals.md 2": "",
+    "docs/library/operations-and-signals.md 3": ARRAY,
+    "docs/library/operations-and-signals.md 4": "other = ctx.start_flush()\n",
+    "docs/library/operations-and-signals.md 5": "",
+    "docs/library/plans.md 1": RING + STREAM,
+    "docs/library/plans.md 2": PLAN,
+    "docs/library/plans.md 3": PLAN + STREAM,
+    "docs/library/regions-and-keys.md 1": "array = bytearray(64)\n",
+    "docs/trace/index.md 1": "import peerway_trace\n",
 }
 # Programs of their own: what stands before each, and after it.
 ALONE = {
     "README.md 1": ("import numpy as np, peerway\nny = nx = 40\narray = np.zeros((ny, nx))\n", ""),
-    "docs/concepts/teams.md 2": ("", ""),
+    "docs/library/teams.md 2": ("", ""),
     "docs/reference/python.md 1": ("", ""),
 }
 # Those that stand for a GPU run on the host; a halo of eight ranks on four; a loop is short.
 ON_THIS_HOST = {'"cuda"': '"host"', "grid=(2, 4)": "grid=(2, 2)", "range(1000)": "range(2)"}
 NEEDS_MORE = {
-    "docs/concepts/teams.md 1": "mpi4py; test_python_api.py has a communicator that stands in for it"
+    "docs/library/teams.md 1": "mpi4py; test_python_api.py has a communicator that stands in for it"
 }
 
 

@@ -12,11 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from launching import ranks
+from launching import BUILD, ROOT, built, ranks
 from readme import example as readme_example
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = ROOT / "build" / "editable"
 RING = [f'rank {rank} received "hello from rank {1 - rank}"' for rank in range(2)]
 
 
@@ -42,8 +40,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An installation made by `cmake --install`, moved afterwards: nothing in it may name its first place."""
-    if not (BUILD / "CMakeCache.txt").exists():
-        pytest.skip(f"{BUILD} is not built; run `make build`")
+    built("CMakeCache.txt")
     first = tmp_path_factory.mktemp("first") / "prefix"
     command = ["cmake", "--install", str(BUILD), "--prefix", str(first)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

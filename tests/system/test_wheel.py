@@ -1,6 +1,8 @@
-"""docs/install.md as a user follows it: a wheel of this tree in an empty environment, and programs with it.
+"""docs/install.md as a user follows it: source archives and wheels of this tree, each in an environment that
+has nothing else, and programs with them.
 
-The whole library is compiled for it, so all of it is `long`.
+The whole library is compiled for it, so all of it is `long`. `make release` does the same for each Python
+and on other distributions of Linux.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -16,54 +19,102 @@ import pytest
 from launching import ROOT, clean_environment
 from readme import example
 
+from peerway_common.cli import VERBS
+
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import distributions
+
 pytestmark = pytest.mark.long
 
 TOOLS = ("scipy", "jinja2", "plotly", "matplotlib", "pandas")  # of extras, or of no use to the library
+PACKAGES = {"peerway-common": ["peerway_common"], "peerway-measure": ["peerway_measure"],
+            "peerway-trace": ["peerway_trace"], "peerway-xacc": ["peerway_xacc"],
+            "peerway-jobs": ["peerway_jobs"]}  # fmt: skip
+HERE = Path(sys.executable)
 
 
-def done(*command: object, **options: object) -> str:
-    """What a command prints that must succeed."""
+def run(*command: object, status: int = 0, **options: object) -> str:
+    """What a command prints that must end with this status: on standard output, or as its error."""
     settings: dict[str, object] = {"env": clean_environment(), "cwd": ROOT, **options}
-    found = subprocess.run(
+    process = subprocess.run(
         [str(word) for word in command], capture_output=True, text=True, check=False, **settings
     )  # type: ignore[call-overload]
-    assert found.returncode == 0, found.stdout + found.stderr
-    return str(found.stdout)
+    assert process.returncode == status, process.stdout + process.stderr
+    return str(process.stderr if status else process.stdout)
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`pip wheel`, with the build's packages of this environment in place of a download."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = f"--config-settings=build-dir={folder / 'build'}"
-    options = ["--no-deps", "--no-build-isolation", "--disable-pip-version-check", build]
-    done(sys.executable, "-m", "pip", "wheel", *options, "-w", folder / "dist", ".")
-    (found,) = (folder / "dist").glob("*.whl")
-    return Path(found)
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source archives of all distributions."""
+    folder = tmp_path_factory.mktemp("sdist")
+    distributions.build_sdists(HERE, folder, folder / "log")
+    return folder
 
 
 @pytest.fixture(scope="module")
-def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a new environment that has the wheel and what it asks for."""
-    folder = tmp_path_factory.mktemp("empty")
-    done(sys.executable, "-m", "venv", folder)
-    wheels = os.environ.get("PEERWAY_BUILD_WHEELS")
+def wheels(archives: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheels of all distributions, from the archives, with the build's packages of this environment."""
+    folder = tmp_path_factory.mktemp("wheels")
+    distributions.build_pure_wheels(HERE, archives, folder, archives / "pure.log")
+    build = (
+        ROOT / "build" / "test-wheel" / str(os.getpid())
+    )  # where ccache sees the same names as for a release
+    try:
+        distributions.build_library_wheel(HERE, archives, folder, build, archives / "library.log")
+    finally:
+        shutil.rmtree(build, ignore_errors=True)
+    return folder
+
+
+def environment_with(folder: Path, wheels: Path, *names: str) -> Path:
+    """The programs of a new environment that has these wheels and what they ask for."""
+    run(sys.executable, "-m", "venv", folder)
+    downloaded = os.environ.get("PEERWAY_BUILD_WHEELS")
     source = (
-        ["--no-index", "--find-links", wheels] if wheels else ["--constraint", ROOT / "requirements.lock"]
+        ["--no-index", "--find-links", downloaded]
+        if downloaded
+        else ["--constraint", ROOT / "requirements.lock"]
     )
-    done(folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", *source, wheel)
+    files = [next(wheels.glob(f"{name.replace('-', '_')}-{distributions.version()}-*.whl")) for name in names]
+    pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install"]
+    run(*pip, "--only-binary=:all:", *source, *files)
     return folder / "bin"
 
 
-@pytest.fixture
-def there(empty: Path, tmp_path: Path) -> dict[str, object]:
+@pytest.fixture(scope="module")
+def library_alone(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return environment_with(tmp_path_factory.mktemp("library"), wheels, "peerway-common", "peerway")
+
+
+@pytest.fixture(scope="module")
+def jobs_alone(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return environment_with(tmp_path_factory.mktemp("jobs"), wheels, "peerway-common", "peerway-jobs")
+
+
+def outside(programs: Path, folder: Path) -> dict[str, object]:
     """Where and with what a user works: another folder, the new environment first on the path."""
-    return {"cwd": tmp_path, "env": clean_environment(PATH=f"{empty}{os.pathsep}{os.defpath}")}
+    return {"cwd": folder, "env": clean_environment(PATH=f"{programs}{os.pathsep}{os.defpath}")}
 
 
-def test_the_wheel_has_everything_once(wheel: Path) -> None:
+@pytest.fixture
+def user(library_alone: Path, tmp_path: Path) -> dict[str, object]:
+    return outside(library_alone, tmp_path)
+
+
+def names_in(wheel: Path) -> list[str]:
     with zipfile.ZipFile(wheel) as archive:
-        names = [info.filename for info in archive.infolist() if not info.is_dir()]
+        return [info.filename for info in archive.infolist() if not info.is_dir()]
+
+
+def sources(folder: Path) -> set[Path]:
+    """The files under a folder of sources that a wheel has to have, relative to it."""
+    files = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+    return {path for path in files if "__pycache__" not in path.parts}
+
+
+def test_the_wheel_of_the_library_has_everything_once(wheels: Path) -> None:
+    names = names_in(next(wheels.glob("peerway-*.whl")))
     libraries = [name for name in names if ".so" in Path(name).name]
     assert sorted(name.partition(".cpython")[0] for name in libraries) == [
         "peerway/_core", "peerway/lib/libpeerway.so", "peerway/lib/libpeerway_nic_torus.so",
@@ -72,38 +123,76 @@ def test_the_wheel_has_everything_once(wheel: Path) -> None:
     ]  # fmt: skip
     wanted = {"peerway/lib/cmake/peerway/peerwayConfig.cmake", "peerway/lib/pkgconfig/peerway.pc"}
     wanted |= {"peerway/libexec/peerway-storage", "peerway/py.typed"}
-    for source, place in (("include", "include"), ("library/python/peerway", ".")):
-        files = (path for path in (ROOT / source).rglob("*") if path.is_file())
-        wanted |= {
-            os.path.normpath(f"peerway/{place}/{path.relative_to(ROOT / source)}")
-            for path in files
-            if "__pycache__" not in path.parts
-        }
+    for source, folder in (
+        ("library/include", "peerway/include"), ("xacc/include", "peerway/include"),
+        ("library/python/peerway", "peerway"), ("nic/peerway_nic", "peerway_nic"),
+    ):  # fmt: skip
+        assert sources(ROOT / source)
+        wanted |= {f"{folder}/{path}" for path in sources(ROOT / source)}
     assert wanted <= {*names}
+    assert len(names) == len({*names})
 
 
-def test_the_library_alone_needs_no_tools(empty: Path, there: dict[str, object]) -> None:
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_wheel_in_pure_python_has_its_package_and_the_licence(name: str, wheels: Path) -> None:
+    (wheel,) = wheels.glob(f"{name.replace('-', '_')}-{distributions.version()}-py3-none-any.whl")
+    names = names_in(wheel)
+    for package in PACKAGES[name]:
+        folder = distributions.FOLDERS[name] / package
+        assert {f"{package}/{path}" for path in sources(folder)} <= {*names}
+    assert not [one for one in names if ".so" in Path(one).name]
+    assert {"LICENSE", "NOTICE"} <= {Path(one).name for one in names if "/licenses/" in one}
+
+
+@pytest.mark.parametrize("name", distributions.FOLDERS)
+def test_an_archive_has_no_link_out_of_it_and_its_licence(name: str, archives: Path) -> None:
+    with tarfile.open(distributions.sdist(archives, name)) as archive:
+        members = archive.getmembers()
+    assert not [member.name for member in members if member.issym() or member.islnk()]
+    assert {"LICENSE", "NOTICE", "PKG-INFO"} <= {Path(member.name).name for member in members}
+
+
+def test_the_library_alone_needs_no_tools(library_alone: Path, user: dict[str, object]) -> None:
     program = "import importlib.util as u, peerway; peerway.Context().close();"
     program += f"print([name for name in {TOOLS} if u.find_spec(name)])"
-    assert done(empty / "python", "-c", program, **there) == "[]\n"
-    said = subprocess.run(
-        [empty / "peerway", "report", ROOT / "results" / "cpu-2" / "host.jsonl"],
-        capture_output=True,
-        text=True,
-        check=False,
-        **there,
-    )  # type: ignore[call-overload]
-    assert (said.returncode, said.stderr.count("\n")) == (1, 1)
-    assert "pip install peerway-measure" in said.stderr
+    assert run(library_alone / "python", "-c", program, **user) == "[]\n"
 
 
-def test_the_example_of_the_readme(there: dict[str, object], tmp_path: Path) -> None:
+def verbs_that_lack(*distributions_there: str) -> dict[str, str]:
+    """Each verb whose part is missing where only these are installed, and that part."""
+    return {name: verb.distribution for name, verb in VERBS.items()
+            if verb.distribution not in distributions_there}  # fmt: skip
+
+
+def test_a_verb_whose_part_is_missing_says_what_to_install(
+    library_alone: Path, jobs_alone: Path, tmp_path: Path
+) -> None:
+    for programs, present in ((library_alone, "peerway"), (jobs_alone, "peerway-jobs")):
+        lacking = verbs_that_lack(present)
+        assert lacking
+        for verb, distribution in lacking.items():
+            error = run("peerway", verb, status=1, **outside(programs, tmp_path))
+            assert f"`peerway {verb}` is part of {distribution}, which is not installed" in error
+            assert error.rstrip().endswith(f"run pip install {distribution}")
+            assert error.count("\n") == 1
+        everything = run("peerway", "--help", **outside(programs, tmp_path))
+        assert all(verb in everything for verb in VERBS)
+
+
+def test_the_agent_of_jobs_needs_no_library(jobs_alone: Path, tmp_path: Path) -> None:
+    user = outside(jobs_alone, tmp_path)
+    assert "peerway jobs" in run("peerway", "jobs", "--help", **user)
+    assert "agent" in run("peerway", "jobs", "agent", "--help", **user)
+    assert run("peerway", "--prefix", status=1, **user).rstrip().endswith("run pip install peerway")
+
+
+def test_the_example_of_the_readme(user: dict[str, object], tmp_path: Path) -> None:
     (tmp_path / "example.py").write_text(example())
-    said = done("peerway", "run", "-n", "2", "--", "python", "example.py", **there)
-    assert sorted(said.split("\n")) == ["", "rank 0 has both", "rank 1 has both"]
+    printed = run("peerway", "run", "-n", "2", "--", "python", "example.py", **user)
+    assert sorted(printed.split("\n")) == ["", "rank 0 has both", "rank 1 has both"]
 
 
-def test_c_by_pkg_config_runs_from_anywhere(there: dict[str, object], tmp_path: Path) -> None:
+def test_c_by_pkg_config_runs_from_anywhere(user: dict[str, object], tmp_path: Path) -> None:
     """The three lines of the page. The loader is told where the library lies: no LD_LIBRARY_PATH."""
     shutil.copy(ROOT / "examples" / "c" / "put.c", tmp_path)
     lines = """export PKG_CONFIG_PATH=$(peerway --prefix)/lib/pkgconfig
@@ -111,21 +200,21 @@ def test_c_by_pkg_config_runs_from_anywhere(there: dict[str, object], tmp_path: 
         cd / && peerway run -n 2 -- "$OLDPWD/put" """
     page = (ROOT / "docs" / "install.md").read_text()
     assert all(f"$ {line.strip()}" in page for line in lines.splitlines()[:2])
-    said = done("sh", "-ec", lines, **there)
-    assert sorted(said.splitlines()) == [
+    printed = run("sh", "-ec", lines, **user)
+    assert sorted(printed.splitlines()) == [
         f'rank {rank} received "hello from rank {1 - rank}"' for rank in (0, 1)
     ]
 
 
-def test_cmake_finds_it(there: dict[str, object], tmp_path: Path) -> None:
-    place = done("peerway", "--cmakedir", **there).strip()
+def test_cmake_finds_it(user: dict[str, object], tmp_path: Path) -> None:
+    package = run("peerway", "--cmakedir", **user).strip()
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.25)\nproject(mine LANGUAGES C)\n"
         "find_package(peerway 0.1 REQUIRED)\n"
         f"add_executable(my_program {ROOT}/examples/c/put.c)\n"
         "target_link_libraries(my_program PRIVATE peerway::peerway)\n"
     )
-    done("cmake", "-S", ".", "-B", "build", f"-Dpeerway_DIR={place}", **there)
-    done("cmake", "--build", "build", **there)
-    said = done("peerway", "run", "-n", "2", "--", "build/my_program", **there)
-    assert "rank 0 received" in said
+    run("cmake", "-S", ".", "-B", "build", f"-Dpeerway_DIR={package}", **user)
+    run("cmake", "--build", "build", **user)
+    printed = run("peerway", "run", "-n", "2", "--", "build/my_program", **user)
+    assert "rank 0 received" in printed

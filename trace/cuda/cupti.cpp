@@ -41,26 +41,26 @@ World& world() {
 }
 
 pw_trace_writer* track_of(uint32_t device, uint32_t stream) {
-  const auto [found, is_new] = world().tracks.try_emplace({device, stream}, nullptr);
+  const auto [track, is_new] = world().tracks.try_emplace({device, stream}, nullptr);
   if (is_new) {
     char name[16];
     std::snprintf(name, sizeof name, "cuda:%u/%u", device & 0xff, stream);
     const pw_trace_track track{
         "gpu", name, kFirstTid | (device & 0xff) << 20 | (stream & 0xfffff), PW_TRACE_CLOCK_NS, device, 0};
-    found->second = pw_trace_make(&track);
+    track->second = pw_trace_make(&track);
   }
-  return found->second;
+  return track->second;
 }
 
 const std::string& readable(const char* name) {
   std::string mangled = name != nullptr ? name : "kernel";
-  const auto found = world().names.find(mangled);
-  if (found != world().names.end()) return found->second;
+  const auto track = world().names.find(mangled);
+  if (track != world().names.end()) return track->second;
   int status = 0;
   char* text = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
-  std::string made = status == 0 ? text : mangled;
+  std::string demangled = status == 0 ? text : mangled;
   std::free(text);
-  return world().names.emplace(std::move(mangled), std::move(made)).first->second;
+  return world().names.emplace(std::move(mangled), std::move(demangled)).first->second;
 }
 
 const char* direction(const CopyRecord& copy) {
@@ -78,7 +78,7 @@ const char* direction(const CopyRecord& copy) {
   return copy.copyKind < std::size(directions) ? directions[copy.copyKind] : "";
 }
 
-struct Said {
+struct Activity {
   pw_trace_kind kind;
   uint32_t device, stream;
   uint64_t start, end, bytes;
@@ -87,20 +87,21 @@ struct Said {
   int32_t tag;
 };
 
-void add(const Said& said) {
-  // What CUPTI could not time.
-  if (said.start == 0 || said.end < said.start || !pw_trace_recording()) return;
-  pw_trace_writer* writer = track_of(said.device, said.stream);
+void add(const Activity& activity) {
+  // CUPTI could not time this one.
+  if (activity.start == 0 || activity.end < activity.start || !pw_trace_recording()) return;
+  pw_trace_writer* writer = track_of(activity.device, activity.stream);
   if (writer == nullptr) return;
   pw_trace_event event{};
-  event.begin = said.start;
-  event.duration = (said.end - said.start) & ((uint64_t{1} << 44) - 1);
-  event.bytes = said.bytes & ((uint64_t{1} << 44) - 1);
-  event.kind = said.kind & 0x3ff;
-  event.name = pw_trace_name(writer, said.name, strlen(said.name)) & 0x3ff;
-  if (*said.where != '\0') event.where = pw_trace_name(writer, said.where, strlen(said.where)) & 0x3ff;
+  event.begin = activity.start;
+  event.duration = (activity.end - activity.start) & ((uint64_t{1} << 44) - 1);
+  event.bytes = activity.bytes & ((uint64_t{1} << 44) - 1);
+  event.kind = activity.kind & 0x3ff;
+  event.name = pw_trace_name(writer, activity.name, strlen(activity.name)) & 0x3ff;
+  if (*activity.where != '\0')
+    event.where = pw_trace_name(writer, activity.where, strlen(activity.where)) & 0x3ff;
   event.peer = -1;
-  event.tag = said.tag;
+  event.tag = activity.tag;
   pw_trace_add(writer, &event);
 }
 

@@ -29,9 +29,9 @@ struct Attributes {  // nvtxEventAttributes_v2
 };
 
 std::string narrow(const wchar_t* text) {
-  std::string made;
-  for (; text != nullptr && *text != 0; ++text) made += *text < 128 ? static_cast<char>(*text) : '?';
-  return made;
+  std::string name;
+  for (; text != nullptr && *text != 0; ++text) name += *text < 128 ? static_cast<char>(*text) : '?';
+  return name;
 }
 
 std::string text_of(const Attributes* attributes) {
@@ -109,10 +109,10 @@ void finish(uint64_t id) {
   Open open{};
   {
     const std::lock_guard lock(started().mutex);
-    const auto found = started().ranges.find(id);
-    if (found == started().ranges.end()) return;
-    open = found->second;
-    started().ranges.erase(found);
+    const auto range = started().ranges.find(id);
+    if (range == started().ranges.end()) return;
+    open = range->second;
+    started().ranges.erase(range);
   }
   if (open.counts) pw_trace_region_ends();
   if (open.writer == nullptr) return;

@@ -59,7 +59,7 @@ def analyse(trace: Trace, curves: Sequence[Curve]) -> Analysis:
         overlap.tell(trace, sent, outer, result, regions)
         del regions
         result.tables += [traffic.by_size(sent), traffic.by_path(trace, sent)]
-        traffic.by_pair(trace, sent, result)
+        traffic.by_pair(sent, result)
         traffic.against_curves(trace, sent, curves, outer, result)
         burst_tables.tell(trace, sent, curves, result)
     mismatches.tell(trace, matched, result)

@@ -52,7 +52,7 @@ def tell(trace: Trace, sent: Messages, curves: Sequence[Curve], result: Analysis
     result.tables.append(_largest(grouped))
     if not len(grouped):
         return
-    _against_curves(trace, grouped, result)
+    _against_curves(grouped, result)
     gap = f"gap below {ns_text(GAP_NS)}"
     result.distributions += [
         Distribution(f"Bursts by rate ({gap})", "rate", grouped.rate[grouped.bytes > 0] / 1e6, "rate"),
@@ -102,7 +102,7 @@ def _largest(grouped: Bursts) -> Table:
     return Table(f"The largest bursts (gap below {ns_text(GAP_NS)})", columns, rows, note)
 
 
-def _against_curves(trace: Trace, grouped: Bursts, result: Analysis) -> None:
+def _against_curves(grouped: Bursts, result: Analysis) -> None:
     """By rank, and a finding where bursts of many bytes were slow."""
     known = np.flatnonzero(np.isfinite(grouped.of_curve) & (grouped.bytes > 0))
     if not len(known):

@@ -72,10 +72,10 @@ static void pw_end(pw_call* call) {
 }
 
 /* A test that found nothing is counted, and is no event: programs make millions of them. */
-static void pw_leave(pw_call* call, int found) {
+static void pw_leave(pw_call* call, int completed) {
   --pw_inside;
   if (call->writer == NULL) return;
-  if (found)
+  if (completed)
     pw_trace_add(call->writer, &call->event);
   else
     pw_trace_count(call->writer, &call->event);
@@ -109,15 +109,15 @@ static int pw_world_of(const pw_group* group, int rank) {
 }
 
 static pw_group* pw_new_group(MPI_Group members) {
-  pw_group* made = (pw_group*)calloc(1, sizeof *made);
-  PMPI_Group_size(members, &made->size);
-  made->world = (int*)malloc(sizeof(int) * 2 * (size_t)(made->size + 1));
-  int* own = made->world + made->size + 1;
-  for (int i = 0; i < made->size; ++i) own[i] = i;
-  PMPI_Group_translate_ranks(members, made->size, own, pw_world, made->world);
-  for (int i = 0; i < made->size; ++i)
-    if (made->world[i] == MPI_UNDEFINED) made->world[i] = -1; /* of another world */
-  return made;
+  pw_group* group = (pw_group*)calloc(1, sizeof *group);
+  PMPI_Group_size(members, &group->size);
+  group->world = (int*)malloc(sizeof(int) * 2 * (size_t)(group->size + 1));
+  int* own = group->world + group->size + 1;
+  for (int i = 0; i < group->size; ++i) own[i] = i;
+  PMPI_Group_translate_ranks(members, group->size, own, pw_world, group->world);
+  for (int i = 0; i < group->size; ++i)
+    if (group->world[i] == MPI_UNDEFINED) group->world[i] = -1; /* of another world */
+  return group;
 }
 
 /* Of a communicator to others: those; its name is to be given. */
@@ -128,27 +128,27 @@ static pw_group* pw_group_of_comm(MPI_Comm comm, int* inter) {
     PMPI_Comm_remote_group(comm, &members);
   else
     PMPI_Comm_group(comm, &members);
-  pw_group* made = pw_new_group(members);
+  pw_group* group = pw_new_group(members);
   PMPI_Group_free(&members);
-  return made;
+  return group;
 }
 
 /* `parent` gave birth to it as its child of that number, by a collective call, so that all its members count
  * alike. */
 static pw_group* pw_add_comm(MPI_Comm comm, const pw_group* parent, int number) {
   int inter = 0;
-  pw_group* made = pw_group_of_comm(comm, &inter);
-  const int first = made->size > 0 ? made->world[0] : -1;
+  pw_group* group = pw_group_of_comm(comm, &inter);
+  const int first = group->size > 0 ? group->world[0] : -1;
   if (comm == MPI_COMM_WORLD)
-    snprintf(made->name, sizeof made->name, "world");
+    snprintf(group->name, sizeof group->name, "world");
   else if (comm == MPI_COMM_SELF)
-    snprintf(made->name, sizeof made->name, "self");
+    snprintf(group->name, sizeof group->name, "self");
   else if (parent != NULL)
-    snprintf(made->name, sizeof made->name, "%.40s.%d:%d", parent->name, number, inter ? -1 : first);
+    snprintf(group->name, sizeof group->name, "%.40s.%d:%d", parent->name, number, inter ? -1 : first);
   else
-    snprintf(made->name, sizeof made->name, "%d from %d", made->size, first);
-  PMPI_Comm_set_attr(comm, pw_key_of_comm, made);
-  return made;
+    snprintf(group->name, sizeof group->name, "%d from %d", group->size, first);
+  PMPI_Comm_set_attr(comm, pw_key_of_comm, group);
+  return group;
 }
 
 static pw_group* pw_group_of(MPI_Comm comm) {
@@ -161,9 +161,9 @@ static pw_group* pw_group_of(MPI_Comm comm) {
   const unsigned freed = __atomic_load_n(&pw_freed, __ATOMIC_ACQUIRE);
   if (last.group != NULL && last.comm == comm && last.freed == freed) return last.group;
   void* known = NULL;
-  int found = 0;
-  PMPI_Comm_get_attr(comm, pw_key_of_comm, &known, &found);
-  last.group = found ? (pw_group*)known : pw_add_comm(comm, NULL, 0);
+  int has_group = 0;
+  PMPI_Comm_get_attr(comm, pw_key_of_comm, &known, &has_group);
+  last.group = has_group ? (pw_group*)known : pw_add_comm(comm, NULL, 0);
   last.comm = comm;
   last.freed = freed;
   return last.group;

@@ -15,34 +15,35 @@ static uint64_t pw_handle_of_message(MPI_Message message) {
 }
 
 /* The event of what began long ago and ended with this call. */
-static void pw_whole(const pw_call* call, const pw_request* found, int kind, const char* name) {
+static void pw_whole(const pw_call* call, const pw_request* request, int kind, const char* name) {
   pw_call message = *call;
   const uint64_t end = call->event.begin + call->event.duration;
   message.event.kind = (unsigned)kind & 0x3ff;
   pw_rename(&message, name);
-  message.event.begin = found->begin;
-  message.event.duration = (end - found->begin) & ((1ull << 44) - 1);
-  message.event.peer = found->peer;
-  message.event.tag = found->tag;
-  message.event.bytes = found->bytes & 0xfffffffffffull;
-  pw_where(&message, found->group);
+  message.event.begin = request->begin;
+  message.event.duration = (end - request->begin) & ((1ull << 44) - 1);
+  message.event.peer = request->peer;
+  message.event.tag = request->tag;
+  message.event.bytes = request->bytes & 0xfffffffffffull;
+  pw_where(&message, request->group);
   pw_trace_add(message.writer, &message.event);
 }
 
-/* `made` says what it is; the rest is that of the call. A request for which nothing is recorded is kept as
+/* `started` describes it; the rest is that of the call. A request for which nothing is recorded is kept as
  * well, because others may have its handle. */
-static void pw_started(const pw_call* call, MPI_Request request, pw_request made) {
+static void pw_started(const pw_call* call, MPI_Request request, pw_request started) {
   if (call->writer == NULL) return;
-  made.handle = pw_handle(request);
-  made.begin = call->event.begin;
-  made.bytes = call->event.bytes;
-  made.peer = call->event.peer;
-  made.tag = call->event.tag;
-  made.active = !made.persistent;
+  started.handle = pw_handle(request);
+  started.begin = call->event.begin;
+  started.bytes = call->event.bytes;
+  started.peer = call->event.peer;
+  started.tag = call->event.tag;
+  started.active = !started.persistent;
   if (request != MPI_REQUEST_NULL)
-    pw_keep_request(made);
-  else if (made.active && !made.silent && !made.both && made.kind != PW_TRACE_RECEIVED)
-    pw_whole(call, &made, made.kind, made.whole); /* an MPI may have no request for what is complete */
+    pw_keep_request(started);
+  else if (started.active && !started.silent && !started.both && started.kind != PW_TRACE_RECEIVED)
+    pw_whole(call, &started, started.kind,
+             started.whole); /* an MPI may have no request for what is complete */
 }
 
 /* A message was probed, and is kept for who receives it: its receive is posted by that. */
@@ -73,19 +74,19 @@ static void pw_restarted(const pw_call* call, MPI_Request request) {
   if (known == NULL) return;
   known->active = 1;
   known->begin = call->event.begin;
-  const pw_request found = *known;
+  const pw_request restarted = *known;
   pw_put_back(known);
-  if (found.silent) return;
+  if (restarted.silent) return;
   pw_call message = *call;
-  message.event.kind = found.kind == PW_TRACE_SENT       ? PW_TRACE_ISEND
-                       : found.kind == PW_TRACE_RECEIVED ? PW_TRACE_IRECV
-                                                         : PW_TRACE_COLLECTIVE;
-  pw_rename(&message, found.start);
+  message.event.kind = restarted.kind == PW_TRACE_SENT       ? PW_TRACE_ISEND
+                       : restarted.kind == PW_TRACE_RECEIVED ? PW_TRACE_IRECV
+                                                             : PW_TRACE_COLLECTIVE;
+  pw_rename(&message, restarted.start);
   message.event.duration = 0;
-  message.event.peer = found.peer;
-  message.event.tag = found.tag;
-  message.event.bytes = found.bytes & 0xfffffffffffull;
-  pw_where(&message, found.group);
+  message.event.peer = restarted.peer;
+  message.event.tag = restarted.tag;
+  message.event.bytes = restarted.bytes & 0xfffffffffffull;
+  pw_where(&message, restarted.group);
   pw_trace_add(message.writer, &message.event);
 }
 
@@ -105,24 +106,24 @@ static int pw_cancelled(const MPI_Status* status) {
 }
 
 /* What has arrived; 0: nothing. */
-static int pw_one_received(pw_request* found, const MPI_Status* status) {
+static int pw_one_received(pw_request* request, const MPI_Status* status) {
   if (pw_cancelled(status)) return 0;
   if (status->MPI_SOURCE == MPI_PROC_NULL) return 0;
-  found->bytes = pw_received_bytes(status, found->bytes);
-  found->peer = pw_world_of(found->group, status->MPI_SOURCE);
-  found->tag = status->MPI_TAG;
+  request->bytes = pw_received_bytes(status, request->bytes);
+  request->peer = pw_world_of(request->group, status->MPI_SOURCE);
+  request->tag = status->MPI_TAG;
   return 1;
 }
 
 /* Not every MPI says in the status of MPI_Isendrecv what it received (MPICH 4.0 does not): it counts where it
  * is possible, and else what the program asked for. */
-static void pw_both_received(pw_request* found, const MPI_Status* status) {
-  const int any_source = found->from == MPI_ANY_SOURCE, any_tag = found->from_tag == MPI_ANY_TAG;
-  const int said =
-      (any_source || status->MPI_SOURCE == found->from) && (any_tag || status->MPI_TAG == found->from_tag);
-  found->bytes = said ? pw_received_bytes(status, found->room) : found->room;
-  found->peer = pw_world_of(found->group, any_source ? status->MPI_SOURCE : found->from);
-  found->tag = any_tag ? status->MPI_TAG : found->from_tag;
+static void pw_both_received(pw_request* request, const MPI_Status* status) {
+  const int any_source = request->from == MPI_ANY_SOURCE, any_tag = request->from_tag == MPI_ANY_TAG;
+  const int reported = (any_source || status->MPI_SOURCE == request->from) &&
+                       (any_tag || status->MPI_TAG == request->from_tag);
+  request->bytes = reported ? pw_received_bytes(status, request->room) : request->room;
+  request->peer = pw_world_of(request->group, any_source ? status->MPI_SOURCE : request->from);
+  request->tag = any_tag ? status->MPI_TAG : request->from_tag;
 }
 
 /* It is over: it is given up, unless it may start again. */
@@ -137,37 +138,38 @@ static void pw_over(pw_request* known) {
 /* A request has been found complete in `call`, which has ended. */
 static void pw_completed(const pw_call* call, pw_request* known, const MPI_Status* status) {
   if (known == NULL) return;
-  pw_request found = *known;
+  pw_request request = *known;
   pw_over(known);
-  if (!found.active) return;
-  if (found.child != NULL) {
-    if (*found.child != MPI_COMM_NULL) pw_made(call, pw_add_comm(*found.child, found.group, found.number));
+  if (!request.active) return;
+  if (request.child != NULL) {
+    if (*request.child != MPI_COMM_NULL)
+      pw_made(call, pw_add_comm(*request.child, request.group, request.number));
     return;
   }
-  if (call->writer == NULL || found.silent) return;
-  if (found.both && found.peer >= 0) pw_whole(call, &found, PW_TRACE_SENT, "send, until complete");
-  if (found.kind != PW_TRACE_RECEIVED) {
-    if (found.kind == PW_TRACE_SENT && pw_cancelled(status))
-      pw_whole(call, &found, PW_TRACE_CANCELLED, "send, until cancelled");
+  if (call->writer == NULL || request.silent) return;
+  if (request.both && request.peer >= 0) pw_whole(call, &request, PW_TRACE_SENT, "send, until complete");
+  if (request.kind != PW_TRACE_RECEIVED) {
+    if (request.kind == PW_TRACE_SENT && pw_cancelled(status))
+      pw_whole(call, &request, PW_TRACE_CANCELLED, "send, until cancelled");
     else
-      pw_whole(call, &found, found.kind, found.whole);
+      pw_whole(call, &request, request.kind, request.whole);
     return;
   }
-  if (found.both)
-    pw_both_received(&found, status);
-  else if (!pw_one_received(&found, status))
+  if (request.both)
+    pw_both_received(&request, status);
+  else if (!pw_one_received(&request, status))
     return;
-  if (found.peer >= 0) pw_whole(call, &found, PW_TRACE_RECEIVED, "receive, until complete");
+  if (request.peer >= 0) pw_whole(call, &request, PW_TRACE_RECEIVED, "receive, until complete");
 }
 
 /* A message that was probed gets a request, which ends what the probe began. */
 static void pw_message_started(const pw_call* call, pw_request* known, MPI_Request request) {
   if (known == NULL) return;
-  pw_request found = *known;
+  pw_request probed = *known;
   pw_free_request(known);
   if (call->writer == NULL || request == MPI_REQUEST_NULL) return;
-  found.handle = pw_handle(request);
-  pw_keep_request(found);
+  probed.handle = pw_handle(request);
+  pw_keep_request(probed);
 }
 
 static void pw_forgotten(MPI_Request request) { pw_free_request(pw_look(request)); }

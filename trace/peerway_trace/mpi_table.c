@@ -36,9 +36,9 @@ static void pw_grow_buckets(void) {
   pw_buckets = buckets;
   pw_buckets_count = larger;
   for (size_t i = 0; i < count; ++i)
-    for (pw_request *one = old[i].first, *next; one != NULL; one = next) {
-      next = one->next;
-      pw_append(one);
+    for (pw_request *request = old[i].first, *next; request != NULL; request = next) {
+      next = request->next;
+      pw_append(request);
     }
   free(old);
 }

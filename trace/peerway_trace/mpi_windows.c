@@ -4,25 +4,25 @@
 static void pw_name_window(MPI_Win win, pw_group* parent) {
   MPI_Group members;
   PMPI_Win_get_group(win, &members);
-  pw_group* made = pw_new_group(members);
+  pw_group* group = pw_new_group(members);
   PMPI_Group_free(&members);
   const int number = __atomic_add_fetch(&parent->windows, 1, __ATOMIC_RELAXED);
   if (strcmp(parent->name, "world") == 0)
-    snprintf(made->name, sizeof made->name, "window %d", number);
+    snprintf(group->name, sizeof group->name, "window %d", number);
   else
-    snprintf(made->name, sizeof made->name, "window %d of %.40s", number, parent->name);
-  PMPI_Win_set_attr(win, pw_key_of_win, made);
+    snprintf(group->name, sizeof group->name, "window %d of %.40s", number, parent->name);
+  PMPI_Win_set_attr(win, pw_key_of_win, group);
 }
 
 static pw_group* pw_group_of_win(MPI_Win win) {
   static pw_group unseen = {.name = "unknown"}; /* made by a call that this MPI's header does not declare */
   void* known = NULL;
-  int found = 0;
+  int has_group = 0;
   if (!pw_ready || win == MPI_WIN_NULL) return NULL;
-  PMPI_Win_get_attr(win, pw_key_of_win, &known, &found);
-  if (found) return (pw_group*)known;
+  PMPI_Win_get_attr(win, pw_key_of_win, &known, &has_group);
+  if (has_group) return (pw_group*)known;
   pw_name_window(win, &unseen);
-  PMPI_Win_get_attr(win, pw_key_of_win, &known, &found);
+  PMPI_Win_get_attr(win, pw_key_of_win, &known, &has_group);
   return (pw_group*)known;
 }
 

@@ -77,7 +77,7 @@ def _matrix(sent: Messages) -> Matrix | None:
     return Matrix(*(part.reshape(size, size) for part in (count, volume, least, most, ns)))
 
 
-def by_pair(trace: Trace, sent: Messages, result: Analysis) -> None:
+def by_pair(sent: Messages, result: Analysis) -> None:
     matrix = result.matrix = _matrix(sent)
     if matrix is None:
         return
@@ -142,7 +142,7 @@ def against_curves(
             if not slow.any():
                 continue
             cause = causes.of(which[slow], expected[slow])
-            _record(trace, sent, result, which[slow], beyond)
+            _record(sent, result, which[slow], beyond)
             worst = _by_cause(sent, which, slow, cause, beyond, label, reasons)
             if slow.mean() > LITTLE:
                 result.findings.append(
@@ -170,7 +170,7 @@ def _say_ambiguous(trace: Trace, curves: Sequence[Curve], result: Analysis) -> N
         )
 
 
-def _record(trace: Trace, sent: Messages, result: Analysis, which: NDArray[Any], ns: NDArray[Any]) -> None:
+def _record(sent: Messages, result: Analysis, which: NDArray[Any], ns: NDArray[Any]) -> None:
     """The timeline should show these."""
     rows = np.stack([sent.begin[which], sent.end[which], ns.astype(np.int64)], axis=1)
     result.important = rows if result.important is None else np.concatenate([result.important, rows])

@@ -37,7 +37,7 @@ class BadCommand(Exception):
 
 @dataclass
 class Command:
-    """What was asked for. `options` are the compiler's own, each with the word that belongs to it."""
+    """The command line. `options` are the compiler's own, each with the word that belongs to it."""
 
     compiler: list[str]
     sources: list[str] = field(default_factory=list)

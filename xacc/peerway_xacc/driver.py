@@ -4,10 +4,10 @@ The generated C is the user's text with edits. A directive asks for edits by ran
 no edit names stays as it is, so errors of the C compiler name the user's lines. No tree is printed back to C.
 
 For each source file, `translate` runs the phases in this order:
-frontend   gives directives (the classes of frontend/directives.py) and the syntax as plain objects;
-analysis   gives a Unit: directives checked against the syntax, arrays with their distribution;
-lowering   adds edits to the Unit, one set for each directive;
-codegen    adds the kernels of compute constructs and the calls that launch them.
+frontend   hands on a Parsed: directives (the classes of frontend/directives.py) and the syntax as objects;
+analysis   works on a Mapped: a Parsed with its nodes, templates and distributed arrays;
+lowering   writes the Output of a Unit, which is a Mapped with what lowering knows of loops and data;
+codegen    adds the kernels of compute constructs to it, and the calls that launch them.
 What comes back is a Translated: the text, and what --explain shows. Errors of the program are collected in
 one Diagnostics, so a run shows several.
 
@@ -28,10 +28,10 @@ from peerway_common import atomic_file
 from peerway_xacc.analysis.paths import Paths
 from peerway_xacc.command_line import Command
 from peerway_xacc.frontend.characters import readable, to_bytes
-from peerway_xacc.frontend.diagnostics import Diagnostics, Place
+from peerway_xacc.frontend.diagnostics import Diagnostics, HasErrors, Place
 from peerway_xacc.frontend.preprocess import CompilerFailed, started
 from peerway_xacc.installed import prefix
-from peerway_xacc.translate import HasErrors, Translated, translate
+from peerway_xacc.translate import Translated, translate
 
 MACROS = ("-D_XCALABLEMP=201411", "-D_XCALABLEACC=201706", "-D_OPENACC=201711")
 _FOLDER = re.compile(r"^ (/.*?)(?: \(framework directory\))?$", re.MULTILINE)
@@ -70,12 +70,12 @@ def _run(command: Command) -> int:
 
 
 def _explain(translated: dict[str, Translated]) -> None:
-    """What was generated for each directive, and by which path its bytes go."""
-    paths = Paths([dimension for result in translated.values() for _, dimension in result.communications])
-    for source, result in translated.items():
-        sent = [(place, paths.text(dimension)) for place, dimension in result.communications]
+    """Print what was generated for each directive, and by which path its bytes go."""
+    paths = Paths([dimension for unit in translated.values() for _, dimension in unit.communications])
+    for source, unit in translated.items():
+        sent = [(place, paths.text(dimension)) for place, dimension in unit.communications]
         for place, text in sorted(
-            [*result.explained, *sent], key=lambda dimension: _order(source, dimension[0])
+            [*unit.explained, *sent], key=lambda dimension: _order(source, dimension[0])
         ):
             print(readable(f"{place.file}:{place.line}: {text}"))
     if paths.note:
@@ -120,7 +120,7 @@ def _system_folders(command: Command) -> list[str]:
 
 
 def _emit(command: Command, translated: dict[str, Translated]) -> int:
-    text = "".join(result.text for result in translated.values())
+    text = "".join(unit.text for unit in translated.values())
     if command.emit == "-":
         sys.stdout.buffer.write(to_bytes(text))
         return 0
@@ -136,31 +136,43 @@ def _emit(command: Command, translated: dict[str, Translated]) -> int:
 
 def _build(command: Command, translated: dict[str, Translated], folder: Path) -> int:
     objects = []
-    for number, (source, result) in enumerate(translated.items()):
+    for number, (source, unit) in enumerate(translated.items()):
         generated = folder / f"{number}" / Path(source).name
         generated.parent.mkdir()
-        generated.write_bytes(to_bytes(result.text))
-        compile_one = [
+        generated.write_bytes(to_bytes(unit.text))
+        compilation = [
             *command.compiler, *command.parallel, "-Wno-unknown-pragmas", *MACROS,
             "-iquote", str(Path(source).parent),
             *command.compiling(), *_includes(command),
         ]  # fmt: skip
         if command.stage:
             output = command.output or Path(source).with_suffix(".o" if command.stage == "-c" else ".s").name
-            with atomic_file.draft(Path(output)) as object_file:
-                status = subprocess.call([*compile_one, command.stage, str(generated), "-o", object_file])
+            with atomic_file.draft(Path(output)) as draft:
+                status = subprocess.call([*compilation, command.stage, str(generated), "-o", draft])
         else:
-            object_file = folder / f"{number}" / "unit.o"
-            status = subprocess.call([*compile_one, "-c", str(generated), "-o", object_file])
+            objects.append(str(folder / f"{number}" / "unit.o"))
+            status = subprocess.call([*compilation, "-c", str(generated), "-o", objects[-1]])
         if status:
             return status
-        objects.append(str(object_file))
-    if command.stage:
-        return 0
+    return 0 if command.stage else _link(command, objects)
+
+
+def _link(command: Command, objects: list[str]) -> int:
     library = prefix() / "lib"
     first = ["-lgomp"] if command.openacc and "-fopenacc" in command.parallel else []  # before our acc_…
-    with atomic_file.draft(Path(command.output or "a.out")) as object_file:
+    with atomic_file.draft(Path(command.output or "a.out")) as draft:
         return subprocess.call([
             *command.compiler, *command.parallel, *objects, *command.others, *command.linking(),
-            f"-L{library}", f"-Wl,-rpath,{library}", *first, "-lpeerway_xacc", "-lpeerway", "-o", object_file,
+            f"-L{library}", f"-Wl,-rpath,{library}", *first, "-lpeerway_xacc", "-lpeerway",
+            *_atomics(command.compiler), "-o", draft,
         ])  # fmt: skip
+
+
+def _atomics(compiler: list[str]) -> list[str]:
+    """The library of atomics that no instruction does, if the compiler has it and the program needs it.
+
+    clang calls it where threads join a long double or a complex number; gcc's OpenMP has such calls itself.
+    """
+    answer = started([*compiler, "-print-file-name=libatomic.so"]).stdout.decode(errors="replace").strip()
+    # A compiler that has no such file, or does not know the option, names no path.
+    return ["-Wl,--push-state,--as-needed,-latomic,--pop-state"] if answer.startswith("/") else []

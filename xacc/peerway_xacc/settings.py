@@ -1,4 +1,4 @@
-"""The settings of compiled programs: the run-time library declares them (xacc/runtime/settings.cpp)."""
+"""The settings of compiled programs: the run-time library declares them (xacc/runtime/base/settings.cpp)."""
 
 from __future__ import annotations
 

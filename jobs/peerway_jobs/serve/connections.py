@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 HEAD_S = 20.0  # seconds for the head of a request, from its first byte or the connection's begin
 BODY_S = 60.0  # seconds between two parts of a body
+LAST_ANSWER = {"Connection": "close"}  # what was not read of a body cannot be told from a next request
 PEER = "peerway.peer"  # of a scope: the address that the connection comes from, whatever a proxy says
 
 
@@ -100,11 +101,12 @@ class Bounded:
             try:
                 message = await asyncio.wait_for(receive(), BODY_S)
             except TimeoutError:
-                raise HTTPException(408, f"no part of the body came in {BODY_S:g} s") from None
+                why = f"no part of the body came in {BODY_S:g} s"
+                raise HTTPException(408, why, headers=LAST_ANSWER) from None
             more = message.get("more_body", False)
             taken += len(message.get("body", b""))
             if taken > MOST_BODY:
-                raise HTTPException(413, f"a body has at most {MOST_BODY:,} bytes")
+                raise HTTPException(413, f"a body has at most {MOST_BODY:,} bytes", headers=LAST_ANSWER)
             return message
 
         await self._app(scope, bounded, send)

@@ -40,7 +40,9 @@ def add_errors(app: FastAPI, pages: Pages, access: Access, report: Callable[[str
     async def refused(request: Request, error: HTTPException) -> Response:
         if request.url.path.startswith("/api/"):
             return await http_exception_handler(request, error)
-        return page(request, error.status_code, str(error.detail))
+        answer = page(request, error.status_code, str(error.detail))
+        answer.headers.update(error.headers or {})
+        return answer
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:

@@ -89,8 +89,8 @@ class Context {
   }
 
   // The target comes first, as in memcpy. The types keep a region and a remote from being swapped. Spans of
-  // different sizes are refused (Status::invalid_argument). They and their like are in line in every build:
-  // so `peerway trace` sees which line of the program called.
+  // different sizes are refused (Status::invalid_argument). These calls are always inlined so
+  // that `peerway trace` can attribute them to the caller's line.
   [[gnu::always_inline]] Status put(Far to, Local from) { return put_spans(to, from, nullptr); }
   [[gnu::always_inline]] Status put(Far to, Local from, pw_notification notification) {
     return put_spans(to, from, &notification);

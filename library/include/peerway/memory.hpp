@@ -99,16 +99,16 @@ class Remote : public detail::Addressed<Remote, pw_remote> {
   [[nodiscard]] uint64_t bytes() const { return pw_remote_bytes(get()); }
   /// What kernels of that GPU need to put into this region (peerway/device.cuh).
   [[nodiscard]] pw_remote_handle handle(pw_device device) const {
-    pw_remote_handle made{};
-    check(pw_remote_get_handle(get(), device, &made));
-    return made;
+    pw_remote_handle handle{};
+    check(pw_remote_get_handle(get(), device, &handle));
+    return handle;
   }
   /// What kernels of that GPU need to notify this signal. Until release_notify_handle() nothing else in this
   /// rank may notify it.
   [[nodiscard]] pw_notify_handle notify_handle(pw_device device) {
-    pw_notify_handle made{};
-    check(pw_remote_get_notify_handle(get(), device, &made));
-    return made;
+    pw_notify_handle handle{};
+    check(pw_remote_get_notify_handle(get(), device, &handle));
+    return handle;
   }
   /// Call it when no kernel that has the handle runs any more.
   void release_notify_handle() { check(pw_remote_release_notify_handle(get())); }
@@ -140,9 +140,9 @@ class Signal {
   }
   /// What kernels of that GPU need to wait for this signal (peerway/device.cuh). `timeout` limits each wait.
   [[nodiscard]] pw_signal_handle handle(pw_device device, Timeout timeout = forever) {
-    pw_signal_handle made{};
-    check(pw_signal_get_handle(get(), device, detail::nanoseconds(timeout), &made));
-    return made;
+    pw_signal_handle handle{};
+    check(pw_signal_get_handle(get(), device, detail::nanoseconds(timeout), &handle));
+    return handle;
   }
   /// ok, or what ended a kernel's wait early: peer_lost, timeout or closed.
   [[nodiscard]] Status status() const { return static_cast<Status>(pw_signal_status(get())); }

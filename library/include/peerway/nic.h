@@ -1,6 +1,6 @@
 /* The plugin ABI of NICs: the functions through which Peerway, and through UCX unmodified MPI programs, use a
  * NIC. The NIC needs only put and get. What it lacks (signals, remote completion, messages, strides) Peerway
- * builds on top, relying only on the ordering guarantees that the plugin states. docs/nic-guide.md is the
+ * builds on top, relying only on the ordering guarantees that the plugin states. docs/nic/guide.md is the
  * guide; `peerway nic-check PLUGIN` tests a plugin and reports what is wrong.
  *
  * A plugin is a shared library with one function,

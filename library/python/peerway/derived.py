@@ -99,6 +99,7 @@ _SETTINGS: dict[str, Callable[[], Derived]] = {
     "cache": _cache,
     "device": _device,
     "cuda_library": _library("libcuda.so.1"),
+    "nvml_library": _library("libnvidia-ml.so.1"),
     "nvrtc_library": _library("libnvrtc.so"),
     "ucx_library": _library("libucp.so.0"),
     "gdrcopy_library": _library("libgdrapi.so.2"),

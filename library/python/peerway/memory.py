@@ -128,16 +128,17 @@ class Region(Addressed):
         return self._core.key()
 
     def array(self, dtype: DTypeLike = "u1", shape: int | Sequence[int] | None = None) -> Any:
-        """The memory as an array, without a copy: on the host a NumPy array, on a GPU an object that CuPy,
-        PyTorch and others accept. The array keeps the memory alive even after the region is closed, except
-        for memory registered by its address (Context.register_memory), which the caller must keep.
+        """The memory as an array, without a copy: on the host a NumPy array; on a GPU a CuPy array where CuPy
+        is installed, else a PyTorch tensor, else (and for types that they lack) an object with
+        `__cuda_array_interface__` and `__dlpack__`, which raises InvalidArgument when indexed. The array
+        keeps the memory alive even after the region is closed, except for memory registered by its address
+        (Context.register_memory), which the caller must keep.
 
         Raises InvalidArgument if the shape does not fit or the type holds Python objects, and Closed.
         """
-        if self._core.closed:
-            raise self._closed()
-        whole = view_of(self, dtype, shape, 0).shape
-        return arrays.array_over(self._memory, self.address, self.device, np.dtype(dtype), whole)
+        self._check_open()
+        view = view_of(self, dtype, shape, 0)
+        return arrays.array_over(self._memory, self.address, self.device, view.kind, view.item, view.shape)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -159,23 +160,27 @@ class Region(Addressed):
         )
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self.array().__dlpack__(**options)
+        return self._bytes_view().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        kind, place = self.array().__dlpack_device__()
+        kind, place = self._bytes_view().__dlpack_device__()
         return int(kind), int(place)
 
+    def _bytes_view(self) -> Any:
+        self._check_open()
+        return arrays.view_over(self._memory, self.address, self.device, np.dtype("u1"), (self.bytes,))
+
     def _interface(self) -> dict[str, Any]:
-        if self._core.closed:
-            raise self._closed()
+        self._check_open()
         self._shown = True
         return arrays.interface_of(self.address, np.dtype("u1"), (self.bytes,))
 
-    def _closed(self) -> Closed:
-        return Closed(
-            f"peerway: this region ({self.bytes} bytes, {self.device}) was closed before; make arrays of it "
-            "while it is open."
-        )
+    def _check_open(self) -> None:
+        if self._core.closed:
+            raise Closed(
+                f"peerway: this region ({self.bytes} bytes, {self.device}) was closed before; make arrays of "
+                "it while it is open."
+            )
 
     def close(self) -> None:
         """Ends the region: its key becomes stale. Its memory is freed, or the registered array released, once

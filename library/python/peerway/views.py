@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from operator import index
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -107,36 +107,54 @@ class View(Generic[Side]):
 
 def view_of(of: Side, dtype: DTypeLike, shape: int | Sequence[int] | None, offset: int) -> View[Side]:
     """What the `view` methods do."""
-    kind = np.dtype(dtype)
-    whole = shape_for(of.bytes - offset, kind, shape, f"byte {offset} on, {of!r}" if offset else repr(of))
-    strides = [prod(whole[axis + 1 :]) * kind.itemsize for axis in range(len(whole))]
-    return View(of, kind.str, kind.itemsize, whole, tuple(strides), offset)
+    element = element_of(dtype)
+    whole = shape_for(of.bytes - offset, element, shape, f"byte {offset} on, {of!r}" if offset else repr(of))
+    strides = [prod(whole[axis + 1 :]) * element.size for axis in range(len(whole))]
+    return View(of, element.kind, element.size, whole, tuple(strides), offset)
 
 
-def shape_for(
-    room: int, dtype: np.dtype[Any], shape: int | Sequence[int] | None, where: str
-) -> tuple[int, ...]:
-    """The shape as a tuple; without `shape` one dimension over all `room` bytes. Raises InvalidArgument if it
-    does not fit, or if the elements are not plain bytes.
-    """
-    if dtype.hasobject or dtype.itemsize == 0:
+class Element(NamedTuple):
+    """The type of elements: NumPy's name of it, PyTorch's where NumPy has none (bfloat16), and its bytes."""
+
+    kind: str
+    size: int
+
+
+def element_of(dtype: Any) -> Element:
+    """The element type that NumPy or PyTorch calls so. Raises InvalidArgument unless it is plain bytes."""
+    name = str(dtype).removeprefix("torch.")
+    try:
+        known = np.dtype(name if name != str(dtype) else dtype)
+    except TypeError:
+        if name == str(dtype):
+            raise
+        return Element(name, dtype.itemsize)
+    if known.hasobject or known.itemsize == 0:
         why = (
             "holds Python objects, whose addresses mean nothing elsewhere"
-            if dtype.hasobject
+            if known.hasobject
             else "is 0 bytes"
         )
         raise InvalidArgument(
-            f"peerway: an array of type {dtype!s}, which {why}; give a type of plain numbers."
+            f"peerway: an array of type {known!s}, which {why}; give a type of plain numbers."
         )
+    return Element(known.str, known.itemsize)
+
+
+def shape_for(room: int, element: Element, shape: int | Sequence[int] | None, where: str) -> tuple[int, ...]:
+    """The shape as a tuple; without `shape` one dimension over all `room` bytes. Raises InvalidArgument if it
+    does not fit.
+    """
     if shape is None:
-        return (max(room, 0) // dtype.itemsize,)
+        return (max(room, 0) // element.size,)
     try:
         whole = tuple(index(count) for count in (shape if isinstance(shape, Sequence) else (shape,)))
     except TypeError:
         raise InvalidArgument(f"peerway: {shape!r} is not a shape; give whole numbers.") from None
-    if min(whole, default=0) < 0 or prod(whole) * dtype.itemsize > room:
+    if min(whole, default=0) < 0 or prod(whole) * element.size > room:
         raise InvalidArgument(
-            f"peerway: an array of shape {whole} and type {dtype} needs {prod(whole) * dtype.itemsize} "
+            f"peerway: an array of shape {whole} and type {_name(element.kind)} needs "
+            f"{prod(whole) * element.size} "
             f"bytes, but the region has {room}: {where}."
             if min(whole, default=0) >= 0
             else f"peerway: {whole} is not a shape: its numbers must be 0 or more."

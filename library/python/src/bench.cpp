@@ -72,8 +72,8 @@ void bind_pair(nb::module_& module) {
 using Bytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Words = nb::ndarray<uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-void need(uint64_t found, uint64_t wanted) {
-  if (found < wanted) throw std::invalid_argument("an array of this benchmark is too small for its block");
+void need(uint64_t size, uint64_t wanted) {
+  if (size < wanted) throw std::invalid_argument("an array of this benchmark is too small for its block");
 }
 
 std::tuple<Array, double> copy_window(const Bytes& to, const Bytes& from, const pw_block& block,

@@ -52,7 +52,7 @@ std::unique_ptr<KernelLoop> kernel_loop(Pair& pair, const std::string& test, con
                                       pw_timeout(seconds));
 }
 
-/// What a rank does that only looks on while others prepare sends and receives for a test.
+/// The part of a rank that only looks on while others prepare sends and receives for a test.
 void look_on(Context& context, Region& region, const std::string& test) {
   const nb::gil_scoped_release release;
   Ends ends;
@@ -62,7 +62,7 @@ void look_on(Context& context, Region& region, const std::string& test) {
   trip_of(test, ends, pw_block{});
 }
 
-/// Of one dimension: elements of a rank, layers below and above, whether it is periodic.
+/// One dimension: elements of a rank, layers below and above, whether it is periodic.
 using HaloDim = std::tuple<uint64_t, uint64_t, uint64_t, bool>;
 
 std::unique_ptr<PlanLoop> halo_loop(Context& context, Region& region, const std::vector<uint32_t>& ranks,
@@ -96,7 +96,7 @@ std::unique_ptr<PlanLoop> halo_loop(Context& context, Region& region, const std:
 
 template <typename Loop>
 auto run_samples() {
-  return [](Loop& made, uint64_t samples) { return run([&] { return made.run(samples); }); };
+  return [](Loop& loop, uint64_t samples) { return run([&] { return loop.run(samples); }); };
 }
 
 }  // namespace

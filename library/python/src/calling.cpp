@@ -55,15 +55,15 @@ const Line& line_of(const CodePlace& place) {
 
 /// The innermost line that is not of the package; empty where there is none.
 std::string_view calling_line() {
-  std::string_view found;
+  std::string_view site;
   walk_frames(
       [](const CodePlace& place, void* user) {
         const Line& line = line_of(place);
         if (!line.ours) *static_cast<std::string_view*>(user) = line.text;
         return !line.ours;
       },
-      &found);
-  return found;
+      &site);
+  return site;
 }
 
 }  // namespace

@@ -207,16 +207,16 @@ void bind_memory(nb::module_& module) {
 
 /// A region, which errors name by its size and device.
 Region region_of(peerway::Region&& region) {
-  std::string what =
+  std::string name =
       "region (" + std::to_string(region.bytes()) + " bytes, " + device_name(region.device()) + ")";
-  return {std::move(region), std::move(what)};
+  return {std::move(region), std::move(name)};
 }
 
 /// A remote, which errors name by its size and rank.
 Remote remote_of(peerway::Remote&& remote) {
-  std::string what =
+  std::string name =
       "remote (" + std::to_string(remote.bytes()) + " bytes, rank " + std::to_string(remote.rank()) + ")";
-  return {std::move(remote), std::move(what)};
+  return {std::move(remote), std::move(name)};
 }
 
 void put(Context& context, Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,

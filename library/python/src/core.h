@@ -51,9 +51,9 @@ class Unlocked {
 template <typename Owner>
 class Closable {
  public:
-  /// `what` names it in errors, with what tells it from others.
-  Closable(Owner&& owner, std::string what)
-      : state_(std::make_unique<State>(std::move(owner))), what_(std::move(what)) {}
+  /// `name` is its name in errors, with what tells it from others.
+  Closable(Owner&& owner, std::string name)
+      : state_(std::make_unique<State>(std::move(owner))), name_(std::move(name)) {}
   Closable(Closable&&) noexcept = default;
   ~Closable() {
     if (state_ == nullptr) return;
@@ -67,7 +67,7 @@ class Closable {
     if (state_->owner == nullptr) {
       throw peerway::Error(peerway::Status::closed,
                            std::string("peerway: ").append(by).append(by.empty() ? "this " : ": this ") +
-                               what_ + " was closed before; keep it open while it is used.");
+                               name_ + " was closed before; keep it open while it is used.");
     }
     return state_->owner;
   }
@@ -101,7 +101,7 @@ class Closable {
     std::shared_ptr<Owner> owner;
   };
   std::unique_ptr<State> state_;
-  std::string what_;
+  std::string name_;
 };
 
 using Team = Closable<peerway::Team>;

@@ -28,9 +28,9 @@ void walk_frames(bool (*look)(const CodePlace& place, void* user), void* user) {
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
   while (frame != nullptr) {
     PyCodeObject* code = PyFrame_GetCode(frame);
-    const bool found = look({code, PyFrame_GetLasti(frame)}, user);
+    const bool known = look({code, PyFrame_GetLasti(frame)}, user);
     Py_DECREF(code);
-    PyFrameObject* outer = found ? nullptr : PyFrame_GetBack(frame);
+    PyFrameObject* outer = known ? nullptr : PyFrame_GetBack(frame);
     Py_DECREF(frame);
     frame = outer;
   }

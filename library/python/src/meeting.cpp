@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "array/agreement.h"
 #include "base/config.h"
 #include "context/handle.h"
 #include "core.h"
@@ -19,12 +18,12 @@ namespace {
 
 using Letter = std::pair<int, nb::bytes>;
 
-/// Of the ranks that make a halo.
+/// The exchange among the ranks that make a halo.
 class Meeting {
  public:
   explicit Meeting(Context& context) : context_(context->get()->context) {
     pw::refuse_in_forked_child("halo");
-    meeting_ = context_->team().meet();
+    meeting_ = context_->team().meet(pw::Collective::halo_extents);
   }
 
   std::vector<Letter> exchange(const std::vector<Letter>& given) {
@@ -37,16 +36,16 @@ class Meeting {
       const nb::gil_scoped_release release;
       letters = meeting_->exchange(letters, pw::config_number("timeout"));
     }
-    std::vector<Letter> told;
-    for (const auto& [rank, text] : letters) told.emplace_back(rank, nb::bytes(text.data(), text.size()));
-    return told;
+    std::vector<Letter> received;
+    for (const auto& [rank, text] : letters) received.emplace_back(rank, nb::bytes(text.data(), text.size()));
+    return received;
   }
 
   /// Ends it at all ranks. Throws what another rank has ended it by before.
   void object(const std::string& status, const std::string& text) {
     const nb::gil_scoped_release release;
     meeting_->object(pw::objection_of(pw::Error(parse_status(status), text), context_->team().rank(),
-                                      pw::array::kMakeHalo));
+                                      pw::action_of(pw::Collective::halo_extents)));
   }
 
   void close() {

@@ -20,11 +20,11 @@ struct Nic {
   std::string file, options;
 };
 
-using Told = const std::function<void(const std::string&, nb::object)>&;
+using Tell = const std::function<void(const std::string&, nb::object)>&;
 
-// What a NIC says of itself, as far as it is got to; Error tells what came in between. The NIC is opened as
-// a job of its own.
-void probe_nic(const std::string& text, const std::string& origin, uint64_t job, Told tell) {
+// Reports a NIC's properties one by one, as far as they can be read; an Error says what prevented the rest.
+// The NIC is opened as a job of its own.
+void probe_nic(const std::string& text, const std::string& origin, uint64_t job, Tell tell) {
   const pw::nic::NicSpec spec = pw::nic::parse_nic(text, origin);
   if (!spec.name.empty()) tell("name", nb::cast(spec.name));
   const std::string file = pw::nic::plugin_file(spec.plugin);
@@ -78,11 +78,11 @@ void bind_nic(nb::module_& module) {
   nb::class_<Verdict>(module, "NicVerdict")
       .def_ro("test", &Verdict::test)
       .def_ro("outcome", &Verdict::outcome)
-      .def_ro("found", &Verdict::found)
+      .def_ro("evidence", &Verdict::evidence)
       .def("__repr__", [](const Verdict& verdict) {
         return shown("NicVerdict", {{"test", nb::cast(verdict.test)},
                                     {"outcome", nb::cast(verdict.outcome)},
-                                    {"found", nb::cast(verdict.found)}});
+                                    {"evidence", nb::cast(verdict.evidence)}});
       });
   module.def("nic_usual_seconds", &usual_seconds);
   module.def("nic_tests", &test_names);

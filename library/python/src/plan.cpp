@@ -26,7 +26,7 @@ pw_stream as_stream(const AnyStream& stream) {
   return {parse_device(kind, index), reinterpret_cast<void*>(queue)};
 }
 
-/// What a kernel is given by value.
+/// The handle that a kernel takes by value.
 template <typename Handle>
 nb::bytes bytes_of(const Handle& handle) {
   return nb::bytes(&handle, sizeof handle);
@@ -35,10 +35,10 @@ nb::bytes bytes_of(const Handle& handle) {
 /// The stream whose call this thread runs. Waiting for it there would never end.
 thread_local void* calling_stream = nullptr;
 
-void refuse_inside(const Stream& stream, const char* what) {
+void refuse_inside(const Stream& stream, const char* call) {
   if (calling_stream != nullptr && stream->get().queue == calling_stream)
     throw peerway::Error(peerway::Status::invalid_argument,
-                         std::string("peerway: ") + what +
+                         std::string("peerway: ") + call +
                              " of a stream from a call in that very stream would wait for itself; do it from "
                              "another thread.");
 }
@@ -79,7 +79,8 @@ void bind_stream(nb::module_& module) {
       .def(
           "close",
           [](Stream& stream) {
-            // What is left in it ends first, in a wait that can be interrupted; then the stream stays open.
+            // Waits for the work left in the stream first, interruptibly; if that fails the stream stays
+            // open.
             if (!stream.closed()) {
               refuse_inside(stream, "the end");
               static_cast<void>(stream->wait());

@@ -34,19 +34,19 @@ nb::object array(const std::vector<T>& values) {
 }
 
 nb::tuple path(const Kept& self) {
-  std::vector<pw::trace::Stretch> found;
+  std::vector<pw::trace::Stretch> path;
   {
     const nb::gil_scoped_release unlocked;
-    found = self.replay->path();
+    path = self.replay->path();
   }
   std::vector<int32_t> step;
   std::vector<uint8_t> within;
   std::vector<int64_t> begin, end;
-  for (const auto& one : found) {
-    step.push_back(one.step);
-    within.push_back(one.within);
-    begin.push_back(one.begin);
-    end.push_back(one.end);
+  for (const auto& stretch : path) {
+    step.push_back(stretch.step);
+    within.push_back(stretch.within);
+    begin.push_back(stretch.begin);
+    end.push_back(stretch.end);
   }
   return nb::make_tuple(array(step), array(within), array(begin), array(end));
 }

@@ -30,8 +30,8 @@ std::optional<size_t> wait_any(const std::vector<Request*>& requests, Seconds se
   released([&, limit = pw_timeout(seconds)] {
     const auto ended =
         static_cast<peerway::Status>(pw_request_wait_any(all.data(), all.size(), limit, &index));
-    const bool found = index < all.size() || ended == peerway::Status::timeout;
-    return found ? peerway::Status::ok : ended;
+    const bool complete = index < all.size() || ended == peerway::Status::timeout;
+    return complete ? peerway::Status::ok : ended;
   });
   return index < all.size() ? std::optional(index) : std::nullopt;
 }

@@ -31,11 +31,11 @@ using Text = std::string;
 std::vector<std::tuple<Text, bool, Text, bool>> paths_for(Context& context, Remote& remote, Region& region,
                                                           const Text& op) {
   const bool sends = pw::route::parse_op(op) == pw::Op::send;
-  std::vector<std::tuple<Text, bool, Text, bool>> found;
+  std::vector<std::tuple<Text, bool, Text, bool>> offers;
   const auto find = sends ? pw::methods_for : pw::paths_for;
   for (const auto& [name, offer] : find(context->get(), remote->get(), region->get()))
-    found.emplace_back(name, offer.available, offer.why_not, offer.suited);
-  return found;
+    offers.emplace_back(name, offer.available, offer.why_not, offer.suited);
+  return offers;
 }
 
 Text explain_for(Context& context, Remote& remote, Region& region, const Text& op, const Text& shape) {
@@ -46,10 +46,10 @@ Text explain_for(Context& context, Remote& remote, Region& region, const Text& o
 }
 
 std::vector<std::pair<Text, Text>> devices() {
-  std::vector<std::pair<Text, Text>> found;
+  std::vector<std::pair<Text, Text>> names;
   for (const pw::Device* device : pw::devices())
-    found.emplace_back(pw::to_string(device->id()), device->name());
-  return found;
+    names.emplace_back(pw::to_string(device->id()), device->name());
+  return names;
 }
 
 /// A table as `tune` made it, checked and laid out as the file is.

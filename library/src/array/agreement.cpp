@@ -23,9 +23,10 @@ struct Pair {
 }
 
 template <typename Value>
-void same(const std::string& what, const Value& first, const Value& second, Pair ranks) {
+void same(const std::string& property, const Value& first, const Value& second, Pair ranks) {
   if (first != second)
-    differ(format("{} is {} on rank {}, but {} on rank {}", what, first, ranks.first, second, ranks.second));
+    differ(
+        format("{} is {} on rank {}, but {} on rank {}", property, first, ranks.first, second, ranks.second));
 }
 
 void check_dimension(const pw_array_dim& first, const pw_array_dim& second, const std::string& where,
@@ -79,7 +80,7 @@ HaloAsk parse_ask(ByteView bytes) {
   ByteReader from(bytes, "what a rank asks for");
   HaloAsk ask;
   std::memcpy(&ask.opening, from.take(sizeof(HaloOpening)).data(), sizeof(HaloOpening));
-  for (uint32_t left = ask.opening.arrays; left > 0; --left)
+  for (uint32_t remaining = ask.opening.arrays; remaining > 0; --remaining)
     std::memcpy(&ask.arrays.emplace_back(), from.take(sizeof(pw_array)).data(), sizeof(pw_array));
   from.end();
   return ask;
@@ -95,7 +96,7 @@ void check_same(int rank, const HaloAsk& ask, int other_rank, const HaloAsk& oth
 }
 
 std::vector<int> listeners(std::span<const Distribution> arrays, int rank, bool corners) {
-  // Who shares a face does not depend on the strides.
+  // Which ranks share a face does not depend on the strides.
   const auto dense = [&](int of, uint32_t a) {
     return arrays[a].strides({}, arrays[a].grid().coordinates(of));
   };

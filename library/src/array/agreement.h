@@ -12,10 +12,7 @@
 
 namespace pw::array {
 
-/// What a rank that refuses cannot do.
-inline constexpr const char* kMakeHalo = "make this halo";
-
-/// What a rank tells the others beside the arrays themselves. Plain bytes.
+/// The facts that a rank sends the others beside the arrays themselves. Plain bytes.
 struct HaloOpening {
   int32_t device_kind = -1;  ///< of its arrays; -1: it owns no part of any
   uint32_t arrays = 0;
@@ -23,7 +20,7 @@ struct HaloOpening {
   pw_grid grid{};
 };
 
-/// What a rank asks for. Its arrays are without regions, which mean nothing elsewhere.
+/// The halo that a rank requests. Its arrays are without regions, which mean nothing elsewhere.
 struct HaloAsk {
   HaloOpening opening;
   std::vector<pw_array> arrays;

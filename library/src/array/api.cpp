@@ -23,10 +23,9 @@ namespace {
 using pw::Error;
 using pw::format;
 using pw::given;
-using pw::array::kMakeHalo;
 
 /// A halo as this rank was asked for it.
-struct Asked {
+struct HaloRequest {
   const pw_grid* grid;
   const pw_array* given;
   uint32_t count;
@@ -78,47 +77,47 @@ pw::Device* device_of(std::span<const pw_array> arrays) {
   return device;
 }
 
-/// All that one rank can find wrong by itself.
-pw::array::HaloOpening opening_of(Asked& asked, pw::Team& team) {
-  asked.take();
-  if (asked.arrays.empty()) throw Error(PW_INVALID_ARGUMENT, "a halo of 0 arrays; give at least one");
-  if (asked.parts != PW_HALO_FACES && asked.parts != PW_HALO_CORNERS)
+/// Makes every check that needs no other rank.
+pw::array::HaloOpening opening_of(HaloRequest& request, pw::Team& team) {
+  request.take();
+  if (request.arrays.empty()) throw Error(PW_INVALID_ARGUMENT, "a halo of 0 arrays; give at least one");
+  if (request.parts != PW_HALO_FACES && request.parts != PW_HALO_CORNERS)
     throw Error(PW_INVALID_ARGUMENT, format("{} is not the parts of a halo; there are PW_HALO_FACES ({}) and "
                                             "PW_HALO_CORNERS ({})",
-                                            static_cast<int>(asked.parts), static_cast<int>(PW_HALO_FACES),
+                                            static_cast<int>(request.parts), static_cast<int>(PW_HALO_FACES),
                                             static_cast<int>(PW_HALO_CORNERS)));
-  const pw::array::Grid grid(*asked.grid, team.size());
+  const pw::array::Grid grid(*request.grid, team.size());
   const auto at = grid.coordinates(team.rank());
-  for (size_t a = 0; a < asked.arrays.size(); ++a) {
-    const pw_array& array = asked.arrays[a];
+  for (size_t a = 0; a < request.arrays.size(); ++a) {
+    const pw_array& array = request.arrays[a];
     const pw::array::Distribution distribution(grid, array, static_cast<uint32_t>(a));
     const auto strides = distribution.strides(pw::array::given_strides(array), at);
     check_region(array, distribution.span_bytes(strides, at), a);
   }
-  const pw::Device* device = device_of(asked.arrays);
+  const pw::Device* device = device_of(request.arrays);
   pw::array::HaloOpening opening;
   opening.device_kind = device == nullptr ? -1 : device->id().kind;
-  opening.arrays = static_cast<uint32_t>(asked.arrays.size());
-  opening.corners = asked.parts == PW_HALO_CORNERS ? 1 : 0;
-  opening.grid = *asked.grid;
+  opening.arrays = static_cast<uint32_t>(request.arrays.size());
+  opening.corners = request.parts == PW_HALO_CORNERS ? 1 : 0;
+  opening.grid = *request.grid;
   return opening;
 }
 
-/// What the ranks have agreed on, as it is for this one.
+/// The halo that the ranks have agreed on, as it is for this one.
 struct Agreed {
   pw::array::Halo halo;
   int32_t device_kind;  ///< of the arrays of this rank, or of rank 0 where this one holds no part
 };
 
 /// Tells the neighbours what this rank asks for. Throws Error where they ask for something else.
-Agreed agree(Asked& asked, pw::Team& team, pw::Meeting& meeting) {
-  const pw::array::HaloOpening opening = opening_of(asked, team);
-  const pw::array::HaloAsk mine{opening, asked.arrays};
-  const pw::array::Grid grid(*asked.grid, team.size());
+Agreed agree(HaloRequest& request, pw::Team& team, pw::Meeting& meeting) {
+  const pw::array::HaloOpening opening = opening_of(request, team);
+  const pw::array::HaloAsk mine{opening, request.arrays};
+  const pw::array::Grid grid(*request.grid, team.size());
   std::vector<pw::array::Distribution> arrays;
-  for (size_t a = 0; a < asked.arrays.size(); ++a)
-    arrays.emplace_back(grid, asked.arrays[a], static_cast<uint32_t>(a));
-  const bool corners = asked.parts == PW_HALO_CORNERS;
+  for (size_t a = 0; a < request.arrays.size(); ++a)
+    arrays.emplace_back(grid, request.arrays[a], static_cast<uint32_t>(a));
+  const bool corners = request.parts == PW_HALO_CORNERS;
   pw::Letters letters;
   for (const int rank : pw::array::listeners(arrays, team.rank(), corners))
     letters.emplace_back(rank, pack(mine));
@@ -129,31 +128,33 @@ Agreed agree(Asked& asked, pw::Team& team, pw::Meeting& meeting) {
     return arrays[a].strides(pw::array::given_strides(asks.at(rank).arrays.at(a)), grid.coordinates(rank));
   };
   int32_t kind = mine.opening.device_kind;
-  for (const auto& [rank, ask] : asks)
-    if (kind < 0) kind = ask.opening.device_kind;
+  for (const auto& [rank, other] : asks)
+    if (kind < 0) kind = other.opening.device_kind;
   return {pw::array::halo_of(arrays, strides_of, team.rank(), corners),
           kind < 0 ? static_cast<int32_t>(PW_HOST) : kind};
 }
 
 /// The plan, not yet prepared.
-std::unique_ptr<pw_plan_builder> builder_of(const std::shared_ptr<pw::Context>& context, const Asked& asked,
-                                            const Agreed& agreed) {
-  pw::Device* device = device_of(asked.arrays);
+std::unique_ptr<pw_plan_builder> builder_of(const std::shared_ptr<pw::Context>& context,
+                                            const HaloRequest& request, const Agreed& agreed) {
+  pw::Device* device = device_of(request.arrays);
   // A rank that owns nothing still starts the plan as the others do.
   if (device == nullptr)
     device = &context->device_named({static_cast<pw_device_kind>(agreed.device_kind), -1});
-  auto made = std::make_unique<pw_plan_builder>(context, *device);
-  const auto region_of = [&](const pw::array::Face& face) { return asked.arrays[face.array].region->region; };
+  auto builder = std::make_unique<pw_plan_builder>(context, *device);
+  const auto region_of = [&](const pw::array::Face& face) {
+    return request.arrays[face.array].region->region;
+  };
   const auto block_in_region = [&](const pw::array::Face& face) {
     pw_block block = face.block;
-    block.offset += asked.arrays[face.array].offset;
+    block.offset += request.arrays[face.array].offset;
     return block;
   };
   for (const auto& face : agreed.halo.sends)
-    made->plan->send(face.rank, face.tag, region_of(face), block_in_region(face));
+    builder->plan->send(face.rank, face.tag, region_of(face), block_in_region(face));
   for (const auto& face : agreed.halo.receives)
-    made->plan->receive(face.rank, face.tag, region_of(face), block_in_region(face));
-  return made;
+    builder->plan->receive(face.rank, face.tag, region_of(face), block_in_region(face));
+  return builder;
 }
 
 }  // namespace
@@ -174,14 +175,14 @@ pw_status pw_halo_create(pw_context* context, const pw_array* arrays, uint32_t c
   const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, plan), [&] {
     pw::Team& team = context->context->team();
-    Asked asked{grid, arrays, count, parts};
-    std::unique_ptr<pw_plan_builder> made;
-    auto meeting = pw::hold(team, kMakeHalo, [&](pw::Meeting& with) {
-      made = builder_of(context->open(), asked, agree(asked, team, with));
-      made->plan->prepare_in(with);
+    HaloRequest request{grid, arrays, count, parts};
+    std::unique_ptr<pw_plan_builder> builder;
+    auto meeting = pw::hold(team, pw::Collective::halo, [&](pw::Meeting& with) {
+      builder = builder_of(context->open(), request, agree(request, team, with));
+      builder->plan->prepare_in(with);
     });
-    made->plan->set_meeting(std::move(meeting));
-    *plan = made->prepared().release();
+    builder->plan->set_meeting(std::move(meeting));
+    *plan = builder->prepared().release();
     return PW_OK;
   });
 }

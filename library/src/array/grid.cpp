@@ -52,8 +52,7 @@ Grid::Grid(const pw_grid& grid, int team_size) : grid_(grid) {
   uint64_t product = 1;
   for (uint32_t d = 0; d < grid.dims; ++d) {
     if (grid.extent[d] == 0)
-      throw Error(PW_INVALID_ARGUMENT,
-                  format("a process grid of {}; dimension {} has no place", text_of(grid), d));
+      throw Error(PW_INVALID_ARGUMENT, format("process grid {}: dimension {} is 0", text_of(grid), d));
     // Beyond any team it need not grow: so it cannot overflow.
     if (product <= INT32_MAX) product *= grid.extent[d];
   }

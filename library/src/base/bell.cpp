@@ -42,8 +42,8 @@ Bell::Bell(int process, int number, uint64_t identity) {
   if (!pipe_)
     throw Error(errno == EACCES ? PW_DENIED : PW_SYSTEM,
                 format("the bell of process {} cannot be opened ({}){}", process, path, errno_text(errno)));
-  uint64_t found = 0;
-  if (!identify(pipe_.get(), found) || found != identity)
+  uint64_t current = 0;
+  if (!identify(pipe_.get(), current) || current != identity)
     throw Error(PW_PEER_LOST, format("process {} has closed its bell ({})", process, path));
 }
 

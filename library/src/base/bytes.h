@@ -41,21 +41,21 @@ class ByteWriter {
   Bytes bytes_;
 };
 
-/// Throws Error(PW_INVALID_ARGUMENT) rather than read past the end; `what` names the thing read.
+/// Throws Error(PW_INVALID_ARGUMENT) rather than read past the end; `name` says what is read.
 class ByteReader {
  public:
-  ByteReader(ByteView bytes, const char* what) : left_(bytes), what_(what) {}
-  [[nodiscard]] bool at_end() const { return left_.empty(); }
+  ByteReader(ByteView bytes, const char* name) : rest_(bytes), name_(name) {}
+  [[nodiscard]] bool at_end() const { return rest_.empty(); }
 
   ByteView take(size_t count) {
-    if (count > left_.size())
-      throw Error(PW_INVALID_ARGUMENT, std::string("") + what_ + " is cut off: " + std::to_string(count) +
-                                           " bytes wanted, " + std::to_string(left_.size()) + " left");
-    const ByteView taken = left_.first(count);
-    left_ = left_.subspan(count);
+    if (count > rest_.size())
+      throw Error(PW_INVALID_ARGUMENT, std::string(name_) + " is cut off: " + std::to_string(count) +
+                                           " bytes wanted, " + std::to_string(rest_.size()) + " left");
+    const ByteView taken = rest_.first(count);
+    rest_ = rest_.subspan(count);
     return taken;
   }
-  /// What put_sized() wrote.
+  /// Takes the bytes that put_sized() wrote.
   ByteView take_sized() { return take(get<uint32_t>()); }
   template <typename Integer>
   Integer get() {
@@ -75,21 +75,21 @@ class ByteReader {
   std::string get_text(size_t limit) {
     const size_t length = get<uint32_t>();
     if (length > limit)
-      throw Error(PW_INVALID_ARGUMENT, std::string("") + what_ + " has a text of " + std::to_string(length) +
+      throw Error(PW_INVALID_ARGUMENT, std::string(name_) + " has a text of " + std::to_string(length) +
                                            " bytes; at most " + std::to_string(limit) + " are allowed");
     const ByteView raw = take(length);
     return {reinterpret_cast<const char*>(raw.data()), raw.size()};
   }
-  ByteView rest() { return take(left_.size()); }
+  ByteView rest() { return take(rest_.size()); }
   void end() const {
-    if (!left_.empty())
+    if (!rest_.empty())
       throw Error(PW_INVALID_ARGUMENT,
-                  std::string("") + what_ + " has " + std::to_string(left_.size()) + " bytes too many");
+                  std::string(name_) + " has " + std::to_string(rest_.size()) + " bytes too many");
   }
 
  private:
-  ByteView left_;
-  const char* what_;
+  ByteView rest_;
+  const char* name_;
 };
 
 }  // namespace pw

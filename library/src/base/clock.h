@@ -31,13 +31,12 @@ inline uint64_t deadline_after(uint64_t timeout_ns) noexcept {
   return timeout_ns > PW_FOREVER - now ? PW_FOREVER : now + timeout_ns;
 }
 
-/// What is left until `deadline`, for poll(): rounded up, at most a minute (callers loop), 0 once it has
-/// passed.
+/// The time until `deadline`, for poll(): rounded up, at most a minute (callers loop), 0 once it has passed.
 inline int poll_milliseconds(uint64_t deadline) noexcept {
   const uint64_t now = now_ns();
   if (deadline <= now) return 0;
-  const uint64_t left = (deadline - now + 999'999) / 1'000'000;
-  return left > 60'000 ? 60'000 : static_cast<int>(left);
+  const uint64_t milliseconds = (deadline - now + 999'999) / 1'000'000;
+  return milliseconds > 60'000 ? 60'000 : static_cast<int>(milliseconds);
 }
 
 }  // namespace pw

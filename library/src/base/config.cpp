@@ -42,6 +42,10 @@ constexpr ConfigEntry library_settings[] = {
     {"device", "count", "",
      "The CUDA device of this rank. Empty: the rank's index on its host, modulo the number of devices."},
     {"cuda_library", "path", "", "The CUDA driver library. Empty: libcuda.so.1 of the system."},
+    {"nvml_library", "path", "",
+     "The NVML library, which knows the GPUs that CUDA_VISIBLE_DEVICES hides. Empty: libnvidia-ml.so.1 of "
+     "the "
+     "system."},
     {"nvrtc_library", "path", "",
      "The NVRTC library. Empty: that of the toolkit, the system or the Python wheel."},
     {"ucx_library", "path", "",
@@ -56,20 +60,6 @@ constexpr ConfigEntry library_settings[] = {
      "For tests only. Simulates several hosts on one: ranks with different values share no memory, as on "
      "different hosts."},
     {"gdrcopy_library", "path", "", "The GDRCopy library. Empty: libgdrapi.so.2 of the system."},
-    {"trace_dir", "path", "",
-     "Where each thread records its operations; set by peerway trace for the ranks. Empty: nothing is "
-     "recorded."},
-    {"trace_memory", "path", "",
-     "A folder in this host's memory, in which threads record while the program runs, if half of it or "
-     "4 GiB stay free; set by peerway trace. Empty, or not there: they record in trace_dir."},
-    {"trace_level", "choice:off|counters|profile|full", "full",
-     "counters: sums for each operation; profile: also by path, peer and size; full: each operation."},
-    {"trace_cupti", "path", "",
-     "The CUPTI library, by which kernels and copies of GPUs are recorded. Empty: libcupti.so of the "
-     "system."},
-    {"trace_region", "text", "", "The only regions of programs within which is recorded. Empty: all is."},
-    {"trace_ranks", "text", "", "The only ranks that record, separated by commas. Empty: all."},
-    {"trace_events", "count", "262144", "How many of its last events a thread keeps, 32 bytes each."},
 };
 
 /// Set by `peerway run` for its ranks and by the Python package for its children; not settings.
@@ -77,9 +67,10 @@ constexpr std::string_view of_launcher[] = {"RANK",       "SIZE",   "LOCAL_RANK"
                                             "RENDEZVOUS", "SECRET", "PACKAGES"};
 
 /// How the variables of other products begin. Each product checks its own.
-constexpr std::string_view product_prefixes[] = {"ACC", "BUILD", "JOBS", "MPI", "NIC_", "TEST", "UCT"};
+constexpr std::string_view product_prefixes[] = {"ACC",  "BUILD", "JOBS",  "MPI",
+                                                 "NIC_", "TEST",  "TRACE", "UCT"};
 
-/// What products have declared, by the beginning of their names in capitals.
+/// The variables that products have declared, by the beginning of their names in capitals.
 struct Declared {
   std::mutex mutex;
   std::vector<ConfigEntry> entries{std::begin(library_settings), std::end(library_settings)};

@@ -33,9 +33,9 @@ std::string config_origin(std::string_view name);  ///< "PEERWAY_LOG", "the defa
 /// The same as a number: counts, bytes (suffixes K M G T) and seconds (in nanoseconds).
 uint64_t config_number(std::string_view name);
 
-/// Checks every value now in force, so that a mistake is told at the start and not in the middle. Throws as
-/// config() does, and for PEERWAY_ variables that are no settings; those of products that are not loaded are
-/// theirs to check.
+/// Checks every value now in force, so that a mistake is reported at the start and not in the middle. Throws
+/// as config() does, and for PEERWAY_ variables that are no settings; products that are not loaded check
+/// theirs themselves.
 void check_config();
 
 /// ~/.config/peerway and ~/.cache/peerway, by the XDG rules.

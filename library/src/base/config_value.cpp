@@ -12,53 +12,53 @@
 namespace pw {
 namespace {
 
-[[noreturn]] void refuse(const std::string& what, std::string_view value, std::string_view allowed) {
-  throw Error(PW_BAD_CONFIG, format("{} is '{}'; it must be {}", what, value, allowed));
+[[noreturn]] void refuse(const std::string& name, std::string_view value, std::string_view allowed) {
+  throw Error(PW_BAD_CONFIG, format("{} is '{}'; it must be {}", name, value, allowed));
 }
 
-uint64_t parse_whole(std::string_view value, bool suffixes, const std::string& what,
+uint64_t parse_whole(std::string_view value, bool suffixes, const std::string& name,
                      std::string_view allowed) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   const std::string_view rest = value.substr(static_cast<size_t>(end - value.data()));
-  if (error != std::errc{}) refuse(what, value, allowed);
+  if (error != std::errc{}) refuse(name, value, allowed);
   if (rest.empty()) return number;
   const size_t power = std::string_view("KMGT").find(rest.front());
-  if (!suffixes || rest.size() != 1 || power == std::string_view::npos) refuse(what, value, allowed);
+  if (!suffixes || rest.size() != 1 || power == std::string_view::npos) refuse(name, value, allowed);
   const unsigned shift = 10 * (static_cast<unsigned>(power) + 1);
-  if (number > UINT64_MAX >> shift) refuse(what, value, allowed);
+  if (number > UINT64_MAX >> shift) refuse(name, value, allowed);
   return number << shift;
 }
 
-uint64_t parse_seconds(std::string_view value, const std::string& what) {
+uint64_t parse_seconds(std::string_view value, const std::string& name) {
   constexpr std::string_view allowed =
       "a number of seconds, more than 0 and at most 1000000, such as 60 or 0.5";
   double seconds = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), seconds);
   const bool whole = error == std::errc{} && end == value.data() + value.size();
-  if (!whole || !std::isfinite(seconds) || seconds <= 0 || seconds > 1e6) refuse(what, value, allowed);
+  if (!whole || !std::isfinite(seconds) || seconds <= 0 || seconds > 1e6) refuse(name, value, allowed);
   return std::max<uint64_t>(1, static_cast<uint64_t>(seconds * 1e9));
 }
 
-void check_choice(std::string_view choices, std::string_view value, const std::string& what) {
+void check_choice(std::string_view choices, std::string_view value, const std::string& name) {
   std::string allowed = "one of";
-  for (std::string_view left = choices; !left.empty();) {
-    const std::string_view choice = left.substr(0, left.find('|'));
+  for (std::string_view rest = choices; !rest.empty();) {
+    const std::string_view choice = rest.substr(0, rest.find('|'));
     if (choice == value) return;
     allowed += format("{} {}", allowed == "one of" ? "" : ",", choice);
-    left.remove_prefix(std::min(left.size(), choice.size() + 1));
+    rest.remove_prefix(std::min(rest.size(), choice.size() + 1));
   }
-  refuse(what, value, allowed);
+  refuse(name, value, allowed);
 }
 
 }  // namespace
 
-uint64_t parse_config_value(std::string_view type, std::string_view value, const std::string& what) {
-  if (type == "count") return parse_whole(value, false, what, "a whole number, 0 or more");
-  if (type == "bytes") return parse_whole(value, true, what, "a number of bytes such as 4096, 64K, 8M or 1G");
-  if (type == "seconds") return parse_seconds(value, what);
-  if (type == "path" && !value.empty() && value.front() != '/') refuse(what, value, "an absolute path");
-  if (type.starts_with("choice:")) check_choice(type.substr(7), value, what);
+uint64_t parse_config_value(std::string_view type, std::string_view value, const std::string& name) {
+  if (type == "count") return parse_whole(value, false, name, "a whole number, 0 or more");
+  if (type == "bytes") return parse_whole(value, true, name, "a number of bytes such as 4096, 64K, 8M or 1G");
+  if (type == "seconds") return parse_seconds(value, name);
+  if (type == "path" && !value.empty() && value.front() != '/') refuse(name, value, "an absolute path");
+  if (type.starts_with("choice:")) check_choice(type.substr(7), value, name);
   return 0;
 }
 

@@ -10,8 +10,8 @@ namespace pw {
 
 /// Checks `value` against `type` (see ConfigEntry) and returns it as a number where the type is one: counts,
 /// bytes (suffixes K M G T, powers of 1024), seconds in nanoseconds; 0 otherwise. Throws Error(PW_BAD_CONFIG)
-/// whose message says what is allowed; `what` names the setting and where it came from.
-uint64_t parse_config_value(std::string_view type, std::string_view value, const std::string& what);
+/// whose message says what is allowed; `name` is the setting and where it came from.
+uint64_t parse_config_value(std::string_view type, std::string_view value, const std::string& name);
 
 /// The candidate most like `name`, the first of several; an empty view when none is near. For "did you mean".
 template <typename Candidates>

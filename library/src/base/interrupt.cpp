@@ -7,9 +7,10 @@ namespace pw {
 
 constinit thread_local InterruptCheck interrupt_check;
 
-pw_status fail_interrupted(const char* what) noexcept {
-  return guard(
-      [&] { return fail(PW_INTERRUPTED, format("waiting for {} was interrupted by this program", what)); });
+pw_status fail_interrupted(const char* awaited) noexcept {
+  return guard([&] {
+    return fail(PW_INTERRUPTED, format("waiting for {} was interrupted by this program", awaited));
+  });
 }
 
 }  // namespace pw

@@ -6,7 +6,7 @@
 
 namespace pw {
 
-/// What pw_set_interrupt_check set for this thread.
+/// The check that pw_set_interrupt_check set for this thread.
 struct InterruptCheck {
   int (*check)(void* user) = nullptr;
   void* user = nullptr;
@@ -14,7 +14,7 @@ struct InterruptCheck {
 extern constinit thread_local InterruptCheck interrupt_check;
 
 /// PW_INTERRUPTED, with the message for pw_error_message().
-pw_status fail_interrupted(const char* what) noexcept;
+pw_status fail_interrupted(const char* awaited) noexcept;
 
 /// One wait's calls of the check: none in a wait that is short, and then one a slice.
 class Interrupt {
@@ -44,9 +44,9 @@ class Interrupt {
 
 /// For poll(): like poll_milliseconds, at most a slice where there is a check.
 inline int sliced_milliseconds(uint64_t deadline) {
-  const int left = poll_milliseconds(deadline);
+  const int milliseconds = poll_milliseconds(deadline);
   constexpr int kMost = Interrupt::kSlice / 1'000'000;
-  return interrupt_check.check != nullptr && left > kMost ? kMost : left;
+  return interrupt_check.check != nullptr && milliseconds > kMost ? kMost : milliseconds;
 }
 
 }  // namespace pw

@@ -11,7 +11,7 @@
 namespace pw {
 namespace {
 
-// What Python found; see library/python/peerway/packages.py.
+// The folders that Python found; see library/python/peerway/packages.py.
 std::vector<std::string> named_folders() {
   std::vector<std::string> folders;
   const char* named = std::getenv("PEERWAY_PACKAGES");
@@ -37,12 +37,12 @@ std::string own_package_folder() {
 }  // namespace
 
 std::vector<std::string> matching_files(const std::string& pattern) {
-  std::vector<std::string> found;
+  std::vector<std::string> paths;
   glob_t result{};
   if (glob(pattern.c_str(), 0, nullptr, &result) == 0)
-    found.assign(result.gl_pathv, result.gl_pathv + result.gl_pathc);
+    paths.assign(result.gl_pathv, result.gl_pathv + result.gl_pathc);
   globfree(&result);
-  return found;
+  return paths;
 }
 
 std::vector<std::string> package_folders() {

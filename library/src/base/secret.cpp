@@ -14,7 +14,7 @@ std::string to_hex(std::span<const std::byte> bytes) {
   return hex;
 }
 
-Secret parse_secret(std::string_view text, const std::string& what) {
+Secret parse_secret(std::string_view text, const std::string& name) {
   Secret secret{};
   bool good = text.size() == 2 * secret.size();
   for (size_t i = 0; good && i < secret.size(); ++i) {
@@ -26,7 +26,7 @@ Secret parse_secret(std::string_view text, const std::string& what) {
   }
   if (!good)
     throw Error(PW_INVALID_ARGUMENT,
-                format("{} must be 32 hexadecimal digits; it has {} characters", what, text.size()));
+                format("{} must be 32 hexadecimal digits; it has {} characters", name, text.size()));
   return secret;
 }
 

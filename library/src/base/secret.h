@@ -12,11 +12,11 @@ namespace pw {
 
 std::string to_hex(std::span<const std::byte> bytes);
 
-/// 32 hexadecimal digits; `what` names where the text came from. Throws Error(PW_INVALID_ARGUMENT), which
+/// 32 hexadecimal digits; `name` says where the text came from. Throws Error(PW_INVALID_ARGUMENT), which
 /// does not show the secret.
-Secret parse_secret(std::string_view text, const std::string& what);
+Secret parse_secret(std::string_view text, const std::string& name);
 
-/// The secret for one purpose. Who knows it finds neither `secret` nor the secret for another purpose.
+/// The secret for one purpose. It reveals neither `secret` nor the secret for another purpose.
 Secret derive_secret(const Secret& secret, std::string_view purpose);
 
 }  // namespace pw

@@ -12,8 +12,7 @@
 namespace pw {
 namespace {
 
-// Who has the file cannot make it shorter, which would end by a signal everybody who touches what was cut
-// off.
+// Sealed, so that nobody who has the file can shrink it, which would end others that touch it by SIGBUS.
 bool seal_size(const Descriptor& shared) {
   return fcntl(shared.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
 }
@@ -26,14 +25,14 @@ Descriptor make_shared_memory(const char* purpose, uint64_t bytes, uint64_t held
     errno = EFBIG;
     return {};
   }
-  Descriptor made(memfd_create(purpose, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!made || (ftruncate(made.get(), static_cast<off_t>(bytes)) == 0 && seal_size(made) &&
-                hold_memory(made, 0, held)))
-    return made;
+  Descriptor memory(memfd_create(purpose, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memory || (ftruncate(memory.get(), static_cast<off_t>(bytes)) == 0 && seal_size(memory) &&
+                  hold_memory(memory, 0, held)))
+    return memory;
   const int error = errno;
-  made.reset();
+  memory.reset();
   errno = error;
-  return made;
+  return memory;
 }
 
 bool hold_memory(const Descriptor& shared, uint64_t offset, uint64_t bytes) {

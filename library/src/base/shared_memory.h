@@ -8,9 +8,9 @@
 
 namespace pw {
 
-/// `purpose` is what /proc shows. Its size stays, whoever has it. The first `held` bytes have memory from the
-/// beginning: memory that comes only when it is touched ends the process by a signal where it cannot come.
-/// None, with errno, where it cannot be made.
+/// `purpose` is what /proc shows. Nobody who has it can change its size. The first `held` bytes have memory
+/// from the beginning: where memory comes only at the first touch and there is none, the process ends by a
+/// signal. None, with errno, where it cannot be made.
 Descriptor make_shared_memory(const char* purpose, uint64_t bytes, uint64_t held = 0);
 
 /// Whether these bytes of it have memory from now on; else errno says why not.

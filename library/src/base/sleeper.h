@@ -1,6 +1,6 @@
 // Lets a thread sleep until another thread, of this or another process, reports a change: the basis of the
-// wait policy `blocking`. Whoever changes something calls wake() afterwards. While nobody sleeps, that costs
-// one load of a line that stays in the cache, and no fence.
+// wait policy `blocking`. A thread that changes something calls wake() afterwards. While nobody sleeps, that
+// costs one load of a line that stays in the cache, and no fence.
 #pragma once
 
 #include <atomic>

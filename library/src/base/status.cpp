@@ -17,8 +17,8 @@ struct Message {
   ~Message() { message_ended = true; }
 };
 
-/// Of this thread. Functions of atexit run in a thread whose objects have ended: what fails then has a string
-/// of its own, which stays.
+/// The last message of this thread. Functions of atexit run in a thread whose objects have ended: an error
+/// there has a string of its own, which stays.
 std::string& last_message() noexcept {
   thread_local Message message;
   alignas(std::string) thread_local std::byte room[sizeof(std::string)];

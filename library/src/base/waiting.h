@@ -19,14 +19,14 @@ enum class Wakes : uint8_t {
   perhaps,
 };
 
-/// How long a wait polls before it sleeps, by how long the last one at the same place took: what ends sooner
-/// than a sleep and its wake take had better be polled for.
+/// How long a wait polls before it sleeps, decided by how long the last wait at the same place took: a wait
+/// that is shorter than a sleep and its wake had better poll.
 class PollTime {
  public:
   [[nodiscard]] uint64_t ns() const { return soon_ ? kSleepCost : kLook; }
-  void found() { soon_ = true; }
-  /// Of a wait that slept. Its wake is part of what it took, and that of the partner, which may wait alike:
-  /// two ranks that sleep for one another's messages must find out that these come at once.
+  void polled() { soon_ = true; }
+  /// Records a wait that slept. The time includes our wake-up and, if it slept too, the partner's: two ranks
+  /// that sleep for one another's messages must find out that these come at once.
   void slept(uint64_t took_ns) { soon_ = took_ns <= 3 * kSleepCost; }
 
  private:
@@ -71,7 +71,7 @@ class Waiting {
     if (oversubscribed()) return poll_first(done);
     const uint64_t until = now_ns() + poll_time.ns();
     do {
-      if (done()) return poll_time.found(), true;
+      if (done()) return poll_time.polled(), true;
       relax();
     } while (now_ns() < until);
     return false;

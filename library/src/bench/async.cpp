@@ -55,9 +55,9 @@ Samples AsyncPingPong::run(uint64_t samples) {
   if (mode_ == Mode::kernel && gpu_ == nullptr) {
     taken = run_in_one(samples);
   } else if (mode_ == Mode::kernel) {
-    const KernelPingPong what{put_.get(),     wait_.get(), ends_.leads, pw_region_address(buffer_),
-                              compute_bytes_, 1,           kManyThreads};
-    taken = run_in_kernel(*gpu_, ends_.context, stream_.get(), what, samples, batch_);
+    const KernelPingPong kernel{put_.get(),     wait_.get(), ends_.leads, pw_region_address(buffer_),
+                                compute_bytes_, 1,           kManyThreads};
+    taken = run_in_kernel(*gpu_, ends_.context, stream_.get(), kernel, samples, batch_);
   } else {
     taken = timed(samples, [this] {
       mode_ == Mode::graph ? graph_.launch(stream_.get()) : trips();
@@ -111,9 +111,9 @@ void AsyncPingPong::send() {
 }
 
 void AsyncPingPong::touch(void* self) {
-  const auto* made = static_cast<AsyncPingPong*>(self);
-  auto* words = static_cast<uint32_t*>(pw_region_address(made->buffer_));
-  for (uint64_t i = 0; i < made->compute_bytes_ / sizeof *words; ++i) ++words[i];
+  const auto* self_test = static_cast<AsyncPingPong*>(self);
+  auto* words = static_cast<uint32_t*>(pw_region_address(self_test->buffer_));
+  for (uint64_t i = 0; i < self_test->compute_bytes_ / sizeof *words; ++i) ++words[i];
 }
 
 /// One call on the host's stream, in which all plans are started and finished: the host's twin of a
@@ -134,27 +134,27 @@ Samples AsyncPingPong::run_in_one(uint64_t samples) {
 }
 
 void AsyncPingPong::loop(void* self) {
-  auto* made = static_cast<AsyncPingPong*>(self);
-  const auto both = [made](pw_plan* plan) {
+  auto* ping_pong = static_cast<AsyncPingPong*>(self);
+  const auto both = [ping_pong](pw_plan* plan) {
     need(pw_plan_start(plan, nullptr));
-    need(pw_plan_finish(plan, made->timeout_ns_));
+    need(pw_plan_finish(plan, ping_pong->timeout_ns_));
   };
   try {
     uint64_t last = now_ns();
-    for (double& sample : made->taken_->ns) {
-      for (uint64_t i = 0; i < made->batch_; ++i) {
-        if (made->ends_.leads) both(made->put_.get());
-        both(made->wait_.get());
+    for (double& sample : ping_pong->taken_->ns) {
+      for (uint64_t i = 0; i < ping_pong->batch_; ++i) {
+        if (ping_pong->ends_.leads) both(ping_pong->put_.get());
+        both(ping_pong->wait_.get());
         touch(self);
-        if (!made->ends_.leads) both(made->put_.get());
+        if (!ping_pong->ends_.leads) both(ping_pong->put_.get());
       }
       const uint64_t now = now_ns();
       sample = static_cast<double>(now - last);
       last = now;
     }
   } catch (const Error& error) {
-    made->failed_ = error.status();
-    made->why_ = error.what();
+    ping_pong->failed_ = error.status();
+    ping_pong->why_ = error.what();
   }
 }
 

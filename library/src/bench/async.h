@@ -11,7 +11,7 @@
 
 namespace pw::bench {
 
-/// Who waits for the message, starts the computation, and sends.
+/// Which side waits for the message, starts the computation, and sends.
 enum class Mode : uint8_t {
   cpu,       ///< the host all three, and it waits for each
   transmit,  ///< the host receives; computation and send are in the order of a stream

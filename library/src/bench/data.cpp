@@ -60,7 +60,7 @@ void store_chunks(const pw_region* region, uint64_t all, Body body) {
   }
 }
 
-/// What [at, at + bytes) of a target must hold: random data in the block's rows, poison between them.
+/// Writes what [at, at + bytes) of a target must hold: random data in the block's rows, poison between them.
 void expected(std::byte* to, uint64_t at, uint64_t bytes, const pw_block& block, uint64_t seed) {
   random_bytes(to, at, bytes, seed);
   const uint64_t pitch = block.dims == 0 ? block.block_bytes : static_cast<uint64_t>(block.stride[0]);
@@ -96,13 +96,13 @@ bool holds(const pw_region* region, const pw_block& block, uint64_t seed) {
   const uint64_t rows = block.dims == 0 ? 1 : block.count[0];
   const uint64_t pitch = block.dims == 0 ? block.block_bytes : static_cast<uint64_t>(block.stride[0]);
   const uint64_t all = (rows - 1) * pitch + block.block_bytes;
-  std::vector<std::byte> found(std::min(all, kChunk));
-  std::vector<std::byte> wanted(found.size());
+  std::vector<std::byte> actual(std::min(all, kChunk));
+  std::vector<std::byte> wanted(actual.size());
   for (uint64_t at = 0; at < all; at += kChunk) {
     const uint64_t bytes = std::min(kChunk, all - at);
-    copy_now(region, found.data(), address_of(region) + at, bytes);
+    copy_now(region, actual.data(), address_of(region) + at, bytes);
     expected(wanted.data(), at, bytes, block, seed);
-    if (std::memcmp(found.data(), wanted.data(), bytes) != 0) return false;
+    if (std::memcmp(actual.data(), wanted.data(), bytes) != 0) return false;
   }
   return true;
 }

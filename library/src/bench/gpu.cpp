@@ -70,20 +70,20 @@ struct Gpu::Driver {
 };
 
 Gpu::Gpu(pw_device device) : driver_(std::make_shared<const Driver>()), ordinal_(device.index) {
-  int found = 0;
+  int handle = 0;
   check(driver_->init(0), "cuInit");
-  check(driver_->device(&found, ordinal_), "cuDeviceGet");
-  check(driver_->retain(&context_, found), "cuDevicePrimaryCtxRetain");
+  check(driver_->device(&handle, ordinal_), "cuDeviceGet");
+  check(driver_->retain(&context_, handle), "cuDevicePrimaryCtxRetain");
   enter();
 }
 
 void Gpu::enter() const { check(driver_->set_current(context_), "cuCtxSetCurrent"); }
 
-void Gpu::check(int result, const char* what) const {
+void Gpu::check(int result, const char* call) const {
   if (result == 0) return;
   const char* name = nullptr;
   driver_->name(result, &name);
-  throw Error(PW_DEVICE, format("{} of a benchmark: {}", what, name == nullptr ? "unknown" : name));
+  throw Error(PW_DEVICE, format("{} of a benchmark: {}", call, name == nullptr ? "unknown" : name));
 }
 
 Gpu::Graph::Graph(const Gpu& gpu, pw_stream stream, const std::function<void()>& body) : gpu_(&gpu) {
@@ -98,9 +98,9 @@ Gpu::Graph::Graph(const Gpu& gpu, pw_stream stream, const std::function<void()>&
     throw;
   }
   gpu.check(driver.end(stream.queue, &graph), "cuStreamEndCapture");
-  const int made = driver.instantiate(&exec, graph, 0);
+  const int result = driver.instantiate(&exec, graph, 0);
   driver.destroy(graph);
-  gpu.check(made, "cuGraphInstantiateWithFlags");
+  gpu.check(result, "cuGraphInstantiateWithFlags");
   exec_ =
       std::shared_ptr<void>(exec, [kept = gpu.driver_](void* made_exec) { kept->destroy_exec(made_exec); });
 }
@@ -118,9 +118,9 @@ void* Gpu::kernel(const char* name) const {
     const std::string image = bench_kernels(10 * major + minor);
     check(driver_->load(&module_, image.data()), "loading the kernels");
   }
-  void* found = nullptr;
-  check(driver_->function(&found, module_, name), name);
-  return found;
+  void* function = nullptr;
+  check(driver_->function(&function, module_, name), name);
+  return function;
 }
 
 void Gpu::launch(void* kernel, unsigned blocks, unsigned threads, pw_stream stream, void** arguments) const {
@@ -132,7 +132,7 @@ std::shared_ptr<void> Gpu::allocate(uint64_t bytes) const {
   uint64_t address = 0;
   check(driver_->allocate(&address, bytes), "cuMemAlloc");
   return {reinterpret_cast<void*>(address),
-          [kept = driver_](void* made) { kept->release(reinterpret_cast<uint64_t>(made)); }};
+          [kept = driver_](void* address) { kept->release(reinterpret_cast<uint64_t>(address)); }};
 }
 
 void Gpu::copy(void* to, const void* from, uint64_t bytes) const {

@@ -19,7 +19,7 @@ class Gpu {
   /// Makes it the current GPU of the calling thread.
   void enter() const;
 
-  /// What `body` gives to the stream, ready to be replayed.
+  /// The work that `body` gives to the stream, ready to be replayed.
   class Graph {
    public:
     Graph() = default;
@@ -45,7 +45,7 @@ class Gpu {
 
  private:
   struct Driver;
-  void check(int result, const char* what) const;
+  void check(int result, const char* call) const;
 
   std::shared_ptr<const Driver> driver_;
   void* context_ = nullptr;

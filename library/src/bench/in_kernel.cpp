@@ -34,47 +34,47 @@ Samples timed_kernel(const Gpu& gpu, pw_context* context, pw_stream stream,
 
 }  // namespace
 
-Samples run_in_kernel(const Gpu& gpu, pw_context* context, pw_stream stream, const KernelPingPong& what,
+Samples run_in_kernel(const Gpu& gpu, pw_context* context, pw_stream stream, const KernelPingPong& work,
                       uint64_t samples, uint64_t batch) {
   pw_plan_handle out{}, in{};
-  need(pw_plan_get_handle(what.out, &out));
-  need(pw_plan_get_handle(what.in, &in));
+  need(pw_plan_get_handle(work.out, &out));
+  need(pw_plan_get_handle(work.in, &in));
   const auto kept = gpu.allocate((samples + 1) * sizeof(uint64_t));
   const std::vector<uint64_t> nothing(samples + 1, 0);
   gpu.copy(kept.get(), nothing.data(), nothing.size() * sizeof(uint64_t));
-  int leads = what.leads ? 1 : 0;
-  auto words = reinterpret_cast<uint64_t>(what.words);
+  int leads = work.leads ? 1 : 0;
+  auto words = reinterpret_cast<uint64_t>(work.words);
   auto took = reinterpret_cast<uint64_t>(kept.get());
-  unsigned long long count = what.compute_bytes / 16, all = samples, each = batch;
+  unsigned long long count = work.compute_bytes / 16, all = samples, each = batch;
   void* arguments[] = {&out, &in, &leads, &words, &count, &all, &each, &took};
   void* kernel = gpu.kernel("bench_ping_pong");
   Samples taken = timed_kernel(
-      gpu, context, stream, [&] { gpu.launch(kernel, what.blocks, what.threads, stream, arguments); },
+      gpu, context, stream, [&] { gpu.launch(kernel, work.blocks, work.threads, stream, arguments); },
       kept.get(), samples);
-  need(pw_plan_status(what.out));
-  need(pw_plan_status(what.in));
+  need(pw_plan_status(work.out));
+  need(pw_plan_status(work.in));
   return taken;
 }
 
-Samples run_packets(const Gpu& gpu, pw_context* context, pw_stream stream, const LanePingPong& what,
+Samples run_packets(const Gpu& gpu, pw_context* context, pw_stream stream, const LanePingPong& work,
                     uint64_t samples, uint64_t batch) {
   pw_lane_handle out{}, in{};
-  need(pw_plan_get_lane(what.out, PW_SEND, what.partner, what.tag, &out));
-  need(pw_plan_get_lane(what.in, PW_RECEIVE, what.partner, what.tag, &in));
+  need(pw_plan_get_lane(work.out, PW_SEND, work.partner, work.tag, &out));
+  need(pw_plan_get_lane(work.in, PW_RECEIVE, work.partner, work.tag, &in));
   const auto kept = gpu.allocate((samples + 1) * sizeof(uint64_t));
-  int leads = what.leads ? 1 : 0;
-  auto from = reinterpret_cast<uint64_t>(what.from);
-  auto to = reinterpret_cast<uint64_t>(what.to);
+  int leads = work.leads ? 1 : 0;
+  auto from = reinterpret_cast<uint64_t>(work.from);
+  auto to = reinterpret_cast<uint64_t>(work.to);
   auto took = reinterpret_cast<uint64_t>(kept.get());
-  unsigned long long bytes = what.bytes, epoch = what.epoch, all = samples, each = batch;
+  unsigned long long bytes = work.bytes, epoch = work.epoch, all = samples, each = batch;
   void* arguments[] = {&out, &in, &leads, &from, &to, &bytes, &epoch, &all, &each, &took};
   void* kernel = gpu.kernel("bench_packets");
   Samples taken = timed_kernel(
-      gpu, context, stream, [&] { gpu.launch(kernel, 1, what.threads, stream, arguments); }, kept.get(),
+      gpu, context, stream, [&] { gpu.launch(kernel, 1, work.threads, stream, arguments); }, kept.get(),
       samples);
   for (double& ns : taken.ns) ns /= static_cast<double>(batch);
-  need(pw_plan_status(what.out));
-  need(pw_plan_status(what.in));
+  need(pw_plan_status(work.out));
+  need(pw_plan_status(work.in));
   return taken;
 }
 

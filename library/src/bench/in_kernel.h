@@ -34,11 +34,11 @@ struct LanePingPong {
 };
 
 /// A sample is the mean of `batch` trips there and back. Throws Error.
-Samples run_packets(const Gpu& gpu, pw_context* context, pw_stream stream, const LanePingPong& what,
+Samples run_packets(const Gpu& gpu, pw_context* context, pw_stream stream, const LanePingPong& work,
                     uint64_t samples, uint64_t batch);
 
 /// A sample is `batch` trips there and back. Throws Error.
-Samples run_in_kernel(const Gpu& gpu, pw_context* context, pw_stream stream, const KernelPingPong& what,
+Samples run_in_kernel(const Gpu& gpu, pw_context* context, pw_stream stream, const KernelPingPong& work,
                       uint64_t samples, uint64_t batch);
 
 }  // namespace pw::bench

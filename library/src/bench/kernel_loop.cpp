@@ -15,8 +15,8 @@ constexpr uint64_t kTripsOfSample = 10;  ///< of packets: reading the clock take
 /// The most pieces that a start or a finish of the plans has: messages' pieces go their ways alone, a block
 /// each. A put and its signal are one block's work: nothing would keep the others from the next put until the
 /// signal has come.
-unsigned blocks_of(const Trip& trip, InKernel what) {
-  if (what != InKernel::messages) return 1;
+unsigned blocks_of(const Trip& trip, InKernel kind) {
+  if (kind != InKernel::messages) return 1;
   unsigned pieces = 1;
   for (const Plan& plan : trip) {
     pw_plan_handle handle{};
@@ -28,12 +28,12 @@ unsigned blocks_of(const Trip& trip, InKernel what) {
 
 }  // namespace
 
-KernelLoop::KernelLoop(const Ends& ends, Trip trip, uint64_t bytes, InKernel what, uint64_t timeout_ns)
+KernelLoop::KernelLoop(const Ends& ends, Trip trip, uint64_t bytes, InKernel kind, uint64_t timeout_ns)
     : ends_(ends),
       trip_(std::move(trip)),
       bytes_(bytes),
-      what_(what),
-      blocks_(blocks_of(trip_, what)),
+      kind_(kind),
+      blocks_(blocks_of(trip_, kind)),
       gpu_(pw_region_device(ends.source)),
       stream_(ends.context, pw_region_device(ends.source)) {
   for (const Plan& plan : trip_) need(pw_plan_set_timeout(plan.get(), timeout_ns));
@@ -43,11 +43,11 @@ Samples KernelLoop::run(uint64_t samples) {
   gpu_.enter();
   pw_plan* out = trip_[ends_.leads ? 0 : 1].get();
   pw_plan* in = trip_[ends_.leads ? 1 : 0].get();
-  const uint64_t words = bytes_ / (what_ == InKernel::packets ? kPacketWord : kMovedWord);
+  const uint64_t words = bytes_ / (kind_ == InKernel::packets ? kPacketWord : kMovedWord);
   const uint64_t warps = (words + kWarp - 1) / kWarp;
   const auto threads = static_cast<unsigned>(std::clamp(warps * kWarp, kWarp, kMostThreads));
-  if (what_ == InKernel::packets) {
-    const LanePingPong what{out,
+  if (kind_ == InKernel::packets) {
+    const LanePingPong work{out,
                             in,
                             ends_.partner,
                             kTag,
@@ -58,10 +58,10 @@ Samples KernelLoop::run(uint64_t samples) {
                             trips_,
                             threads};
     trips_ += samples * kTripsOfSample;
-    return run_packets(gpu_, ends_.context, stream_.get(), what, samples, kTripsOfSample);
+    return run_packets(gpu_, ends_.context, stream_.get(), work, samples, kTripsOfSample);
   }
-  const KernelPingPong what{out, in, ends_.leads, nullptr, 0, blocks_, threads};
-  return run_in_kernel(gpu_, ends_.context, stream_.get(), what, samples, 1);
+  const KernelPingPong work{out, in, ends_.leads, nullptr, 0, blocks_, threads};
+  return run_in_kernel(gpu_, ends_.context, stream_.get(), work, samples, 1);
 }
 
 }  // namespace pw::bench

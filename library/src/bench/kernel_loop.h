@@ -18,7 +18,7 @@ enum class InKernel : uint8_t {
 class KernelLoop {
  public:
   /// On a GPU; `bytes` contiguous bytes move. Throws Error.
-  KernelLoop(const Ends& ends, Trip trip, uint64_t bytes, InKernel what, uint64_t timeout_ns);
+  KernelLoop(const Ends& ends, Trip trip, uint64_t bytes, InKernel kind, uint64_t timeout_ns);
 
   /// A sample is one trip there and back; of packets the mean of some.
   Samples run(uint64_t samples);
@@ -27,7 +27,7 @@ class KernelLoop {
   Ends ends_;
   Trip trip_;
   uint64_t bytes_;
-  InKernel what_;
+  InKernel kind_;
   unsigned blocks_;
   uint64_t trips_ = 0;  ///< made so far
   Gpu gpu_;

@@ -22,7 +22,7 @@ struct Ends {
   bool leads = false;
 };
 
-/// What moves, how often, and how long to wait for it.
+/// Which operation moves how many bytes, how often, and how long to wait for it.
 struct Work {
   pw_block block;           ///< the same on both sides
   uint64_t window = 1;      ///< messages in one sample of the windowed loops

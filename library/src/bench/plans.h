@@ -23,7 +23,7 @@ using Plan = std::unique_ptr<pw_plan, FreePlan>;
 /// The plans that this rank starts and finishes one after the other in every trip.
 using Trip = std::vector<Plan>;
 
-/// Of all sends and receives here.
+/// All sends and receives here have this tag.
 inline constexpr int kTag = 1;
 
 /// One plan: put with signal to the partner, and wait for the partner's. Throws Error, as all of these.

@@ -175,8 +175,8 @@ pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const p
   return pw::guard(__func__, given(context, to, from), [&] {
     const pw::RangeTransfer range{pw::Op::put, &pw::region_of(to), from->region.get(),
                                   to_offset,   from_offset,        bytes};
-    if (notification == nullptr) return context->context->move(range);
-    return context->context->move(range, pw::CheckedNotification(notification).value());
+    if (notification == nullptr) return context->context->transfer(range);
+    return context->context->transfer(range, pw::CheckedNotification(notification).value());
   });
 }
 
@@ -184,7 +184,7 @@ pw_status pw_get(pw_context* context, pw_region* to, uint64_t to_offset, const p
                  uint64_t from_offset, uint64_t bytes) {
   const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(context, to, from), [&] {
-    return context->context->move(
+    return context->context->transfer(
         {pw::Op::get, &pw::region_of(from), to->region.get(), from_offset, to_offset, bytes});
   });
 }

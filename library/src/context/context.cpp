@@ -17,51 +17,52 @@ namespace {
 
 constexpr size_t kMostTransports = 32;
 
-/// What a rank assumes of all before it has heard of any: the transports that are wanted, and the hosts.
+/// What a rank assumes about all ranks before it has heard from any: the transports that are wanted, and the
+/// hosts.
 struct Assumed {
   uint32_t wanted = 0;  ///< a bit each
   uint8_t several_hosts = 0;
   bool operator==(const Assumed&) const = default;
 };
 
-/// What a rank tells all others.
+/// The facts that a rank sends to all others.
 struct Introduction {
   ProcessFacts facts{};
   Assumed assumed;
-  std::vector<Bytes> said;  ///< by its transports
+  std::vector<Bytes> transport_facts;  ///< by its transports
 };
 
-Bytes pack(const Introduction& one) {
+Bytes pack(const Introduction& introduction) {
   ByteWriter to;
-  to.put(std::as_bytes(std::span(&one.facts, 1)));
-  to.put(one.assumed.wanted);
-  to.put(one.assumed.several_hosts);
-  for (const Bytes& said : one.said) {
-    to.put_sized(said);
+  to.put(std::as_bytes(std::span(&introduction.facts, 1)));
+  to.put(introduction.assumed.wanted);
+  to.put(introduction.assumed.several_hosts);
+  for (const Bytes& bytes : introduction.transport_facts) {
+    to.put_sized(bytes);
   }
   return to.take();
 }
 
 Introduction parse_introduction(ByteView bytes, size_t transports) {
   ByteReader from(bytes, "what a rank says of its context");
-  Introduction one;
-  std::memcpy(&one.facts, from.take(sizeof one.facts).data(), sizeof one.facts);
-  one.assumed.wanted = from.get<uint32_t>();
-  one.assumed.several_hosts = from.get<uint8_t>();
+  Introduction introduction;
+  std::memcpy(&introduction.facts, from.take(sizeof introduction.facts).data(), sizeof introduction.facts);
+  introduction.assumed.wanted = from.get<uint32_t>();
+  introduction.assumed.several_hosts = from.get<uint8_t>();
   for (size_t t = 0; t < transports; ++t) {
-    const ByteView said = from.take_sized();
-    one.said.emplace_back(said.begin(), said.end());
+    const ByteView published = from.take_sized();
+    introduction.transport_facts.emplace_back(published.begin(), published.end());
   }
   from.end();
-  return one;
+  return introduction;
 }
 
-/// What holds for all.
+/// Derives the same facts from what all ranks sent.
 Assumed truth_of(std::span<const Introduction> all) {
   Assumed truth;
-  for (const Introduction& one : all) {
-    truth.wanted |= one.assumed.wanted;
-    truth.several_hosts |= one.facts.host_id != all.front().facts.host_id;
+  for (const Introduction& introduction : all) {
+    truth.wanted |= introduction.assumed.wanted;
+    truth.several_hosts |= introduction.facts.host_id != all.front().facts.host_id;
   }
   return truth;
 }
@@ -81,7 +82,7 @@ Context::Context(Team& team)
       importer_(control_, team.rank()),
       transports_(make_transports({team_, control_, importer_, registry_, progress_, attachment_numbers_})),
       failures_(team.size()),
-      touched_(static_cast<size_t>(team.size())) {
+      started_towards_(static_cast<size_t>(team.size())) {
   control_.waiting()->set_blocking(config("wait") == "blocking");
   trace::begin();
   resolver_ = std::make_unique<Resolver>(transports_, importer_);
@@ -98,9 +99,9 @@ Context::Context(Team& team)
   progress_.start();
 }
 
-// One exchange, however many transports there are: the team knows whether there are several hosts, and what
-// one rank wants the others want, too, as a rule. Where some rank has assumed something else of all, those
-// that did open their transports again, and all exchange what they say once more.
+// One exchange, however many transports there are: the team knows whether there are several hosts, and ranks
+// usually want the same transports. If any rank guessed wrong, those ranks reopen theirs and all exchange
+// again.
 void Context::meet_others() {
   if (transports_.size() > kMostTransports)
     throw Error(PW_INTERNAL, format("more than {} transports", kMostTransports));
@@ -109,12 +110,13 @@ void Context::meet_others() {
   const auto open = [&](const Assumed& assumed) {
     attempt(objection, [&] {
       for (size_t t = 0; t < transports_.size(); ++t)
-        mine.said[t] = transports_[t]->open({assumed.several_hosts != 0, (assumed.wanted >> t & 1) != 0});
+        mine.transport_facts[t] =
+            transports_[t]->open({assumed.several_hosts != 0, (assumed.wanted >> t & 1) != 0});
     });
   };
   const auto exchange = [&] {
     std::vector<Introduction> all;
-    for (const Bytes& part : pw::agree(team_, objection, pack(mine), "make its context"))
+    for (const Bytes& part : pw::agree(team_, objection, pack(mine)))
       all.push_back(parse_introduction(part, transports_.size()));
     return all;
   };
@@ -124,17 +126,18 @@ void Context::meet_others() {
   open(mine.assumed);
   std::vector<Introduction> all = exchange();
   const Assumed truth = truth_of(all);
-  if (std::ranges::any_of(all, [&](const Introduction& one) { return one.assumed != truth; })) {
+  if (std::ranges::any_of(all,
+                          [&](const Introduction& introduction) { return introduction.assumed != truth; })) {
     if (mine.assumed != truth) open(truth);
     all = exchange();
   }
   std::vector<ProcessFacts> processes;
-  for (const Introduction& one : all) processes.push_back(one.facts);
+  for (const Introduction& introduction : all) processes.push_back(introduction.facts);
   importer_.meet(processes);
   for (size_t t = 0; t < transports_.size(); ++t) {
-    std::vector<Bytes> said;
-    for (Introduction& one : all) said.push_back(std::move(one.said[t]));
-    transports_[t]->meet(said);
+    std::vector<Bytes> received;
+    for (Introduction& introduction : all) received.push_back(std::move(introduction.transport_facts[t]));
+    transports_[t]->meet(received);
   }
 }
 
@@ -222,8 +225,24 @@ std::shared_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
                 format("the key names rank {}; this team has ranks 0 to {}", key.rank, team_.size() - 1));
   refuse_lost(team_, key.rank);
   auto remote = std::make_shared<Remote>(std::move(key), importer_, team_.rank());
-  if (remote->same_process()) check_own(remote->key);
+  if (remote->same_process())
+    check_own(remote->key);
+  else
+    map_early(*remote);
   return remote;
+}
+
+// The driver takes 1 ms to 20 ms to map memory of another GPU, which the first transfer would wait for.
+void Context::map_early(Remote& remote) {
+  Device* device = registry_.accelerator();
+  std::string why_not;
+  if (device == nullptr || remote.key.device.kind == PW_HOST || !remote.same_host() ||
+      !resolver_->uses_mappings() || !device->reaches(remote.key.exported, why_not))
+    return;
+  try {
+    remote.address_on(*device);
+  } catch (const Error&) {  // the first transfer says why, or goes another way
+  }
 }
 
 // This rank reaches its own memory by the address in the key alone, so that address must be a region's.
@@ -239,10 +258,10 @@ void Context::check_own(const Key& key) {
             region->exported() == key.exported;
   }
   if (!known)
-    throw Error(PW_BAD_KEY,
-                format("the key names {} bytes at {:#x} of this very rank, which registered none such "
-                       "there",
-                       key.bytes, key.exported.address));
+    throw Error(
+        PW_BAD_KEY,
+        format("the key refers to {} bytes at {:#x} of this rank, but no such region is registered here",
+               key.bytes, key.exported.address));
 }
 
 }  // namespace pw

@@ -42,7 +42,7 @@ class Context {
   /// dropped.
   [[nodiscard]] std::shared_ptr<void> on_close(std::function<void()> callback);
 
-  /// How its threads wait from now on, and where.
+  /// The policy by which its threads wait from now on, and where they sleep.
   [[nodiscard]] const std::shared_ptr<Waiting>& waiting() const { return control_.waiting(); }
 
   [[nodiscard]] Team& team() const { return team_; }
@@ -58,7 +58,7 @@ class Context {
   std::vector<std::byte> key_of(Region& region);
   std::shared_ptr<Remote> import(std::span<const std::byte> key);
 
-  /// What the keys of this team are made with.
+  /// The secret that the keys of this team are made with.
   [[nodiscard]] const KeySeal& seal() const { return seal_; }
 
   /// Words of that device's memory, for signals and for what kernels notify.
@@ -70,30 +70,30 @@ class Context {
   /// The chunk size of paths that cut transfers into chunks, for what is started from now on.
   void set_chunk_bytes(uint64_t bytes);
 
-  /// What its threads wait by.
+  /// The progress engine that its waiting threads drive.
   [[nodiscard]] Progress& progress() { return progress_; }
   [[nodiscard]] Notifications& notifications() { return notifications_; }
 
   /// Data paths: checked and joined operations.
   pw_status put(Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
                 const Notification* notification, Marks* marks = nullptr) {
-    return move_blocks(Op::put, to, to_block, from, from_block, notification, marks);
+    return transfer_blocks(Op::put, to, to_block, from, from_block, notification, marks);
   }
   pw_status get(Remote& from, const pw_block& from_block, Region& to, const pw_block& to_block,
                 Marks* marks = nullptr) {
-    return move_blocks(Op::get, from, from_block, to, to_block, nullptr, marks);
+    return transfer_blocks(Op::get, from, from_block, to, to_block, nullptr, marks);
   }
   /// A contiguous range, not yet checked. In line, because here its numbers are still in registers, and what
   /// is no more than a copy by the CPU is done here.
-  pw_status move(const RangeTransfer& range) {
+  pw_status transfer(const RangeTransfer& range) {
     if (trace::recording()) [[unlikely]]
-      return move_traced(range, nullptr);
-    return move_now(range);
+      return transfer_traced(range, nullptr);
+    return transfer_untraced(range);
   }
-  pw_status move(const RangeTransfer& range, const Notification& notification) {
+  pw_status transfer(const RangeTransfer& range, const Notification& notification) {
     if (trace::recording()) [[unlikely]]
-      return move_traced(range, &notification);
-    return move_now(range, notification);
+      return transfer_traced(range, &notification);
+    return transfer_untraced(range, notification);
   }
   /// Checked against the regions and joined. `marks`: where the marks go that it is complete with, if wanted.
   pw_status start(const Transfer& transfer, const Notification* notification, Marks* marks = nullptr);
@@ -108,19 +108,20 @@ class Context {
   pw_status add_marks_of(int rank, Marks& marks);
   /// A rank that is lost may have been lost with what had arrived there. PW_ANY_RANK: any to which something
   /// was started, or was to be.
-  pw_status check_touched(int rank) const;
+  pw_status check_started(int rank) const;
   [[nodiscard]] Failures& failures() { return failures_; }
 
   /// Decides the way of a transfer and makes what it needs there. Throws Error where there is none.
   void prepare(const Transfer& transfer);
 
-  /// What a layer above keeps here (the proxy of plans): made by `make` at the first call, destroyed
-  /// after close() and before all else.
+  /// An object that a layer above keeps here (the proxy of plans): made by `make` at the first call,
+  /// destroyed after close() and before all else.
   std::shared_ptr<void> attachment(const std::function<std::shared_ptr<void>()>& make);
 
  private:
   void meet_others();
   void check_own(const Key& key);
+  void map_early(Remote& remote);
   static bool is_inside(const RangeTransfer& range) {
     return range.remote_offset <= range.remote->bytes() &&
            range.bytes <= range.remote->bytes() - range.remote_offset &&
@@ -132,46 +133,46 @@ class Context {
   pw_status check(const Remote& remote) { return is_usable(remote) ? PW_OK : why_not(remote); }
   pw_status why_not(const Remote& remote);  ///< PW_OK where it is another rank that is lost
   pw_status check_notification(const Remote& signal);
-  pw_status move_blocks(Op op, Remote& remote, const pw_block& remote_block, Region& local,
-                        const pw_block& local_block, const Notification* notification, Marks* marks);
+  pw_status transfer_blocks(Op op, Remote& remote, const pw_block& remote_block, Region& local,
+                            const pw_block& local_block, const Notification* notification, Marks* marks);
   pw_status check(const Remote& remote, const Notification* notification) {
     const pw_status status = check(remote);
     return status != PW_OK || notification == nullptr ? status : check_notification(*notification->signal);
   }
   static pw_status refuse(const RangeTransfer& range);  ///< says which side it leaves
-  pw_status move_now(const RangeTransfer& range) {
+  pw_status transfer_untraced(const RangeTransfer& range) {
     if (!is_inside(range)) return refuse(range);
     if (is_usable(*range.remote)) {
       const Resolved* known =
           resolver_->find(range.op, route::ShapeClass::contiguous, *range.local, *range.remote);
       if (known != nullptr && range.bytes <= known->copied_bytes) {
-        touch(range.remote->rank(), kAtStart);
+        record_start(range.remote->rank(), kAtStart);
         copy_range(range);
         return PW_OK;
       }
     }
-    return move_inside(range, nullptr);
+    return transfer_inside(range, nullptr);
   }
-  pw_status move_now(const RangeTransfer& range, const Notification& notification) {
-    return is_inside(range) ? move_inside(range, &notification) : refuse(range);
+  pw_status transfer_untraced(const RangeTransfer& range, const Notification& notification) {
+    return is_inside(range) ? transfer_inside(range, &notification) : refuse(range);
   }
-  // What `peerway trace` records; each is the operation itself, with its event around it.
-  pw_status move_traced(const RangeTransfer& range, const Notification* notification);
+  // The same operations with an event recorded around each, for `peerway trace`.
+  pw_status transfer_traced(const RangeTransfer& range, const Notification* notification);
   pw_status start_traced(const Transfer& transfer, const Notification* notification, Marks* marks);
-  pw_status start_now(const Transfer& transfer, const Notification* notification, Marks* marks);
-  pw_status notify_now(const Notification& notification);
+  pw_status start_untraced(const Transfer& transfer, const Notification* notification, Marks* marks);
+  pw_status notify_untraced(const Notification& notification);
   pw_status notify_behind(uint64_t paths, const Notification& notification);
-  pw_status flush_now(int rank, uint64_t timeout_ns);
+  pw_status flush_untraced(int rank, uint64_t timeout_ns);
   std::string_view path_taken(Op op, route::ShapeClass shape, Region& local, Remote& remote, uint64_t bytes);
-  pw_status move_inside(const RangeTransfer& range, const Notification* notification);
+  pw_status transfer_inside(const RangeTransfer& range, const Notification* notification);
   /// Notes that something was started towards the rank, which a flush asks `by` about.
-  void touch(int rank, uint64_t by) {
-    auto& touched = touched_[static_cast<size_t>(rank)];
-    if ((touched.load(std::memory_order_relaxed) & by) != by) touched.fetch_or(by, std::memory_order_relaxed);
+  void record_start(int rank, uint64_t by) {
+    auto& started = started_towards_[static_cast<size_t>(rank)];
+    if ((started.load(std::memory_order_relaxed) & by) != by) started.fetch_or(by, std::memory_order_relaxed);
   }
-  /// Of a notification; on another host any path may store it.
-  void touch(const Remote& signal) {
-    touch(signal.rank(), signal.same_host() ? kNotified : kNotified | later_paths_);
+  /// The same for a notification; on another host any path may store it.
+  void record_start(const Remote& signal) {
+    record_start(signal.rank(), signal.same_host() ? kNotified : kNotified | later_paths_);
   }
   static uint64_t bit_of(const Path& path) {
     return path.completes_at_start() ? kAtStart : uint64_t{1} << path.number();
@@ -204,7 +205,7 @@ class Context {
   static constexpr size_t kMostPaths = 62;
   uint64_t later_paths_ = 0;  ///< the bits of all that do not complete at the start
   std::vector<std::atomic<uint64_t>>
-      touched_;                    ///< of each rank: the bits of what was started towards it, and by
+      started_towards_;            ///< of each rank: the bits of what was started towards it, and by
   std::shared_ptr<void> on_loss_;  ///< wakes who sleeps
   std::mutex attachment_mutex_;
   std::shared_ptr<void> attachment_;  ///< last: it uses all of the above

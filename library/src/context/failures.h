@@ -1,6 +1,5 @@
-// Failures towards each rank, for everyone who must hear of them. A path reports a failure once, to whoever
-// reads the outcome of its mark first. All others find it here: the requests that were open, and the next
-// flush.
+// Failures towards each rank, for everyone who must hear of them. A path reports a failure once, to the first
+// reader of its mark's outcome. All others find it here: the requests that were open, and the next flush.
 #pragma once
 
 #include <atomic>
@@ -17,7 +16,7 @@ class Failures {
  public:
   explicit Failures(int ranks) : lines_(static_cast<size_t>(ranks)) {}
 
-  /// How many were noted towards the rank so far (PW_ANY_RANK: in all).
+  /// The number of failures noted towards the rank so far (PW_ANY_RANK: in all).
   [[nodiscard]] uint64_t count(int rank) const;
 
   /// That of the marks, with what failed noted.

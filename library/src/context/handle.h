@@ -42,7 +42,7 @@ struct pw_signal {
 
 namespace pw {
 
-/// What a plan or FIFO uses beyond regions, kept for as long as it may.
+/// Whatever a plan or FIFO uses beyond regions, kept for as long as it may.
 using Uses = std::vector<std::shared_ptr<const void>>;
 
 /// The notification as the inside knows it; null stays null. Throws Error for one that cannot be.

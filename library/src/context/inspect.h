@@ -16,8 +16,8 @@ namespace pw {
 /// Every path of the build with its answer for this pair, in order of preference.
 std::vector<PathInfo> paths_for(pw_context* context, const pw_remote* remote, const pw_region* region);
 
-/// What keeps the memory of pw_region_allocate, also after the region and its context have ended; null for
-/// memory of the caller.
+/// Keeps the memory of pw_region_allocate, also after the region and its context have ended; null for memory
+/// of the caller.
 std::shared_ptr<void> memory_of(const pw_region* region);
 
 /// The decision for this pair, explained (JSON; route/explain.h).

@@ -13,7 +13,7 @@ pw_status Notifications::after(Path& path, int rank, const Notification& notific
   Remote& signal = *notification.signal;
   if (path.completes_at_start() && signal.word() != nullptr) return this->notify({}, notification, nullptr);
   // Its own stores come after its own transfers.
-  if (rank == signal.rank() && path.stores(signal)) return this->notify({}, notification, &path);
+  if (rank == signal.rank() && path.can_store(signal)) return this->notify({}, notification, &path);
   Marks before;
   before.add(path, rank);
   return after(std::move(before), notification);
@@ -41,7 +41,7 @@ pw_status Notifications::make(SignalTurn& turn, Path* by) {
     return PW_OK;
   }
   const pw_status status = by->store(turn.signal(), turn.total());
-  if (status == PW_OK) turn.made();
+  if (status == PW_OK) turn.stored();
   return status;
 }
 
@@ -120,9 +120,9 @@ bool Notifications::turn() {
   for (Deferred* deferred : all) {
     const SignalSender* sender = deferred->signal->sender();
     const Stage stage = deferred->stage;
-    if (stage < Stage::made && std::ranges::find(blocked, sender) != blocked.end()) continue;
+    if (stage < Stage::stored && std::ranges::find(blocked, sender) != blocked.end()) continue;
     if (advance(*deferred)) ended.push_back(deferred);
-    if (deferred->stage < Stage::made) blocked.push_back(sender);
+    if (deferred->stage < Stage::stored) blocked.push_back(sender);
     happened |= deferred->stage != stage;
   }
   if (happened) since_.store(now_ns(), std::memory_order_relaxed);
@@ -178,7 +178,7 @@ pw_status Notifications::enter_next(Deferred& deferred) {
     case Stage::fetched:
       if (const pw_status status = store(deferred); status != PW_OK) return status;
       if (path != nullptr) deferred.before.add(*path, signal.rank());
-      deferred.stage = Stage::made;
+      deferred.stage = Stage::stored;
       return PW_OK;
     default:
       deferred.stage = Stage::arrived;
@@ -215,9 +215,9 @@ pw_status Notifications::store(const Deferred& deferred) {
   return PW_OK;
 }
 
-// What failed is told by the next flush towards the signal's owner.
+// The next flush towards the signal's owner reports the failure.
 void Notifications::end(const Deferred& deferred, pw_status status) {
-  if (deferred.stage < Stage::made) {
+  if (deferred.stage < Stage::stored) {
     std::lock_guard lock(deferred.signal->sender()->lock);
     --deferred.signal->sender()->deferred;
   }
@@ -231,7 +231,7 @@ void Notifications::end(const Deferred& deferred, pw_status status) {
   failed_.store(true, std::memory_order_release);
 }
 
-// What is waited for may be brought by something that wakes nobody.
+// The marks may be reached by something that wakes nobody, so this naps.
 Armed Notifications::arm(bool) {
   std::lock_guard lock(mutex_);  // which defer() has while it looks whether somebody sleeps
   if (!has_work()) return {};

@@ -37,7 +37,7 @@ class Notifications final : public Source, public Marker {
   [[nodiscard]] bool rings() const override { return true; }
   [[nodiscard]] bool has_work() const override { return open_.load(std::memory_order_acquire) > 0; }
 
-  /// Of what waits here towards the owners of signals.
+  /// A mark behind the notifications that wait here towards the rank.
   Mark mark(int rank) override;
   bool reached(int rank, Mark mark) override;
   pw_status outcome(int rank, Mark mark) override;
@@ -50,7 +50,7 @@ class Notifications final : public Source, public Marker {
     deferred,  ///< until what it follows is complete
     in_line,   ///< until what was added to the signal before, on another path, is there
     fetched,   ///< until it is known how far an earlier import brought it
-    made,      ///< until the store is
+    stored,    ///< until the store is
     arrived,
   };
   struct Deferred {

@@ -7,27 +7,11 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "context/context.h"
+#include "memory/described.h"
 
 namespace pw {
-namespace {
 
-Described described(const Remote& remote) {
-  return {remote.bytes(), &remote, [](const void* what) {
-            const auto& it = *static_cast<const Remote*>(what);
-            return format("remote region ({} bytes, rank {}, key v1)", it.bytes(), it.rank());
-          }};
-}
-
-Described described(const Region& region) {
-  return {region.bytes(), &region, [](const void* what) {
-            const auto& it = *static_cast<const Region*>(what);
-            return format("local region ({} bytes on {})", it.bytes(), to_string(it.device().id()));
-          }};
-}
-
-}  // namespace
-
-// In the words of join().
+// Throws what join() throws.
 pw_status Context::refuse(const RangeTransfer& range) {
   pw_block remote{}, local{};
   remote.offset = range.remote_offset;
@@ -37,64 +21,65 @@ pw_status Context::refuse(const RangeTransfer& range) {
   return PW_OK;  // not reached: the above throws
 }
 
-pw_status Context::move_blocks(Op op, Remote& remote, const pw_block& remote_block, Region& local,
-                               const pw_block& local_block, const Notification* notification, Marks* marks) {
+pw_status Context::transfer_blocks(Op op, Remote& remote, const pw_block& remote_block, Region& local,
+                                   const pw_block& local_block, const Notification* notification,
+                                   Marks* marks) {
   const Layout layout = op == Op::put ? join(remote_block, described(remote), local_block, described(local))
                                       : join(local_block, described(local), remote_block, described(remote));
   return start({op, &remote, &local, remote_block.offset, local_block.offset, layout}, notification, marks);
 }
 
-pw_status Context::move_inside(const RangeTransfer& range, const Notification* notification) {
+pw_status Context::transfer_inside(const RangeTransfer& range, const Notification* notification) {
   if (range.bytes != 0) {
     if (const pw_status status = check(*range.remote, notification); status != PW_OK) return status;
     const Resolved& resolved =
         resolver_->resolve(range.op, route::ShapeClass::contiguous, *range.local, *range.remote);
     Path* const path = resolved.path_of(range.bytes);
     if (path != nullptr && (notification == nullptr || path->completes_at_start())) {
-      touch(range.remote->rank(), bit_of(*path));
+      record_start(range.remote->rank(), bit_of(*path));
       const pw_status status = path->start_range(range);
       if (status != PW_OK || notification == nullptr) return status;
-      touch(*notification->signal);
+      record_start(*notification->signal);
       return notifications_.after(*path, range.remote->rank(), *notification);
     }
   }
-  return start_now({range.op, range.remote, range.local, range.remote_offset, range.local_offset,
-                    contiguous_layout(range.bytes)},
-                   notification, nullptr);
+  return start_untraced({range.op, range.remote, range.local, range.remote_offset, range.local_offset,
+                         contiguous_layout(range.bytes)},
+                        notification, nullptr);
 }
 
 pw_status Context::start(const Transfer& transfer, const Notification* notification, Marks* marks) {
   return trace::recording() ? start_traced(transfer, notification, marks)
-                            : start_now(transfer, notification, marks);
+                            : start_untraced(transfer, notification, marks);
 }
 
-pw_status Context::start_now(const Transfer& transfer, const Notification* notification, Marks* marks) {
+pw_status Context::start_untraced(const Transfer& transfer, const Notification* notification, Marks* marks) {
   Remote& remote = *transfer.remote;
   if (const pw_status status = check(remote, notification); status != PW_OK) return status;
   const uint64_t bytes = transfer.layout.shape.bytes();
-  if (bytes == 0) return notification != nullptr ? notify_now(*notification) : PW_OK;
+  if (bytes == 0) return notification != nullptr ? notify_untraced(*notification) : PW_OK;
   const Resolved& resolved =
       resolver_->resolve(transfer.op, route::shape_class(transfer.layout.shape), *transfer.local, remote);
-  Path* const found = resolved.path_of(bytes);
-  if (found == nullptr) {
+  Path* const path = resolved.path_of(bytes);
+  if (path == nullptr) {
     const route::ReadySplit& split = resolved.route->split(resolved.route->lookup(bytes));
     const pw_status status = start_split(resolved, split, transfer, notification);
     if (marks != nullptr)
-      for (const uint32_t path : split.path) marks->add(*resolved.paths[path], remote.rank());
+      for (const uint32_t number : split.path) marks->add(*resolved.paths[number], remote.rank());
     return status;
   }
-  touch(remote.rank(), bit_of(*found));
+  record_start(remote.rank(), bit_of(*path));
   const pw_status status =
-      notification == nullptr ? found->start(transfer) : start(*found, transfer, *notification);
-  if (marks != nullptr) marks->add(*found, remote.rank());
+      notification == nullptr ? path->start(transfer) : start(*path, transfer, *notification);
+  if (marks != nullptr) marks->add(*path, remote.rank());
   return status;
 }
 
 pw_status Context::start(Path& path, const Transfer& transfer, const Notification& notification) {
   const int rank = transfer.remote->rank();
-  touch(*notification.signal);
-  touch(notification.signal->rank(), bit_of(path));
-  if (notification.signal->rank() == rank && path.joins(transfer, *notification.signal)) {
+  record_start(*notification.signal);
+  record_start(notification.signal->rank(), bit_of(path));
+  if (notification.signal->rank() == rank && path.can_start_and_store(transfer, *notification.signal)) {
     SignalTurn turn;
     if (const pw_status status = turn.begin(notification, &path); status != PW_OK) return status;
     if (turn.now()) return path.start_and_store(transfer, turn);
@@ -125,7 +110,7 @@ pw_status Context::check_notification(const Remote& signal) {
 // A rank that is gone has closed its regions, too; no new key will come from it.
 pw_status Context::why_not(const Remote& remote) {
   if (team_.lost(remote.rank())) {
-    touch(remote.rank(), kAtStart);  // so that a flush says so, too
+    record_start(remote.rank(), kAtStart);  // so that a flush says so, too
     return fail(PW_PEER_LOST, "" + team_.describe_loss(remote.rank()));
   }
   if (!remote.current())
@@ -143,12 +128,12 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
   const uint64_t slice_bytes = whole.shape.contiguous() ? 0 : bytes / whole.shape.count[0];
   const route::SplitPieces pieces = split.divide(bytes, slice_bytes);
   const uint64_t unit = slice_bytes == 0 ? 1 : slice_bytes;
-  // Those first that go on by themselves, so that all are at work while another keeps this thread.
+  // Starts first the parts that go on by themselves, so that all are at work while another keeps this thread.
   for (const bool at_start : {false, true})
     for (const route::SplitPiece& piece : pieces) {
       Path* path = resolved.paths[split.path[piece.part]];
       if (path->completes_at_start() != at_start) continue;
-      touch(transfer.remote->rank(), bit_of(*path));
+      record_start(transfer.remote->rank(), bit_of(*path));
       Transfer part = transfer;
       uint64_t to = 0, from = 0;
       part.layout = slice(whole, piece.offset / unit, piece.bytes / unit, to, from);
@@ -163,18 +148,19 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
       if (const pw_status status = path->start(part); status != PW_OK) return status;
     }
   if (notification == nullptr) return PW_OK;
-  touch(*notification->signal);
+  record_start(*notification->signal);
   Marks before;
   for (const uint32_t path : split.path) before.add(*resolved.paths[path], transfer.remote->rank());
   return notifications_.after(std::move(before), *notification);
 }
 
-pw_status Context::notify_now(const Notification& notification) {
+pw_status Context::notify_untraced(const Notification& notification) {
   Remote& signal = *notification.signal;
   if (const pw_status status = check_notification(signal); status != PW_OK) return status;
   const uint64_t later =
-      touched_[static_cast<size_t>(signal.rank())].load(std::memory_order_relaxed) & ~(kAtStart | kNotified);
-  touch(signal);
+      started_towards_[static_cast<size_t>(signal.rank())].load(std::memory_order_relaxed) &
+      ~(kAtStart | kNotified);
+  record_start(signal);
   if (later == 0) [[likely]]
     return notifications_.after(Marks(), notification);
   return notify_behind(later, notification);
@@ -196,7 +182,7 @@ pw_status Context::notify_behind(uint64_t paths, const Notification& notificatio
 
 pw_status Context::notify_at_once(const Notification& notification) {
   if (const pw_status status = check_notification(*notification.signal); status != PW_OK) return status;
-  touch(*notification.signal);
+  record_start(*notification.signal);
   return notifications_.after(Marks(), notification);
 }
 
@@ -212,31 +198,31 @@ pw_status Context::add_marks_of(int rank, Marks& marks) {
 }
 
 void Context::add_marks(int rank, Marks& marks) {
-  const uint64_t touched = touched_[static_cast<size_t>(rank)].load(std::memory_order_relaxed);
-  for (uint64_t paths = touched & ~(kAtStart | kNotified); paths != 0; paths &= paths - 1)
+  const uint64_t started = started_towards_[static_cast<size_t>(rank)].load(std::memory_order_relaxed);
+  for (uint64_t paths = started & ~(kAtStart | kNotified); paths != 0; paths &= paths - 1)
     marks.add(*resolver_->paths()[static_cast<size_t>(std::countr_zero(paths))], rank);
-  if ((touched & kNotified) != 0) marks.add(notifications_, rank);
+  if ((started & kNotified) != 0) marks.add(notifications_, rank);
 }
 
-pw_status Context::flush_now(int rank, uint64_t timeout_ns) {
+pw_status Context::flush_untraced(int rank, uint64_t timeout_ns) {
   Marks marks;
   if (const pw_status status = add_marks_of(rank, marks); status != PW_OK) return status;
   if (!marks.reached())  // else the time need not be asked for
     if (const pw_status waited = wait_for(marks, progress_, deadline_after(timeout_ns)); waited != PW_OK)
       return waited;
   const pw_status ended = failures_.outcome(marks);
-  const pw_status told = failures_.flushed(rank);  // also what a request was told
+  const pw_status failure = failures_.flushed(rank);  // also what a request was told
   if (ended != PW_OK) return ended;
-  return told != PW_OK ? told : check_touched(rank);
+  return failure != PW_OK ? failure : check_started(rank);
 }
 
-pw_status Context::check_touched(int rank) const {
+pw_status Context::check_started(int rank) const {
   const auto check = [&](int each) {
     return team_.lost(each) ? fail(PW_PEER_LOST, "" + team_.describe_loss(each)) : PW_OK;
   };
   if (rank != PW_ANY_RANK) return check(rank);
   for (int each = 0; each < team_.size(); ++each)
-    if (touched_[static_cast<size_t>(each)].load(std::memory_order_relaxed) != 0)
+    if (started_towards_[static_cast<size_t>(each)].load(std::memory_order_relaxed) != 0)
       if (const pw_status status = check(each); status != PW_OK) return status;
   return PW_OK;
 }

@@ -18,7 +18,7 @@ bool MarksRequest::complete(pw_status& ended) {
   ended = context_.failures().outcome(marks_);
   for (const On& on : on_) {
     if (ended == PW_OK) ended = context_.failures().since(on.rank, on.failures);
-    if (ended == PW_OK) ended = context_.check_touched(on.rank);
+    if (ended == PW_OK) ended = context_.check_started(on.rank);
   }
   return true;
 }
@@ -61,21 +61,22 @@ pw_status wait_for_requests(Requests requests, uint64_t timeout_ns, Done&& done)
   if (pw::trace::recording()) operation.emplace("wait for requests", PW_TRACE_REQUESTS);
   pw::Context& context = *requests.front()->context;
   pw::Source* source = nullptr;  // that of the first; all are turned, this one most often
-  for (pw_request* one : requests)
-    if (source == nullptr) source = one->source();
+  for (pw_request* request : requests)
+    if (source == nullptr) source = request->source();
   const auto wakes = [&] {
-    const bool always =
-        std::ranges::all_of(requests, [](pw_request* one) { return one->wakes() == pw::Wakes::always; });
+    const bool always = std::ranges::all_of(
+        requests, [](pw_request* request) { return request->wakes() == pw::Wakes::always; });
     return always ? pw::Wakes::always : pw::Wakes::perhaps;
   };
   const pw_status waited =
       context.progress().wait(pw::deadline_after(timeout_ns), "requests to complete", source, done, wakes);
   if (waited != PW_TIMEOUT) return waited;
-  const auto left = std::ranges::count_if(requests, [](pw_request* one) { return !one->complete(); });
+  const auto incomplete =
+      std::ranges::count_if(requests, [](pw_request* request) { return !request->complete(); });
   return pw::fail(PW_TIMEOUT,
                   pw::format("waited {:.3g} s for requests; {} of {} are not complete. "
                              "They go on: wait again, and see whether the other ranks are at work",
-                             static_cast<double>(timeout_ns) * 1e-9, left, requests.size()));
+                             static_cast<double>(timeout_ns) * 1e-9, incomplete, requests.size()));
 }
 
 // Throws Error.
@@ -98,13 +99,13 @@ void check_list(Requests requests) {
 template <typename Start>
 pw_status start_request(pw_context* context, int rank, const pw::Notification* notification,
                         pw_request** request, Start&& start) {
-  auto made = std::make_unique<pw_request>(context->context);
+  auto handle = std::make_unique<pw_request>(context->context);
   auto marks = std::make_unique<pw::MarksRequest>(*context->context, rank);
   if (notification != nullptr) marks->depend(notification->signal->rank());
   if (const pw_status status = start(marks->marks()); status != PW_OK) return status;
   if (notification != nullptr) context->context->add_marks(notification->signal->rank(), marks->marks());
-  made->request = std::move(marks);
-  *request = made.release();
+  handle->request = std::move(marks);
+  *request = handle.release();
   return PW_OK;
 }
 
@@ -184,9 +185,10 @@ pw_status pw_request_wait_any(pw_request* const* requests, size_t count, uint64_
     const Requests all(requests, count);
     check_list(all);
     const auto find = [&] {
-      const auto found = std::ranges::find_if(all, [](pw_request* one) { return one->complete(); });
-      *index = static_cast<size_t>(found - all.begin());
-      return found != all.end();
+      const auto complete =
+          std::ranges::find_if(all, [](pw_request* request) { return request->complete(); });
+      *index = static_cast<size_t>(complete - all.begin());
+      return complete != all.end();
     };
     const pw_status waited = find() ? PW_OK : wait_for_requests(all, timeout_ns, find);
     return waited == PW_OK ? requests[*index]->ending() : waited;
@@ -206,8 +208,8 @@ pw_status pw_request_wait_all(pw_request* const* requests, size_t count, uint64_
     };
     if (!done())
       if (const pw_status waited = wait_for_requests(all, timeout_ns, done); waited != PW_OK) return waited;
-    for (pw_request* one : all)
-      if (const pw_status ended = one->ending(); ended != PW_OK) return ended;
+    for (pw_request* request : all)
+      if (const pw_status ended = request->ending(); ended != PW_OK) return ended;
     return PW_OK;
   });
 }

@@ -17,13 +17,13 @@ class Request {
 
   /// Whether it is complete; from then on never called again. `ended`: how, with the message in this thread.
   virtual bool complete(pw_status& ended) = 0;
-  /// What brings the end nearer while somebody waits for it, if that is a source.
+  /// The source that brings the end nearer while somebody waits for it, if there is one.
   [[nodiscard]] virtual Source* source() { return nullptr; }
   /// Whether this rank's threads are woken at the end.
   [[nodiscard]] virtual Wakes wakes() { return Wakes::perhaps; }
 };
 
-/// Of operations towards one rank, or all, and notifications of signals of another.
+/// A request for operations towards one rank, or all, and notifications of signals of another.
 class MarksRequest final : public Request {
  public:
   /// To be made before the operation is started: what fails from here on is its concern.
@@ -49,13 +49,13 @@ class MarksRequest final : public Request {
 
 }  // namespace pw
 
-/// What the handle of the C interface holds. Several threads may ask at once.
+/// The request behind a handle of the C interface. Several threads may ask at once.
 struct pw_request {
   explicit pw_request(std::shared_ptr<pw::Context> in) : context(std::move(in)) {}
 
   /// Asks, unless it was found complete before.
   bool complete();
-  /// How it ended, with the message in this thread.
+  /// The status with which it ended, with the message in this thread.
   pw_status ending();
   /// As of a Request; of one that is complete: none, and always.
   [[nodiscard]] pw::Source* source();

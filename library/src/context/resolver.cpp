@@ -42,11 +42,11 @@ route::Rules find_rules(const KnownPaths& known) {
 route::PairClass pair_class(Op op, const Pair& pair) {
   const auto near = route::memory_class(pair.local.kind, Handle::memfd);
   const auto far = route::memory_class(pair.remote.kind, pair.same_host ? pair.remote_handle : Handle::memfd);
-  route::PairClass found;
-  found.source = op == Op::put ? near : far;
-  found.target = op == Op::put ? far : near;
-  found.remote = !pair.same_host;
-  return found;
+  route::PairClass classes;
+  classes.source = op == Op::put ? near : far;
+  classes.target = op == Op::put ? far : near;
+  classes.remote = !pair.same_host;
+  return classes;
 }
 
 }  // namespace
@@ -116,16 +116,16 @@ bool Resolver::uses_mappings() {
 }
 
 std::string_view Resolver::copying_path() const {
-  const auto found = std::ranges::find_if(paths_, [](const auto& path) { return path->copies(); });
-  return found == paths_.end() ? std::string_view() : (*found)->name();
+  const auto copying = std::ranges::find_if(paths_, [](const auto& path) { return path->copies(); });
+  return copying == paths_.end() ? std::string_view() : (*copying)->name();
 }
 
 Path& Resolver::far_notifier(const Remote& signal) const {
   for (const auto& path : paths_)
-    if (path->stores(signal)) return *path;
+    if (path->can_store(signal)) return *path;
   std::string why;
   for (const auto& path : paths_)
-    if (const std::string reason = path->why_not_stores(signal); !reason.empty())
+    if (const std::string reason = path->why_cannot_store(signal); !reason.empty())
       why += (why.empty() ? "" : "; ") + reason;
   throw Error(PW_UNSUPPORTED,
               format("no path of this context notifies a signal of rank {}, which is on another host: {}",
@@ -170,7 +170,7 @@ std::vector<PathInfo> Resolver::probe(Region& local, Remote& remote) {
 }
 
 route::Query Resolver::query(Op op, route::ShapeClass shape, Region& local, Remote& remote,
-                             std::vector<Path*>* found) {
+                             std::vector<Path*>* available) {
   const Pair pair = facts(local, remote, importer_);
   route::Query query;
   query.where.op = op;
@@ -181,7 +181,7 @@ route::Query Resolver::query(Op op, route::ShapeClass shape, Region& local, Remo
   for (const auto& path : paths_) {
     const size_t before = query.available.size();
     add(query, std::string(path->name()), path->offer(pair, local, remote), restricted);
-    if (found != nullptr && query.available.size() > before) found->push_back(path.get());
+    if (available != nullptr && query.available.size() > before) available->push_back(path.get());
   }
   return query;
 }
@@ -211,7 +211,7 @@ route::Query Resolver::query_send(Region& local, Remote& remote, std::span<const
   return query;
 }
 
-// Of the costs that come with Peerway, those over another link are nearer than none.
+// If this link was not measured, the shipped costs of another link are a better estimate than nothing.
 const route::Router& Resolver::router_of_sends(route::Query& query) const {
   const route::PairClass& pair = query.where.pair;
   if (automatic_->measured(Op::send, pair) || pair.remote) return *automatic_;
@@ -247,10 +247,10 @@ const Resolved& Resolver::decide(Op op, route::ShapeClass shape, Region& local, 
   if (resolved->small != nullptr && resolved->small->copies()) resolved->copied_bytes = first.max_bytes;
   for (const std::string& note : resolved->route->notes()) log_once(LogLevel::info, note);
   // The router gives one answer for equal questions; many remotes share it.
-  auto known = std::find_if(made_.begin(), made_.end(), [&](const auto& other) {
+  auto known = std::find_if(resolved_.begin(), resolved_.end(), [&](const auto& other) {
     return other->epoch == resolved->epoch && other->route == resolved->route;
   });
-  if (known == made_.end()) known = made_.insert(made_.end(), std::move(resolved));
+  if (known == resolved_.end()) known = resolved_.insert(resolved_.end(), std::move(resolved));
   remote.routes[place(op, shape, local)].store(known->get(), std::memory_order_release);
   return **known;
 }

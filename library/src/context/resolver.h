@@ -58,8 +58,8 @@ class Resolver {
     return known != nullptr && known->epoch == epoch_.load(std::memory_order_relaxed) ? known : nullptr;
   }
 
-  /// The route of a plan's sends from `local` to `remote`, by which of the methods given are available. What
-  /// the table does not have, the costs that come with Peerway decide (route/defaults.json).
+  /// The route of a plan's sends from `local` to `remote`, chosen among the methods given that are available.
+  /// Where the table has no costs, those that come with Peerway decide (route/defaults.json).
   std::shared_ptr<const route::Route> route_send(Region& local, Remote& remote,
                                                  std::span<const PathInfo> methods);
   std::string explain_send(Region& local, Remote& remote, std::span<const PathInfo> methods);
@@ -97,7 +97,7 @@ class Resolver {
   }
   const Resolved& decide(Op op, route::ShapeClass shape, Region& local, Remote& remote);
   route::Query query(Op op, route::ShapeClass shape, Region& local, Remote& remote,
-                     std::vector<Path*>* found);
+                     std::vector<Path*>* available);
   route::Query query_send(Region& local, Remote& remote, std::span<const PathInfo> methods);
   const route::Router& router_of_sends(route::Query& query) const;
   void add(route::Query& query, std::string name, Offer offer, bool restricted);
@@ -115,11 +115,11 @@ class Resolver {
   std::vector<std::string> choices_{""};  ///< all that use() was given; the epoch is a place in it, plus 1
   std::atomic<uint64_t> epoch_{1};
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Resolved>> made_;
+  std::vector<std::unique_ptr<Resolved>> resolved_;
   std::vector<std::pair<DeviceId, Handle>> classes_;
 };
 
-/// What is known of a pair whatever path would serve it.
+/// The facts about a pair that hold for every path.
 Pair facts(Region& local, Remote& remote, Importer& importer);
 
 }  // namespace pw

@@ -13,7 +13,7 @@ pw_status closed_at(uint64_t now, uint64_t wanted) {
 }
 
 // A wait that ended for lack of time says what it waited for; all else was told by the wait itself.
-pw_status told(pw_status ended, int sender, uint64_t now, uint64_t wanted, uint64_t timeout_ns) {
+pw_status explain_timeout(pw_status ended, int sender, uint64_t now, uint64_t wanted, uint64_t timeout_ns) {
   if (ended != PW_TIMEOUT) return ended;
   const std::string who = sender == PW_ANY_RANK ? "any rank" : format("rank {}", sender);
   return fail(PW_TIMEOUT, format("waited {:.3g} s for a signal that {} notifies to reach {}; it is at "
@@ -85,7 +85,7 @@ pw_status Signal::wait_now(uint64_t value, uint64_t timeout_ns) const {
       context_.progress().wait({context_.team(), sender_, deadline, "a signal"}, nullptr,
                                [&] { return this->value() >= value || context_.closed(); });
   const uint64_t now = this->value();
-  if (status != PW_OK) return told(status, sender_, now, value, timeout_ns);
+  if (status != PW_OK) return explain_timeout(status, sender_, now, value, timeout_ns);
   return now >= value ? PW_OK : closed_at(now, value);
 }
 
@@ -103,7 +103,7 @@ pw_status Signal::wait_on_device(uint64_t value, uint64_t timeout_ns) const {
   };
   const pw_status status = context_.progress().wait({context_.team(), sender_, deadline_ns, "a signal"},
                                                     nullptr, poll, Wakes::perhaps);
-  if (status != PW_OK) return told(status, sender_, access.sum(), value, timeout_ns);
+  if (status != PW_OK) return explain_timeout(status, sender_, access.sum(), value, timeout_ns);
   if (failed != PW_OK) return failed;
   return access.sum() >= value ? PW_OK : closed_at(access.sum(), value);
 }

@@ -27,10 +27,10 @@ class Signal {
   /// Its words, which are summed, as the device's queues reach them. Throws Error when they do not.
   uint64_t* words_on(Device& device, uint32_t& count) const;
 
-  /// What plans have waited for so far: where the next one begins to count.
+  /// The value that plans have waited for so far: where the next one begins to count.
   uint64_t planned = 0;
 
-  /// How a trace calls this signal.
+  /// The name of this signal in a trace.
   [[nodiscard]] int32_t trace_tag() const;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace pw {
 
-/// What sized() does for a struct of another size: copies what both know and leaves the rest zero. Throws
+/// Lets sized() convert a struct of another size: copies what both know and leaves the rest zero. Throws
 /// Error for a size that no version had, and for members that this library does not know.
 void copy_sized(void* to, size_t our_size, const void* from, size_t from_size, size_t first_size,
                 const char* name);

@@ -28,9 +28,10 @@ std::string_view Context::path_taken(Op op, route::ShapeClass shape, Region& loc
   return path != nullptr ? path->name() : resolved->route->split(resolved->route->lookup(bytes)).name;
 }
 
-pw_status Context::move_traced(const RangeTransfer& range, const Notification* notification) {
+pw_status Context::transfer_traced(const RangeTransfer& range, const Notification* notification) {
   trace::Operation operation(kind_of(range.op), range.remote->rank(), range.bytes, tag_of(notification));
-  const pw_status status = notification == nullptr ? move_now(range) : move_now(range, *notification);
+  const pw_status status =
+      notification == nullptr ? transfer_untraced(range) : transfer_untraced(range, *notification);
   operation.end();
   operation.by(status != PW_OK ? "failed"
                                : path_taken(range.op, route::ShapeClass::contiguous, *range.local,
@@ -42,7 +43,7 @@ pw_status Context::move_traced(const RangeTransfer& range, const Notification* n
 pw_status Context::start_traced(const Transfer& transfer, const Notification* notification, Marks* marks) {
   const uint64_t bytes = transfer.layout.shape.bytes();
   trace::Operation operation(kind_of(transfer.op), transfer.remote->rank(), bytes, tag_of(notification));
-  const pw_status status = start_now(transfer, notification, marks);
+  const pw_status status = start_untraced(transfer, notification, marks);
   operation.end();
   operation.by(status != PW_OK ? "failed"
                                : path_taken(transfer.op, route::shape_class(transfer.layout.shape),
@@ -52,16 +53,16 @@ pw_status Context::start_traced(const Transfer& transfer, const Notification* no
 }
 
 pw_status Context::notify(const Notification& notification) {
-  if (!trace::recording()) return notify_now(notification);
+  if (!trace::recording()) return notify_untraced(notification);
   const trace::Operation operation(PW_TRACE_NOTIFY, notification.signal->rank(), notification.by,
                                    trace::tag_of(notification.signal->key));
-  return notify_now(notification);
+  return notify_untraced(notification);
 }
 
 pw_status Context::flush(int rank, uint64_t timeout_ns) {
-  if (!trace::recording()) return flush_now(rank, timeout_ns);
+  if (!trace::recording()) return flush_untraced(rank, timeout_ns);
   const trace::Operation operation(PW_TRACE_FLUSH, rank == PW_ANY_RANK ? -1 : rank, 0);
-  return flush_now(rank, timeout_ns);
+  return flush_untraced(rank, timeout_ns);
 }
 
 }  // namespace pw

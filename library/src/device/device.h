@@ -73,8 +73,8 @@ struct Copy {
   Layout layout;
 };
 
-/// What does the copying: `engine` is the DMA engine (cuda) or the CPU's copy loop (host), `kernel` an
-/// SM kernel (cuda only).
+/// Which unit copies: `engine` is the DMA engine (cuda) or the CPU's copy loop (host), `kernel` an SM kernel
+/// (cuda only).
 enum class Method : uint8_t { engine, kernel };
 
 /// An ordered queue of copies on one device. Safe to use from several threads; each call is enqueued whole.
@@ -89,8 +89,8 @@ class Queue {
   /// copies that follow one another closely. Such writes stay in order among themselves.
   virtual pw_status write_aside(uint64_t* word, uint64_t value) { return write(word, value); }
   /// copy() and then write(), as one piece of work where the device can.
-  virtual pw_status copy_and_write(const Copy& what, Method method, uint64_t* word, uint64_t value) {
-    const pw_status status = copy(what, method);
+  virtual pw_status copy_and_write(const Copy& copied, Method method, uint64_t* word, uint64_t value) {
+    const pw_status status = copy(copied, method);
     return status == PW_OK ? write(word, value) : status;
   }
   /// True once all that was enqueued is done. An error of the device is returned through `status`.
@@ -156,7 +156,8 @@ class Device {
   /// True once all that was enqueued is done. An error of the device is returned through `status`.
   virtual bool stream_idle(void* stream, pw_status& status) = 0;
 
-  /// Makes a program ready to run here. What it refers to must outlive the runner. Throws Error.
+  /// Makes a program ready to run here. Everything that the program refers to must outlive the runner. Throws
+  /// Error.
   virtual std::unique_ptr<Runner> make_runner(const Program& program) = 0;
 
   /// Sets memory that allocate() gave to zeros; returns when it is done. Throws Error.

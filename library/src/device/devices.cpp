@@ -20,7 +20,7 @@ struct Devices {
     for (const DeviceKind& kind : device_kinds()) {
       std::string& why = why_none.emplace_back();
       try {
-        for (auto& found : kind.find(why)) owned.push_back(std::move(found));
+        for (auto& device : kind.find(why)) owned.push_back(std::move(device));
       } catch (const Error& error) {
         why = error.what();
       }
@@ -30,7 +30,7 @@ struct Devices {
 };
 
 // Never destroyed: at the end of the process the driver may be gone before us.
-const Devices& found() {
+const Devices& all_devices() {
   static const auto* devices = new Devices;
   return *devices;
 }
@@ -55,13 +55,13 @@ std::string to_string(DeviceId id) {
                                       : format("of kind {}", kind);
 }
 
-std::span<Device* const> devices() { return found().all; }
+std::span<Device* const> devices() { return all_devices().all; }
 
-Device& host_device() { return *found().all.front(); }
+Device& host_device() { return *all_devices().all.front(); }
 
 const std::string& why_none(pw_device_kind kind) {
   static const std::string unknown = "this library knows no such kind of device";
-  const auto& reasons = found().why_none;
+  const auto& reasons = all_devices().why_none;
   return static_cast<size_t>(kind) < reasons.size() ? reasons[kind] : unknown;
 }
 

@@ -16,6 +16,8 @@ struct DeviceKind {
   /// The devices of this kind that the process may use; none where something is missing, with the reason and
   /// what to do in `why_none`.
   std::vector<std::unique_ptr<Device>> (*find)(std::string& why_none);
+  /// The environment variable that says which of them a process is shown; null: there is none.
+  const char* shown_by = nullptr;
 };
 
 /// In the order of pw_device_kind, the host first.

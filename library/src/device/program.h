@@ -38,11 +38,11 @@ struct ProgramStep {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   Layout layout;
-  uint32_t pieces = 1;    ///< workers that share it; waits and marks of more than one word have one for each
-  uint32_t unit = 0;      ///< packets: bytes of a word
-  int64_t to_turn = 0;    ///< by which the target lies further in odd epochs
-  int64_t from_turn = 0;  ///< the same for the source
-  bool early = false;     ///< copy: the wait is for the target alone, so the source may be read before
+  uint32_t pieces = 1;  ///< workers that share it; waits and marks of more than one word have one for each
+  uint32_t unit = 0;    ///< packets: bytes of a word
+  int64_t to_odd_offset = 0;    ///< by which the target lies further in odd epochs
+  int64_t from_odd_offset = 0;  ///< the same for the source
+  bool early = false;           ///< copy: the wait is for the target alone, so the source may be read before
   GrowingWords wait;
   GrowingWords mark;
   // For a trace:
@@ -60,7 +60,7 @@ struct Guard {
   alignas(64) std::atomic<uint64_t> report;  ///< peerway::device::detail::report_of
   uint64_t timeout_ns;                       ///< of each wait
   uint64_t* polled;                          ///< pw_guard::polled, in the device's memory
-  // Of programs with operations that the proxy does:
+  // Used by programs with operations that the proxy does:
   alignas(64) std::atomic<uint64_t> trigger;  ///< the epoch that was started, stored by the device
   alignas(64) std::atomic<uint64_t> done;     ///< the epoch whose operations are complete
   std::atomic<int32_t> awaited;               ///< the rank that the proxy waits for, plus 1; 0: none

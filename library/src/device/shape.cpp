@@ -10,17 +10,17 @@
 namespace pw {
 namespace {
 
-uint64_t multiply(uint64_t a, uint64_t b, const char* what) {
+uint64_t multiply(uint64_t a, uint64_t b, const char* name) {
   uint64_t product;
   if (__builtin_mul_overflow(a, b, &product))
-    throw Error(PW_OUT_OF_RANGE, format("{} of {} times {} bytes overflows 64 bits", what, a, b));
+    throw Error(PW_OUT_OF_RANGE, format("{} of {} times {} bytes overflows 64 bits", name, a, b));
   return product;
 }
 
-uint64_t add(uint64_t a, uint64_t b, const char* what) {
+uint64_t add(uint64_t a, uint64_t b, const char* name) {
   uint64_t sum;
   if (__builtin_add_overflow(a, b, &sum))
-    throw Error(PW_OUT_OF_RANGE, format("{} of {} plus {} bytes overflows 64 bits", what, a, b));
+    throw Error(PW_OUT_OF_RANGE, format("{} of {} plus {} bytes overflows 64 bits", name, a, b));
   return sum;
 }
 
@@ -44,19 +44,19 @@ uint64_t checked_extent(const pw_block& block, const Described& span) {
 
 // Dimensions may nest in any order (a transpose is fine) and interleave; two blocks must not share a byte.
 void check_overlap(const pw_block& block, const Described& span) {
-  const Overlap found = find_overlap(block);
-  if (found.kind == Overlap::Kind::none) return;
-  const std::string what =
+  const Overlap overlap = find_overlap(block);
+  if (overlap.kind == Overlap::Kind::none) return;
+  const std::string problem =
       format("stride {} in dimension {} of the {} is smaller than the {} bytes within it",
-             block.stride[found.dimension], found.dimension, span.text(), found.within);
-  if (found.kind == Overlap::Kind::some)
+             block.stride[overlap.dimension], overlap.dimension, span.text(), overlap.within);
+  if (overlap.kind == Overlap::Kind::some)
     throw Error(PW_INVALID_ARGUMENT,
-                format("{}, so that blocks of {} bytes overlap", what, block.block_bytes));
+                format("{}, so that blocks of {} bytes overlap", problem, block.block_bytes));
   throw Error(
       PW_INVALID_ARGUMENT,
       format("{}, and whether blocks of {} bytes overlap is not known after {} steps; use strides that "
              "nest: each at least as large as what the smaller ones span",
-             what, block.block_bytes, kOverlapSteps));
+             problem, block.block_bytes, kOverlapSteps));
 }
 
 void check_span(const pw_block& block, const Described& span) {
@@ -140,7 +140,7 @@ Strides dense_strides(const Shape& shape) {
 
 Layout join(const pw_block& to, uint64_t to_span, const char* to_what, const pw_block& from,
             uint64_t from_span, const char* from_what) {
-  const auto as_it_is = [](const void* what) { return std::string(static_cast<const char*>(what)); };
+  const auto as_it_is = [](const void* name) { return std::string(static_cast<const char*>(name)); };
   return join(to, {to_span, to_what, as_it_is}, from, {from_span, from_what, as_it_is});
 }
 

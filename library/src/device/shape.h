@@ -43,9 +43,9 @@ Layout join(const pw_block& to, uint64_t to_span, const char* to_what, const pw_
 /// A span that is only described when something is wrong with it.
 struct Described {
   uint64_t bytes;
-  const void* what;
-  std::string (*describe)(const void* what);
-  [[nodiscard]] std::string text() const { return describe(what); }
+  const void* object;
+  std::string (*describe)(const void* object);
+  [[nodiscard]] std::string text() const { return describe(object); }
 };
 Layout join(const pw_block& to, const Described& to_span, const pw_block& from, const Described& from_span);
 

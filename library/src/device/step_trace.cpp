@@ -105,11 +105,12 @@ void StepTrack::add_steps(const StepRun& run, const std::vector<ProgramStep>& st
         add(run, names[event.kind], event, event.kind <= PW_TRACE_GET ? step.way : std::string_view());
 }
 
-void StepTrack::add(const StepRun& run, std::string_view name, const StepEvent& what,
+void StepTrack::add(const StepRun& run, std::string_view name, const StepEvent& step_event,
                     std::string_view where) {
   pw_trace_event event{};
   const unsigned called = pw_trace_name(writer_, name.data(), name.size());
-  pw_trace_fill(&event, static_cast<unsigned>(what.kind), called, what.bytes, what.peer, what.tag);
+  pw_trace_fill(&event, static_cast<unsigned>(step_event.kind), called, step_event.bytes, step_event.peer,
+                step_event.tag);
   if (!where.empty()) pw_trace_where(&event, pw_trace_name(writer_, where.data(), where.size()));
   pw_trace_site(&event, run.in_kernel ? made_at_ : run.site);
   event.begin = run.begin;

@@ -24,7 +24,7 @@ struct StepEvent {
   uint64_t bytes = 0;
   int32_t tag = -1;
 };
-/// Of one step in an epoch; a put that notifies by more than one has a second one.
+/// The events of one step in an epoch; a put that notifies by more than one has a second event.
 std::vector<StepEvent> events_of(const ProgramStep& step, uint64_t epoch);
 
 /// What a start sends.
@@ -48,16 +48,16 @@ class StepTrack {
 
   /// The number of the place that this thread was called from; 0 where it is not known.
   unsigned site();
-  /// Nothing where recording is stopped. What kernels ran has the place that made the plan.
+  /// Records a run, unless recording is stopped. A run in a kernel has the place that made the plan.
   void ran(const StepRun& run);
-  /// What ran could not be kept.
+  /// Counts parts that ran and could not be kept.
   void lost(uint64_t parts);
   /// The GPU's time and that of the host at one moment.
   void read_clock(uint64_t gpu_ns, uint64_t host_ns);
 
  private:
   StepTrack(const Program& program, pw_trace_writer* writer, int32_t number);
-  void add(const StepRun& run, std::string_view name, const StepEvent& what, std::string_view where);
+  void add(const StepRun& run, std::string_view name, const StepEvent& step_event, std::string_view where);
   void add_steps(const StepRun& run, const std::vector<ProgramStep>& steps, uint64_t epoch);
 
   std::vector<ProgramStep> start_, finish_;

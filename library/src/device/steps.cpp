@@ -96,9 +96,9 @@ std::vector<peerway::device::Step> make_steps(const Program& program,
       step.copy = strided(copy, step.unit);
       step.share = share_of(step);
     }
-    step.to_turn = from.to_turn;
-    step.from_turn = from.from_turn;
-    step.early = from.from_turn == 0 && (from.early || from.wait.word == nullptr) ? 1 : 0;
+    step.to_odd_offset = from.to_odd_offset;
+    step.from_odd_offset = from.from_odd_offset;
+    step.early = from.from_odd_offset == 0 && (from.early || from.wait.word == nullptr) ? 1 : 0;
     if (from.wait.word != nullptr) step.wait = words_of(from.wait, seen(from.wait.word));
     if (from.mark.word != nullptr) step.mark = words_of(from.mark, seen(from.mark.word));
     first += step.pieces;

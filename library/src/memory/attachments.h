@@ -14,7 +14,8 @@ class Attachments {
  public:
   static constexpr size_t kMost = 8;
 
-  /// What that number has, made by `make` (a shared_ptr<Kind>) at the first call. May throw what `make` does.
+  /// The attachment of that number, made by `make` (a shared_ptr<Kind>) at the first call. Throws what `make`
+  /// throws.
   template <typename Kind, typename Make>
   Kind& get(size_t number, Make&& make) {
     Entry& entry = entries_[number];
@@ -45,7 +46,7 @@ class Attachments {
 /// The numbers of one context.
 class AttachmentNumbers {
  public:
-  /// One that nobody else has; Attachments::kMost when there is none left.
+  /// A number that nobody else has; Attachments::kMost when there is none left.
   size_t take() { return next_ < Attachments::kMost ? next_++ : Attachments::kMost; }
 
  private:

@@ -23,7 +23,8 @@ inline constexpr uint32_t kSignalWords = 65536;
 inline constexpr uint32_t kSignalUnit = 8;  ///< words: signals begin on cache lines of their own
 inline constexpr uint32_t kMailboxes = 1024;
 
-/// Where one rank (index: rank modulo kMailboxes) announces the staging channel it wants served.
+/// The mailbox in which one rank (index: rank modulo kMailboxes) announces the staging channel it wants
+/// served.
 struct alignas(32) Mailbox {
   std::atomic<int32_t> descriptor;  ///< memfd number in the announcing process, plus 1; 0: none
   std::atomic<int32_t> rank;
@@ -51,7 +52,7 @@ class ControlSegment {
   ControlSegment(const ControlSegment&) = delete;
 
   [[nodiscard]] Control& control() const { return *control_; }
-  /// How this rank's threads wait; it holds on to the segment.
+  /// The waiting policy of this rank's threads; it holds on to the segment.
   [[nodiscard]] const std::shared_ptr<Waiting>& waiting() const { return waiting_; }
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
   /// Wakes this rank's progress thread.
@@ -85,19 +86,20 @@ class ControlSegment {
   uint32_t next_unit_ = 0;  ///< where the search begins: words are used again as late as possible
 };
 
-/// What a rank tells the others about itself when a context is made.
+/// The facts that a rank sends the others about itself when a context is made.
 struct ProcessFacts {
   uint64_t host_id;  ///< equal where processes share a running kernel and a process-id namespace
   int32_t process;
   int32_t control;            ///< memfd number of the control segment
   uint64_t control_identity;  ///< of that memfd
   cpu_set_t cpus;             ///< that it may run on
+  uint64_t shown_devices;     ///< differs where processes were shown different devices
 };
 
-/// Those of this process.
+/// The facts of this process.
 ProcessFacts facts_of_process(const ControlSegment& segment);
 
-/// What a rank keeps of another one of its host.
+/// The part of them that a rank keeps of another one of its host.
 struct Neighbour {
   int32_t rank = 0;
   int32_t process = 0;

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "device/visibility.h"
 
 namespace pw {
 namespace {
@@ -50,6 +51,8 @@ void Importer::meet(std::span<const ProcessFacts> processes) {
     neighbours_.push_back(
         {static_cast<int32_t>(rank), process.process, process.control_identity, process.control});
     CPU_OR(&cpus, &cpus, &process.cpus);
+    if (process.shown_devices != processes[static_cast<size_t>(own_rank_)].shown_devices)
+      expect_hidden_peers();
   }
   neighbours_.shrink_to_fit();
   // No CPU: the machine has more than the set can tell.
@@ -57,8 +60,8 @@ void Importer::meet(std::span<const ProcessFacts> processes) {
 }
 
 const Neighbour* Importer::neighbour(int rank) const {
-  const auto found = std::ranges::lower_bound(neighbours_, rank, {}, &Neighbour::rank);
-  return found != neighbours_.end() && found->rank == rank ? &*found : nullptr;
+  const auto neighbour = std::ranges::lower_bound(neighbours_, rank, {}, &Neighbour::rank);
+  return neighbour != neighbours_.end() && neighbour->rank == rank ? &*neighbour : nullptr;
 }
 
 Importer::~Importer() {
@@ -119,9 +122,9 @@ std::shared_ptr<SignalSender> Importer::device_sender(int rank, uint32_t slot, u
   if (device_senders_.size() >= device_senders_limit_) {
     std::erase_if(device_senders_, [&](const auto& entry) {
       const auto& [of, its_slot, its_generation] = entry.first;
-      const auto found = controls_.find(of);
-      return found != controls_.end() && found->second != nullptr &&
-             found->second->generation[its_slot].load(std::memory_order_acquire) != its_generation;
+      const auto control = controls_.find(of);
+      return control != controls_.end() && control->second != nullptr &&
+             control->second->generation[its_slot].load(std::memory_order_acquire) != its_generation;
     });
     device_senders_limit_ = 2 * device_senders_.size() + 64;
   }

@@ -33,7 +33,7 @@ class Importer {
  public:
   /// Knows of the other ranks what their NICs say, which may come later.
   Importer(ControlSegment& own, int own_rank, std::span<const ProcessFacts> processes = {});
-  /// By rank. Of ranks of other hosts nothing is kept.
+  /// Takes the facts of all processes, by rank. It keeps none of ranks of other hosts.
   void meet(std::span<const ProcessFacts> processes);
   ~Importer();
   Importer(const Importer&) = delete;
@@ -46,7 +46,7 @@ class Importer {
   /// Whether the ranks of this host have fewer CPUs than there are of them.
   [[nodiscard]] bool oversubscribed() const { return oversubscribed_; }
 
-  /// How many ranks of this host come before this one.
+  /// The number of ranks of this host that come before this one.
   [[nodiscard]] int local_rank() const { return local_rank_; }
 
   /// The rank's control segment; null when it lives on another host. Throws Error when it cannot be mapped.

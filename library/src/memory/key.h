@@ -32,10 +32,10 @@ struct Key {
   int32_t sender = PW_ANY_RANK;  ///< signal: the rank that may notify it
   Export exported;               ///< region, or the words of a signal in device memory
   std::string why_none;          ///< region that cannot be exported: why, and what to do
-  /// What else peers need to reach it, by name: "ucx", "nic:torus". Only what the owner has.
+  /// Further data that peers need to reach it, by name: "ucx", "nic:torus". Only what the owner has.
   std::vector<std::pair<std::string, std::vector<std::byte>>> attached;
 
-  /// What is attached by that name; null where nothing is.
+  /// The data attached by that name; null where there is none.
   [[nodiscard]] const std::vector<std::byte>* attachment(std::string_view name) const {
     for (const auto& [known, content] : attached)
       if (known == name) return &content;
@@ -51,7 +51,7 @@ inline bool is_device_signal(const Key& key) {
 /// Bytes that may still be attached to it under a name of a few letters.
 size_t room_in(const Key& key);
 
-/// What the keys of one job are made and checked with.
+/// The secret that the keys of one job are made and checked with.
 struct KeySeal {
   uint64_t job = 0;  ///< in clear in each key, so that another job's key is called that
   Secret secret{};

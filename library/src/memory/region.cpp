@@ -54,8 +54,8 @@ namespace {
 Device& owner_of(const void* address, uint64_t bytes, Allocation& allocation) {
   for (Device* device : devices()) {
     if (device->id().kind == PW_HOST) continue;  // the host answers for every address, so it is asked last
-    if (auto found = device->find(address, bytes)) {
-      allocation = *found;
+    if (auto allocated = device->find(address, bytes)) {
+      allocation = *allocated;
       return *device;
     }
   }
@@ -85,7 +85,7 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
   std::lock_guard adding(adding_);
   old = known(address, bytes);
   if (old != nullptr && old->current()) return old;
-  // The memory was freed and is something else now: who has the old key must not reach it.
+  // The memory was freed and is something else now: holders of the old key must not reach it.
   if (old != nullptr) old->retire();
   Allocation allocation;
   Device& device = owner_of(address, bytes, allocation);
@@ -98,11 +98,12 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
 
 std::shared_ptr<Region> Registry::known(std::byte* address, uint64_t bytes) {
   std::lock_guard lock(mutex_);
-  const auto found = by_span_.find({address, bytes});
-  return found == by_span_.end() ? nullptr : found->second.lock();
+  const auto entry = by_span_.find({address, bytes});
+  return entry == by_span_.end() ? nullptr : entry->second.lock();
 }
 
 std::shared_ptr<Region> Registry::keep(std::shared_ptr<Region> region) {
+  if (region->device().id().kind != PW_HOST) accelerator_.store(&region->device(), std::memory_order_relaxed);
   Region* const plain = region.get();
   std::shared_ptr<Region> held(plain, [this, region](Region*) mutable {
     region->retire();
@@ -119,15 +120,15 @@ std::shared_ptr<Region> Registry::keep(std::shared_ptr<Region> region) {
 
 void Registry::forget(const Region& region) {
   std::lock_guard lock(mutex_);
-  const auto found = by_span_.find({region.address(), region.bytes()});
-  if (found != by_span_.end() && found->second.expired()) by_span_.erase(found);
+  const auto entry = by_span_.find({region.address(), region.bytes()});
+  if (entry != by_span_.end() && entry->second.expired()) by_span_.erase(entry);
 }
 
 std::shared_ptr<Region> Registry::find(uint32_t slot, uint64_t generation) {
   std::lock_guard lock(mutex_);
-  const auto found = by_slot_.find(slot);
-  if (found == by_slot_.end()) return nullptr;
-  auto region = found->second.lock();
+  const auto entry = by_slot_.find(slot);
+  if (entry == by_slot_.end()) return nullptr;
+  auto region = entry->second.lock();
   return region && region->generation() == generation && !region->closed() ? region : nullptr;
 }
 

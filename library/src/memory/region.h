@@ -34,13 +34,12 @@ class Region : public std::enable_shared_from_this<Region> {
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   [[nodiscard]] Device& device() const { return device_; }
   [[nodiscard]] const Allocation& allocation() const { return allocation_; }
-  /// Who holds this may use the memory after the region, and its context, have ended; null for memory of the
-  /// caller.
+  /// Keeps the memory usable after the region, and its context, have ended; null for memory of the caller.
   [[nodiscard]] const std::shared_ptr<void>& memory() const { return memory_; }
   [[nodiscard]] uint32_t slot() const { return slot_; }
   [[nodiscard]] uint64_t generation() const { return generation_; }
 
-  /// What peers map; made at the first call. A region that cannot be exported has Handle::none.
+  /// The handle that peers map; made at the first call. A region that cannot be exported has Handle::none.
   const Export& exported();
 
   /// Lets `device` reach this region, which is host memory, at full speed. Undone when the region is closed.
@@ -53,7 +52,7 @@ class Region : public std::enable_shared_from_this<Region> {
   /// True while the memory is still the allocation that was registered.
   [[nodiscard]] bool current() const { return device_.allocation_id(address_) == allocation_.id; }
 
-  /// What paths keep with it (a registration with UCX), destroyed with the region.
+  /// Data that paths keep with it (a registration with UCX), destroyed with the region.
   Attachments attachments;
 
   /// This region of device memory as the CPU sees it, or why it cannot; kept here by CpuMaps.
@@ -98,6 +97,9 @@ class Registry {
   /// null when it was closed.
   std::shared_ptr<Region> find(uint32_t slot, uint64_t generation);
 
+  /// The device other than the host whose memory was registered last; null where none was.
+  [[nodiscard]] Device* accelerator() const { return accelerator_.load(std::memory_order_relaxed); }
+
   /// Whether these bytes of this process all lie in one open region.
   bool holds(uint64_t address, uint64_t bytes);
 
@@ -107,6 +109,7 @@ class Registry {
   void forget(const Region& region);
 
   ControlSegment& control_;
+  std::atomic<Device*> accelerator_ = nullptr;
   std::mutex adding_;  ///< so that two threads that register one span share it
   std::mutex mutex_;   ///< the maps
   std::map<std::pair<std::byte*, uint64_t>, std::weak_ptr<Region>> by_span_;

@@ -51,8 +51,8 @@ class Remote : public std::enable_shared_from_this<Remote> {
   /// The word's address in the owner, for paths that reach it by UCX or a NIC.
   [[nodiscard]] uint64_t word_address() const noexcept { return word_address_; }
 
-  /// Where its owner's threads sleep, to be woken after something that they may wait for; null when the
-  /// owner is on another host.
+  /// The place where its owner's threads sleep, to be woken after something that they may wait for; null when
+  /// the owner is on another host.
   [[nodiscard]] Sleepers* sleepers() const noexcept {
     return control_ == nullptr ? nullptr : &control_->sleepers;
   }
@@ -63,7 +63,7 @@ class Remote : public std::enable_shared_from_this<Remote> {
   /// This rank's side of the signal; null for a region.
   [[nodiscard]] SignalSender* sender() const noexcept { return sender_.get(); }
 
-  /// What paths need to reach it, destroyed with the remote.
+  /// Data that paths need to reach it, destroyed with the remote.
   Attachments attachments;
 
   /// Routes already looked up, by memory class of the local side, operation and shape class

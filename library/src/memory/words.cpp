@@ -37,8 +37,8 @@ DeviceWords WordPool::take(uint32_t count) {
   std::lock_guard lock(mutex_);
   Chunk* chunk = nullptr;
   size_t first = 0;
-  for (Chunk& one : chunks_)
-    if (chunk == nullptr && find(one, lines, first)) chunk = &one;
+  for (Chunk& candidate : chunks_)
+    if (chunk == nullptr && find(candidate, lines, first)) chunk = &candidate;
   if (chunk == nullptr) {
     const uint64_t bytes = std::max<uint64_t>(kChunkBytes, lines * kLine);
     chunk = &chunks_.emplace_back();

@@ -60,7 +60,7 @@ class WordAccess {
   /// Begins to read the words; done() tells when they are here.
   pw_status begin(const uint64_t* words);
   bool done(pw_status& status) { return queue_->idle(status); }
-  /// What was read.
+  /// The sum of what was read.
   [[nodiscard]] uint64_t sum() const;
 
   /// The sum of the words now. Throws Error.

@@ -40,8 +40,8 @@ class ControlSpan {
   [[nodiscard]] void* address() const { return address_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
-  [[nodiscard]] uint64_t offset_of(const void* what) const {
-    return static_cast<uint64_t>(static_cast<const std::byte*>(what) - address_);
+  [[nodiscard]] uint64_t offset_of(const void* address) const {
+    return static_cast<uint64_t>(static_cast<const std::byte*>(address) - address_);
   }
 
   /// The same in the span of an endpoint that has places for `endpoints`.

@@ -86,8 +86,9 @@ Endpoint::~Endpoint() {
 void Endpoint::query() {
   info_.size = sizeof info_;
   ops().query(handle_, &info_);
-  const auto breaks = [&](const std::string& what) {
-    return Error(PW_UNAVAILABLE, format("the NIC {} ({}) states {}", plugin_->name(), plugin_->path(), what));
+  const auto breaks = [&](const std::string& statement) {
+    return Error(PW_UNAVAILABLE,
+                 format("the NIC {} ({}) states {}", plugin_->name(), plugin_->path(), statement));
   };
   if (info_.largest < 4096)
     throw breaks(format("that it moves at most {} bytes at once; at least 4096 are needed", info_.largest));
@@ -102,11 +103,11 @@ void Endpoint::query() {
 
 std::string Endpoint::why(pw_nic_status status) const { return with_reason(ops().why(handle_), status); }
 
-Error Endpoint::failure(const std::string& what, pw_nic_status status) const {
+Error Endpoint::failure(const std::string& action, pw_nic_status status) const {
   const pw_status kind = status == PW_NIC_UNREACHABLE ? PW_PEER_LOST
                          : status == PW_NIC_BUSY      ? PW_NO_MEMORY
                                                       : PW_UNAVAILABLE;
-  return Error(kind, format("the NIC {} {}: {}", plugin_->name(), what, why(status)));
+  return Error(kind, format("the NIC {} {}: {}", plugin_->name(), action, why(status)));
 }
 
 uint64_t Endpoint::copied() const {

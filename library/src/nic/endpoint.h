@@ -106,7 +106,7 @@ class Endpoint {
   friend class Service;
   friend class Stream;
 
-  [[nodiscard]] Error failure(const std::string& what, pw_nic_status status) const;
+  [[nodiscard]] Error failure(const std::string& action, pw_nic_status status) const;
   void query();
   void check_peer(const EndpointFacts& peer) const;
   std::shared_ptr<Connection> connect(const EndpointFacts& peer);

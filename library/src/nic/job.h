@@ -13,8 +13,8 @@ struct Job {
   std::optional<Secret> secret;  ///< only the job's own processes know it; empty: nobody gave them one
 };
 
-/// PEERWAY_NIC_SECRET, which `peerway mpirun` gives all ranks; empty where it is not set. Whoever protects
-/// something by it uses a derive_secret() of it. Throws Error, which does not show it.
+/// PEERWAY_NIC_SECRET, which `peerway mpirun` gives all ranks; empty where it is not set. Use it only through
+/// derive_secret(). Throws Error, which does not show it.
 std::optional<Secret> secret_from_environment();
 
 }  // namespace pw::nic

@@ -17,9 +17,9 @@
 
 namespace pw::nic {
 
-enum class Ask : uint8_t {
-  hello = 1,  ///< who asks: the first request
-  take = 2,   ///< get these bytes
+enum class RequestKind : uint8_t {
+  hello = 1,  ///< the sender introduces itself: the first request
+  get = 2,    ///< get these bytes
   store = 3,  ///< store this word, after all that was asked for before
 };
 
@@ -28,7 +28,7 @@ inline uint32_t tag_of(uint32_t first, uint64_t request) {
 }
 
 struct NicMessage {
-  Ask kind = Ask::hello;
+  RequestKind kind = RequestKind::hello;
   uint32_t count = 1;  ///< of words, the head among them
   std::array<uint32_t, kSlotWords> content{};
 
@@ -55,7 +55,7 @@ struct NicMessage {
     const auto word = [&](uint32_t i) { return std::atomic_ref(slot[i]).load(std::memory_order_acquire); };
     const uint64_t head = word(0);
     if (head >> 32 != tag) return false;
-    kind = static_cast<Ask>(head & 0xff);
+    kind = static_cast<RequestKind>(head & 0xff);
     count = static_cast<uint32_t>(head) >> 8;
     if (count == 0 || count > kSlotWords) return false;
     for (uint32_t i = 1; i < count; ++i) {
@@ -67,7 +67,7 @@ struct NicMessage {
   }
 };
 
-/// Reads what add*() added, in the same order. What is not there is zero.
+/// Reads what add*() added, in the same order. Members that are missing are zero.
 class MessageReader {
  public:
   explicit MessageReader(const NicMessage& message) : message_(message) {}

@@ -22,7 +22,7 @@ NicSpec parse_nic(std::string_view text, std::string_view origin);
 /// The file of a plugin. Throws Error where a short name has none.
 std::string plugin_file(const std::string& plugin);
 
-/// Of a NIC or a plugin: 1 to 32 lower-case letters, digits and '-'.
+/// Whether this names a NIC or a plugin: 1 to 32 lower-case letters, digits and '-'.
 bool is_nic_name(std::string_view name);
 inline constexpr size_t kLongestNicName = 32;
 

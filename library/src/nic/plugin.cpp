@@ -42,7 +42,7 @@ std::string missing_entries(const pw_nic_ops& ops) {
 }  // namespace
 
 // An older plugin was built with a shorter struct: what it does not have stays null.
-void Plugin::take(const pw_nic_ops* ops) {
+void Plugin::set_ops(const pw_nic_ops* ops) {
   const auto refuse = [this](const std::string& why) {
     return Error(PW_UNAVAILABLE, format("the NIC plugin {}: {}", path_, why));
   };
@@ -69,7 +69,7 @@ void Plugin::take(const pw_nic_ops* ops) {
 
 std::shared_ptr<const Plugin> Plugin::of(const pw_nic_ops* ops, const std::string& path) {
   const std::shared_ptr<Plugin> plugin(new Plugin(path));
-  plugin->take(ops);
+  plugin->set_ops(ops);
   return plugin;
 }
 
@@ -84,7 +84,7 @@ std::shared_ptr<const Plugin> Plugin::load(const std::string& path) {
     throw Error(PW_UNAVAILABLE, format("{} is not a NIC plugin: it has no function " PW_NIC_PLUGIN_SYMBOL
                                        "() (peerway/nic.h)",
                                        path));
-  plugin->take(function());
+  plugin->set_ops(function());
   return plugin;
 }
 

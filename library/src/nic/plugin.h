@@ -23,7 +23,7 @@ class Plugin {
 
  private:
   explicit Plugin(std::string path) : path_(std::move(path)) {}
-  void take(const pw_nic_ops* ops);
+  void set_ops(const pw_nic_ops* ops);
 
   std::string path_;
   std::string name_;

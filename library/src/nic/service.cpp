@@ -43,10 +43,10 @@ unsigned Service::turn() {
   return happened;
 }
 
-// Those that are known are looked at every time; that somebody new asks is seen within a few turns.
+// Known clients are looked at every time; a new one is noticed within a few turns.
 unsigned Service::look_for_clients() {
   constexpr uint32_t kPolls = 128;
-  unsigned found = 0;
+  unsigned handled = 0;
   const auto endpoints = static_cast<uint32_t>(known_.size());
   for (uint32_t i = 0; i < std::min(kPolls, endpoints); ++i) {
     const uint32_t number = next_look_;
@@ -64,15 +64,15 @@ unsigned Service::look_for_clients() {
       task.call = landed;
     }
     clients_.push_back(std::move(client));
-    ++found;
+    ++handled;
   }
-  return found;
+  return handled;
 }
 
 unsigned Service::serve(Client& client) {
   if (client.broken) return 0;
   unsigned happened = 0;
-  while (client.taken < client.ended + kSlots && take(client)) ++happened;
+  while (client.taken < client.ended + kSlots && take_request(client)) ++happened;
   bool all_before_in_place = true;
   for (uint64_t number = client.ended; number < client.taken; ++number) {
     Task& task = client.tasks[number % kSlots];
@@ -86,7 +86,7 @@ unsigned Service::serve(Client& client) {
 
 // ---- reading requests ----
 
-bool Service::take(Client& client) {
+bool Service::take_request(Client& client) {
   const uint64_t number = client.taken;
   NicMessage message;
   uint64_t* slot = endpoint_.control_->box(client.number).request[number % kSlots];
@@ -96,13 +96,13 @@ bool Service::take(Client& client) {
   task.status = PW_NIC_OK;
   task.state = State::to_answer;
   MessageReader reader(message);
-  if (message.kind == Ask::hello)
+  if (message.kind == RequestKind::hello)
     hello(client, reader);
   else if (client.connection == nullptr)
     client.broken = true;  // hello is the first request
-  else if (message.kind == Ask::take)
-    read_take(task, reader);
-  else if (message.kind == Ask::store)
+  else if (message.kind == RequestKind::get)
+    read_get(task, reader);
+  else if (message.kind == RequestKind::store)
     read_store(task, reader);
   else
     task.status = PW_NIC_INVALID;
@@ -125,7 +125,7 @@ void Service::hello(Client& client, MessageReader& reader) try {
   client.broken = true;
 }
 
-// Where the bytes are to go, if that is memory of this process.
+// The place that the bytes are to go to, if that is memory of this process.
 pw_nic_status Service::find(Task& task, const pw_nic_key& key) {
   task.to = endpoint_.find(key);
   if (task.to == nullptr) return PW_NIC_REFUSED;
@@ -133,7 +133,7 @@ pw_nic_status Service::find(Task& task, const pw_nic_key& key) {
   return task.offset <= size && task.bytes <= size - task.offset ? PW_NIC_OK : PW_NIC_INVALID;
 }
 
-void Service::read_take(Task& task, MessageReader& reader) {
+void Service::read_get(Task& task, MessageReader& reader) {
   const auto to = reader.next_name<pw_nic_key>();
   task.offset = reader.next_long();
   task.bytes = reader.next_long();
@@ -217,9 +217,9 @@ void Service::landed(pw_nic_done* done, pw_nic_status status) {
 bool Service::answer(Task& task) {
   Client& client = *task.client;
   const uint64_t word = answer_word(tag_of(client.first, task.request), task.status);
-  const uint64_t there = ControlSpan::box_at(client.connection->facts().endpoints, endpoint_.info().number) +
-                         offsetof(Box, answer) + task.request % kSlots * sizeof word;
-  const pw_nic_status status = endpoint_.ops().put(endpoint_.handle(), client.connection->control(), there,
+  const uint64_t to = ControlSpan::box_at(client.connection->facts().endpoints, endpoint_.info().number) +
+                      offsetof(Box, answer) + task.request % kSlots * sizeof word;
+  const pw_nic_status status = endpoint_.ops().put(endpoint_.handle(), client.connection->control(), to,
                                                    &word, nullptr, sizeof word, nullptr);
   if (status == PW_NIC_BUSY) return false;
   client.broken |= status != PW_NIC_OK;  // nobody is there to be answered

@@ -1,4 +1,4 @@
-// Serves requests of peers at an endpoint of a NIC without guarantees (nic/stream_asking.h): gets their
+// Serves requests of peers at an endpoint of a NIC without guarantees (nic/stream_request.h): gets their
 // bytes, stores their words in order, and answers.
 #pragma once
 
@@ -52,9 +52,9 @@ class Service {
 
   unsigned look_for_clients();
   unsigned serve(Client& client);
-  bool take(Client& client);
+  bool take_request(Client& client);
   void hello(Client& client, MessageReader& reader);
-  void read_take(Task& task, MessageReader& reader);
+  void read_get(Task& task, MessageReader& reader);
   void read_store(Task& task, MessageReader& reader);
   bool step(Task& task, bool all_before_in_place);
   bool get(Task& task);

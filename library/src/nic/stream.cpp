@@ -5,8 +5,8 @@
 #include "base/format.h"
 #include "nic/connection.h"
 #include "nic/control.h"
-#include "nic/stream_asking.h"
 #include "nic/stream_ordered.h"
+#include "nic/stream_request.h"
 #include "nic/stream_unordered.h"
 
 namespace pw::nic {
@@ -20,7 +20,7 @@ std::unique_ptr<Stream> make_stream(Endpoint& endpoint, std::shared_ptr<Connecti
   }
   if ((guarantees & PW_NIC_GETS_BEHIND_PUTS) != 0)
     return std::make_unique<UnorderedStream>(endpoint, std::move(connection));
-  return std::make_unique<AskingStream>(endpoint, std::move(connection));
+  return std::make_unique<RequestStream>(endpoint, std::move(connection));
 }
 
 Stream::Stream(Endpoint& endpoint, std::shared_ptr<Connection> connection)

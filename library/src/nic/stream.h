@@ -79,7 +79,7 @@ class Stream {
   pw_nic_status start_get_of_marker(pw_nic_done* done);
   void activate() { endpoint_.activate(*this); }
   /// What the NIC may still call, once this stream is gone.
-  void keep(std::shared_ptr<void> debts) { endpoint_.abandoned_.push_back(std::move(debts)); }
+  void keep(std::shared_ptr<void> operations) { endpoint_.abandoned_.push_back(std::move(operations)); }
   static void call(pw_nic_done* done, pw_nic_status status) {
     if (done != nullptr) done->call(done, status);
   }

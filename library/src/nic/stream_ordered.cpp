@@ -90,9 +90,9 @@ pw_nic_status ProbingStream::flush(pw_nic_done* done) {
 
 void ProbingStream::landed(Probe&, pw_nic_status status) {
   if (note(status) != PW_NIC_OK) return;
-  const uint64_t there = std::atomic_ref(*landing_).load(std::memory_order_acquire) - first_;
-  if (there > seen_ && there <= put_) {
-    seen_ = there;
+  const uint64_t arrived = std::atomic_ref(*landing_).load(std::memory_order_acquire) - first_;
+  if (arrived > seen_ && arrived <= put_) {
+    seen_ = arrived;
     looking_since_ = next_look_ = 0;
   } else {
     const uint64_t now = now_ns();

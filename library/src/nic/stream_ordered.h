@@ -4,7 +4,7 @@
 #include <array>
 #include <memory>
 
-#include "nic/debt.h"
+#include "nic/outstanding.h"
 #include "nic/stream.h"
 
 namespace pw::nic {
@@ -42,7 +42,7 @@ class ProbingStream final : public OrderedStream {
 
  private:
   static constexpr uint32_t kFlushes = 64;
-  using Probe = Debt<ProbingStream>;
+  using Probe = Outstanding<ProbingStream>;
 
   unsigned advance(bool& unfinished) override;
   void poll();

@@ -17,7 +17,7 @@ UnorderedStream::UnorderedStream(Endpoint& endpoint, std::shared_ptr<Connection>
 UnorderedStream::~UnorderedStream() {
   const auto idle = [&] { return std::ranges::none_of(*probes_, &Probe::under_way); };
   for (Probe& probe : *probes_) probe.owner = nullptr;
-  for (; left_ < entered_; ++left_) call(front().done, PW_NIC_BROKEN);
+  for (; finished_ < entered_; ++finished_) call(front().done, PW_NIC_BROKEN);
   if (!settle(ops_, nic_, idle)) keep(probes_);
 }
 
@@ -79,11 +79,11 @@ pw_nic_status UnorderedStream::wait(const Later& later) {
 void UnorderedStream::ask_for_proof() {
   if (waiting() == 0 || failed_ != PW_NIC_OK) return;
   const uint64_t last = later_[(entered_ - 1) % kWaiting].after;
-  if (std::max(asked_, in_place_) >= std::max(last, behind_)) return;
+  if (std::max(probed_, in_place_) >= std::max(last, behind_)) return;
   const auto probe = std::ranges::find(*probes_, false, &Probe::under_way);
   if (probe == probes_->end() || start_get_of_marker(&*probe) != PW_NIC_OK) return;
   probe->under_way = true;
-  probe->proves = asked_ = puts_;
+  probe->proves = probed_ = puts_;
 }
 
 void UnorderedStream::proven(Probe& probe, pw_nic_status status) {
@@ -92,7 +92,7 @@ void UnorderedStream::proven(Probe& probe, pw_nic_status status) {
 
 unsigned UnorderedStream::advance(bool& unfinished) {
   unsigned happened = 0;
-  for (; waiting() > 0; ++left_, ++happened) {
+  for (; waiting() > 0; ++finished_, ++happened) {
     Later& next = front();
     if (failed_ == PW_NIC_OK) {
       if (in_place_ < std::max(next.after, behind_)) break;
@@ -111,7 +111,7 @@ unsigned UnorderedStream::advance(bool& unfinished) {
 
 // A dropped word is a flush that nobody waits for.
 void UnorderedStream::forget(const RemoteMemory& remote) {
-  for (uint64_t i = left_; i < entered_; ++i)
+  for (uint64_t i = finished_; i < entered_; ++i)
     if (Later& later = later_[i % kWaiting]; later.word.remote == &remote) later.word = {};
 }
 

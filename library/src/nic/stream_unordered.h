@@ -5,7 +5,7 @@
 #include <array>
 #include <memory>
 
-#include "nic/debt.h"
+#include "nic/outstanding.h"
 #include "nic/stream.h"
 
 namespace pw::nic {
@@ -33,7 +33,7 @@ class UnorderedStream final : public Stream {
     pw_nic_done* done;
     uint64_t after;
   };
-  struct Probe : Debt<UnorderedStream> {
+  struct Probe : Outstanding<UnorderedStream> {
     uint64_t proves = 0;  ///< how many puts are in place once it is back
   };
 
@@ -44,14 +44,14 @@ class UnorderedStream final : public Stream {
   void ask_for_proof();
   void proven(Probe& probe, pw_nic_status status);
   [[nodiscard]] bool all_in_place() const { return in_place_ == puts_; }
-  [[nodiscard]] uint64_t waiting() const { return entered_ - left_; }
-  Later& front() { return later_[left_ % kWaiting]; }
+  [[nodiscard]] uint64_t waiting() const { return entered_ - finished_; }
+  Later& front() { return later_[finished_ % kWaiting]; }
 
   uint64_t puts_ = 0;      ///< that were started, words among them
   uint64_t in_place_ = 0;  ///< the first so many are proven to be in place
-  uint64_t asked_ = 0;     ///< probes under way prove so many
+  uint64_t probed_ = 0;    ///< probes under way prove so many
   uint64_t behind_ = 0;    ///< puts before the end of the last word: the next word waits for them
-  uint64_t entered_ = 0, left_ = 0;
+  uint64_t entered_ = 0, finished_ = 0;
   std::array<Later, kWaiting> later_{};
   std::shared_ptr<std::array<Probe, kProbes>> probes_;
 };

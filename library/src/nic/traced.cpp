@@ -103,9 +103,9 @@ struct Entries {
 
 template <size_t... Number>
 pw_nic_ops wrapped(size_t number, const pw_nic_ops& ops, std::index_sequence<Number...>) {
-  pw_nic_ops made = ops;
-  ((number == Number ? static_cast<void>(made = Entries<Number>::wrap(ops)) : static_cast<void>(0)), ...);
-  return made;
+  pw_nic_ops wrapped = ops;
+  ((number == Number ? static_cast<void>(wrapped = Entries<Number>::wrap(ops)) : static_cast<void>(0)), ...);
+  return wrapped;
 }
 
 }  // namespace

@@ -153,13 +153,13 @@ pw_status pw_plan_set_timeout(pw_plan* plan, uint64_t timeout_ns) {
 pw_status pw_plan_start(pw_plan* plan, pw_request** request) {
   const pw::trace::Call call(__builtin_return_address(0));
   return pw::guard(__func__, given(plan), [&] {
-    std::unique_ptr<pw_request> made;  // before the start, which cannot be taken back
-    if (request != nullptr) made = std::make_unique<pw_request>(plan->context);
+    std::unique_ptr<pw_request> handle;  // before the start, which cannot be taken back
+    if (request != nullptr) handle = std::make_unique<pw_request>(plan->context);
     uint64_t number = 0;
     const pw_status status = plan->plan->start(&number);
     if (status != PW_OK || request == nullptr) return status;
-    made->request = std::make_unique<pw::PlanRequest>(plan->plan, number);
-    *request = made.release();
+    handle->request = std::make_unique<pw::PlanRequest>(plan->plan, number);
+    *request = handle.release();
     return PW_OK;
   });
 }

@@ -34,7 +34,7 @@ Poll PostedFifo::poll() {
   const uint64_t before = taken_;
   pw_fifo_entry entry;
   while (taken_ - before < count_ && take(entry)) {
-    // What it throws and returns is told alike.
+    // The proxy handles an exception like a status.
     if (!must(guard([&] { return begin(entry); }))) return Poll::progress;
   }
   const bool progress = complete() || taken_ != before;
@@ -88,14 +88,14 @@ bool PostedFifo::take(pw_fifo_entry& entry) {
 }
 
 Remote& PostedFifo::remote_at(uint64_t place, KeyType type) const {
-  const char* what = type == KeyType::signal ? "signal" : "region";
+  const char* kind = type == KeyType::signal ? "signal" : "region";
   if (place >= lists_.remotes.size())
     throw Error(PW_OUT_OF_RANGE, format("entry {} of a FIFO names remote {}; it was made with {}", taken_,
                                         place, lists_.remotes.size()));
   if (lists_.remotes[place]->key.type != type)
     throw Error(
         PW_INVALID_ARGUMENT,
-        format("entry {} of a FIFO names remote {} as its {}, but that remote is none", taken_, place, what));
+        format("entry {} of a FIFO names remote {} as its {}, but that remote is none", taken_, place, kind));
   return *lists_.remotes[place];
 }
 
@@ -117,7 +117,7 @@ pw_status PostedFifo::begin(const pw_fifo_entry& entry) {
   // It is checked there against both regions.
   const RangeTransfer range{Op::put,           &to,        lists_.regions[from].get(), entry.to_offset,
                             entry.from_offset, entry.bytes};
-  return notifies ? context_.move(range, notification) : context_.move(range);
+  return notifies ? context_.transfer(range, notification) : context_.transfer(range);
 }
 
 bool PostedFifo::must(pw_status status) {

@@ -10,7 +10,7 @@ namespace pw {
 namespace {
 
 constexpr uint64_t kPinnedBytes = 4096;             // a page, the least that can be pinned
-constexpr unsigned kTimedOut = 2;                   // as peerway::device::detail::Patience reports it
+constexpr unsigned kTimedOut = 2;                   // as peerway::device::detail::Deadline reports it
 constexpr uint64_t kExplained = uint64_t{1} << 40;  // in the stop word: Guard::why says more
 
 uint64_t stop_word(pw_status why, int rank) {
@@ -80,7 +80,7 @@ void cancel(Guard& guard, pw_status why, const std::string& message) {
 
 namespace {
 
-// What waits for the proxy does not know for whom the proxy waits.
+// The program that waits for the proxy does not know which rank the proxy waits for.
 std::string text_of_timeout(const Guard& guard, const Ended& end) {
   const int rank = end.rank >= 0 ? end.rank : guard.awaited.load() - 1;
   const std::string waited = format("epoch {} of a plan waited {:.3g} s in vain for ", end.of,
@@ -95,10 +95,10 @@ std::string text_of_timeout(const Guard& guard, const Ended& end) {
 
 }  // namespace
 
-pw_status status_of(const Guard& guard, const Team& team, const char* what) {
+pw_status status_of(const Guard& guard, const Team& team, const char* object) {
   const Ended end = end_of(guard);
   if ((guard.stop.load(std::memory_order_relaxed) & kExplained) != 0)
-    return fail(end.why, format("{}; the {} is cancelled", guard.why, what));
+    return fail(end.why, format("{}; the {} is cancelled", guard.why, object));
   switch (end.why) {
     case PW_OK:
       return PW_OK;
@@ -106,11 +106,11 @@ pw_status status_of(const Guard& guard, const Team& team, const char* what) {
       return fail(PW_TIMEOUT, text_of_timeout(guard, end));
     case PW_PEER_LOST:
       return fail(PW_PEER_LOST,
-                  format("{}; the {} that depends on it is cancelled", team.describe_loss(end.rank), what));
+                  format("{}; the {} that depends on it is cancelled", team.describe_loss(end.rank), object));
     case PW_CLOSED:
-      return fail(PW_CLOSED, format("the context was closed; its {}s are cancelled", what));
+      return fail(PW_CLOSED, format("the context was closed; its {}s are cancelled", object));
     default:
-      return fail(end.why, format("the {} was cancelled by a failure of the path that serves it", what));
+      return fail(end.why, format("the {} was cancelled by a failure of the path that serves it", object));
   }
 }
 

@@ -20,8 +20,8 @@ std::shared_ptr<Guard> make_guard(Device& device, WordPool& words, uint64_t time
 
 /// Ends all waits of the plan. The first reason counts.
 void cancel(Guard& guard, pw_status why, int rank);
-/// The same if the rank, or any that PW_ANY_RANK stands for, is lost. Who asks for a status may know of a
-/// loss from another call before the team's thread has told the guard.
+/// The same if the rank, or any that PW_ANY_RANK stands for, is lost. A caller that asks for a status may
+/// know of a loss from another call before the team's thread has told the guard.
 void cancel_if_lost(Guard& guard, const Team& team, int rank);
 
 /// Whom the guard names, read from the words in which waits and the host tell of their end.
@@ -43,7 +43,7 @@ inline bool cancelled(const Guard& guard) {
   return guard.stop.load(std::memory_order_relaxed) != 0 || guard.report.load(std::memory_order_relaxed) != 0;
 }
 
-/// PW_OK, or why the plan (or `what` it is) was cancelled, with the message.
-pw_status status_of(const Guard& guard, const Team& team, const char* what = "plan");
+/// PW_OK, or why the plan (or `object`) was cancelled, with the message.
+pw_status status_of(const Guard& guard, const Team& team, const char* object = "plan");
 
 }  // namespace pw

@@ -19,7 +19,7 @@ struct pw_plan_builder {
   pw_plan_builder(std::shared_ptr<pw::Context> in, pw::Device& device)
       : context(std::move(in)), plan(std::make_shared<pw::Plan>(*context, device)) {}
 
-  /// What operations are added to. Throws Error once it has made its plan.
+  /// The plan that operations are added to. Throws Error once it was prepared.
   [[nodiscard]] pw::Plan& open() const {
     if (plan == nullptr)
       throw pw::Error(PW_INVALID_ARGUMENT, "this builder has already made its plan; create another one");

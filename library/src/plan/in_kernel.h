@@ -43,7 +43,7 @@ class KernelWaits {
   KernelWaits(Context& context, const Signal& signal, Device& device);
 
   [[nodiscard]] Device& device() const { return device_; }
-  /// A handle whose waits last at most `timeout_ns` each. What earlier waits reported is forgotten.
+  /// A handle whose waits last at most `timeout_ns` each. Reports of earlier waits are forgotten.
   pw_signal_handle handle(uint64_t timeout_ns);
   /// PW_OK, or what ended a wait early, with the message.
   [[nodiscard]] pw_status status() const;

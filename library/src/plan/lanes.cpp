@@ -52,7 +52,7 @@ void put(ByteWriter& to, const std::vector<LaneOffer>& lanes) {
 
 std::vector<LaneOffer> get_lanes(ByteReader& from) {
   std::vector<LaneOffer> lanes;
-  for (uint32_t left = from.get<uint32_t>(); left > 0; --left) {
+  for (uint32_t remaining = from.get<uint32_t>(); remaining > 0; --remaining) {
     LaneOffer& lane = lanes.emplace_back();
     lane.rank = from.get<int32_t>();
     lane.tag = from.get<int32_t>();
@@ -71,7 +71,7 @@ uint32_t pieces(uint64_t bytes, uint64_t of_piece, uint32_t most) {
   return static_cast<uint32_t>(std::clamp<uint64_t>((bytes + of_piece - 1) / of_piece, 1, most));
 }
 
-// Of so many bytes' share in the workers that all `of_all` bytes have.
+// The number of workers for `bytes` out of `of_all`, in proportion.
 uint32_t shared_pieces(uint64_t bytes, uint64_t of_all, uint64_t of_piece) {
   const uint64_t most = kMostPieces * bytes / std::max<uint64_t>(of_all, 1);
   return pieces(bytes, of_piece, static_cast<uint32_t>(std::max<uint64_t>(most, 1)));
@@ -100,7 +100,8 @@ PlanOffer parse_plan_offer(ByteView bytes) {
   PlanOffer offer;
   offer.device_kind = from.get<uint8_t>();
   offer.mailbox = taken(from);
-  for (uint32_t left = from.get<uint32_t>(); left > 0; --left) offer.regions.push_back(taken(from));
+  for (uint32_t remaining = from.get<uint32_t>(); remaining > 0; --remaining)
+    offer.regions.push_back(taken(from));
   offer.sends = get_lanes(from);
   offer.receives = get_lanes(from);
   from.end();
@@ -111,11 +112,11 @@ PlanOffer parse_plan_offer(ByteView bytes) {
   return offer;
 }
 
-void check_inside(const char* what, uint64_t offset, uint64_t bytes, uint64_t room) {
+void check_inside(const char* name, uint64_t offset, uint64_t bytes, uint64_t room) {
   if (offset <= room && bytes <= room - offset && offset % sizeof(uint64_t) == 0) return;
   throw Error(PW_INVALID_ARGUMENT,
               format("a rank's offer for a plan has {} bytes at {} of its {}, which has {} bytes", bytes,
-                     offset, what, room));
+                     offset, name, room));
 }
 
 void put_report(ByteWriter& to, const LaneReport& report) {
@@ -161,19 +162,20 @@ uint32_t straight_pieces(uint64_t bytes, uint64_t of_all) {
 }
 
 const LaneOffer& partner(const LaneOffer& mine, int self, std::span<const LaneOffer> theirs, bool sends) {
-  const char* what = sends ? "send" : "receive";
+  const char* my_kind = sends ? "send" : "receive";
   const char* their_what = sends ? "receive" : "send";
-  const auto found = std::ranges::find_if(
+  const auto match = std::ranges::find_if(
       theirs, [&](const LaneOffer& lane) { return lane.rank == self && lane.tag == mine.tag; });
-  if (found == theirs.end())
+  if (match == theirs.end())
     throw Error(PW_INVALID_ARGUMENT, format("the {} of {} bytes with rank {} and tag {} has no {} in that "
                                             "rank's plan; add one there, with this rank and tag",
-                                            what, mine.bytes, mine.rank, mine.tag, their_what));
-  if (found->bytes != mine.bytes)
-    throw Error(PW_INVALID_ARGUMENT, format("tag {}: the {} here has {} bytes, the {} of rank {} {}; "
-                                            "give both the same size",
-                                            mine.tag, what, mine.bytes, their_what, mine.rank, found->bytes));
-  return *found;
+                                            my_kind, mine.bytes, mine.rank, mine.tag, their_what));
+  if (match->bytes != mine.bytes)
+    throw Error(PW_INVALID_ARGUMENT,
+                format("tag {}: the {} here has {} bytes, the {} of rank {} {}; "
+                       "give both the same size",
+                       mine.tag, my_kind, mine.bytes, their_what, mine.rank, match->bytes));
+  return *match;
 }
 
 }  // namespace pw

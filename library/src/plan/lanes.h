@@ -13,7 +13,7 @@
 
 namespace pw {
 
-/// How the bytes of a lane move.
+/// The method by which the bytes of a lane move.
 enum class LaneKind : uint8_t {
   slots,     ///< into two slots of the receiver, used in turn, and from there to their place
   lines,     ///< likewise on GPUs, by lines of 128 bytes instead of packets of 16
@@ -39,7 +39,7 @@ struct LaneOffer {
   pw_block block{};     ///< where the bytes lie in the region (receive)
 };
 
-/// All that a rank tells.
+/// Everything that a rank tells the others.
 struct PlanOffer {
   uint8_t device_kind = PW_HOST;
   Bytes mailbox;  ///< its key; empty when the plan has no lanes
@@ -51,11 +51,11 @@ struct PlanOffer {
 Bytes pack(const PlanOffer& offer);
 /// Throws Error for bytes that are no offer.
 PlanOffer parse_plan_offer(ByteView bytes);
-/// Throws Error unless `bytes` bytes of 8-byte words at an offset that a rank told lie in its `what` of so
-/// many bytes.
-void check_inside(const char* what, uint64_t offset, uint64_t bytes, uint64_t room);
+/// Throws Error unless `bytes` bytes of 8-byte words at an offset that a rank sent lie within its `name`,
+/// which has `room` bytes.
+void check_inside(const char* name, uint64_t offset, uint64_t bytes, uint64_t room);
 
-/// What the two ends can reach of one another, told in a second round.
+/// The second round: which of one another's memory the two ends can reach.
 struct LaneReach {
   bool mailbox = false;  ///< of the other end
   bool region = false;   ///< send: the target's region

@@ -16,7 +16,7 @@ namespace pw {
 /// the sender.
 std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach);
 
-/// What route::kPlanMethods names, and the reverse.
+/// Converts between a LaneKind and its name in route::kPlanMethods.
 LaneKind kind_of_method(std::string_view name);
 const char* name_of_method(LaneKind kind, uint8_t device_kind);
 

@@ -59,9 +59,9 @@ PlanOffer Plan::offer_to(int rank) {
   std::vector<const Region*> known;
   for (Lane& lane : receives_) {
     if (lane.offer.rank != rank) continue;
-    const auto found = std::ranges::find(known, lane.region.get());
-    lane.offer.region = static_cast<uint32_t>(found - known.begin());
-    if (found == known.end()) {
+    const auto region = std::ranges::find(known, lane.region.get());
+    lane.offer.region = static_cast<uint32_t>(region - known.begin());
+    if (region == known.end()) {
       known.push_back(lane.region.get());
       offer.regions.push_back(context_.key_of(*lane.region));
     }
@@ -80,10 +80,10 @@ Remote* Plan::import_of(int rank, KeyType type, ByteView key) {
                                  remote->rank(), type == KeyType::region ? "region" : "signal"));
 }
 
-void Plan::find_partners(const Letters& told) {
+void Plan::find_partners(const Letters& letters) {
   std::map<int, PlanOffer> offers;
   const std::set<int> mine = partners();
-  for (const auto& [rank, text] : told) {
+  for (const auto& [rank, text] : letters) {
     const PlanOffer& offer = offers[rank] = parse_plan_offer(text);
     if (mine.contains(rank)) continue;
     const bool sends = !offer.sends.empty();
@@ -98,21 +98,21 @@ void Plan::find_partners(const Letters& told) {
   const auto meet = [&](Lane& lane, bool sends) {
     const PlanOffer& theirs = offers.at(lane.offer.rank);
     const std::vector<LaneOffer>& side = sends ? theirs.receives : theirs.sends;
-    const LaneOffer& found = partner(lane.offer, context_.team().rank(), side, sends);
+    const LaneOffer& other = partner(lane.offer, context_.team().rank(), side, sends);
     if (theirs.device_kind != device_kind())
       throw Error(PW_UNSUPPORTED, format("tag {}: this rank's plan is on {}, that of rank {} on another "
                                          "kind of device",
                                          lane.offer.tag, to_string(device_.id()), lane.offer.rank));
-    lane.theirs = found;
-    lane.place = static_cast<size_t>(&found - side.data()) + (sends ? theirs.sends.size() : 0);
+    lane.theirs = other;
+    lane.place = static_cast<size_t>(&other - side.data()) + (sends ? theirs.sends.size() : 0);
     auto& mailbox = mailboxes[lane.offer.rank];
     if (mailbox == nullptr) mailbox = import_of(lane.offer.rank, KeyType::region, theirs.mailbox);
     lane.mailbox = mailbox;
-    check_inside("mailbox", found.words, kBytesOfWords, mailbox->bytes());
+    check_inside("mailbox", other.words, kBytesOfWords, mailbox->bytes());
     lane.reach.mailbox = reaches(context_, device_, *mailbox);
     lane.reach.lines = lane.reach.mailbox && device_.carries_lines(mailbox->key.exported);
     if (!sends) return;
-    lane.target = import_of(lane.offer.rank, KeyType::region, theirs.regions.at(found.region));
+    lane.target = import_of(lane.offer.rank, KeyType::region, theirs.regions.at(other.region));
     lane.reach.region = reaches(context_, device_, *lane.target);
   };
   for (Lane& lane : sends_) meet(lane, true);

@@ -7,18 +7,11 @@
 #include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
+#include "memory/described.h"
 #include "plan/guard.h"
 
 namespace pw {
 namespace {
-
-std::string text_of(const Region& region) {
-  return format("local region ({} bytes on {})", region.bytes(), to_string(region.device().id()));
-}
-
-std::string text_of(const Remote& remote) {
-  return format("remote region ({} bytes, rank {}, key v1)", remote.bytes(), remote.rank());
-}
 
 void check_device(const Device& device, const Region& region) {
   if (&region.device() != &device)
@@ -32,7 +25,7 @@ Plan::Plan(Context& context, Device& device)
     : context_(context), device_(device), timeout_ns_(config_number("plan_timeout")) {}
 
 Plan::~Plan() {
-  // What is still under way on a stream ends before the memory that it uses.
+  // Work that is still under way on a stream ends before the memory that it uses.
   if (program_.guard != nullptr) cancel(*program_.guard, PW_CLOSED, -1);
   meeting_.reset();
   on_loss_.reset();
@@ -48,71 +41,69 @@ Plan::~Plan() {
   }
 }
 
-void Plan::change() {
+void Plan::require_unprepared() {
   if (runner_ != nullptr)
     throw Error(PW_INVALID_ARGUMENT, "this plan is prepared and cannot be changed; make another one");
 }
 
-void Plan::depend(int rank) { depends_.insert(rank); }
+void Plan::add_dependency(int rank) { dependencies_.insert(rank); }
 
 void Plan::put(Remote& to, const pw_block& to_block, std::shared_ptr<Region> from, const pw_block& from_block,
                const Notification* notification) {
-  change();
+  require_unprepared();
   check_device(device_, *from);
-  const Layout layout =
-      join(to_block, to.bytes(), text_of(to).c_str(), from_block, from->bytes(), text_of(*from).c_str());
+  const Layout layout = join(to_block, described(to), from_block, described(*from));
   Move move{{Op::put, &to, from.get(), to_block.offset, from_block.offset, layout}, std::move(from), {}};
   if (notification != nullptr) move.notification = *notification;
-  depend(to.rank());
+  add_dependency(to.rank());
   moves_.push_back(std::move(move));
 }
 
 void Plan::get(Remote& from, const pw_block& from_block, std::shared_ptr<Region> to,
                const pw_block& to_block) {
-  change();
+  require_unprepared();
   check_device(device_, *to);
-  const Layout layout =
-      join(to_block, to->bytes(), text_of(*to).c_str(), from_block, from.bytes(), text_of(from).c_str());
-  depend(from.rank());
+  const Layout layout = join(to_block, described(*to), from_block, described(from));
+  add_dependency(from.rank());
   moves_.push_back(
       {{Op::get, &from, to.get(), from_block.offset, to_block.offset, layout}, std::move(to), {}});
 }
 
 void Plan::notify(const Notification& notification) {
-  change();
-  depend(notification.signal->rank());
+  require_unprepared();
+  add_dependency(notification.signal->rank());
   notifications_.push_back(notification);
 }
 
 void Plan::after(Signal& signal, uint64_t lead, uint64_t by) {
-  change();
-  depend(signal.sender());
+  require_unprepared();
+  add_dependency(signal.sender());
   afters_.push_back({&signal, by, lead});
 }
 
 void Plan::wait(Signal& signal, uint64_t by) {
-  change();
-  depend(signal.sender());
+  require_unprepared();
+  add_dependency(signal.sender());
   waits_.push_back({&signal, by, 0});
 }
 
 Plan::Lane Plan::make_lane(int rank, int tag, std::shared_ptr<Region> region, const pw_block& block,
-                           const std::vector<Lane>& others, const char* what) {
-  change();
+                           bool sends) {
+  require_unprepared();
+  const char* const name = sends ? "send" : "receive";
   check_device(device_, *region);
   if (rank < 0 || rank >= context_.team().size())
-    throw Error(PW_OUT_OF_RANGE, format("a {} with rank {}; this team has ranks 0 to {}", what, rank,
+    throw Error(PW_OUT_OF_RANGE, format("a {} with rank {}; this team has ranks 0 to {}", name, rank,
                                         context_.team().size() - 1));
-  for (const Lane& other : others)
+  for (const Lane& other : sends ? sends_ : receives_)
     if (other.offer.rank == rank && other.offer.tag == tag)
       throw Error(PW_INVALID_ARGUMENT,
-                  format("this plan has a {} with rank {} and tag {} already", what, rank, tag));
+                  format("this plan has a {} with rank {} and tag {} already", name, rank, tag));
   pw_block dense{};
   dense.block_bytes = block.block_bytes;
   for (uint32_t d = 0; d < std::min<uint32_t>(block.dims, PW_MAX_DIMS); ++d)
     dense.block_bytes *= block.count[d];
-  const bool sends = what[0] == 's';
-  const std::string text = text_of(*region);
+  const std::string text = described(*region).text();
   Lane lane;
   lane.layout = sends ? join(dense, dense.block_bytes, "", block, region->bytes(), text.c_str())
                       : join(block, region->bytes(), text.c_str(), dense, dense.block_bytes, "");
@@ -124,16 +115,16 @@ Plan::Lane Plan::make_lane(int rank, int tag, std::shared_ptr<Region> region, co
   lane.offer.block = block;
   lane.region = std::move(region);
   lane.block = block;
-  depend(rank);
+  add_dependency(rank);
   return lane;
 }
 
 void Plan::send(int rank, int tag, std::shared_ptr<Region> from, const pw_block& block) {
-  sends_.push_back(make_lane(rank, tag, std::move(from), block, sends_, "send"));
+  sends_.push_back(make_lane(rank, tag, std::move(from), block, true));
 }
 
 void Plan::receive(int rank, int tag, std::shared_ptr<Region> to, const pw_block& block) {
-  receives_.push_back(make_lane(rank, tag, std::move(to), block, receives_, "receive"));
+  receives_.push_back(make_lane(rank, tag, std::move(to), block, false));
 }
 
 void Plan::set_timeout(uint64_t timeout_ns) {

@@ -31,7 +31,7 @@ class Plan {
 
   [[nodiscard]] Device& device() const { return device_; }
 
-  // What a plan holds. All throw Error, once prepared, too.
+  // The operations that a plan holds. All throw Error, also once it is prepared.
   void put(Remote& to, const pw_block& to_block, std::shared_ptr<Region> from, const pw_block& from_block,
            const Notification* notification);
   void get(Remote& from, const pw_block& from_block, std::shared_ptr<Region> to, const pw_block& to_block);
@@ -46,7 +46,7 @@ class Plan {
   void prepare(bool alone);
   /// The same, collective over these ranks alone.
   void prepare_among(std::span<const int> ranks);
-  /// The two steps of it, for who has told the partners more in the same meeting.
+  /// The two halves of prepare(), for callers that exchange more data in the same meeting.
   void prepare_in(Meeting& meeting);
   void set_meeting(std::unique_ptr<Meeting> meeting);
   void set_timeout(uint64_t timeout_ns);
@@ -56,7 +56,7 @@ class Plan {
   pw_status finish(uint64_t timeout_ns);
   /// Finishes start `number` if that can be done without waiting, or was done: then `ended` is how.
   bool finished(uint64_t number, pw_status& ended);
-  /// What brings the end nearer while somebody waits for it.
+  /// The source that brings the end nearer while somebody waits for it.
   [[nodiscard]] Source* source() const { return proxy_.get(); }
   pw_status enqueue(void* stream, PlanPart part);
   [[nodiscard]] pw_status status() const;
@@ -104,11 +104,10 @@ class Plan {
     [[nodiscard]] uint32_t unit() const { return std::min(offer.unit, theirs.unit); }  ///< for both ends
   };
 
-  void change();
+  void require_unprepared();
   [[nodiscard]] uint64_t sent_bytes() const;  ///< by a start
-  void depend(int rank);
-  Lane make_lane(int rank, int tag, std::shared_ptr<Region> region, const pw_block& block,
-                 const std::vector<Lane>& others, const char* what);
+  void add_dependency(int rank);
+  Lane make_lane(int rank, int tag, std::shared_ptr<Region> region, const pw_block& block, bool sends);
   [[nodiscard]] uint8_t device_kind() const;
   [[nodiscard]] bool is_own(const Lane& lane) const { return lane.offer.rank == context_.team().rank(); }
   [[nodiscard]] LaneKind routed(const Lane& lane, uint64_t bytes) const;  ///< of a send
@@ -123,7 +122,7 @@ class Plan {
   Letters exchange(Meeting& meeting, const std::function<Bytes(int rank)>& write);
   void join_lanes(Meeting& meeting);
   Remote* import_of(int rank, KeyType type, ByteView key);
-  void find_partners(const Letters& told);
+  void find_partners(const Letters& letters);
   void choose_methods();
   [[nodiscard]] Bytes report_lanes_to(int rank) const;
   void settle_kinds(const Letters& reported);
@@ -146,7 +145,7 @@ class Plan {
   void post(const PostedOperation& operation);
   void add_trigger();
   void serve();
-  void own(const Notification& notification, bool by_device);
+  void reserve_signal(const Notification& notification, bool by_device);
   Notification posted(const Notification& notification);
   GrowingWords words_of(const Notification& notification);
   GrowingWords words_of(const Watch& watch);
@@ -156,9 +155,9 @@ class Plan {
   void add_signals();
   void add_wakes();
   void guard_losses();
-  pw_status refuse_unprepared(const char* what) const;
+  pw_status refuse_unprepared(const char* action) const;
   Wakes ask_for(const std::shared_ptr<Notice>& notice);  ///< before finish() sleeps
-  pw_status note(PlanPart part, std::optional<void*> stream);
+  pw_status record_part(PlanPart part, std::optional<void*> stream);
   pw_status begin_finish();
   [[nodiscard]] bool in_step_with(int rank) const;
 
@@ -169,7 +168,7 @@ class Plan {
   std::vector<Watch> afters_, waits_;
   std::vector<Lane> sends_, receives_;
   std::vector<Owned> owned_;
-  std::set<int> depends_;  ///< on these ranks; with PW_ANY_RANK on all
+  std::set<int> dependencies_;  ///< on these ranks; with PW_ANY_RANK on all
 
   uint64_t timeout_ns_;
   std::set<std::string, std::less<>> ways_;  ///< what way_of() made

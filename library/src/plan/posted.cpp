@@ -60,7 +60,7 @@ bool PostedPlan::begin_open() {
       continue;
     }
     const Notification* notification = operation.notification ? &*operation.notification : nullptr;
-    // What it throws and returns is told alike.
+    // An exception is handled like a status.
     const pw_status begun = pw::guard([&] {
       return operation.transfer ? context_.start(*operation.transfer, notification)
                                 : context_.notify_at_once(*notification);

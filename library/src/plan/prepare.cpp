@@ -9,15 +9,10 @@
 #include "team/wait.h"
 
 namespace pw {
-namespace {
-
-constexpr const char* kPrepare = "prepare its plan";
-
-}  // namespace
 
 void Plan::prepare(bool alone) {
   if (!alone) {
-    set_meeting(hold(context_.team(), kPrepare, [&](Meeting& meeting) { prepare_in(meeting); }));
+    set_meeting(hold(context_.team(), Collective::plan, [&](Meeting& meeting) { prepare_in(meeting); }));
     return;
   }
   if (!(sends_.empty() && receives_.empty()))
@@ -30,25 +25,26 @@ void Plan::prepare(bool alone) {
 void Plan::prepare_among(std::span<const int> ranks) {
   const Team& team = context_.team();
   const auto has = [&](int rank) { return std::ranges::find(ranks, rank) != ranks.end(); };
-  const auto refuse = [&](const std::string& what) {
+  const auto refuse = [&](const std::string& problem) {
     throw Error(PW_INVALID_ARGUMENT,
-                format("a plan is to be prepared among {} ranks {}", ranks.size(), what));
+                format("a plan is to be prepared among {} ranks {}", ranks.size(), problem));
   };
-  // What is wrong with the list itself is refused here; the others cannot be in a meeting of such a list.
+  // Errors in the list itself are refused here; the others cannot be in a meeting of such a list.
   if (!has(team.rank())) refuse(format("without rank {}, which prepares it", team.rank()));
   for (const int rank : ranks) {
     if (rank < 0 || rank >= team.size())
       refuse(format("with rank {}; the team has ranks 0 to {}", rank, team.size() - 1));
     if (std::ranges::count(ranks, rank) > 1) refuse(format("with rank {} twice", rank));
   }
-  set_meeting(hold(context_.team(), context_.team().meet_among(ranks), kPrepare, [&](Meeting& meeting) {
+  constexpr auto kind = Collective::plan_among;
+  set_meeting(hold(context_.team(), context_.team().meet_among(kind, ranks), kind, [&](Meeting& meeting) {
     for (const int rank : partners())
       if (!has(rank)) refuse(format("without rank {}, which it has a send or receive with", rank));
     prepare_in(meeting);
   }));
 }
 
-// What this throws ends the meeting at all ranks. The last exchange tells the partners that this rank can go
+// An exception here ends the meeting at all ranks. The last exchange tells the partners that this rank can go
 // on: what they start from then on may write to it.
 void Plan::prepare_in(Meeting& meeting) {
   begin_program();
@@ -73,15 +69,15 @@ void Plan::guard_losses() {
     cancel(*guard, PW_CLOSED, -1);
     waiting->wake();
   });
-  on_loss_ = context_.team().on_loss([guard, waiting, depends = depends_](int rank) {
-    if (!depends.contains(PW_ANY_RANK) && !depends.contains(rank)) return;
+  on_loss_ = context_.team().on_loss([guard, waiting, dependencies = dependencies_](int rank) {
+    if (!dependencies.contains(PW_ANY_RANK) && !dependencies.contains(rank)) return;
     cancel(*guard, PW_PEER_LOST, rank);
     waiting->wake();
   });
 }
 
 void Plan::begin_program() {
-  change();
+  require_unprepared();
   if (context_.closed())
     throw Error(PW_CLOSED, "the context of this plan was closed before the plan was prepared");
   if (program_.guard != nullptr)

@@ -30,7 +30,7 @@ void Plan::post(const PostedOperation& operation) {
 }
 
 Notification Plan::posted(const Notification& notification) {
-  own(notification, false);
+  reserve_signal(notification, false);
   return {notification.signal, notification.by, true};
 }
 

@@ -15,7 +15,7 @@
 
 namespace pw {
 
-/// What a poll has found.
+/// The outcome of a poll.
 enum class Poll : uint8_t {
   idle,      ///< nothing was triggered
   waiting,   ///< something was, and waits for another rank

@@ -1,4 +1,5 @@
-// What a prepared plan does: starts and finishes from the host and on streams, and its handles for kernels.
+// How a prepared plan runs: it is started and finished from the host and on streams, and gives handles to
+// kernels.
 #include <algorithm>
 
 #include "base/clock.h"
@@ -11,15 +12,15 @@
 
 namespace pw {
 
-pw_status Plan::refuse_unprepared(const char* what) const {
-  return fail(PW_INVALID_ARGUMENT, format("{} of a plan that is not prepared", what));
+pw_status Plan::refuse_unprepared(const char* action) const {
+  return fail(PW_INVALID_ARGUMENT, format("{} of a plan that is not prepared", action));
 }
 
 pw_status Plan::status() const {
   if (program_.guard == nullptr) return PW_OK;
   const Team& team = context_.team();
   if (!team.none_lost())
-    for (const int rank : depends_) cancel_if_lost(*program_.guard, team, rank);
+    for (const int rank : dependencies_) cancel_if_lost(*program_.guard, team, rank);
   return status_of(*program_.guard, team);
 }
 
@@ -31,9 +32,9 @@ uint64_t Plan::sent_bytes() const {
   return sum;
 }
 
-// A start comes after the finish of the one before: from that it follows that what a rank sends proves that
-// it has used all that it was sent in earlier epochs.
-pw_status Plan::note(PlanPart part, std::optional<void*> stream) {
+// A start comes after the finish of the one before, so a message from a rank proves that it consumed
+// everything sent to it in earlier epochs.
+pw_status Plan::record_part(PlanPart part, std::optional<void*> stream) {
   std::lock_guard lock(mutex_);
   if (part != PlanPart::finish && started_ && !(in_kernels_ && stream_))
     return fail(PW_INVALID_ARGUMENT,
@@ -49,7 +50,7 @@ pw_status Plan::start(uint64_t* number) {
   std::optional<trace::Operation> operation;
   if (trace::recording()) operation.emplace(PW_TRACE_PLAN_START, -1, sent_bytes());
   if (const pw_status cancelled = status(); cancelled != PW_OK) return cancelled;
-  if (const pw_status noted = note(PlanPart::start, std::nullopt); noted != PW_OK) return noted;
+  if (const pw_status noted = record_part(PlanPart::start, std::nullopt); noted != PW_OK) return noted;
   if (number != nullptr) {
     std::lock_guard lock(mutex_);
     *number = ++number_;
@@ -57,8 +58,8 @@ pw_status Plan::start(uint64_t* number) {
   return runner_->begin(PlanPart::start, std::nullopt);
 }
 
-// What the CPU runs is done by the polls of this thread, and whoever makes them worthwhile wakes it. A GPU
-// wakes nobody unless it is asked to.
+// CPU steps run in this thread's polls; the peer that makes progress possible wakes it. A GPU wakes nobody
+// unless asked to.
 Wakes Plan::ask_for(const std::shared_ptr<Notice>& notice) {
   if (device_kind() == PW_HOST) return Wakes::as_known;
   void* user = Notice::hand_out(notice);
@@ -123,7 +124,7 @@ pw_status Plan::enqueue(void* stream, PlanPart part) {
   if (!device_.owns_stream(stream, why_not))
     return fail(PW_INVALID_ARGUMENT,
                 format("this stream cannot run a plan of {}: {}", to_string(device_.id()), why_not));
-  if (const pw_status noted = note(part, stream); noted != PW_OK) return noted;
+  if (const pw_status noted = record_part(part, stream); noted != PW_OK) return noted;
   return runner_->enqueue(stream, part);
 }
 
@@ -138,25 +139,25 @@ pw_status Plan::lane(bool sends, int rank, int tag, pw_lane_handle& handle) {
   pw_plan_handle whole{};
   if (const pw_status status = this->handle(whole); status != PW_OK) return status;
   const std::vector<Lane>& lanes = sends ? sends_ : receives_;
-  const auto found = std::ranges::find_if(
+  const auto match = std::ranges::find_if(
       lanes, [&](const Lane& lane) { return lane.offer.rank == rank && lane.offer.tag == tag; });
-  if (found == lanes.end())
+  if (match == lanes.end())
     return fail(PW_INVALID_ARGUMENT,
                 format("this plan has no {} with rank {} and tag {}", sends ? "send" : "receive", rank, tag));
-  const std::string what = format("{} bytes with rank {} and tag {}", found->offer.bytes, rank, tag);
-  if (!through_slots(found->kind))
+  const std::string message = format("{} bytes with rank {} and tag {}", match->offer.bytes, rank, tag);
+  if (!through_slots(match->kind))
     return fail(PW_UNSUPPORTED,
                 format("{} go by {}; a kernel needs plan/packets or plan/lines: let the sender use only "
                        "those before it prepares its plan (pw_context_use or PEERWAY_PATHS)",
-                       what, name_of_method(found->kind, device_kind())));
-  if (found->unit() < 4)
+                       message, name_of_method(match->kind, device_kind())));
+  if (match->unit() < 4)
     return fail(PW_UNSUPPORTED,
                 format("{} go in words of {} bytes; a kernel needs words of 4 or 8: align the memory, "
                        "sizes and strides of both ends to that",
-                       what, found->unit()));
-  std::byte* slots = (sends ? found->slots->address_on(device_) : slots_->address()) + found->slots_at;
-  handle = {PW_HANDLE_VERSION, found->unit(), reinterpret_cast<unsigned char*>(slots),
-            found->slot_bytes, rank,          whole.guard};
+                       message, match->unit()));
+  std::byte* slots = (sends ? match->slots->address_on(device_) : slots_->address()) + match->slots_at;
+  handle = {PW_HANDLE_VERSION, match->unit(), reinterpret_cast<unsigned char*>(slots),
+            match->slot_bytes, rank,          whole.guard};
   return PW_OK;
 }
 

@@ -49,7 +49,7 @@ void Plan::add_send(const Lane& lane) {
   step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
   if (through_slots(lane.kind)) {
     step.to = lane.slots->address_on(device_) + lane.slots_at;
-    step.to_turn = static_cast<int64_t>(lane.slot_bytes);
+    step.to_odd_offset = static_cast<int64_t>(lane.slot_bytes);
     if (in_step_with(lane.offer.rank)) step.wait = {};
     if (device_kind() != PW_HOST) {
       step.kind = lane.kind == LaneKind::lines ? StepKind::send_lines : StepKind::send_packets;
@@ -80,7 +80,7 @@ void Plan::add_receive(const Lane& lane) {
   }
   step.to = lane.region->address() + lane.block.offset;
   step.from = slots_->address() + lane.slots_at;
-  step.from_turn = static_cast<int64_t>(lane.slot_bytes);
+  step.from_odd_offset = static_cast<int64_t>(lane.slot_bytes);
   step.layout = lane.layout;
   step.pieces = lane.pieces;
   step.unit = lane.unit();
@@ -92,14 +92,14 @@ void Plan::add_receive(const Lane& lane) {
   program_.finish.push_back(step);
 }
 
-void Plan::own(const Notification& notification, bool by_device) {
+void Plan::reserve_signal(const Notification& notification, bool by_device) {
   context_.notifications().reserve(*notification.signal);
   owned_.push_back({notification, by_device});
 }
 
 GrowingWords Plan::words_of(const Notification& notification) {
   uint64_t* word = notification.signal->word_on(device_);
-  own(notification, true);
+  reserve_signal(notification, true);
   return {word, notification.signal->sender()->notified, notification.by, 0, 1};
 }
 

@@ -24,7 +24,7 @@ pw::Device& owner_of(pw_context* context, pw_stream stream) {
   return device;
 }
 
-// Who sleeps is woken by a call in the stream, which comes when all before it is done.
+// A sleeping caller is woken by a call in the stream, which comes when all work before it is done.
 pw_status wait_for_stream(pw::Context& context, pw::Device& device, void* stream, uint64_t deadline_ns) {
   pw_status failed = PW_OK;
   const auto notice = std::make_shared<pw::Notice>(context.waiting());
@@ -47,8 +47,8 @@ extern "C" {
 
 pw_status pw_stream_create(pw_context* context, pw_device device, pw_stream* stream) {
   return pw::guard(__func__, given(context, stream), [&] {
-    pw::Device& found = context->open()->device_named(device);
-    *stream = {{found.id().kind, found.id().index}, found.make_stream()};
+    pw::Device& owner = context->open()->device_named(device);
+    *stream = {{owner.id().kind, owner.id().index}, owner.make_stream()};
     return PW_OK;
   });
 }

@@ -15,8 +15,9 @@
 namespace pw {
 namespace {
 
-constexpr uint64_t kBackstop = 1'000'000'000;  // ns: nobody tells that a rank died with its channels open
-constexpr uint64_t kAway = 200'000;            // ns: while others turn the sources, the thread only costs
+constexpr uint64_t kBackstop =
+    1'000'000'000;                   // ns: no event reports a rank that died while its sockets stayed open
+constexpr uint64_t kAway = 200'000;  // ns: while others turn the sources, the thread only costs
 
 }  // namespace
 
@@ -64,8 +65,8 @@ void Progress::enter(Device& device) try { device.enter(); } catch (const Error&
   log(LogLevel::warning, error.what());
 }
 
-// Peers count up the doorbell and ring only when nobody watches it. So whoever stops watching as the last
-// polls once more: either it sees the count, or the peer sees that it must ring.
+// Peers count up the doorbell and ring only when nobody watches it. The last watcher therefore polls once
+// more before it stops: either it sees the count, or the peer sees that it must ring.
 
 void Progress::watch() const { control_.control().watchers.fetch_add(1, std::memory_order_seq_cst); }
 

@@ -42,7 +42,7 @@ class Progress {
   /// The thread will move this device's memory on behalf of peers.
   void serve(Device& device) { served_.store(&device, std::memory_order_release); }
 
-  /// Turns each source once: for who asks whether something is done and does not wait.
+  /// Turns each source once, for callers that ask whether something is done and do not wait.
   void turn_sources() const { turn(); }
 
   /// Waits until `done()` holds, turning the sources meanwhile; `mine`, if any, is the one that brings it,
@@ -57,9 +57,9 @@ class Progress {
 
   /// The same for what no single rank decides: only `done()`, the deadline and an interrupt end it.
   template <typename Done, std::invocable BeforeSleep>
-  pw_status wait(uint64_t deadline_ns, const char* what, Source* mine, Done&& done,
+  pw_status wait(uint64_t deadline_ns, const char* awaited, Source* mine, Done&& done,
                  BeforeSleep&& before_sleep) {
-    return wait({team_, team_.rank(), deadline_ns, what}, mine, done, before_sleep);
+    return wait({team_, team_.rank(), deadline_ns, awaited}, mine, done, before_sleep);
   }
 
   [[nodiscard]] const Waiting& waiting() const { return *control_.waiting(); }
@@ -103,7 +103,7 @@ class Turning {
 
   /// Called at every poll of the loop.
   void poll() {
-    // What is waited for usually arrives within the first few polls, or by no source at all.
+    // Most waits end within the first few polls, or by no source at all.
     constexpr uint32_t kPolls = 16;
     if (sleeps_) return;
     if (mine_ != nullptr) mine_->turn();

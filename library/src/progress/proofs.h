@@ -30,7 +30,7 @@ class Proofs {
   /// Whether a proof is to be begun: one is wanted, none is under way, and all that it is wanted of was
   /// issued.
   [[nodiscard]] bool due() const { return wanting() && !under_way() && issued_ >= wanted_; }
-  /// A proof of all that was issued so far. What is issued from here on is the next one's.
+  /// Begins a proof of all that was issued so far. Operations issued from here on belong to the next one.
   void begin() { proving_ = issued_; }
   void end() { complete_ = std::max(complete_, std::exchange(proving_, 0)); }
   /// It could not begin for lack of room: it is due again.

@@ -27,7 +27,7 @@ class Source {
   virtual Armed arm(bool sleepers) = 0;
 
   /// How long the progress thread stays awake after the source has done something: as long as more may come
-  /// that nobody tells of.
+  /// unannounced.
   [[nodiscard]] virtual uint64_t awake_ns() const { return 0; }
 
   /// Whether all that gives it work rings this rank's bell, so that nobody need poll; and then, whether there

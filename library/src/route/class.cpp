@@ -74,8 +74,8 @@ std::string to_string(const Case& where) {
 }
 
 Op parse_op(std::string_view text) {
-  if (const auto found = std::ranges::find(kOps, text); found != kOps.end())
-    return static_cast<Op>(found - kOps.begin());
+  if (const auto op = std::ranges::find(kOps, text); op != kOps.end())
+    return static_cast<Op>(op - kOps.begin());
   throw Error(PW_INVALID_ARGUMENT,
               format("{} is not an operation; allowed are put, get and send", in_quotes(text)));
 }

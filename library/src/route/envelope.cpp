@@ -82,7 +82,7 @@ Exact exact_envelope(std::span<const Candidate> candidates, std::span<const size
   return out;
 }
 
-/// What it costs to go by one candidate all through a range.
+/// The cost of going by one candidate all through a range.
 struct Price {
   double regret = 0;     ///< how much dearer than the least cost, at worst
   bool harmless = true;  ///< nowhere by more than the spread

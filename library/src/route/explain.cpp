@@ -44,8 +44,8 @@ uint64_t largest_measured(const std::vector<Option>& options) {
   return largest;
 }
 
-/// Where a row compares its path with another: at the row's measured sizes or, where it has none, in its
-/// middle.
+/// The sizes at which a row compares its path with another: the row's measured sizes or, where it has none,
+/// its middle.
 std::vector<uint64_t> compared_sizes(const Row& row, const Candidate& other, uint64_t middle) {
   std::vector<uint64_t> sizes;
   for (const Point& point : row.points)
@@ -167,10 +167,10 @@ Explanation explain(const Router& router, const Query& query) {
   out.machine = router.table()->machine;
   for (const MissingPath& missing : router.table()->missing) {
     const auto same = [&](const Unavailable& entry) { return entry.path == missing.path; };
-    const bool told = std::any_of(out.unavailable.begin(), out.unavailable.end(), same);
+    const bool listed = std::any_of(out.unavailable.begin(), out.unavailable.end(), same);
     const bool here =
         std::find(query.available.begin(), query.available.end(), missing.path) != query.available.end();
-    if (missing.pair == query.where.pair && !told && !here)
+    if (missing.pair == query.where.pair && !listed && !here)
       out.unavailable.push_back({missing.path, missing.why});
   }
   return out;

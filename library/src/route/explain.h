@@ -46,7 +46,7 @@ struct Explanation {
   std::vector<std::string> notes;
 };
 
-/// What Router::route decides for the query, explained. Throws as it does. To the reasons that come with
+/// The decision of Router::route for the query, explained. Throws as it does. To the reasons that come with
 /// the query, those that the table has for the same pair are added.
 Explanation explain(const Router& router, const Query& query);
 

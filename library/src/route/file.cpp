@@ -18,8 +18,8 @@
 namespace pw::route {
 namespace {
 
-[[noreturn]] void cannot_write(const std::string& file, const std::string& what, int error) {
-  throw Error(PW_SYSTEM, format("cannot write {}: {}{}; choose a folder that you may write to", file, what,
+[[noreturn]] void cannot_write(const std::string& file, const std::string& step, int error) {
+  throw Error(PW_SYSTEM, format("cannot write {}: {}{}; choose a folder that you may write to", file, step,
                                 errno_text(error)));
 }
 

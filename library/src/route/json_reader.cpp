@@ -45,9 +45,9 @@ class UniqueKeys {
 };
 
 /// "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without the library's own prefix.
-std::string without_prefix(std::string_view what) {
-  const size_t end = what.find("] ");
-  return std::string(end == std::string_view::npos ? what : what.substr(end + 2));
+std::string without_prefix(std::string_view message) {
+  const size_t end = message.find("] ");
+  return std::string(end == std::string_view::npos ? message : message.substr(end + 2));
 }
 
 }  // namespace
@@ -97,15 +97,15 @@ void Reader::only(std::initializer_list<std::string_view> allowed_keys) const {
 
 std::optional<Reader> Reader::find(std::string_view key) const {
   object();
-  const auto found = value_.find(key);
-  if (found == value_.end()) return std::nullopt;
-  return Reader(*found, file_, remedy_, place_.empty() ? std::string(key) : format("{}.{}", place_, key));
+  const auto entry = value_.find(key);
+  if (entry == value_.end()) return std::nullopt;
+  return Reader(*entry, file_, remedy_, place_.empty() ? std::string(key) : format("{}.{}", place_, key));
 }
 
 Reader Reader::at(std::string_view key) const {
-  auto found = find(key);
-  if (!found) refuse(format("the key {} is missing", in_quotes(key)));
-  return *found;
+  auto value = find(key);
+  if (!value) refuse(format("the key {} is missing", in_quotes(key)));
+  return *value;
 }
 
 Reader Reader::item(size_t index) const {

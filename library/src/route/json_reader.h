@@ -45,7 +45,7 @@ class Reader {
   /// Throws: `FILE: PLACE: problem; remedy`.
   [[noreturn]] void refuse(const std::string& problem) const;
 
-  /// Runs a parser of the value's text; what it finds wrong is told with file and place.
+  /// Runs a parser of the value's text; an error that it throws is reported with file and place.
   template <typename Parse>
   auto parsed(Parse&& parse) const;
 

@@ -11,7 +11,7 @@
 namespace pw::route {
 namespace {
 
-/// All that a decision depends on, as text: the key of the cache. No name contains a line break.
+/// Everything that a decision depends on, as text: the key of the cache. No name contains a line break.
 std::string cache_key(const Query& query) {
   std::string key = to_string(query.where) + "\n" + to_string(query.measured_pair());
   for (const std::string& path : query.available) key += "\n+" + path;
@@ -66,12 +66,12 @@ std::optional<ShapeClass> measured_class(const Table& table, const Query& query)
 /// never spoke of them.
 std::set<std::string> missing_of(const PathFamily& family, const Table& table, const Query& query) {
   std::set<std::string> missing;
-  const auto told = [&](const std::string& path) {
+  const auto mentioned = [&](const std::string& path) {
     return std::ranges::find(query.unavailable, path, &Unavailable::path) != query.unavailable.end();
   };
   for (const Cost& cost : table.costs)
     if (cost.where == query.where && cost.path.starts_with(family.prefix) && !offers(query, cost.path) &&
-        !told(cost.path))
+        !mentioned(cost.path))
       missing.insert(cost.path);
   return missing;
 }
@@ -130,8 +130,8 @@ std::optional<PairClass> Router::nearest_measured(Op op, const PairClass& pair) 
 std::shared_ptr<const Route> Router::route(const Query& query) const {
   const std::string key = cache_key(query);
   std::lock_guard lock(mutex_);
-  if (const auto found = made_.find(key); found != made_.end()) return found->second;
-  return made_[key] = decide(query);
+  if (const auto route = routes_.find(key); route != routes_.end()) return route->second;
+  return routes_[key] = decide(query);
 }
 
 void Router::add_options(Route& route) const {

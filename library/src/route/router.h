@@ -19,7 +19,7 @@
 
 namespace pw::route {
 
-/// What is asked. Path indices in the answer count in `available`.
+/// The question. Path indices in the answer count in `available`.
 struct Query {
   Case where;
   std::vector<std::string> available;  ///< names of the paths whose probe succeeded, in order of preference
@@ -101,10 +101,9 @@ class Route {
 /// Keeps a table, the user's rules and all decisions made from them. Safe to use from several threads.
 class Router {
  public:
-  /// Without a table the order of preference decides; `why_no_table` is noted ("~/.config/... does not
-  /// exist").
-  /// `of_table` is noted where the table has a say. Of the members of `families` a table may have some that
-  /// this context lacks.
+  /// Without a table the order of preference decides, and `why_no_table` is noted ("~/.config/... does not
+  /// exist"); `of_table` is noted where the table has a say. A table may name members of `families` that this
+  /// context lacks.
   Router(std::optional<Table> table, Rules rules, bool strict, std::string why_no_table = "",
          std::string of_table = "", std::vector<PathFamily> families = {});
 
@@ -130,7 +129,7 @@ class Router {
   std::string why_no_table_, of_table_;
   std::vector<PathFamily> families_;
   mutable std::mutex mutex_;
-  mutable std::map<std::string, std::shared_ptr<const Route>> made_;
+  mutable std::map<std::string, std::shared_ptr<const Route>> routes_;
 };
 
 }  // namespace pw::route

@@ -1,4 +1,4 @@
-// What rules mean: which candidates may be used at which sizes.
+// Applies rules: which candidates may be used at which sizes.
 #include "route/rules.h"
 
 #include <fnmatch.h>
@@ -69,14 +69,15 @@ std::string why_unavailable(const Rule& rule, std::span<const Unavailable> unava
 /// The rules that forbid what is still forbidden in the end.
 std::string what_was_taken(std::span<const Rule* const> rules, std::span<const Choosable> candidates,
                            const std::vector<bool>& forbidden) {
-  std::string told;
+  std::string reasons;
   for (const Rule* rule : rules) {
     if (!rule->forbid) continue;
     bool any = false;
     for (size_t i = 0; i < candidates.size(); ++i) any |= forbidden[i] && covers(*rule, candidates[i]);
-    if (any) told += format("{}{} forbids {}", told.empty() ? "" : "; ", rule->origin, joined(rule->paths));
+    if (any)
+      reasons += format("{}{} forbids {}", reasons.empty() ? "" : "; ", rule->origin, joined(rule->paths));
   }
-  return told;
+  return reasons;
 }
 
 /// The rules in force at one range of sizes, applied in order.
@@ -134,8 +135,8 @@ bool Rule::applies(const Case& where) const {
          matches(pair, to_string(where.pair)) && can_be_followed(where.op);
 }
 
-// Methods of plans are for sends, paths for puts and gets. What a rule without "op" asks for the ones says
-// nothing about the others.
+// Methods of plans are for sends, paths for puts and gets. A rule without "op" that names one kind does not
+// restrict the other.
 bool Rule::can_be_followed(Op by) const {
   if (forbid || op != "*") return true;
   if (by == Op::send) return std::ranges::any_of(kPlanMethods, [&](auto method) { return names(method); });

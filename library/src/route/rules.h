@@ -18,7 +18,7 @@
 
 namespace pw::route {
 
-/// What stands in the way of a path for the pair that is asked about.
+/// The reason why a path cannot serve the pair.
 struct Unavailable {
   std::string path;
   std::string why;
@@ -44,7 +44,8 @@ struct Choosable {
   std::vector<std::string> paths;
 };
 
-/// What the rules leave for a range of sizes. `allowed` is never empty and keeps the order of the candidates.
+/// The candidates that the rules leave for a range of sizes. `allowed` is never empty and keeps the order of
+/// the candidates.
 struct Allowance {
   SizeRange sizes;
   std::vector<size_t> allowed;
@@ -60,8 +61,8 @@ class Rules {
   [[nodiscard]] const std::vector<Rule>& list() const { return rules_; }
   void add(Rule rule) { rules_.push_back(std::move(rule)); }  ///< wins over all earlier ones
 
-  /// Sorted allowances without gaps over all sizes. What could not be followed is added to `notes`, once
-  /// each. `candidates` must not be empty.
+  /// Sorted allowances without gaps over all sizes. Rules that could not be followed are added to `notes`,
+  /// once each. `candidates` must not be empty.
   [[nodiscard]] std::vector<Allowance> apply(const Case& where, std::span<const Choosable> candidates,
                                              std::span<const Unavailable> unavailable,
                                              std::vector<std::string>& notes) const;

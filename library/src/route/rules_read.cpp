@@ -39,7 +39,7 @@ bool exists(const std::string& pattern, std::span<const std::string> paths) {
   });
 }
 
-/// What is wrong with a path that is not known, and what to do.
+/// The error for a path that is not known, and what to do.
 std::string why_not(const std::string& path, const KnownPaths& known) {
   const PathFamily* family = could_be_of(known, path);
   if (family == nullptr) return format("{} is not a path{}", in_quotes(path), allowed(path, known.names));

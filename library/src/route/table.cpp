@@ -1,4 +1,4 @@
-// What belongs to the table besides its text: the machine's fingerprint, the file.
+// The parts of a table besides its text: the machine's fingerprint, the file.
 #include "route/table.h"
 
 #include "base/format.h"
@@ -39,8 +39,8 @@ void check_machine(const Table& table, const Machine& machine, const std::string
     differences += format("{}{} was {} and is {}", differences.empty() ? "" : "; ", field, then, now);
   };
   const auto value = [](const Machine& m, const std::string& field) {
-    const auto found = m.find(field);
-    return found == m.end() ? "absent" : in_quotes(found->second);
+    const auto value = m.find(field);
+    return value == m.end() ? "absent" : in_quotes(value->second);
   };
   Machine fields = table.machine;
   fields.insert(machine.begin(), machine.end());

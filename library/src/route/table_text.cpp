@@ -99,8 +99,8 @@ Machine read_machine(const Reader& reader) {
 
 void read_entries(const Reader& top, const KnownPaths& known, Table& table) {
   std::set<std::string> seen;
-  const auto once = [&](const Reader& entry, const std::string& what) {
-    if (!seen.insert(what).second) entry.refuse(format("{} is in the table twice", what));
+  const auto once = [&](const Reader& entry, const std::string& name) {
+    if (!seen.insert(name).second) entry.refuse(format("{} is in the table twice", name));
   };
   const Reader missing = top.at("unavailable"), costs = top.at("costs"), splits = top.at("splits");
   for (size_t i = 0, n = missing.items(0, kMostEntries); i < n; ++i) {
@@ -139,10 +139,10 @@ std::string print_points(std::span<const Point> points) {
 /// Written by hand rather than as an object, so that the keys stand in the order in which a person reads
 /// them.
 template <typename Entry>
-std::string print_entry(const Entry& entry, const std::string& what) {
+std::string print_entry(const Entry& entry, const std::string& subject) {
   return format("{{\"op\": {}, \"shape\": {}, \"pair\": {}, {}, \"points\": {}}}",
                 dump(to_string(entry.where.op)), dump(to_string(entry.where.shape)),
-                dump(to_string(entry.where.pair)), what, print_points(entry.line.points()));
+                dump(to_string(entry.where.pair)), subject, print_points(entry.line.points()));
 }
 
 std::string print_list(const std::string& name, const std::vector<std::string>& lines) {

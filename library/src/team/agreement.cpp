@@ -68,10 +68,10 @@ std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const Objection& 
   return told;
 }
 
-std::vector<Bytes> agree(Team& team, const Objection& objection, ByteView mine, const char* do_what) {
-  return open_parts(
-      team.all_gather_parts(Collective::context, pack_part(objection, mine), config_number("timeout")),
-      objection, do_what);
+std::vector<Bytes> agree(Team& team, const Objection& objection, ByteView mine) {
+  constexpr auto kind = Collective::context;
+  return open_parts(team.all_gather_parts(kind, pack_part(objection, mine), config_number("timeout")),
+                    objection, action_of(kind));
 }
 
 }  // namespace pw

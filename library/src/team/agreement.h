@@ -30,10 +30,10 @@ void attempt(Objection& objection, Body&& body) {
   }
 }
 
-/// Collective. What every rank tells, in rank order. Where some object, every rank throws Error: one that
-/// objects its own, the others that of the first one, as "rank 2 cannot <do what>: ...". Each exchange ends
-/// after the time of the setting `timeout`.
-std::vector<Bytes> agree(Team& team, const Objection& objection, ByteView mine, const char* do_what);
+/// Collective, of ranks that make a context: what each rank gives, in rank order. Where some object, every
+/// rank throws Error: one that objects its own, the others that of the first one, as "rank 2 cannot make its
+/// context: ...". Each exchange ends after the time of the setting `timeout`.
+std::vector<Bytes> agree(Team& team, const Objection& objection, ByteView mine);
 
 /// What the other ranks are told of an objection. Pure.
 Error objection_of(const Error& own, int rank, const char* do_what);
@@ -44,25 +44,24 @@ Error objection_of(const Error& own, int rank, const char* do_what);
 
 /// A meeting: `body(meeting)` is this rank's part of it. Collective, but each rank talks to its partners
 /// alone; who has none returns as soon as its body does. What the body throws, of whatever type, ends the
-/// meeting at all ranks at once, as "rank 2 cannot <do what>: ...". A rank whose partners had all they wanted
-/// before may have returned; it hears of it by on_objection(), for as long as it keeps the meeting that this
-/// returns.
+/// meeting at all ranks at once, as "rank 2 cannot prepare its plan: ...". A rank whose partners had all they
+/// wanted before may have returned; it hears of it by on_objection(), for as long as it keeps the meeting
+/// that this returns.
 template <typename Body>
-std::unique_ptr<Meeting> hold(Team& team, std::unique_ptr<Meeting> meeting, const char* do_what,
-                              Body&& body) {
+std::unique_ptr<Meeting> hold(Team& team, std::unique_ptr<Meeting> meeting, Collective kind, Body&& body) {
   try {
     body(*meeting);
   } catch (const OtherObjected&) {
     throw;
   } catch (...) {
-    end_meeting(*meeting, error_of(std::current_exception()), team.rank(), do_what);
+    end_meeting(*meeting, error_of(std::current_exception()), team.rank(), action_of(kind));
   }
   return meeting;
 }
 /// The same in a new meeting of all ranks.
 template <typename Body>
-std::unique_ptr<Meeting> hold(Team& team, const char* do_what, Body&& body) {
-  return hold(team, team.meet(), do_what, std::forward<Body>(body));
+std::unique_ptr<Meeting> hold(Team& team, Collective kind, Body&& body) {
+  return hold(team, team.meet(kind), kind, std::forward<Body>(body));
 }
 
 /// The letter of that rank; empty where there is none. Pure.

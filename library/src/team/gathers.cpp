@@ -7,13 +7,13 @@
 namespace pw {
 
 Gathers::Gather& Gathers::open(int rank, const wire::Contribution& part) {
-  const auto [place, fresh] = gathers_.try_emplace(part.sequence);
-  Gather& gather = place->second;
-  if (!fresh) return gather;
+  Gather& gather = gathers_[part.sequence];
+  if (gather.count > 0) return gather;
   gather.first = rank;
   gather.first_bytes = part.data.size();
   gather.kind = part.kind;
   gather.given.resize(next_.size());
+  if (gather.failure || !through_hub(part.kind)) return gather;
   if (lengths_differ(part.kind)) {
     gather.parts.resize(next_.size());
     return gather;
@@ -43,19 +43,19 @@ bool Gathers::over(uint64_t sequence, const Gather& gather) const {
 /// Why the part ends its collective for all, if it does.
 std::optional<wire::Refusal> Gathers::refusal_of(const Gather& gather, int rank,
                                                  const wire::Contribution& part) const {
+  const size_t bytes = part.data.size();
+  const char* name = name_of(part.kind);
+  if (part.kind != gather.kind) {
+    const Error why = different_calls(rank, name_of(CollectiveCall{part.kind, bytes}), gather.first,
+                                      name_of(CollectiveCall{gather.kind, gather.first_bytes}));
+    return wire::Refusal{why.status(), why.what()};
+  }
+  if (!through_hub(part.kind)) return {};
   const auto missing = std::ranges::find_if(gone_, [&](const auto& why) {
     return why && next_[static_cast<size_t>(&why - gone_.data())] <= part.sequence;
   });
-  const char* name = name_of(part.kind);
   if (missing != gone_.end())
     return wire::Refusal{(*missing)->status, format("{}: {}", name, (*missing)->text)};
-  const size_t bytes = part.data.size();
-  if (part.kind != gather.kind)
-    return wire::Refusal{
-        PW_INVALID_ARGUMENT,
-        format("rank {} calls {} where rank {} calls {}; all ranks must make the same collective "
-               "calls in the same order, and repeat one that timed out before the next",
-               rank, call_of(part.kind, bytes), gather.first, call_of(gather.kind, gather.first_bytes))};
   if (lengths_differ(part.kind)) {
     if (gather.bytes + bytes <= wire::kMaxResult) return {};
     return wire::Refusal{PW_INVALID_ARGUMENT,
@@ -81,7 +81,7 @@ void Gathers::keep(Gather& gather, size_t index, ByteView data) {
 std::vector<Gathers::Answer> Gathers::contribute(int rank, const wire::Contribution& part) {
   const auto index = static_cast<size_t>(rank);
   if (part.sequence != next_[index])
-    throw Error(PW_INVALID_ARGUMENT, format("rank {} gives to all_gather {}; its next one is {}", rank,
+    throw Error(PW_INVALID_ARGUMENT, format("rank {} gives to collective {}; its next one is {}", rank,
                                             part.sequence, next_[index]));
   ++next_[index];
   Gather& gather = open(rank, part);
@@ -92,17 +92,19 @@ std::vector<Gathers::Answer> Gathers::contribute(int rank, const wire::Contribut
     answers.push_back({rank, false, nullptr, {part.sequence, *gather.failure}});
   } else if (auto refusal = refusal_of(gather, rank, part)) {
     fail(part.sequence, gather, std::move(*refusal), answers);
-  } else {
+  } else if (through_hub(part.kind)) {
     keep(gather, index, part.data);
-    if (gather.count == gather.given.size()) {
-      if (lengths_differ(gather.kind)) join_parts(part.sequence, gather);
-      const auto result = std::make_shared<const Bytes>(std::move(gather.all));
-      for (size_t each = 0; each < gather.given.size(); ++each)
-        if (!gone_[each]) answers.push_back({static_cast<int>(each), true, result, {}});
-    }
+    if (gather.count == gather.given.size()) complete(part.sequence, gather, answers);
   }
   if (over(part.sequence, gather)) gathers_.erase(part.sequence);
   return answers;
+}
+
+void Gathers::complete(uint64_t sequence, Gather& gather, std::vector<Answer>& answers) {
+  if (lengths_differ(gather.kind)) join_parts(sequence, gather);
+  const auto result = std::make_shared<const Bytes>(std::move(gather.all));
+  for (size_t rank = 0; rank < gather.given.size(); ++rank)
+    if (!gone_[rank]) answers.push_back({static_cast<int>(rank), true, result, {}});
 }
 
 void Gathers::join_parts(uint64_t sequence, Gather& gather) {
@@ -114,13 +116,27 @@ void Gathers::join_parts(uint64_t sequence, Gather& gather) {
   gather.all = all.take();
 }
 
+std::vector<Gathers::Answer> Gathers::object(const wire::Failure& failure) {
+  std::vector<Answer> answers;
+  const uint64_t sequence = failure.sequence;
+  if (std::ranges::none_of(next_, [&](uint64_t next) { return next <= sequence; })) return answers;
+  Gather& gather = gathers_[sequence];
+  if (gather.failure) return answers;
+  gather.given.resize(next_.size());
+  if (gather.count > 0 && through_hub(gather.kind))
+    fail(sequence, gather, failure.refusal, answers);
+  else  // the hub passes it on to those who talk to their partners
+    gather.failure = failure.refusal;
+  return answers;
+}
+
 std::vector<Gathers::Answer> Gathers::lose(int rank, const std::string& why, pw_status status) {
   const auto index = static_cast<size_t>(rank);
   gone_[index] = wire::Refusal{status, why};
   std::vector<Answer> answers;
   for (auto each = gathers_.begin(); each != gathers_.end();) {
     auto& [sequence, gather] = *each;
-    if (!gather.given[index] && !gather.failure)
+    if (!gather.given[index] && !gather.failure && through_hub(gather.kind))
       fail(sequence, gather, {status, format("{}: {}", name_of(gather.kind), why)}, answers);
     each = over(sequence, gather) ? gathers_.erase(each) : std::next(each);
   }

@@ -1,5 +1,6 @@
-// The hub's record of all_gathers under way: who has sent what, and when one is complete or can never be.
-// Pure.
+// The hub's record of the collectives of all ranks that are under way: who has sent what, and when one is
+// complete or can never be. It carries the data of all_gathers; of the others, in which ranks talk to their
+// partners, it only compares that all ranks call the same. Pure.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,11 @@ class Gathers {
   /// rank. Where lengths differ, the result has the length of each part in front of it.
   std::vector<Answer> contribute(int rank, const wire::Contribution& part);
 
-  /// A rank is gone, or takes part no more; `why` describes it. All it has not given to will fail.
+  /// A rank has ended a collective for all. Where it needs the hub's data, all are answered so.
+  std::vector<Answer> object(const wire::Failure& failure);
+
+  /// A rank is gone, or takes part no more; `why` describes it. All that need data which it has not given
+  /// will fail.
   std::vector<Answer> lose(int rank, const std::string& why, pw_status status = PW_PEER_LOST);
 
  private:
@@ -44,6 +49,7 @@ class Gathers {
     std::optional<wire::Refusal> failure;
   };
   Gather& open(int rank, const wire::Contribution& part);
+  void complete(uint64_t sequence, Gather& gather, std::vector<Answer>& answers);
   [[nodiscard]] std::optional<wire::Refusal> refusal_of(const Gather& gather, int rank,
                                                         const wire::Contribution& part) const;
   void keep(Gather& gather, size_t index, ByteView data);

@@ -129,10 +129,11 @@ void Hub::handle(Connection& connection, const Message& message) {
   } else if (joined && message.type == Type::contribute) {
     send(gathers_.contribute(static_cast<int>(connection.hello.rank), parse_contribution(message.payload)));
   } else if (joined && message.type == Type::object) {
-    parse_failure(message.payload);
+    const Failure failure = parse_failure(message.payload);
     const auto payload = std::make_shared<const Bytes>(message.payload);
     for (const auto& [rank, member] : members_)
       if (member != &connection) member->channel.queue(Type::object, payload);
+    if ((failure.sequence & kOfSome) == 0) send(gathers_.object(failure));
   } else if (joined && message.type == Type::lost) {
     lose(parse_loss(message.payload, size_).rank, How::died);
   } else if (joined && message.type == Type::abandon) {

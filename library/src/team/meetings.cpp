@@ -9,31 +9,103 @@ namespace pw {
 
 /// Of the set that the number belongs to.
 uint64_t Meetings::next_of(uint64_t number) const {
-  if ((number & kAmong) == 0) return next_;
+  if ((number & wire::kOfSome) == 0) return next_;
   const uint64_t first = number >> kCountBits << kCountBits;
   const auto found = next_among_.find(first);
   return found == next_among_.end() ? first : found->second;
 }
 
 Meetings::Meeting* Meetings::find(uint64_t number) {
-  if (number >= next_of(number)) return &open_[number];
+  if (number >= next_of(number)) {
+    early_.insert(number);
+    return &open_[number];
+  }
   const auto found = open_.find(number);
   return found == open_.end() ? nullptr : &found->second;
 }
 
-uint64_t Meetings::begin() {
-  open_.try_emplace(next_);
-  return next_++;
+uint64_t Meetings::Place::with(int rank) const {
+  const auto some = of_some.find(rank);
+  return of_all + (some == of_some.end() ? 0 : some->second);
 }
 
-uint64_t Meetings::begin_among(std::vector<int> ranks) {
+bool Meetings::Begun::includes(int rank) const {
+  return among.empty() || std::ranges::find(among, rank) != among.end();
+}
+
+Meetings::Beginning Meetings::begin(const CollectiveCall& call) {
+  Beginning beginning = begin({next_, call, next_place_, {}});
+  ++next_;
+  ++next_place_.of_all;
+  return beginning;
+}
+
+Meetings::Beginning Meetings::begin_among(Collective kind, std::vector<int> ranks) {
   std::ranges::sort(ranks);
   const uint64_t set =
       hash_of({reinterpret_cast<const char*>(ranks.data()), ranks.size() * sizeof(ranks.front())});
-  const uint64_t first = kAmong | (set >> (kCountBits + 1) << kCountBits);
+  const uint64_t first = wire::kOfSome | (set >> (kCountBits + 1) << kCountBits);
   const uint64_t number = next_among_.try_emplace(first, first).first->second++;
-  open_.try_emplace(number);
-  return number;
+  Beginning beginning = begin({number, {kind, 0}, next_place_, ranks});
+  for (const int rank : ranks) ++next_place_.of_some[rank];
+  return beginning;
+}
+
+Meetings::Beginning Meetings::begin(Begun call) {
+  Beginning beginning{call.number, early_conflicts(call)};
+  early_.erase(call.number);
+  if (through_hub(call.call.kind)) {
+    open_.erase(call.number);
+  } else {
+    Meeting& meeting = open_[call.number];
+    meeting.kind = call.call.kind;
+    meeting.place = call.place;
+    meeting.claims.clear();
+  }
+  begun_.push_back(std::move(call));
+  if (begun_.size() > kRemembered) begun_.pop_front();
+  return beginning;
+}
+
+bool Meetings::holds(uint64_t number) const { return open_.contains(number) && !early_.contains(number); }
+
+std::vector<Meetings::Conflict> Meetings::early_conflicts(const Begun& call) const {
+  std::vector<Conflict> conflicts;
+  for (const uint64_t number : early_) {
+    if (objections_.contains(number)) continue;
+    for (const auto& [from, claim] : open_.at(number).claims) {
+      const bool same_place = call.includes(from) && claim.place == call.place.with(from);
+      if (same_place && (number != call.number || claim.kind != call.call.kind))
+        conflicts.push_back({call.number, call.call, from, number, {claim.kind, 0}});
+    }
+  }
+  return conflicts;
+}
+
+/// Null for one still to begin, and for one long ago.
+const Meetings::Begun* Meetings::begun_at(int rank, uint64_t place) const {
+  if (place >= next_place_.with(rank)) return nullptr;
+  const auto call = std::find_if(begun_.rbegin(), begun_.rend(), [&](const Begun& each) {
+    return each.includes(rank) && each.place.with(rank) == place;
+  });
+  return call == begun_.rend() ? nullptr : &*call;
+}
+
+wire::Letter Meetings::letter_to(int rank, uint64_t number) const {
+  const Meeting& meeting = open_.at(number);
+  return {number, meeting.kind, meeting.place.with(rank), {}};
+}
+
+std::optional<Meetings::Conflict> Meetings::conflict_with(int from, const wire::Letter& letter) const {
+  if (objections_.contains(letter.number)) return {};
+  if (const Begun* mine = begun_at(from, letter.place)) {
+    if (mine->number == letter.number && mine->call.kind == letter.kind) return {};
+    return Conflict{mine->number, mine->call, from, letter.number, {letter.kind, 0}};
+  }
+  if (!holds(letter.number)) return {};
+  const Collective kind = open_.at(letter.number).kind;
+  if (kind == letter.kind) return {};
+  return Conflict{letter.number, {kind, 0}, from, letter.number, {letter.kind, 0}};
 }
 
 void Meetings::end(uint64_t number) { open_.erase(number); }
@@ -47,11 +119,12 @@ std::vector<int> Meetings::partners(uint64_t number) const {
   return {partners.begin(), partners.end()};
 }
 
-bool Meetings::letter(int from, uint64_t number, ByteView text) {
-  if (objections_.contains(number)) return true;
-  Meeting* meeting = find(number);
+bool Meetings::letter(int from, const wire::Letter& letter) {
+  if (objections_.contains(letter.number)) return true;
+  Meeting* meeting = find(letter.number);
   if (meeting == nullptr || (meeting->past_first && !meeting->partners.contains(from))) return false;
-  meeting->letters[from].emplace_back(text.begin(), text.end());
+  if (early_.contains(letter.number)) meeting->claims.try_emplace(from, Claim{letter.kind, letter.place});
+  meeting->letters[from].emplace_back(letter.data.begin(), letter.data.end());
   return true;
 }
 

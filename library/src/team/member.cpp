@@ -235,8 +235,7 @@ void Member::handle(const Message& message) {
       return answer(part.sequence, {PW_OK, {}, Bytes(part.data.begin(), part.data.end())});
     }
     case Type::failure: {
-      Failure failure = parse_failure(message.payload);
-      return answer(failure.sequence, {failure.refusal.status, std::move(failure.refusal.text), {}});
+      return hear_failure(parse_failure(message.payload));
     }
     case Type::object:
       return hear_objection(message);
@@ -252,7 +251,7 @@ void Member::handle(const Message& message) {
 
 void Member::answer(uint64_t sequence, Answer given) {
   std::lock_guard lock(mutex_);
-  if (sequence != sequence_) return;  // of one that was given up
+  if (under_way_ != sequence) return;  // one that was given up
   answer_ = std::move(given);
   changed_.notify_all();
 }

@@ -50,8 +50,8 @@ class Member final : public Team {
   std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) override;
   std::vector<std::vector<std::byte>> all_gather_parts(Collective kind, std::span<const std::byte> mine,
                                                        uint64_t timeout_ns) override;
-  std::unique_ptr<Meeting> meet() override;
-  std::unique_ptr<Meeting> meet_among(std::span<const int> ranks) override;
+  std::unique_ptr<Meeting> meet(Collective kind) override;
+  std::unique_ptr<Meeting> meet_among(Collective kind, std::span<const int> ranks) override;
   [[nodiscard]] bool several_hosts() const override { return several_hosts_; }
   [[nodiscard]] bool lost(int rank) const noexcept override { return losses_.lost(rank); }
   [[nodiscard]] int any_lost() const noexcept override { return losses_.any(); }
@@ -70,8 +70,7 @@ class Member final : public Team {
   /// A collective that timed out here. The hub has this rank's part, and may have passed it on: so this rank
   /// can only repeat it.
   struct Unfinished {
-    Collective kind;
-    size_t bytes;
+    CollectiveCall call;
     Digest digest;  ///< of the bytes
   };
 
@@ -79,11 +78,18 @@ class Member final : public Team {
 
   /// This rank's part of the next exchange through the hub; the hub's answer.
   Bytes gather(Collective kind, std::span<const std::byte> mine, uint64_t timeout_ns);
-  void begin_or_resume(Collective kind, std::span<const std::byte> mine);
+  [[nodiscard]] bool resumes(const CollectiveCall& call, std::span<const std::byte> mine);
+  uint64_t begin(const CollectiveCall& call, std::span<const std::byte> mine);
+  void refuse_while_unfinished(const CollectiveCall& call, const char* addition);
+  void abandon();
+  [[nodiscard]] Error interrupted() const;
 
   [[nodiscard]] wire::Identity identity_of(int rank) const;
   Letters exchange(uint64_t meeting, const Letters& mine, uint64_t timeout_ns);
-  void write_to(int rank, uint64_t meeting, ByteView letter, uint64_t deadline);
+  void write_to(int rank, uint64_t meeting, ByteView text, uint64_t deadline);
+  static SharedBytes packed_objection(uint64_t collective, const Error& why);
+  bool end_for_all(uint64_t collective, const Error& why);
+  void end_both(const Meetings::Conflict& conflict);
   void object(uint64_t meeting, const Error& why);
   [[nodiscard]] int gone_without(const std::vector<int>& missing) const;
   [[nodiscard]] int not_reached(const std::vector<int>& partners) const;
@@ -99,7 +105,9 @@ class Member final : public Team {
   void hear(const Mesh::Heard& heard);
   void hear_end(const Mesh::Heard& heard);
   void hear_message(int rank, const Message& message);
+  void hear_letter(int rank, const wire::Letter& letter);
   void hear_objection(const Message& message);
+  void hear_failure(wire::Failure failure);
   void follow_next();
   void receive();
   void handle(const Message& message);
@@ -108,7 +116,6 @@ class Member final : public Team {
   void lose(int rank, wire::How how);
   void check_watches();
   void answer(uint64_t sequence, Answer given);
-  [[noreturn]] void interrupted();
   void stop();
 
   const int rank_, size_;
@@ -131,8 +138,8 @@ class Member final : public Team {
   bool hurried_ = false;                           ///< leave without waiting for the hub
   bool abandoned_ = false;  ///< an all_gather was interrupted: there will be none any more
   std::optional<Answer> refused_;
-  bool gathering_ = false;  ///< some thread is in all_gather(): one at a time
-  uint64_t sequence_ = 0;   ///< of the all_gather under way, or the next
+  bool gathering_ = false;             ///< some thread is in all_gather(): one at a time
+  std::optional<uint64_t> under_way_;  ///< the number of the all_gather that the hub is to answer
   std::optional<Answer> answer_;
   std::optional<Unfinished> unfinished_;
   Meetings meetings_;

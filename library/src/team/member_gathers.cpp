@@ -47,25 +47,46 @@ std::vector<std::vector<std::byte>> Member::all_gather_parts(Collective kind, st
   return parts;
 }
 
-/// With the lock. Sends this rank's part, unless the call repeats one that timed out and has sent it.
-void Member::begin_or_resume(Collective kind, std::span<const std::byte> mine) {
-  if (!unfinished_) {
-    channel_.queue(Type::contribute, pack(Contribution{sequence_, kind, mine}));
+/// With the lock. Counts the call and tells the hub, which compares it with those of the other ranks. A call
+/// that is known to have failed the hub hears of first: it must not answer this rank otherwise.
+uint64_t Member::begin(const CollectiveCall& call, std::span<const std::byte> mine) {
+  const auto [number, conflicts] = meetings_.begin(call);
+  if (hub_alive_ && !abandoned_) {
+    if (const auto known = meetings_.objections().find(number); known != meetings_.objections().end())
+      channel_.queue(Type::object, packed_objection(number, known->second));
+    channel_.queue(Type::contribute, pack(Contribution{number, call.kind, mine}));
     wake_.ring();
-    return;
   }
-  const auto& [its_kind, its_bytes, its_digest] = *unfinished_;
-  if (kind == its_kind && mine.size() == its_bytes && digest_of(mine) == its_digest) return;
-  const bool same_call = kind == its_kind && mine.size() == its_bytes;
-  throw Error(PW_INVALID_ARGUMENT,
-              format("rank {} calls {}{} after its {} timed out, which the other ranks may have "
-                     "finished with it; repeat that one with the same bytes first, or make a new team",
-                     rank_, call_of(kind, mine.size()), same_call ? " with other bytes" : "",
-                     call_of(its_kind, its_bytes)));
+  for (const Meetings::Conflict& conflict : conflicts) end_both(conflict);
+  return number;
+}
+
+/// With the lock. An all_gather that timed out is still under way as long as there is a hub. Throws where
+/// another call comes meanwhile.
+void Member::refuse_while_unfinished(const CollectiveCall& call, const char* addition) {
+  if (!unfinished_) return;
+  if (hub_alive_)
+    throw Error(PW_INVALID_ARGUMENT,
+                format("rank {} calls {}{} after its {} timed out, which the other ranks may have "
+                       "finished with it; repeat that one with the same bytes first, or make a new team",
+                       rank_, name_of(call), addition, name_of(unfinished_->call)));
+  unfinished_.reset();
+  under_way_.reset();
+  answer_.reset();
+}
+
+/// With the lock. Whether the call repeats one that timed out: then the hub has this rank's part.
+bool Member::resumes(const CollectiveCall& call, std::span<const std::byte> mine) {
+  const bool same_call =
+      unfinished_ && call.kind == unfinished_->call.kind && call.bytes == unfinished_->call.bytes;
+  if (same_call && digest_of(mine) == unfinished_->digest) return true;
+  refuse_while_unfinished(call, same_call ? " with other bytes" : "");
+  return false;
 }
 
 Bytes Member::gather(Collective kind, std::span<const std::byte> mine, uint64_t timeout_ns) {
   const uint64_t deadline = deadline_after(timeout_ns);
+  const CollectiveCall call{kind, mine.size()};
   const char* name = name_of(kind);
   std::optional<trace::Operation> traced;
   if (trace::recording()) {
@@ -77,14 +98,15 @@ Bytes Member::gather(Collective kind, std::span<const std::byte> mine, uint64_t 
                                     size_, static_cast<double>(timeout_ns) / 1e9));
   };
   std::unique_lock lock(mutex_);
-  const auto give_up = [&](pw_status waited) {
-    if (waited == PW_TIMEOUT) throw late();
-    if (waited != PW_OK) interrupted();
-  };
-  if (abandoned_) interrupted();
-  give_up(wait_for_change(changed_, lock, deadline, [this] { return !gathering_; }));
+  const pw_status turn =
+      abandoned_ ? PW_INTERRUPTED : wait_for_change(changed_, lock, deadline, [this] { return !gathering_; });
+  if (turn == PW_TIMEOUT) throw late();
+  if (turn != PW_OK) {
+    abandon();
+    begin(call, {});  // which the other ranks count, too
+    throw interrupted();
+  }
   gathering_ = true;
-  if (traced) traced->of(mine.size(), static_cast<int32_t>(sequence_ & 0x7fffffff));
   struct EndOfTurn {
     Member& member;
     ~EndOfTurn() {
@@ -92,35 +114,36 @@ Bytes Member::gather(Collective kind, std::span<const std::byte> mine, uint64_t 
       member.changed_.notify_all();
     }
   } end_of_turn{*this};
-  if (hub_alive_ || unfinished_) {
-    begin_or_resume(kind, mine);
-    if (wait_for_change(changed_, lock, deadline, [this] { return answer_ || !hub_alive_; }) ==
-        PW_INTERRUPTED)
-      interrupted();
+  if (!resumes(call, mine)) under_way_ = begin(call, mine);
+  if (traced) traced->of(mine.size(), static_cast<int32_t>(*under_way_ & 0x7fffffff));
+  if (wait_for_change(changed_, lock, deadline, [this] { return answer_ || !hub_alive_; }) ==
+      PW_INTERRUPTED) {
+    abandon();
+    throw interrupted();
   }
-  if (!answer_ && !hub_alive_) throw Error(PW_PEER_LOST, format("{}: {}", name, describe_loss(0)));
-  if (!answer_) {
-    if (!unfinished_) unfinished_ = Unfinished{kind, mine.size(), digest_of(mine)};
+  if (!answer_ && hub_alive_) {
+    if (!unfinished_) unfinished_ = Unfinished{call, digest_of(mine)};
     throw late();
   }
-  Answer answer = std::move(*answer_);
-  answer_.reset();
+  std::optional<Answer> answer = std::exchange(answer_, std::nullopt);
   unfinished_.reset();
-  ++sequence_;
-  if (answer.status != PW_OK) throw Error(answer.status, answer.text);
-  return std::move(answer.data);
+  under_way_.reset();
+  if (!answer) throw Error(PW_PEER_LOST, format("{}: {}", name, describe_loss(0)));
+  if (answer->status != PW_OK) throw Error(answer->status, answer->text);
+  return std::move(answer->data);
 }
 
 /// With the lock. The others must not wait for what this rank will not give.
-void Member::interrupted() {
-  if (!std::exchange(abandoned_, true) && hub_alive_) {
-    channel_.queue(Type::abandon);
-    wake_.ring();
-  }
-  throw Error(PW_INTERRUPTED,
-              format("rank {} was interrupted in a collective, which ends the collectives of its "
-                     "team; make a new team for more",
-                     rank_));
+void Member::abandon() {
+  if (std::exchange(abandoned_, true) || !hub_alive_) return;
+  channel_.queue(Type::abandon);
+  wake_.ring();
+}
+
+Error Member::interrupted() const {
+  return {PW_INTERRUPTED, format("rank {} was interrupted in a collective, which ends the collectives of its "
+                                 "team; make a new team for more",
+                                 rank_)};
 }
 
 }  // namespace pw

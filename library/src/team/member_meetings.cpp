@@ -17,21 +17,12 @@ namespace {
 constexpr uint64_t kPatience = 2'000'000'000;      // with a rank that does not answer
 constexpr uint64_t kHostPatience = 5'000'000'000;  // as long as TCP waits for one (team/socket.cpp)
 
-SharedBytes packed_objection(uint64_t meeting, const Error& why) {
-  return std::make_shared<const Bytes>(pack(Failure{meeting, {why.status(), std::string(why.what())}}));
-}
-
 }  // namespace
 
 /// A meeting as this rank holds it.
 class Member::Attended final : public Meeting {
  public:
-  /// Of all ranks where `among` is empty.
-  Attended(Member& member, std::span<const int> among) : member_(member) {
-    const std::lock_guard lock(member.mutex_);
-    number_ =
-        among.empty() ? member.meetings_.begin() : member.meetings_.begin_among({among.begin(), among.end()});
-  }
+  Attended(Member& member, uint64_t number) : member_(member), number_(number) {}
   ~Attended() override {
     const std::lock_guard lock(member_.mutex_);
     member_.meetings_.end(number_);
@@ -47,13 +38,25 @@ class Member::Attended final : public Meeting {
 
  private:
   Member& member_;
-  uint64_t number_ = 0;
+  const uint64_t number_;
 };
 
-std::unique_ptr<Meeting> Member::meet() { return std::make_unique<Attended>(*this, std::span<const int>()); }
+std::unique_ptr<Meeting> Member::meet(Collective kind) {
+  const std::lock_guard lock(mutex_);
+  refuse_while_unfinished({kind, 0}, "");
+  return std::make_unique<Attended>(*this, begin({kind, 0}, {}));
+}
 
-std::unique_ptr<Meeting> Member::meet_among(std::span<const int> ranks) {
-  return std::make_unique<Attended>(*this, ranks);
+std::unique_ptr<Meeting> Member::meet_among(Collective kind, std::span<const int> ranks) {
+  const std::lock_guard lock(mutex_);
+  refuse_while_unfinished({kind, 0}, "");
+  const auto [number, conflicts] = meetings_.begin_among(kind, {ranks.begin(), ranks.end()});
+  for (const Meetings::Conflict& conflict : conflicts) end_both(conflict);
+  return std::make_unique<Attended>(*this, number);
+}
+
+SharedBytes Member::packed_objection(uint64_t collective, const Error& why) {
+  return std::make_shared<const Bytes>(pack(Failure{collective, {why.status(), std::string(why.what())}}));
 }
 
 /// Returns once it has the letters of its partners and its own have left this process, so that it may go on
@@ -97,15 +100,17 @@ Letters Member::exchange(uint64_t meeting, const Letters& mine, uint64_t timeout
 }
 
 /// Nothing is written to a rank that is lost.
-void Member::write_to(int rank, uint64_t meeting, ByteView letter, uint64_t deadline) {
-  if (rank == rank_) {
+void Member::write_to(int rank, uint64_t meeting, ByteView text, uint64_t deadline) {
+  Letter letter;
+  {
     const std::lock_guard lock(mutex_);
-    meetings_.letter(rank, meeting, letter);
-    return;
+    letter = meetings_.letter_to(rank, meeting);
+    letter.data = text;
+    if (rank == rank_) meetings_.letter(rank, letter);
   }
-  if (losses_.lost(rank)) return;
-  const auto text = std::make_shared<const Bytes>(pack(Numbered{meeting, letter}));
-  while (!mesh_.send(rank, Type::letter, text)) {
+  if (rank == rank_ || losses_.lost(rank)) return;
+  const auto packed = std::make_shared<const Bytes>(pack(letter));
+  while (!mesh_.send(rank, Type::letter, packed)) {
     {
       const std::lock_guard lock(mutex_);
       unreached_.erase(rank);  // of an earlier attempt
@@ -142,8 +147,23 @@ int Member::gone_without(const std::vector<int>& missing) const {
 void Member::object(uint64_t meeting, const Error& why) {
   hear_out(meeting);
   const std::lock_guard lock(mutex_);
-  if (!spread(meeting, why)) meetings_.check(meeting);
-  if (hub_alive_) channel_.queue(Type::object, packed_objection(meeting, why));
+  if (!end_for_all(meeting, why)) meetings_.check(meeting);
+  wake_.ring();
+}
+
+/// With the lock. False where it has been ended before.
+bool Member::end_for_all(uint64_t collective, const Error& why) {
+  if (!spread(collective, why)) return false;
+  if (hub_alive_) channel_.queue(Type::object, packed_objection(collective, why));
+  return true;
+}
+
+/// With the lock. Two ranks are in different collectives, and neither can come to its end.
+void Member::end_both(const Meetings::Conflict& conflict) {
+  const Error why =
+      different_calls(rank_, name_of(conflict.call), conflict.other, name_of(conflict.other_call));
+  end_for_all(conflict.number, why);
+  end_for_all(conflict.other_number, why);
   wake_.ring();
 }
 
@@ -230,14 +250,7 @@ void Member::hear_message(int rank, const Message& message) {
   } else if (message.type == Type::object) {
     hear_objection(message);
   } else if (message.type == Type::letter) {
-    const Numbered part = parse_numbered(message.payload);
-    const std::lock_guard lock(mutex_);
-    if (meetings_.letter(rank, part.sequence, part.data)) return;
-    const Refusal refusal{
-        PW_INVALID_ARGUMENT,
-        format("rank {} does not expect rank {} in this collective; do both make the same calls?", rank_,
-               rank)};
-    mesh_.send(rank, Type::failure, std::make_shared<const Bytes>(pack(Failure{part.sequence, refusal})));
+    hear_letter(rank, parse_letter(message.payload));
   } else if (message.type == Type::failure) {
     const Failure failure = parse_failure(message.payload);
     const std::lock_guard lock(mutex_);
@@ -248,6 +261,29 @@ void Member::hear_message(int rank, const Message& message) {
     const std::lock_guard lock(mutex_);
     fenced_[rank] = parse_fence(message.payload);
   }
+}
+
+void Member::hear_letter(int rank, const Letter& letter) {
+  const std::lock_guard lock(mutex_);
+  if (const auto conflict = meetings_.conflict_with(rank, letter)) return end_both(*conflict);
+  if (meetings_.letter(rank, letter)) return;
+  const Refusal refusal{
+      PW_INVALID_ARGUMENT,
+      format("rank {} does not expect rank {} in this collective; do both make the same calls?", rank_,
+             rank)};
+  mesh_.send(rank, Type::failure, std::make_shared<const Bytes>(pack(Failure{letter.number, refusal})));
+}
+
+/// From the hub: an all_gather has failed, or ranks called something else where this one is in a meeting.
+void Member::hear_failure(Failure failure) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (meetings_.holds(failure.sequence)) {
+      spread(failure.sequence, Error(failure.refusal.status, failure.refusal.text));
+      return;
+    }
+  }
+  answer(failure.sequence, {failure.refusal.status, std::move(failure.refusal.text), {}});
 }
 
 /// Also where the meeting is over or still to begin.

@@ -52,6 +52,13 @@ Hello read_hello(ByteReader& reader) {
   return hello;
 }
 
+Collective read_kind(ByteReader& reader, Collective first, Collective last) {
+  const auto kind = reader.get<uint8_t>();
+  if (kind < static_cast<uint8_t>(first) || kind > static_cast<uint8_t>(last))
+    refuse(format("collective of kind {} in a rank's part", kind));
+  return static_cast<Collective>(kind);
+}
+
 /// A message that is one thing, and nothing after it.
 template <typename Read>
 auto parse_whole(ByteView payload, const char* what, Read read) {
@@ -175,10 +182,25 @@ Bytes pack(const Contribution& part) {
 Contribution parse_contribution(ByteView payload) {
   ByteReader reader(payload, "a rank's part of a collective");
   const auto sequence = reader.get<uint64_t>();
-  const auto kind = reader.get<uint8_t>();
-  if (kind < static_cast<uint8_t>(Collective::barrier) || kind > static_cast<uint8_t>(Collective::context))
-    refuse(format("collective of kind {} in a rank's part", kind));
-  return {sequence, static_cast<Collective>(kind), reader.rest()};
+  const Collective kind = read_kind(reader, Collective::barrier, Collective::halo_extents);
+  return {sequence, kind, reader.rest()};
+}
+
+Bytes pack(const Letter& letter) {
+  ByteWriter writer;
+  writer.put(letter.number);
+  writer.put(static_cast<uint8_t>(letter.kind));
+  writer.put(letter.place);
+  writer.put(letter.data);
+  return writer.take();
+}
+
+Letter parse_letter(ByteView payload) {
+  ByteReader reader(payload, "a letter");
+  const auto number = reader.get<uint64_t>();
+  const Collective kind = read_kind(reader, Collective::plan, Collective::plan_among);
+  const auto place = reader.get<uint64_t>();
+  return {number, kind, place, reader.rest()};
 }
 
 Bytes pack(const Failure& failure) {

@@ -22,7 +22,7 @@
 
 namespace pw::wire {
 
-inline constexpr uint8_t kVersion = 4;
+inline constexpr uint8_t kVersion = 5;
 inline constexpr size_t kHeaderBytes = 8;
 inline constexpr size_t kSealBytes = sizeof(Digest);
 inline constexpr size_t kHelloBytes = 24;  ///< payload of a hello
@@ -33,6 +33,9 @@ inline constexpr size_t kMaxResult = (size_t{1} << 32) - 1 - 64;  ///< of all ra
 inline constexpr uint32_t kMaxRanks = 1u << 20;
 inline constexpr uint64_t kFarewell =
     1'000'000'000;  ///< ns: the longest that anybody's last messages may take
+
+/// In the number of a collective of some ranks alone, which the hub knows nothing of.
+inline constexpr uint64_t kOfSome = uint64_t{1} << 63;
 
 enum class Type : uint8_t {
   hello = 1,
@@ -46,7 +49,7 @@ enum class Type : uint8_t {
   lost,
   goodbye,
   abandon,
-  letter,  ///< between ranks: Numbered, of a meeting
+  letter,  ///< between ranks: a Letter
   object,  ///< a Failure: a meeting ends for all ranks
   fence,   ///< between ranks: a number, which comes back behind all that was said before
   fenced,  ///< the answer: that number
@@ -81,18 +84,26 @@ struct Refusal {
   std::string text;
 };
 
-/// Bytes with the number of what they belong to: all parts of an all_gather together, or a letter of a
-/// meeting.
+/// Bytes with the number of what they belong to: all parts of an all_gather together.
 struct Numbered {
   uint64_t sequence = 0;
   ByteView data;  ///< into the message parsed
 };
 
-/// What one rank gives to a collective, and which call of its program that is.
+/// What one rank gives to a collective, and which call of its program that is. For one whose ranks talk to
+/// their partners, only that the rank has called it.
 struct Contribution {
   uint64_t sequence = 0;  ///< the collectives of a team are numbered in the order of the calls
   Collective kind = Collective::barrier;
   ByteView data;  ///< into the message parsed
+};
+
+/// What a rank writes to a partner in a meeting, and which call of its program that is.
+struct Letter {
+  uint64_t number = 0;  ///< of the meeting
+  Collective kind = Collective::plan;
+  uint64_t place = 0;  ///< how many collectives the sender had begun before in which this rank takes part
+  ByteView data;       ///< into the message parsed
 };
 
 struct Failure {
@@ -132,6 +143,8 @@ Bytes pack(const Numbered& part);
 Numbered parse_numbered(ByteView payload);
 Bytes pack(const Contribution& part);
 Contribution parse_contribution(ByteView payload);
+Bytes pack(const Letter& letter);
+Letter parse_letter(ByteView payload);
 Bytes pack(const Failure& failure);
 Failure parse_failure(ByteView payload);
 Bytes pack_fence(uint64_t number);

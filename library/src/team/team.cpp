@@ -14,8 +14,10 @@ class Alone final : public Meeting {
 
 }  // namespace
 
-std::unique_ptr<Meeting> Team::meet() { return std::make_unique<Alone>(); }
+std::unique_ptr<Meeting> Team::meet(Collective /*kind*/) { return std::make_unique<Alone>(); }
 
-std::unique_ptr<Meeting> Team::meet_among(std::span<const int> /*ranks*/) { return meet(); }
+std::unique_ptr<Meeting> Team::meet_among(Collective kind, std::span<const int> /*ranks*/) {
+  return meet(kind);
+}
 
 }  // namespace pw

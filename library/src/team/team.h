@@ -52,6 +52,8 @@ class Meeting {
   virtual void on_objection(std::function<void(const Error&)> call) = 0;
 };
 
+/// All ranks make the same collective calls in the same order: all_gathers and meetings are counted together.
+/// Where two ranks are in different ones, both end at all ranks with PW_INVALID_ARGUMENT (different_calls()).
 class Team {
  public:
   virtual ~Team() = default;
@@ -69,18 +71,17 @@ class Team {
   virtual std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) = 0;
   void barrier(uint64_t timeout_ns) { all_gather({}, timeout_ns); }
 
-  /// The same for parts of different lengths; `kind` is Collective::parts or a later one.
+  /// The same for parts of different lengths; `kind` is Collective::parts or Collective::context.
   virtual std::vector<std::vector<std::byte>> all_gather_parts(Collective /*kind*/,
                                                                std::span<const std::byte> mine,
                                                                uint64_t /*timeout_ns*/) {
     return {{mine.begin(), mine.end()}};
   }
 
-  /// Collective: the ranks hold the same meetings in the same order. Returns at once.
-  virtual std::unique_ptr<Meeting> meet();
-  /// Collective over these ranks alone, this one among them: they hold the same such meetings in the same
-  /// order, and partners are of them.
-  virtual std::unique_ptr<Meeting> meet_among(std::span<const int> ranks);
+  /// Collective. Returns at once. Throws Error where an all_gather that timed out is still under way.
+  virtual std::unique_ptr<Meeting> meet(Collective kind);
+  /// Collective over these ranks alone, this one among them: partners are of them.
+  virtual std::unique_ptr<Meeting> meet_among(Collective kind, std::span<const int> ranks);
 
   /// Whether some ranks do not share this one's host (base/host_id.h).
   [[nodiscard]] virtual bool several_hosts() const { return false; }

@@ -1,5 +1,5 @@
-// Who called: the place in the program from which a public function was entered. What the library records
-// until the function returns has it as its call site.
+// The call site: the place in the program from which a public function was entered. All that the library
+// records until the function returns has it.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,9 @@
 
 namespace pw::trace {
 
-/// In a public function, first of all: `const trace::Call call(__builtin_return_address(0));`. Of calls in
-/// calls the outermost counts. It costs one branch where nothing is recorded, and is in line because it
-/// counts where two ranks answer each other.
+/// First in a public function: `const trace::Call call(__builtin_return_address(0));`. For nested calls the
+/// outermost counts. It costs one branch where nothing is recorded, and is inlined because it counts where
+/// two ranks answer each other.
 class Call {
  public:
   explicit Call(const void* returns_to) {

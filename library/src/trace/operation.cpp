@@ -8,6 +8,29 @@
 #include "base/config.h"
 
 namespace pw::trace {
+namespace {
+
+/// Variables by which `peerway trace` reaches the recorder, and a user limits it.
+constexpr ConfigEntry settings[] = {
+    {"trace_dir", "path", "",
+     "Where each thread records its operations; set by peerway trace for the ranks. Empty: nothing is "
+     "recorded."},
+    {"trace_memory", "path", "",
+     "A folder in this host's memory, in which threads record while the program runs, if half of it or "
+     "4 GiB stay free; set by peerway trace. Empty, or not there: they record in trace_dir."},
+    {"trace_level", "choice:off|counters|profile|full", "full",
+     "counters: sums for each operation; profile: also by path, peer and size; full: each operation."},
+    {"trace_cupti", "path", "",
+     "The CUPTI library, by which kernels and copies of GPUs are recorded. Empty: libcupti.so of the "
+     "system."},
+    {"trace_region", "text", "", "The only regions of programs within which is recorded. Empty: all is."},
+    {"trace_ranks", "text", "", "The only ranks that record, separated by commas. Empty: all."},
+    {"trace_events", "count", "262144", "How many of its last events a thread keeps, 32 bytes each."},
+};
+
+const bool is_declared = (declare_settings("trace", settings), true);
+
+}  // namespace
 
 // The recorder itself reads the environment, because programs and MPI's calls record without this library.
 // The table of settings refuses what it would misread.
@@ -33,12 +56,12 @@ namespace {
 
 // A process may have the library, and UCX's transport over a NIC beside it: each records on its own.
 const char* source() {
-  static const char* const found = [] {
+  static const char* const name = [] {
     Dl_info of{};
     const bool known = dladdr(reinterpret_cast<void*>(&source), &of) != 0 && of.dli_fname != nullptr;
     return known && std::strstr(of.dli_fname, "peerway_uct") != nullptr ? "uct" : "core";
   }();
-  return found;
+  return name;
 }
 
 }  // namespace

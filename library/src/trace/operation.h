@@ -46,7 +46,8 @@ int32_t tag_of(const Key& key) {
 /// A time, as events have it.
 uint64_t now();
 
-/// What began earlier, maybe in another thread, and has ended now. It is not nested in what this thread does.
+/// Work that began earlier, maybe in another thread, and has ended now. It is not nested in what this thread
+/// does.
 struct EarlierWork {
   pw_trace_kind kind;
   std::string_view name, where;
@@ -70,7 +71,7 @@ class Operation {
     pw_trace_begin(writer_, &event_);
     if (!sends_) pw_trace_prepare_next(writer_, pw_trace_word_of(&event_, 0));
   }
-  /// What has a name and no peer.
+  /// An operation that has a name and no peer.
   Operation(std::string_view name, pw_trace_kind kind);
   [[gnu::always_inline]] ~Operation() { finish(); }
   Operation(const Operation&) = delete;

@@ -17,7 +17,7 @@ class Backlog {
 
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
 
-  /// `uses`: what drop() may be told of while it waits.
+  /// `uses`: the objects by which drop() finds it while it waits.
   void add(GoOn go_on, std::vector<const void*> uses) {
     waiting_.push_back({std::move(go_on), std::move(uses)});
   }
@@ -25,7 +25,7 @@ class Backlog {
   /// Goes on as far as there is room, and returns how many ended, done or failed.
   uint64_t resume();
 
-  /// What uses this ends as a failure when its turn comes.
+  /// Operations that use this end as a failure when their turn comes.
   void drop(const void* used);
   void clear() { waiting_.clear(); }
 

@@ -7,17 +7,17 @@ namespace pw {
 
 class BlockCursor {
  public:
-  /// `inner`: of the fastest dimensions, so many are left to whoever moves a block.
+  /// `inner`: the number of fastest dimensions that the caller moves itself, as one block.
   explicit BlockCursor(const Layout& layout, uint32_t inner = 0)
-      : layout_(layout), dims_(layout.shape.dims - inner), left_(1) {
-    for (uint32_t d = 0; d < dims_; ++d) left_ *= layout.shape.count[d];
+      : layout_(layout), dims_(layout.shape.dims - inner), remaining_(1) {
+    for (uint32_t d = 0; d < dims_; ++d) remaining_ *= layout.shape.count[d];
   }
 
   bool next(uint64_t& to, uint64_t& from) {
-    if (left_ == 0) return false;
+    if (remaining_ == 0) return false;
     to = to_;
     from = from_;
-    if (--left_ > 0) step();
+    if (--remaining_ > 0) step();
     return true;
   }
 
@@ -35,7 +35,7 @@ class BlockCursor {
 
   Layout layout_;
   uint32_t dims_;
-  uint64_t left_;
+  uint64_t remaining_;
   uint64_t to_ = 0, from_ = 0;
   std::array<uint64_t, PW_MAX_DIMS> index_{};
 };

@@ -20,9 +20,9 @@ struct PathFamily {
 
 /// The family that a path's name belongs to, or null.
 inline const PathFamily* family_of(std::span<const PathFamily> families, std::string_view path) {
-  const auto found = std::ranges::find_if(
+  const auto match = std::ranges::find_if(
       families, [&](const PathFamily& family) { return path.starts_with(family.prefix); });
-  return found == families.end() ? nullptr : &*found;
+  return match == families.end() ? nullptr : &*match;
 }
 
 /// All paths of this build, available or not, and the families that may have more.

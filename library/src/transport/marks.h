@@ -26,10 +26,10 @@ class Marker {
   /// Whether all before the mark is complete at both ends, or has failed: because the rank was lost, because
   /// the context was closed, or in itself.
   virtual bool reached(int, Mark) { return true; }
-  /// Of a mark that is reached: PW_OK, or how what was before it failed, with the message. Each failure is
-  /// told once.
+  /// For a mark that is reached: PW_OK, or the first failure before it, with the message. Each failure is
+  /// reported once.
   virtual pw_status outcome(int, Mark) { return PW_OK; }
-  /// What brings its marks, where that is a source.
+  /// The source that brings its marks, if there is one.
   [[nodiscard]] virtual Source* source() { return nullptr; }
   /// Whether this rank's threads are woken when a mark is reached.
   [[nodiscard]] virtual Wakes wakes(int) { return Wakes::perhaps; }

@@ -21,11 +21,11 @@
 
 namespace pw {
 
-/// What is routed. Paths carry puts and gets; a send is a plan's, which has methods of its own
-/// (plan/methods.h).
+/// The operations that are routed. Paths carry puts and gets; a send belongs to a plan, which has methods of
+/// its own (plan/methods.h).
 enum class Op : uint8_t { put, get, send };
 
-/// What is known about a pair of memories before any byte moves, whatever would move it.
+/// The facts about a pair of memories that are known before any byte moves, whatever would move it.
 struct Pair {
   DeviceId local;
   DeviceId remote;
@@ -95,7 +95,7 @@ inline void copy_range(const RangeTransfer& range) {
     std::memcpy(put ? remote : local, put ? local : remote, range.bytes);
 }
 
-/// What paths are built from; all of it outlives them.
+/// Everything that paths are built from; all of it outlives them.
 struct Surroundings {
   Team& team;
   ControlSegment& control;
@@ -135,15 +135,15 @@ class Path : public Marker {
   virtual pw_status start_range(const RangeTransfer& range);
 
   /// Whether start_and_store() can do the two as one; made ready here. Throws Error.
-  virtual bool joins(const Transfer&, Remote& /*signal*/) { return false; }
-  /// Starts the transfer, and what stores turn.total() to the signal's word once the data is visible.
+  virtual bool can_start_and_store(const Transfer&, Remote& /*signal*/) { return false; }
+  /// Starts the transfer and, after its data is visible, a store of turn.total() to the signal's word.
   virtual pw_status start_and_store(const Transfer&, SignalTurn& turn);
 
   /// Whether store() and fetch() reach the words of signals on other hosts, this one among them.
-  [[nodiscard]] virtual bool stores(const Remote& /*signal*/) const { return false; }
-  /// Of a path that stores some: why not this one, with its name.
-  [[nodiscard]] virtual std::string why_not_stores(const Remote& /*signal*/) const { return {}; }
-  /// Starts what stores the signal's word, after everything that this path started towards its owner.
+  [[nodiscard]] virtual bool can_store(const Remote& /*signal*/) const { return false; }
+  /// If this path stores some signals but not this one: the reason, with the path's name.
+  [[nodiscard]] virtual std::string why_cannot_store(const Remote& /*signal*/) const { return {}; }
+  /// Starts a store of the signal's word, after everything that this path started towards its owner.
   virtual pw_status store(Remote& signal, uint64_t value);
   /// Starts to read the signal's word, which is there once a mark is reached. One at a time. Throws Error.
   virtual std::shared_ptr<const uint64_t> fetch(Remote& signal);

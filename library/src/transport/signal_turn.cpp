@@ -39,7 +39,7 @@ pw_status SignalTurn::begin(const Notification& notification, Path* by) {
   return failed;
 }
 
-void SignalTurn::made() {
+void SignalTurn::stored() {
   sender().notified = total();
   sender().through = by_;
   lock_.unlock();
@@ -47,7 +47,7 @@ void SignalTurn::made() {
 
 void SignalTurn::store() {
   notification_.signal->word()->store(total(), std::memory_order_release);
-  made();
+  stored();
   wake(*notification_.signal->sleepers());
 }
 

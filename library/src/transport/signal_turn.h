@@ -19,8 +19,8 @@ class SignalTurn {
   [[nodiscard]] bool now() const { return now_; }
   [[nodiscard]] Remote& signal() const { return *notification_.signal; }
   [[nodiscard]] uint64_t total() const { return sender().notified + notification_.by; }
-  /// What stores the total has been started, so that the next may follow. Gives the turn up.
-  void made();
+  /// The store of the total has been started, so the next may follow. Gives the turn up.
+  void stored();
 
   /// The CPU stores it.
   void store();

@@ -20,7 +20,7 @@ pw_status TransferQueue::start(const Transfer& transfer, SignalTurn* turn) {
   bool done = false;
   if (queue_.empty())
     if (const pw_status status = advance(next, done); status != PW_OK) return status;
-  if (turn != nullptr) turn->made();
+  if (turn != nullptr) turn->stored();
   accepted_.fetch_add(1, std::memory_order_release);
   if (done) {
     moved_.fetch_add(1, std::memory_order_release);
@@ -39,8 +39,8 @@ pw_status TransferQueue::why_ended() {
   return broken != PW_OK && !over() ? refuse_after(broken, rank_) : why_over();
 }
 
-// What fails before the other end was asked leaves no trace; what fails later leaves the two ends with
-// different views of what is where.
+// A failure before the other end was asked leaves no trace; a later one leaves the two ends with different
+// views of what is where.
 pw_status TransferQueue::advance(Waiting& next, bool& done) {
   const pw_status status = go_on(next, done);
   if (status != PW_OK && next.posted) broken_.store(status, std::memory_order_release);
@@ -112,11 +112,11 @@ void TransferQueue::give_up(Waiting& waiting, std::vector<Unstored>& unstored) {
 // The owner of a region wants it back, and waits until nobody holds it. False while a device still uses that
 // of the first, which is not to go on meanwhile.
 bool TransferQueue::give_up_closed(std::vector<Unstored>& unstored) {
-  bool left = true;
+  bool all_given_up = true;
   for (Waiting& waiting : queue_) {
     if (waiting.given_up || !waiting.transfer.local->closed()) continue;
     if (waiting.posted && !leave_memory()) {
-      left = false;
+      all_given_up = false;
       continue;
     }
     give_up(waiting, unstored);
@@ -125,7 +125,7 @@ bool TransferQueue::give_up_closed(std::vector<Unstored>& unstored) {
                                    "complete; flush before it is closed",
                                    rank_)));
   }
-  return left;
+  return all_given_up;
 }
 
 bool TransferQueue::give_up_refused(std::deque<Waiting>& finished, std::vector<Unstored>& unstored) {

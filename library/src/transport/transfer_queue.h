@@ -48,9 +48,9 @@ class TransferQueue {
 
   // With the lock:
 
-  /// Does what can be done of the transfer now; `done` once this end's half of it is. What was given up
-  /// before it was posted is posted without bytes, so that both ends count alike. May throw Error before it
-  /// posts.
+  /// Does what can be done of the transfer now; `done` once this end's half of it is. A transfer that was
+  /// given up before it was posted is posted without bytes, so that both ends count alike. May throw Error
+  /// before it posts.
   virtual pw_status go_on(Waiting& next, bool& done) = 0;
   /// Whether nothing uses the memory of what was given to go_on() any more. A device ends what it was given,
   /// whether or not the other end lives; nobody waits for it with the lock.

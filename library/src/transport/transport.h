@@ -12,7 +12,7 @@
 
 namespace pw {
 
-/// What a rank takes to hold for all when it opens its transports.
+/// The facts that a rank assumes of all when it opens its transports.
 struct Together {
   bool several_hosts = false;
   bool wanted = false;  ///< some rank wants this transport
@@ -28,12 +28,12 @@ class Transport {
   /// Whether this rank wants it on all ranks; `named`: its settings or its route table name one of the paths.
   [[nodiscard]] virtual bool wanted(bool /*named*/) const { return false; }
 
-  /// Opens it, if it is to be, and returns what the other ranks are to know, also where it is not open.
-  /// Called again where the ranks turn out to be otherwise; what is open then stays open. Throws Error where
-  /// this rank was told to use it, and cannot: then no rank gets its context.
+  /// Opens the transport if it is wanted, and returns the data to publish to the other ranks, even if it
+  /// stayed closed. Called again if the ranks disagreed; what is open then stays open. Throws Error if this
+  /// rank was told to use it and cannot: then no rank gets its context.
   virtual Bytes open(const Together&) { return {}; }
 
-  /// What the ranks said, by rank.
+  /// What the ranks sent, by rank.
   virtual void meet(const std::vector<Bytes>& /*ranks*/) {}
 
   /// Adds what peers need to reach the region by it, or the words of this rank's signals.

@@ -46,7 +46,7 @@ class Kind:
 
     @property
     def by_methods(self) -> bool:
-        """Whether its ways are not paths but the methods of plans (docs/concepts/plans.md), for one kind of
+        """Whether its ways are not paths but the methods of plans (docs/library/plans.md), for one kind of
         memory.
         """
         return self.op == SEND

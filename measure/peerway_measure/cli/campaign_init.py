@@ -19,7 +19,7 @@ from peerway_measure.cli.campaign_pass import run_of
 if TYPE_CHECKING:
     from peerway_measure.campaign.slurm import NodeType
 
-_BEGINNING = """# A campaign of `peerway campaign run {folder}`; docs/campaigns.md has all keys.
+_BEGINNING = """# A campaign of `peerway campaign run {folder}`; docs/measure/campaigns.md has all keys.
 name = {name}
 repeats = 25
 seed = {seed}

@@ -162,7 +162,7 @@ def _description(folder: Path) -> Description:
 def _no_description(folder: Path) -> str:
     return (
         f"{folder} has no cluster.toml, the description of the cluster; "
-        "start from the one in examples/rehearsal (docs/rehearsal.md)"
+        "start from the one in examples/rehearsal (docs/measure/rehearsal.md)"
     )
 
 

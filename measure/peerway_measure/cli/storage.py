@@ -200,7 +200,7 @@ def measure(
     metadata  create, stat, read, rename and remove small files
 
     Without TEST it runs all. Options that take a LIST are factors: each of their combinations is measured, in
-    a new random order in each run. docs/storage.md says how cache states are made and proved.
+    a new random order in each run. docs/measure/storage.md says how cache states are made and proved.
     MB = 10^6 bytes.
     """
     from peerway_measure.bench.results import Results

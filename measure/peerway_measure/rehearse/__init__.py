@@ -1,4 +1,4 @@
-"""A virtual copy of a cluster, to rehearse an upgrade on: docs/rehearsal.md.
+"""A virtual copy of a cluster, to rehearse an upgrade on: docs/measure/rehearsal.md.
 
 cluster/     Slurm and file servers in namespaces of one machine
 disk.py      what the copy's hosts have for a root: layers over this machine's, kept in one file

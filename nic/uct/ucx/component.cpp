@@ -54,7 +54,8 @@ ucs_status_t query_md(uct_md_t* md, uct_md_attr_t* attributes) {
   capabilities.max_reg = SIZE_MAX;
   capabilities.flags = flags;
   capabilities.reg_mem_types = kinds;
-  // What the CPU packs and unpacks: UCX would do that to memory of GPUs by puts and gets to itself.
+  // Only host memory is packed and unpacked by the CPU: with memory of GPUs, UCX would do so by puts and gets
+  // to itself.
   capabilities.access_mem_types = 1u << UCS_MEMORY_TYPE_HOST;
   attributes->reg_cost = {1e-6, 0};
   attributes->rkey_packed_size = sizeof(PackedKey);
@@ -63,7 +64,7 @@ ucs_status_t query_md(uct_md_t* md, uct_md_attr_t* attributes) {
   return UCS_OK;
 }
 
-// Where UCX wants to hear nothing of errors it does without registration.
+// `quiet`: UCX can do without the registration, and does not want to hear of its errors.
 ucs_status_t add_memory(uct_md_t* md, void* address, size_t bytes, bool quiet, uct_mem_h* out) {
   try {
     *out = register_memory(domain_of(md), address, bytes, !quiet).release();

@@ -31,7 +31,7 @@ ucs_status_t no_room(Connection& connection) {
   return !connection.must_queue() && connection.channel->room() ? UCS_OK : UCS_ERR_NO_RESOURCE;
 }
 
-/// What `body(connection)` says, called with the domain's lock, unless something is in the way.
+/// The status of `body(connection)`, called with the domain's lock, unless something is in the way.
 template <auto InTheWay, typename Body>
 std::invoke_result_t<Body, Connection&> unless(uct_ep_t* ep, Body&& body) {
   Connection& connection = Connection::of(ep);
@@ -58,7 +58,7 @@ ucs_status_t start(Connection& connection, const There& there, Post&& post) {
 }
 
 /// An operation of whose end the interface is to tell; until then it uses the memory.
-Operation* told(Connection& connection, uct_completion_t* completion, RegisteredMemory* memory = nullptr) {
+Operation* tracked(Connection& connection, uct_completion_t* completion, RegisteredMemory* memory = nullptr) {
   Operation* operation = domain_of(connection).operation(connection.peer());
   operation->teller = &connection.interface->ended;
   operation->completion = completion;
@@ -134,7 +134,7 @@ ucs_status_t put_zcopy(uct_ep_t* ep, const uct_iov_t* iov, size_t count, uint64_
           return connection.peer().put(remote, offset, iov[0].buffer, memory, bytes, nullptr);
         });
     if (status != UCS_OK) return status;
-    connection.peer().settle(told(connection, completion, &registered));
+    connection.peer().settle(tracked(connection, completion, &registered));
     return UCS_INPROGRESS;
   });
 }
@@ -143,7 +143,7 @@ ucs_status_t get_bcopy(uct_ep_t* ep, uct_unpack_callback_t unpack, void* arg, si
                        uct_rkey_t key, uct_completion_t* completion) {
   return unless<barred>(ep, [&](Connection& connection) {
     if (bytes == 0) return UCS_OK;
-    Operation* operation = told(connection, completion);
+    Operation* operation = tracked(connection, completion);
     if (!domain_of(connection).lend(*operation)) return UCS_ERR_NO_RESOURCE;
     operation->unpack = unpack;
     operation->unpack_arg = arg;
@@ -163,7 +163,7 @@ ucs_status_t get_zcopy(uct_ep_t* ep, const uct_iov_t* iov, size_t count, uint64_
     if (const ucs_status_t status = find_memory(connection, registered, memory); status != UCS_OK)
       return status;
     return get(connection, {address, key, bytes}, iov[0].buffer, *memory,
-               told(connection, completion, &registered));
+               tracked(connection, completion, &registered));
   });
 }
 
@@ -218,7 +218,7 @@ ucs_status_t flush(uct_ep_t* ep, unsigned, uct_completion_t* completion) {
   const Held held(domain.lock);
   const bool quiet = connection.peer().quiet();
   if (quiet && !connection.interface->ended.any()) return UCS_OK;
-  Operation* operation = completion == nullptr ? nullptr : told(connection, completion);
+  Operation* operation = completion == nullptr ? nullptr : tracked(connection, completion);
   if (!quiet)
     connection.peer().settle(operation);
   else if (operation != nullptr)
@@ -237,7 +237,7 @@ ucs_status_t check(uct_ep_t* ep, unsigned, uct_completion_t*) {
   Connection& connection = Connection::of(ep);
   const Held held(domain_of(connection).lock);
   if (connection.peer().failed()) return UCS_ERR_CONNECTION_RESET;
-  connection.channel->feel();
+  connection.channel->probe();
   return UCS_OK;
 }
 

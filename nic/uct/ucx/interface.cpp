@@ -1,5 +1,5 @@
-// The interface: what a worker of UCX has of the NIC. Its address, what it can do, and progress: what ended
-// is told, what arrived is delivered, what waits tries again, who failed is reported.
+// The interface: what a worker of UCX has of the NIC. It has its address, what it can do, and progress, which
+// reports ended operations, delivers messages, tries waiting operations again and reports failed peers.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -100,8 +100,8 @@ unsigned tell_ended(Interface& interface) {
     const std::scoped_lock held(interface.domain.lock);
     ended = interface.ended.take();
   }
-  unsigned told = 0;
-  for (Operation* operation = ended; operation != nullptr; ++told) {
+  unsigned reported = 0;
+  for (Operation* operation = ended; operation != nullptr; ++reported) {
     Operation* next = operation->next;
     const bool good = operation->status == PW_NIC_OK;
     if (good && operation->unpack != nullptr)
@@ -117,7 +117,7 @@ unsigned tell_ended(Interface& interface) {
     }
     operation = next;
   }
-  return told;
+  return reported;
 }
 
 void look_for_departed(Interface& interface) {
@@ -135,16 +135,16 @@ void report_failures(Interface& interface) {
   look_for_departed(interface);
   const auto next = [&] {
     return std::ranges::find_if(interface.connections, [](const Connection* connection) {
-      return connection->peer().failed() && !connection->peer().left && !connection->reported;
+      return connection->peer().failed() && !connection->peer().departed && !connection->reported;
     });
   };
-  for (auto found = next(); found != interface.connections.end(); found = next()) {
-    (*found)->reported = true;
-    const Peer& peer = (*found)->peer();
+  for (auto failed = next(); failed != interface.connections.end(); failed = next()) {
+    (*failed)->reported = true;
+    const Peer& peer = (*failed)->peer();
     log(LogLevel::warning,
         format("the connection to endpoint {} failed: {}", peer.facts().number, peer.why_failed()));
     if (interface.base.err_handler != nullptr)
-      interface.base.err_handler(interface.base.err_handler_arg, &(*found)->base.super,
+      interface.base.err_handler(interface.base.err_handler_arg, &(*failed)->base.super,
                                  UCS_ERR_CONNECTION_RESET);
   }
   interface.failures_seen = failures;
@@ -155,7 +155,7 @@ void look_around(Interface& interface) {
   if (coarse_now_ns() - interface.felt_ns < kFeelEvery) return;
   interface.felt_ns = coarse_now_ns();
   const std::scoped_lock held(interface.domain.lock);
-  interface.domain.feel();
+  interface.domain.probe_peers();
 }
 
 unsigned progress(uct_iface_t* iface) {

@@ -74,7 +74,7 @@ Entry unsupported_as() {
   return reinterpret_cast<Entry>(&unsupported);
 }
 
-/// What UCX calls the status of an operation that was, or was not, started.
+/// UCX's status of an operation that was, or was not, started.
 ucs_status_t started(pw_nic_status status);
 
 }  // namespace pw::uct::PW_UCX

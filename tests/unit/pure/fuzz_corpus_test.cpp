@@ -1,4 +1,4 @@
-// The parsers that are fuzzed (tests/fuzz), over the stored inputs: those lead through every branch that a
+// The parsers that are fuzzed (PRODUCT/tests/fuzz), over the stored inputs: those lead through every branch that a
 // fuzzer has found. make test-long looks for more.
 #include <gtest/gtest.h>
 
@@ -22,7 +22,10 @@ std::vector<std::filesystem::path> below(const std::filesystem::path& folder) {
 }
 
 TEST(FuzzCorpus, EveryStoredInputIsReadOrRefused) {
-  const auto folders = below(PEERWAY_FUZZ_CORPUS);
+  std::vector<std::filesystem::path> folders;
+  for (const char* product : {"library", "nic"})
+    std::ranges::copy(below(std::filesystem::path(PEERWAY_SOURCES) / product / "tests/fuzz/corpus"),
+                      std::back_inserter(folders));
   ASSERT_EQ(folders.size(), fuzz::fuzzers().size());
   for (const auto& folder : folders) {
     const fuzz::Fuzzer fuzzer = fuzz::fuzzers().at(folder.filename());

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis import ranges, values
+from peerway_xacc.analysis.mapped import Mapped, Stack
 from peerway_xacc.analysis.mapping import DistributedArray, TemplateOf
-from peerway_xacc.analysis.unit import Stack, Unit
 from peerway_xacc.frontend.source import Range, used_in
 
 
-def warn(unit: Unit, stack: Stack, template: TemplateOf, localised: list[tuple[int, str, str]]) -> None:
-    """Of each dimension of the template: the loop's index, and what is added to it in the on clause.
+def warn(unit: Mapped, stack: Stack, template: TemplateOf, localised: list[tuple[int, str, str]]) -> None:
+    """The loop's index for each dimension of the template, and the offset that the on clause adds to it.
 
     Only what is an index plus or minus a constant is looked at: the rest is known when the program runs.
     """
@@ -28,7 +28,7 @@ def warn(unit: Unit, stack: Stack, template: TemplateOf, localised: list[tuple[i
                     _compare(unit, array, dimension, written, reach)
 
 
-def _reach(unit: Unit, written: Range, index: str, aligned: str, added: str) -> int | None:
+def _reach(unit: Mapped, written: Range, index: str, aligned: str, added: str) -> int | None:
     """How far from the iteration's own element a subscript reaches; None if it is known at run time only."""
     known = unit.syntax.constants
     names = ranges.Names(
@@ -42,7 +42,9 @@ def _reach(unit: Unit, written: Range, index: str, aligned: str, added: str) -> 
     return None if constant is None or offset is None or on is None else constant + offset - on
 
 
-def _compare(unit: Unit, array: DistributedArray, dimension: int, written: Range, reach: int | None) -> None:
+def _compare(
+    unit: Mapped, array: DistributedArray, dimension: int, written: Range, reach: int | None
+) -> None:
     lower, upper = array.shadow_values(dimension)
     if reach is None or lower is None or upper is None or lower < 0:  # below 0: the shadow is a full one
         return

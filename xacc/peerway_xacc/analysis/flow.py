@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peerway_xacc.analysis.unit import Unit
+from peerway_xacc.analysis.mapped import Mapped
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.source import Function, Range, Statement
 
@@ -14,7 +14,7 @@ _WRITING = (d.Gmove, d.ArrayOn, d.Reduction)
 class Flow:
     """The way of the nodes through the functions of a file."""
 
-    def __init__(self, unit: Unit, constructs: list[tuple[d.Directive, Statement, Function]]) -> None:
+    def __init__(self, unit: Mapped, constructs: list[tuple[d.Directive, Statement, Function]]) -> None:
         self.unit = unit
         self.constructs = constructs
         self.functions = {

@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import dataclass
 
 from peerway_xacc.analysis.loop_header import Header, header
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.parsed import Parsed
 from peerway_xacc.frontend.source import Range, Statement
 
 
@@ -24,12 +24,12 @@ class For:
         return Range(self.header.body, self.statement.end)
 
 
-def read(unit: Unit, statement: Statement) -> For:
+def read(unit: Parsed, statement: Statement) -> For:
     """Read a `for` statement's header."""
     return For(statement, header(unit.text, statement.start, statement.end))
 
 
-def with_index(unit: Unit, outer: Statement, index: str) -> list[For]:
+def with_index(unit: Parsed, outer: Statement, index: str) -> list[For]:
     """The loops over an index in a nest; those within another loop over it do not count."""
     matches: list[For] = []
     for statement in unit.syntax.loops_in(unit.file, outer):
@@ -42,20 +42,20 @@ def with_index(unit: Unit, outer: Statement, index: str) -> list[For]:
     return matches
 
 
-def indices_in(unit: Unit, outer: Statement) -> set[str]:
+def indices_in(unit: Parsed, outer: Statement) -> set[str]:
     """The indices of all loops in a statement that count."""
-    result = set()
+    indices = set()
     for statement in unit.syntax.loops_in(unit.file, outer):
         with contextlib.suppress(Refused):
-            result.add(read(unit, statement).header.index)
-    return result
+            indices.add(read(unit, statement).header.index)
+    return indices
 
 
 def _inside(statement: Statement, other: Statement) -> bool:
     return other.start < statement.start and statement.end <= other.end
 
 
-def direct(unit: Unit, outer: Statement, count: int) -> list[For]:
+def direct(unit: Parsed, outer: Statement, count: int) -> list[For]:
     """Up to `count` loops, each the whole body of the one before it, but for declarations without a value."""
     loops = [read(unit, outer)]
     while len(loops) < count:
@@ -66,7 +66,7 @@ def direct(unit: Unit, outer: Statement, count: int) -> list[For]:
     return loops
 
 
-def _only(unit: Unit, body: Range) -> Statement | None:
+def _only(unit: Parsed, body: Range) -> Statement | None:
     """The one statement in a range, if it is a loop; blocks around it do not count."""
     while True:
         children = unit.syntax.children(unit.file, body)

@@ -1,4 +1,4 @@
-"""What the program declared: node arrays, templates, distributed arrays; each with its name in the output."""
+"""The program's node arrays, templates and distributed arrays; each with its name in the output."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class DistributedArray(Declared):
 
 @dataclass(frozen=True)
 class LoopOver:
-    """What a distributed loop goes over: what a node owns, in a dimension, of index plus `offset`.
+    """The iterations of a distributed loop: those whose index plus `offset` a node owns in a dimension.
 
     `lower` and `upper` are the iterations that a node does beyond that; None where no constant says it.
     """
@@ -214,7 +214,7 @@ class Scopes:
         self._all.append(declared)
 
     def find(self, name: str, function: Function | None, offset: int) -> Declared | None:
-        """What a name means at an offset of a function, or outside functions."""
+        """The declaration that a name means at an offset of a function, or outside functions."""
         seen = [
             declared
             for declared in self._all
@@ -230,14 +230,14 @@ class Scopes:
 
     def get(self, kind: type[_Kind], name: Name, function: Function | None, offset: int) -> _Kind:
         """The same, of one kind; Raises Refused if there is none."""
-        result = self.find(name.text, function, offset)
-        if isinstance(result, kind):
-            return result
+        declared = self.find(name.text, function, offset)
+        if isinstance(declared, kind):
+            return declared
         words = {"NodeArray": "node array", "TemplateOf": "template", "DistributedArray": "distributed array"}
         wanted = words[kind.__name__]
-        if result is not None:
-            is_now = words[type(result).__name__]
-            note = (result.place, f"'{name.text}' is declared here")
+        if declared is not None:
+            is_now = words[type(declared).__name__]
+            note = (declared.place, f"'{name.text}' is declared here")
             raise Refused(name.place, f"'{name.text}' is a {is_now}, not a {wanted}", note)
         directive = {"node array": "nodes", "template": "template", "distributed array": "align"}[wanted]
         raise Refused(

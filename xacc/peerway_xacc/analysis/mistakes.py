@@ -4,9 +4,11 @@ array that no directive distributes, a sum that is each node's own, iterations t
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from peerway_xacc.analysis import loop_nest, values
+from peerway_xacc.analysis.mapped import Mapped, Stack
 from peerway_xacc.analysis.mapping import DistributedArray, TemplateOf
-from peerway_xacc.analysis.unit import Stack, Unit
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Range, Use, used_in
@@ -16,7 +18,7 @@ _ADDS = ("+=", "-=", "*=", "|=", "&=", "^=")  # what is counted by ++ is often w
 
 
 def beyond_template(
-    unit: Unit, stack: Stack, template: TemplateOf, localised: list[tuple[int, str, str]]
+    unit: Mapped, stack: Stack, template: TemplateOf, localised: list[tuple[int, str, str]]
 ) -> None:
     """Warn of iterations that no node owns."""
     for dimension, index, added in localised:
@@ -38,7 +40,7 @@ def beyond_template(
                 )
 
 
-def forgotten_reductions(unit: Unit, stack: Stack, directive: d.Loop) -> None:
+def forgotten_reductions(unit: Mapped, stack: Stack, directive: d.Loop) -> None:
     """Warn of a variable of the function that a distributed loop adds to and nothing adds up."""
     reduced = {operand.name.text for operand in directive.reduced}
     for other in unit.directives:
@@ -65,26 +67,35 @@ def forgotten_reductions(unit: Unit, stack: Stack, directive: d.Loop) -> None:
         reduced.add(variable.name)
 
 
-def _adds(unit: Unit, use: Use) -> bool:
+def _adds(unit: Mapped, use: Use) -> bool:
     text = unit.text.text
     behind = scan(text, use.range.end, min(len(text), use.range.end + 40))
     return bool(behind) and behind[0].text in _ADDS
 
 
-def _set_inside(unit: Unit, uses: list[Use], inside: Range) -> bool:
+def _set_inside(unit: Mapped, uses: list[Use], inside: Range) -> bool:
     """Is a variable given a new value in the loop, so that it is a helper of each iteration?"""
     return any(use.written and not _adds(unit, use) for use in used_in(uses, inside))
 
 
-def plain_loop(unit: Unit, array: DistributedArray, use: Use, dimension: int, inside: Range) -> None:
-    """Warn of a loop over all of a distributed dimension that no directive distributes."""
+def plain_loop(
+    unit: Mapped,
+    array: DistributedArray,
+    use: Use,
+    dimension: int,
+    inside: Range,
+    distributed: Container[int],
+) -> None:
+    """Warn of a loop over all of a distributed dimension that no directive distributes. `distributed` has
+    the starts of loops that one does.
+    """
     index = unit.text.text[inside.start : inside.end].strip()
     assert array.variable is not None
     size = array.variable.sizes[dimension]
     if unit.diagnostics or use.macro or not index.isidentifier() or size is None:
         return  # of errors a loop may be left undistributed
     for statement in reversed(unit.syntax.around(unit.file, use.range.start)):
-        if statement.kind != "for" or statement.start in unit.localised:
+        if statement.kind != "for" or statement.start in distributed:
             continue
         try:
             loop = loop_nest.read(unit, statement)
@@ -111,7 +122,7 @@ def plain_loop(unit: Unit, array: DistributedArray, use: Use, dimension: int, in
         return
 
 
-def other_dimension(unit: Unit, array: DistributedArray, dimension: int, inside: Range) -> None:
+def other_dimension(unit: Mapped, array: DistributedArray, dimension: int, inside: Range) -> None:
     """Warn of a subscript that goes with another dimension of the template."""
     assert array.template is not None
     text = unit.text.text[inside.start : inside.end].strip()

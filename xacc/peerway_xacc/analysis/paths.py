@@ -18,7 +18,7 @@ _BLOCKS = (16, 128, 1024, 8192)  # bytes: the classes of shapes that route table
 
 @dataclass(frozen=True)
 class Transfer:
-    """What one rank sends to another: `bytes` None where only the run knows, `block` 0: it is contiguous.
+    """A message from one rank to another: `bytes` None where only the run knows, `block` 0: it is contiguous.
     `together`: the bytes of all sends of its plan, None where only the run knows.
     """
 
@@ -43,7 +43,7 @@ class Transfer:
         return next((f"blocks-{bound}" for bound in _BLOCKS if self.block <= bound), "blocks-large")
 
     def text(self) -> str:
-        """What it is, in words."""
+        """The size and shape of the message, in words."""
         size = f" of {size_text(self.bytes)}" if self.bytes is not None else ", of a size known at run time,"
         return f"{self.subject}{size}" + (f" in blocks of {size_text(self.block)}" if self.block else "")
 
@@ -57,7 +57,7 @@ class Communication:
 
 
 class Paths:
-    """What the route table says, asked once, and only for what is sent."""
+    """Answers of the route table, read once, and only for messages that are sent."""
 
     def __init__(self, wanted: list[Communication]) -> None:
         transfers = [transfer for communication in wanted for transfer in communication.transfers]
@@ -107,18 +107,18 @@ class Paths:
 
 
 def decided(ops: list[str], shapes: list[str], on_gpu: bool) -> list[dict[str, Any]]:
-    """What two ranks of this host decide, between memories of the host, and of GPUs if there are any."""
+    """The decisions of two ranks of this host, between memories of the host, and of GPUs if there are any."""
     from peerway_measure.bench import machine
     from peerway_measure.cli.explain import decisions
     from peerway_measure.cli.options import table_environment
 
     memories = [pair for pair in machine.memory_pairs() if pair in (("host", "host"), ("cuda", "cuda"))]
-    result = decisions(memories if on_gpu else memories[:1], ops, shapes, table_environment(None))
-    return [dict(decision) for decision in result]
+    decided_paths = decisions(memories if on_gpu else memories[:1], ops, shapes, table_environment(None))
+    return [dict(decision) for decision in decided_paths]
 
 
 def faces(array: DistributedArray, widths: list[Width] | None, corners: bool, on_gpu: bool) -> list[Transfer]:
-    """What a rank that has neighbours on all sides gets of one array: equal ones together."""
+    """The messages that a rank with neighbours on all sides gets of one array: equal ones together."""
     assert array.variable is not None
     rank = len(array.dimensions)
     choices = [_sides(array, dimension, widths) for dimension in range(rank)]

@@ -25,7 +25,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Names:
-    """What names stand for: `range_of` and `text_of` a macro. `ends` are those of the index, if known;
+    """The meaning of names: `range_of` and `text_of` a macro. `ends` are those of the index, if known;
     `signed`: none of its values is taken for an unsigned one.
     """
 

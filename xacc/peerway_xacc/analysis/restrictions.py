@@ -1,5 +1,5 @@
-"""What a distributed loop cannot do: leave early, because other nodes would not, or change its index. No loop
-whose iterations run in parallel can be left early either.
+"""Restrictions of loops: a distributed one cannot leave early, because other nodes would not, or change its
+index. No loop whose iterations run in parallel can be left early either.
 """
 
 from __future__ import annotations
@@ -7,15 +7,15 @@ from __future__ import annotations
 import re
 
 from peerway_xacc.analysis.loop_nest import For
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.parsed import Parsed
 from peerway_xacc.frontend.source import Mark
 
 _LEFT_BY_BREAK = re.compile(r"(for|while|do|switch)\b")
 _GOTO = re.compile(r"goto\s+(\w+)")
 
 
-def check(unit: Unit, loop: For) -> None:
+def check(unit: Parsed, loop: For) -> None:
     """Raises Refused with the jump out of the loop, or with what changes its index."""
     check_end(unit, loop, "leaves a distributed loop, in which other nodes would go on")
     function = unit.syntax.function_at(unit.file, loop.statement.start)
@@ -31,7 +31,7 @@ def check(unit: Unit, loop: For) -> None:
             )
 
 
-def check_end(unit: Unit, loop: For, why_not: str) -> None:
+def check_end(unit: Parsed, loop: For, why_not: str) -> None:
     """Raises Refused with the first jump out of the loop."""
     function = unit.syntax.function_at(unit.file, loop.statement.start)
     assert function is not None
@@ -44,7 +44,7 @@ def check_end(unit: Unit, loop: For, why_not: str) -> None:
             )
 
 
-def _leaves(unit: Unit, loop: For, mark: Mark) -> bool:
+def _leaves(unit: Parsed, loop: For, mark: Mark) -> bool:
     if mark.kind == "return":
         return True
     text = unit.text.text

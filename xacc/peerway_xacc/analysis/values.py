@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis.loop_nest import For
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend.constant import value_of
+from peerway_xacc.frontend.parsed import Parsed
 from peerway_xacc.frontend.tokens import scan
 
 _MACROS = 100  # that are replaced in an expression: one may name itself
 
 
-def value(unit: Unit, text: str) -> int | None:
+def value(unit: Parsed, text: str) -> int | None:
     """The value of an expression of numbers, macros and constants of an enum."""
     tokens: list[str] = []
     waiting = [span.text for span in scan(text)]
@@ -28,7 +28,7 @@ def value(unit: Unit, text: str) -> int | None:
     return value_of(tokens)
 
 
-def macro(unit: Unit, name: str) -> str | None:
+def macro(unit: Parsed, name: str) -> str | None:
     """The text of a macro without parameters."""
     define = unit.texts.defines.get(name, "").split(None, 2)
     return define[2] if len(define) == 3 and define[1] == name else None
@@ -38,12 +38,12 @@ def _signed(number: int) -> list[str]:
     return [str(number)] if number >= 0 else ["-", str(-number)]
 
 
-def offset(unit: Unit, text: str) -> int | None:
+def offset(unit: Parsed, text: str) -> int | None:
     """The value of what is added to an index: "1", "- 1"."""
     return value(unit, f"0 {text}" if text[:1] in ("+", "-") else text)
 
 
-def ends(unit: Unit, loop: For) -> tuple[int, int] | None:
+def ends(unit: Parsed, loop: For) -> tuple[int, int] | None:
     """The least and the largest value of a loop's index, if both are constants."""
     head = loop.header
     first, last = (value(unit, unit.text.text[part.start : part.end]) for part in (head.first, head.last))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.edits import Edits
 from peerway_xacc.frontend.source import Range
 from peerway_xacc.frontend.tokens import Span, scan
+from peerway_xacc.lowering.unit import Unit
 
 _NATIVE = {
     "+": "pwx_sum", "-": "pwx_sum", "*": "pwx_product", "&": "pwx_bit_and", "|": "pwx_bit_or",
@@ -50,8 +50,8 @@ def call_of(kind: str, written: str) -> str | None:
         return None
     spans = spans[:-1]
     if kind == "update":
-        result = _update(written, spans)
-        return f"{result[0]};" if result else None
+        call = _update(written, spans)
+        return f"{call[0]};" if call else None
     at = _assigned(spans)
     if not 0 < at < len(spans) - 1:
         return None
@@ -74,10 +74,10 @@ def _both(written: str, spans: list[Span]) -> str | None:
         at = _assigned(reading)
         if not 0 < at < len(reading) - 1:
             continue
-        result = _update(written, changing)
+        call = _update(written, changing)
         source = _bare([span.text for span in reading[at + 1 :]])
-        if result and _bare([span.text for span in scan(result[2])]) == source:
-            return f"{_text(written, reading[:at])} = {result[number]};"
+        if call and _bare([span.text for span in scan(call[2])]) == source:
+            return f"{_text(written, reading[:at])} = {call[number]};"
     return _swap(written, first, second)
 
 

@@ -1,13 +1,14 @@
-"""What becomes of each clause of OpenACC: it is honoured, or no result depends on it, or it is refused."""
+"""Rules for each clause of OpenACC: it is honoured, or no result depends on it, or it is refused."""
 
 from __future__ import annotations
 
 from peerway_xacc.analysis.loop_nest import indices_in
-from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.frontend import clauses, grammar_acc
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Range, used_in
+from peerway_xacc.lowering.unit import Unit
 
 COMPUTE = ("parallel", "kernels", "serial")
 _AT_LEAST_1 = ("num_gangs", "num_workers", "vector_length")
@@ -56,10 +57,10 @@ def check(unit: Unit, directive: d.Acc) -> None:
             "device_type",
             "dtype",
         )
-        if clause.name in REFUSED and not unit.acc_left and not of_devices:
+        if clause.name in REFUSED and not unit.foreign_acc and not of_devices:
             raise Refused(clause.place, f"{clause.name} not supported yet; {REFUSED[clause.name]}")
-        if clause.modifier == "zero" and not unit.acc_left:
-            unit.has_zero = True
+        if clause.modifier == "zero" and not unit.foreign_acc:
+            unit.output.has_zero = True
             if directive.construct == "declare":
                 raise Refused(
                     clause.place, "the modifier zero of acc declare is not supported; set zeros in a loop"
@@ -105,15 +106,17 @@ def _check_needed(directive: d.Acc) -> None:
 
 
 def default(directives: list[d.Acc]) -> str:
-    """What the clause default of the innermost of these constructs says; they come in this order."""
-    result = [clause.modifier for directive in directives for clause in directive.all("default")]
-    return result[0] if result else ""
+    """The value of the clause default, of the innermost of these constructs; they come in this order."""
+    modifiers = [clause.modifier for directive in directives for clause in directive.all("default")]
+    return modifiers[0] if modifiers else ""
 
 
 def check_default(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     """With default(none) clauses must name every variable from outside; once all directives are known."""
     region = Range(stack.statement.start, stack.statement.end)
-    around = [region_directive for inside, region_directive in unit.acc_regions if _within(region, inside)]
+    around = [
+        region_directive for inside, region_directive in unit.compute.regions if _within(region, inside)
+    ]
     if default(around[::-1]) != "none":
         return
     named = {

@@ -1,24 +1,25 @@
-"""What a compute construct has on the GPU: the data that its clauses name or that it uses without one."""
+"""Data of a compute construct on the GPU: the data that its clauses name or that it uses without one."""
 
 from __future__ import annotations
 
-from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.codegen import kernel_arguments, own_variables
 from peerway_xacc.frontend import clauses as phrases
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.source import Range, Variable, used_in
-from peerway_xacc.lowering import data, memory
+from peerway_xacc.lowering import data_clauses, memory
+from peerway_xacc.lowering.unit import Unit
 
 
 def pointed_to(unit: Unit, directives: list[d.Acc]) -> dict[str, phrases.Section]:
-    """What private and firstprivate name that a pointer leads to."""
-    result: dict[str, phrases.Section] = {}
+    """Sections in private and firstprivate that a pointer leads to."""
+    sections: dict[str, phrases.Section] = {}
     for directive in directives:
         for section in directive.named("private", "firstprivate"):
             variable = unit.syntax.variable(section.name.text, directive.file, directive.start)
             if variable is not None and own_variables.whole_elements(section, variable):
-                result.setdefault(section.name.text, section)
-    return result
+                sections.setdefault(section.name.text, section)
+    return sections
 
 
 def copied_back(unit: Unit, stack: Stack, directive: d.Acc, settled: set[str]) -> list[str]:
@@ -30,13 +31,13 @@ def copied_back(unit: Unit, stack: Stack, directive: d.Acc, settled: set[str]) -
 
 def copied_in(unit: Unit, directives: list[d.Acc], pointed: dict[str, phrases.Section]) -> set[str]:
     """The variables that are firstprivate; of what pointers lead to only where a section says how much."""
-    result = set()
+    names = set()
     for directive in directives:
         for name in directive.named_variables("firstprivate"):
             variable = unit.syntax.variable(name.text, directive.file, directive.start)
             if variable is not None and (not variable.pointer or name.text in pointed):
-                result.add(name.text)
-    return result
+                names.add(name.text)
+    return names
 
 
 def named_scalars(directives: list[d.Acc]) -> set[str]:
@@ -44,12 +45,12 @@ def named_scalars(directives: list[d.Acc]) -> set[str]:
     return {
         name.text
         for directive in directives
-        for kind in data.KINDS
+        for kind in data_clauses.KINDS
         for name in directive.named_variables(kind)
     }
 
 
-def data_clauses(
+def clauses_and_arrays(
     unit: Unit,
     stack: Stack,
     directives: list[d.Acc],
@@ -65,11 +66,11 @@ def data_clauses(
     named: set[str] = set(own)
     for directive in directives:
         for clause in directive.clauses:
-            for section in clause.sections if clause.name in data.KINDS else ():
+            for section in clause.sections if clause.name in data_clauses.KINDS else ():
                 if section.name.text in named:
                     continue
                 named.add(section.name.text)
-                clauses.append(memory.described(unit, directive, section, data.kind_of(clause)))
+                clauses.append(memory.described(unit, directive, section, data_clauses.kind_of(clause)))
     names = sorted(named - own)
     whole = Range(stack.statement.start, stack.statement.end)
     for use in used_in(stack.function.uses, whole):
@@ -85,7 +86,7 @@ def data_clauses(
         names.append(variable.name)
         section = phrases.Section(phrases.Name(variable.name, directives[0].place))
         kind = "PRESENT" if present else "COPYIN" if variable.constant else "COPY"
-        part = data.around(unit, variable, regions)
+        part = data_clauses.around(unit, variable, regions)
         clauses.append(
             memory.again(variable.name, part, kind)
             if part

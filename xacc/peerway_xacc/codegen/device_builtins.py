@@ -1,4 +1,4 @@
-"""What NVRTC knows without a declaration, declared for libclang."""
+"""Functions that NVRTC knows without a declaration, declared for libclang."""
 
 from __future__ import annotations
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from clang import cindex
 
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.codegen.device_builtins import DECLARED
 from peerway_xacc.codegen.device_code import Unsupported
 from peerway_xacc.frontend.diagnostics import Place
 from peerway_xacc.frontend.libclang import parsed
 from peerway_xacc.frontend.tokens import scan
 from peerway_xacc.installed import prefix
+from peerway_xacc.lowering.unit import Unit
 
 _LINE = re.compile(r'#line (\d+) "(.*)"')
-# What clang takes beyond C++ and NVRTC does not.
+# Extensions of C++ that clang takes and NVRTC does not.
 _EXTENSIONS = ["-Werror=vla", "-Werror=c99-extensions", "-Werror=gnu-statement-expression"]
 _BUILTINS = ("__builtin_assume", "__builtin_expect", "__builtin_unreachable")
 _ARGUMENTS = [
@@ -28,7 +28,7 @@ _ARGUMENTS = [
 
 @cache
 def _prelude(include: Path) -> str:
-    """What the run time puts before each kernel; nothing in an installation without it."""
+    """The text that the run time puts before each kernel; nothing in an installation without it."""
     file = include / "peerway" / "xacc" / "prelude.cuh"
     return DECLARED + file.read_text() if file.exists() else ""
 
@@ -43,7 +43,7 @@ def check(unit: Unit, text: str) -> None:
         if diagnostic.severity >= cindex.Diagnostic.Error:
             lines = whole.split("\n")
             at, column = diagnostic.location.line, diagnostic.location.column
-            raise Unsupported(_said(diagnostic.spelling), _place(unit, lines, at, column))
+            raise Unsupported(_reason(diagnostic.spelling), _place(unit, lines, at, column))
     spans = scan(text)
     for first, second in pairwise(spans):
         why = ""
@@ -57,7 +57,7 @@ def check(unit: Unit, text: str) -> None:
             raise Unsupported(why, _place(unit, whole.split("\n"), line, column))
 
 
-def _said(message: str) -> str:
+def _reason(message: str) -> str:
     if "variable length arrays" in message:
         return "the size of an array is not known when it is compiled"
     if re.match("cannot jump from (switch|this goto)", message):
@@ -88,7 +88,7 @@ def _place(unit: Unit, lines: list[str], at: int, column: int) -> Place | None:
         length = len(word[0]) if word else 1
         if same >= 0:
             return Place(file, line, same + column, length)
-        result = re.search(rf"(?<!\w){re.escape(word[0])}(?!\w)", written) if word else None
-        start = result.start() if result else len(written) - len(written.lstrip())
-        return Place(file, line, start + 1, len(result[0]) if result else 1)
+        word_match = re.search(rf"(?<!\w){re.escape(word[0])}(?!\w)", written) if word else None
+        start = word_match.start() if word_match else len(written) - len(written.lstrip())
+        return Place(file, line, start + 1, len(word_match[0]) if word_match else 1)
     return None

@@ -1,18 +1,18 @@
-"""What a kernel's text needs around it: the types, macros and functions of the program that it names."""
+"""The text that a kernel needs around it: the types, macros and functions of the program that it names."""
 
 from __future__ import annotations
 
 import re
 from itertools import pairwise
 
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.codegen import mathematics
 from peerway_xacc.frontend.diagnostics import Place
 from peerway_xacc.frontend.edits import Edits
 from peerway_xacc.frontend.source import Function, Range, Variable, used_in
 from peerway_xacc.frontend.tokens import quoted, scan
+from peerway_xacc.lowering.unit import Unit
 
-# What the prelude or CUDA C++ has in the place of a macro of C's headers.
+# Names of the prelude or of CUDA C++ in the place of macros of C's headers.
 _KNOWN = {
     "complex",
     "I",
@@ -65,7 +65,7 @@ def in_device_code(unit: Unit, text: str) -> str:
     """C text as C++ for a GPU: complex numbers are of a class there, whose memory is C's."""
     if "I" in unit.texts.defines and "_Complex_I" in unit.texts.defines and "I" in _words(text):
         text = f"#define I _Complex_I\n{text}"
-    return _literals(_COMPLEX.sub(lambda result: f"pwx_complex<{result[1] or result[2]}>", text))
+    return _literals(_COMPLEX.sub(lambda match: f"pwx_complex<{match[1] or match[2]}>", text))
 
 
 _MACRO_HEAD = re.compile(r"#[ \t]*define[ \t]+\w+(?:\([^)\n]*\))?[ \t]*\Z")
@@ -121,21 +121,21 @@ def _named(unit: Unit, text: str, of: Function, inside: Range) -> set[str]:
 def _functions(unit: Unit, wanted: set[str]) -> list[Function]:
     """The functions of the program that are named, and those that these name; in the order of the text."""
     known = {function.name: function for function in unit.syntax.functions}
-    result: dict[str, Function] = {}
+    functions: dict[str, Function] = {}
     expanded = _expansions(unit, wanted)
     open_names = sorted((wanted | expanded) & set(known))
     while open_names:
         name = open_names.pop()
-        if name in result:
+        if name in functions:
             continue
         function = known[name]
         _check(unit, function)
-        result[name] = function
+        functions[name] = function
         text = unit.texts.of(function.file).text[function.body.start : function.body.end]
         inside = _named(unit, text, function, function.body)
         open_names += sorted((inside | _expansions(unit, inside)) & set(known))
     return sorted(
-        result.values(), key=lambda needed: (needed.file == unit.file, needed.file, needed.whole.start)
+        functions.values(), key=lambda needed: (needed.file == unit.file, needed.file, needed.whole.start)
     )
 
 
@@ -161,20 +161,20 @@ def _is_table(variable: Variable) -> bool:
 def _tables(unit: Unit, functions: list[Function]) -> list[str]:
     """The constants of the file that functions use, with their values; those first that others need."""
     waiting = [use.variable for function in functions for use in function.uses if use.variable.file_scope]
-    result: dict[str, tuple[int, str]] = {}
+    tables: dict[str, tuple[int, str]] = {}
     while waiting:
         variable = waiting.pop()
-        if variable.name in result or not _is_table(variable):
+        if variable.name in tables or not _is_table(variable):
             continue
         text = unit.texts.of(variable.file).text
         start, end = variable.declarator.start, variable.declarator.end
         sizes = "".join(f"[{size}]" for size in variable.sizes)
         value = text[text.index("=", start) : end]
         line = f"static __device__ const {variable.spelling} {variable.name}{sizes} {value};"
-        result[variable.name] = start, line
+        tables[variable.name] = start, line
         for name in _words(value):
             waiting += unit.syntax.globals.get(name, [])
-    return [line for _, line in sorted(result.values())]
+    return [line for _, line in sorted(tables.values())]
 
 
 def _text_of(unit: Unit, function: Function) -> str:
@@ -205,17 +205,17 @@ def blank_directives(unit: Unit, edits: Edits, inside: Range) -> None:
 def _expansions(unit: Unit, names: set[str]) -> set[str]:
     """All names in what macros of these names expand to, and so on."""
     defines = unit.texts.defines
-    result: set[str] = set()
+    expanded: set[str] = set()
     waiting = [name for name in names if name in defines and not _is_generic(defines[name])]
     while waiting:
         for word in _words(defines[waiting.pop()].split(None, 1)[1]):
-            if word not in result:
-                result.add(word)
+            if word not in expanded:
+                expanded.add(word)
                 if word in defines:
                     waiting.append(word)
-    if any("##" in defines[name] for name in result | names if name in defines):
-        result |= unit.texts.own_macros  # any of them may be pasted together
-    return result
+    if any("##" in defines[name] for name in expanded | names if name in defines):
+        expanded |= unit.texts.own_macros  # any of them may be pasted together
+    return expanded
 
 
 def _is_generic(define: str) -> bool:

@@ -6,17 +6,18 @@ All other text of a directive stays as it is.
 
 from __future__ import annotations
 
+from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.analysis.mapping import DistributedArray
-from peerway_xacc.analysis.unit import Stack, Unit
-from peerway_xacc.codegen.kernel_arguments import cycles_of
+from peerway_xacc.codegen.argument_forms import cycles_of
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend import grammar_acc
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Range, used_in
 from peerway_xacc.frontend.tokens import Token, joined
-from peerway_xacc.lowering import data
+from peerway_xacc.lowering import data_clauses
 from peerway_xacc.lowering.shapes import has_whole_rows
 from peerway_xacc.lowering.subscripts import bases_of
+from peerway_xacc.lowering.unit import Unit
 
 _COMPUTE = ("parallel", "kernels", "serial")
 
@@ -32,7 +33,7 @@ def executable(unit: Unit, directive: d.Acc) -> None:
             raise Refused(directive.place, "acc declare of a distributed array must be outside functions")
         for array, kind in arrays:
             if kind != "present":
-                unit.setup_last += [
+                unit.output.setup_last += [
                     "{ " + _opened(array),
                     f"#pragma acc enter data {_entered(kind)}({_section(array)})",
                     "}",
@@ -71,7 +72,7 @@ def compute(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     if directive.construct == "data":
         if arrays:
             stack.before.append("{ " + " ".join(_opened(array) for array, _ in arrays))
-            unit.edits.behind(statement.end, " }")
+            unit.output.edits.behind(statement.end, " }")
             text = _without(directive, names)
             text += "".join(f" {kind}({_section(array)})" for array, kind in arrays)
             stack.before.append(text)
@@ -103,7 +104,7 @@ def _region(unit: Unit, stack: Stack, directive: d.Acc, arrays: list[tuple[Distr
         for distributed, _ in arrays
         for _, text in (*cycles_of(distributed), *bases_of(distributed))
     ]
-    unit.left_regions.append(inside)
+    unit.compute.foreign.append(inside)
     clauses = " ".join(f"{kind}({_section(array)})" for array, kind in arrays if kind != "deviceptr")
     test = directive.all("if")
     when = f"({test[0].expression.text}) ? " if test and test[0].expression else ""
@@ -118,7 +119,7 @@ def _region(unit: Unit, stack: Stack, directive: d.Acc, arrays: list[tuple[Distr
             f"__typeof__({name}) {name}__q = {when}pwx_moved({array.address}, {name}, "
             f"acc_deviceptr({name}__b)){otherwise}; {{ __typeof__({name}__q) {name} = {name}__q;"
         )
-        unit.needed.append((array, directive.start))
+        unit.subscripts.needed.append((array, directive.start))
     stack.last.append(
         f"{_without(directive, _names(arrays))} deviceptr({', '.join(array.symbol for array, _ in arrays)})"
     )
@@ -126,7 +127,7 @@ def _region(unit: Unit, stack: Stack, directive: d.Acc, arrays: list[tuple[Distr
     if directive.all("async") and any(kind != "present" for _, kind in arrays):
         queue = directive.all("async")[0].arguments
         wait = f"\n#pragma acc wait{f'({queue[0].text})' if queue else ''}\n"
-    unit.edits.behind(stack.statement.end, f"{' }' * len(arrays)}{wait} }} }}")
+    unit.output.edits.behind(stack.statement.end, f"{' }' * len(arrays)}{wait} }} }}")
     unit.explain(
         directive,
         f"acc {directive.construct}: left to the compiler, with device addresses of {_list(arrays)}",
@@ -142,8 +143,8 @@ def _host_data(
             f"{{ {_opened(array)} __typeof__({name}) {name}__q = pwx_moved({array.address}, {name}, "
             f"acc_deviceptr({name}__b)); {{ __typeof__({name}__q) {name} = {name}__q;"
         )
-        unit.needed.append((array, directive.start))
-    unit.edits.behind(stack.statement.end, " } }" * len(arrays))
+        unit.subscripts.needed.append((array, directive.start))
+    unit.output.edits.behind(stack.statement.end, " } }" * len(arrays))
     if len(arrays) < len(directive.named_variables("use_device")):
         stack.last.append(_without(directive, _names(arrays)))
 
@@ -192,7 +193,7 @@ def _section(array: DistributedArray) -> str:
 def _raw(unit: Unit, directive: d.Acc) -> str:
     """The directive as it is written, but that a name in private and in a data clause is private alone."""
     own = {name.text for name in directive.named_variables("private", "firstprivate")}
-    twice = own & {name.text for kind in data.KINDS for name in directive.named_variables(kind)}
+    twice = own & {name.text for kind in data_clauses.KINDS for name in directive.named_variables(kind)}
     written = unit.text.text[directive.start : directive.end].strip()
     return written if written.startswith("#") and not twice else _without(directive, sorted(twice))
 
@@ -230,12 +231,12 @@ def _closing(tokens: list[Token], opening: int) -> int:
 
 
 def _items(tokens: list[Token]) -> list[list[Token]]:
-    result: list[list[Token]] = [[]]
+    items: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
         depth += (token.text in "([") - (token.text in ")]")
         if token.text == "," and depth == 0:
-            result.append([])
+            items.append([])
         else:
-            result[-1].append(token)
-    return [item for item in result if item]
+            items[-1].append(token)
+    return [item for item in items if item]

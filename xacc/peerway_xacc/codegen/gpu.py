@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis.loop_nest import For
-from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.codegen import construct_data, launch, on_host
 from peerway_xacc.codegen import statements as beside
 from peerway_xacc.codegen.device_code import Unsupported
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.source import Range
 from peerway_xacc.frontend.tokens import quoted
-from peerway_xacc.lowering import data
+from peerway_xacc.lowering import data_clauses
 from peerway_xacc.lowering.c_text import where
+from peerway_xacc.lowering.unit import Unit
 
 
 def later(
     unit: Unit, stack: Stack, directive: d.Acc, loops: list[For], region: d.Acc | None, private: list[str]
 ) -> None:
     """Generate the kernel of a construct once all directives are known; without loops one for one thread."""
-    unit.on_gpu = True
+    unit.output.on_gpu = True
     regions = [
-        other for inside, other in unit.acc_regions if _around(stack, inside) and other is not directive
+        other for inside, other in unit.compute.regions if _around(stack, inside) and other is not directive
     ]
 
     def generate() -> None:
@@ -42,60 +43,61 @@ def later(
             text = f"if (pwx_gpu()) pwx_error({where(directive)}, {quoted('%s')}, {quoted(message)}); else"
         stack.before.append(text)
 
-    unit.kernels.append(generate)
+    unit.compute.pending.append(generate)
 
 
-def later_region(unit: Unit, stack: Stack, result: d.Acc) -> None:
+def later_region(unit: Unit, stack: Stack, construct: d.Acc) -> None:
     """`acc parallel`, `kernels` and `serial` with a statement: loops in it that threads share have kernels of
     their own; without any one thread does it, with the loops that are done in order.
     """
-    unit.on_gpu = True
+    unit.output.on_gpu = True
 
     def generate() -> None:
         inside = Range(stack.statement.start, stack.statement.end)
         loops = [
             directive
-            for region, directive in unit.acc_regions
-            if beside.within(region, inside, directive, result) and region.start in unit.shared_loops
+            for region, directive in unit.compute.regions
+            if beside.within(region, inside, directive, construct)
+            and region.start in unit.compute.with_kernels
         ]
         if not loops:
-            later(unit, stack, result, [], None, [])
-            unit.kernels.pop()()
+            later(unit, stack, construct, [], None, [])
+            unit.compute.pending.pop()()
             return
         try:
-            statements = beside.beside(unit, stack, inside, result)
+            statements = beside.beside(unit, stack, inside, construct)
             if len(loops) + len(statements) > 1:
-                _keep_data(unit, stack, result)
+                _keep_data(unit, stack, construct)
             for statement in statements:
                 single = Stack(statement, stack.function)
-                later(unit, single, result, [], None, [])
-                unit.kernels.pop()()
-                unit.edits.before(statement.start, f"{' '.join(single.before)} ")
+                later(unit, single, construct, [], None, [])
+                unit.compute.pending.pop()()
+                unit.output.edits.before(statement.start, f"{' '.join(single.before)} ")
         except Unsupported as why:
             unit.diagnostics.warn(
-                why.place or result.place, f"no kernel for GPUs: {why}; it runs only on CPUs"
+                why.place or construct.place, f"no kernel for GPUs: {why}; it runs only on CPUs"
             )
             message = f"{why}, and no kernel is generated for that; run it on CPUs (PEERWAY_ACC=host)"
             stack.before.append(
-                f"if (pwx_gpu()) pwx_error({where(result)}, {quoted('%s')}, {quoted(message)});"
+                f"if (pwx_gpu()) pwx_error({where(construct)}, {quoted('%s')}, {quoted(message)});"
             )
 
-    unit.kernels.append(generate)
+    unit.compute.pending.append(generate)
 
 
 def _keep_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
-    """What a region's data clauses name stays on the GPU from its first kernel to its last."""
-    parts = data.clauses_of(unit, directive)
+    """Keep a region's data on the GPU from its first kernel to its last."""
+    parts = data_clauses.clauses_of(unit, directive)
     if not parts:
         return
-    name, test = unit.new_name("region"), data.condition_text(unit, directive)
-    call = f"(&{name}, {len(parts)}, {name}__list, {data.queue_of(directive)}, {where(directive)});"
+    name, test = unit.output.new_name("region"), data_clauses.condition_text(unit, directive)
+    call = f"(&{name}, {len(parts)}, {name}__list, {data_clauses.queue_of(directive)}, {where(directive)});"
     stack.before.append(
         f"{{ static pwx_data_region {name}; const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
         f"const int {name}__on = pwx_gpu(){f' && {test}' if test else ''}; "
-        f"if ({name}__on) {{ {' '.join(data.waits(directive))} pwx_data_begin{call} }}"
+        f"if ({name}__on) {{ {' '.join(data_clauses.waits(directive))} pwx_data_begin{call} }}"
     )
-    unit.edits.behind(stack.statement.end, f" if ({name}__on) pwx_data_end{call} }}")
+    unit.output.edits.behind(stack.statement.end, f" if ({name}__on) pwx_data_end{call} }}")
 
 
 def _around(stack: Stack, inside: Range) -> bool:

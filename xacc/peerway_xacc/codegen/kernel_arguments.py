@@ -1,35 +1,33 @@
-"""What a kernel uses from outside of its loops: its arguments, and the private variables of its threads."""
+"""The variables of a kernel: its arguments, and the private variables of its threads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from peerway_xacc.analysis.mapping import DistributedArray
-from peerway_xacc.analysis.unit import Stack, Unit
-from peerway_xacc.codegen import own_variables
+from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.codegen.argument_forms import (
+    Argument,
+    copied,
+    cycles_of,
+    declared,
+    distributed,
+    own_memory,
+    plain,
+    present,
+    type,
+)
 from peerway_xacc.codegen.device_code import Unsupported
 from peerway_xacc.frontend import clauses as phrases
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.source import Function, Range, Use, Variable, used_in
-from peerway_xacc.frontend.tokens import quoted
-from peerway_xacc.lowering import memory
 from peerway_xacc.lowering.subscripts import bases_of
-
-
-@dataclass
-class Argument:
-    """A parameter of the kernel, and the lines of C that make the value which is passed for it."""
-
-    parameter: str
-    value: str
-    lines: list[str] = field(default_factory=list)
-    opened: str = ""  # what the kernel does with it first
+from peerway_xacc.lowering.unit import Unit
 
 
 @dataclass(frozen=True)
 class Clauses:
-    """What the clauses of a construct and of those around say of the variables that its kernel uses."""
+    """The clauses of a construct and of those around, by what they say of the kernel's variables."""
 
     private: set[str]
     copied: set[str]  # firstprivate
@@ -54,13 +52,13 @@ def declared_in(unit: Unit, function: Function) -> list[d.Acc]:
 
 def device_pointers(unit: Unit, function: Function, directives: list[d.Acc]) -> list[Variable]:
     """The pointers that clauses deviceptr of these constructs name, or an acc declare of the function."""
-    result = []
+    pointers = []
     for directive in (*directives, *declared_in(unit, function)):
         for name in directive.named_variables("deviceptr"):
             variable = unit.syntax.variable(name.text, directive.file, directive.start)
             if variable is not None:
-                result.append(variable)
-    return result
+                pointers.append(variable)
+    return pointers
 
 
 def own_in_loop(unit: Unit, use: Use, inside: Range) -> bool:
@@ -68,14 +66,14 @@ def own_in_loop(unit: Unit, use: Use, inside: Range) -> bool:
     return any(
         unit.syntax.variable(section.name.text, directive.file, directive.start) is use.variable
         and inside.start <= loop.start <= use.range.start < loop.end
-        for loop, directive, section in unit.own_in_loops
+        for loop, directive, section in unit.compute.private
     )
 
 
 def arguments_of(
     unit: Unit, stack: Stack, inside: Range, skipped: set[str], clauses: Clauses
 ) -> tuple[list[Argument], list[str]]:
-    """What the body uses from outside: arguments, and declarations of private variables."""
+    """The arguments of a body, and the declarations of its private variables."""
     arguments: list[Argument] = []
     locals_: list[str] = []
     seen: dict[str, tuple[Variable, bool]] = {}
@@ -100,14 +98,14 @@ def arguments_of(
         seen[variable.name] = (variable, changed or seen.get(variable.name, (variable, False))[1])
     for name, (variable, changed) in seen.items():
         if name in clauses.pointed:
-            arguments += _own_memory(unit, variable, clauses.pointed[name], name in clauses.copied)
+            arguments += own_memory(variable, clauses.pointed[name], name in clauses.copied)
         elif name in clauses.private:
             locals_.append(declared(variable))
         if name in clauses.pointed or name in clauses.private:
             continue
         array = unit.scopes.of_variable(variable)
         if array:
-            arguments.append(_distributed(array, changed))
+            arguments.append(distributed(array, changed))
             arguments += [
                 Argument(f"const pwx_cycle {pointer}", f"&{pointer}", [directive])
                 for pointer, directive in cycles_of(array)
@@ -117,16 +115,16 @@ def arguments_of(
                 for pointer, directive in bases_of(array)
             ]
         elif name in clauses.copied and variable.sizes and not variable.pointer:
-            arguments.append(_copied(variable))
+            arguments.append(copied(variable))
         elif variable.sizes or variable.pointee is not None:
             is_device = any(pointer is variable for pointer in clauses.device_pointers)
             section = clauses.sections.get(name)
             part = "" if section else clauses.around(variable)
-            arguments.append(_plain(variable, changed, is_device, section, part))
+            arguments.append(plain(variable, changed, is_device, section, part))
         elif name in clauses.on_device:
-            arguments.append(_present(variable))
+            arguments.append(present(variable))
         else:
-            arguments.append(Argument(f"{_type(variable)} {name}", f"&{name}"))
+            arguments.append(Argument(f"{type(variable)} {name}", f"&{name}"))
     return arguments, locals_
 
 
@@ -135,181 +133,3 @@ def _leads_to_host(use: Use) -> bool:
     variable = use.variable
     rank = len(variable.sizes) if variable.pointee is None else 1 + len(variable.pointee)
     return variable.has_pointers and len(use.subscripts) > rank > 0
-
-
-def _type(variable: Variable) -> str:
-    if "long double" in variable.element:
-        raise Unsupported(f"{variable.name} is a long double")
-    return variable.spelling
-
-
-def declared(variable: Variable, section: phrases.Section | None = None) -> str:
-    """The declaration of a variable in a kernel, with memory for what it leads to if a section says so."""
-    name = variable.name
-    if section is not None and own_variables.whole_elements(section, variable):
-        count = own_variables.known_elements(section, variable)
-        if count is None:
-            raise Unsupported(f"the length of the private section of {name} is not known when it is compiled")
-        inner = _inner_sizes(variable)
-        return f"{_type(variable)} {name}__own[{count}]{inner}; auto *{name} = {name}__own;"
-    if variable.pointee is not None:
-        return f"{_type(variable)} *{name};"
-    if None in variable.sizes:
-        raise Unsupported(f"the size of the private {name} is not known when it is compiled")
-    return f"{_type(variable)} {name}{''.join(f'[{size}]' for size in variable.sizes)};"
-
-
-def _inner_sizes(variable: Variable) -> str:
-    """The sizes of an element of what a pointer leads to."""
-    sizes = variable.pointee if variable.pointee is not None else variable.sizes[1:]
-    if None in sizes:
-        raise Unsupported(f"the size of the rows of {variable.name} is not known when it is compiled")
-    return "".join(f"[{size}]" for size in sizes)
-
-
-_MOST_OF_STACK = 16384  # bytes that each thread has for a copy; a GPU keeps them for all that it can run
-
-
-def _own_memory(unit: Unit, variable: Variable, section: phrases.Section, copied: bool) -> list[Argument]:
-    """Memory of each thread for what a pointer leads to: on its stack, or of the GPU where that is much."""
-    name = variable.name
-    kind = f"{_type(variable)}{_inner_sizes(variable)}"
-    known = own_variables.known_elements(section, variable)
-    count = str(known) if known is not None else f"({own_variables.whole_elements(section, variable)})"
-    arguments = []
-    if known is not None and known * max(1, variable.element_bytes) <= _MOST_OF_STACK:
-        opened = (
-            f"{_type(variable)} {name}__own[{known}]{_inner_sizes(variable)}; auto *{name} = {name}__own;"
-        )
-    else:
-        lines = [
-            f"const unsigned long {name}__n = ({count} * sizeof(*{name}) + 15) / 16 * 16;",
-            f"void *{name}__w = 0;",  # once it is known how many threads there are
-        ]
-        arguments.append(Argument(f"const unsigned long {name}__n", f"&{name}__n", lines))
-        opened = f"auto *{name} = &((pwx_value<{kind}> *)((char *){name}__w + pwx_thread() * {name}__n))->of;"
-        arguments.append(Argument(f"void *{name}__w", f"&{name}__w", [], opened))
-        opened = ""
-    if copied:
-        begin = memory.address_of(section) if section.parts else name
-        first = section.parts[0].first.text if section.parts and section.parts[0].first else "0"
-        lines = [
-            f"static pwx_known {name}__k;",
-            f"const void *{name}__d = pwx_device(&{name}__k, {begin}, {quoted(name)}, PWX_THERE);",
-            f"const long {name}__b = {first}, {name}__e = {count};",
-        ]
-        element = f"sizeof({name}[0])"
-        copying = (
-            f"{opened} for (long q__ = {name}__b; q__ < {name}__e; q__++) memcpy(&{name}[q__], "
-            f"(const char *){name}__f + (q__ - {name}__b) * {element}, {element});"
-        )
-        arguments.append(Argument(f"const void *{name}__f", f"&{name}__d", lines))
-        arguments.append(Argument(f"const long {name}__b", f"&{name}__b"))
-        arguments.append(Argument(f"const long {name}__e", f"&{name}__e", [], copying))
-    elif opened:
-        arguments.append(Argument("", "", [], opened))
-    return arguments
-
-
-def _of_shape(
-    name: str, kind: str, extents: list[int | None], sizes: list[str], result: list[str]
-) -> Argument:
-    """A pointer through which subscripts reach an array; `extents` are those behind the first dimension."""
-    device = f"{name}__d"
-    if None not in extents:
-        rest = "".join(f"[{extent}]" for extent in extents)
-        parameter = f"{kind} (*__restrict__ {name}){rest}" if rest else f"{kind} *__restrict__ {name}"
-        return Argument(parameter, f"&{device}", result)
-    rows = f"pwx_rows<{kind}, {len(extents) + 1}>"
-    shape_lines = [
-        *result,
-        f"const struct {{ void *at; long ld[{len(extents)}]; }} {name}__r = "
-        f"{{{device}, {{{', '.join(sizes)}}}}};",
-    ]
-    return Argument(f"const {rows} {name}", f"&{name}__r", shape_lines)
-
-
-def _distributed(array: DistributedArray, changed: bool) -> Argument:
-    assert array.variable is not None
-    name = array.symbol
-    rank = len(array.variable.sizes)
-    kind = f"{'' if changed else 'const '}{_type(array.variable)}"
-    extents = [array.extent(dimension) for dimension in range(1, rank)]
-    lines = [
-        f"static pwx_known {name}__k;",
-        f"void *{name}__d = pwx_device_array(&{name}__k, {array.address}, PWX_THERE);",
-    ]
-    sizes = [f"{array.descriptor}.ld[{dimension}]" for dimension in range(1, rank)]
-    shape_lines = _of_shape(name, kind, extents, sizes, lines)
-    if None not in extents:
-        shape_lines.opened = f"PWX_ALIGNED({name});"
-    return shape_lines
-
-
-def cycles_of(array: DistributedArray) -> list[tuple[str, str]]:
-    """What a node owns of the cyclic dimensions of an array: names, and the declarations of these."""
-    result = []
-    for dimension, aligned in enumerate(array.dimensions):
-        if aligned is not None and array.kind_of(dimension) == "cyclic":
-            name = f"{array.symbol}__c{dimension}"
-            offset = f"{array.descriptor}.dim[{dimension}].offset"
-            text = f"const pwx_cycle {name} = pwx_cycle_of({array.descriptor}.on, {aligned[0]}, {offset});"
-            result.append((name, text))
-    return result
-
-
-_MOST_COPIED = 2048  # bytes; all arguments of a kernel have 4,096 together
-
-
-def _copied(variable: Variable) -> Argument:
-    """An array of which each thread gets a copy, by value."""
-    name = variable.name
-    if not 0 <= variable.bytes <= _MOST_COPIED:
-        size = f"{variable.bytes} bytes" if variable.bytes >= 0 else "of a size known at run time alone"
-        raise Unsupported(f"the firstprivate {name} is {size}; a kernel gets {_MOST_COPIED} by value at most")
-    kind = _type(variable)
-    whole = f"{kind}{''.join(f'[{size}]' for size in variable.sizes)}"
-    opened = f"pwx_value<{whole}> {name}__o = {name}__v; auto& {name} = {name}__o.of;"
-    return Argument(f"const pwx_value<{whole}> {name}__v", f"&{name}", [], opened)
-
-
-def _plain(
-    variable: Variable, changed: bool, on_device: bool, section: phrases.Section | None, part: str
-) -> Argument:
-    """A pointer to plain memory. What lies before a section, or a `part` of it, need not be present."""
-    name = variable.name
-    kind = f"{'' if changed else 'const '}{_type(variable)}"
-    extents = list(variable.pointee if variable.pointee is not None else variable.sizes[1:])
-    lines = [
-        f"static pwx_known {name}__k;",
-        f"void *{name}__d = pwx_device(&{name}__k, (const void *){name}, {quoted(name)}, PWX_THERE);",
-    ]
-    if section:
-        section = memory.table_of(section, variable)
-    begin = f"{part}.address" if part else ""
-    if section and any(bounds.first is not None and bounds.first.value != 0 for bounds in section.parts):
-        begin = memory.address_of(section)
-    if begin:
-        lines[1] = (
-            f"void *{name}__d = (char *)pwx_device(&{name}__k, {begin}, {quoted(name)}, PWX_THERE) - "
-            f"((const char *){begin} - (const char *){name});"
-        )
-    if on_device:
-        lines = [f"void *{name}__d = (void *){name};"]
-    element = f"{name}[0]"
-    sizes = []
-    for _ in extents:
-        sizes.append(f"(long)(sizeof({element}) / sizeof({element}[0]))")
-        element += "[0]"
-    return _of_shape(name, kind, extents, sizes, lines)
-
-
-def _present(variable: Variable) -> Argument:
-    """A scalar that lies on the GPU."""
-    name = variable.name
-    lines = [
-        f"static pwx_known {name}__k;",
-        f"void *{name}__d = pwx_device(&{name}__k, &{name}, {quoted(name)}, PWX_THERE);",
-    ]
-    kind = _type(variable)
-    return Argument(f"{kind} *{name}__p", f"&{name}__d", lines, f"{kind} &{name} = *{name}__p;")

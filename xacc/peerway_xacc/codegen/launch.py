@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peerway_xacc.analysis import loop_nest
 from peerway_xacc.analysis.loop_nest import For
-from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.codegen import construct_data, device_check, kernel, kernel_arguments, own_variables
 from peerway_xacc.codegen.clause_rules import default
 from peerway_xacc.codegen.device_code import Unsupported
@@ -13,9 +13,10 @@ from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Variable
 from peerway_xacc.frontend.tokens import quoted
-from peerway_xacc.lowering import data, memory, rows
+from peerway_xacc.lowering import data_clauses, memory, rows
 from peerway_xacc.lowering.c_text import where
 from peerway_xacc.lowering.types import OPERATORS, run_time_type
+from peerway_xacc.lowering.unit import Unit
 
 
 def launched(
@@ -47,7 +48,7 @@ def launched(
     named |= own_variables.declared_on_device(unit, stack.statement)
     pointers = kernel_arguments.device_pointers(unit, stack.function, [*directives, *regions])
     present = default([*directives, *regions[::-1]]) == "present"
-    clauses, data_names = construct_data.data_clauses(
+    clauses, data_names = construct_data.clauses_and_arrays(
         unit, stack, directives, own | copied, pointers, present, regions
     )
     for name in changed:
@@ -56,17 +57,19 @@ def launched(
         data_names.append(name)
     for name in sorted(set(pointed) & copied):
         clauses.append(memory.described(unit, directive_of_kernel, pointed[name], "COPYIN"))
-    name = unit.new_name(f"{stack.function.name}_{directive_of_kernel.place.line}")
+    name = unit.output.new_name(f"{stack.function.name}_{directive_of_kernel.place.line}")
     on_device = named - own - copied - {v.name for _, v in reductions}
-    sections = memory.sections_of(directives, data.KINDS)
+    sections = memory.sections_of(directives, data_clauses.KINDS)
     text = kernel_arguments.Clauses(
         own, copied, on_device, pointers, sections, pointed,
-        lambda variable: data.around(unit, variable, regions),
+        lambda variable: data_clauses.around(unit, variable, regions),
         rows.named(
-            unit, [*directives, *regions, *kernel_arguments.declared_in(unit, stack.function)], data.KINDS
+            unit,
+            [*directives, *regions, *kernel_arguments.declared_in(unit, stack.function)],
+            data_clauses.KINDS,
         ),
     )  # fmt: skip
-    built = kernel.build(unit, stack, directive_of_kernel, name, loops, reductions, text)
+    built = kernel.build(unit, stack, name, loops, reductions, text)
     device_check.check(unit, built.text)
     _declare(unit, built)
     _explain(unit, directive_of_kernel, built, data_names)
@@ -77,7 +80,7 @@ def launched(
     lines.append(f"void *{name}__a[] = {{{values}}};")
     sizes = ", ".join(f"sizeof(*{argument.value})" for argument in passed) or "0"
     lines.append(f"static const unsigned {name}__s[] = {{{sizes}}}; {name}.sizes = {name}__s;")
-    totals = _totals(unit, directive_of_kernel, reductions, named, lines)
+    totals = _totals(directive_of_kernel, reductions, named, lines)
     extents = [f"{letter}__all" if group else "1" for letter, group in zip("xyz", built.groups, strict=True)]
     threads = _threads(directives) if loops else "1"
     blocks = _gangs(directives) if loops else "1"
@@ -92,21 +95,21 @@ def launched(
             bytes_ = f"{row_section.removesuffix('__w')}__n * {threads} * {blocks}"
             lines.append(f"{row_section} = pwx_scratch({bytes_}, {there});")
     shape = f"&(const pwx_shape){{{{{', '.join(extents)}}}, {threads}, {blocks}, {int(built.by_block)}}}"
-    queue = data.queue_of(region or directive_of_kernel)
+    queue = data_clauses.queue_of(region or directive_of_kernel)
     lines.append(
         f"pwx_launch(&{name}, {shape}, {name}__a, {len(passed)}, {len(reductions)}, {totals}, "
         f"{queue}, {there});"
     )
     lines += [f"pwx_scratch_end({row_section}, {queue}, {there});" for row_section in scratch]
     body = " ".join(lines).replace("PWX_THERE", there)
-    before = " ".join(data.waits(region or directive_of_kernel))
+    before = " ".join(data_clauses.waits(region or directive_of_kernel))
     if clauses:
         parts = f"{len(clauses)}, {name}__data"
         tail = f"{parts}, {queue}, {there});"
         of_rows = [
             row_section
             for each in directives
-            for row_section in rows.of(unit, each, data.KINDS, own | copied)
+            for row_section in rows.of(unit, each, data_clauses.KINDS, own | copied)
         ]
         filled = " ".join(row_section.filled for row_section in of_rows)
         begins = " ".join(row_section.begin(f"{queue}, {there});") for row_section in of_rows)
@@ -117,7 +120,9 @@ def launched(
             f"{filled} pwx_data_begin(&{name}__region, {tail} {begins} {{ {body} }} "
             f"{ends} pwx_data_end(&{name}__region, {tail}"
         )
-    test = data.condition_text(unit, *((directive_of_kernel, region) if region else (directive_of_kernel,)))
+    test = data_clauses.condition_text(
+        unit, *((directive_of_kernel, region) if region else (directive_of_kernel,))
+    )
     condition = f" && {test}" if test else ""
     return f"if (pwx_gpu(){condition}) {{ {before} {body} }} else"
 
@@ -130,7 +135,7 @@ def _inner(unit: Unit, loops: list[For]) -> list[tuple[For, d.Acc]]:
         nested = loop_nest.direct(unit, at.statement, 2)
         if len(nested) < 2:
             break
-        directive = unit.acc_loops.get(nested[1].statement.start)
+        directive = unit.compute.loops.get(nested[1].statement.start)
         if directive is None or directive.all("seq", "reduction"):
             break
         more = loop_nest.direct(unit, nested[1].statement, _collapsed(directive))
@@ -146,7 +151,7 @@ def _collapsed(directive: d.Acc) -> int:
 
 
 def _reductions(unit: Unit, directives: list[d.Acc]) -> list[tuple[str, Variable]]:
-    result: dict[str, tuple[str, Variable]] = {}
+    reductions: dict[str, tuple[str, Variable]] = {}
     for directive in directives:
         for clause in directive.all("reduction"):
             for name in clause.variables:
@@ -157,12 +162,12 @@ def _reductions(unit: Unit, directives: list[d.Acc]) -> list[tuple[str, Variable
                     raise Unsupported(f"the reduction of {name.text} is not of a scalar")
                 if run_time_type(variable, name.place, clause.operator) == "PWX_LONG_DOUBLE":
                     raise Unsupported(f"the reduction of {name.text} is of a long double", name.place)
-                result[name.text] = (clause.operator, variable)
-    return list(result.values())
+                reductions[name.text] = (clause.operator, variable)
+    return list(reductions.values())
 
 
 def _totals(
-    unit: Unit, directive: d.Acc, reductions: list[tuple[str, Variable]], named: set[str], lines: list[str]
+    directive: d.Acc, reductions: list[tuple[str, Variable]], named: set[str], lines: list[str]
 ) -> str:
     """The reductions of a launch, as C text."""
     parts = []
@@ -194,8 +199,8 @@ def _gangs(directives: list[d.Acc]) -> str:
 
 def _declare(unit: Unit, built: kernel.Kernel) -> None:
     text = "\n".join(f'  {quoted(line)[:-1]}\\n"' for line in built.text.splitlines())
-    unit.kernel_names.append(built.name)
-    unit.top.append(f"static pwx_kernel {built.name} = {{{quoted(built.name)},\n{text}, 0, 0, 0}};")
+    unit.compute.kernel_names.append(built.name)
+    unit.output.top.append(f"static pwx_kernel {built.name} = {{{quoted(built.name)},\n{text}, 0, 0, 0}};")
 
 
 def _explain(unit: Unit, directive: d.Acc, built: kernel.Kernel, names: list[str]) -> None:

@@ -5,7 +5,7 @@ CUDA C++ chooses them by the type of the argument, as tgmath.h does: its `exp` o
 
 from __future__ import annotations
 
-from peerway_xacc.analysis.unit import Unit
+from peerway_xacc.lowering.unit import Unit
 
 _ONE = (
     "acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 fabs floor lgamma log log10 "

@@ -5,24 +5,25 @@ The host's memory gets what the GPU has before, and gives it back behind.
 
 from __future__ import annotations
 
-from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.codegen import clause_rules
 from peerway_xacc.codegen.kernel_arguments import device_pointers
 from peerway_xacc.frontend import clauses as phrases
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Range, Variable, used_in
-from peerway_xacc.lowering import data, memory
+from peerway_xacc.lowering import data_clauses, memory
 from peerway_xacc.lowering.c_text import where
+from peerway_xacc.lowering.unit import Unit
 
 
 def fall_back(unit: Unit, stack: Stack, directive: d.Acc, around: list[d.Acc], on_device: set[str]) -> bool:
     """Let the host do the statement. False: it uses what the host cannot reach, or what is not known here."""
     if device_pointers(unit, stack.function, [directive, *around]):
         return False
-    sections = memory.sections_of([directive, *around], data.KINDS)
+    sections = memory.sections_of([directive, *around], data_clauses.KINDS)
     parts = []
-    for variable in _used(unit, stack, directive):
+    for variable in _used(unit, stack):
         value = variable.scalar and variable.pointee is None
         if value and not variable.file_scope and variable.name not in on_device:
             continue
@@ -35,8 +36,8 @@ def fall_back(unit: Unit, stack: Stack, directive: d.Acc, around: list[d.Acc], o
             parts.append(memory.described(unit, directive, section, "PRESENT"))
         except Refused:
             return False
-    name = unit.new_name("host")
-    test = data.condition_text(
+    name = unit.output.new_name("host")
+    test = data_clauses.condition_text(
         unit, directive, *(statement for statement in around if statement.construct in clause_rules.COMPUTE)
     )
     condition = f" && {test}" if test else ""
@@ -46,24 +47,24 @@ def fall_back(unit: Unit, stack: Stack, directive: d.Acc, around: list[d.Acc], o
         opened += f"const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
         opened += f"if ({name}) {{ pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(directive)}); "
         opened += f"pwx_update_host({listed} }}"
-        unit.edits.behind(stack.statement.end, f" if ({name}) pwx_update_device({listed} }}")
+        unit.output.edits.behind(stack.statement.end, f" if ({name}) pwx_update_device({listed} }}")
     else:
         opened += f"if ({name}) pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(directive)});"
-        unit.edits.behind(stack.statement.end, " }")
+        unit.output.edits.behind(stack.statement.end, " }")
     stack.before.append(opened)
     return True
 
 
-def _used(unit: Unit, stack: Stack, directive: d.Acc) -> list[Variable]:
+def _used(unit: Unit, stack: Stack) -> list[Variable]:
     """Variables from outside that the statement uses, or a function of the program that it calls."""
     inside = Range(stack.statement.start, stack.statement.end)
-    result: dict[int, Variable] = {}
+    variables: dict[int, Variable] = {}
     for use in used_in(stack.function.uses, inside):
         variable = use.variable
         if not use.in_sizeof and (
             variable.file_scope or not inside.start <= variable.declarator.start < inside.end
         ):
-            result[id(variable)] = variable
+            variables[id(variable)] = variable
     known = {function.name: function for function in unit.syntax.functions}
     waiting = [mark.name for mark in stack.function.marks if inside.start <= mark.start < inside.end]
     seen: set[str] = set()
@@ -75,5 +76,5 @@ def _used(unit: Unit, stack: Stack, directive: d.Acc) -> list[Variable]:
         waiting += [mark.name for mark in known[name].marks]
         for use in known[name].uses:
             if use.variable.file_scope and not use.variable.constant:
-                result[id(use.variable)] = use.variable
-    return list(result.values())
+                variables[id(use.variable)] = use.variable
+    return list(variables.values())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis.loop_nest import indices_in
-from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Range, Statement, Variable, used_in
 from peerway_xacc.lowering import memory
 from peerway_xacc.lowering.c_text import where
+from peerway_xacc.lowering.unit import Unit
 
 _NO_VALUE = ("private", "firstprivate", "use_device", "cache")  # clauses that leave a scalar the host's
 
@@ -67,7 +68,7 @@ def opened(unit: Unit, directive: d.Acc, section: clauses.Section, copied: bool)
     name = section.name.text
     variable = unit.syntax.variable(name, directive.file, directive.start)
     assert variable is not None, "checked"
-    outer = unit.new_name(f"{name}__outer")
+    outer = unit.output.new_name(f"{name}__outer")
     count = whole_elements(section, variable)
     unused = "__attribute__((unused))"
     if count:
@@ -90,8 +91,8 @@ def opened(unit: Unit, directive: d.Acc, section: clauses.Section, copied: bool)
     )
 
 
-def sections(unit: Unit, directive: d.Acc, *kinds: str) -> list[clauses.Section]:
-    """What clauses of these kinds name, each variable once."""
+def sections(directive: d.Acc, *kinds: str) -> list[clauses.Section]:
+    """The sections that clauses of these kinds name, each variable once."""
     return list({section.name.text: section for section in directive.named(*kinds)}.values())
 
 
@@ -117,22 +118,22 @@ def on_thread(unit: Unit, stack: Stack, directive: d.Acc, implied: bool) -> None
     name and, with `implied`, of the scalars that it changes: their values from before stay outside.
     """
     around: list[tuple[clauses.Section, bool]] = []
-    around += [(section, False) for section in sections(unit, directive, "private")]
-    around += [(section, True) for section in sections(unit, directive, "firstprivate")]
+    around += [(section, False) for section in sections(directive, "private")]
+    around += [(section, True) for section in sections(directive, "firstprivate")]
     if implied:
         for name in sorted(changed(unit, stack) - {section.name.text for section, _ in around}):
             around.append((clauses.Section(clauses.Name(name, directive.place)), True))
     for section, copied in around:
         begin, end = opened(unit, directive, section, copied)
         stack.before.append(begin)
-        unit.edits.behind(stack.statement.end, end)
+        unit.output.edits.behind(stack.statement.end, end)
 
 
 def changed(unit: Unit, stack: Stack) -> set[str]:
     """The scalars from outside that a statement changes beside its shared loops, and no clause is about."""
     region = Range(stack.statement.start, stack.statement.end)
     settled = declared_on_device(unit, stack.statement) | indices_in(unit, stack.statement)
-    for inside, other in unit.acc_regions:
+    for inside, other in unit.compute.regions:
         if inside.start <= region.start and region.end <= inside.end:
             settled |= {
                 name.text
@@ -144,10 +145,10 @@ def changed(unit: Unit, stack: Stack) -> set[str]:
     for inner in unit.directives:
         if isinstance(inner, d.Acc) and inner.file == unit.file and start <= inner.start < region.end:
             settled |= {name.text for name in inner.named_variables("reduction", "private")}
-    result = set()
+    names = set()
     for use in used_in(stack.function.uses, region):
         variable = use.variable
         outside = variable.file_scope or not region.start <= variable.declarator.start < region.end
         if outside and use.written and variable.scalar and variable.pointee is None and not use.subscripts:
-            result.add(variable.name)
-    return result - settled
+            names.add(variable.name)
+    return names - settled

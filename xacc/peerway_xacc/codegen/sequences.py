@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.codegen import openacc
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.source import Function, Range, Statement
 from peerway_xacc.frontend.tokens import quoted, scan
 from peerway_xacc.lowering.c_text import at
+from peerway_xacc.lowering.unit import Unit
 
 _LOOPS = ("parallel loop", "kernels loop", "serial loop")
 _HOST = ("async", "if", "self", "wait", "reduction")  # the host takes part, or another queue
@@ -42,22 +42,22 @@ def mark(unit: Unit) -> None:
 
 
 def _around(unit: Unit, run: list[_Part]) -> None:
-    name = unit.new_name("sequence")
-    unit.top.append(f"static pwx_sequence {name};")
-    unit.on_gpu = True
+    name = unit.output.new_name("sequence")
+    unit.output.top.append(f"static pwx_sequence {name};")
+    unit.output.on_gpu = True
     file = quoted(unit.file)
     first, last = unit.text.place(run[0].start), unit.text.place(run[-1].end)
     line = f"\n#line {first.line} {file}\n" if run[0].directive else " "
-    unit.edits.before(run[0].start, f"pwx_sequence_begin();{line}")
+    unit.output.edits.before(run[0].start, f"pwx_sequence_begin();{line}")
     end = f"pwx_sequence_end(&{name}, {at(first)});"
     if run[-1].directive is not None and run[-1].end == run[-1].directive.end:
         rest = unit.text.text[run[-1].end : run[-1].end + 1] not in ("\n", "")  # of a _Pragma's line
         following = f"{last.line} {file}\n" if rest else f"{last.line + 1} {file}"
-        unit.edits.next_to(run[-1].end, f"\n{end}\n#line {following}")
+        unit.output.edits.next_to(run[-1].end, f"\n{end}\n#line {following}")
     else:
-        unit.edits.behind(run[-1].end, f" {end}")
+        unit.output.edits.behind(run[-1].end, f" {end}")
     graph = "one launch of a CUDA graph where they come again with the same arguments"
-    unit.explained.append((first, f"a sequence of {len(run)} parts up to line {last.line}: {graph}"))
+    unit.output.explained.append((first, f"a sequence of {len(run)} parts up to line {last.line}: {graph}"))
 
 
 class _Finder:
@@ -71,17 +71,17 @@ class _Finder:
 
     def runs(self, function: Function) -> list[list[_Part]]:
         """The sequences in a function, each within one block."""
-        result = []
+        runs_ = []
         for block in self._blocks(function):
             run: list[_Part] = []
             for part in self._parts(block):
                 if part is not None and run and not scan(self.unit.text.text, run[-1].end, part.start):
                     run.append(part)
                     continue
-                result.append(run)
+                runs_.append(run)
                 run = [part] if part is not None else []
-            result.append(run)
-        return [run for run in result if len(run) > 1]
+            runs_.append(run)
+        return [run for run in runs_ if len(run) > 1]
 
     def _blocks(self, function: Function) -> list[Statement]:
         """The blocks of a function that the host executes, the function's own first."""
@@ -93,7 +93,7 @@ class _Finder:
         ]
 
     def _parts(self, block: Statement) -> list[_Part | None]:
-        """What stands in a block, in order; None for what no sequence has."""
+        """The statements of a block, in order; None for one that no sequence has."""
         unit = self.unit
         inside = Range(block.start + 1, block.end - 1)
         statements = unit.syntax.children(unit.file, inside)
@@ -102,7 +102,7 @@ class _Finder:
             directive for directive in unit.directives_in(inside)
             if not any(piece.start <= directive.start < piece.end for piece in within)
         ]  # fmt: skip
-        result: list[tuple[int, _Part | None]] = []
+        parts: list[tuple[int, _Part | None]] = []
         stacked: dict[int, list[d.Directive]] = {}
         for directive in own:
             if isinstance(directive, d.Acc | d.Loop | d.Task | d.Tasks | d.Omp):
@@ -114,14 +114,14 @@ class _Finder:
                 stacked.setdefault(following[0] if following else -1, []).append(directive)
             elif not isinstance(directive, _DECLARING):
                 part = _Part(directive.start, directive.end, directive) if _communicates(directive) else None
-                result.append((directive.start, part))
+                parts.append((directive.start, part))
         for statement in statements:
             directives = stacked.get(statement.start, [])
             start = directives[0].start if directives else statement.start
             fits = _launches(statement, directives) if directives else self._calls(statement)
             last = directives[-1] if directives else None
-            result.append((start, _Part(start, statement.end, last) if fits else None))
-        return [part for _, part in sorted(result, key=lambda part_statement: part_statement[0])]
+            parts.append((start, _Part(start, statement.end, last) if fits else None))
+        return [part for _, part in sorted(parts, key=lambda part_statement: part_statement[0])]
 
     def _calls(self, statement: Statement) -> bool:
         """Is a statement the call of a function that does nothing else, with plain arguments?"""

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis import loop_nest
-from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.codegen.device_code import Unsupported
 from peerway_xacc.codegen.kernel_arguments import own_in_loop
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.source import Range, Statement, Use, used_in
-from peerway_xacc.lowering import data
+from peerway_xacc.lowering import data_clauses
+from peerway_xacc.lowering.unit import Unit
 
 
 def beside(unit: Unit, stack: Stack, inside: Range, directive: d.Acc) -> list[Statement]:
     """The statements of a region beside its loops, each of which one thread does; loops around loops stay."""
     loops = [
         region.start
-        for region, other in unit.acc_regions
-        if within(region, inside, other, directive) and region.start in unit.shared_loops
+        for region, other in unit.compute.regions
+        if within(region, inside, other, directive) and region.start in unit.compute.with_kernels
     ]
     in_order = {
         region.start: region
-        for region, other in unit.acc_regions
+        for region, other in unit.compute.regions
         if within(region, inside, other, directive) and other.construct == "loop"
     }
-    named = {name.text for kind in data.KINDS for name in directive.named_variables(kind)}
+    named = {name.text for kind in data_clauses.KINDS for name in directive.named_variables(kind)}
     statements: list[Statement] = []
 
     def walk(block: Range) -> None:
@@ -42,7 +43,7 @@ def beside(unit: Unit, stack: Stack, inside: Range, directive: d.Acc) -> list[St
             elif statement.kind == "declaration":
                 if any(use.variable.sizes or use.variable.pointee is not None for use in uses):
                     raise Unsupported("a declaration in an acc region takes its value from an array", place)
-            elif statement.start in unit.edited and statement.start not in in_order:
+            elif statement.start in unit.with_directives and statement.start not in in_order:
                 raise Unsupported("a statement with directives is beside the loops of an acc region", place)
             else:
                 of_loops = loop_nest.indices_in(unit, statement) if statement.kind == "for" else set()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from peerway_xacc.analysis import loop_nest
 from peerway_xacc.analysis.loop_nest import For
-from peerway_xacc.analysis.unit import Stack, Unit
+from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.edits import Edits
 from peerway_xacc.frontend.source import Range, Statement, Use, used_in
+from peerway_xacc.frontend.tokens import names_in
 from peerway_xacc.lowering.types import c_type
+from peerway_xacc.lowering.unit import Unit
 
 Shared = list[tuple[For, d.Acc]]
 
@@ -21,7 +23,7 @@ def loops_of(unit: Unit, stack: Stack, body: Range, own: set[str], operators: di
     """
     statements = _statements(unit, body)
     loops: Shared = []
-    if "continue" in unit.words(unit.text.text[body.start : body.end]):
+    if "continue" in names_in(unit.text.text[body.start : body.end]):
         return []  # all threads of a block must come to each barrier
     if any(
         (not use.variable.scalar or use.variable.pointee is not None) and use.variable.name in own
@@ -29,15 +31,20 @@ def loops_of(unit: Unit, stack: Stack, body: Range, own: set[str], operators: di
     ):
         return []  # an array or a struct that the iteration has of its own, but each thread a copy of
     for statement in statements:
-        result = unit.acc_loops.get(statement.start)
-        if statement.kind == "for" and result is not None and result.all("vector") and not result.all("seq"):
+        directive = unit.compute.loops.get(statement.start)
+        if (
+            statement.kind == "for"
+            and directive is not None
+            and directive.all("vector")
+            and not directive.all("seq")
+        ):
             try:
                 loop = loop_nest.read(unit, statement)
             except Refused:
                 return []
-            if statement.start in unit.localised or not _own(unit, stack, body, loop, result, operators):
+            if statement.start in unit.loops.localised or not _own(stack, body, loop, directive, operators):
                 return []
-            loops.append((loop, result))
+            loops.append((loop, directive))
         elif _writes(stack, statement, body) == {"here", "outside"}:
             return []
     return loops
@@ -54,9 +61,7 @@ def _uses(stack: Stack, statement: Statement) -> list[Use]:
     return list(used_in(stack.function.uses, Range(statement.start, statement.end)))
 
 
-def _own(
-    unit: Unit, stack: Stack, body: Range, loop: For, directive: d.Acc, operators: dict[str, str]
-) -> bool:
+def _own(stack: Stack, body: Range, loop: For, directive: d.Acc, operators: dict[str, str]) -> bool:
     """Are all scalars that an inner loop changes its own, or reduced by it? And no array of the body, which
     each thread has a copy of?
     """
@@ -79,16 +84,16 @@ def _own(
 
 def _writes(stack: Stack, statement: Statement, body: Range) -> set[str]:
     """Does a statement change what each thread has of its own (here), or memory that all see (outside)?"""
-    result = set()
+    names = set()
     for use in _uses(stack, statement):
         variable = use.variable
         if use.argument is not None and not variable.scalar:
-            result.add("outside")
+            names.add("outside")
         elif use.written:
             local = body.start <= variable.declarator.start < body.end and not variable.file_scope
             own = local or (variable.scalar and variable.pointee is None)
-            result.add("here" if own and not (use.subscripts and not local) else "outside")
-    return result
+            names.add("here" if own and not (use.subscripts and not local) else "outside")
+    return names
 
 
 def share(

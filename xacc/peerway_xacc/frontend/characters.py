@@ -33,7 +33,7 @@ def of_name(name: str) -> str:
 
 
 def readable(text: str) -> str:
-    """What people see of a text: bytes that are no UTF-8 as replacement characters."""
+    """A text as people can read it: bytes that are not UTF-8 become replacement characters."""
     return text if text.isascii() else to_bytes(text).decode("utf-8", "replace")
 
 

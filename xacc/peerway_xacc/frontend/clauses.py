@@ -1,4 +1,4 @@
-"""What directives consist of: names, expressions, references and clauses, as they were written."""
+"""The parts of directives: names, expressions, references and clauses, as they were written."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def _binary(texts: list[str], level: int) -> tuple[int, list[str]]:
 
 
 def applied(operator: str, lhs: int, right: int) -> int:
-    """What a binary operator makes of two numbers."""
+    """Apply a binary operator to two numbers."""
     if operator in ("<<", ">>") and not (0 <= right < 64 and abs(lhs) < _FEW):
         raise NotConstant
     quotient = (abs(lhs) // abs(right) if (lhs < 0) == (right < 0) else -(abs(lhs) // abs(right))) \

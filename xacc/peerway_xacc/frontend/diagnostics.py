@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from peerway_xacc.frontend.characters import columns, of_source, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 @dataclass(frozen=True, order=True)
@@ -23,13 +24,17 @@ class Place:
 
 
 class Refused(Exception):
-    """What this directive asks cannot be done; the compiler goes on with the next one."""
+    """A directive cannot be done; the compiler goes on with the next one."""
 
     def __init__(self, place: Place, message: str, note: tuple[Place, str] | None = None) -> None:
         super().__init__(message)
         self.place = place
         self.message = message
         self.note = note
+
+
+class HasErrors(Exception):
+    """The program has errors; they are in the Diagnostics."""
 
 
 def counted(number: int, noun: str) -> str:
@@ -39,10 +44,10 @@ def counted(number: int, noun: str) -> str:
 
 
 class Diagnostics:
-    """The errors found so far."""
+    """The errors and warnings so far."""
 
     def __init__(self) -> None:
-        self._found: list[Refused] = []
+        self._errors: list[Refused] = []
         self._unfinished: set[str] = set()
         self._warnings: list[Refused] = []
 
@@ -56,16 +61,24 @@ class Diagnostics:
         """
         if _word(refused.place) in self._unfinished:
             return
-        if not any(kept.place == refused.place and kept.message == refused.message for kept in self._found):
-            self._found.append(refused)
+        if not any(kept.place == refused.place and kept.message == refused.message for kept in self._errors):
+            self._errors.append(refused)
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Keep an error that ends the body; what follows goes on."""
+        try:
+            yield
+        except Refused as refused:
+            self.add(refused)
 
     def leave_unfinished(self, names: Iterable[str]) -> None:
-        """What a refused directive was to declare or to say of these names is not known."""
+        """Hold back errors about these names, which a refused directive was to declare or describe."""
         self._unfinished.update(names)
 
     def first_in(self, file: str) -> Place | None:
         """Where the first error of a file is."""
-        return min((error.place for error in self._found if error.place.file == file), default=None)
+        return min((error.place for error in self._errors if error.place.file == file), default=None)
 
     def warn(self, place: Place, message: str, note: tuple[Place, str] | None = None) -> None:
         """Keep what the user should know of a program that is compiled all the same."""
@@ -73,15 +86,15 @@ class Diagnostics:
             self._warnings.append(Refused(place, message, note))
 
     def __bool__(self) -> bool:
-        return bool(self._found)
+        return bool(self._errors)
 
     def text(self) -> str:
         """All errors and warnings as a compiler prints them."""
-        result = [("error", error) for error in self._found] + [
+        messages = [("error", error) for error in self._errors] + [
             ("warning", error) for error in self._warnings
         ]
         lines = []
-        for kind, refused in sorted(result, key=lambda error: error[1].place):
+        for kind, refused in sorted(messages, key=lambda message: message[1].place):
             lines.append(shown(refused.place, kind, refused.message))
             if refused.note:
                 lines.append(shown(refused.note[0], "note", refused.note[1]))

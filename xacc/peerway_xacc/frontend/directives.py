@@ -1,4 +1,4 @@
-"""What a directive says, after parsing: one class a directive."""
+"""Parsed directives: one class for each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from peerway_xacc.frontend.tokens import Token
 
 @dataclass
 class Directive:
-    """What all directives have: where they begin, and the text they occupy."""
+    """Where a directive begins, and the text it occupies."""
 
     place: Place
     start: int = 0

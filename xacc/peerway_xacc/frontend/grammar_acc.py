@@ -5,7 +5,7 @@ from __future__ import annotations
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Place, Refused
-from peerway_xacc.frontend.parser import Parser, nearest
+from peerway_xacc.frontend.parser import Parser, hint
 from peerway_xacc.frontend.preprocess import Pragma
 
 _IN, _OUT, _BOTH = ("copyin", "create"), ("copyout",), ("copy", "copyin", "copyout", "create")
@@ -66,7 +66,7 @@ CONSTRUCTS: dict[str, tuple[str, ...]] = {
     "shutdown": ("device_type", "dtype", "device_num", "if"),
     "set": ("device_type", "dtype", "device_num", "default_async", "if"),
 }
-# What a directive is about: without one of these clauses it does nothing.
+# Clauses without one of which a directive does nothing.
 NEEDED = {
     "update": ("host", "self", "device"),
     "host_data": ("use_device",),
@@ -94,9 +94,7 @@ def parse(pragma: Pragma) -> d.Acc:
         if parser.accept(second):
             construct += " " + second
     if construct not in CONSTRUCTS:
-        raise Refused(
-            word.place, f"unknown directive '{word.text}' of acc; {nearest(construct, list(CONSTRUCTS))}"
-        )
+        raise Refused(word.place, f"unknown directive '{word.text}' of acc{hint(construct, CONSTRUCTS)}")
     directive = d.Acc(
         word.place, pragma.start, pragma.end, pragma.file, construct=construct, tokens=tuple(pragma.tokens)
     )
@@ -121,8 +119,8 @@ def _clause(parser: Parser, construct: str) -> clauses.Clause:
     word = parser.name("a clause")
     name = word.text.lower()
     if name not in CONSTRUCTS[construct]:
-        hint = nearest(name, list(CONSTRUCTS[construct]))
-        raise Refused(word.place, f"'{word.text}' is no clause of acc {construct}; {hint}")
+        known = CONSTRUCTS[construct]
+        raise Refused(word.place, f"'{word.text}' is no clause of acc {construct}{hint(name, known)}")
     if name == "reduction":
         return _reduction(parser, word.place)
     if name == "self" and construct != "update":

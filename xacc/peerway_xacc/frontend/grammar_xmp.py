@@ -9,7 +9,7 @@ from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend import grammar_xmp_communication as communication
 from peerway_xacc.frontend import grammar_xmp_mapping as mapping
 from peerway_xacc.frontend.diagnostics import Refused
-from peerway_xacc.frontend.parser import Parser, nearest
+from peerway_xacc.frontend.parser import Parser, hint
 from peerway_xacc.frontend.preprocess import Pragma
 
 NOT_YET = {
@@ -26,7 +26,7 @@ def parse(pragma: Pragma) -> d.Directive:
     if parse_one is None:
         if why_not_yet := NOT_YET.get(word.text.lower()):
             raise Refused(word.place, f"{why_not_yet} is not supported yet")
-        raise Refused(word.place, f"unknown directive '{word.text}'; {nearest(word.text, list(_GRAMMAR))}")
+        raise Refused(word.place, f"unknown directive '{word.text}'{hint(word.text, _GRAMMAR)}")
     directive = parse_one(parser, d.Directive(word.place, pragma.start, pragma.end, pragma.file))
     parser.end()
     return directive
@@ -91,7 +91,7 @@ def _task(parser: Parser, base: d.Directive) -> d.Directive:
     return directive
 
 
-def _tasks(parser: Parser, base: d.Directive) -> d.Directive:
+def _tasks(_parser: Parser, base: d.Directive) -> d.Directive:
     return d.Tasks(base.place, base.start, base.end, base.file)
 
 

@@ -53,9 +53,9 @@ def reduced(parser: Parser) -> list[clauses.Reduced]:
             raise parser.unexpected(f"'/' and the variables that {operator} sets")
         return clauses.Reduced(operator, name, tuple(locations))
 
-    result = parser.some(item)
+    operands = parser.some(item)
     parser.expect(")", "behind the variables of a reduction")
-    return result
+    return operands
 
 
 def _clauses(parser: Parser, directive: d.Communication, more: dict[str, Callable[[], None]]) -> None:

@@ -107,7 +107,7 @@ def _distribute(parser: Parser, base: d.Directive) -> d.Directive:
 
 
 def _formats(parser: Parser) -> list[clauses.Format]:
-    return parser.dimensions("a template", lambda square: _format(parser))[0]
+    return parser.dimensions("a template", lambda _square: _format(parser))[0]
 
 
 def _format(parser: Parser) -> clauses.Format:

@@ -1,4 +1,4 @@
-"""What libclang says, in the form that the texts of a program have: names, files, offsets."""
+"""libclang's answers in the form that the texts of a program have: names, files, offsets."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def errors(unit: Any, file: str, name: Callable[[str], str]) -> list[tuple[Place
     """The errors of a translation unit outside the system's headers; those of no place are the file's. `name`
     gives the name of a file for that which libclang has.
     """
-    result = []
+    messages = []
     for diagnostic in unit.diagnostics:
         at = diagnostic.location
         if diagnostic.severity >= cindex.Diagnostic.Error and not (at.file and at.is_in_system_header):
             place = Place(name(str(at.file)) if at.file else file, at.line, at.column)
-            result.append((place, diagnostic.spelling))
-    return result
+            messages.append((place, diagnostic.spelling))
+    return messages

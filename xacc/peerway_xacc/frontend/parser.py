@@ -1,11 +1,11 @@
-"""What the grammars of xmp and acc share: a walk over tokens, expressions, references, lists."""
+"""Shared by the grammars of xmp and acc: a walk over tokens, expressions, references, lists."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from peerway_common.suggestion import meant
 from peerway_xacc.frontend.clauses import Expr, Name, Ref, Subscript
 from peerway_xacc.frontend.diagnostics import Place, Refused
 from peerway_xacc.frontend.preprocess import Pragma
@@ -15,10 +15,10 @@ _OPEN = {"(": ")", "[": "]", "{": "}"}
 _Item = TypeVar("_Item")
 
 
-def nearest(word: str, known: list[str]) -> str:
-    """What somebody who wrote a word may have meant; else all that is known."""
-    close = difflib.get_close_matches(word.lower(), known, 1)
-    return f"did you mean '{close[0]}'?" if close else f"there are {', '.join(sorted(set(known))) or 'none'}"
+def hint(word: str, known: Iterable[str]) -> str:
+    """Suggest the word that somebody may have meant; else list all that are known."""
+    names = sorted(set(known))
+    return meant(word.lower(), names) or f"; there are {', '.join(names) or 'none'}"
 
 
 class Parser:
@@ -111,10 +111,10 @@ class Parser:
 
     def some(self, parse_item: Callable[[], _Item]) -> list[_Item]:
         """One or more, with commas between them."""
-        result = [parse_item()]
+        items = [parse_item()]
         while self.accept(","):
-            result.append(parse_item())
-        return result
+            items.append(parse_item())
+        return items
 
     def listed(self, expected: str) -> list[Name]:
         """`(a, b)`."""
@@ -132,10 +132,10 @@ class Parser:
 
     def at_least(self, least: int, expected: str) -> Expr:
         """An expression whose value, if it is known, is not less."""
-        result = self.expr(expected)
-        if result.value is not None and result.value < least:
-            raise Refused(result.place, f"{expected} must be at least {least}")
-        return result
+        expression = self.expr(expected)
+        if expression.value is not None and expression.value < least:
+            raise Refused(expression.place, f"{expected} must be at least {least}")
+        return expression
 
     def expr(self, expected: str, stops: Sequence[str] = (",", ")", "]", ":")) -> Expr:
         """An expression: all tokens to one of `stops` that is in no bracket of the expression."""
@@ -166,15 +166,15 @@ class Parser:
     def dimensions(self, expected: str, parse_dimension: Callable[[bool], _Item]) -> tuple[list[_Item], bool]:
         """`(1, 2)` or `[2][1]` as a list in Fortran's order, and whether the brackets were square."""
         if self.sees("["):
-            result = []
+            items = []
             while self.accept("["):
-                result.append(parse_dimension(True))
+                items.append(parse_dimension(True))
                 self.expect("]", f"behind a dimension of {expected}")
-            return result[::-1], True
+            return items[::-1], True
         self.expect("(", f"or '[' before the dimensions of {expected}")
-        result = self.some(lambda: parse_dimension(False))
+        items = self.some(lambda: parse_dimension(False))
         self.expect(")", f"behind the dimensions of {expected}")
-        return result, False
+        return items, False
 
     def ref(self, expected: str) -> Ref:
         """A reference to nodes or to a template, with or without subscripts."""

@@ -15,8 +15,8 @@ def operators(text: Text, line: int, defines: dict[str, str]) -> list[Range]:
     each a part of its own, so that no two are at one place. An operator counts in the line of its string.
     """
     for first in range(line, max(0, line - 3), -1):
-        if result := _begun(text, first, line, defines):
-            return result
+        if begun := _begun(text, first, line, defines):
+            return begun
     return []
 
 

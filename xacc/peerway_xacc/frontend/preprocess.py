@@ -6,13 +6,13 @@ these #defines, with each token of a directive on a line of its own, gives what 
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from peerway_common.suggestion import meant
 from peerway_xacc.frontend.characters import of_bytes, of_source, to_bytes
 from peerway_xacc.frontend.diagnostics import Place, Refused
 from peerway_xacc.frontend.pragma_operators import operators
@@ -63,7 +63,7 @@ class Texts:
         self.own_macros: set[str] = set()  # those that no header of the system and no compiler defines
 
     def put(self, file: str, text: str) -> None:
-        """What the text of a file has become."""
+        """Replace the text of a file."""
         self._texts[file] = Text(file, text)
 
     def of(self, file: str) -> Text:
@@ -101,7 +101,7 @@ def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
     texts.file(file)
     output = run([*compiler, "-E", "-dD", file])
     defines: list[str] = []
-    result: list[tuple[str, str, int, int, list[Token]]] = []
+    pragmas: list[tuple[str, str, int, int, list[Token]]] = []
     order: list[int | str] = []
     lines = _lines(output)
     if any(_PRAGMA.match(text) for *_, text in lines):
@@ -115,27 +115,27 @@ def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
                 order.append(text)
         elif match := _PRAGMA.match(text):
             start, end, tokens = texts.of(source).pragma(line) or texts.operator(source, line, text)
-            order.append(len(result))
-            result.append((match[1], source, start, end, tokens))
+            order.append(len(pragmas))
+            pragmas.append((match[1], source, start, end, tokens))
         elif match := _OTHER_PRAGMA.match(text):
             _refuse_misspelt(match[1], source, line, texts)
             if not source.startswith(_SYSTEM) and not texts.of(source).pragma(line):
                 texts.pass_operator(source, line)
-    expanded = _expanded(compiler, order, [tokens for *_, tokens in result])
+    expanded = _expanded(compiler, order, [tokens for *_, tokens in pragmas])
     return [
         Pragma(model, source, start, end, tokens[0].place, tuple(expanded[number]))
-        for number, (model, source, start, end, tokens) in enumerate(result)
+        for number, (model, source, start, end, tokens) in enumerate(pragmas)
     ]
 
 
 def _refuse_misspelt(word: str, source: str, line: int, texts: Texts) -> None:
     """A C compiler ignores pragmas that it does not know; one that is nearly ours is a mistake."""
-    close = difflib.get_close_matches(word.lower(), _MODELS, 1, cutoff=0.66)
-    if not close or word == "GCC" or source.startswith(_SYSTEM):
+    suggestion = meant(word.lower(), _MODELS, 0.66)
+    if not suggestion or word == "GCC" or source.startswith(_SYSTEM):
         return
     written = texts.of(source).pragma(line)
     place = written[2][0].place if written else Place(source, line)
-    raise Refused(place, f"unknown pragma '{word}'; did you mean '{close[0]}'?")
+    raise Refused(place, f"unknown pragma '{word}'{suggestion}")
 
 
 def _refuse_renumbered(text: Text) -> None:
@@ -160,7 +160,7 @@ def _remember(texts: Texts, source: str, line: str) -> None:
 
 
 def _expanded(compiler: list[str], order: list[int | str], written: list[list[Token]]) -> list[list[Token]]:
-    """What each directive's tokens expand to; an expanded token has the place of that which was written."""
+    """Expand the macros in each directive's tokens; an expanded token keeps its place."""
     lines: list[str] = []
     origin: dict[int, tuple[int, Token]] = {}
     for item in order:
@@ -184,25 +184,25 @@ def _lines(output: str) -> list[tuple[str, int, str]]:
     """The lines of a preprocessor's output with the file and line of each; empty ones are left out."""
     source = ""
     number = 0
-    result = []
+    lines = []
     for text in output.split("\n"):
         if match := _MARKER.match(text):
             source = _file(match[2])
             number = int(match[1])
             continue
         if text:
-            result.append((source, number, text))
+            lines.append((source, number, text))
         number += 1
-    return result
+    return lines
 
 
 def _file(written: str) -> str:
     """The name of a file as a marker has it, as Python has it."""
-    return os.fsdecode(to_bytes(_ESCAPED.sub(lambda result: result[1], written)))
+    return os.fsdecode(to_bytes(_ESCAPED.sub(lambda match: match[1], written)))
 
 
 def run(command: list[str], text: str | None = None) -> str:
-    """What the preprocessor writes; raises CompilerFailed."""
+    """The preprocessor's output; raises CompilerFailed."""
     done = started(command, to_bytes(text or ""))
     if done.returncode:
         raise CompilerFailed(done.stderr.decode(errors="replace"), done.returncode)

@@ -53,14 +53,14 @@ class Structs:
 
     def of_tag(self, name: str) -> list[Variable]:
         """The variables that are structs of a tag or a type of this name."""
-        result = []
+        variables = []
         for variable, cursor in self._cursors.values():
             record = cursor.type.get_canonical()
             if cursor.kind == _Kind.FIELD_DECL or record.kind != cindex.TypeKind.RECORD:
                 continue
             if name in (spelling(record.get_declaration()), spelling(cursor.type)):
-                result.append(variable)
-        return result
+                variables.append(variable)
+        return variables
 
     def used(self, whole: Use, parents: list[Any], text: str) -> None:
         """Keep a use of `s.a`, which may be a distributed array: a directive says it later."""

@@ -50,7 +50,7 @@ def _name(written: str) -> str:
     """A name with its letters themselves, where it has numbers of letters as `gr\\u00fc`."""
     if "\\" not in written:
         return written
-    return _UNIVERSAL.sub(lambda result: of_name(chr(int(result[1] or result[2], 16) % 0x110000)), written)
+    return _UNIVERSAL.sub(lambda match: of_name(chr(int(match[1] or match[2], 16) % 0x110000)), written)
 
 
 def scan(text: str, start: int = 0, end: int | None = None) -> list[Span]:
@@ -142,3 +142,8 @@ def joined(texts: list[str]) -> str:
         out += text if tight else " " + text
         last = text
     return out
+
+
+def names_in(text: str) -> set[str]:
+    """The identifiers in a text."""
+    return {span.text for span in scan(text) if span.kind == "name"}

@@ -1,4 +1,4 @@
-"""What a program does with a variable where it names it: reads, writes, or takes its address."""
+"""Uses of a variable: whether the program reads it, writes it, or takes its address."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def spelled(cursor: Any, length: int) -> Range:
 
 
 def context(cursor: Any, use: Use, parents: list[Any]) -> None:  # noqa: C901
-    """What is done with a variable: walk outwards over its subscripts to what uses the element."""
+    """Find out what is done with a variable: walk outwards over its subscripts to what uses the element."""
     inner = element = cursor
     pointer = use.variable.pointee is not None
     for at in range(len(parents) - 1, -1, -1):
@@ -74,18 +74,10 @@ def context(cursor: Any, use: Use, parents: list[Any]) -> None:  # noqa: C901
             _argument(use, outer, inner)
             break
         elif kind in (_Kind.BINARY_OPERATOR, _Kind.COMPOUND_ASSIGNMENT_OPERATOR):
-            first = next(iter(outer.get_children()))
-            use.written = range_of(first) == range_of(inner) and (
-                kind == _Kind.COMPOUND_ASSIGNMENT_OPERATOR
-                or cindex.conf.lib.clang_getCursorBinaryOperatorKind(outer) == _ASSIGN
-            )
+            use.written = _is_assigned(outer, inner)
             break
         elif kind == _Kind.UNARY_OPERATOR:
-            operator = _operator_of(outer)
-            use.address = use.address_of = operator == _ADDRESS_OF
-            use.written = use.address or operator in _INCREMENTS
-            if use.address and at:
-                _handed(use, parents[:at], outer)
+            _unary(use, outer, parents[:at])
             break
         elif kind == _Kind.CXX_UNARY_EXPR:
             use.in_sizeof = True
@@ -100,6 +92,24 @@ def context(cursor: Any, use: Use, parents: list[Any]) -> None:  # noqa: C901
         use.address = True
         if use.argument is not None:
             _handed(use, parents[: at + 1], inner)
+
+
+def _is_assigned(outer: Any, inner: Any) -> bool:
+    """Is this the left side of an assignment?"""
+    first = next(iter(outer.get_children()))
+    return range_of(first) == range_of(inner) and (
+        outer.kind == _Kind.COMPOUND_ASSIGNMENT_OPERATOR
+        or cindex.conf.lib.clang_getCursorBinaryOperatorKind(outer) == _ASSIGN
+    )
+
+
+def _unary(use: Use, outer: Any, parents: list[Any]) -> None:
+    """An element with an operator before or behind it."""
+    operator = _operator_of(outer)
+    use.address = use.address_of = operator == _ADDRESS_OF
+    use.written = use.address or operator in _INCREMENTS
+    if use.address and parents:
+        _handed(use, parents, outer)
 
 
 def _operator_of(cursor: Any) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis.mapping import DistributedArray
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend.diagnostics import Place, Refused, counted
 from peerway_xacc.frontend.source import Function, Use, Variable
 from peerway_xacc.frontend.tokens import quoted
@@ -14,13 +13,14 @@ from peerway_xacc.lowering.declarators import become_pointer
 from peerway_xacc.lowering.host_data import is_on_device
 from peerway_xacc.lowering.sections import statement_behind
 from peerway_xacc.lowering.shapes import access, check_extents, description, element, shape
+from peerway_xacc.lowering.unit import Unit
 
 
 def generate(unit: Unit) -> None:
     """Write what every distributed array needs, and check every use of one."""
     for array in unit.scopes.arrays():
         assert array.variable is not None
-        try:
+        with unit.diagnostics.collecting():
             if array.variable.pointee is not None:
                 _pointer(unit, array)
             elif array.variable.file_scope:
@@ -29,26 +29,20 @@ def generate(unit: Unit) -> None:
                 _parameter(unit, array)
             else:
                 _local(unit, array)
-        except Refused as refused:
-            unit.diagnostics.add(refused)
     checks = checks_of(unit)
     for function in unit.syntax.functions:
-        try:
+        with unit.diagnostics.collecting():
             _function(unit, function)
-        except Refused as refused:
-            unit.diagnostics.add(refused)
         for use in function.uses:
             used = unit.scopes.of_variable(use.variable)
             if used:
-                try:
+                with unit.diagnostics.collecting():
                     _use(unit, used, use, checks)
-                except Refused as refused:
-                    unit.diagnostics.add(refused)
 
 
 def _watch(unit: Unit, array: DistributedArray) -> str:
     """Tell the run time whether all that writes an array is marked, so that reflects may be free."""
-    return f"pwx_array_watch({array.address}, {2 if unit.written.why(array) else 1});"
+    return f"pwx_array_watch({array.address}, {2 if unit.writes.why(array) else 1});"
 
 
 def _of_file(unit: Unit, array: DistributedArray) -> None:
@@ -57,16 +51,16 @@ def _of_file(unit: Unit, array: DistributedArray) -> None:
     all_declared = unit.syntax.globals[(variable.base or variable).name]
     here_declared = [declared for declared in all_declared if declared.file == unit.file]
     defined = any(not declared.external for declared in all_declared)
-    unit.setup.append(_watch(unit, array))
+    unit.output.setup.append(_watch(unit, array))
     storage = "static " if variable.static else "" if defined else "extern "
-    unit.top.append(f"{storage}pwx_array {array.descriptor};")
+    unit.output.top.append(f"{storage}pwx_array {array.descriptor};")
     # A header's array, or a struct's, stays as it is, and nothing names it: the memory has a name of its own.
     pointer = f"{storage}__typeof__({variable.name}{'[0]' * len(variable.sizes)}) *{array.memory};"
     if not here_declared or (variable.base and here_declared != all_declared):
-        unit.top.append(pointer)
+        unit.output.top.append(pointer)
     elif variable.base:
         end = statement_behind(unit.text, here_declared[-1].declarator.start).end
-        unit.edits.behind(end, f" {pointer}")
+        unit.output.edits.behind(end, f" {pointer}")
     else:
         for declared in here_declared:
             is_extern = declared.external and not variable.static
@@ -79,14 +73,14 @@ def _of_file(unit: Unit, array: DistributedArray) -> None:
             f"{array.memory} = {array.descriptor}.memory;",
         ]
         if not array.waits:
-            unit.setup += lines
+            unit.output.setup += lines
         else:
             array.fixed_at = _when_fixed(unit, array, lines)
 
 
 def _when_fixed(unit: Unit, array: DistributedArray, lines: list[str]) -> int | None:
-    """What is done when the open template of an array of the file is fixed; gives where, if that is here."""
-    unit.when_fixed.setdefault(id(array.template), []).extend(lines)
+    """Add calls for when the open template of an array of the file is fixed; gives where, if it is here."""
+    unit.output.when_fixed.setdefault(id(array.template), []).extend(lines)
     fix = unit.fixes.get(id(array.template))
     return fix.start if fix else None
 
@@ -106,12 +100,12 @@ def _pointer(unit: Unit, array: DistributedArray) -> None:
     assert variable is not None
     line = f"pwx_array_open({array.address}, {description(unit, array)}, {at(array.place)});"
     if variable.file_scope:
-        unit.top.append(f"static pwx_array {array.descriptor};")
-        unit.setup.append(_watch(unit, array))
+        unit.output.top.append(f"static pwx_array {array.descriptor};")
+        unit.output.setup.append(_watch(unit, array))
         if array.waits:
             _when_fixed(unit, array, [line])
         else:
-            unit.setup.append(line)
+            unit.output.setup.append(line)
     else:
         unit.declare_in_block(array.last_directive, "pwx_array", array.descriptor, "pwx_array_free")
         template_fix.put_local(unit, array, [_watch(unit, array)], [line])
@@ -121,9 +115,9 @@ def _parameter(unit: Unit, array: DistributedArray) -> None:
     variable = array.variable
     assert variable is not None
     start = variable.declarator.start
-    unit.edits.replace(start, start + len(variable.name), array.memory)
+    unit.output.edits.replace(start, start + len(variable.name), array.memory)
     here = at(array.place)
-    unit.put_at(array.last_directive, [
+    unit.output.put_at(array.last_directive, [
         f"static pwx_array {array.descriptor};",
         f"pwx_bind({array.address}, (void *){array.memory}, {description(unit, array)}, {here});",
         *check_extents(array, here),
@@ -158,7 +152,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
 
 
 def _function(unit: Unit, function: Function) -> None:
-    """What stands first in a body: in main the start of the run time, then the pointers to arrays."""
+    """Put the first lines of a body: in main the start of the run time, then the pointers to arrays."""
     lines = []
     if function.name == "main" and function.file == unit.file:
         names = [variable.name for variable in function.parameters]
@@ -169,14 +163,14 @@ def _function(unit: Unit, function: Function) -> None:
             lines.append(_own(array))
             continue
         assert array.template is not None
-        result, leftover = template_fix.spots(unit, function, array.template, uses)
-        for spot in result:
+        spots, unreached = template_fix.spots(unit, function, array.template, uses)
+        for spot in spots:
             first = min(use for use in uses if use >= spot.reach.start)
             template_fix.put(
                 unit, spot, [*([] if spot.directive else [_need(unit, array, first)]), _own(array)]
             )
-        if leftover:
-            lines += [_need(unit, array, leftover[0]), _own(array)]
+        if unreached:
+            lines += [_need(unit, array, unreached[0]), _own(array)]
     if not lines:
         return
     if function.file != unit.file:
@@ -187,22 +181,22 @@ def _function(unit: Unit, function: Function) -> None:
     start = function.body.start + 1
     line = unit.text.place(start).line
     text = "\n" + "\n".join(lines) + f"\n#line {line} {quoted(unit.file)}\n"
-    unit.edits.before(start, text)
+    unit.output.edits.before(start, text)
 
 
 def _used_of_file(unit: Unit, function: Function) -> list[tuple[DistributedArray, list[int]]]:
     """The arrays of the file, but for pointers, that a function uses, and where."""
-    result: dict[int, tuple[DistributedArray, list[int]]] = {}
+    by_array: dict[int, tuple[DistributedArray, list[int]]] = {}
     for use in function.uses:
         used = unit.scopes.of_variable(use.variable)
         if used and use.variable.file_scope and use.variable.pointee is None:
-            result.setdefault(id(used), (used, []))[1].append(use.range.start)
-    for array, offset in unit.needed:  # by code that libclang did not see
+            by_array.setdefault(id(used), (used, []))[1].append(use.range.start)
+    for array, offset in unit.subscripts.needed:  # by code that libclang did not see
         of_file = array.variable and array.variable.file_scope and array.variable.pointee is None
         inside = function.file == unit.file and function.body.start < offset < function.body.end
         if of_file and inside:
-            result.setdefault(id(array), (array, []))[1].append(offset)
-    return list(result.values())
+            by_array.setdefault(id(array), (array, []))[1].append(offset)
+    return list(by_array.values())
 
 
 def _need(unit: Unit, array: DistributedArray, offset: int) -> str:
@@ -243,18 +237,18 @@ def _use(unit: Unit, array: DistributedArray, use: Use, checks: Checks) -> None:
                 "a row that is distributed has no address"
             )
             raise Refused(place, message)
-    _name(unit, array, use, place)
-    is_foreign = any(region.start <= use.range.start < region.end for region in unit.left_regions)
-    subscripts.translate(unit, unit.edits, array, use, unit.translated, is_foreign, checks)
+    _name(unit, array, use)
+    is_foreign = any(region.start <= use.range.start < region.end for region in unit.compute.foreign)
+    subscripts.translate(unit, unit.output.edits, array, use, unit.subscripts.translated, is_foreign, checks)
 
 
-def _name(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
+def _name(unit: Unit, array: DistributedArray, use: Use) -> None:
     """A struct's array has a name of its own; a pointer needs the strides of the node's memory."""
     assert array.variable is not None
     name = access(array)
     if name == array.name or (array.variable.pointee is not None and not use.subscripts):
         return
-    unit.edits.replace(use.range.start, use.range.end, name)
+    unit.output.edits.replace(use.range.start, use.range.end, name)
 
 
 def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
@@ -276,7 +270,7 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
     if array.variable and array.variable.pointee is not None and use.callee == "free":
         # The memory is the run time's, and begins elsewhere: what free gets is nothing.
         freed = f"(pwx_array_free({array.address}), (void *)0)"
-        unit.edits.replace(use.argument.start, use.argument.end, freed)
+        unit.output.edits.replace(use.argument.start, use.argument.end, freed)
         return
     parameters = unit.syntax.functions_known.get(use.callee)
     if parameters is None:
@@ -294,5 +288,5 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
                 f"distributed array '{array.name}' is passed to '{parameter.name}', which is not aligned"
             )
             raise Refused(place, message, note)
-    _name(unit, array, use, place)
-    unit.edits.before(use.range.start if use.macro else use.argument.start, "(void *)")
+    _name(unit, array, use)
+    unit.output.edits.before(use.range.start if use.macro else use.argument.start, "(void *)")

@@ -11,7 +11,7 @@ from peerway_xacc.frontend.diagnostics import Place, Refused, counted
 from peerway_xacc.frontend.tokens import quoted
 
 if TYPE_CHECKING:
-    from peerway_xacc.analysis.unit import Unit
+    from peerway_xacc.lowering.unit import Unit
 
 
 def numbers(texts: list[str], kind: str = "long") -> str:
@@ -77,17 +77,17 @@ def reference(
     """A pwx_ref for a reference; of the dimensions in `replaced` these texts are used instead."""
     if ref is None:
         return "0"
-    result = referred(unit, ref, directive)
-    is_nodes = isinstance(result, NodeArray)
-    rank = len(result.sizes if isinstance(result, NodeArray) else result.bounds)
+    mapping = referred(unit, ref, directive)
+    is_nodes = isinstance(mapping, NodeArray)
+    rank = len(mapping.sizes if isinstance(mapping, NodeArray) else mapping.bounds)
     parts = []
     for dimension in range(rank):
         subscript = ref.subscripts[dimension] if ref.subscripts is not None else None
         if replaced and dimension in replaced:
             parts.append(replaced[dimension])
         else:
-            parts.append(_part(result, dimension, subscript, is_nodes and ref.square))
-    target = f"{result.address}, 0" if is_nodes else f"0, {result.address}"
+            parts.append(_part(mapping, dimension, subscript, is_nodes and ref.square))
+    target = f"{mapping.address}, 0" if is_nodes else f"0, {mapping.address}"
     return f"&(const pwx_ref){{{target}, {{{', '.join(parts)}}}}}"
 
 

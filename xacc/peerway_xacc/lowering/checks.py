@@ -12,10 +12,10 @@ from functools import lru_cache
 from peerway_xacc.analysis import loop_nest, ranges, values
 from peerway_xacc.analysis.loop_nest import For
 from peerway_xacc.analysis.mapping import DistributedArray, LoopOver, TemplateOf
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend.source import Range, Use, Variable
-from peerway_xacc.frontend.tokens import Span, scan
+from peerway_xacc.frontend.tokens import Span, names_in, scan
 from peerway_xacc.lowering import shapes
+from peerway_xacc.lowering.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ _LOCALS = 4  # variables whose values are followed to others
 
 
 class Checks:
-    """What the subscripts of a file are compared with."""
+    """The bounds that the subscripts of a file are compared with."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
         self._loops: list[_Distributed] = []
-        for start, over in unit.loops_over.items():
+        for start, over in unit.loops.over.items():
             for statement in unit.syntax.around(unit.file, start):
                 if statement.start == start and statement.kind == "for":
                     loop = loop_nest.read(unit, statement)
@@ -60,7 +60,7 @@ class Checks:
     def needs(self, array: DistributedArray, dimension: int, use: Use, inside: Range) -> bool:
         """Is this subscript, of a dimension that is distributed, checked?"""
         start = use.range.start
-        is_foreign = any(region.start <= start < region.end for region in self._unit.left_regions)
+        is_foreign = any(region.start <= start < region.end for region in self._unit.compute.foreign)
         if (
             use.in_sizeof or is_foreign
         ):  # what another compiler makes code of may run where no error can be told
@@ -148,7 +148,7 @@ class Checks:
         )
 
     def _names(self, distributed: _Distributed, at: int, depth: int) -> ranges.Names:
-        """What names mean at an offset in the loop."""
+        """The meaning of names at an offset in the loop."""
         unit, index = self._unit, distributed.index
 
         def range_of(name: str) -> ranges.Range | None:
@@ -212,7 +212,7 @@ class Checks:
             return False
         size = shapes.sizes_of(unit, variable)[dimension]
         spellings = [_spelled(f"({size}) - 1"), _spelled(f"{size} - 1")]
-        names = unit.words(size) - set(unit.texts.defines)
+        names = names_in(size) - set(unit.texts.defines)
         return _spelled(bounds.last) in spellings and all(
             _constant(unit.syntax.variable(name, unit.file, array.last_directive)) for name in names
         )

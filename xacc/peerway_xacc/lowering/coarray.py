@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peerway_xacc.analysis import paths
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Place, Refused, counted
 from peerway_xacc.frontend.source import Range, Variable
 from peerway_xacc.frontend.tokens import Span, Text, scan
-from peerway_xacc.lowering import data, images
+from peerway_xacc.lowering import data_regions, images
 from peerway_xacc.lowering.c_text import at, numbers
 from peerway_xacc.lowering.sections import Section, remaining, run_time_section, section, variable_of
 from peerway_xacc.lowering.shapes import sizes_of
+from peerway_xacc.lowering.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -113,15 +113,11 @@ def _transfer(
 def generate(unit: Unit, declared: list[Declared], transfers: list[Transfer]) -> None:
     """Descriptors for the coarrays of the file, and calls for the transfers."""
     for coarray in declared:
-        try:
+        with unit.diagnostics.collecting():
             _declare(unit, coarray)
-        except Refused as refused:
-            unit.diagnostics.add(refused)
     for transfer in transfers:
-        try:
+        with unit.diagnostics.collecting():
             _generate(unit, transfer)
-        except Refused as refused:
-            unit.diagnostics.add(refused)
 
 
 def directive(unit: Unit, declaration: d.Coarray) -> None:
@@ -131,7 +127,7 @@ def directive(unit: Unit, declaration: d.Coarray) -> None:
 
 
 def _declare(unit: Unit, coarray: Declared) -> None:
-    unit.edits.replace(coarray.mark.start, coarray.mark.end, "")
+    unit.output.edits.replace(coarray.mark.start, coarray.mark.end, "")
     place = unit.text.place(coarray.start, coarray.start + len(coarray.name))
     _make(unit, coarray.name, place, coarray.mark.end, coarray.images)
 
@@ -147,19 +143,21 @@ def _make(unit: Unit, name: str, place: Place, offset: int, sizes_of_images: lis
         )
     if unit.scopes.of_variable(variable):
         raise Refused(place, f"'{name}' is a distributed array and cannot be a coarray")
-    if id(variable) in unit.coarrays:
+    if id(variable) in unit.coarrays.names:
         raise Refused(place, f"'{name}' is already a coarray")
-    unit.coarrays[id(variable)] = f"{name}__c"
-    unit.image_sizes[id(variable)] = sizes_of_images
+    unit.coarrays.names[id(variable)] = f"{name}__c"
+    unit.coarrays.image_sizes[id(variable)] = sizes_of_images
     rank = len(variable.sizes)
     if variable.element.split()[-1] == "xmp_lock_t":
         count = " * ".join(f"({size})" for size in sizes_of(unit, variable)) if rank else "1"
-        unit.top.append(f"static pwx_locks {name}__c;")
-        unit.setup_last.append(f'(void){name}; pwx_locks_init(&{name}__c, "{name}", {count}, {at(place)});')
+        unit.output.top.append(f"static pwx_locks {name}__c;")
+        unit.output.setup_last.append(
+            f'(void){name}; pwx_locks_init(&{name}__c, "{name}", {count}, {at(place)});'
+        )
         return
     sizes = numbers(sizes_of(unit, variable)) if rank else "0"
-    unit.top.append(f"static pwx_coarray {name}__c;")
-    unit.setup_last += [
+    unit.output.top.append(f"static pwx_coarray {name}__c;")
+    unit.output.setup_last += [
         f"{name}__c.base = {'(void *)' + name if rank else '&' + name};",
         f'pwx_coarray_init(&{name}__c, "{name}", sizeof({name}{"[0]" * rank}), {rank}, {sizes}, '
         f"{at(place)});",
@@ -168,34 +166,36 @@ def _make(unit: Unit, name: str, place: Place, offset: int, sizes_of_images: lis
 
 def _generate(unit: Unit, transfer: Transfer) -> None:
     text = unit.text
-    result, end = section(text, transfer.remote)
-    place = text.place(result.range.start, result.range.end)
+    remote, end = section(text, transfer.remote)
+    place = text.place(remote.range.start, remote.range.end)
     if end != len(transfer.remote):
         raise Refused(place, "expected a coarray or a section of one")
-    variable = variable_of(unit, result.name, result.range)
-    descriptor = unit.coarrays.get(id(variable))
+    variable = variable_of(unit, remote.name, remote.range)
+    descriptor = unit.coarrays.names.get(id(variable))
     if descriptor is None:
-        raise Refused(place, f"'{result.name}' is not a coarray; declare it with ':[*]'")
+        raise Refused(place, f"'{remote.name}' is not a coarray; declare it with ':[*]'")
     if variable.element.split()[-1] == "xmp_lock_t":
-        raise Refused(place, f"'{result.name}' is a lock; only the directives lock and unlock change it")
+        raise Refused(place, f"'{remote.name}' is a lock; only the directives lock and unlock change it")
     places = _places(unit, transfer, variable, descriptor)
-    image = images.number_of(text, result.name, unit.image_sizes[id(variable)], transfer.images, place)
-    triplets = _triplets(unit, result, variable)
+    image = images.number_of(
+        text, remote.name, unit.coarrays.image_sizes[id(variable)], transfer.images, place
+    )
+    triplets = _triplets(unit, remote, variable)
     local, opened = _local(unit, transfer, variable)
     if transfer.put:
         call = f"pwx_coarray_put(&{descriptor}, {image}, {triplets}, {local}, {places}, {at(place)});"
     else:
         call = f"pwx_coarray_get({local}, &{descriptor}, {image}, {triplets}, {places}, {at(place)});"
     newlines = text.text.count("\n", transfer.statement.start, transfer.statement.end)
-    unit.edits.replace(
+    unit.output.edits.replace(
         transfer.statement.start, transfer.statement.end, f"{{ {opened}{call} }}" + "\n" * newlines
     )
     memory = {"0": ""}.get(places, ", of the GPUs' memory")
     verb = "put to" if transfer.put else "get from"
     there = "][".join(images.written(text, group) for group in transfer.images)
-    unit.explained.append((place, f"coarray {verb} image {there}{memory}"))
+    unit.output.explained.append((place, f"coarray {verb} image {there}{memory}"))
     far = paths.Transfer("elements", "put" if transfer.put else "get", on_gpu=bool(memory))
-    unit.communications.append((place, paths.Communication(f"coarray {verb} {result.name}", (far,))))
+    unit.output.communications.append((place, paths.Communication(f"coarray {verb} {remote.name}", (far,))))
 
 
 def _places(unit: Unit, transfer: Transfer, variable: Variable, descriptor: str) -> str:
@@ -207,25 +207,25 @@ def _places(unit: Unit, transfer: Transfer, variable: Variable, descriptor: str)
             continue
         function = unit.function_of(directive)
         statement = function and unit.syntax.statement_after(directive.file, directive.end, function)
-        # Of a transfer that is the whole statement libclang sees its end alone.
+        # Where a transfer is the whole statement, libclang sees only its end.
         if not statement or not directive.end <= transfer.statement.start < statement.end:
             continue
         for on_device in directive.named_variables("use_device"):
             if on_device.text not in (variable.name, transfer.local[0].text):
                 continue
-            if unit.acc_left:
+            if unit.foreign_acc:
                 message = (
                     f"a transfer of coarray '{variable.name}' between memories of GPUs is not supported with "
                     f"another OpenACC compiler; update '{on_device.text}' on the host, and transfer that"
                 )
                 raise Refused(place, message, (on_device.place, f"'{on_device.text}' is the GPU's here"))
             if on_device.text == variable.name:
-                there = f"({data.on_gpu(unit, directive)} ? PWX_COARRAY_THERE : 0)"
+                there = f"({data_regions.on_gpu(unit, directive)} ? PWX_COARRAY_THERE : 0)"
             if on_device.text == transfer.local[0].text:
-                here = f"({data.on_gpu(unit, directive)} ? PWX_COARRAY_HERE : 0)"
-    if there != "0" and descriptor not in unit.reached:
-        unit.reached.add(descriptor)
-        unit.setup_last.append(f"pwx_coarray_on_gpus(&{descriptor}, {at(place)});")
+                here = f"({data_regions.on_gpu(unit, directive)} ? PWX_COARRAY_HERE : 0)"
+    if there != "0" and descriptor not in unit.coarrays.on_gpus:
+        unit.coarrays.on_gpus.add(descriptor)
+        unit.output.setup_last.append(f"pwx_coarray_on_gpus(&{descriptor}, {at(place)});")
     return "0" if there == here else " | ".join(part for part in (there, here) if part != "0")
 
 
@@ -235,18 +235,18 @@ def _local(unit: Unit, transfer: Transfer, remote: Variable) -> tuple[str, str]:
     text = unit.text.text[spans[0].start : spans[-1].end]
     place = unit.text.place(spans[0].start, spans[-1].end)
     if spans[0].kind == "name":
-        result, end = section(unit.text, spans)
-        variable = unit.syntax.variable(result.name, unit.file, spans[0].start)
-        if variable and end == len(spans) and (variable.pointee is None or not result.dimensions):
+        local, end = section(unit.text, spans)
+        variable = unit.syntax.variable(local.name, unit.file, spans[0].start)
+        if variable and end == len(spans) and (variable.pointee is None or not local.dimensions):
             array = unit.scopes.of_variable(variable)
             if array:
                 raise Refused(
-                    place, f"distributed array '{result.name}' in a coarray assignment is not supported yet"
+                    place, f"distributed array '{local.name}' in a coarray assignment is not supported yet"
                 )
-            return run_time_section(unit, result, variable, None), ""
+            return run_time_section(unit, local, variable, None), ""
     if not transfer.put:
         raise Refused(place, "expected a variable or a section of an array")
-    name = unit.new_name("value")
+    name = unit.output.new_name("value")
     opened = f"__typeof__({remote.name}{'[0]' * len(remote.sizes)}) {name} = {text}; "
     return f"&(const pwx_section){{.base = &{name}, .element_bytes = sizeof({name}), .ndims = 0}}", opened
 

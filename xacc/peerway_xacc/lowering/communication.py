@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.analysis.paths import Transfer
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
@@ -13,6 +12,7 @@ from peerway_xacc.frontend.tokens import quoted
 from peerway_xacc.lowering.c_text import reference, where
 from peerway_xacc.lowering.loops import text_of
 from peerway_xacc.lowering.types import OPERATORS, run_time_type
+from peerway_xacc.lowering.unit import Unit
 
 
 def reduction(unit: Unit, directive: d.Reduction) -> None:
@@ -48,14 +48,14 @@ def reduction(unit: Unit, directive: d.Reduction) -> None:
 
 
 def _sent(unit: Unit, directive: d.Communication, verb: str, bytes_: int | None) -> None:
-    """What --explain says of the bytes: with acc they go by a plan between GPUs, else in messages."""
+    """Say for --explain how the bytes travel: with acc they go by a plan between GPUs, else in messages."""
     op = "send" if directive.accelerator else "put"
     unit.communicates(directive, verb, Transfer("messages", op, bytes_, on_gpu=directive.accelerator))
 
 
 def through_host(unit: Unit, directive: d.Directive, arrays: list[DistributedArray], call: str) -> str:
     """A call with acc that is done on the host: the arrays come from the GPU before and go back behind."""
-    if unit.acc_left:
+    if unit.foreign_acc:
         sections = [f"{array.symbol}__b[0:pwx_memory_bytes({array.address})]" for array in arrays]
         opened = " ".join(
             f"__attribute__((unused)) char *const {array.symbol}__b = pwx_memory({array.address}); "
@@ -66,7 +66,7 @@ def through_host(unit: Unit, directive: d.Directive, arrays: list[DistributedArr
             f"{{ {opened}\n#pragma acc update self({', '.join(sections)})\n{call}\n"
             f"#pragma acc update device({', '.join(sections)})\n}}"
         )
-    unit.on_gpu = True
+    unit.output.on_gpu = True
     parts = ", ".join(
         f"{{PWX_DATA_PRESENT, {quoted(array.name)}, {array.address}, 0, 0}}" for array in arrays
     )
@@ -85,8 +85,8 @@ def on_device(
     count: str,
 ) -> str:
     """A call with acc, about the copy of a variable on the GPU."""
-    unit.on_gpu = True
-    if unit.acc_left:
+    unit.output.on_gpu = True
+    if unit.foreign_acc:
         plain = call.removesuffix("_device")
         return (
             f"{{ void *const at__q = (acc_wait_all(), acc_deviceptr((void *){address})); "
@@ -94,7 +94,7 @@ def on_device(
             f"else {{ {call}({name_text}, at__q, {count}, {where(directive)}); "
             f"pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(directive)}); }} }}"
         )
-    known = unit.new_name("known")
+    known = unit.output.new_name("known")
     text = f"pwx_device(&{known}, {address}, {quoted(name.text)}, {where(directive)})"
     return f"{{ static pwx_known {known}; {call}({name_text}, {text}, {count}, {where(directive)}); }}"
 
@@ -147,10 +147,10 @@ def barrier(unit: Unit, directive: d.Barrier) -> None:
     if directive.asynchronous:
         raise Refused(directive.asynchronous.place, "a barrier has no clause async")
     call = f"pwx_barrier({reference(unit, directive.on, directive)}, {where(directive)});"
-    if directive.accelerator and unit.acc_left:
+    if directive.accelerator and unit.foreign_acc:
         call = f"{{ acc_wait_all(); {call} }}"
     elif directive.accelerator:
-        unit.on_gpu = True
+        unit.output.on_gpu = True
         call = f"{{ pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(directive)}); {call} }}"
     unit.put(directive, [call])
     unit.explain(
@@ -162,7 +162,7 @@ def wait_async(unit: Unit, directive: d.WaitAsync) -> None:
     """Wait until communications of these numbers are complete; with `on` its nodes wait, and others go on."""
     calls = [f"pwx_wait_async({number.text}, {where(directive)});" for number in directive.ids]
     if directive.on:
-        name = unit.new_name("waits")
+        name = unit.output.new_name("waits")
         nodes = reference(unit, directive.on, directive)
         begin = f"const pwx_task {name} = pwx_task_begin({nodes}, 1, {where(directive)});"
         calls = [f"{{ {begin} if ({name}.inside) {{ {' '.join(calls)} }} }}"]

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 
 from peerway_xacc.analysis.flow import Flow
 from peerway_xacc.analysis.mapping import DistributedArray
-from peerway_xacc.analysis.unit import Unit, Written
 from peerway_xacc.frontend import directives as d
-from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Function, Range, Statement, Use, Variable
 from peerway_xacc.lowering.descriptors import Described
 from peerway_xacc.lowering.sections import assignment, named, statement_behind
+from peerway_xacc.lowering.unit import Unit, Written
 
 _INQUIRY = re.compile(r"\bxmp_(?!array_laddr\b)\w+\s*\(\s*$")
 _LABEL = re.compile(r"(case\b|default\b|\w+\s*:)")
@@ -143,7 +142,7 @@ class _Finder:
         return True
 
     def _put(self, directive: d.Gmove) -> None:
-        """What is at the left of gmove out is written where its owners do not come by."""
+        """Mark the left side of gmove out: it is written where its owners do not come by."""
         target, _right = assignment(self.unit.text, statement_behind(self.unit.text, directive.end))
         variable = self.unit.syntax.variable(named(target, 0)[0], directive.file, directive.start)
         array = self.unit.scopes.of_variable(variable) if variable else None
@@ -223,7 +222,7 @@ class _Finder:
         ):
             self._lose(event.array, event.start, "it is written where not all nodes may come by")
         elif event.behind:
-            self.unit.edits.behind(last.end, f" pwx_written({event.array.address});")
+            self.unit.output.edits.behind(last.end, f" pwx_written({event.array.address});")
         else:
             texts = self.written.statements.setdefault(last.start, [])
             if event.array not in texts:
@@ -238,7 +237,7 @@ class _Finder:
                 self.written.everything.add(statement.start)
 
     def _spread(self) -> bool:
-        """What is passed to a parameter that counts as written always does so, too."""
+        """An argument counts as written always if its parameter does."""
         for array, parameter in self.passed:
             if id(parameter) in self.written.always and id(array) not in self.written.always:
                 place, why = self.written.always[id(parameter)]
@@ -247,14 +246,12 @@ class _Finder:
         return False
 
 
-def find(unit: Unit, described: list[Described]) -> None:
-    """Find all that may write a distributed array, and keep it in `unit.written`.
+def writes(unit: Unit, described: list[Described]) -> Written:
+    """Find all that may write a distributed array.
 
     `described` are the uses of descriptors, by which xmp_array_laddr gives the address of memory.
     """
-    if not unit.scopes.arrays():
-        return
-    try:
-        unit.written = _Finder(unit).run(described)
-    except Refused as refused:
-        unit.diagnostics.add(refused)
+    if unit.scopes.arrays():
+        with unit.diagnostics.collecting():
+            return _Finder(unit).run(described)
+    return Written()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend.source import Variable
 from peerway_xacc.frontend.tokens import scan
+from peerway_xacc.lowering.unit import Unit
 
 
 def become_pointer(unit: Unit, variable: Variable, name: str, storage: str) -> None:
@@ -19,12 +19,12 @@ def become_pointer(unit: Unit, variable: Variable, name: str, storage: str) -> N
         start = text.rindex("(", 0, start)
         opened -= 1
     if not variable.of_array_type:
-        unit.edits.replace(start, end, f"*{name}")
+        unit.output.edits.replace(start, end, f"*{name}")
         return
     typed = f"{name}__type"
-    unit.edits.replace(start, end, f"*{typed}")
+    unit.output.edits.replace(start, end, f"*{typed}")
     element = f"__typeof__((*{typed}){'[0]' * variable.dimensions_of_type})"
-    unit.edits.behind(_end(unit, end), f" {storage}{element} *{name};")
+    unit.output.edits.behind(_end(unit, end), f" {storage}{element} *{name};")
 
 
 def _end(unit: Unit, start: int) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis.mapping import DistributedArray, NodeArray, TemplateOf
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused, counted
 from peerway_xacc.frontend.source import Variable
 from peerway_xacc.lowering import members
 from peerway_xacc.lowering.c_text import numbers, reference, where
+from peerway_xacc.lowering.unit import Unit
 
 _KINDS = {"*": "PWX_DUPLICATED", "block": "PWX_BLOCK", "cyclic": "PWX_CYCLIC", "gblock": "PWX_GBLOCK"}
 
@@ -222,23 +222,23 @@ def _matched(
             f"which has {counted(len(template_of.bounds), 'dimension')}"
         )
         raise Refused(directive.targets[0].place, message, note)
-    result: list[tuple[int, str] | None] = [None] * rank
+    matches: list[tuple[int, str] | None] = [None] * rank
     for number, target in enumerate(directive.targets):
         if target.index is None:
             continue
         if target.index not in directive.sources:
             raise Refused(target.place, f"'{target.index}' is no index of the array")
         dimension = directive.sources.index(target.index)
-        if result[dimension] is not None or directive.sources.count(target.index) > 1:
+        if matches[dimension] is not None or directive.sources.count(target.index) > 1:
             raise Refused(target.place, f"'{target.index}' is used twice")
-        result[dimension] = (number, target.offset)
-    for source, aligned in zip(directive.sources, result, strict=True):
+        matches[dimension] = (number, target.offset)
+    for source, aligned in zip(directive.sources, matches, strict=True):
         if source is not None and aligned is None:
             raise Refused(
                 directive.targets[0].place,
                 f"index '{source}' of the array is not used by the template; write '*'",
             )
-    return result
+    return matches
 
 
 def shadow(unit: Unit, directive: d.Shadow) -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Range
 from peerway_xacc.frontend.tokens import Span, Text, scan
 from peerway_xacc.lowering.sections import named
 from peerway_xacc.lowering.types import run_time_type
+from peerway_xacc.lowering.unit import Unit
 
 _CALL = "xmp_desc_of"
 _TYPED = {"xmp_matmul": "pwx_matmul({kind}, ", "xmp_sort_up": "pwx_sort({kind}, ",
@@ -34,7 +34,7 @@ def find(text: Text) -> list[Described]:
     if _CALL not in text.text:
         return []
     spans = scan(text.text)
-    result = []
+    descriptions = []
     for number in range(len(spans) - 3):
         call, opening, name = spans[number : number + 3]
         if (call.text, opening.text) != (_CALL, "(") or name.kind != "name":
@@ -44,8 +44,10 @@ def find(text: Text) -> list[Described]:
             inside = Range(call.start, spans[end].end)
             first = number > 1 and spans[number - 1].text == "(" and spans[number - 2].text in _TYPED
             typed = spans[number - 2] if first else None
-            result.append(Described(text_of_name, inside, typed, _closing(spans, number) if first else 0))
-    return result
+            descriptions.append(
+                Described(text_of_name, inside, typed, _closing(spans, number) if first else 0)
+            )
+    return descriptions
 
 
 def generate(unit: Unit, described: list[Described]) -> None:
@@ -54,13 +56,13 @@ def generate(unit: Unit, described: list[Described]) -> None:
         function = unit.syntax.function_at(unit.file, description.range.start)
         variable = unit.syntax.variable(description.name, unit.file, description.range.start)
         declared = unit.scopes.of_variable(variable) if variable else None
-        result = declared or unit.scopes.find(description.name, function, description.range.start)
-        if result is None:
+        object_ = declared or unit.scopes.find(description.name, function, description.range.start)
+        if object_ is None:
             place = unit.text.place(description.range.start, description.range.end)
             message = f"'{description.name}' is neither a node array nor a template nor a distributed array"
             unit.diagnostics.add(Refused(place, message))
             continue
-        address = f"((void *){result.address})"
+        address = f"((void *){object_.address})"
         if description.typed and declared and variable:
             place = unit.text.place(description.typed.start, description.typed.end)
             try:
@@ -69,13 +71,13 @@ def generate(unit: Unit, described: list[Described]) -> None:
                 unit.diagnostics.add(refused)
                 continue
             call = _TYPED[description.typed.text].format(kind=kind)
-            unit.edits.replace(description.typed.start, description.range.end, f"{call}{address}")
+            unit.output.edits.replace(description.typed.start, description.range.end, f"{call}{address}")
             if description.typed.text.startswith("xmp_sort"):
-                unit.edits.before(
+                unit.output.edits.before(
                     description.arguments_end, f", {int(description.typed.text == 'xmp_sort_up')}"
                 )
         else:
-            unit.edits.replace(description.range.start, description.range.end, address)
+            unit.output.edits.replace(description.range.start, description.range.end, address)
 
 
 def _closing(spans: list[Span], start: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.analysis.paths import Transfer
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused, counted
 from peerway_xacc.frontend.source import Variable
@@ -24,6 +23,7 @@ from peerway_xacc.lowering.sections import (
 )
 from peerway_xacc.lowering.shapes import access, element
 from peerway_xacc.lowering.subscripts import around
+from peerway_xacc.lowering.unit import Unit
 
 _MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}
 _GPU_MODES = {"in": "PWX_IN_FROM_GPUS", "out": "PWX_OUT_TO_GPUS"}
@@ -51,7 +51,7 @@ def gmove(unit: Unit, directive: d.Gmove) -> None:
             place = unit.text.place(right_side[0].start, right_side[-1].end)
             raise Refused(place, "expected an array on the right of gmove in")
         kind = element(left_array) if left_array else lhs.name + "[0]" * len(left_variable.sizes)
-        name = unit.new_name("value")
+        name = unit.output.new_name("value")
         opened = f"{{ __typeof__({kind}) {name} = {scalar}; "
         source = f"&(const pwx_section){{.base = &{name}, .element_bytes = sizeof({name}), .ndims = 0}}"
     else:
@@ -68,7 +68,7 @@ def gmove(unit: Unit, directive: d.Gmove) -> None:
     if "\n" in call:  # an OpenACC compiler's directives
         call += f"\n#line {unit.text.place(statement.start).line} {quoted(unit.file)}\n"
     newlines = unit.text.text.count("\n", statement.start, statement.end)
-    unit.edits.replace(statement.start, statement.end, call + "\n" * newlines)
+    unit.output.edits.replace(statement.start, statement.end, call + "\n" * newlines)
     unit.explain(
         directive, f"gmove: {unit.text.text[statement.start : statement.end]} {_SAID[directive.mode]}"
     )
@@ -83,10 +83,10 @@ def _mode(
     """How it is done. `far` is the side whose owners may not execute it."""
     if directive.mode == "collective":
         return _MODES[directive.mode]
-    unit.one_sided = True
+    unit.output.one_sided = True
     if far not in on_device:
         return _MODES[directive.mode]
-    if unit.acc_left:
+    if unit.foreign_acc:
         name = far.name if far else ""
         message = (
             f"gmove {directive.mode} with acc of '{name}' is not supported with another OpenACC compiler; "
@@ -121,11 +121,11 @@ def _whole(unit: Unit, spans: list[Span]) -> tuple[Section, Variable, Distribute
     place = unit.text.place(spans[0].start, spans[-1].end)
     if spans[0].kind != "name":
         raise Refused(place, "expected an array or a section of one")
-    result, end = section(unit.text, spans)
+    target, end = section(unit.text, spans)
     if end != len(spans):
         raise Refused(place, "expected an array or a section of one, without arithmetic and without members")
-    variable = variable_of(unit, result.name, result.range)
-    return result, variable, unit.scopes.of_variable(variable)
+    variable = variable_of(unit, target.name, target.range)
+    return target, variable, unit.scopes.of_variable(variable)
 
 
 def _scalar(unit: Unit, spans: list[Span]) -> str | None:
@@ -137,9 +137,9 @@ def _scalar(unit: Unit, spans: list[Span]) -> str | None:
         if variable and unit.scopes.of_variable(variable):
             return None
     if spans[0].kind == "name":
-        result, end = section(unit.text, spans)
-        variable = unit.syntax.variable(result.name, unit.file, spans[0].start)
-        if end == len(spans) and variable and (result.rank or (variable.sizes and not result.dimensions)):
+        source, end = section(unit.text, spans)
+        variable = unit.syntax.variable(source.name, unit.file, spans[0].start)
+        if end == len(spans) and variable and (source.rank or (variable.sizes and not source.dimensions)):
             return None
     return text
 
@@ -179,8 +179,8 @@ def array_on(unit: Unit, directive: d.ArrayOn) -> None:
     text = f"pwx_written({array.address}); "
     text += "".join(header for _name, header in loops) + f"{target} = {value};"
     newlines = unit.text.text.count("\n", statement.start, statement.end)
-    unit.edits.replace(statement.start, statement.end, f"{{ {text} }}" + "\n" * newlines)
-    unit.needed.append((array, directive.start))
+    unit.output.edits.replace(statement.start, statement.end, f"{{ {text} }}" + "\n" * newlines)
+    unit.subscripts.needed.append((array, directive.start))
     unit.explain(directive, f"array: {len(loops)} loops over what a node owns of {lhs.name}")
 
 
@@ -206,7 +206,7 @@ def _loops(
             if array.kind_of(number) != "*":
                 loops.append(("", f"if (pwx_is_in({owned}, {dimension.index})) "))
             continue
-        counter = unit.new_name("k")
+        counter = unit.output.new_name("k")
         first = dimension.first or "0"
         step = f"({dimension.step})"
         count = dimension.length or remaining(dimension, size)
@@ -237,15 +237,15 @@ def _elementwise(unit: Unit, spans: list[Span], counters: list[str], lhs: Sectio
             end_before = span.end
             at += 1
             continue
-        result, at = section(unit.text, spans, at)
-        if result.name == lhs.name and result.dimensions != lhs.dimensions:
-            place = unit.text.place(result.range.start, result.range.end)
+        operand, at = section(unit.text, spans, at)
+        if operand.name == lhs.name and operand.dimensions != lhs.dimensions:
+            place = unit.text.place(operand.range.start, operand.range.end)
             raise Refused(
                 place,
                 f"'{lhs.name}' on the right with other subscripts than on the left is not supported yet",
             )
-        out += _element(unit, result, variable, counters, lhs)
-        end_before = result.range.end
+        out += _element(unit, operand, variable, counters, lhs)
+        end_before = operand.range.end
     return out
 
 
@@ -257,7 +257,7 @@ def _element(
         raise Refused(place, f"{array_section.rank} sections are assigned to {len(counters)}")
     array = unit.scopes.of_variable(variable)
     if array:
-        unit.needed.append((array, array_section.range.start))
+        unit.subscripts.needed.append((array, array_section.range.start))
     rest = iter(counters)
     lengths = iter(subscript.length for subscript in lhs.dimensions if subscript.index is None)
     subscripts = []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.source import Use
+from peerway_xacc.lowering.unit import Unit
 
 
 def is_on_device(unit: Unit, use: Use) -> bool:

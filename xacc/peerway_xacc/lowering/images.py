@@ -8,14 +8,14 @@ from peerway_xacc.lowering.c_text import at, numbers
 
 
 def groups(text: Text, spans: list[Span], opening: int) -> tuple[int, list[list[Span]]]:
-    """What stands in the brackets that begin at spans[opening], and the number of the last bracket."""
-    result: list[list[Span]] = []
+    """The contents of the brackets that begin at spans[opening], and the number of the last bracket."""
+    brackets: list[list[Span]] = []
     number = opening
     while number < len(spans) and spans[number].text == "[":
         end = _closing(text, spans, number)
-        result.append(spans[number + 1 : end])
+        brackets.append(spans[number + 1 : end])
         number = end + 1
-    return number - 1, result
+    return number - 1, brackets
 
 
 def _closing(text: Text, spans: list[Span], opening: int) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.tokens import Span, scan
+from peerway_xacc.lowering.unit import Unit
 
 _PREPROCESSOR = re.compile(r"^[ \t]*#(?:\\\r?\n|[^\n])*", re.MULTILINE)
 _MEMBER = (".", "->")

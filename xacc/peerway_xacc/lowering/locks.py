@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused, counted
 from peerway_xacc.lowering.c_text import where
 from peerway_xacc.lowering.shapes import sizes_of
+from peerway_xacc.lowering.unit import Unit
 
 
 def lock(unit: Unit, directive: d.Lock) -> None:
@@ -14,7 +14,7 @@ def lock(unit: Unit, directive: d.Lock) -> None:
     assert directive.name is not None
     name = directive.name.text
     variable = unit.syntax.variable(name, directive.file, directive.start)
-    descriptor = unit.coarrays.get(id(variable))
+    descriptor = unit.coarrays.names.get(id(variable))
     if variable is None or descriptor is None or variable.element.split()[-1] != "xmp_lock_t":
         raise Refused(
             directive.name.place, f"'{name}' is no coarray of xmp_lock_t; declare 'xmp_lock_t {name}:[*];'"

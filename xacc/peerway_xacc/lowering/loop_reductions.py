@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.analysis.mapping import TemplateOf
 from peerway_xacc.analysis.paths import Transfer
-from peerway_xacc.analysis.unit import Stack, Unit
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.lowering.c_text import referred, where
 from peerway_xacc.lowering.types import OPERATORS, c_type, run_time_type
+from peerway_xacc.lowering.unit import Unit
 
 
 def reductions(unit: Unit, stack: Stack, directive: d.Loop) -> str:
@@ -50,15 +51,15 @@ def reductions(unit: Unit, stack: Stack, directive: d.Loop) -> str:
 
 def _all_owners(unit: Unit, directive: d.Loop, on: clauses.Ref) -> str:
     """The nodes that share a loop, those that own nothing of it too: they shall know its result."""
-    result = referred(unit, on, directive)
+    mapping = referred(unit, on, directive)
     own = [subscript.star or subscript.whole for subscript in on.subscripts or ()]
-    if isinstance(result, TemplateOf):
-        assert result.formats is not None
-        assert result.onto is not None
-        own = [mine for mine, fmt in zip(own, result.formats, strict=True) if fmt.kind != "*"]
-        result = result.onto
+    if isinstance(mapping, TemplateOf):
+        assert mapping.formats is not None
+        assert mapping.onto is not None
+        own = [mine for mine, fmt in zip(own, mapping.formats, strict=True) if fmt.kind != "*"]
+        mapping = mapping.onto
     parts = ", ".join("{PWX_MINE, 0, 0, 1}" if mine else "{PWX_ALL, 0, 0, 1}" for mine in own)
-    return f"&(const pwx_ref){{{result.address}, 0, {{{parts}}}}}"
+    return f"&(const pwx_ref){{{mapping.address}, 0, {{{parts}}}}}"
 
 
 def _located(unit: Unit, directive: d.Loop, reduced: clauses.Reduced, nodes: str, kind: str) -> str:

@@ -5,27 +5,28 @@ from __future__ import annotations
 from peerway_xacc.analysis import bounds as beyond
 from peerway_xacc.analysis import loop_nest, mistakes, restrictions
 from peerway_xacc.analysis.loop_nest import For
+from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.analysis.mapping import LoopOver, NodeArray, TemplateOf
-from peerway_xacc.analysis.unit import Stack, Unit
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.edits import Edits
 from peerway_xacc.lowering import loop_reductions, widening
 from peerway_xacc.lowering.c_text import reference, referred, where
+from peerway_xacc.lowering.unit import Unit
 
 
 def task(unit: Unit, stack: Stack, directive: d.Task) -> None:
     """The statement runs on the nodes of the reference only, which are the executing nodes meanwhile."""
-    name = unit.new_name("task")
+    name = unit.output.new_name("task")
     nodes = reference(unit, directive.on, directive)
     stack.before += [
-        f"{{ {unit.written.call(stack.statement.start)}pwx_task {name} "
+        f"{{ {unit.writes.call(stack.statement.start)}pwx_task {name} "
         f"__attribute__((cleanup(pwx_task_end))) = "
         f"pwx_task_begin({nodes}, {int(directive.nocomm)}, {where(directive)});",
         f"if ({name}.inside)",
     ]
-    unit.edits.behind(stack.statement.end, " }")
+    unit.output.edits.behind(stack.statement.end, " }")
     unit.explain(directive, f"task: the next statement runs on {text_of(directive.on)} only")
 
 
@@ -47,7 +48,7 @@ def text_of(ref: clauses.Ref | None) -> str:
     return f"{ref.name.text}[{inner}]" if ref.square else f"{ref.name.text}({inner})"
 
 
-def loop(unit: Unit, stack: Stack, directive: d.Loop) -> None:  # noqa: C901
+def loop(unit: Unit, stack: Stack, directive: d.Loop) -> None:
     """Each loop of the directive goes over what its node owns."""
     assert directive.on is not None
     if stack.statement.kind != "for":
@@ -58,18 +59,45 @@ def loop(unit: Unit, stack: Stack, directive: d.Loop) -> None:  # noqa: C901
             directive.on.name.place,
             f"the on clause of a loop needs subscripts, as in {directive.on.name.text}[i]",
         )
-    result = referred(unit, directive.on, directive)
+    mapping = referred(unit, directive.on, directive)
     indices = _indices(unit, stack, directive)
-    widening.prepare(unit, stack, directive, result)
+    widening.prepare(unit, stack, directive, mapping)
     kept = len(stack.before)
     closing = loop_reductions.reductions(unit, stack, directive)
     passes = " }" if directive.widening and directive.widening.kind == "peel_and_wait" else ""
-    unit.edits.behind(
+    unit.output.edits.behind(
         stack.statement.end, passes + closing + " }"
     )  # before the edits of loops that end there too
+    opened, localised, conditions = _distribute(unit, stack, directive, mapping, indices)
+    if isinstance(mapping, TemplateOf) and directive.widening is None:
+        beyond.warn(unit, stack, mapping, localised)
+        mistakes.beyond_template(unit, stack, mapping, localised)
+    mistakes.forgotten_reductions(unit, stack, directive)
+    first = not any(
+        isinstance(outer, d.Loop) for outer in stack.directives[: stack.directives.index(directive)]
+    )
+    task = any(isinstance(outer, d.Task) for outer in stack.directives)
+    marks = unit.writes.call(stack.statement.start) if first and not task else ""
+    lines, twice = widening.spans(unit, stack, directive, localised, opened)
+    stack.before.insert(kept, "{ " + marks + " ".join(lines))
+    if twice:
+        stack.before.append(twice)
+    if conditions:
+        stack.before.append(f"if ({' && '.join(conditions)})")
+    bounds = "; ".join(_in_words(unit, stack, mapping, *outer) for outer in localised)
+    unit.explain(directive, f"loop on {text_of(directive.on)}: {bounds or 'every iteration on each node'}")
+
+
+def _distribute(
+    unit: Unit, stack: Stack, directive: d.Loop, mapping: NodeArray | TemplateOf, indices: list[str]
+) -> tuple[list[str], list[tuple[int, str, str]], list[str]]:
+    """Shorten the loops that the subscripts of the on clause name. Gives the lines before them; dimensions of
+    the mapping with index and offset; and the conditions for subscripts without an index.
+    """
+    assert directive.on is not None
     opened: list[str] = []
-    if isinstance(result, TemplateOf) and result.opened:
-        opened.append(f"pwx_need_template({result.address}, {where(directive)});")
+    if isinstance(mapping, TemplateOf) and mapping.opened:
+        opened.append(f"pwx_need_template({mapping.address}, {where(directive)});")
     localised: list[tuple[int, str, str]] = []
     conditions: list[str] = []
     used = set()
@@ -81,7 +109,7 @@ def loop(unit: Unit, stack: Stack, directive: d.Loop) -> None:  # noqa: C901
         named = [name for name in indices if name in subscript.index.names()]
         if not named:
             _check_place(unit, stack, subscript.index)
-            conditions.append(_one_place(result, dimension, subscript.index, directive.on.square))
+            conditions.append(_one_place(mapping, dimension, subscript.index, directive.on.square))
             continue
         if len(named) > 1 or named[0] in used:
             raise Refused(
@@ -89,30 +117,14 @@ def loop(unit: Unit, stack: Stack, directive: d.Loop) -> None:  # noqa: C901
             )
         used.add(named[0])
         offset = _offset(subscript.index, named[0])
-        if isinstance(result, NodeArray) and directive.on.square:
+        if isinstance(mapping, NodeArray) and directive.on.square:
             offset += " + 1"
-        opened += _localise(unit, stack, directive, result, dimension, named[0], offset)
+        opened += _localise(unit, stack, directive, mapping, dimension, named[0], offset)
         localised.append((dimension, named[0], offset))
     for name in directive.indices:
         if name.text not in used:
             raise Refused(name.place, f"index '{name.text}' of the loop is not in the on clause")
-    if isinstance(result, TemplateOf) and directive.widening is None:
-        beyond.warn(unit, stack, result, localised)
-        mistakes.beyond_template(unit, stack, result, localised)
-    mistakes.forgotten_reductions(unit, stack, directive)
-    first = not any(
-        isinstance(outer, d.Loop) for outer in stack.directives[: stack.directives.index(directive)]
-    )
-    task = any(isinstance(outer, d.Task) for outer in stack.directives)
-    marks = unit.written.call(stack.statement.start) if first and not task else ""
-    lines, twice = widening.spans(unit, stack, directive, localised, opened)
-    stack.before.insert(kept, "{ " + marks + " ".join(lines))
-    if twice:
-        stack.before.append(twice)
-    if conditions:
-        stack.before.append(f"if ({' && '.join(conditions)})")
-    bounds = "; ".join(_in_words(unit, stack, result, *outer) for outer in localised)
-    unit.explain(directive, f"loop on {text_of(directive.on)}: {bounds or 'every iteration on each node'}")
+    return opened, localised, conditions
 
 
 def _indices(unit: Unit, stack: Stack, directive: d.Loop) -> list[str]:
@@ -145,7 +157,7 @@ def _check_place(unit: Unit, stack: Stack, index: clauses.Expr) -> None:
 
 
 def _offset(expr: clauses.Expr, index: str) -> str:
-    """What is added to the index in a subscript of the on clause."""
+    """The offset that a subscript of the on clause adds to the index."""
     texts = [token.text for token in expr.tokens]
     if texts == [index]:
         return "0"
@@ -211,15 +223,15 @@ def _localise(
             )
     lower, upper = widening.beyond_owned(directive, dimension)
     for inner in loops:
-        unit.loops_over[inner.statement.start] = LoopOver(node_array, dimension, offset, lower, upper)
+        unit.loops.over[inner.statement.start] = LoopOver(node_array, dimension, offset, lower, upper)
     if isinstance(node_array, TemplateOf) and node_array.kind_of(dimension) == "cyclic":
         for inner in loops:
-            unit.localised[inner.statement.start] = "cyclic"
-            cycle(unit, unit.edits, inner, index)
+            unit.loops.localised[inner.statement.start] = "cyclic"
+            cycle(unit, unit.output.edits, inner, index)
         return [f"const pwx_cycle {index}__c = pwx_cycle_of({node_array.address}, {dimension}, {offset});"]
     for inner in loops:
-        unit.localised[inner.statement.start] = "span"
-        bound(unit, unit.edits, inner, index)
+        unit.loops.localised[inner.statement.start] = "span"
+        bound(unit, unit.output.edits, inner, index)
     call = "pwx_owned_node" if isinstance(node_array, NodeArray) else "pwx_owned"
     return [f"const pwx_span {index}__s = {call}({node_array.address}, {dimension}, {offset});"]
 
@@ -235,7 +247,7 @@ def unbounded(relation: str, index: str) -> tuple[str, str]:
 def bound(unit: Unit, edits: Edits, loop: For, index: str) -> None:
     """Edit the first and the last value of a loop: between them what the node owns."""
     head = loop.header
-    if loop.statement.start in unit.unbound:
+    if loop.statement.start in unit.loops.unbound:
         if head.down or head.step != "1":
             place = unit.text.place(head.parts[2].start, head.parts[2].end)
             raise Refused(place, "a loop with /unbound/ must go upwards by 1")

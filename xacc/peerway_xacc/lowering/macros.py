@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend.edits import Edits
 from peerway_xacc.frontend.preprocess import run
 from peerway_xacc.frontend.tokens import Text, quoted, spans
 from peerway_xacc.lowering.subscripts import hidden
+from peerway_xacc.lowering.unit import Unit
 
 _OPEN, _CLOSE = "pwx_expanded_from_", "pwx_expanded_to_"
 _PRAGMA = re.compile(r"^#[ \t]*pragma[ \t]+(.*)$", re.MULTILINE)
@@ -49,7 +49,7 @@ def expanded(unit: Unit, preprocessor: list[str]) -> str | None:
         if begin is None or finish is None:
             continue  # a macro around drops it
         inside = _PRAGMA.sub(
-            lambda result: f" _Pragma({quoted(result[1])}) ", output[begin.end() : finish.start()]
+            lambda match: f" _Pragma({quoted(match[1])}) ", output[begin.end() : finish.start()]
         )
         newlines = "\n" * unit.text.text.count("\n", start, end)
         edits.replace(start, end, " ".join(inside.split("\n")).strip() + newlines)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.clauses import Name
 from peerway_xacc.frontend.diagnostics import Place, Refused
 from peerway_xacc.frontend.source import Variable
+from peerway_xacc.lowering.unit import Unit
 
 
 def meant(unit: Unit, names: list[Name], directive: d.Directive) -> list[Name]:
     """The names of an align or shadow; `tag.member` stands for that member of each variable of the struct."""
-    result = []
+    members = []
     for name in names:
         base, _, member = name.text.partition(".")
         if not member or unit.syntax.variable(base, directive.file, directive.start) is not None:
-            result.append(name)
+            members.append(name)
             continue
         variables = unit.syntax.structs.of_tag(base)
         if not variables and not unit.syntax.is_type(base):
@@ -25,12 +25,12 @@ def meant(unit: Unit, names: list[Name], directive: d.Directive) -> list[Name]:
                 message = f"a function has a struct '{base}'; align '{variable.name}.{member}' there"
                 note = (_place(unit, variable), f"'{variable.name}' is declared here")
                 raise Refused(name.place, message, note)
-            result.append(Name(f"{variable.name}.{member}", name.place))
-    return result
+            members.append(Name(f"{variable.name}.{member}", name.place))
+    return members
 
 
 def check(unit: Unit, name: Name, directive: d.Directive) -> None:
-    """What a name that has a dot may be: an array or pointer that is a member of a plain variable."""
+    """The member that a name with a dot means: an array or pointer that is a member of a plain variable."""
     base, _, member = name.text.partition(".")
     variable = unit.syntax.variable(base, directive.file, directive.start)
     if variable is None:

@@ -1,4 +1,4 @@
-"""What a data clause names: a distributed array, a variable, or a section of one, for the run-time library.
+"""Operands of data clauses: a distributed array, a variable, or a section of one, for the run-time library.
 
 A data clause is about contiguous memory. An update may be about less: then it goes row by row, and of a
 distributed array to what lies in this node's memory.
@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from peerway_xacc.analysis.mapping import DistributedArray
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused, counted
 from peerway_xacc.frontend.source import Variable
 from peerway_xacc.frontend.tokens import quoted
 from peerway_xacc.lowering.c_text import where
+from peerway_xacc.lowering.unit import Unit
 
 _TABLES = dict.fromkeys(
     ("COPY", "COPYIN", "COPYOUT", "COPYOUT_ZERO", "CREATE_ZERO"), "CREATE"
@@ -51,7 +51,7 @@ def described(unit: Unit, directive: d.Acc, section: clauses.Section, kind: str)
 
 
 def row_parts(unit: Unit, directive: d.Acc, section: clauses.Section) -> tuple[str, str, str, str] | None:
-    """Of a section through pointers to pointers, as C text: the pointers, their number, and which part of
+    """A section through pointers to pointers, as C text: the pointers, their number, and which part of
     each row, by its offset and its bytes.
     """
     variable, array = _meant(unit, directive, section)
@@ -119,12 +119,12 @@ def part(unit: Unit, directive: d.Acc, section: clauses.Section) -> str:
 
 
 def sections_of(directives: list[d.Acc], kinds: Iterable[str]) -> dict[str, clauses.Section]:
-    """What clauses of these kinds name, by its name; the innermost construct, which comes first, says it."""
-    result: dict[str, clauses.Section] = {}
+    """Sections that clauses of these kinds name, by name; the innermost construct comes first and wins."""
+    sections: dict[str, clauses.Section] = {}
     for directive in directives:
         for section in directive.named(*kinds):
-            result.setdefault(section.name.text, section)
-    return result
+            sections.setdefault(section.name.text, section)
+    return sections
 
 
 def address_of(section: clauses.Section) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
-from peerway_xacc.lowering import data
+from peerway_xacc.lowering import data_clauses
 
 _MOVING = ("COPY", "COPYIN", "COPYOUT", "CREATE")
 _ON_DEVICE = ("deviceptr", "use_device")
@@ -18,7 +18,7 @@ def merge(directive: d.Acc) -> None:
     _check_pointers(directive)
     named: dict[str, list[tuple[int, clauses.Section]]] = {}
     for number, clause in enumerate(directive.clauses):
-        for section in clause.sections if clause.name in data.KINDS else ():
+        for section in clause.sections if clause.name in data_clauses.KINDS else ():
             named.setdefault(section.name.text, []).append((number, section))
     for several in named.values():
         first, *others = several
@@ -27,9 +27,9 @@ def merge(directive: d.Acc) -> None:
 
 
 def _check_pointers(directive: d.Acc) -> None:
-    """What lies on the device already is copied by no clause."""
+    """Leave out sections that lie on the device already."""
     for clause in directive.clauses:
-        for section in clause.sections if clause.name in data.KINDS else ():
+        for section in clause.sections if clause.name in data_clauses.KINDS else ():
             for other in directive.clauses:
                 name = next(
                     (variable for variable in other.variables if variable.text == section.name.text), None
@@ -52,7 +52,7 @@ def _merge(
     """Gives the clause, by its number, that later ones are compared with."""
     (number, section), (later, again) = first, other
     first_clause, two = directive.clauses[number], directive.clauses[later]
-    kinds = data.KINDS[first_clause.name], data.KINDS[two.name]
+    kinds = data_clauses.KINDS[first_clause.name], data_clauses.KINDS[two.name]
     same = _text(section) == _text(again)
     if (kinds[0] == kinds[1] and not first_clause.modifier and not two.modifier) or _apart(section, again):
         return first  # of two equal clauses each counts, and each finds what the other made

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.analysis.paths import Transfer, faces, of_one_plan
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused, counted
@@ -12,6 +11,7 @@ from peerway_xacc.frontend.tokens import scan
 from peerway_xacc.lowering.c_text import where
 from peerway_xacc.lowering.communication import through_host
 from peerway_xacc.lowering.types import run_time_type
+from peerway_xacc.lowering.unit import Unit
 
 
 def reflect(unit: Unit, directive: d.Reflect) -> None:
@@ -26,7 +26,7 @@ def reflect(unit: Unit, directive: d.Reflect) -> None:
     corners = "no corners" if directive.orthogonal else "corners too"
     faces = "; ".join(_faces(directive, array) for array in arrays)
     plan = "one plan"
-    run = unit.runs.get(id(directive), [directive])
+    run = unit.reflect_runs.get(id(directive), [directive])
     if directive is not run[0]:
         plan = f"in the plan of line {run[0].place.line}"
     free = _when_free(unit, arrays) if directive.kind in ("reflect", "reflect_do") else ""
@@ -51,33 +51,33 @@ def reflect(unit: Unit, directive: d.Reflect) -> None:
     else:
         number = f", {directive.asynchronous.text}" if directive.asynchronous else ""
         call = "pwx_reflect_async" if number else "pwx_reflect_start" if directive.nowait else "pwx_reflect"
-        halo = unit.new_name("halo")
+        halo = unit.output.new_name("halo")
         unit.put(directive, [
             f"{{ static pwx_halo {halo}; {call}(&{halo}, {which}, {shape}{number}, {where(directive)}); }}"
         ])  # fmt: skip
 
 
 def _sent(unit: Unit, directive: d.Reflect, run: list[d.Reflect]) -> None:
-    """What --explain says of the bytes."""
+    """Say for --explain how many bytes a reflect sends."""
     arrays = [(array, following) for following in run for array in _reflected(unit, following)]
     names = ", ".join(array.name for array, _ in arrays)
     if directive.kind == "reduce_shadow":
         unit.communicates(directive, f"reduce_shadow {names}", Transfer("messages", "put"))
         return
-    unit.halo_plans += 1
-    result = [
+    unit.output.halo_plans += 1
+    transfers = [
         face
         for array, following in arrays
         for face in faces(array, following.widths, not directive.orthogonal, directive.accelerator)
     ]
-    if result:
-        head = f"{directive.kind} {names}: halo plan {unit.halo_plans}"
-        unit.communicates(directive, head, *dict.fromkeys(of_one_plan(result)))
+    if transfers:
+        head = f"{directive.kind} {names}: halo plan {unit.output.halo_plans}"
+        unit.communicates(directive, head, *dict.fromkeys(of_one_plan(transfers)))
 
 
 def _together(unit: Unit, run: list[d.Reflect]) -> None:
     """Directives that follow one another become one call, in the place of the last."""
-    halo = unit.new_name("halo")
+    halo = unit.output.new_name("halo")
     arrays = [(array, following) for following in run for array in _reflected(unit, following)]
     widths = ", ".join(_widths(following) for _, following in arrays)
     flags = [
@@ -96,7 +96,7 @@ def _together(unit: Unit, run: list[d.Reflect]) -> None:
 
 def runs_of(unit: Unit) -> dict[int, list[d.Reflect]]:
     """Reflects between which nothing stands: each with all of its run, by its id."""
-    result: dict[int, list[d.Reflect]] = {}
+    runs: dict[int, list[d.Reflect]] = {}
     before: d.Directive | None = None
     for directive in unit.directives:
         joins = (
@@ -111,13 +111,13 @@ def runs_of(unit: Unit) -> dict[int, list[d.Reflect]]:
             and not directive.asynchronous and not before.asynchronous
         )  # fmt: skip
         if isinstance(directive, d.Reflect):
-            run = result[id(before)] if joins else []
+            run = runs[id(before)] if joins else []
             names = {name.text for following in run for name in following.arrays}
             run = [] if names & {name.text for name in directive.arrays} else run
             run.append(directive)
-            result[id(directive)] = run
+            runs[id(directive)] = run
         before = directive
-    return result
+    return runs
 
 
 def _reflected(unit: Unit, directive: d.Reflect) -> list[DistributedArray]:
@@ -154,14 +154,14 @@ def _warn_of_corners(unit: Unit, directive: d.Reflect) -> None:
 
 def _brought(directive: d.Reflect) -> set[int]:
     """The dimensions of which a reflect brings the halo; none where that is known at run time alone."""
-    result = set()
+    brought = set()
     for dimension, width in enumerate(directive.widths or []):
         values = [expr.value if expr else 0 for expr in (width.lower, width.upper)]
         if None in values:
             return set()
         if any(values):
-            result.add(dimension)
-    return result
+            brought.add(dimension)
+    return brought
 
 
 def _which(arrays: list[DistributedArray]) -> str:
@@ -176,7 +176,7 @@ def _widths(directive: d.Reflect) -> str:
 
 def _flags(unit: Unit, directive: d.Reflect) -> str:
     flags = ["PWX_REFLECT_ORTHOGONAL"] if directive.orthogonal else []
-    if directive.accelerator and unit.acc_left:
+    if directive.accelerator and unit.foreign_acc:
         flags += [outside(array, directive) for array in _reflected(unit, directive)]
     elif directive.accelerator:
         flags.append("PWX_REFLECT_ACC")
@@ -191,9 +191,9 @@ def outside(array: DistributedArray, directive: d.Directive) -> str:
 
 def _when_free(unit: Unit, arrays: list[DistributedArray]) -> str:
     """When a reflect costs nothing, as --explain shows it."""
-    always = [array for array in arrays if unit.written.why(array)]
+    always = [array for array in arrays if unit.writes.why(array)]
     if always:
-        reasons = "; ".join(f"{array.name}: {unit.written.why(array)}" for array in always)
+        reasons = "; ".join(f"{array.name}: {unit.writes.why(array)}" for array in always)
         return f"; always done ({reasons})"
     return "; free when nothing wrote since the last one"
 
@@ -201,7 +201,7 @@ def _when_free(unit: Unit, arrays: list[DistributedArray]) -> str:
 def _faces(directive: d.Reflect, array: DistributedArray) -> str:
     """Which layers come from which side, as --explain shows them."""
     assert array.template is not None
-    result = []
+    faces = []
     for dimension, aligned in enumerate(array.dimensions):
         lower, upper = array.shadow(dimension)
         periodic = ""
@@ -213,8 +213,8 @@ def _faces(directive: d.Reflect, array: DistributedArray) -> str:
         if aligned is None or (lower, upper) == ("0", "0"):
             continue
         layers = "all layers" if lower == "-1" else f"{lower} below and {upper} above"
-        result.append(f"{layers} in dimension {dimension}{periodic} ({array.template.share(aligned[0])})")
-    return f"{array.name} {', '.join(result) or 'nothing'}"
+        faces.append(f"{layers} in dimension {dimension}{periodic} ({array.template.share(aligned[0])})")
+    return f"{array.name} {', '.join(faces) or 'nothing'}"
 
 
 def _reduce_shadow(unit: Unit, directive: d.Reflect, arrays: list[DistributedArray], widths: str) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.tokens import quoted
 from peerway_xacc.lowering import memory
 from peerway_xacc.lowering.c_text import where
+from peerway_xacc.lowering.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Rows:
         return f"pwx_data_end(&{self.name}__region, (int){self.name}__n, {self.name}, {tail}"
 
     def declared(self, where_: str) -> str:
-        """What leaves the rows where the block ends, before the pointers: it is declared behind these."""
+        """A variable whose end leaves the rows before the pointers: it is declared behind these."""
         return (
             f"__attribute__((cleanup(pwx_declared_end))) pwx_declared {self.name}__declared = "
             f"{{(int){self.name}__n, {self.name}, {where_}}};"
@@ -57,7 +57,7 @@ def named(unit: Unit, directives: list[d.Acc], kinds: dict[str, str]) -> set[str
 
 def of(unit: Unit, directive: d.Acc, kinds: dict[str, str], skipped: set[str] | None = None) -> list[Rows]:
     """The rows that the clauses of these kinds name."""
-    result = []
+    all_rows = []
     for clause in directive.clauses:
         for section in clause.sections if clause.name in kinds else ():
             parts = memory.row_parts(unit, directive, section)
@@ -65,7 +65,7 @@ def of(unit: Unit, directive: d.Acc, kinds: dict[str, str], skipped: set[str] | 
                 continue
             table, count, offset, bytes_ = parts
             zero = "_ZERO" if clause.modifier == "zero" else ""
-            name, text = unit.new_name(f"{section.name.text}__rows"), quoted(section.name.text)
+            name, text = unit.output.new_name(f"{section.name.text}__rows"), quoted(section.name.text)
             filled = (
                 f"static __attribute__((unused)) pwx_data_region {name}__region; "
                 f"const long {name}__n = {count}; "
@@ -73,5 +73,5 @@ def of(unit: Unit, directive: d.Acc, kinds: dict[str, str], skipped: set[str] | 
                 f"PWX_DATA_{kinds[clause.name]}{zero}, {text}, {table}, {offset}, {bytes_});"
             )
             attach = f"pwx_rows_attach({text}, {table}, {name}__n, {offset}, {where(directive)});"
-            result.append(Rows(name, filled, "" if kinds[clause.name] in ("PRESENT", "DELETE") else attach))
-    return result
+            all_rows.append(Rows(name, filled, "" if kinds[clause.name] in ("PRESENT", "DELETE") else attach))
+    return all_rows

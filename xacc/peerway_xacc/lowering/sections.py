@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 
 from peerway_xacc.analysis.mapping import DistributedArray
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend.diagnostics import Refused, counted
 from peerway_xacc.frontend.preprocess import Pragma
 from peerway_xacc.frontend.source import Range, Variable
 from peerway_xacc.frontend.tokens import Span, Text, scan
 from peerway_xacc.lowering.shapes import sizes_of
+from peerway_xacc.lowering.unit import Unit
 
 _HIDING = ("gmove", "array")
 
@@ -50,8 +50,8 @@ def hidden(text: Text, pragmas: list[Pragma], marks: list[Range], statements: li
     for pragma in pragmas:
         word = pragma.tokens[0].text.lower() if pragma.tokens else ""
         if pragma.model == "xmp" and pragma.file == text.file and word in _HIDING:
-            result = statement_behind(text, pragma.end)
-            out = _blanked(out, result.start, result.end - 1)
+            follower = statement_behind(text, pragma.end)
+            out = _blanked(out, follower.start, follower.end - 1)
     return out
 
 
@@ -164,7 +164,7 @@ def run_time_section(
             f"'{array_section.name}' has {counted(rank, 'dimension')}, "
             f"and {counted(len(dimensions), 'subscript')} here",
         )
-    sizes = _extents(unit, array_section, variable) if leads else sizes_for(unit, variable, array)
+    sizes = _extents(unit, array_section) if leads else sizes_for(unit, variable, array)
     parts = []
     for dimension, size in zip(dimensions, sizes, strict=True):
         if dimension.index is not None:
@@ -185,7 +185,7 @@ def run_time_section(
     )
 
 
-def _extents(unit: Unit, array_section: Section, variable: Variable) -> list[str]:
+def _extents(unit: Unit, array_section: Section) -> list[str]:
     """The sizes of what a pointer leads to: of the first dimension as much as the section needs."""
     first, *others = array_section.dimensions
     if first.index is None and first.length is None:

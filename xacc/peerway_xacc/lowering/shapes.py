@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis.mapping import DistributedArray
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Variable
 from peerway_xacc.frontend.tokens import scan
 from peerway_xacc.lowering.c_text import numbers
+from peerway_xacc.lowering.unit import Unit
 
 
 def description(unit: Unit, array: DistributedArray) -> str:
@@ -41,7 +41,7 @@ def sizes_of(unit: Unit, variable: Variable) -> list[str]:
             written.append(text[inner[0].start : inner[-1].end] if inner else "")
     if variable.parameter and (len(spans) < 2 or spans[1].text != "["):  # `*v` or `(*v)[3]`
         written.insert(0, "")
-    result = []
+    sizes = []
     for dimension, size in enumerate(variable.sizes):
         text_of_size = written[dimension] if dimension < len(written) else ""
         if size is None and not text_of_size and variable.parameter and dimension == 0:
@@ -49,8 +49,8 @@ def sizes_of(unit: Unit, variable: Variable) -> list[str]:
         if size is None and not text_of_size:
             place = unit.texts.of(variable.file).place(variable.declarator.start, variable.declarator.end)
             raise Refused(place, f"the size of dimension {dimension} of '{variable.name}' must be written")
-        result.append(str(size) if size is not None else text_of_size)
-    return result
+        sizes.append(str(size) if size is not None else text_of_size)
+    return sizes
 
 
 def shape(array: DistributedArray, name: str, qualifier: str) -> str:
@@ -67,8 +67,8 @@ def shape(array: DistributedArray, name: str, qualifier: str) -> str:
 
 
 def access(array: DistributedArray) -> str:
-    """What subscripts follow in C text. The type of a pointer for xmp_malloc has the strides of whole rows;
-    where a node's memory has others, it becomes a pointer with those.
+    """The expression that subscripts follow, as C text. The type of a pointer for xmp_malloc has
+    the strides of whole rows; where a node's memory has others, it becomes a pointer with those.
     """
     assert array.variable is not None
     if array.variable.pointee is None:

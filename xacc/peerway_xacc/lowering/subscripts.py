@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from peerway_xacc.analysis import mistakes
 from peerway_xacc.analysis.mapping import DistributedArray
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend.edits import Edits
 from peerway_xacc.frontend.source import Range, Use
 from peerway_xacc.frontend.tokens import quoted, scan, spans
 from peerway_xacc.lowering.checks import Checks
+from peerway_xacc.lowering.unit import Unit
 
 
 def is_shifted(array: DistributedArray, dimension: int) -> bool:
@@ -58,7 +58,7 @@ def base_text(array: DistributedArray, dimension: int, declared: bool) -> str:
 def around(
     array: DistributedArray, dimension: int, declared: bool = False, simple: bool = False
 ) -> tuple[str, str]:
-    """What stands before and behind a global subscript to make it that of the memory. `declared`: the bases
+    """The text before and behind a global subscript that makes it that of the memory. `declared`: the bases
     and cycles of the array are variables, as in kernels. `simple`: it needs no brackets.
     """
     if array.kind_of(dimension) == "cyclic":
@@ -95,7 +95,7 @@ def translate(
         distributed = array.kind_of(dimension) != "*"
         if distributed and checks and checks.needs(array, dimension, use, inside):
             if held is None:
-                mistakes.plain_loop(unit, array, use, dimension, inside)
+                mistakes.plain_loop(unit, array, use, dimension, inside, unit.loops.localised)
                 if checks.crossed(array, dimension, use, inside):
                     mistakes.other_dimension(unit, array, dimension, inside)
             if held is None:
@@ -112,7 +112,7 @@ def translate(
 
 
 def _check(array: DistributedArray, dimension: int, use: Use) -> str:
-    """What stands before a subscript that is checked."""
+    """The text before a subscript that is checked."""
     end = "_OR_END" if use.address_of else ""
     check = "PWX_IN_CYCLE" if array.kind_of(dimension) == "cyclic" else f"PWX_IN{end}"
     return f"{check}({array.symbol}, {dimension}, "
@@ -121,7 +121,7 @@ def _check(array: DistributedArray, dimension: int, use: Use) -> str:
 def _check_in_kernel(
     unit: Unit, array: DistributedArray, dimension: int, inside: Range, held: dict[str, str]
 ) -> tuple[str, str]:
-    """What stands before and behind one: a kernel can say its text, not its value."""
+    """The text before and behind one: a kernel can say its text, not its value."""
     extent = f"{array.symbol}__e{dimension}"
     cyclic = array.kind_of(dimension) == "cyclic"
     held[extent] = f"{array.descriptor}.dim[{dimension}].{'size' if cyclic else 'held'}"

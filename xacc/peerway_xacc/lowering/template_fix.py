@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from peerway_xacc.analysis.mapping import DistributedArray, TemplateOf
-from peerway_xacc.analysis.unit import Unit
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Function, Range
 from peerway_xacc.lowering.c_text import at
+from peerway_xacc.lowering.unit import Unit
 
 _OF_RUN_TIME = ("xmp_", "xmpc_", "acc_", "omp_")
 
@@ -32,21 +32,21 @@ def spots(
     unit: Unit, function: Function, template: TemplateOf, uses: list[int]
 ) -> tuple[list[Spot], list[int]]:
     """Behind what fixes a template, as many places as reach these uses; and the uses that none reaches."""
-    result: list[Spot] = []
+    spots_: list[Spot] = []
     unplaced = []
     fixing = _fixing(unit, function, template)
     for use in sorted(uses):
-        if any(spot.reach.start <= use < spot.reach.end for spot in result):
+        if any(spot.reach.start <= use < spot.reach.end for spot in spots_):
             continue
         candidates = (
             _spot(unit, start, directive, use) for start, directive in reversed(fixing) if start < use
         )
         spot = next((candidate for candidate in candidates if candidate), None)
         if spot:
-            result.append(spot)
+            spots_.append(spot)
         else:
             unplaced.append(use)
-    return result, unplaced
+    return spots_, unplaced
 
 
 def _behind_declaration(unit: Unit, array: DistributedArray, uses: list[Range]) -> Spot | None:
@@ -69,7 +69,7 @@ def _behind_declaration(unit: Unit, array: DistributedArray, uses: list[Range]) 
 
 def put_local(unit: Unit, array: DistributedArray, declared: list[str], lines: list[str]) -> None:
     """The array of a function comes with its last directive, its memory where its template is fixed."""
-    unit.put_at(array.last_directive, declared)
+    unit.output.put_at(array.last_directive, declared)
     assert array.variable is not None
     assert array.template is not None
     spot = None
@@ -79,15 +79,15 @@ def put_local(unit: Unit, array: DistributedArray, declared: list[str], lines: l
     if spot:
         put(unit, spot, lines)
     else:
-        unit.put_at(array.last_directive, lines)
+        unit.output.put_at(array.last_directive, lines)
 
 
 def put(unit: Unit, spot: Spot, lines: list[str]) -> None:
     """Put lines there."""
     if spot.directive:
-        unit.put_at(spot.offset, lines)
+        unit.output.put_at(spot.offset, lines)
     else:
-        unit.edits.next_to(spot.offset, f" {' '.join(lines)}")
+        unit.output.edits.next_to(spot.offset, f" {' '.join(lines)}")
 
 
 def _spot(unit: Unit, start: int, directive: d.TemplateFix | None, use: int) -> Spot | None:
@@ -105,16 +105,16 @@ def _spot(unit: Unit, start: int, directive: d.TemplateFix | None, use: int) -> 
 
 
 def _fixing(unit: Unit, function: Function, template: TemplateOf) -> list[tuple[int, d.TemplateFix | None]]:
-    """What may fix a template in a function: its template_fix, and calls; in the order of the text."""
+    """The places that may fix a template in a function: template_fix and calls, in the order of the text."""
     may = _may_fix(unit, template)
-    result: list[tuple[int, d.TemplateFix | None]] = [
+    fixing: list[tuple[int, d.TemplateFix | None]] = [
         (mark.start, None) for mark in function.marks
         if mark.kind == "call" and mark.name != function.name and may(mark.name)
     ]  # fmt: skip
     fix = unit.fixes.get(id(template))
     if fix and unit.function_of(fix) is function:
-        result.append((fix.start, fix))
-    return sorted(result, key=lambda entry: entry[0])
+        fixing.append((fix.start, fix))
+    return sorted(fixing, key=lambda entry: entry[0])
 
 
 def _may_fix(unit: Unit, template: TemplateOf) -> Callable[[str], bool]:
@@ -141,7 +141,7 @@ def set_up(unit: Unit) -> list[str]:
     """The functions that give arrays memory when their templates are fixed, as lines behind the text."""
     lines = []
     for template in unit.scopes.templates():
-        deferred = unit.when_fixed.get(id(template), [])
+        deferred = unit.output.when_fixed.get(id(template), [])
         of_header = template.place.file != unit.file
         if not template.opened or template.function or not (deferred or of_header):
             continue
@@ -154,5 +154,5 @@ def set_up(unit: Unit) -> list[str]:
         if deferred:
             call = f"pwx__fixed_{template.name}"
             lines += ["", f"static void {call}(void) {{", *("  " + line for line in deferred), "}"]
-        unit.setup_last.append(f"pwx_when_fixed({template.address}, {call}, {at(template.place)});")
+        unit.output.setup_last.append(f"pwx_when_fixed({template.address}, {call}, {at(template.place)});")
     return lines

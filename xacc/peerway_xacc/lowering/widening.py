@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from peerway_xacc.analysis import loop_nest
 from peerway_xacc.analysis.loop_nest import For
+from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.analysis.mapping import TemplateOf
-from peerway_xacc.analysis.unit import Guard, Stack, Unit
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused, counted
+from peerway_xacc.frontend.tokens import names_in
 from peerway_xacc.lowering.c_text import where
+from peerway_xacc.lowering.unit import Guard, Unit
 
 
-def prepare(unit: Unit, stack: Stack, directive: d.Loop, result: object) -> None:
+def prepare(unit: Unit, stack: Stack, directive: d.Loop, mapping: object) -> None:
     """Check the clause, and note the loops whose bounds it may leave."""
     widening = directive.widening
     if widening is None:
@@ -30,14 +32,14 @@ def prepare(unit: Unit, stack: Stack, directive: d.Loop, result: object) -> None
             f"{counted(len(subscripts), 'dimension')}",
         )
     for dimension, subscript in enumerate(subscripts):
-        if isinstance(result, TemplateOf) and result.kind_of(dimension) == "cyclic":
+        if isinstance(mapping, TemplateOf) and mapping.kind_of(dimension) == "cyclic":
             raise Refused(subscript.place, f"{widening.kind} of a cyclic dimension is not possible")
         if subscript.index is None:
             continue
         for name in subscript.index.names():
             loops = loop_nest.with_index(unit, stack.statement, name)
             if _width(directive, dimension).unbound and loops:
-                unit.unbound.add(loops[0].statement.start)
+                unit.loops.unbound.add(loops[0].statement.start)
 
 
 def beyond_owned(directive: d.Loop, dimension: int) -> tuple[int | None, int | None]:
@@ -61,7 +63,9 @@ def _width(directive: d.Loop, dimension: int) -> clauses.Width:
 def spans(
     unit: Unit, stack: Stack, directive: d.Loop, localised: list[tuple[int, str, str]], opened: list[str]
 ) -> tuple[list[str], str]:
-    """What a node does of each loop. Gives the lines that say so, and the beginning of a loop of passes."""
+    """Shorten each loop to the part that a node does. Gives the lines that do so, and the
+    beginning of a loop of passes.
+    """
     widening = directive.widening
     if widening is None:
         return opened, ""
@@ -99,7 +103,7 @@ def _bounds(unit: Unit, stack: Stack, directive: d.Loop, index: str, indices: li
     head = loops[0].header
     text = unit.text.text
     first, last = (text[part.start : part.end] for part in (head.first, head.last))
-    if unit.words(f"{first} {last}") & set(indices):
+    if names_in(f"{first} {last}") & set(indices):
         place = unit.text.place(head.whole.start, head.whole.end)
         raise Refused(
             place, f"the bounds of a loop with {directive.widening.kind} must not need other indices"
@@ -129,5 +133,5 @@ def _guard(unit: Unit, stack: Stack, directive: d.Loop, indices: list[str]) -> N
     if directive.widening.kind == "peel_and_wait":
         condition = f"!pass__q || {condition}"
         given.append("int pass__q")
-    unit.guards.append(Guard(inner.statement.start, inner.body.start, f"if ({condition}) ", given))
-    unit.edits.before(inner.body.start, f"if ({condition}) ")
+    unit.loops.guards.append(Guard(inner.statement.start, inner.body.start, f"if ({condition}) ", given))
+    unit.output.edits.before(inner.body.start, f"if ({condition}) ")

@@ -1,4 +1,4 @@
-// What a node has of a loop and of an array, as loops.h has it for CPUs.
+// The iterations of a loop and the elements of an array that a node has, as loops.h has them for CPUs.
 
 // The bounds that a loop has on this node.
 struct pwx_span {
@@ -22,7 +22,7 @@ inline __device__ long pwx_down_to(pwx_span span, long last) {
   return last >= span.first ? last : span.first;
 }
 
-// What a node owns of a cyclic dimension; and where its memory has an index.
+// The part of a cyclic dimension that a node owns, and where its memory has an index.
 struct pwx_cycle {
   long lower, upper, width, parts, at;
 };

@@ -17,7 +17,7 @@ foreach(name exchange_arguments.h exchange.cuh)
 endforeach()
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/prelude.cpp @ONLY CONTENT
 "// Made by xacc/runtime/kernels/embed.cmake.
-#include \"xacc/runtime/kernels.h\"
+#include \"xacc/runtime/gpu/kernels.h\"
 
 namespace pwx {
 

@@ -67,7 +67,7 @@ __device__ void pwx_exchange(Op op, T* values, long count, const pwx_peers& peer
     const T mine = values[i];
     for (int k = 0; k < peers.count; ++k) pwx_packets<T>::send(peers.of[k].to + turn, i, mine, flag);
     pwx_packets<T> packets[pwx_most_peers];
-    peerway::device::detail::Patience patience(peers.guard, -1, epoch);
+    peerway::device::detail::Deadline deadline(peers.guard, -1, epoch);
     for (bool all = false; !all;) {
       PW_UNROLL
       for (int k = 0; k < pwx_most_peers; ++k)  // the loads of all ranks are under way at once
@@ -80,7 +80,7 @@ __device__ void pwx_exchange(Op op, T* values, long count, const pwx_peers& peer
           all = false;
           late = peers.of[k].rank;
         }
-      if (!all && !patience.left(late)) return;
+      if (!all && !deadline.keep_waiting(late)) return;
     }
     T joined = peers.place == 0 ? mine : packets[0].value();
     PW_UNROLL

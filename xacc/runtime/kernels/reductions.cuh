@@ -17,7 +17,7 @@ __device__ T pwx_from_lane(unsigned lanes, T value, int distance) {
   return value;
 }
 
-// What another block wrote during this launch.
+// Reads a value that another block wrote during this launch.
 template <class T>
 __device__ T pwx_fresh(const T* from) {
   if constexpr (sizeof(T) % 8 != 0) {
@@ -67,7 +67,7 @@ struct pwx_total {
   T* of_blocks;
   unsigned* done;            // blocks; zero between launches
   T* result;                 // joined with what it has; or null, and the host gets the result:
-  unsigned long long* told;  // 4 bytes of it in each word, above them those of `number`
+  unsigned long long* host;  // 4 bytes of it in each word, above them those of `number`
   unsigned number;
 
   template <class Op>
@@ -109,6 +109,6 @@ struct pwx_total {
     unsigned words[count] = {};
     memcpy(words, &value, sizeof(T));
     for (unsigned i = 0; i < count; ++i)
-      ((volatile unsigned long long*)told)[i] = words[i] | (unsigned long long)number << 32;
+      ((volatile unsigned long long*)host)[i] = words[i] | (unsigned long long)number << 32;
   }
 };

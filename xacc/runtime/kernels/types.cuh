@@ -20,7 +20,7 @@ typedef unsigned long uintptr_t;
 #define PWX_ALIGNED(at)
 #endif
 
-// What is launched next may be made ready while this kernel ends, where it waits itself for that end: a plan,
+// The next launch may be made ready while this kernel ends, where it waits itself for that end: a plan,
 // or a reduction of several GPUs.
 inline __device__ void pwx_ready_next() {
 #if __CUDA_ARCH__ >= 900
@@ -28,7 +28,7 @@ inline __device__ void pwx_ready_next() {
 #endif
 }
 
-// What a kernel gets a copy of, arrays too.
+// A value that a kernel gets a copy of, arrays too.
 template <class T>
 struct pwx_value {
   T of;

@@ -12,14 +12,14 @@ namespace detail {
 /// in device memory, so that a poll rarely crosses the link. A stale value only makes a thread poll again.
 PW_ON_DEVICE bool wait_for_room(const pw_fifo_handle& fifo, Word number) {
   if (number <= load_relaxed(fifo.room) + fifo.count) return true;
-  Patience patience(fifo.guard, -1, number);
+  Deadline deadline(fifo.guard, -1, number);
   for (;;) {
     const Word taken = load_acquire(fifo.taken);
     if (number <= taken + fifo.count) {
       store_relaxed(fifo.room, taken);
       return true;
     }
-    if (!patience.left()) return false;
+    if (!deadline.keep_waiting()) return false;
   }
 }
 
@@ -62,8 +62,8 @@ PW_ON_DEVICE Result wait(const Scope& scope, const pw_fifo_handle& fifo, Word nu
   if (!detail::is_of_this_version(fifo)) return Result::other_version;
   bool done = true;
   if (scope.index() == 0) {
-    detail::Patience patience(fifo.guard, -1, number);
-    done = detail::wait_at_least(fifo.done, number, patience);
+    detail::Deadline deadline(fifo.guard, -1, number);
+    done = detail::wait_at_least(fifo.done, number, deadline);
   }
   return detail::result_of(scope, done, fifo.guard);
 }

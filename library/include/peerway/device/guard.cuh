@@ -39,14 +39,14 @@ PW_ON_DEVICE Word report_of(unsigned why, int rank, Word epoch) {
   return why | static_cast<Word>(rank + 1) << 8 | epoch << 32;
 }
 
-/// Counts how long a wait has lasted and decides whether it goes on.
-class Patience {
+/// The limits of one wait: it ends when its timeout has passed or the host cancels it.
+class Deadline {
  public:
-  PW_ON_DEVICE Patience(const pw_guard& guard, int rank, Word epoch)
+  PW_ON_DEVICE Deadline(const pw_guard& guard, int rank, Word epoch)
       : guard_(guard), rank_(rank), epoch_(epoch) {}
 
   /// Returns false once the wait must end. Call it after each poll that found nothing.
-  PW_ON_DEVICE bool left() {
+  PW_ON_DEVICE bool keep_waiting() {
     if (++polls_ % kPollsBetweenChecks != 0) return true;
     const Word now = clock_ns();
     if (stopped(guard_, now)) return give_up(kCancelledByHost);
@@ -55,9 +55,9 @@ class Patience {
   }
 
   /// For a wait for several ranks: `late` is one whose value has not come.
-  PW_ON_DEVICE bool left(int late) {
+  PW_ON_DEVICE bool keep_waiting(int late) {
     rank_ = late;
-    return left();
+    return keep_waiting();
   }
 
  private:
@@ -75,9 +75,9 @@ class Patience {
 
 /// Returns true once *word is at least `value`; what was stored before that value is then visible to this
 /// thread. False if the wait must end.
-PW_ON_DEVICE bool wait_at_least(const Word* word, Word value, Patience& patience) {
+PW_ON_DEVICE bool wait_at_least(const Word* word, Word value, Deadline& deadline) {
   while (load_acquire(word) < value)
-    if (!patience.left()) return false;
+    if (!deadline.keep_waiting()) return false;
   return true;
 }
 

@@ -2,7 +2,7 @@
 // when 16 neighbouring threads store or load them together, so 15 words of data need one flag, and like
 // packets they need no fence and no signal after them. Where that cannot be relied on, plans use packets.
 // (The CUDA memory model does not promise it. NCCL's LL128 protocol stands on the same property, and
-// tests/gpu/programs/plan_check looks for lines of two epochs.)
+// library/tests/gpu/programs/plan_check looks for lines of two epochs.)
 #ifndef PEERWAY_DEVICE_LINE_CUH
 #define PEERWAY_DEVICE_LINE_CUH
 
@@ -56,10 +56,10 @@ PW_ON_DEVICE bool send_line(const Words& words, const StridedCopy& copy, unsigne
 
 template <class Words>
 PW_ON_DEVICE bool receive_line(const Words& words, const StridedCopy& copy, const unsigned char* slots,
-                               unsigned number, unsigned last, Word flag, Patience& patience) {
+                               unsigned number, unsigned last, Word flag, Deadline& deadline) {
   const Line& line = reinterpret_cast<const Line*>(slots)[number];
   while (load_acquire(&line.flag) != flag)
-    if (!patience.left()) return false;
+    if (!deadline.keep_waiting()) return false;
   for (unsigned w = 0, n = number * kWordsOfLine; w < kWordsOfLine && n < last; ++w, ++n)
     words.store(target_of(copy, n), load_relaxed(&line.word[w]));
   return true;
@@ -113,7 +113,7 @@ PW_ON_DEVICE bool send_by_warps(const LineWarps& warps, const Words& words, cons
 template <unsigned K, class Words>
 PW_ON_DEVICE bool receive_by_warps(const LineWarps& warps, const Words& words, const StridedCopy& copy,
                                    const unsigned char* slots, const Lines& lines, Word flag,
-                                   Patience& patience) {
+                                   Deadline& deadline) {
   for (unsigned pair = lines.first + warps.first; pair < lines.last; pair += K * warps.step) {
     const unsigned line = pair + warps.own;
     const Word* const at = reinterpret_cast<const Word*>(slots) + line * kThreadsOfLine + warps.word;
@@ -127,7 +127,7 @@ PW_ON_DEVICE bool receive_by_warps(const LineWarps& warps, const Words& words, c
       PW_UNROLL
       for (unsigned k = 0; k < K; ++k) all = value[k] == flag && all;
       if (LineWarps::all(!warps.has_flag() || all)) break;
-      if (!LineWarps::all(patience.left())) return false;
+      if (!LineWarps::all(deadline.keep_waiting())) return false;
     }
     PW_UNROLL
     for (unsigned k = 0; k < K; ++k) {
@@ -160,15 +160,15 @@ PW_ON_DEVICE bool send_lines(const Scope& scope, const Words& words, const Strid
 template <unsigned K = kInFlight, class Words, class Scope>
 PW_ON_DEVICE bool receive_lines(const Scope& scope, const Words& words, const StridedCopy& copy,
                                 const unsigned char* slots, const Lines& lines, unsigned flag,
-                                Patience& patience) {
+                                Deadline& deadline) {
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
   const LineWarps warps(scope);
   if (warps.step > 0)
     return warps.first >= warps.step ||
-           receive_by_warps<K>(warps, words, copy, slots, lines, Word{flag}, patience);
+           receive_by_warps<K>(warps, words, copy, slots, lines, Word{flag}, deadline);
 #endif
   for (unsigned line = lines.first + scope.index(); line < lines.last; line += scope.count())
-    if (!receive_line(words, copy, slots, line, lines.words, Word{flag}, patience)) return false;
+    if (!receive_line(words, copy, slots, line, lines.words, Word{flag}, deadline)) return false;
   return true;
 }
 

@@ -60,12 +60,12 @@ PW_ON_DEVICE Word fetch_add(Word* word, Word by) {
 }
 /// Stores `value` where `before` is still there.
 PW_ON_DEVICE bool replace(Word* word, Word before, Word value) {
-  Word found;
+  Word previous;
   asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
-               : "=l"(found)
+               : "=l"(previous)
                : "l"(word), "l"(before), "l"(value)
                : "memory");
-  return found == before;
+  return previous == before;
 }
 PW_ON_DEVICE void set_bits(Word* word, Word bits) {
   asm volatile("red.relaxed.gpu.global.or.b64 [%0], %1;" ::"l"(word), "l"(bits) : "memory");

@@ -64,7 +64,7 @@ PW_ON_DEVICE bool send_batch(const StridedCopy& copy, unsigned n, unsigned strid
 /// while the packets are under way.
 template <typename Unit, unsigned K>
 PW_ON_DEVICE bool receive_batch(const StridedCopy& copy, const typename PacketOf<Unit>::Type* packets,
-                                unsigned n, unsigned stride, unsigned flag, Patience& patience) {
+                                unsigned n, unsigned stride, unsigned flag, Deadline& deadline) {
   unsigned char* to[K];
   PW_UNROLL
   for (unsigned k = 0; k < K; ++k) {
@@ -79,7 +79,7 @@ PW_ON_DEVICE bool receive_batch(const StridedCopy& copy, const typename PacketOf
     all = true;
     PW_UNROLL
     for (unsigned k = 0; k < K; ++k) all = arrived(packet[k], flag) && all;
-    if (!all && !patience.left()) return false;
+    if (!all && !deadline.keep_waiting()) return false;
   }
   PW_UNROLL
   for (unsigned k = 0; k < K; ++k) *reinterpret_cast<Unit*>(to[k]) = static_cast<Unit>(data_of(packet[k]));
@@ -104,14 +104,14 @@ PW_ON_DEVICE bool send_words(const Scope& scope, const StridedCopy& copy, unsign
 /// false if the wait must end.
 template <typename Unit, class Scope>
 PW_ON_DEVICE bool receive_words(const Scope& scope, const StridedCopy& copy, const unsigned char* slots,
-                                unsigned first, unsigned last, unsigned flag, Patience& patience) {
+                                unsigned first, unsigned last, unsigned flag, Deadline& deadline) {
   const auto* packets = reinterpret_cast<const typename PacketOf<Unit>::Type*>(slots);
   const unsigned stride = scope.count();
   unsigned n = first + scope.index();
   for (; n + (kInFlight - 1) * stride < last; n += kInFlight * stride)
-    if (!receive_batch<Unit, kInFlight>(copy, packets, n, stride, flag, patience)) return false;
+    if (!receive_batch<Unit, kInFlight>(copy, packets, n, stride, flag, deadline)) return false;
   for (; n < last; n += stride)
-    if (!receive_batch<Unit, 1>(copy, packets, n, stride, flag, patience)) return false;
+    if (!receive_batch<Unit, 1>(copy, packets, n, stride, flag, deadline)) return false;
   return true;
 }
 

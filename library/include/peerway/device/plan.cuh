@@ -45,7 +45,7 @@ PW_ON_DEVICE bool copy_any(const Scope& scope, const Step& step, const Pieces& p
                            PieceTarget& to) {
   if (step.early == 0 && !to.open()) return false;
   const unsigned char* const from =
-      step.early == 0 ? in_turn(step.copy.from, step.from_turn, epoch.now()) : step.copy.from;
+      step.early == 0 ? slot_of_epoch(step.copy.from, step.from_odd_offset, epoch.now()) : step.copy.from;
   const Share share = share_of(step, pieces);
   if (!copy_words(AnyWords{step.unit}, step.copy, to, from, share.first, share.last, scope.index(),
                   scope.count()))
@@ -57,7 +57,7 @@ PW_ON_DEVICE bool copy_any(const Scope& scope, const Step& step, const Pieces& p
   return true;
 }
 
-/// Whether copy_flat() can do it, of which nothing waits for a load of the table.
+/// Whether copy_flat() can do it, in which nothing waits for a load of the table.
 PW_ON_DEVICE bool is_flat(const Step& step) {
   const StridedCopy& copy = step.copy;
   return step.early != 0 && step.unit >= sizeof(Word) && copy.inner_levels == 0 &&
@@ -86,16 +86,16 @@ PW_ON_DEVICE bool run_copy(const Scope& scope, const Step& step, const Step& her
 }
 
 template <class Scope>
-PW_ON_DEVICE bool run_wait(const Scope& scope, const Step& step, Word epoch, Patience& patience) {
+PW_ON_DEVICE bool run_wait(const Scope& scope, const Step& step, Word epoch, Deadline& deadline) {
   const Word value = value_in(step.wait, epoch);
   bool there = true;
   for (unsigned w = scope.index(); w < step.words && there; w += scope.count())
-    there = wait_at_least(step.wait.word + w, value, patience);
+    there = wait_at_least(step.wait.word + w, value, deadline);
   return there;
 }
 
-/// Runs pieces of one step in their next epoch and counts it: false for threads that found them cancelled. Of
-/// a step that is no copy it is one piece.
+/// Runs pieces of one step in their next epoch and counts it; false in threads that found the plan cancelled.
+/// A step that is no copy is a single piece.
 template <class Scope>
 PW_ON_DEVICE bool run_step(const Scope& scope, const Step& step, const Step& here, const Pieces& pieces,
                            const Epoch& epoch, const pw_guard& guard) {
@@ -107,8 +107,8 @@ PW_ON_DEVICE bool run_step(const Scope& scope, const Step& step, const Step& her
   epoch.increment_in_step(scope);
   if (epoch.cancelled()) return false;
   const Word now = epoch.now();
-  Patience patience(guard, here.rank, now);
-  if (here.kind == StepKind::wait) return run_wait(scope, here, now, patience);
+  Deadline deadline(guard, here.rank, now);
+  if (here.kind == StepKind::wait) return run_wait(scope, here, now, deadline);
   const bool ready = here.kind == StepKind::ready;
   for (unsigned w = scope.index(); w < here.words; w += scope.count())
     ready ? store_relaxed(here.mark.word + w, value_in(here.mark, now))
@@ -133,11 +133,13 @@ PW_ON_DEVICE bool run_pieces(const Scope& scope, const Step* steps, unsigned fir
   for (unsigned piece = first + worker; piece < last;) {
     Word* const word = epochs + piece;
     while (piece >= step->first + step->pieces) ++step;
-    // All that is used of it, in loads that wait neither for one another nor for that of the epoch.
+    // Loads every field of the step that is used, so that these loads wait neither for one another nor for
+    // that of the epoch.
     const Step here = *step;
     const Word before = load_relaxed(word);
-    const unsigned left = here.first + here.pieces - piece;
-    const unsigned count = here.kind == StepKind::copy && left > workers ? (left - 1) / workers + 1 : 1;
+    const unsigned remaining = here.first + here.pieces - piece;
+    const unsigned count =
+        here.kind == StepKind::copy && remaining > workers ? (remaining - 1) / workers + 1 : 1;
     const Pieces pieces{piece - here.first, workers, count};
     if (any_cancelled(word, pieces) ||
         !run_step(scope, *step, here, pieces, Epoch{word, before, workers, count}, guard)) {

@@ -47,11 +47,11 @@ PW_ON_DEVICE Result wait(const Scope& scope, const pw_signal_handle& signal, uns
   if (!detail::is_of_this_version(signal)) return Result::other_version;
   bool there = true;
   if (scope.index() == 0) {
-    detail::Patience patience(signal.guard, signal.sender, value);
+    detail::Deadline deadline(signal.guard, signal.sender, value);
     for (;;) {
       Word sum = 0;
       for (unsigned w = 0; w < signal.words; ++w) sum += detail::load_acquire(signal.word + w);
-      if (sum >= value || !(there = patience.left())) break;
+      if (sum >= value || !(there = deadline.keep_waiting())) break;
     }
   }
   return detail::result_of(scope, there, signal.guard);
@@ -106,11 +106,11 @@ PW_ON_DEVICE Result receive(const Scope& scope, const pw_lane_handle& lane, unsi
   words.outer_to = lane.unit;
   const auto count = static_cast<unsigned>(lane.unit == 8 ? bytes >> 3 : bytes >> 2);
   const auto flag = static_cast<unsigned>(epoch);
-  detail::Patience patience(lane.guard, lane.rank, epoch);
+  detail::Deadline deadline(lane.guard, lane.rank, epoch);
   const unsigned char* slots = detail::slot_of(lane, epoch, offset);
   const bool there = lane.unit == 8
-                         ? detail::receive_words<Word>(scope, words, slots, 0, count, flag, patience)
-                         : detail::receive_words<unsigned>(scope, words, slots, 0, count, flag, patience);
+                         ? detail::receive_words<Word>(scope, words, slots, 0, count, flag, deadline)
+                         : detail::receive_words<unsigned>(scope, words, slots, 0, count, flag, deadline);
   return detail::result_of(scope, there, lane.guard);
 }
 

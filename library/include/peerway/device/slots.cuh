@@ -13,8 +13,7 @@ PW_ON_DEVICE bool in_blocks(const Step& step) {
   return step.unit == sizeof(Word) && step.copy.inner_levels <= 1;
 }
 
-/// Such words, in a form of which the number of levels is known when the code is compiled: it takes half the
-/// time.
+/// The copy of such a step, with its number of levels known at compile time, which halves the time.
 PW_ON_DEVICE StridedCopy of_blocks(const StridedCopy& given) {
   StridedCopy copy{};
   copy.to = given.to;
@@ -64,23 +63,23 @@ PW_ON_DEVICE bool run_send(const Scope& scope, const Step& step, const Step& her
 
 template <class Scope>
 PW_ON_DEVICE bool receive_share(const Scope& scope, const Step& step, const Step& here, const Share& share,
-                                const unsigned char* slots, unsigned flag, Patience& patience) {
+                                const unsigned char* slots, unsigned flag, Deadline& deadline) {
   const StridedCopy& copy = step.copy;
   if (here.kind == StepKind::receive_lines) {
     const Lines lines = lines_in(here, share);
     return in_blocks(here)
-               ? receive_lines<1>(scope, WordsOf<Word>{}, of_blocks(here.copy), slots, lines, flag, patience)
-               : receive_lines<1>(scope, WordsUpTo8{here.unit}, copy, slots, lines, flag, patience);
+               ? receive_lines<1>(scope, WordsOf<Word>{}, of_blocks(here.copy), slots, lines, flag, deadline)
+               : receive_lines<1>(scope, WordsUpTo8{here.unit}, copy, slots, lines, flag, deadline);
   }
   switch (here.unit) {
     case 8:
-      return receive_words<Word>(scope, copy, slots, share.first, share.last, flag, patience);
+      return receive_words<Word>(scope, copy, slots, share.first, share.last, flag, deadline);
     case 4:
-      return receive_words<unsigned>(scope, copy, slots, share.first, share.last, flag, patience);
+      return receive_words<unsigned>(scope, copy, slots, share.first, share.last, flag, deadline);
     case 2:
-      return receive_words<unsigned short>(scope, copy, slots, share.first, share.last, flag, patience);
+      return receive_words<unsigned short>(scope, copy, slots, share.first, share.last, flag, deadline);
     default:
-      return receive_words<unsigned char>(scope, copy, slots, share.first, share.last, flag, patience);
+      return receive_words<unsigned char>(scope, copy, slots, share.first, share.last, flag, deadline);
   }
 }
 
@@ -89,10 +88,10 @@ PW_ON_DEVICE bool run_receive(const Scope& scope, const Step& step, const Step& 
                               const Epoch& epoch, const pw_guard& guard) {
   epoch.increment_in_step(scope);  // here, where the packets are still on their way
   if (epoch.cancelled()) return false;
-  Patience patience(guard, here.rank, epoch.now());
-  const unsigned char* slots = in_turn(here.copy.from, here.from_turn, epoch.now());
+  Deadline deadline(guard, here.rank, epoch.now());
+  const unsigned char* slots = slot_of_epoch(here.copy.from, here.from_odd_offset, epoch.now());
   const bool there = receive_share(scope, step, here, share_of(here, piece), slots,
-                                   static_cast<unsigned>(epoch.now()), patience);
+                                   static_cast<unsigned>(epoch.now()), deadline);
   if (here.mark.word == nullptr) return there;
   // Every packet has been read, so the slot may be filled again: no store of this rank has to come before.
   if (!scope.all(there)) return false;

@@ -39,8 +39,8 @@ struct Step {
   int rank;         ///< the rank that it depends on
   unsigned early;   ///< copy: 1 if the source may be read before the wait is over and the epoch is known
   StridedCopy copy;
-  long long to_turn;    ///< added to the target's address in odd epochs: two slots in turn
-  long long from_turn;  ///< the same for the source
+  long long to_odd_offset;    ///< added to the target's address in odd epochs: two slots in turn
+  long long from_odd_offset;  ///< the same for the source
   StepWords wait;
   StepWords mark;
   Word* finished;  ///< counts finished pieces if they share one mark; null if each has its own
@@ -54,10 +54,10 @@ PW_ON_DEVICE Word value_in(const StepWords& words, Word epoch) {
   return epoch <= words.lag ? words.base : words.base + (epoch - words.lag) * words.by;
 }
 
-/// The slot of an epoch, of two in turn: that of odd epochs lies `turn` bytes after the first.
+/// The slot of an epoch: even epochs use the first, odd epochs the one `odd_offset` bytes after it.
 template <class Byte>
-PW_ON_DEVICE Byte* in_turn(Byte* first, long long turn, Word epoch) {
-  return first + ((epoch & 1) != 0 ? turn : 0);
+PW_ON_DEVICE Byte* slot_of_epoch(Byte* first, long long odd_offset, Word epoch) {
+  return first + ((epoch & 1) != 0 ? odd_offset : 0);
 }
 
 /// The words of a copy that belong to a piece.
@@ -107,21 +107,21 @@ struct Epoch {
 class PieceTarget {
  public:
   /// `wait` has the word that this piece waits for, or null if it need not; `rank` will store it. The target
-  /// of odd epochs lies `to_turn` bytes after `to`.
-  PW_ON_DEVICE PieceTarget(const StepWords& wait, int rank, unsigned char* to, long long to_turn,
+  /// of odd epochs lies `to_odd_offset` bytes after `to`.
+  PW_ON_DEVICE PieceTarget(const StepWords& wait, int rank, unsigned char* to, long long to_odd_offset,
                            const Epoch& epoch, const pw_guard& guard)
-      : wait_(wait), rank_(rank), to_(to), to_turn_(to_turn), epoch_(epoch), guard_(guard) {}
+      : wait_(wait), rank_(rank), to_(to), to_odd_offset_(to_odd_offset), epoch_(epoch), guard_(guard) {}
 
   PW_ON_DEVICE bool open() {
     if (address != nullptr) return true;
     if (epoch_.cancelled()) return false;
     const Word epoch = epoch_.now();
     if (wait_.word != nullptr) {
-      Patience patience(guard_, rank_, epoch);
-      if (!wait_at_least(wait_.word, value_in(wait_, epoch), patience)) return false;
+      Deadline deadline(guard_, rank_, epoch);
+      if (!wait_at_least(wait_.word, value_in(wait_, epoch), deadline)) return false;
     }
     flag = static_cast<unsigned>(epoch);
-    address = in_turn(to_, to_turn_, epoch);
+    address = slot_of_epoch(to_, to_odd_offset_, epoch);
     return true;
   }
 
@@ -132,7 +132,7 @@ class PieceTarget {
   StepWords wait_;
   int rank_;
   unsigned char* to_;
-  long long to_turn_;
+  long long to_odd_offset_;
   const Epoch& epoch_;
   const pw_guard& guard_;
 };
@@ -141,7 +141,7 @@ PW_ON_DEVICE PieceTarget target_of_piece(const Step& step, unsigned piece, const
                                          const pw_guard& guard) {
   StepWords wait = step.wait;
   if (wait.word != nullptr && step.words > 1) wait.word += piece;
-  return {wait, step.rank, step.copy.to, step.to_turn, epoch, guard};
+  return {wait, step.rank, step.copy.to, step.to_odd_offset, epoch, guard};
 }
 
 }  // namespace detail

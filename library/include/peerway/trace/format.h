@@ -46,8 +46,8 @@ enum pw_trace_kind {
   PW_TRACE_FILL = 30,   /* of a GPU's memory */
   PW_TRACE_MARK = 31,   /* a moment that the program named */
   PW_TRACE_RANGE = 32,  /* a range of the program that need not nest with others */
-  /* Of a collective that does not block: begins as the call that started it, which is PW_TRACE_COLLECTIVE,
-   * and ends as its request was found complete. */
+  /* A collective that does not block: begins as the call that started it, which is PW_TRACE_COLLECTIVE, and
+   * ends as its request was found complete. */
   PW_TRACE_COLLECTIVE_DONE = 33,
   PW_TRACE_PIECE = 34, /* what one path starts of a put or get that the route splits; in that one's call */
   PW_TRACE_COMM_MADE = 35, /* a moment; where: the communicator or the window of MPI */
@@ -72,8 +72,9 @@ typedef struct pw_trace_event {
   int32_t tag;
 } pw_trace_event;
 
-/* A sum over like events; of level "profile" also by all that follows `name`. Of level "full" it has those
- * that are not in the ring: that were overwritten, or are no events. */
+/* A sum over like events. At level "profile" alike means alike in all that follows `name`, too. At level
+ * "full" it sums the events that are not in the ring, because they were overwritten or are never written
+ * there. */
 typedef struct pw_trace_cell {
   uint32_t name;
   uint16_t where, site;
@@ -102,9 +103,9 @@ typedef struct pw_trace_ring { /* the file: this, then `capacity` events */
   char name[PW_TRACE_NAMES][PW_TRACE_NAME_BYTES];
 } pw_trace_ring;
 
-/* Of a process, beside its rings: what all its recorders look at before they record. It is read by one load:
- * the low byte says who has stopped it, the rest counts what wants it, one for a whole process that records,
- * or the regions that are open of those that were asked for. */
+/* One word for each process, beside its rings: all its recorders look at it before they record. It is read by
+ * one load: the low byte says who has stopped recording, the rest counts who wants it: 1 for a whole process
+ * that records, or the number of open regions among those that were requested. */
 enum { PW_TRACE_STOPPED = 1, PW_TRACE_WANTED = 256 };
 typedef struct pw_trace_gate {
   char magic[8]; /* "PWGATE 1" */

@@ -34,12 +34,56 @@ def span_of(array: object) -> tuple[int, int, object]:
 
 
 def array_over(
-    memory: object, address: int, device: str, dtype: np.dtype[Any], shape: tuple[int, ...]
+    memory: object, address: int, device: str, kind: str, item: int, shape: tuple[int, ...]
 ) -> Any:
-    """Memory as an array that keeps `memory` alive: a NumPy array on the host, a CudaView elsewhere."""
+    """Memory as an array that keeps `memory` alive, of elements as views.Element names them: a NumPy array on
+    the host; on a GPU a CuPy array, else a PyTorch tensor, else a CudaView where neither is installed or has
+    such a type. For a type of PyTorch alone its tensor, on the host, too.
+    """
+    try:
+        dtype = np.dtype(kind)
+    except TypeError:  # PyTorch's own: its tensor of integers of that size, seen as it
+        import torch  # type: ignore[import-not-found, unused-ignore]
+
+        integers = array_over(memory, address, device, f"i{item}", item, shape)
+        return torch.as_tensor(integers).view(getattr(torch, kind))
+    view = view_over(memory, address, device, dtype, shape)
+    if not isinstance(view, CudaView) or dtype.kind not in NUMBERS or not dtype.isnative:
+        return view
+    for library in (_by_cupy, _by_torch):
+        try:
+            return library(view)
+        except (ImportError, TypeError):  # TypeError: PyTorch lacks some of NumPy's types
+            continue
+    return view
+
+
+def view_over(memory: object, address: int, device: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+    """The same without CuPy: a NumPy array on the host, a CudaView on a GPU."""
     if device == "host":
         return np.asarray(_HostView(memory, interface_of(address, dtype, shape)))
     return CudaView(memory, address, int(device.partition(":")[2]), dtype, shape)
+
+
+def _by_cupy(view: CudaView) -> Any:
+    """The view as a CuPy array, which keeps it. Not by cupy.asarray, which copies memory of a GPU that is not
+    the current one.
+    """
+    import cupy  # type: ignore[import-not-found, unused-ignore]
+
+    address, index = view.place
+    memory = cupy.cuda.UnownedMemory(address, view.size, view, index)
+    return cupy.ndarray(view.shape, view.dtype, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def _by_torch(view: CudaView) -> Any:
+    """The view as a PyTorch tensor, which keeps it."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    return torch.as_tensor(view, device=f"cuda:{view.place[1]}")
+
+
+NUMBERS = "?biufc"  # the kinds of types, as NumPy names them, that these libraries have, too
 
 
 class _HostView:
@@ -51,7 +95,8 @@ class _HostView:
 
 
 class CudaView:
-    """A region of CUDA memory as an array for CuPy (`cupy.asarray`), PyTorch (`torch.as_tensor`) and others.
+    """A region of CUDA memory as an array for CuPy (`cupy.asarray`), PyTorch (`torch.as_tensor`) and others,
+    which index it; indexing the view itself raises InvalidArgument.
 
     `__dlpack__` gives the bytes, untyped; `__cuda_array_interface__` the type and shape asked for.
     """
@@ -60,10 +105,41 @@ class CudaView:
         self, memory: object, address: int, index: int, dtype: np.dtype[Any], shape: tuple[int, ...]
     ) -> None:
         self._memory = memory
-        self._place = address, index
+        self.place = address, index
+        self.size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
         self.dtype = dtype
         self.shape = shape
         self.__cuda_array_interface__ = interface_of(address, dtype, shape)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("peerway: an array without dimensions has no length")
+        return self.shape[0]
+
+    def __getitem__(self, key: object) -> Any:
+        raise self._unreachable("is not indexed from the host")
+
+    def __setitem__(self, key: object, value: object) -> None:
+        raise self._unreachable("is not indexed from the host")
+
+    def __iter__(self) -> Any:
+        raise self._unreachable("is not indexed from the host")
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> Any:
+        raise self._unreachable("cannot be a NumPy array")
+
+    def __repr__(self) -> str:
+        return f"<array of {self.shape} {self.dtype} in memory of cuda:{self.place[1]}>"
+
+    def _unreachable(self, why: str) -> InvalidArgument:
+        remedy = (
+            "With CuPy (pip install cupy-cuda13x, or 12x) or PyTorch, array() gives an array of theirs"
+            if self.dtype.kind in NUMBERS
+            else f"CuPy and PyTorch have no type {self.dtype}; take array() of the bytes or of numbers"
+        )
+        return InvalidArgument(
+            f"peerway: {self!r} {why}. {remedy}. A get copies it into a region of the host."
+        )
 
     def __dlpack__(self, **options: Any) -> Any:
         return self._bytes().__dlpack__(**options)
@@ -73,9 +149,8 @@ class CudaView:
         return kind, index
 
     def _bytes(self) -> Any:
-        address, index = self._place
-        size = self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
-        return _core.cuda_bytes(address, size, index, self)
+        address, index = self.place
+        return _core.cuda_bytes(address, self.size, index, self)
 
 
 def interface_of(address: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> dict[str, Any]:

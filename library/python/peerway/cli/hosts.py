@@ -36,7 +36,7 @@ class Hosts:
         except hosts.BadHosts as error:
             raise click.ClickException(str(error)) from None
         result = assign(ranks, read_host(visible=visible))
-        return [Place(gpu=place.gpu) for place in result] if bind == "none" else result
+        return [Place()] * ranks if bind == "none" else result
 
     def pair(self) -> Hosts:
         """Two hosts with a rank each, as tune has them; this host where none was asked for. Raises UsageError

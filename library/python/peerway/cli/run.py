@@ -69,8 +69,8 @@ def command(
     Rank 0 gets the standard input, the others none. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed
     to all ranks; a second SIGINT or SIGTERM ends them. The exit code is that of the first rank that failed
     (128 and the signal's number for a signal; 130 after Ctrl-C). Lines of ranks never mix, and a Python
-    traceback that several ranks write is shown once. With GPUs, rank r uses number r modulo their number
-    (PEERWAY_DEVICE).
+    traceback that several ranks write is shown once. With GPUs, rank r of a host uses number r modulo the
+    number of those that it sees, or the one that PEERWAY_DEVICE names.
     """
     executable = find(program)
     places = hosts.places(ranks, bind)

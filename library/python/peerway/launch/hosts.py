@@ -140,7 +140,7 @@ def places(of_ranks: Sequence[str], agent: Sequence[str], bind: str, visible: st
         if name in here:
             place = next(ordered)
             cores = place.cores if bind == "auto" else frozenset[int]()
-            result.append(Place(cores, place.gpu, settings=tuple(settings.items()), host=name))
+            result.append(Place(cores, settings=tuple(settings.items()), host=name))
             continue
         far = Far(name, tuple(agent) or SSH, local, counts[name], bind)
         through = (sys.executable, "-m", "peerway.launch.stand_in", json.dumps(asdict(far)))

@@ -70,8 +70,6 @@ class Keeper:
         os.chdir(job["folder"])
         place = _place(job)
         environment = {**os.environ, **job["environment"]}
-        if place.gpu is not None:
-            environment["PEERWAY_DEVICE"] = str(place.gpu)
         process = subprocess.Popen(
             job["program"],
             env=environment,
@@ -154,7 +152,7 @@ class Keeper:
 def _place(job: dict[str, Any]) -> Place:
     host = read_host(visible=job["environment"].get("CUDA_VISIBLE_DEVICES"))
     place = assign(job["local_ranks"], host)[job["local_rank"]]
-    return place if job["bind"] == "auto" else Place(gpu=place.gpu)
+    return place if job["bind"] == "auto" else Place()
 
 
 def _why(job: dict[str, Any], error: OSError) -> str:

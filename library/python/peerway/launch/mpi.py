@@ -1,7 +1,7 @@
 """Unmodified MPI programs over a NIC's plugin: which MPI an mpirun belongs to, and what its ranks must find.
 
 UCX, which both Open MPI and MPICH use, is given one more transport by a library that is preloaded into the
-ranks (docs/mpi-over-nics.md). Only the ranks get it: the launcher's own processes have no use for it.
+ranks (docs/nic/mpi-over-nics.md). Only the ranks get it: the launcher's own processes have no use for it.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _components(launcher: Launcher) -> str:
 def _windows(components: str) -> dict[str, str]:
     """Choose what is under windows.
 
-    Open MPI's osc/ucx gives wrong results (docs/mpi-over-nics.md says of what). Its osc/rdma is right,
+    Open MPI's osc/ucx gives wrong results (docs/nic/mpi-over-nics.md says of what). Its osc/rdma is right,
     with transports of Open MPI's own; osc/sm has the windows in shared memory. Open MPI 4 has osc/pt2pt,
     too: made of messages, it takes the windows of one rank. Between hosts Open MPI 4's osc/rdma cannot be
     used, and osc/pt2pt waits for ever: only osc/ucx is left. A component that the user names stands;

@@ -27,23 +27,20 @@ class Place:
     """Of one rank."""
 
     cores: frozenset[int] = field(default_factory=frozenset)
-    gpu: int | None = None
     through: tuple[str, ...] = ()  # what the rank is started by: words before its program
     settings: tuple[tuple[str, str], ...] = ()  # variables of this rank alone
     host: str = ""  # as it was named, of several
 
 
 def assign(ranks: int, host: Host) -> list[Place]:
-    """Place each rank near its GPU (rank modulo their number), else over the NUMA nodes in blocks.
+    """Place each rank near the GPU that it uses, rank modulo their number; else over NUMA nodes in blocks.
 
     Ranks that share a set of cores split it evenly; with fewer cores than ranks they share them all.
     """
     everything = frozenset(host.cores)
     if host.gpus:
-        gpus: list[int | None] = [rank % len(host.gpus) for rank in range(ranks)]
         near = [host.gpus[rank % len(host.gpus)] & everything or everything for rank in range(ranks)]
     else:
-        gpus = [None] * ranks
         near = over_nodes(
             ranks, [node & everything for node in host.nodes if node & everything] or [everything]
         )
@@ -54,7 +51,7 @@ def assign(ranks: int, host: Host) -> list[Place]:
     for cores, sharers in sharing.items():
         ordered = [core for core in host.cores if core in cores]
         for rank, share in zip(sharers, split(ordered, len(sharers)), strict=True):
-            places[rank] = Place(frozenset(share), gpus[rank])
+            places[rank] = Place(frozenset(share))
     return places
 
 

@@ -116,9 +116,6 @@ def start(
     """
     environment = {**shared, "PEERWAY_RANK": str(number), "PEERWAY_LOCAL_RANK": str(number)}
     environment |= dict(place.settings)
-    if place.gpu is not None:
-        # An index, and not CUDA_VISIBLE_DEVICES: what a process cannot see it cannot reach directly.
-        environment["PEERWAY_DEVICE"] = str(place.gpu)
     process = subprocess.Popen(
         [*place.through, *program],
         env=environment,

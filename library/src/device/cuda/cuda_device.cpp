@@ -3,47 +3,33 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
 #include "device/cuda/pointer.h"
 #include "device/cuda/share.h"
+#include "device/visibility.h"
 
 namespace pw::cuda {
 namespace {
-
-std::array<std::byte, 16> uuid_of(const Driver& driver, int ordinal) {
-  CUuuid uuid{};
-  driver.check(driver.cuDeviceGetUuid(&uuid, ordinal), format("asking for the UUID of cuda:{}", ordinal));
-  std::array<std::byte, 16> bytes;
-  std::memcpy(bytes.data(), uuid.bytes, sizeof uuid.bytes);
-  return bytes;
-}
 
 bool is_host(const Export& exported) { return exported.device_uuid == std::array<std::byte, 16>{}; }
 
 CUdeviceptr pointer_to(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
 
-std::string uuid_text(const std::array<std::byte, 16>& uuid) {
-  std::string text = "GPU-";
-  for (size_t i = 0; i < uuid.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += format("{:02x}", static_cast<unsigned>(uuid[i]));
-  }
-  return text;
-}
-
 }  // namespace
 
 CudaDevice::CudaDevice(const Driver& driver, int ordinal, Pins& pins, MakeImage make_image)
-    : driver_(driver), gpu_{driver, ordinal}, pins_(pins), make_image_(std::move(make_image)) {
+    : driver_(driver),
+      gpu_{driver, ordinal},
+      pins_(pins),
+      make_image_(std::move(make_image)),
+      peers_(driver, ordinal) {
   char name[256] = {};
   driver.check(driver.cuDeviceGetName(name, sizeof name - 1, ordinal),
                format("asking for the name of cuda:{}", ordinal));
   name_ = name;
-  uuid_ = uuid_of(driver, ordinal);
   gpu_.sms = static_cast<unsigned>(std::max(1, attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)));
   gpu_.max_pitch = static_cast<uint64_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_PITCH));
   gpu_.writes_words = attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) != 0;
@@ -106,26 +92,39 @@ uint64_t CudaDevice::allocation_id(const void* address) {
   return allocation_id_at(driver_, pointer_to(address));
 }
 
+// Copy engines serve VMM memory of a GPU that is hidden from their process less well than memory of CUDA IPC:
+// on H200 8 bytes take 10.1 µs instead of 7.4, and 2 GiB go at 369 GB/s instead of 395.
 Allocation CudaDevice::allocate(uint64_t bytes) {
   const Current current(driver_, context());
+  const uint64_t wanted = std::max<uint64_t>(bytes, 1);
+  if (vmm_.supported && (vmm_.fabric || !expects_hidden_peers())) return allocate_by_vmm(wanted);
   CUdeviceptr address = 0;
-  uint64_t made = std::max<uint64_t>(bytes, 1);
-  if (vmm_.supported) {
+  driver_.check(driver_.cuMemAlloc(&address, wanted),
+                format("allocating {} bytes on cuda:{}", wanted, gpu_.ordinal));
+  const Allocation allocation = recognised(address, wanted);
+  if (allocation.handle == kIpc || !vmm_.supported) return allocation;
+  driver_.cuMemFree(address);  // CUDA IPC does not work here
+  return allocate_by_vmm(wanted);
+}
+
+Allocation CudaDevice::allocate_by_vmm(uint64_t bytes) {
+  CUdeviceptr address = 0;
+  {
     std::lock_guard lock(mutex_);
-    address = vmm_allocate(driver_, vmm_, made);
-  } else {
-    driver_.check(driver_.cuMemAlloc(&address, made),
-                  format("allocating {} bytes on cuda:{}", made, gpu_.ordinal));
+    address = vmm_allocate(driver_, vmm_, bytes);
   }
-  auto allocation = find(reinterpret_cast<void*>(address), made);
-  if (allocation) return *allocation;
+  return recognised(address, bytes);
+}
+
+Allocation CudaDevice::recognised(CUdeviceptr address, uint64_t bytes) {
+  if (auto allocation = find(reinterpret_cast<void*>(address), bytes)) return *allocation;
   throw Error(PW_INTERNAL,
-              format("CUDA does not recognise the {} bytes that it just allocated at {:#x}", made, address));
+              format("CUDA does not recognise the {} bytes that it just allocated at {:#x}", bytes, address));
 }
 
 void CudaDevice::release(const Allocation& allocation) noexcept {
   const Current current(driver_, context_.load());
-  if (vmm_.supported)
+  if (describe_pointer(driver_, pointer_to(allocation.base)).is_vmm())
     vmm_free(driver_, pointer_to(allocation.base), allocation.bytes);
   else
     driver_.cuMemFree(pointer_to(allocation.base));
@@ -134,7 +133,7 @@ void CudaDevice::release(const Allocation& allocation) noexcept {
 Export CudaDevice::export_allocation(const Allocation& allocation, const void* address) {
   const Current current(driver_, context());
   Export exported = describe(allocation, address);
-  exported.device_uuid = uuid_;
+  exported.device_uuid = uuid();
   export_handle(driver_, allocation, exported);
   return exported;
 }
@@ -147,8 +146,8 @@ std::shared_ptr<Mapping> CudaDevice::import(const Export& exported) {
   CUcontext const opened = context();
   const Current current(driver_, opened);
   if (exported.process == getpid()) {
-    const int owner = ordinal_of(exported.device_uuid);
-    return own_memory(driver_, exported, gpu_.ordinal, owner < 0 ? gpu_.ordinal : owner);
+    const int owner = is_host(exported) ? gpu_.ordinal : peers_.to(exported.device_uuid).ordinal;
+    return own_memory(driver_, exported, gpu_.ordinal, owner);
   }
   MappingKey key{exported.process, exported.allocation, {}};
   if (exported.handle == kIpc) std::get<2>(key) = exported.handle_bytes;
@@ -230,15 +229,6 @@ void CudaDevice::unpin(void* address) noexcept {
 
 void* CudaDevice::as_seen(void* address) { return reinterpret_cast<void*>(address_on(gpu_, pins_, address)); }
 
-int CudaDevice::ordinal_of(const std::array<std::byte, 16>& uuid) const {
-  if (uuid == uuid_) return gpu_.ordinal;
-  int count = 0;
-  driver_.cuDeviceGetCount(&count);
-  for (int ordinal = 0; ordinal < count; ++ordinal)
-    if (uuid_of(driver_, ordinal) == uuid) return ordinal;
-  return -1;
-}
-
 bool CudaDevice::reaches(const Export& exported, std::string& why_not) const {
   const bool own = exported.process == getpid();
   if (is_host(exported)) {
@@ -250,36 +240,17 @@ bool CudaDevice::reaches(const Export& exported, std::string& why_not) const {
     why_not = "the owner could not export its memory";
     return false;
   }
-  const int owner = ordinal_of(exported.device_uuid);
-  if (owner == gpu_.ordinal) return true;
-  if (owner < 0) {
-    why_not = format(
-        "{} is not visible to this process; let CUDA_VISIBLE_DEVICES name the GPUs of all ranks of the host",
-        uuid_text(exported.device_uuid));
-    return false;
-  }
-  int can = 0;
-  if (driver_.cuDeviceCanAccessPeer(&can, gpu_.ordinal, owner) == CUDA_SUCCESS && can != 0) return true;
-  why_not = format(
-      "cuda:{} has no peer access to cuda:{}: no NVLink joins them and PCIe peer-to-peer is off "
-      "(nvidia-smi topo -p2p r; IOMMU and ACS settings)",
-      gpu_.ordinal, owner);
-  return false;
+  const PeerAccess& access = peers_.to(exported.device_uuid);
+  why_not = access.why_not;
+  return access.reachable;
 }
 
 std::string CudaDevice::link(const Export& exported) const {
   if (is_host(exported)) return {};
-  const int owner = ordinal_of(exported.device_uuid);
-  if (owner == gpu_.ordinal) {
-    const bool at_once = exported.process == getpid() || attribute(CU_DEVICE_ATTRIBUTE_MPS_ENABLED) != 0;
-    return at_once ? "same" : "time-sliced";
-  }
-  if (owner < 0) return {};
-  // The driver names no link; of today's links NVLink alone carries atomic operations.
-  int atomics = 0;
-  driver_.cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, gpu_.ordinal,
-                                  owner);
-  return atomics != 0 ? "nvlink" : "pcie";
+  const PeerAccess& access = peers_.to(exported.device_uuid);
+  if (access.ordinal != gpu_.ordinal) return access.link;
+  const bool at_once = exported.process == getpid() || attribute(CU_DEVICE_ATTRIBUTE_MPS_ENABLED) != 0;
+  return at_once ? "same" : "time-sliced";
 }
 
 bool CudaDevice::carries_lines(const Export& exported) const { return link(exported) == "nvlink"; }

@@ -11,6 +11,7 @@
 
 #include "device/cuda/kernels.h"
 #include "device/cuda/mapper.h"
+#include "device/cuda/peer_access.h"
 #include "device/cuda/pins.h"
 #include "device/cuda/queue.h"
 #include "device/cuda/vmm.h"
@@ -29,7 +30,7 @@ class CudaDevice final : public Device {
 
   [[nodiscard]] DeviceId id() const override { return {PW_CUDA, gpu_.ordinal}; }
   [[nodiscard]] std::string name() const override { return name_; }
-  [[nodiscard]] std::array<std::byte, 16> uuid() const override { return uuid_; }
+  [[nodiscard]] std::array<std::byte, 16> uuid() const override { return peers_.own(); }
 
   std::optional<Allocation> find(const void* address, uint64_t bytes) override;
   uint64_t allocation_id(const void* address) override;
@@ -60,10 +61,11 @@ class CudaDevice final : public Device {
  private:
   /// The primary context; opened once and kept to the end of the process. Throws Error.
   CUcontext context();
+  Allocation allocate_by_vmm(uint64_t bytes);
+  /// What find() says of memory that the driver has just given. Throws Error.
+  Allocation recognised(CUdeviceptr address, uint64_t bytes);
   const Kernels* kernels(std::string& why_not);
   [[nodiscard]] int attribute(int which) const;
-  /// -1 where the GPU is not visible to this process.
-  [[nodiscard]] int ordinal_of(const std::array<std::byte, 16>& uuid) const;
   /// Empty when CUDA IPC works here, else why it does not. Asked with the first allocation that would need
   /// it.
   const std::string& why_no_ipc(const Allocation& allocation);
@@ -73,7 +75,7 @@ class CudaDevice final : public Device {
   Pins& pins_;
   MakeImage make_image_;
   std::string name_;
-  std::array<std::byte, 16> uuid_{};
+  PeerAccesses peers_;
   std::mutex mutex_;  ///< of what follows
   VmmKind vmm_;
   std::atomic<CUcontext> context_ = nullptr;

@@ -92,8 +92,8 @@ pw_status Driver::status(CUresult result) {
   return result == CUDA_ERROR_OUT_OF_MEMORY ? PW_NO_MEMORY : PW_DEVICE;
 }
 
-void Driver::check(CUresult result, std::string_view what) const {
-  if (result != CUDA_SUCCESS) throw Error(status(result), format("{}: {}", what, text(result)));
+void Driver::check(CUresult result, std::string_view call) const {
+  if (result != CUDA_SUCCESS) throw Error(status(result), format("{}: {}", call, text(result)));
 }
 
 Current::Current(const Driver& driver, CUcontext context) : driver_(driver) {

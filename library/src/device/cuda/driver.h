@@ -33,7 +33,7 @@ struct Driver {
   [[nodiscard]] static pw_status status(CUresult result);
 
   /// Throws Error "WHAT: CUDA_ERROR_..." unless `result` is success.
-  void check(CUresult result, std::string_view what) const;
+  void check(CUresult result, std::string_view call) const;
 };
 
 /// Makes a context current for a scope, in any thread, and puts back what was there before.

@@ -11,7 +11,7 @@
 
 namespace pw::cuda {
 
-// Facts of nvrtc.h; tests/python/test_device_code.py compares them with it.
+// Facts of nvrtc.h; library/tests/python/test_device_code.py compares them with it.
 struct Nvrtc::Api {
   using Program = struct _nvrtcProgram*;
   int (*nvrtcVersion)(int*, int*) = nullptr;
@@ -68,9 +68,9 @@ void preload_builtins(const std::string& library) {
 
 std::vector<std::string> nvrtc_candidates(const std::string& setting) {
   if (!setting.empty()) return {setting};
-  std::vector<std::string> found = {"libnvrtc.so.13", "libnvrtc.so.12"};
-  const auto add = [&found](const std::string& pattern) {
-    for (std::string& path : matching_files(pattern)) found.push_back(std::move(path));
+  std::vector<std::string> paths = {"libnvrtc.so.13", "libnvrtc.so.12"};
+  const auto add = [&paths](const std::string& pattern) {
+    for (std::string& path : matching_files(pattern)) paths.push_back(std::move(path));
   };
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
     if (const char* home = std::getenv(variable)) add(std::string(home) + "/lib64/libnvrtc.so.1[23]");
@@ -80,7 +80,7 @@ std::vector<std::string> nvrtc_candidates(const std::string& setting) {
     add(folder + "/nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
   }
   if (const char* home = std::getenv("CONDA_PREFIX")) add(std::string(home) + "/lib/libnvrtc.so.1[23]");
-  return found;
+  return paths;
 }
 
 std::unique_ptr<Nvrtc> Nvrtc::load(std::span<const std::string> candidates, std::string& why) {

@@ -25,8 +25,8 @@ class Nvrtc {
   [[nodiscard]] const std::string& library() const { return library_; }
   [[nodiscard]] std::string version() const;  ///< "13.0"
 
-  /// What code for a GPU of that capability (90 for 9.0) is compiled with: machine code where this NVRTC
-  /// knows the GPU, else PTX of the newest GPU it knows, which the driver translates.
+  /// The options by which code for a GPU of that capability (90 for 9.0) is compiled: to machine code where
+  /// this NVRTC knows the GPU, else to PTX of the newest GPU it knows, which the driver translates.
   [[nodiscard]] std::vector<std::string> options(int capability) const;
 
   /// Machine code or PTX, for cuModuleLoadData. Throws Error with the compiler's log.

@@ -22,8 +22,8 @@ struct Pins::Registration {
 std::shared_ptr<Pins::Registration> Pins::around(uint64_t address, uint64_t bytes) {
   auto next = registrations_.upper_bound(address);
   if (next == registrations_.begin()) return nullptr;
-  auto found = std::prev(next)->second.lock();
-  return found && address + bytes <= found->address + found->bytes ? found : nullptr;
+  auto pin = std::prev(next)->second.lock();
+  return pin && address + bytes <= pin->address + pin->bytes ? pin : nullptr;
 }
 
 void Pins::pin(void* pointer, uint64_t bytes) {
@@ -54,10 +54,10 @@ void Pins::pin(void* pointer, uint64_t bytes) {
 void Pins::unpin(void* pointer) noexcept {
   const auto address = reinterpret_cast<uint64_t>(pointer);
   std::lock_guard lock(mutex_);
-  const auto found = users_.find(address);
-  if (found == users_.end()) return;
-  found->second.pop_back();
-  if (found->second.empty()) users_.erase(found);
+  const auto user = users_.find(address);
+  if (user == users_.end()) return;
+  user->second.pop_back();
+  if (user->second.empty()) users_.erase(user);
   std::erase_if(registrations_, [](const auto& entry) { return entry.second.expired(); });
 }
 

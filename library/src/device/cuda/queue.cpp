@@ -72,9 +72,9 @@ CudaQueue::~CudaQueue() {
   gpu_.driver.cuStreamDestroy(stream_);
 }
 
-pw_status CudaQueue::failed(CUresult result, const std::string& what) const {
+pw_status CudaQueue::failed(CUresult result, const std::string& action) const {
   return fail(Driver::status(result),
-              format("cuda:{}: {}: {}", gpu_.ordinal, what, gpu_.driver.text(result)));
+              format("cuda:{}: {}: {}", gpu_.ordinal, action, gpu_.driver.text(result)));
 }
 
 uint64_t CudaQueue::as_seen(const void* address) const { return address_on(gpu_, pins_, address); }

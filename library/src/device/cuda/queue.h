@@ -53,7 +53,7 @@ class CudaQueue final : public Queue {
   [[nodiscard]] CUresult enqueue(const struct EnginePiece& piece) const;
   [[nodiscard]] Copy as_seen(const Copy& copy) const;
   [[nodiscard]] uint64_t as_seen(const void* address) const;
-  [[nodiscard]] pw_status failed(CUresult result, const std::string& what) const;
+  [[nodiscard]] pw_status failed(CUresult result, const std::string& action) const;
 
   const Gpu gpu_;
   CUcontext context_;

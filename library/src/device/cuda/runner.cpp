@@ -65,8 +65,8 @@ std::vector<PlanMessage> make_messages(std::span<const peerway::device::Step> st
     message.slots = sends ? copy.to : const_cast<unsigned char*>(copy.from);
     message.stride = static_cast<int>(stride);
     message.credit = sends ? step.wait.word : step.mark.word;
-    message.turn =
-        static_cast<unsigned>((sends ? step.to_turn : step.from_turn) / sizeof(peerway::device::Line));
+    message.turn = static_cast<unsigned>((sends ? step.to_odd_offset : step.from_odd_offset) /
+                                         sizeof(peerway::device::Line));
     message.block = block.count;
     message.magic = block.magic;
     message.shift = static_cast<unsigned char>(block.shift);

@@ -19,7 +19,7 @@ constexpr uint64_t kRecords = 4096;
 constexpr uint64_t kClockBytes = 4096;
 constexpr uint64_t kBytes = kClockBytes + kRecords * sizeof(peerway::device::StepRecord);
 constexpr uint64_t kRounds = 16;
-constexpr uint64_t kPatienceNs = 200'000'000;  // the GPU may be full of kernels that wait for one another
+constexpr uint64_t kTimeoutNs = 200'000'000;  // the GPU may be full of kernels that wait for one another
 
 uint32_t number_of(const Gpu& gpu) {
   CUuuid uuid{};
@@ -96,7 +96,8 @@ void TracedTimes::take() {
   }
 }
 
-// The kernel answers each word of the host by its time. Of the quickest answer the middle is known best.
+// The kernel answers each word of the host with its time. The quickest round trip bounds the offset between
+// the two clocks best; its middle is taken.
 void TracedTimes::read_clock(CUstream stream) {
   auto* words = static_cast<uint64_t*>(memory_);
   const auto word = [words](size_t line) { return std::atomic_ref(words[16 * line]); };
@@ -109,7 +110,7 @@ void TracedTimes::read_clock(CUstream stream) {
     const uint64_t before = now_ns();
     word(0).store(round, std::memory_order_release);
     int polls = 0;
-    while (word(2).load(std::memory_order_acquire) != round && now_ns() - before < kPatienceNs)
+    while (word(2).load(std::memory_order_acquire) != round && now_ns() - before < kTimeoutNs)
       ++polls % kPolls == 0 ? static_cast<void>(sched_yield()) : relax();
     if (word(2).load(std::memory_order_acquire) != round) break;  // the kernel gives up by itself
     const uint64_t took = now_ns() - before;

@@ -8,7 +8,7 @@
 
 namespace pw::cuda {
 
-/// What cuMemCreate is asked for on one GPU.
+/// The properties that cuMemCreate is given for one GPU.
 struct VmmKind {
   int ordinal = 0;
   bool supported = false;  ///< the GPU has virtual memory management and descriptors for it

@@ -90,13 +90,13 @@ std::byte* map_shared(int descriptor, uint64_t bytes, const char* whose) {
 }  // namespace
 
 Descriptor make_memfd(const char* purpose, uint64_t bytes, uint64_t held) {
-  Descriptor made = make_shared_memory(purpose, bytes, held);
-  if (!made) {
+  Descriptor memory = make_shared_memory(purpose, bytes, held);
+  if (!memory) {
     const int error = errno;
     throw Error(error == ENOMEM || error == ENOSPC ? PW_NO_MEMORY : PW_SYSTEM,
                 format("no {} bytes of shared memory for {}{}", bytes, purpose, why_no_shared_memory(error)));
   }
-  return made;
+  return memory;
 }
 
 uint64_t memfd_identity(int descriptor) {
@@ -128,8 +128,8 @@ const Allocation* HostDevice::shared_at(const void* address) const {
   const auto* byte = static_cast<const std::byte*>(address);
   const auto next = shared_.upper_bound(byte);
   if (next == shared_.begin()) return nullptr;
-  const Allocation& found = std::prev(next)->second.allocation;
-  return byte < found.base + found.bytes ? &found : nullptr;
+  const Allocation& allocation = std::prev(next)->second.allocation;
+  return byte < allocation.base + allocation.bytes ? &allocation : nullptr;
 }
 
 uint64_t HostDevice::allocation_id(const void* address) {
@@ -170,10 +170,10 @@ Allocation HostDevice::allocate(uint64_t bytes) {
 
 void HostDevice::release(const Allocation& allocation) noexcept {
   std::lock_guard lock(mutex_);
-  const auto found = shared_.find(allocation.base);
-  if (found == shared_.end()) return;
-  munmap(found->second.allocation.base, found->second.allocation.bytes);
-  shared_.erase(found);
+  const auto entry = shared_.find(allocation.base);
+  if (entry == shared_.end()) return;
+  munmap(entry->second.allocation.base, entry->second.allocation.bytes);
+  shared_.erase(entry);
 }
 
 Export HostDevice::export_allocation(const Allocation& allocation, const void* address) {
@@ -212,10 +212,10 @@ void* HostDevice::make_stream() {
 void HostDevice::free_stream(void* stream) noexcept {
   std::unique_ptr<HostStream> freed;  // after the lock: its thread may have much to do before it ends
   std::lock_guard lock(mutex_);
-  const auto found = streams_.find(stream);
-  if (found == streams_.end()) return;
-  freed = std::move(found->second);
-  streams_.erase(found);
+  const auto entry = streams_.find(stream);
+  if (entry == streams_.end()) return;
+  freed = std::move(entry->second);
+  streams_.erase(entry);
   // A call in the stream held its last owner: another thread waits for the end of this one.
   if (freed->runs_this_thread()) std::thread([held = std::move(freed)] {}).detach();
 }
@@ -249,9 +249,9 @@ bool HostDevice::reaches(const Export& exported, std::string& why_not) const {
 }
 
 std::vector<std::unique_ptr<Device>> find_host(std::string&) {
-  std::vector<std::unique_ptr<Device>> one;
-  one.push_back(std::make_unique<HostDevice>());
-  return one;
+  std::vector<std::unique_ptr<Device>> devices;
+  devices.push_back(std::make_unique<HostDevice>());
+  return devices;
 }
 
 }  // namespace pw

@@ -64,7 +64,7 @@ std::vector<std::unique_ptr<Device>> find_host(std::string& why_none);
 /// A piece of shared memory without a name: nothing is left behind when its processes die. Throws Error.
 Descriptor make_memfd(const char* purpose, uint64_t bytes, uint64_t held = 0);
 
-/// What tells one piece of shared memory from any other file that later gets its descriptor's number.
+/// Tells a piece of shared memory from any other file that later gets its descriptor's number.
 uint64_t memfd_identity(int descriptor);
 
 /// Opens a memfd of another process of the same user by its number there and maps it, if it still is the one

@@ -41,23 +41,23 @@ class Steps {
     ++epoch_;
     began_ = trace::recording() ? trace::now() : 0;
     for (size_t i = 0; i < open_.size(); ++i) open_[i] = i;
-    left_ = open_.size();
+    remaining_ = open_.size();
   }
-  [[nodiscard]] bool done() const { return left_ == 0; }
+  [[nodiscard]] bool done() const { return remaining_ == 0; }
   [[nodiscard]] uint64_t epoch() const { return epoch_; }
-  void cancel() { left_ = 0; }
+  void cancel() { remaining_ = 0; }
 
   /// Does what can be done now; true when that was all.
   bool progress() {
     size_t kept = 0;
-    for (size_t i = 0; i < left_; ++i)
+    for (size_t i = 0; i < remaining_; ++i)
       if (!step(steps_[open_[i]])) open_[kept++] = open_[i];
-    left_ = kept;
-    return left_ == 0;
+    remaining_ = kept;
+    return remaining_ == 0;
   }
 
   /// The rank that the first open step waits for.
-  [[nodiscard]] int rank() const { return left_ == 0 ? -1 : steps_[open_[0]].rank; }
+  [[nodiscard]] int rank() const { return remaining_ == 0 ? -1 : steps_[open_[0]].rank; }
 
  private:
   bool step(const ProgramStep& step) const {
@@ -83,7 +83,8 @@ class Steps {
   void act(const ProgramStep& step) const {
     if (step.kind == StepKind::copy) {
       const bool odd = (epoch_ & 1) != 0;
-      host_copy({step.to + (odd ? step.to_turn : 0), step.from + (odd ? step.from_turn : 0), step.layout});
+      host_copy({step.to + (odd ? step.to_odd_offset : 0), step.from + (odd ? step.from_odd_offset : 0),
+                 step.layout});
     }
     if (step.mark.word != nullptr)
       for (uint32_t w = 0; w < step.mark.count; ++w)
@@ -92,8 +93,8 @@ class Steps {
   }
 
   std::vector<ProgramStep> steps_;
-  std::vector<size_t> open_;  ///< of the epoch under way: the first `left_` are the steps still to do
-  size_t left_ = 0;
+  std::vector<size_t> open_;  ///< of the epoch under way: the first `remaining_` are the steps still to do
+  size_t remaining_ = 0;
   uint64_t epoch_ = 0;
   uint64_t began_ = 0;  ///< it, for a trace
 };

@@ -35,9 +35,10 @@ void Replay::check() const {
   good = good && std::ranges::is_sorted(steps_.lane) && std::ranges::is_sorted(steps_.after) &&
          std::ranges::all_of(steps_.after, inside) && std::ranges::all_of(steps_.on, inside) &&
          std::ranges::all_of(steps_.part, known) && std::ranges::all_of(steps_.before, known) &&
-         std::ranges::all_of(steps_.meeting, [&](int32_t one) { return one < static_cast<int64_t>(count); });
+         std::ranges::all_of(steps_.meeting,
+                             [&](int32_t meeting) { return meeting < static_cast<int64_t>(count); });
   const auto most = steps_.meeting.empty() ? -1 : std::ranges::max(steps_.meeting);
-  good = good && std::ranges::all_of(steps_.awaits, [&](int32_t one) { return one <= most; });
+  good = good && std::ranges::all_of(steps_.awaits, [&](int32_t awaited) { return awaited <= most; });
   if (!good)
     throw Error(PW_INVALID_ARGUMENT,
                 "trace: the columns of steps, lanes and needs that are to be replayed do not fit "
@@ -181,8 +182,8 @@ int64_t Replay::length(std::span<const double> factor) const {
 }
 
 std::vector<Stretch> Replay::path() const {
-  std::vector<Stretch> found;
-  if (steps_.begin.empty()) return found;
+  std::vector<Stretch> stretches;
+  if (steps_.begin.empty()) return stretches;
   std::vector<int32_t> bound(steps_.begin.size(), -1);
   const std::vector<double> as_it_was(static_cast<size_t>(steps_.parts), 1.0);
   Run(*this, as_it_was, &bound)();
@@ -194,7 +195,7 @@ std::vector<Stretch> Replay::path() const {
     const auto from = std::min(now, end_of(step) - work_[step]);
     const bool waited = bound[step] >= 0 && now > from;
     if (now > steps_.begin[step] || waited)
-      found.push_back({static_cast<int32_t>(step), true, waited ? from : steps_.begin[step], now});
+      stretches.push_back({static_cast<int32_t>(step), true, waited ? from : steps_.begin[step], now});
     if (waited) {
       step = static_cast<size_t>(bound[step]);
       now = from;
@@ -205,12 +206,12 @@ std::vector<Stretch> Replay::path() const {
         std::ranges::upper_bound(steps_.lane, static_cast<int64_t>(step)) - steps_.lane.begin() - 1;
     const bool first = static_cast<int64_t>(step) == steps_.lane[static_cast<size_t>(lane)];
     const auto before = first ? 0 : end_of(step - 1);
-    if (now > before) found.push_back({static_cast<int32_t>(step), false, before, now});
+    if (now > before) stretches.push_back({static_cast<int32_t>(step), false, before, now});
     if (first) break;
     now = before;
     --step;
   }
-  return found;
+  return stretches;
 }
 
 }  // namespace pw::trace

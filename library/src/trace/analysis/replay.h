@@ -8,8 +8,8 @@
 
 namespace pw::trace {
 
-/// What happened. Times in ns; all indices are of steps. A step ends when it, and all that it needs, has
-/// begun and its own work is done; that work is what the trace says it took from then on.
+/// The steps as they ran. Times in ns; all indices are of steps. A step ends when it, and all that it needs,
+/// has begun and its own work is done; that work is what the trace says it took from then on.
 struct Steps {
   std::span<const int64_t> begin, duration;  ///< by lane, and by time within it; they do not overlap
   std::span<const int32_t> part, before;     ///< what the step, and the time before it, count as
@@ -31,13 +31,14 @@ struct Stretch {
 
 class Replay {
  public:
-  /// Throws Error where the spans do not fit together. What they refer to must live as long.
+  /// Throws Error where the spans do not fit together. The arrays that they refer to must live as long.
   explicit Replay(const Steps& steps);
 
   /// The end of the last step where each part takes `factor[part]` times as long; all 1: as it was.
   int64_t length(std::span<const double> factor) const;
 
-  /// What could not have been shorter without the job ending earlier, from its end back to its beginning.
+  /// The critical path: the stretches that could not have been shorter without the job ending earlier, from
+  /// its end back to its beginning.
   std::vector<Stretch> path() const;
 
  private:

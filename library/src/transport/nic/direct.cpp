@@ -34,13 +34,13 @@ pw_status NicDirect::start(const Transfer& transfer) {
   return transfer.layout.shape.contiguous() ? move(range_of(transfer), {}) : move_blocks(transfer);
 }
 
-bool NicDirect::joins(const Transfer& transfer, Remote& signal) {
-  return transfer.op == Op::put && transfer.layout.shape.contiguous() && stores(signal);
+bool NicDirect::can_start_and_store(const Transfer& transfer, Remote& signal) {
+  return transfer.op == Op::put && transfer.layout.shape.contiguous() && can_store(signal);
 }
 
 pw_status NicDirect::start_and_store(const Transfer& transfer, SignalTurn& turn) {
   const pw_status status = move(range_of(transfer), word_of(turn.signal(), turn.total()));
-  if (status == PW_OK) turn.made();
+  if (status == PW_OK) turn.stored();
   return status;
 }
 

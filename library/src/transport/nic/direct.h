@@ -13,7 +13,7 @@ class NicDirect final : public Path {
  public:
   explicit NicDirect(nic::Nic& nic) : Path(Completes::later), nic_(nic) {}
   [[nodiscard]] std::string_view name() const override { return nic_.name(); }
-  /// A NIC that is not there is told of where it could have served: it was asked for by its name.
+  /// A NIC that is not there is reported where it could have served, because it was configured by name.
   [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote& remote) override {
     std::string why_not = nic_.why_not(pair, remote);
     return why_not.empty() ? Offer::yes() : Offer::hindered(std::move(why_not));
@@ -21,14 +21,14 @@ class NicDirect final : public Path {
   void prepare(const Transfer& transfer) override;
   pw_status start(const Transfer& transfer) override;
   pw_status start_range(const RangeTransfer& range) override;
-  bool joins(const Transfer& transfer, Remote& signal) override;
+  bool can_start_and_store(const Transfer& transfer, Remote& signal) override;
   pw_status start_and_store(const Transfer& transfer, SignalTurn& turn) override;
   Mark mark(int rank) override { return nic_.engine() == nullptr ? 0 : nic_.engine()->mark(rank); }
   bool reached(int rank, Mark mark) override { return nic_.engine()->reached(rank, mark); }
   pw_status outcome(int rank, Mark mark) override { return nic_.engine()->outcome(rank, mark); }
   [[nodiscard]] Source* source() override { return nic_.engine(); }
-  [[nodiscard]] bool stores(const Remote& signal) const override { return nic_.stores(signal); }
-  [[nodiscard]] std::string why_not_stores(const Remote& signal) const override {
+  [[nodiscard]] bool can_store(const Remote& signal) const override { return nic_.can_store(signal); }
+  [[nodiscard]] std::string why_cannot_store(const Remote& signal) const override {
     return std::string(name()) + ": " + nic_.why_not({}, signal);
   }
   pw_status store(Remote& signal, uint64_t value) override;

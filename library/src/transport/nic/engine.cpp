@@ -26,7 +26,7 @@ NicEngine::NicEngine(std::shared_ptr<const Plugin> plugin, const NicSpec& spec, 
 }
 
 NicEngine::~NicEngine() {
-  // What is under way still calls the tallies.
+  // Operations under way still call the tallies.
   const uint64_t deadline = deadline_after(500'000'000);
   const auto under_way = [](const auto& peer) {
     return peer != nullptr && peer->puts.under_way + peer->gets.under_way > 0;
@@ -73,10 +73,10 @@ NicEngine::NicPeer& NicEngine::peer(int rank) {
   if (entry != nullptr) return *entry;
   const auto facts = facts_of_(rank);
   if (!facts) throw Error(PW_UNAVAILABLE, format("rank {} has no NIC {}", rank, name()));
-  auto made = std::make_unique<NicPeer>();
-  made->rank = rank;
-  made->stream = endpoint_.open(*facts);
-  entry = std::move(made);
+  auto peer = std::make_unique<NicPeer>();
+  peer->rank = rank;
+  peer->stream = endpoint_.open(*facts);
+  entry = std::move(peer);
   return *entry;
 }
 
@@ -85,7 +85,7 @@ bool NicEngine::reaches(int rank) {
   return known == Reach::unknown ? why_unreachable(rank).empty() : known == Reach::open;
 }
 
-// What is true at the first check stays: a NIC that loses its way later has lost a peer.
+// The answer of the first check stays: a NIC that loses its way later has lost a peer.
 std::string NicEngine::why_unreachable(int rank) {
   std::atomic<Reach>& reach = reach_[static_cast<size_t>(rank)];
   Lock lock(mutex_);

@@ -59,7 +59,7 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
   bool reaches(int rank);
   std::string why_unreachable(int rank);  ///< empty where there is one
 
-  // What follows is started in its order, as far as the NIC has room; the rest waits for progress.
+  // The operations below are started in order, as far as the NIC has room; the rest waits for progress.
 
   /// Moves bytes to or from `offset` of the rank's memory; with a word, stores that after a put.
   pw_status move(Op op, int rank, RankMemory& remote, uint64_t offset, std::byte* data, RegionMemory& local,

@@ -23,35 +23,35 @@ std::string name_by_file(const std::string& plugin) {
 }
 
 // What a rank tells the others of its NICs: name, RankNic and nic::EndpointFacts of each.
-struct Told {
+struct NicFacts {
   std::string name;
   RankNic rank;
   nic::EndpointFacts facts;
 };
 
-void write(ByteWriter& writer, const Told& told) {
-  writer.put_text(told.name);
-  writer.put(static_cast<uint8_t>(told.rank.running));
-  writer.put_text(told.rank.text);
-  writer.put(std::as_bytes(std::span(&told.facts, 1)));
+void write(ByteWriter& writer, const NicFacts& nic_facts) {
+  writer.put_text(nic_facts.name);
+  writer.put(static_cast<uint8_t>(nic_facts.rank.running));
+  writer.put_text(nic_facts.rank.text);
+  writer.put(std::as_bytes(std::span(&nic_facts.facts, 1)));
 }
 
-std::vector<Told> read_all(ByteView bytes) {
+std::vector<NicFacts> read_all(ByteView bytes) {
   ByteReader reader(bytes, "the NICs of a rank");
-  std::vector<Told> all(reader.get<uint8_t>());
-  for (Told& told : all) {
-    told.name = reader.get_text(256);
-    told.rank.running = reader.get<uint8_t>() != 0;
-    told.rank.text = reader.get_text(4096);
-    std::memcpy(&told.facts, reader.take(sizeof told.facts).data(), sizeof told.facts);
+  std::vector<NicFacts> all(reader.get<uint8_t>());
+  for (NicFacts& nic_facts : all) {
+    nic_facts.name = reader.get_text(256);
+    nic_facts.rank.running = reader.get<uint8_t>() != 0;
+    nic_facts.rank.text = reader.get_text(4096);
+    std::memcpy(&nic_facts.facts, reader.take(sizeof nic_facts.facts).data(), sizeof nic_facts.facts);
   }
   return all;
 }
 
-/// What that rank told of the NIC of that name.
-std::optional<Told> told_of(const Said& said, int rank, const std::string& name) {
-  for (Told& told : read_all(said.of(rank)))
-    if (told.name == name) return std::move(told);
+/// The facts that the rank sent about the NIC of that name.
+std::optional<NicFacts> facts_of(const RankFacts& rank_facts, int rank, const std::string& name) {
+  for (NicFacts& nic_facts : read_all(rank_facts.of(rank)))
+    if (nic_facts.name == name) return std::move(nic_facts);
   return std::nullopt;
 }
 
@@ -100,7 +100,7 @@ Bytes Nics::open(const Together&) {
   writer.put(static_cast<uint8_t>(all_.size()));
   Control& control = surroundings_.control.control();
   for (const auto& nic : all_) {
-    Told told{nic->name(), {}, {}};
+    NicFacts nic_facts{nic->name(), {}, {}};
     nic->rank_ = surroundings_.team.rank();
     if (nic->plugin_ != nullptr && nic->engine_ == nullptr) try {
         nic->engine_ = std::make_shared<NicEngine>(nic->plugin_, nic->spec_, surroundings_.team,
@@ -115,24 +115,25 @@ Bytes Nics::open(const Together&) {
     if (!nic->why_not_loaded_.empty() || (config("strict") == "on" && nic->engine_ == nullptr))
       throw Error(PW_UNAVAILABLE, format("{} (asked for by {})", nic->why_not_, config_origin("nic")));
     if (nic->engine_ != nullptr) {
-      told.rank.running = true;
-      told.facts = nic->engine_->facts();
+      nic_facts.rank.running = true;
+      nic_facts.facts = nic->engine_->facts();
     }
-    told.rank.text = nic->why_not_.substr(0, 2000);
-    write(writer, told);
+    nic_facts.rank.text = nic->why_not_.substr(0, 2000);
+    write(writer, nic_facts);
   }
   return writer.take();
 }
 
 void Nics::meet(const std::vector<Bytes>& ranks) {
-  const auto said = std::make_shared<const Said>(ranks);
+  const auto rank_facts = std::make_shared<const RankFacts>(ranks);
   for (const auto& nic : all_) {
-    nic->said_ = said;
+    nic->rank_facts_ = rank_facts;
     if (nic->engine_ != nullptr)
-      nic->engine_->set_peers([said, name = nic->name()](int rank) -> std::optional<nic::EndpointFacts> {
-        const auto told = told_of(*said, rank, name);
-        return told && told->rank.running ? std::optional(told->facts) : std::nullopt;
-      });
+      nic->engine_->set_peers(
+          [rank_facts, name = nic->name()](int rank) -> std::optional<nic::EndpointFacts> {
+            const auto nic_facts = facts_of(*rank_facts, rank, name);
+            return nic_facts && nic_facts->rank.running ? std::optional(nic_facts->facts) : std::nullopt;
+          });
   }
 }
 
@@ -143,7 +144,7 @@ std::string Nic::why_not(const Pair& pair, const Remote& remote) const {
     return kind == PW_HOST || (engine_->info().memory_kinds >> kind & 1u) != 0;
   };
   if (engine_ == nullptr) return why_not_;
-  const auto theirs = told_of(*said_, remote.rank(), name_);
+  const auto theirs = facts_of(*rank_facts_, remote.rank(), name_);
   if (!theirs) return format("at rank {}: its setting `nic` does not name this NIC", remote.rank());
   if (!theirs->rank.running) return format("at rank {}: {}", remote.rank(), theirs->rank.text);
   if (!takes(pair.local.kind) || !takes(pair.remote.kind)) return "this NIC does not accept GPU memory";
@@ -155,7 +156,7 @@ std::string Nic::why_not(const Pair& pair, const Remote& remote) const {
 RegionMemory& Nic::memory_of(Region& region) const {
   return region.attachments.get<RegionMemory>(number_, [&] {
     region.device().enter();
-    return std::make_shared<RegionMemory>(engine_, Span(region).told());
+    return std::make_shared<RegionMemory>(engine_, Span(region).nic_span());
   });
 }
 
@@ -208,7 +209,7 @@ Bytes Nic::key_of(ControlSegment& control) {
   return bytes_of(*signals_);
 }
 
-bool Nic::stores(const Remote& signal) const {
+bool Nic::can_store(const Remote& signal) const {
   return engine_ != nullptr && signal.key.attachment(name_) != nullptr && engine_->reaches(signal.rank());
 }
 

@@ -9,12 +9,12 @@
 #include "base/bytes.h"
 #include "nic/nic_spec.h"
 #include "transport/nic/engine.h"
-#include "transport/said.h"
+#include "transport/rank_facts.h"
 #include "transport/transport.h"
 
 namespace pw::nic {
 
-/// What a rank says of one of its NICs.
+/// Object a rank says of one of its NICs.
 struct RankNic {
   bool running = false;
   std::string text;  ///< why it is not running
@@ -32,12 +32,12 @@ class Nic {
 
   /// Why it cannot serve the pair; empty where it can.
   [[nodiscard]] std::string why_not(const Pair& pair, const Remote& remote) const;
-  /// What peers need to reach the memory; empty where the NIC does not run or cannot register it.
+  /// Object peers need to reach the memory; empty where the NIC does not run or cannot register it.
   Bytes key_of(Region& region) const;
   Bytes key_of(ControlSegment& control);
 
   /// Whether it reaches the words of the signal.
-  [[nodiscard]] bool stores(const Remote& signal) const;
+  [[nodiscard]] bool can_store(const Remote& signal) const;
 
   /// The region's registration and the remote's key, made at the first call. Throw Error.
   RegionMemory& memory_of(Region& region) const;
@@ -54,7 +54,7 @@ class Nic {
   std::shared_ptr<NicEngine> engine_;
   std::string why_not_ = "this context has not opened it";
   int rank_ = 0;
-  std::shared_ptr<const Said> said_ = std::make_shared<Said>();
+  std::shared_ptr<const RankFacts> rank_facts_ = std::make_shared<RankFacts>();
   std::shared_ptr<RegionMemory> signals_;
 };
 
@@ -70,14 +70,14 @@ class Nics final : public Transport {
   /// Throws Error when a plugin that the setting names is none; or, being strict, cannot run.
   Bytes open(const Together&) override;
   void meet(const std::vector<Bytes>& ranks) override;
-  void attach(Key& key, Region& region) override { attach_what(key, region); }
-  void attach_signals(Key& key) override { attach_what(key, surroundings_.control); }
+  void attach(Key& key, Region& region) override { attach_object(key, region); }
+  void attach_signals(Key& key) override { attach_object(key, surroundings_.control); }
 
  private:
-  template <typename What>
-  void attach_what(Key& key, What& what) const {
+  template <typename Object>
+  void attach_object(Key& key, Object& object) const {
     for (const auto& nic : all_)
-      if (Bytes bytes = nic->key_of(what); !bytes.empty())
+      if (Bytes bytes = nic->key_of(object); !bytes.empty())
         key.attached.emplace_back(nic->name(), std::move(bytes));
   }
 

@@ -8,16 +8,16 @@
 namespace pw::nic {
 
 Span::Span(Region& region)
-    : told_{sizeof(pw_nic_span), region.address(), region.bytes(), PW_NIC_HOST, 0, -1, 0} {
+    : nic_span_{sizeof(pw_nic_span), region.address(), region.bytes(), PW_NIC_HOST, 0, -1, 0} {
   if (region.device().id().kind == PW_HOST) {
     const Export& exported = region.exported();
     if (exported.handle != Handle::memfd) return;
-    told_.descriptor = exported.descriptor;
-    told_.descriptor_offset = exported.offset;
+    nic_span_.descriptor = exported.descriptor;
+    nic_span_.descriptor_offset = exported.offset;
     return;
   }
-  told_.kind = static_cast<pw_nic_memory_kind>(region.device().id().kind);
-  told_.device = region.device().id().index;
+  nic_span_.kind = static_cast<pw_nic_memory_kind>(region.device().id().kind);
+  nic_span_.device = region.device().id().index;
   const Allocation& allocation = region.allocation();
   try {
     dma_buf_ = Descriptor(region.device().dma_buf(allocation));
@@ -26,9 +26,9 @@ Span::Span(Region& region)
     return;
   }
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  told_.descriptor = dma_buf_.get();
-  told_.descriptor_offset = reinterpret_cast<uint64_t>(region.address()) -
-                            reinterpret_cast<uint64_t>(allocation.base) / page * page;  // where it begins
+  nic_span_.descriptor = dma_buf_.get();
+  nic_span_.descriptor_offset = reinterpret_cast<uint64_t>(region.address()) -
+                                reinterpret_cast<uint64_t>(allocation.base) / page * page;  // where it begins
 }
 
 }  // namespace pw::nic

@@ -11,10 +11,10 @@ namespace pw::nic {
 class Span {
  public:
   explicit Span(Region& region);
-  [[nodiscard]] const pw_nic_span& told() const { return told_; }
+  [[nodiscard]] const pw_nic_span& nic_span() const { return nic_span_; }
 
  private:
-  pw_nic_span told_;
+  pw_nic_span nic_span_;
   Descriptor dma_buf_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kPieces = 1024;  // the kernel's limit for one call (UIO_MAXIOV)
 
-// Whether the system call is there at all. What it may reach is seen at the first transfer.
+// Whether the system call is there at all. Whether it may reach a process shows at the first transfer.
 std::string find_why_not() {
   uint64_t from = 1, to = 0;
   const iovec local{&to, sizeof to}, remote{&from, sizeof from};

@@ -47,7 +47,7 @@ pw_status PeerGpu::start(const Transfer& transfer) {
   return start(transfer, [&](Queue& queue, const Copy& copy) { return queue.copy(copy, method_); });
 }
 
-bool PeerGpu::joins(const Transfer& transfer, Remote& signal) {
+bool PeerGpu::can_start_and_store(const Transfer& transfer, Remote& signal) {
   return signal.word_on(worker(*transfer.local, *transfer.remote)) != nullptr;
 }
 
@@ -56,7 +56,7 @@ pw_status PeerGpu::start_and_store(const Transfer& transfer, SignalTurn& turn) {
   const pw_status status = start(transfer, [&](Queue& queue, const Copy& copy) {
     return queue.copy_and_write(copy, method_, word, turn.total());
   });
-  if (status == PW_OK) turn.made();
+  if (status == PW_OK) turn.stored();
   return status;
 }
 

@@ -24,7 +24,7 @@ class PeerGpu final : public Path {
   [[nodiscard]] Offer probe(const Pair& pair) const;
   [[nodiscard]] bool uses_mappings() const override { return true; }
   pw_status start(const Transfer& transfer) override;
-  bool joins(const Transfer& transfer, Remote& signal) override;
+  bool can_start_and_store(const Transfer& transfer, Remote& signal) override;
   pw_status start_and_store(const Transfer& transfer, SignalTurn& turn) override;
   Mark mark(int rank) override;
   bool reached(int rank, Mark mark) override;

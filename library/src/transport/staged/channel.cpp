@@ -36,9 +36,9 @@ pw_status ChannelEnd::pass(int peer) {
   const bool fills = walk_.fills();
   const pw_status copied = walk_.copy(slot());
   auto& counter = walk_.fills() ? header_->filled : header_->drained;
-  const pw_status told = queue_->write_aside(reinterpret_cast<uint64_t*>(&counter), ++passed_);
+  const pw_status written = queue_->write_aside(reinterpret_cast<uint64_t*>(&counter), ++passed_);
   if (traced) trace::add({PW_TRACE_STAGED, "staged chunk", fills ? "fill" : "drain", began, peer, bytes});
-  return copied != PW_OK ? copied : told;
+  return copied != PW_OK ? copied : written;
 }
 
 }  // namespace pw

@@ -43,7 +43,7 @@ struct ChannelHeader {
   alignas(64) std::atomic<uint64_t> drained;    ///< chunks drained by whoever drains
   alignas(64) std::atomic<uint64_t> failed;     ///< failure_word of the requests that could not be served
   std::atomic<uint32_t> attached;               ///< 1 once the target serves this channel
-  std::atomic<uint32_t> left;                   ///< 1 once the initiator has let go of it
+  std::atomic<uint32_t> released;               ///< 1 once the initiator has let go of it
   std::atomic<uint32_t> initiator_waits;        ///< 1: ring it once the target has moved on
   std::atomic<uint64_t> abandoned;              ///< the request with that number + 1 lacks bytes
   PostedRequest request[kRequests];

@@ -20,8 +20,8 @@ bool by_gpu_of(const Transfer& transfer) {
   return transfer.local->device().id().kind != PW_HOST || transfer.remote->key.device.kind != PW_HOST;
 }
 
-// A GPU's part of the ring is pinned, and so is in memory whether used or not: no more than keeps both ends
-// at work. Of a ring that only CPUs use, just what they touch is in memory.
+// A GPU's part of the ring is pinned, and so takes memory whether used or not: no more than keeps both ends
+// at work. A ring that only CPUs use takes just the memory that they touch.
 Cut cut_for(const Transfer& transfer, uint64_t chunk_bytes) {
   return {chunk_bytes,
           by_gpu_of(transfer) ? std::clamp(4 * chunk_bytes, kLeastPinned, kRingBytes) : kRingBytes};
@@ -51,7 +51,7 @@ StagingInitiator::StagingInitiator(const Surroundings& surroundings, int target,
       end_(map_ring(memfd_)) {}
 
 StagingInitiator::~StagingInitiator() {
-  if (surroundings_.control.mine()) end_.header().left.store(1, std::memory_order_release);
+  if (surroundings_.control.mine()) end_.header().released.store(1, std::memory_order_release);
 }
 
 // ---- the channel ----
@@ -115,7 +115,7 @@ pw_status StagingInitiator::why_over() {
 }
 
 pw_status StagingInitiator::outcome_there() {
-  return tell_failure(end_.header().failed.load(std::memory_order_acquire), told_, rank_);
+  return tell_failure(end_.header().failed.load(std::memory_order_acquire), reported_failures_, rank_);
 }
 
 // ---- transfers ----
@@ -139,7 +139,7 @@ bool StagingInitiator::post(Waiting& next) {
   const uint64_t under_way = posted_ - end_.header().completed.load(std::memory_order_acquire);
   if (!attached() || under_way == kRequests) return false;
   if (!next.given_up) {
-    // What use() throws must come before the target is asked.
+    // Call use() before the target is asked, because it may throw.
     if (!cut_ring(transfer) || !end_.use(transfer.local->device(), cut_)) return false;
   }
   write(end_.header().request[posted_ % kRequests], next);

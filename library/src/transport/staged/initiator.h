@@ -52,9 +52,9 @@ class StagingInitiator final : public TransferQueue {
 
   ChannelEnd end_;
   bool announced_ = false;
-  uint64_t posted_ = 0;            ///< requests
-  Cut cut_;                        ///< how the ring is cut
-  std::atomic<uint64_t> told_{0};  ///< failures of the target
+  uint64_t posted_ = 0;                         ///< requests
+  Cut cut_;                                     ///< how the ring is cut
+  std::atomic<uint64_t> reported_failures_{0};  ///< failures of the target
   std::atomic<bool> by_gpu_{false};
 };
 

@@ -41,8 +41,8 @@ void Target::let_go() {
   status_ = PW_STALE_KEY;
 }
 
-pw_status tell_failure(uint64_t word, std::atomic<uint64_t>& told, int rank) {
-  if (told.exchange(word, std::memory_order_relaxed) == word) return PW_OK;
+pw_status tell_failure(uint64_t word, std::atomic<uint64_t>& reported, int rank) {
+  if (reported.exchange(word, std::memory_order_relaxed) == word) return PW_OK;
   const auto status = static_cast<pw_status>(word & 255);
   return fail(status,
               format("rank {} could not serve a staged transfer: {}", rank,

@@ -36,7 +36,7 @@ class Target {
   [[nodiscard]] pw_status status() const { return status_; }
   void set_status(pw_status status) { status_ = status; }
 
-  /// Of the first byte; null when there is no region.
+  /// The address of the first byte; null when there is no region.
   [[nodiscard]] std::byte* address() const { return region_ != nullptr ? address_ : nullptr; }
   [[nodiscard]] Device& device() const { return region_->device(); }
 
@@ -55,8 +55,8 @@ inline uint64_t failure_word(uint64_t count, pw_status last) {
   return count << 8 | static_cast<uint64_t>(last);
 }
 
-/// At the initiator: the failure that `word` tells of, unless `told` has it already.
-pw_status tell_failure(uint64_t word, std::atomic<uint64_t>& told, int rank);
+/// At the initiator: the failure that `word` tells of, unless `reported` has it already.
+pw_status tell_failure(uint64_t word, std::atomic<uint64_t>& reported, int rank);
 
 /// Refuses a transfer because an earlier one ended half way, so that the two ends disagree on what is where.
 pw_status refuse_after(pw_status broken, int rank);

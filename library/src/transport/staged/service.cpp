@@ -28,8 +28,8 @@ struct StagingService::Served {
   bool busy = false;  ///< a request is under way:
   PostedRequest posted{};
   Target target;
-  /// Of requests whose last chunks are in a queue, with their numbers counted from 1: the queue still copies
-  /// to them.
+  /// Requests whose last chunks are in a queue, with their numbers counted from 1: the queue still copies to
+  /// them.
   std::deque<std::pair<uint64_t, Target>> ending;
 
   [[nodiscard]] bool pending() const {
@@ -92,8 +92,9 @@ bool StagingService::serve_all() {
   bool moved = false, busy = false;
   for (auto entry = served_.begin(); entry != served_.end();) {
     Served& served = *entry->second;
-    const bool left = served.end.header().left.load(std::memory_order_acquire) != 0 && !served.pending();
-    if (left || team_.lost(served.rank)) {
+    const bool released =
+        served.end.header().released.load(std::memory_order_acquire) != 0 && !served.pending();
+    if (released || team_.lost(served.rank)) {
       const bool idle = served.end.idle();  // else to let go of it would wait
       busy |= !idle;
       entry = idle ? served_.erase(entry) : std::next(entry);

@@ -40,9 +40,9 @@ void Staged::set_chunk_bytes(uint64_t bytes) {
 }
 
 StagingInitiator& Staged::towards(int rank) {
-  if (StagingInitiator* made = known(rank)) return *made;
+  if (StagingInitiator* initiator = known(rank)) return *initiator;
   std::lock_guard lock(making_);
-  if (StagingInitiator* made = known(rank)) return *made;
+  if (StagingInitiator* initiator = known(rank)) return *initiator;
   all_.push_back(std::make_unique<StagingInitiator>(surroundings_, rank, waiting_, chunk_bytes_));
   by_rank_[static_cast<size_t>(rank)].store(all_.back().get(), std::memory_order_release);
   return *all_.back();

@@ -24,7 +24,7 @@ class Staged final : public Path, public Source {
   pw_status start(const Transfer& transfer) override {
     return towards(transfer.remote->rank()).start(transfer, nullptr);
   }
-  bool joins(const Transfer&, Remote& signal) override { return signal.word() != nullptr; }
+  bool can_start_and_store(const Transfer&, Remote& signal) override { return signal.word() != nullptr; }
   pw_status start_and_store(const Transfer& transfer, SignalTurn& turn) override {
     return towards(transfer.remote->rank()).start(transfer, &turn);
   }

@@ -21,8 +21,8 @@ class UcxDirect final : public Path {
   bool reached(int rank, Mark mark) override { return ucx_.engine()->reached(rank, mark); }
   pw_status outcome(int rank, Mark mark) override { return ucx_.engine()->outcome(rank, mark); }
   [[nodiscard]] Source* source() override { return ucx_.engine(); }
-  [[nodiscard]] bool stores(const Remote& signal) const override { return ucx_.stores(signal); }
-  [[nodiscard]] std::string why_not_stores(const Remote& signal) const override {
+  [[nodiscard]] bool can_store(const Remote& signal) const override { return ucx_.can_store(signal); }
+  [[nodiscard]] std::string why_cannot_store(const Remote& signal) const override {
     return "UCX: " + ucx_.facts({}, signal).why_not;
   }
   pw_status store(Remote& signal, uint64_t value) override;

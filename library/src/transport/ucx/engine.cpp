@@ -23,13 +23,13 @@ namespace {
 
 // The kinds of device by whose name UCX has a kind of memory, among those of the mask.
 uint32_t kinds_of(uint64_t memory_types, const char* const* names) {
-  uint32_t found = 0;
-  if (names == nullptr) return found;
+  uint32_t mask = 0;
+  if (names == nullptr) return mask;
   const auto kinds = device_kinds();
   for (int type = 0; type < 64; ++type)
     for (size_t kind = 0; kind < kinds.size(); ++kind)
-      if ((memory_types >> type & 1) != 0 && kinds[kind].name == names[type]) found |= 1u << kind;
-  return found;
+      if ((memory_types >> type & 1) != 0 && kinds[kind].name == names[type]) mask |= 1u << kind;
+  return mask;
 }
 
 // UCX keeps what ranks of a host share in files there, and says no more than "Out of memory".
@@ -59,12 +59,12 @@ UcxEngine::UcxEngine(const Library& library, Team& team, const std::atomic<uint3
 }
 
 void UcxEngine::open() {
-  const auto check = [&](ucs_status_t status, const char* what) {
+  const auto check = [&](ucs_status_t status, const char* call) {
     if (status != UCS_OK)
       throw Error(PW_UNAVAILABLE,
                   format("UCX {} ({}) could not {}: {}{}; `ucx_info -d` shows what it finds, UCX_TLS "
                          "and UCX_NET_DEVICES restrict it",
-                         library_.version, library_.path, what, text_of(library_, status),
+                         library_.version, library_.path, call, text_of(library_, status),
                          status == UCS_ERR_NO_MEMORY ? room_to_share() : ""));
   };
   ucp_params_t params{};
@@ -130,8 +130,8 @@ void UcxEngine::keep(std::shared_ptr<void> memory) {
 // ---- progress ----
 
 // UCX closes a broken connection in one turn and calls its error handler in a later one. A send in between
-// ends the process ("Fatal: unexpected error: Endpoint timeout", seen with UCX 1.22), so what is to be told
-// is told first.
+// ends the process ("Fatal: unexpected error: Endpoint timeout", seen with UCX 1.22), so
+// report pending errors first.
 void UcxEngine::hear(const UcxPeer& peer) {
   constexpr int kMostTurns = 16;
   if (peer.by_messages) return;
@@ -215,10 +215,10 @@ bool UcxEngine::reaches_memory(ucp_ep_h endpoint) const {
   library_.ucp_ep_print_info(endpoint, out);
   fclose(out);
   const std::unique_ptr<char, decltype(&std::free)> owner(text, std::free);
-  std::string_view left(text, length);
-  for (size_t lane = 0; (lane = left.find("lane[")) != std::string_view::npos;) {
-    left.remove_prefix(lane + 5);
-    const std::string_view line = left.substr(0, left.find('\n'));
+  std::string_view rest(text, length);
+  for (size_t lane = 0; (lane = rest.find("lane[")) != std::string_view::npos;) {
+    rest.remove_prefix(lane + 5);
+    const std::string_view line = rest.substr(0, rest.find('\n'));
     const size_t slash = line.find('/');
     const size_t name = slash == std::string_view::npos ? slash : line.rfind(':', slash);
     if (name == std::string_view::npos) continue;

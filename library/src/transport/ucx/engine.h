@@ -101,7 +101,7 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
 
   /// Waits until `done()` holds, letting UCX work meanwhile (wait.h).
   template <typename Done>
-  pw_status wait_for(int rank, uint64_t deadline_ns, const char* what, Done&& done);
+  pw_status wait_for(int rank, uint64_t deadline_ns, const char* awaited, Done&& done);
 
   /// Whether operations with the rank go as messages (message.h), which are for host memory at both ends.
   /// Throws Error.

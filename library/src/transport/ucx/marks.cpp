@@ -96,7 +96,7 @@ pw_status UcxEngine::why_over(int rank) {
                                     rank));
 }
 
-// `flushed` is UCX's word on the flush itself. Each failure is told once.
+// `flushed` is UCX's status of the flush itself. Each failure is reported once.
 pw_status UcxEngine::failure_since_flush(UcxPeer& peer, ucs_status_t flushed) {
   const ucs_status_t failed = std::exchange(peer.unreported, static_cast<ucs_status_t>(UCS_OK));
   const pw_status refused = std::exchange(peer.refused, PW_OK);

@@ -17,7 +17,7 @@ enum class MessageKind : uint32_t {
   ack,   ///< all puts and words up to `number` are done
 };
 
-/// What is before the bytes. Puts and words of one sender are numbered from 1, and so are its gets.
+/// The header in front of the bytes. Puts and words of one sender are numbered from 1, and so are its gets.
 struct MessageHeader {
   MessageKind kind = MessageKind::put;
   int32_t rank = 0;    ///< of the sender

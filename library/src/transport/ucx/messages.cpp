@@ -125,7 +125,7 @@ void UcxEngine::take_data(UcxPeer& peer, const MessageHeader& header, ByteView d
 void UcxEngine::give_up_answers(UcxPeer& peer) {
   for (Line* line : {&peer.puts, &peer.gets})
     for (; !line->open.empty(); line->open.pop_front()) land(line->open.front(), UCS_ERR_CANCELED);
-  peer.asked.clear();
+  peer.pending_gets.clear();
   peer.early_words.clear();
   peer.ack_due = false;
 }
@@ -163,7 +163,7 @@ void UcxEngine::take(const MessageHeader& header, ByteView data) {
     case MessageKind::data:
       return take_data(peer, header, data);
     case MessageKind::get:
-      peer.asked.push_back(header);
+      peer.pending_gets.push_back(header);
       answers_due_ = true;
       return;
     case MessageKind::word:
@@ -183,10 +183,10 @@ void UcxEngine::take(const MessageHeader& header, ByteView data) {
 }
 
 UcxMemory* UcxEngine::find(const MessageHeader& header, uint64_t bytes, pw_status& why_not) {
-  const auto found = memories_.find(header.memory);
-  why_not = found == memories_.end() ? PW_STALE_KEY : PW_OK;
+  const auto entry = memories_.find(header.memory);
+  why_not = entry == memories_.end() ? PW_STALE_KEY : PW_OK;
   if (why_not != PW_OK) return nullptr;
-  UcxMemory& memory = *found->second;
+  UcxMemory& memory = *entry->second;
   const uint64_t offset = header.address - memory.address_;
   if (!memory.host_ || offset > memory.bytes_ || bytes > memory.bytes_ - offset) why_not = PW_OUT_OF_RANGE;
   return why_not == PW_OK ? &memory : nullptr;
@@ -207,15 +207,15 @@ pw_status UcxEngine::store(const MessageHeader& header, ByteView data) {
 }
 
 void UcxEngine::answer(UcxPeer& peer) try {
-  if (peer.asked.empty() && !peer.ack_due) return;
+  if (peer.pending_gets.empty() && !peer.ack_due) return;
   if (!address_of_) {  // the peer was quicker with the exchange of addresses
     answers_due_ = true;
     return;
   }
   connect(peer.rank);
-  while (!peer.asked.empty() && !peer.failed()) {
-    const MessageHeader get = peer.asked.front();
-    peer.asked.pop_front();
+  while (!peer.pending_gets.empty() && !peer.failed()) {
+    const MessageHeader get = peer.pending_gets.front();
+    peer.pending_gets.pop_front();
     answer_get(peer, get);
   }
   if (!std::exchange(peer.ack_due, false) || peer.failed()) return;

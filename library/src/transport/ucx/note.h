@@ -27,7 +27,7 @@ struct RequestNote {
 
 using Note = std::variant<RingNote, RequestNote>;
 
-/// What the secret of notes is derived from the team's for. UCX does not say who a message is of.
+/// The purpose for which the secret of notes is derived from the team's. UCX does not say who sent a message.
 inline constexpr std::string_view kNotePurpose = "peerway notes";
 
 Bytes write(const Note& note, const Secret& secret);

@@ -55,7 +55,7 @@ struct UcxEngine::UcxPeer {
 
   /// By force: what is under way is given back as failed.
   void close_broken();
-  /// What is under way is completed first, as far as the peer answers.
+  /// Operations under way are completed first, as far as the peer answers.
   void close_orderly();
 
   UcxEngine& engine;
@@ -83,7 +83,7 @@ struct UcxEngine::UcxPeer {
   pw_status refused = PW_OK;  ///< why the peer did not do one of them, since the last flush
   Order order;                ///< of those from the peer
   std::map<uint64_t, MessageHeader> early_words;
-  std::deque<MessageHeader> asked;  ///< gets of the peer, to be answered
+  std::deque<MessageHeader> pending_gets;  ///< gets of the peer, to be answered
   bool ack_due = false;
   pw_status refusal = PW_OK;  ///< for the next ack
 };

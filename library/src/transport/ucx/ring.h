@@ -58,8 +58,9 @@ struct FarRing {
 };
 
 /// One end's half of the transfers over a pair of rings: fills chunks and sends them into the other ring over
-/// UCX, or empties those that arrive. What ChannelEnd is in shared memory; but a queue cannot tell the other
-/// end of a chunk here, so that each passes in two steps: it is copied, and when that is done it is sent.
+/// UCX, or empties those that arrive. It is to UCX what ChannelEnd is to shared memory; but a queue cannot
+/// tell the other end of a chunk here, so that each passes in two steps: it is copied, and when that is done
+/// it is sent.
 class Half {
  public:
   Half(UcxEngine& engine, Ring& own, int rank, FarRing far)

@@ -35,8 +35,8 @@ StagedInitiator& UcxStaged::towards(int rank) {
 
 StagedInitiator* UcxStaged::known(int rank) {
   std::lock_guard lock(mutex_);
-  const auto found = initiators_.find(rank);
-  return found == initiators_.end() ? nullptr : found->second.get();
+  const auto entry = initiators_.find(rank);
+  return entry == initiators_.end() ? nullptr : entry->second.get();
 }
 
 bool UcxStaged::turn() {

@@ -27,14 +27,14 @@ void StagedInitiator::answer(RingNote note) {
 
 // Asks for the target's ring, and connects the two once it is known.
 pw_status StagedInitiator::open() {
-  if (!asked_) {
+  if (!ring_requested_) {
     RingNote question;
     question.rank = surroundings_.team.rank();
     question.address = ring_.address();
     question.key = ring_.memory().key();
     if (const pw_status status = engine_->send(rank_, write(question, secret_)); status != PW_OK)
       return status;
-    asked_ = true;
+    ring_requested_ = true;
   }
   if (half_ == nullptr && answered() && answer_.status == PW_OK)
     half_ = std::make_unique<Half>(
@@ -46,7 +46,7 @@ pw_status StagedInitiator::open() {
 pw_status StagedInitiator::refused() {
   if (!answered() || answer_.status == PW_OK) return PW_OK;
   const pw_status status = answer_.status;
-  asked_ = false;
+  ring_requested_ = false;
   answered_.store(false, std::memory_order_relaxed);
   return fail(status, format("rank {} cannot serve staged transfers; its log (PEERWAY_LOG) says why", rank_));
 }
@@ -68,7 +68,7 @@ void StagedInitiator::prepare(const Transfer& transfer) {
 }
 
 pw_status StagedInitiator::outcome_there() {
-  return tell_failure(ring_.header().failed.load(std::memory_order_acquire), told_, rank_);
+  return tell_failure(ring_.header().failed.load(std::memory_order_acquire), reported_failures_, rank_);
 }
 
 // ---- transfers ----
@@ -84,7 +84,7 @@ pw_status StagedInitiator::go_on(Waiting& next, bool& done) {
 pw_status StagedInitiator::post(Waiting& next) {
   if (const pw_status status = open(); status != PW_OK || half_ == nullptr) return status;
   const Transfer& transfer = next.transfer;
-  // What use() throws must come before the target is asked.
+  // Call use() before the target is asked, because it may throw.
   Queue* queue = next.given_up ? nullptr : ring_.use(transfer.local->device());
   if (queue == nullptr && !next.given_up) return PW_OK;
   RequestNote note{surroundings_.team.rank(), requested_, request_for(transfer)};

@@ -43,12 +43,12 @@ class StagedInitiator final : public TransferQueue {
   const Secret secret_;  ///< of notes
   const std::shared_ptr<UcxEngine> engine_;
   Ring ring_;
-  bool asked_ = false;          ///< for the target's ring
-  std::unique_ptr<Half> half_;  ///< once that is there
+  bool ring_requested_ = false;  ///< for the target's ring
+  std::unique_ptr<Half> half_;   ///< once that is there
   uint64_t requested_ = 0;
   RingNote answer_;  ///< before answered_ is set
   std::atomic<bool> answered_{false};
-  std::atomic<uint64_t> told_{0};  ///< failures of the target
+  std::atomic<uint64_t> reported_failures_{0};  ///< failures of the target
 };
 
 }  // namespace pw::ucx

@@ -13,7 +13,7 @@
 namespace pw::ucx {
 namespace {
 
-// What a rank tells the others: a RankUcx and its address.
+// The bytes that a rank sends the others: a RankUcx and its address.
 Bytes nic_of(const RankUcx& rank, const Bytes& address) {
   ByteWriter writer;
   writer.put(static_cast<uint8_t>(rank.running));
@@ -90,11 +90,11 @@ Bytes Ucx::open(const Together& together) {
 }
 
 void Ucx::meet(const std::vector<Bytes>& ranks) {
-  said_ = std::make_shared<const Said>(ranks);
+  rank_facts_ = std::make_shared<const RankFacts>(ranks);
   if (engine_ == nullptr) return;
-  engine_->set_addresses([said = said_](int rank) {
+  engine_->set_addresses([rank_facts = rank_facts_](int rank) {
     Bytes address;
-    read_nic(said->of(rank), address);
+    read_nic(rank_facts->of(rank), address);
     return address;
   });
   engine_->receive(receiver_);
@@ -102,7 +102,7 @@ void Ucx::meet(const std::vector<Bytes>& ranks) {
 
 RankUcx Ucx::rank_of(int rank) const {
   Bytes address;
-  return read_nic(said_->of(rank), address);
+  return read_nic(rank_facts_->of(rank), address);
 }
 
 Offer without_ucx(const Pair& pair, const Facts& facts) {

@@ -6,20 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "transport/said.h"
+#include "transport/rank_facts.h"
 #include "transport/transport.h"
 #include "transport/ucx/engine.h"
 
 namespace pw::ucx {
 
-/// What another rank said of its UCX.
+/// The facts that another rank sent about its UCX.
 struct RankUcx {
   bool running = false;
   uint32_t memory_kinds = 0;  ///< UcxEngine::memory_kinds
   std::string text;           ///< why it is not running; else its version and file
 };
 
-/// What UCX can do for a pair.
+/// How UCX can serve a pair.
 struct Facts {
   bool running = false;  ///< at both ends
   bool memory = false;   ///< UCX at both ends sees the memory there
@@ -49,7 +49,7 @@ class Ucx final : public Transport {
   [[nodiscard]] Facts facts(const Pair& pair, const Remote& remote) const;
 
   /// Whether it reaches the words of the signal.
-  [[nodiscard]] bool stores(const Remote& signal) const {
+  [[nodiscard]] bool can_store(const Remote& signal) const {
     return engine_ != nullptr && signal.key.attachment("ucx") != nullptr;
   }
 
@@ -73,7 +73,7 @@ class Ucx final : public Transport {
   std::function<void(ByteView)> receiver_;
   std::shared_ptr<UcxEngine> engine_;
   std::string why_not_ = "this context has not started UCX";
-  std::shared_ptr<const Said> said_ = std::make_shared<Said>();
+  std::shared_ptr<const RankFacts> rank_facts_ = std::make_shared<RankFacts>();
   std::shared_ptr<UcxMemory> signals_;
 };
 

@@ -56,7 +56,7 @@ def core(library: Any) -> dict[str, Any]:
     return {"version": library.pw_version().decode()}
 
 
-def verbs(library: Any) -> dict[str, Any]:
+def verbs(_library: Any) -> dict[str, Any]:
     """Say nothing: libibverbs has no version call."""
     return {"version": ""}
 

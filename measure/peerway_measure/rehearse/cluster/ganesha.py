@@ -64,6 +64,6 @@ exit 1
 CONFIGURATION = {"/etc/ganesha/{name}.conf": SERVER}
 
 
-def facts(system: FileSystem) -> dict[str, object]:
+def facts(_system: FileSystem) -> dict[str, object]:
     """Values for the templates, besides those that all kinds of file systems have."""
     return {}

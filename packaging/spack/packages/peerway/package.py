@@ -1,4 +1,7 @@
-"""Spack's recipe of Peerway: `spack repo add packaging/spack`, then `spack install peerway`."""
+"""Spack's recipe of Peerway: `spack repo add packaging/spack`, then `spack install peerway`.
+
+After a release it gets a line `version("0.1.0", tag="v0.1.0")` above that of main (docs/release.md).
+"""
 
 from spack.package import *
 
@@ -37,6 +40,8 @@ class Peerway(CMakePackage):
         depends_on("py-rich@13:", type="run")
         depends_on("py-jinja2@3.1:", type="run")
         depends_on("py-scipy@1.15:", type="run")
+        depends_on("py-prometheus-client@0.20:", type="run")
+        # What `peerway trace` and `peerway cc` also need Spack does not have; the verbs say what to install.
 
     @run_after("install", when="+python")
     def install_python_package(self):

@@ -7,8 +7,8 @@
 #include "peerway/trace/recorder/clock.h"
 #include "peerway/trace/recorder/writer.h"
 
-/* What lies between a wait and the next put holds up another rank. In line, an event stays in registers until
- * it is written, which takes half of the instructions. */
+/* Time spent between a wait and the next put holds up another rank. Inlined, an event stays in registers
+ * until it is written, which takes half of the instructions. */
 #define PW_TRACE_INLINE static inline __attribute__((always_inline))
 
 /* Events are written and read word by word: a wider load would wait until the words are in the cache. */
@@ -37,7 +37,7 @@ PW_TRACE_INLINE void pw_trace_fill(pw_trace_event* event, unsigned kind, unsigne
   pw_trace_set(event, 3, (uint32_t)peer | (uint64_t)(uint32_t)tag << 32);
 }
 
-/* Of a word of an event, the bits of `mask`. */
+/* Replaces the bits of `mask` in one word of an event. */
 PW_TRACE_INLINE void pw_trace_change(pw_trace_event* event, int word, uint64_t mask, uint64_t value) {
   pw_trace_set(event, word, (pw_trace_word_of(event, word) & ~mask) | value);
 }
@@ -107,8 +107,8 @@ PW_TRACE_INLINE void pw_trace_end(pw_trace_writer* writer, pw_trace_event* event
   --writer->ring->depth;
 }
 
-/* Where no empty place is left for one more event: the oldest goes to the sums, or at other levels than full
- * this one. Gives whether it is still to be written. */
+/* Called where no empty place is left for one more event: the oldest goes to the sums, or this one at levels
+ * other than full. Returns whether the event is still to be written. */
 static __attribute__((noinline, unused)) int pw_trace_make_room(pw_trace_writer* writer,
                                                                 const pw_trace_event* event) {
   const int full = writer->level == PW_TRACE_FULL;

@@ -115,7 +115,7 @@ static inline int pw_trace_fits(const char* folder, uint64_t bytes) {
   return (uint64_t)room.f_bavail * room.f_frsize >= bytes + (half < most ? half : most);
 }
 
-/* What is said of a ring when it is made. */
+/* The description of a ring, given when it is made. */
 typedef struct pw_trace_track {
   const char* source; /* what records: "core", "program", "gpu", an MPI */
   const char* thread; /* PW_TRACE_NULL: the name of this thread */

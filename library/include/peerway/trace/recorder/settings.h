@@ -1,4 +1,4 @@
-/* What is to be recorded: by the variables that `peerway trace` sets, and by the word that it may change
+/* Which events are recorded: by the variables that `peerway trace` sets, and by the word that it may change
  * while the program runs. */
 #ifndef PEERWAY_TRACE_RECORDER_SETTINGS_H
 #define PEERWAY_TRACE_RECORDER_SETTINGS_H

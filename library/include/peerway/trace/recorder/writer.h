@@ -1,4 +1,4 @@
-/* What a recorder knows: its writers, and the word that says whether the process records. */
+/* The state of a recorder: its writers, and the word that says whether the process records. */
 #ifndef PEERWAY_TRACE_RECORDER_WRITER_H
 #define PEERWAY_TRACE_RECORDER_WRITER_H
 
@@ -8,7 +8,7 @@
 
 #include "peerway/trace/format.h"
 
-/* Of one thread, or of one stream of a GPU, in this process's memory. */
+/* The writer of one thread, or of one stream of a GPU, in this process's memory. */
 typedef struct pw_trace_writer {
   pw_trace_ring* ring;
   pw_trace_event* events;

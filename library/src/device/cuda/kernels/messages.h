@@ -28,7 +28,7 @@ struct alignas(64) PlanMessage {
 static_assert(sizeof(PlanMessage) == 64, "one cache line of constants");
 
 // How many bytes further the slots lie in odd epochs.
-PW_ON_DEVICE long long turn_of(const PlanMessage& message) {
+PW_ON_DEVICE long long odd_offset_of(const PlanMessage& message) {
   return static_cast<long long>(message.turn) * static_cast<long long>(sizeof(peerway::device::Line));
 }
 
@@ -38,7 +38,7 @@ PW_ON_DEVICE peerway::device::detail::PieceTarget slots_of(const PlanMessage& me
                                                            const pw_guard& guard) {
   peerway::device::StepWords credit{message.credit, 0, 1, 2};
   if (credit.word != nullptr) credit.word += piece;
-  return {credit, message.rank, message.slots, turn_of(message), epoch, guard};
+  return {credit, message.rank, message.slots, odd_offset_of(message), epoch, guard};
 }
 
 // The words of a message in memory.
@@ -70,15 +70,15 @@ template <Form form, unsigned K, class Scope>
 PW_ON_DEVICE bool receive_piece(const Scope& scope, const PlanMessage& message, unsigned first, unsigned last,
                                 peerway::device::Word epoch, const pw_guard& guard) {
   namespace detail = peerway::device::detail;
-  detail::Patience patience(guard, message.rank, epoch);
-  const unsigned char* slots = detail::in_turn(message.slots, turn_of(message), epoch);
+  detail::Deadline deadline(guard, message.rank, epoch);
+  const unsigned char* slots = detail::slot_of_epoch(message.slots, odd_offset_of(message), epoch);
   const auto flag = static_cast<unsigned>(epoch);
   if constexpr (form == Form::lines)
     return detail::receive_lines<K>(scope, detail::WordsOf<peerway::device::Word>{}, copy_of(message), slots,
-                                    {first, last, message.words}, flag, patience);
+                                    {first, last, message.words}, flag, deadline);
   else
     return detail::receive_words<peerway::device::Word>(scope, copy_of(message), slots, first, last, flag,
-                                                        patience);
+                                                        deadline);
 }
 
 // A piece of the message in its next epoch, after what `in_order` waits for. The message is looked at before:

@@ -38,7 +38,7 @@ __device__ inline void look_at(const peerway::device::Step& step) {
 __device__ inline void run_steps(const PlanHead& head, const peerway::device::Step* steps) {
   run_traced(head, [&](const peerway::device::Block& block) {
     const peerway::device::Step* step = steps;
-    for (unsigned left = blockIdx.x; left >= step->pieces; ++step) left -= step->pieces;
+    for (unsigned piece = blockIdx.x; piece >= step->pieces; ++step) piece -= step->pieces;
     look_at(*step);
     InOrder()();
     peerway::device::detail::run_pieces(block, steps, head.first, head.last, head.epoch, head.guard,

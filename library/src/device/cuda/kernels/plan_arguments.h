@@ -5,7 +5,8 @@
 
 namespace pw::cuda {
 
-// Of a block, at most. With more of them lines of large messages go faster, steps of other kinds do not.
+// The most threads of a block. With more of them lines of large messages go faster, steps of other kinds do
+// not.
 constexpr unsigned kPlanThreads = 256;
 constexpr unsigned kLineThreads = 512;
 
@@ -43,11 +44,11 @@ static_assert(sizeof(SomeSteps) <= 4096 && sizeof(SomeMessages) <= 4096, "the pa
 // Ends by itself where the host does not go on.
 PW_ON_DEVICE void answer_clock(peerway::device::Word* words, unsigned rounds) {
   namespace gpu = peerway::device::detail;
-  constexpr peerway::device::Word kPatience = 100000000;  // ns
+  constexpr peerway::device::Word kTimeout = 100000000;  // ns
   for (unsigned round = 1; round <= rounds; ++round) {
     const peerway::device::Word began = gpu::clock_ns();
     while (gpu::load_acquire(words) < round)
-      if (gpu::clock_ns() - began > kPatience) return;
+      if (gpu::clock_ns() - began > kTimeout) return;
     gpu::store_relaxed(words + 16, gpu::clock_ns());
     gpu::store_release(words + 32, round);
   }

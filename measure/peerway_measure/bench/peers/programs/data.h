@@ -24,14 +24,14 @@ static inline void fill_random(unsigned char* to, size_t bytes, int rank, int in
   }
 }
 
-/* Whether `found` (a whole target, extent bytes) holds what `sender` sends in its blocks and poison
+/* Whether `received` (a whole target, extent bytes) holds what `sender` sends in its blocks and poison
  * elsewhere. `scratch` has the same size. */
-static inline int is_what_was_sent(const unsigned char* found, unsigned char* scratch, shape s, int sender,
+static inline int is_what_was_sent(const unsigned char* received, unsigned char* scratch, shape s, int sender,
                                    int index) {
   fill_random(scratch, extent(s), sender, index);
   for (size_t b = 0; b + 1 < s.blocks; ++b)
     memset(scratch + b * s.pitch + s.block_bytes, POISON, s.pitch - s.block_bytes);
-  return !memcmp(found, scratch, extent(s));
+  return !memcmp(received, scratch, extent(s));
 }
 
 #endif

@@ -15,8 +15,8 @@ struct gpu {
   cudaDeviceProp properties{};
 };
 
-inline void gpu_check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) die("%s failed: %s", what, cudaGetErrorString(error));
+inline void gpu_check(cudaError_t error, const char* call) {
+  if (error != cudaSuccess) die("%s failed: %s", call, cudaGetErrorString(error));
 }
 
 // Makes the GPU that `devices` ("0,1,...", one a rank) names for `rank` the current one.

@@ -111,12 +111,12 @@ static inline void halo_place(const halo* h, int rank, size_t* at) {
 
 /* The rank below or above in a dimension; -1: none. */
 static inline int halo_neighbour(const halo* h, int rank, int dim, int side) {
-  size_t at[HALO_MOST_DIMS], found = 0;
+  size_t at[HALO_MOST_DIMS], neighbour = 0;
   halo_place(h, rank, at);
   if (!h->periodic[dim] && at[dim] == (side == BELOW ? 0 : h->grid[dim] - 1)) return -1;
   at[dim] = (at[dim] + h->grid[dim] + (side == BELOW ? -(size_t)1 : 1)) % h->grid[dim];
-  for (int d = 0; d < h->dims; ++d) found = found * h->grid[d] + at[d];
-  return (int)found;
+  for (int d = 0; d < h->dims; ++d) neighbour = neighbour * h->grid[d] + at[d];
+  return (int)neighbour;
 }
 
 /* The elements [first, first + count) in every dimension as blocks: as few and as long as they can be. */

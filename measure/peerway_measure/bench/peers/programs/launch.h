@@ -31,9 +31,9 @@ static inline row_launch launch_of(shape s, const void* to, const void* from, in
   unsigned long long across = (l.words + x - 1) / x, down = (l.rows + l.threads[1] - 1) / l.threads[1];
   unsigned long long most = (unsigned long long)multiprocessors * WAVES;
   across = across < most ? across : most;
-  unsigned long long left = most / across ? most / across : 1;
+  unsigned long long most_down = most / across ? most / across : 1;
   l.blocks[0] = (unsigned)across;
-  l.blocks[1] = (unsigned)(down < left ? down : left < 65535 ? left : 65535);
+  l.blocks[1] = (unsigned)(down < most_down ? down : most_down < 65535 ? most_down : 65535);
   return l;
 }
 

@@ -95,9 +95,9 @@ static inline void touch(const program* p, const bench_case* c) {
 }
 
 static inline void* host_bytes(size_t bytes) {
-  void* found = malloc(bytes ? bytes : 1);
-  if (!found) die("no memory: malloc of %zu bytes failed", bytes);
-  return found;
+  void* address = malloc(bytes ? bytes : 1);
+  if (!address) die("no memory: malloc of %zu bytes failed", bytes);
+  return address;
 }
 
 /* One run of the case on random data; whether this rank, if it receives, got exactly what was sent. */
@@ -162,8 +162,8 @@ static inline long samples_that_fit(program* p, const bench_case* c, double budg
   }
   double most =
       c->how == PUT_WINDOW || c->how == PUT_BOTH || c->how == GET_WINDOW ? MOST_WINDOWS : MOST_LATENCIES;
-  double one = least * ways;
-  double n = budget_us / (one > 1e-3 ? one : 1e-3);
+  double sample_us = least * ways;
+  double n = budget_us / (sample_us > 1e-3 ? sample_us : 1e-3);
   n = n > most ? most : n < FEWEST ? FEWEST : n;
   return (long)agree(p, n);
 }

@@ -24,17 +24,17 @@ typedef struct memory {
   int (*name_of)(int error, const char** name);
 } memory;
 
-static inline void memory_check(const memory* m, int error, const char* what) {
+static inline void memory_check(const memory* m, int error, const char* call) {
   const char* name = "unknown error";
   if (!error) return;
   if (m->name_of) m->name_of(error, &name);
-  die("%s failed: %s (%d)", what, name, error);
+  die("%s failed: %s (%d)", call, name, error);
 }
 
 static inline void* memory_symbol(void* library, const char* name) {
-  void* found = dlsym(library, name);
-  if (!found) die("libcuda.so.1 has no %s; a newer driver is needed", name);
-  return found;
+  void* entry = dlsym(library, name);
+  if (!entry) die("libcuda.so.1 has no %s; a newer driver is needed", name);
+  return entry;
 }
 
 /* A function pointer out of dlsym's object pointer, which ISO C has no cast for. */
@@ -105,14 +105,14 @@ static inline void memory_open(memory* m, const char* devices, int rank, const c
 
 static inline void* memory_allocate(memory* m, size_t bytes) {
   uint64_t address = 0;
-  void* found = NULL;
+  void* host_memory = NULL;
   if (m->cuda) {
     memory_check(m, m->allocate(&address, bytes), "cuMemAlloc");
     return (void*)(uintptr_t)address;
   }
-  if (posix_memalign(&found, 4096, bytes)) die("no memory: %zu bytes could not be allocated", bytes);
-  memset(found, 0, bytes); /* pages are mapped now, not in the first timed sample */
-  return found;
+  if (posix_memalign(&host_memory, 4096, bytes)) die("no memory: %zu bytes could not be allocated", bytes);
+  memset(host_memory, 0, bytes); /* pages are mapped now, not in the first timed sample */
+  return host_memory;
 }
 
 static inline void memory_release(memory* m, void* address) {

@@ -21,17 +21,17 @@ static nccl_program* self(program* base) {
   return static_cast<nccl_program*>(reinterpret_cast<gpu_program*>(base));
 }
 
-static void nccl_check(ncclResult_t result, const char* what) {
+static void nccl_check(ncclResult_t result, const char* call) {
   if (result != ncclSuccess)
-    die("%s failed: %s (%s)", what, ncclGetErrorString(result), ncclGetLastError(nullptr));
+    die("%s failed: %s (%s)", call, ncclGetErrorString(result), ncclGetLastError(nullptr));
 }
 
 // ---- making a case ready -----------------------------------------------------------------------------
 
 static void* allocate(size_t bytes) {
-  void* found = nullptr;
-  nccl_check(ncclMemAlloc(&found, bytes), "ncclMemAlloc");
-  return found;
+  void* address = nullptr;
+  nccl_check(ncclMemAlloc(&address, bytes), "ncclMemAlloc");
+  return address;
 }
 
 static const char* open_windows(nccl_program* p, size_t bytes) {

@@ -19,9 +19,9 @@ static nvshmem_program* self(program* base) {
 // ---- making a case ready -----------------------------------------------------------------------------
 
 static void* allocate(size_t bytes) {
-  void* found = nvshmem_malloc(bytes);
-  if (!found) die("nvshmem_malloc of %zu bytes failed; a larger NVSHMEM_SYMMETRIC_SIZE is needed", bytes);
-  return found;
+  void* address = nvshmem_malloc(bytes);
+  if (!address) die("nvshmem_malloc of %zu bytes failed; a larger NVSHMEM_SYMMETRIC_SIZE is needed", bytes);
+  return address;
 }
 
 static const char* open_case(program* base, const bench_case* c) {

@@ -22,23 +22,23 @@ typedef struct mpi_program {
 
 enum { TAG = 7 };
 
-static void mpi_check(int error, const char* what) {
-  if (error != MPI_SUCCESS) die("%s failed with error %d", what, error);
+static void mpi_check(int error, const char* call) {
+  if (error != MPI_SUCCESS) die("%s failed with error %d", call, error);
 }
 
 /* ---- making a case ready ----------------------------------------------------------------------- */
 
 static MPI_Datatype type_of(shape s) {
-  MPI_Datatype made, element = s.block_bytes % 8 || s.pitch % 8 ? MPI_BYTE : MPI_DOUBLE;
+  MPI_Datatype type, element = s.block_bytes % 8 || s.pitch % 8 ? MPI_BYTE : MPI_DOUBLE;
   int width = element == MPI_BYTE ? 1 : 8;
   if (contiguous(s))
-    mpi_check(MPI_Type_contiguous((int)(s.blocks * s.block_bytes), MPI_BYTE, &made), "MPI_Type_contiguous");
+    mpi_check(MPI_Type_contiguous((int)(s.blocks * s.block_bytes), MPI_BYTE, &type), "MPI_Type_contiguous");
   else
     mpi_check(
-        MPI_Type_vector((int)s.blocks, (int)(s.block_bytes / width), (int)(s.pitch / width), element, &made),
+        MPI_Type_vector((int)s.blocks, (int)(s.block_bytes / width), (int)(s.pitch / width), element, &type),
         "MPI_Type_vector");
-  mpi_check(MPI_Type_commit(&made), "MPI_Type_commit");
-  return made;
+  mpi_check(MPI_Type_commit(&type), "MPI_Type_commit");
+  return type;
 }
 
 /* Host memory that MPI allocates can be shared directly; GPU memory is registered as it is. */

@@ -29,20 +29,20 @@ typedef struct mpi_halo {
 static inline MPI_Datatype halo_type(const face* f) {
   size_t all = f->block_bytes;
   for (unsigned d = 0; d < f->dims; ++d) all |= f->stride[d];
-  MPI_Datatype made, element = all % 8 ? MPI_BYTE : MPI_DOUBLE;
+  MPI_Datatype type, element = all % 8 ? MPI_BYTE : MPI_DOUBLE;
   size_t width = all % 8 ? 1 : 8;
   int d = (int)f->dims - 1, length = (int)(f->block_bytes / width);
   if (d < 0)
-    MPI_Type_contiguous(length, element, &made);
+    MPI_Type_contiguous(length, element, &type);
   else
-    MPI_Type_vector((int)f->count[d], length, (int)(f->stride[d] / width), element, &made);
+    MPI_Type_vector((int)f->count[d], length, (int)(f->stride[d] / width), element, &type);
   for (--d; d >= 0; --d) {
-    MPI_Datatype inner = made;
-    MPI_Type_create_hvector((int)f->count[d], 1, (MPI_Aint)f->stride[d], inner, &made);
+    MPI_Datatype inner = type;
+    MPI_Type_create_hvector((int)f->count[d], 1, (MPI_Aint)f->stride[d], inner, &type);
     MPI_Type_free(&inner);
   }
-  if (MPI_Type_commit(&made) != MPI_SUCCESS) die("MPI_Type_commit of a face failed");
-  return made;
+  if (MPI_Type_commit(&type) != MPI_SUCCESS) die("MPI_Type_commit of a face failed");
+  return type;
 }
 
 static inline void halo_add(const face* f, int rank, int tag, face_list* list, int* ranks, int* tags,

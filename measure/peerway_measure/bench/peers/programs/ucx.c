@@ -37,25 +37,25 @@ typedef struct worker_name {
   char address[ADDRESS_MOST];
 } worker_name;
 
-static void ucx_check(ucs_status_t status, const char* what) {
-  if (status != UCS_OK) die("%s failed: %s", what, ucs_status_string(status));
+static void ucx_check(ucs_status_t status, const char* call) {
+  if (status != UCS_OK) die("%s failed: %s", call, ucs_status_string(status));
 }
 
 /* ---- completion -------------------------------------------------------------------------------- */
 
-static void finish(ucx_program* p, ucs_status_ptr_t request, const char* what) {
+static void finish(ucx_program* p, ucs_status_ptr_t request, const char* call) {
   if (!request) return;
-  if (UCS_PTR_IS_ERR(request)) ucx_check(UCS_PTR_STATUS(request), what);
+  if (UCS_PTR_IS_ERR(request)) ucx_check(UCS_PTR_STATUS(request), call);
   ucs_status_t status;
   while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) ucp_worker_progress(p->worker);
   ucp_request_free(request);
-  ucx_check(status, what);
+  ucx_check(status, call);
 }
 
 /* For operations that a later flush completes. */
-static void let_go(ucs_status_ptr_t request, const char* what) {
+static void let_go(ucs_status_ptr_t request, const char* call) {
   if (!request) return;
-  if (UCS_PTR_IS_ERR(request)) ucx_check(UCS_PTR_STATUS(request), what);
+  if (UCS_PTR_IS_ERR(request)) ucx_check(UCS_PTR_STATUS(request), call);
   ucp_request_free(request);
 }
 

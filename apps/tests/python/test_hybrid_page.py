@@ -1,0 +1,31 @@
+"""docs/nic/hybrid.md has the numbers of results/cpu-2-hybrid, and both NICs together are the best."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from peerway_common.units import time_text
+from peerway_measure import records
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "nic" / "hybrid.md").read_text()
+NEAR, FAR, BOTH = "nic:near", "nic:far", "nic:near+nic:far"
+ROWS = {
+    "everywhere": ("both networks reach all", (NEAR, FAR, BOTH)),
+    "islands": ("`near` reaches", (FAR, BOTH)),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_has_the_numbers_of_its_records(name: str) -> None:
+    begins, ways = ROWS[name]
+    found = records.read(ROOT / "results" / "cpu-2-hybrid" / f"{name}.jsonl")
+    assert all(record.validated for record in found)
+    times = {record.via: record.p50_us for record in found}
+    assert set(times) == set(ways)
+    assert all(times[BOTH] < times[way] for way in ways if way != BOTH)
+    (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| {begins}")]
+    cells = [cell.strip() for cell in row.strip("|").split("|")][1:]
+    assert cells == [time_text(times[way]) if way in times else "–" for way in (NEAR, FAR, BOTH)]

@@ -1,0 +1,415 @@
+"""The pages of jobs in a real browser, as a user and as an administrator, wide and on a phone, in two
+languages.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browsing import until
+from jobs_server import EVIL, PASSWORD, Server, filed, node_batch, served
+
+from peerway_common.printable import printable
+from peerway_jobs.serve import series_data
+from peerway_jobs.store.promql import PromStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from selenium.webdriver import Chrome
+
+PICTURES = Path(__file__).resolve().parents[3] / "out" / "jobs"
+ONLINE = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("jobs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shown(browser: Chrome, server: Server) -> Iterator[Callable[..., Chrome]]:
+    """Open a page of the server as somebody."""
+    browser.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": False, **ONLINE})
+    at: dict[str, Any] = {"who": None}
+
+    def open_page(who: str, path: str, width: int = 1280, scheme: str = "light", lang: str = "en") -> Chrome:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        if at["who"] != who:
+            browser.get(server.url + "/login")
+            browser.delete_all_cookies()
+            browser.get(server.url + "/login")
+            browser.find_element("name", "name").send_keys(who)
+            browser.find_element("name", "password").send_keys(PASSWORD + "\n")
+            until(browser, "return location.pathname === '/jobs'")
+            at["who"] = who
+        browser.add_cookie({"name": "peerway_language", "value": lang})
+        browser.get(server.url + path)
+        return browser
+
+    yield open_page
+    browser.get("about:blank")
+    browser.execute_cdp_cmd("Network.emulateNetworkConditions", {**ONLINE, "offline": True})
+
+
+def picture(browser: Chrome, name: str) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    high = min(browser.execute_script("return document.documentElement.scrollHeight"), 6000)
+    wide = browser.execute_script("return innerWidth")
+    size = {"width": wide, "height": max(high, 700), "deviceScaleFactor": 1, "mobile": wide < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.save_screenshot(str(PICTURES / f"{name}.png"))
+
+
+def complaints(browser: Chrome) -> list[str]:
+    entries: list[dict[str, Any]] = browser.get_log("browser")  # type: ignore[no-untyped-call]
+    return [
+        e["message"] for e in entries if e["level"] in ("SEVERE", "WARNING") and "favicon" not in e["message"]
+    ]
+
+
+def text_of(browser: Chrome) -> str:
+    return str(browser.execute_script("return document.querySelector('main').innerText")).replace(
+        "\u00a0", " "
+    )
+
+
+def graphs_drawn(browser: Chrome) -> None:
+    until(browser, "return document.getElementById('graphs').getAttribute('aria-busy') === 'false'")
+    until(
+        browser, "return [...document.querySelectorAll('.plot')].every((p) => p.querySelector('.main-svg'))"
+    )
+
+
+def test_a_user_sees_own_jobs_with_their_conclusions(shown: Callable[..., Chrome]) -> None:
+    browser = shown("alice", "/jobs")
+    text = text_of(browser)
+    for job, verdict in (
+        ("101", "efficient"),
+        ("102", "inefficient"),
+        ("105", "no data"),
+        ("107", "too short to judge"),
+    ):
+        badge = browser.execute_script(
+            "return [...document.querySelectorAll('tbody tr')]"
+            ".find((r) => r.querySelector('.id').textContent === "
+            "arguments[0]).querySelector('.verdict').textContent",
+            job,
+        )
+        assert badge == verdict
+    dark = browser.execute_script(
+        "return [...document.querySelectorAll('tbody tr')]"
+        ".find((r) => r.querySelector('.id').textContent === '105').innerText"
+    )
+    assert dark.count("no data") == 1
+    assert "%" not in dark  # no figure of the little that was measured beside it
+    assert "Started, UTC" in text
+    assert "103" not in text
+    assert browser.find_elements("css selector", "main img") == []
+    assert printable(EVIL) in text
+    picture(browser, "my-jobs")
+    assert complaints(browser) == []
+
+
+def test_a_jobs_page_draws_every_gpu_and_core_and_says_what_to_change(shown: Callable[..., Chrome]) -> None:
+    browser = shown("alice", "/jobs/102")
+    graphs_drawn(browser)
+    text = text_of(browser)
+    assert "3 of 4 GPUs never computed" in text
+    assert "#SBATCH --gpus=1    # in place of --gres" in text
+    served = (
+        "const r = new XMLHttpRequest(); r.open('GET', location.href, false); r.send();return r.responseText"
+    )
+    assert "The graphs are being loaded." in browser.execute_script(served)
+    assert "being loaded" not in text
+    lines = "return document.querySelector('.plot').querySelectorAll('.scatterlayer .trace').length"
+    assert browser.execute_script(lines) == 4
+    keys = browser.find_elements("css selector", "figure:first-child .key span")
+    assert [each.text for each in keys] == [f"n102-0 GPU-102-0-{n}" for n in range(4)]
+    axes = {
+        title: browser.execute_script(
+            "const figure = [...document.querySelectorAll('figure')]"
+            ".find((each) => each.firstChild.textContent === arguments[0]);"
+            "return [...figure.querySelectorAll('.ytick text')].map((t) => t.textContent)",
+            title,
+        )
+        for title in ("GPU utilization", "GPU memory", "GPU power", "Memory")
+    }
+    assert "100 %" in axes["GPU utilization"]
+    assert all(re.fullmatch(r"\d+ GiB", each) for each in axes["GPU memory"])
+    assert all(re.fullmatch(r"\d+ W", each) for each in axes["GPU power"])
+    assert "3 GiB" in axes["Memory"]
+    assert browser.execute_script("return document.querySelector('.strips canvas').height / 3 >= 32")
+    assert browser.find_elements("css selector", ".steps rect")
+    browser.execute_script("document.querySelector('details').open = true")
+    assert "used_share" in browser.execute_script("return document.body.textContent")
+    picture(browser, "job")
+    assert complaints(browser) == []
+
+
+def test_graphs_tell_the_time_as_the_page_does_wherever_the_browser_is(shown: Callable[..., Chrome]) -> None:
+    shown("alice", "/jobs").execute_cdp_cmd(
+        "Emulation.setTimezoneOverride", {"timezoneId": "Asia/Vladivostok"}
+    )
+    browser = shown("alice", "/jobs/102")
+    graphs_drawn(browser)
+    drawn = browser.execute_script(
+        "return [document.querySelector('.plot')._fullLayout.xaxis.range[0], "
+        "document.querySelector('.steps rect title').textContent]"
+    )
+    browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+    (began,) = re.findall(r"Started, UTC\s+(\S+ \d+):", text_of(browser))
+    assert drawn[0].startswith(began)
+    assert "UTC" in drawn[1]
+
+
+def test_graphs_that_cannot_be_had_are_said_so(
+    shown: Callable[..., Chrome], server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.monitor, "samples", PromStore("http://127.0.0.1:1"))
+    browser = shown("alice", "/jobs/102")
+    until(browser, "return document.getElementById('graphs').getAttribute('aria-busy') === 'false'")
+    assert "does not answer" in browser.find_element("id", "graphs").text
+    complaints(browser)  # the browser notes the 503
+
+
+def test_another_users_job_is_not_there(shown: Callable[..., Chrome]) -> None:
+    browser = shown("alice", "/jobs/103")
+    assert "no such job here, or it is not yours" in text_of(browser)
+    complaints(browser)  # the browser notes the 404
+
+
+def test_the_cluster_page_counts_and_has_a_tile_for_each_node(
+    shown: Callable[..., Chrome], server: Server
+) -> None:
+    server.app.state.peerway.live.saw(filed(node_batch()))
+    browser = shown("alice", "/cluster")
+    assert len(browser.find_elements("css selector", ".tile")) == 10
+    text = text_of(browser)
+    for words in ("GPUs blocked", "Jobs waiting", "640 cores, 9 GPUs", "People computing", "node01"):
+        assert words in text
+    picture(browser, "cluster")
+    assert complaints(browser) == []
+
+
+def test_the_cluster_page_updates_itself(shown: Callable[..., Chrome], server: Server) -> None:
+    browser = shown("alice", "/cluster?every=500")
+    browser.execute_script("window.same = true")
+    server.app.state.peerway.live.saw(filed(node_batch(2, "fresh-node")))
+    until(browser, "return document.querySelector('.tiles').innerText.includes('fresh-node')")
+    assert browser.execute_script("return window.same")
+
+
+def test_an_administrator_sees_what_was_wasted_and_tries_rules(shown: Callable[..., Chrome]) -> None:
+    browser = shown("admin", "/admin/jobs?days=30")
+    ids = [each.text for each in browser.find_elements("css selector", ".id")]
+    assert ids[0] == "102"
+    assert "103" in ids
+    picture(browser, "wasted")
+    browser = shown("admin", "/admin/rules")
+    browser.execute_script("document.getElementById('text').value = arguments[0]", ONE_RULE)
+    browser.find_element("id", "replay").click()
+    until(browser, "return document.querySelector('#replayed table') !== null")
+    assert "everything" in browser.find_element("id", "replayed").text
+    picture(browser, "rules")
+    assert complaints(browser) == []
+    browser.execute_script("document.getElementById('text').value = '[[rule]]\\nname = 7'")
+    browser.find_element("css selector", ".rules .filter button:not([type])").click()
+    until(browser, "return document.querySelector('#wrong') !== null")
+    assert "line 1" in browser.find_element("id", "wrong").text
+    text = "const t = document.getElementById('text'); return t.value.slice(t.selectionStart, t.selectionEnd)"
+    assert browser.execute_script(text) == browser.execute_script(
+        "return document.getElementById('text').value.split('\\n')[0]"
+    )
+    high = "return document.querySelector('.editor .mark').getBoundingClientRect().height"
+    assert browser.execute_script(high) > 10
+    picture(browser, "rules-wrong")
+    complaints(browser)
+
+
+def test_the_rules_editor_marks_what_is_wrong_while_one_types(shown: Callable[..., Chrome]) -> None:
+    browser = shown("admin", "/admin/rules")
+    typed = (
+        "const text = document.getElementById('text'); text.value = arguments[0]; text.focus();"
+        "text.setSelectionRange(2, 2); text.dispatchEvent(new Event('input'))"
+    )
+    checked = "const p = document.getElementById('checked'); return (p.hidden ? '' : p.textContent)"
+    browser.execute_script(typed, "[defaults]\nidle = 0.01\n[[rule]]\nname = 7")
+    until(browser, checked + ".includes('line 3')")
+    top = "return document.querySelector('.editor .mark').getBoundingClientRect().top"
+    assert browser.execute_script(top) > browser.execute_script(
+        "return document.querySelector('.editor').getBoundingClientRect().top + 30"
+    )
+    assert browser.execute_script("return document.getElementById('text').selectionStart") == 2
+    browser.execute_script(typed, ONE_RULE)
+    until(browser, checked + ".includes('can be used')")
+    assert browser.execute_script("return document.querySelector('.editor .mark').hidden")
+    assert complaints(browser) == []
+
+
+def test_statistics_and_tokens(shown: Callable[..., Chrome]) -> None:
+    browser = shown("admin", "/statistics?by=account")
+    assert "chem" in text_of(browser)
+    picture(browser, "statistics")
+    browser = shown("admin", "/tokens")
+    browser.find_element("css selector", "main .filter button").click()
+    until(browser, "return document.querySelector('main pre') !== null")
+    assert len(browser.find_element("css selector", "main pre").text) == 43
+    assert complaints(browser) == []
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/jobs/102", "/cluster", "/statistics"])
+def test_on_a_phone_in_russian_and_in_the_dark_it_fits(shown: Callable[..., Chrome], path: str) -> None:
+    browser = shown("alice", path, 390, "dark", "ru")
+    if path == "/jobs/102":
+        graphs_drawn(browser)
+        ticks = browser.execute_script(
+            "return [...document.querySelectorAll('.xtick text')].map((tick) => tick.textContent).join(' ')"
+        )
+        assert re.search(r"\d\d:\d\d\d\d\.\d\d ", ticks)  # the date below the time, without an English month
+        drawn = "return [...document.querySelectorAll('.plot')].map((p) => p._fullLayout.separators)"
+        assert set(browser.execute_script(drawn)) == {",\u00a0"}
+    assert browser.execute_script("return document.documentElement.lang") == "ru"
+    wide = browser.execute_script("return document.documentElement.scrollWidth")
+    picture(browser, f"phone{path.replace('/', '-')}")
+    assert wide <= 390
+    assert complaints(browser) == []
+
+
+@pytest.mark.parametrize("path", ["/statistics?days=90", "/admin/jobs?days=30"])
+def test_on_a_phone_tables_of_figures_are_not_cut_off(shown: Callable[..., Chrome], path: str) -> None:
+    browser = shown("admin", path, 390, "dark", "ru")
+    rows = browser.execute_script(
+        "return [...document.querySelectorAll('.sums td, .causes td')].map((cell) => "
+        "[cell.getBoundingClientRect().right, cell.scrollWidth - cell.clientWidth])"
+    )
+    assert rows
+    assert max(right for right, _ in rows) <= 378
+    assert max(hidden for _, hidden in rows) <= 0
+
+
+def test_on_a_phone_each_figure_of_a_job_says_what_it_is(shown: Callable[..., Chrome]) -> None:
+    browser = shown("admin", "/admin/jobs?days=30", 390)
+    labels = browser.execute_script(
+        "return [...document.querySelector('.jobs tbody tr').querySelectorAll('td[data-label]')]"
+        ".map((cell) => getComputedStyle(cell, '::before').content)"
+    )
+    assert labels == ['"Nodes, cores, GPUs"', '"Idle GPU-hours"', '"Idle core-hours"']
+    picture(browser, "phone-wasted")
+    tabs = "return [...document.querySelectorAll('nav a')].map((tab) => tab.getBoundingClientRect().right)"
+    assert max(browser.execute_script(tabs)) <= 390  # all can be seen
+    assert complaints(browser) == []
+
+
+def test_a_token_can_be_read_and_revoked_on_a_phone(shown: Callable[..., Chrome], server: Server) -> None:
+    server.token("admin", "jobs:read", "cluster:read", "admin")
+    browser = shown("admin", "/tokens", 390)
+    button = browser.find_element("css selector", "td button")
+    assert button.text == "Revoke"
+    assert button.size["height"] < 40  # on one line
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    assert "for ever" in text_of(browser)
+    picture(browser, "phone-tokens")
+
+
+def test_graphs_of_many_devices_say_how_many_are_not_drawn(
+    shown: Callable[..., Chrome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(series_data, "MOST_LINES", 3)
+    browser = shown("alice", "/jobs/102")
+    graphs_drawn(browser)
+    captions = [each.text for each in browser.find_elements("css selector", "figcaption")]
+    assert "GPU utilization (the first 3 of 4)" in captions
+
+
+def test_it_can_be_used_by_keyboard(shown: Callable[..., Chrome]) -> None:
+    from selenium.webdriver import ActionChains, Keys
+
+    browser = shown("alice", "/jobs")
+    seen = []
+    for _ in range(40):  # each part of a date is a stop
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        seen.append(browser.execute_script("return document.activeElement.textContent.trim()"))
+        if seen[-1] == "102":
+            break
+    assert seen[0] == "To the content"
+    assert seen[-1] == "102"
+    ActionChains(browser).send_keys(Keys.ENTER).perform()
+    until(browser, "return location.pathname === '/jobs/102'")
+    complaints(browser)
+
+
+def press(browser: Chrome, key: str, until_text: str) -> None:
+    """Tab to what is called so, and press the key on it."""
+    from selenium.webdriver import ActionChains, Keys
+
+    for _ in range(60):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        if browser.execute_script("return document.activeElement.textContent.trim()").startswith(until_text):
+            ActionChains(browser).send_keys(key).perform()
+            return
+    raise AssertionError(f"{until_text} is not reached by Tab")
+
+
+def test_evidence_tiles_and_rules_are_reached_by_keyboard(shown: Callable[..., Chrome]) -> None:
+    from selenium.webdriver import ActionChains, Keys
+
+    browser = shown("alice", "/jobs/102")
+    press(browser, Keys.ENTER, "Evidence")
+    assert browser.execute_script("return document.querySelector('.finding details').open")
+    browser = shown("alice", "/cluster")
+    press(browser, "", "node05")  # each tile can be stopped at, and read out
+    browser = shown("admin", "/admin/rules")
+    browser.find_element("id", "text").send_keys(Keys.HOME)
+    ActionChains(browser).send_keys(Keys.TAB).perform()  # leaves the editor
+    assert browser.execute_script("return document.activeElement.id") == "days"
+    press(browser, Keys.SPACE, "Try on past jobs")
+    until(browser, "return document.querySelector('#replayed table') !== null")
+    complaints(browser)
+
+
+def test_the_language_is_changed_by_keyboard(shown: Callable[..., Chrome]) -> None:
+    from selenium.webdriver import Keys
+
+    browser = shown("alice", "/jobs")
+    press(browser, Keys.ENTER, "Русский")
+    until(browser, "return document.documentElement.lang === 'ru'")
+    press(browser, Keys.ENTER, "English")
+    until(browser, "return document.documentElement.lang === 'en'")
+    complaints(browser)
+
+
+ONE_RULE = """
+[[rule]]
+name = "everything"
+tag = { en = "all", ru = "всё" }
+applies = "True"
+condition = "job.elapsed > 0"
+conclusion = { en = "x", ru = "х" }
+advice = { en = "x", ru = "х" }
+"""
+
+
+def test_a_time_has_the_readers_own_beside_it(shown: Callable[..., Chrome]) -> None:
+    browser = shown("alice", "/jobs")
+    local = "return [...document.querySelectorAll('time')].map((each) => each.dataset.local ?? '')"
+    assert set(browser.execute_script(local)) == {""}  # the reader is in UTC
+    try:
+        for zone, beside in (
+            ("Asia/Kolkata", "(19:43 UTC+5:30)"),
+            ("America/New_York", "(10:13 UTC−4)"),
+            ("Pacific/Auckland", "(2026-09-22 02:13 UTC+12)"),
+        ):
+            browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": zone})
+            browser.refresh()
+            assert set(browser.execute_script(local)) == {beside}
+        picture(browser, "jobs-auckland")
+    finally:
+        browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "UTC"})

@@ -1,0 +1,172 @@
+"""A virtual cluster with agents on its nodes and the real server on its head: the whole monitor."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import sqlite3
+import ssl
+import sys
+import time
+import tomllib
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from jobs_site import PORT, ROOT, SLURM, Site
+
+from peerway_jobs.monitor import Monitor
+from peerway_jobs.rules.load import SHIPPED
+from peerway_jobs.serve.people import People
+from peerway_jobs.store.ranges import has
+from peerway_measure.rehearse.cluster import Description
+from peerway_measure.rehearse.cluster.configuration import HEAD, HEAD_ADDRESS
+from peerway_measure.rehearse.cluster.spaces import in_network
+
+MONITOR = "monitor"  # the user that the server runs as
+
+
+def hurried(text: str, minute_s: float) -> str:
+    """Rules in which a minute lasts so many seconds: what the shipped ones say of hours shows in moments."""
+    seconds = {"m": minute_s, "h": 60 * minute_s}
+    return re.sub(r'"(\d+)([mh])"', lambda found: f'"{int(found[1]) * seconds[found[2]]:g}s"', text)
+
+
+def lite(text: str, parameters: Mapping[str, str]) -> str:
+    """Rules with other parameters for the jobs of partition lite: what a test needs no large job for."""
+    head, *rules = text.split("[[rule]]\n")
+    for place, rule in enumerate(rules):
+        name = tomllib.loads(rule)["name"]
+        if name in parameters:
+            rules[place] = f'{rule}\n  [[rule.for]]\n  partition = "lite"\n  {parameters[name]}\n\n'
+    return "[[rule]]\n".join([head, *rules])
+
+
+class ServedSite(Site):
+    """Started like a Site; the server asks the cluster's Slurm and is reached over TLS. Its `batches`
+    are those that an agent took, whatever became of them.
+    """
+
+    program = (str(ROOT / "jobs" / "tests" / "system" / "jobs_keeping_agent.py"),)
+
+    def __init__(
+        self, description: Description, minute_s: float, password: str = "",
+        parameters: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(description)
+        self.data = self.folder / "data"
+        self.data.mkdir()
+        self.rules = self.folder / "rules.toml"
+        self.rules.write_text(lite(hurried(SHIPPED.read_text(), minute_s), parameters or {}))
+        epilog = self.folder / "epilog.sh"
+        epilog.write_text(
+            f"{epilog.read_text().replace('exec ', '')}"
+            f'PEERWAY_JOBS_SETTINGS="{self.folder}/$SLURMD_NODENAME.toml" '
+            f"PEERWAY_JOBS_PROGRAM={self._program()} exec {SLURM}/summary.sh\n"
+        )
+        self._people: dict[str, str] = {}
+        self._inside: ThreadPoolExecutor | None = None
+        monitor = Monitor(self.data)
+        people = People(monitor.jobs)
+        for name in (*description.users, "root"):
+            people.put(name, "admin" if name == "root" else "user")
+            if password:
+                people.set_password(name, password)
+        self.tokens = {node: people.make_token("", ["agent"], time.time(), node) for node in self.nodes}
+        for name in (*description.users, "root"):
+            scopes = ["jobs:read", "cluster:read", *(["admin"] if name == "root" else [])]
+            self._people[name] = people.make_token(name, scopes, time.time())
+        monitor.close()
+
+    def _program(self) -> Path:
+        """A `peerway` as an installation has it."""
+        program = self.folder / "peerway"
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m peerway "$@"\n')
+        program.chmod(0o755)
+        return program
+
+    def start(self) -> None:
+        super().start()
+        self.wait("the server's answer", self.answers)
+
+    def start_receiver(self) -> None:
+        """The real server, as an ordinary user who owns its folder."""
+        uid = self.cluster.users[MONITOR]
+        for path in (self.data, *self.data.rglob("*"), self.folder / "key.pem"):
+            _own(path, uid)
+        # An ordinary user; it may read this repository, which in the tests lies in somebody's home.
+        ordinary = (
+            "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--inh-caps=+dac_read_search",
+            "--ambient-caps=+dac_read_search", "--",
+        )  # fmt: skip
+        self._receiver = self.cluster.popen(
+            HEAD, *ordinary, sys.executable, "-m", "peerway", "jobs", "serve", "--data", str(self.data),
+            "--listen", f"{HEAD_ADDRESS}:{PORT}", "--tls-cert", str(self.folder / "cert.pem"),
+            "--tls-key", str(self.folder / "key.pem"), "--rules", str(self.rules),
+            log=self.folder / "server.log",
+        )  # fmt: skip
+
+    def answers(self) -> bool:
+        try:
+            self.get("root", "rules")
+        except OSError:
+            return False
+        return True
+
+    def get(self, who: str, path: str) -> Any:
+        """What the API answers to somebody; None for 404."""
+        if self._inside is None:
+            self._inside = in_network(self.cluster.spaces[HEAD])
+        return self._inside.submit(self._get, who, path).result()
+
+    def _get(self, who: str, path: str) -> Any:
+        request = urllib.request.Request(
+            f"https://{HEAD_ADDRESS}:{PORT}/api/v1/{path}",
+            headers={"Authorization": f"Bearer {self._people[who]}"},
+        )
+        trust = ssl.create_default_context(cafile=str(self.folder / "cert.pem"))
+        try:
+            with urllib.request.urlopen(request, timeout=30, context=trust) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    def job(self, job: int, who: str = "root", restart: int | None = None) -> dict[str, Any]:
+        """What the API says of a job; nothing while there is none."""
+        query = "" if restart is None else f"?restart={restart}"
+        return self.get(who, f"jobs/{job}{query}") or {}
+
+    def found(self, job: int) -> set[str]:
+        """The rules that speak of a job."""
+        verdict = self.job(job).get("verdict") or {}
+        return {each["rule"] for each in verdict.get("findings", [])}
+
+    def finally_judged(self, job: int) -> bool:
+        """Whether there is a verdict on the whole job, with what Slurm says of it."""
+        said = self.job(job)
+        return bool(said.get("final")) and said["state"] != "ENDED"
+
+    def acknowledged(self, node: str) -> list[list[int]]:
+        """The ranges of numbers that the server told a node's agent that it keeps."""
+        with contextlib.closing(sqlite3.connect(f"file:{self.data}/jobs.db?mode=ro", uri=True)) as base:
+            row = base.execute("SELECT ranges FROM received WHERE node = ?", (node,)).fetchone()
+        return json.loads(row[0]) if row else []
+
+    def acknowledges(self, node: str, seq: int) -> bool:
+        """Whether it told the agent so of this batch."""
+        return has(self.acknowledged(node), seq)
+
+    def _frames(self, node: str) -> Path:
+        return self.folder / "state" / node / "taken.frames"
+
+
+def _own(path: Path, uid: int) -> None:
+    os.chown(path, uid, uid)

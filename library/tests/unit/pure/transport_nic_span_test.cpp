@@ -1,0 +1,52 @@
+// What a NIC's plugin is told of a region, and what the descriptor in it leads to.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include "fake_gpu.h"
+#include "memory/region.h"
+#include "transport/nic/span.h"
+
+namespace pw::nic {
+namespace {
+
+class NicSpanTest : public testing::FakeGpuTest {
+ protected:
+  ControlSegment control_;
+  Registry registry_{control_};
+};
+
+TEST_F(NicSpanTest, OfAGpuHasADmaBufWithTheRegionsBytes) {
+  const auto whole = registry_.allocate(*gpu_, 100000);
+  Region part(*gpu_, whole->allocation(), whole->address() + 5000, 1000, nullptr, control_);
+  const Span span(part);
+  EXPECT_EQ(span.nic_span().kind, PW_NIC_CUDA);
+  EXPECT_EQ(span.nic_span().device, 0);
+  EXPECT_EQ(span.nic_span().address, part.address());
+  EXPECT_EQ(span.nic_span().bytes, 1000u);
+  ASSERT_GE(span.nic_span().descriptor, 0);
+  void* map = mmap(nullptr, 8192, PROT_READ, MAP_SHARED, span.nic_span().descriptor, 0);
+  ASSERT_NE(map, MAP_FAILED);
+  part.address()[0] = std::byte{7};
+  EXPECT_EQ(static_cast<std::byte*>(map)[span.nic_span().descriptor_offset], std::byte{7});
+  munmap(map, 8192);
+}
+
+TEST_F(NicSpanTest, OfAGpuWhoseDriverHasNoDmaBufHasNone) {
+  const auto region = registry_.allocate(*gpu_, 100000);
+  fail("cuMemGetHandleForAddressRange", 801);
+  const Span span(*region);
+  EXPECT_EQ(span.nic_span().kind, PW_NIC_CUDA);
+  EXPECT_EQ(span.nic_span().descriptor, -1);
+}
+
+TEST_F(NicSpanTest, OfSharedHostMemoryHasItsFile) {
+  const auto region = registry_.allocate(host_device(), 5000);
+  EXPECT_GE(Span(*region).nic_span().descriptor, 0);
+  alignas(64) std::byte own[64];
+  const auto registered = registry_.add(own, sizeof own);
+  EXPECT_EQ(Span(*registered).nic_span().descriptor, -1);
+  EXPECT_EQ(Span(*registered).nic_span().address, own);
+}
+
+}  // namespace
+}  // namespace pw::nic

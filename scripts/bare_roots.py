@@ -1,0 +1,127 @@
+"""Bare systems in folders: a distribution of Linux with Python and nothing else, made from its packages,
+into which wheels are installed as a user would, without a network and without a compiler.
+
+Debian and Ubuntu are made by mmdebstrap, Rocky Linux by dnf --installroot. Both need root, or a user
+namespace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from checklist import Skipped
+from steps import ROOT, StepError, must
+
+CACHE = ROOT / "build" / "release" / "roots"
+UBUNTU = "http://archive.ubuntu.com/ubuntu"
+# Of that package. It has Ubuntu's keys 790BC7277767219C42C86F933B4FE6ACC0B21F32 and
+# F6ECB3762474EDA9D21B7022871920D1991BC93C.
+KEYRING_SHA256 = "36de43b15853ccae0028e9a767613770c704833f82586f28eb262f0311adb8a8"
+ROCKY = "https://dl.rockylinux.org/pub/rocky/9"
+
+
+@dataclass(frozen=True)
+class System:
+    """A system that the wheels are for: where its packages are, and which Python it has."""
+
+    name: str
+    python: str  # the version of its python3, or of the package that is installed
+    mirror: str
+    suite: str = ""  # of Debian and Ubuntu
+    keyring: str = ""  # the package in the mirror with the keys that sign it, where Debian's are not meant
+
+
+SYSTEMS = (
+    System("debian-12", "3.11", "http://deb.debian.org/debian", "bookworm"),
+    System("debian-13", "3.13", "http://deb.debian.org/debian", "trixie"),
+    System(
+        "ubuntu-24.04",
+        "3.12",
+        UBUNTU,
+        "noble",
+        "pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1_all.deb",
+    ),
+    System("rocky-9", "3.12", ROCKY),
+)
+# Runs a command in a root that is left as it was, with /proc, /dev and shared memory.
+_ENTER = """
+root=$1; shift
+mount --rbind /dev "$root/dev"
+mount -t tmpfs tmpfs "$root/dev/shm"
+mount -t proc proc "$root/proc"
+exec chroot "$root" "$@"
+"""
+
+
+def unpack(system: System, folder: Path, log: Path) -> Path:
+    """Give a fresh root of a system. Its archive is made once."""
+    archive = CACHE / f"{system.name}.tar"
+    if not archive.is_file():
+        _make(system, archive, log)
+    folder.mkdir(parents=True)
+    options = ["--exclude=./dev/*", "--numeric-owner"]
+    must(f"unpack {system.name}", ["tar", "-C", folder, *options, "-xf", archive], log)
+    return folder
+
+
+def enter(root: Path) -> list[object]:
+    """Give the words before a command that runs it in a root, in namespaces of its own."""
+    user = [] if os.geteuid() == 0 else ["--map-root-user"]
+    return ["unshare", *user, "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", _ENTER, "sh", root]
+
+
+def _make(system: System, archive: Path, log: Path) -> None:
+    program = "mmdebstrap" if system.suite else "dnf"
+    if not _is_reached(system):
+        raise Skipped(f"its packages are not reached from here ({system.mirror})")
+    if shutil.which(program) is None:
+        raise Skipped(f"{program} is missing: apt-get install {program}")
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = archive.with_suffix(".unfinished.tar")
+    if system.suite:
+        keys = [f"--keyring={_keyring(system, log)}"] if system.keyring else []
+        packages = ["--variant=minbase", "--components=main", "--include=python3-venv"]
+        command = ["mmdebstrap", *packages, *keys, system.suite, unfinished, system.mirror]
+        must(f"make {system.name} from its packages", command, log)
+    else:
+        folder = archive.with_suffix("")
+        shutil.rmtree(folder, ignore_errors=True)
+        sources = [
+            f"--repofrompath={name},{system.mirror}/{name}/x86_64/os" for name in ("BaseOS", "AppStream")
+        ]
+        keys = [
+            f"--setopt={name}.gpgkey={system.mirror}/RPM-GPG-KEY-Rocky-9" for name in ("BaseOS", "AppStream")
+        ]
+        options = ["-y", "--releasever=9", "--disablerepo=*", "--enablerepo=BaseOS,AppStream"]
+        packages = ["bash", "coreutils-single", f"python{system.python}", f"python{system.python}-pip"]
+        install = ["dnf", *sources, *keys, *options, f"--installroot={folder}", "install", *packages]
+        must(f"make {system.name} from its packages", install, log)
+        must(f"pack {system.name}", ["tar", "-C", folder, "-cf", unfinished, "."], log)
+        shutil.rmtree(folder)
+    unfinished.rename(archive)
+
+
+def _keyring(system: System, log: Path) -> Path:
+    """Give the file of keys that sign a system's packages, from its own package of them."""
+    package, folder = CACHE / "keyring.deb", CACHE / "keyring"
+    with urllib.request.urlopen(f"{system.mirror}/{system.keyring}", timeout=60) as answer:
+        package.write_bytes(answer.read())
+    if hashlib.sha256(package.read_bytes()).hexdigest() != KEYRING_SHA256:
+        raise StepError(f"{system.mirror}/{system.keyring} is not the package of keys that this script knows")
+    must(f"unpack the keys of {system.name}", ["dpkg-deb", "-x", package, folder], log)
+    return folder / "usr" / "share" / "keyrings" / "ubuntu-archive-keyring.gpg"
+
+
+def _is_reached(system: System) -> bool:
+    """Tell whether a system's packages can be had from here."""
+    page = f"{system.mirror}/dists/{system.suite}/Release" if system.suite else f"{system.mirror}/BaseOS/"
+    try:
+        with urllib.request.urlopen(page, timeout=20):
+            return True
+    except OSError:
+        return False

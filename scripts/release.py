@@ -1,0 +1,229 @@
+"""The checklist of a release: builds all that is published into out/release, tries it, and prints each point
+with ok, skipped or FAILED (docs/release.md).
+
+    .venv/bin/python scripts/release.py
+
+What takes long is kept in build/release: the compiled library, the bare systems, the packages that wheels
+need.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from functools import partial
+from pathlib import Path
+
+import bare_roots
+import bill_of_materials
+import debian_packages
+import distributions
+import products
+import pythons
+import wheels
+from checklist import Checklist, Skipped
+from steps import ROOT, VENV, StepError, main, must, say
+
+OUT = ROOT / "out" / "release"
+BUILD = ROOT / "build" / "release"
+LOGS = ROOT / "out" / "release-logs"
+POLICY = (
+    "manylinux_2_34"  # glibc 2.34 and GCC 11's libstdc++: Rocky 9, Ubuntu 22.04, Debian 12, and later ones
+)
+TOOL = VENV / "bin" / "python"
+TRIED = ("library", "common", "measure", "jobs")  # what packaging/try_wheels.sh installs
+
+
+def git(*words: str) -> str:
+    """Give what a command of git prints."""
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Skipped(f"git {words[0]}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def is_tagged() -> bool:
+    """Tell whether HEAD is the commit of this version's tag; everything before it is a rehearsal."""
+    return f"v{distributions.version()}" in git("tag", "--points-at", "HEAD").split()
+
+
+def check_version() -> str:
+    """Tell the version, and whether this is the release or a rehearsal."""
+    number = distributions.version()
+    return f"{number}, {'tagged' if is_tagged() else f'a rehearsal: HEAD has no tag v{number}'}"
+
+
+def check_tree() -> str:
+    """Refuse a tree with changes that no commit has: nobody could build the same again."""
+    changes = git("status", "--porcelain", "--untracked-files=normal").splitlines()
+    if changes:
+        raise StepError(
+            f"{len(changes)} files are not committed, such as {changes[0][3:]}; commit or remove them"
+        )
+    return git("rev-parse", "--short=12", "HEAD")
+
+
+def check_long_tests() -> str:
+    """Refuse a record of `make test-long` with failures."""
+    record = json.loads((ROOT / "results" / "tests" / "long.jsonl").read_text().splitlines()[0])
+    counts = f"{record['date']}: {record['summary']}"
+    if " 0 failed" not in record["summary"]:
+        raise StepError(f"{counts}; mend them, and commit a new record of make test-long")
+    return counts
+
+
+def write_notes() -> str:
+    """Take the notes from the changelog: the section of this version, or in a rehearsal [Unreleased]."""
+    number = distributions.version()
+    text = (ROOT / "CHANGELOG.md").read_text()
+    sections = dict(re.findall(r"^## \[([^\]]+)\][^\n]*\n(.*?)(?=^## \[|\Z)", text, re.MULTILINE | re.DOTALL))
+    title = number if number in sections or is_tagged() else "Unreleased"
+    if not sections.get(title, "").strip():
+        raise StepError(f"CHANGELOG.md has no section [{title}] with text in it")
+    (OUT / "notes.md").write_text(f"# Peerway {number}\n\n{sections[title].strip()}\n")
+    hint = "" if title == number else f"; rename it to [{number}] - DATE before the tag"
+    return f"from the section [{title}]{hint}"
+
+
+def build_sdists() -> str:
+    """Make the source archives."""
+    os.environ["SOURCE_DATE_EPOCH"] = git("log", "-1", "--format=%ct")
+    distributions.build_sdists(TOOL, OUT, LOGS / "sdists.log")
+    return f"{len(distributions.FOLDERS)} archives"
+
+
+def build_pure_wheels() -> str:
+    """Make the wheels without compiled code."""
+    distributions.build_pure_wheels(TOOL, OUT, OUT, LOGS / "pure-wheels.log")
+    return ", ".join(sorted(path.name for path in OUT.glob("*-py3-none-any.whl")))
+
+
+def build_library_wheel(version: str) -> str:
+    """Compile the library for one Python, and let auditwheel check the policy and name the wheel after it."""
+    python = pythons.interpreter(version)
+    if python is None:
+        raise Skipped(f"no Python {version} with headers here; the hosted release builds its wheel")
+    log = LOGS / f"library-{version}.log"
+    inside = BUILD / f"python-{version}"
+    needs = products.own("build")
+    builder = pythons.make_environment(python, inside, log, *needs, "cmake>=3.25", "ninja")
+    raw = BUILD / f"wheel-{version}"
+    shutil.rmtree(raw, ignore_errors=True)
+    wheel = distributions.build_library_wheel(builder, OUT, raw, BUILD / f"library-{version}", log)
+    repair = [
+        TOOL,
+        "-m",
+        "auditwheel",
+        "repair",
+        "--only-plat",
+        "--plat",
+        f"{POLICY}_x86_64",
+        "--wheel-dir",
+        OUT,
+    ]
+    must(f"auditwheel repair for Python {version}", [*repair, wheel], LOGS / f"auditwheel-{version}.log")
+    (repaired,) = OUT.glob(f"peerway-*-cp{version.replace('.', '')}-*.whl")
+    return f"{repaired.name}, {repaired.stat().st_size / 1e6:.1f} MB"
+
+
+def dependencies(version: str) -> Path:
+    """Download what the wheels need for a Python, once."""
+    folder = BUILD / "dependencies" / version
+    needs = [need for group in TRIED for need in products.own(group)]
+    stamp, inputs = folder / "stamp", hashlib.sha256("\n".join(needs).encode()).hexdigest()
+    if not stamp.is_file() or stamp.read_text() != inputs:
+        wheels.download(version, folder, needs, LOGS / f"dependencies-{version}.log")
+        stamp.write_text(inputs)
+    return folder
+
+
+def gather(version: str, folder: Path) -> None:
+    """Put all that a user of this Python installs into a folder, with the program that is tried."""
+    if not list(OUT.glob(f"peerway-*-cp{version.replace('.', '')}-*.whl")):
+        raise Skipped(f"there is no wheel for Python {version}")
+    folder.mkdir(parents=True)
+    for wheel in [*OUT.glob("*.whl"), *dependencies(version).glob("*.whl")]:
+        shutil.copy(wheel, folder)
+    shutil.copy(ROOT / "packaging" / "try_wheels.sh", folder)
+    shutil.copy(ROOT / "examples" / "python" / "put.py", folder)
+
+
+def try_here(version: str) -> str:
+    """Install and try the wheels with a Python of this machine."""
+    python = pythons.interpreter(version)
+    if python is None:
+        raise Skipped(f"no Python {version} here")
+    folder = BUILD / f"try-{version}"
+    shutil.rmtree(folder, ignore_errors=True)
+    gather(version, folder / "wheels")
+    given = [folder / "wheels", python, folder / "environment", folder / "wheels" / "put.py"]
+    log = LOGS / f"try-{version}.log"
+    must(f"try the wheels with Python {version}", ["sh", folder / "wheels" / "try_wheels.sh", *given], log)
+    return summary_of(log)
+
+
+def try_in(system: bare_roots.System) -> str:
+    """Install and try the wheels on a bare system."""
+    log = LOGS / f"try-{system.name}.log"
+    folder = BUILD / f"root-{system.name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        root = bare_roots.unpack(system, folder, log)
+        gather(system.python, root / "wheels")
+        inside = bare_roots.enter(root)
+        must(
+            f"{system.name} has no compiler", [*inside, "sh", "-c", "! command -v cc gcc c++ g++ clang"], log
+        )
+        given = ["/wheels", f"python{system.python}", "/opt/peerway", "/wheels/put.py"]
+        must(f"try the wheels on {system.name}", [*inside, "sh", "/wheels/try_wheels.sh", *given], log)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return summary_of(log)
+
+
+def summary_of(log: Path) -> str:
+    """Give the lines of packaging/try_wheels.sh that say what was tried."""
+    lines = log.read_text().splitlines()
+    return ", ".join(line for line in lines if line.startswith(("installed in", "works with")))
+
+
+def write_checksums() -> str:
+    """Write the checksums of all files, as `sha256sum --check` reads them."""
+    files = sorted(path for path in OUT.iterdir() if path.name != "SHA256SUMS")
+    sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
+    (OUT / "SHA256SUMS").write_text("".join(sums))
+    return f"{len(files)} files"
+
+
+def release() -> int:
+    """Go through the list. Later points use what earlier ones built."""
+    for folder in (OUT, LOGS):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    checklist = Checklist()
+    checklist.check("version", check_version)
+    checklist.check("committed", check_tree)
+    checklist.check("make test-long", check_long_tests)
+    checklist.check("notes", write_notes)
+    if checklist.check("source archives", build_sdists):
+        checklist.check("wheels in pure Python", build_pure_wheels)
+        for version in pythons.SUPPORTED:
+            checklist.check(f"wheel for Python {version}", partial(build_library_wheel, version))
+        for version in pythons.SUPPORTED:
+            checklist.check(f"try Python {version}", partial(try_here, version))
+        for system in bare_roots.SYSTEMS:
+            checklist.check(f"try {system.name}", partial(try_in, system))
+        checklist.check("Debian packages", partial(debian_packages.build, OUT, BUILD, LOGS))
+        checklist.check("bill of materials", partial(bill_of_materials.write, OUT, BUILD, LOGS))
+    checklist.check("checksums", write_checksums)
+    say("\nrelease: " + "\n         ".join(checklist.lines()))
+    say(f"release: {OUT.relative_to(ROOT)}; logs in {LOGS.relative_to(ROOT)}")
+    return 1 if checklist.count("FAILED") else 0
+
+
+if __name__ == "__main__":
+    main(release)

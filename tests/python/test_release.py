@@ -1,0 +1,120 @@
+"""The checklist of `make release`; its page, the hosted CI and the container file say the same as it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import bare_roots
+import distributions
+import pythons
+import release
+from checklist import Checklist, Skipped
+from steps import StepError
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSION = distributions.version()
+
+
+def fails() -> str:
+    raise StepError("it broke")
+
+
+def lacks() -> str:
+    raise Skipped("a mirror is not reached")
+
+
+def test_a_checklist_counts_its_points_and_says_why() -> None:
+    checklist = Checklist()
+    assert checklist.check("build", lambda: "3 files")
+    assert not checklist.check("try", fails)
+    assert not checklist.check("rocky", lacks)
+    assert checklist.lines() == [
+        "ok      build  3 files", "FAILED  try    it broke", "skipped rocky  a mirror is not reached",
+        "1 ok, 1 FAILED, 1 skipped",
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    monkeypatch.setattr(release, "OUT", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("sections", "tagged", "notes"),
+    [
+        ({"Unreleased": "new", "0.0.9": "old"}, False, "new"),
+        ({"Unreleased": "", VERSION: "all of it", "0.0.9": "old"}, False, "all of it"),
+        ({VERSION: "all of it"}, True, "all of it"),
+        ({"Unreleased": "new", "0.0.9": "old"}, True, None),
+        ({"Unreleased": " "}, False, None),
+    ],
+)
+def test_the_notes_are_those_of_this_version(
+    sections: dict[str, str], tagged: bool, notes: str | None, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "is_tagged", lambda: tagged)
+    text = "".join(f"## [{title}] - 2026-12-01\n\n{body}\n\n" for title, body in sections.items())
+    (tree / "CHANGELOG.md").write_text(f"# Changelog\n\n{text}")
+    if notes is None:
+        with pytest.raises(StepError, match="has no section"):
+            release.write_notes()
+    else:
+        release.write_notes()
+        assert (tree / "notes.md").read_text() == f"# Peerway {VERSION}\n\n{notes}\n"
+
+
+@pytest.mark.parametrize(("failed", "passes"), [(0, True), (2, False), (10, False)])
+def test_a_release_needs_a_long_run_without_failures(failed: int, passes: bool, tree: Path) -> None:
+    record = tree / "results" / "tests" / "long.jsonl"
+    record.parent.mkdir(parents=True)
+    record.write_text(f'{{"date": "2026-11-27", "summary": "10 passed, {failed} failed, 1 skipped"}}\n')
+    if passes:
+        assert "10 passed" in release.check_long_tests()
+    else:
+        with pytest.raises(StepError, match=f"{failed} failed"):
+            release.check_long_tests()
+
+
+def test_the_checksums_are_of_all_files(tree: Path) -> None:
+    (tree / "a").write_text("abc")
+    assert release.write_checksums() == "1 files"
+    digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert (tree / "SHA256SUMS").read_text() == f"{digest}  a\n"
+
+
+def test_the_page_names_the_policy_and_the_systems() -> None:
+    page = (ROOT / "docs" / "release.md").read_text()
+    assert f"`{release.POLICY}`" in page
+    assert all(system.name in page for system in bare_roots.SYSTEMS)
+    assert f"Python {pythons.SUPPORTED[0]} … {pythons.SUPPORTED[-1]}" in page
+
+
+def test_the_hosted_ci_has_the_same_pythons() -> None:
+    workflows = ROOT / ".github" / "workflows"
+    matrix = re.search(r"python: \[(.*)\]", (workflows / "ci.yml").read_text())
+    assert matrix is not None
+    assert tuple(re.findall(r'"([\d.]+)"', matrix[1])) == pythons.SUPPORTED
+    assert f"uv python install {' '.join(pythons.SUPPORTED)}" in (workflows / "release.yml").read_text()
+
+
+def test_a_product_has_the_licence_of_the_whole() -> None:
+    for folder in distributions.FOLDERS.values():
+        for name in ("LICENSE", "NOTICE"):
+            assert (folder / name).read_bytes() == (ROOT / name).read_bytes()
+
+
+def test_the_container_installs_distributions_that_there_are() -> None:
+    text = (ROOT / "packaging" / "container" / "Containerfile").read_text()
+    named = set(
+        re.findall(r"\bpeerway(?:-[a-z]+)?(?=[\[ ]|$)", text.partition("pip install")[2].partition("\n\n")[0])
+    )
+    assert named
+    assert named <= {*distributions.FOLDERS}

@@ -1,0 +1,89 @@
+"""NVIDIA's compiler of device code, and what its messages say, for tests that need no GPU.
+
+Needs the wheels nvidia-cuda-nvrtc and nvidia-cuda-runtime (the `test` extra has them).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import multiprocessing
+import re
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+UNOPTIMIZED = "--device-debug"  # takes a fifth of the time, and whatever is wrong is told
+
+
+def file_of_wheel(wheel: str, name: str) -> Path:
+    """The installed file called `name` of a wheel; fails the test with the remedy when there is none."""
+    try:
+        files = importlib.metadata.files(wheel) or []
+    except importlib.metadata.PackageNotFoundError:
+        pytest.fail(f"the wheel {wheel} is not installed; python -m pip install {wheel}")
+    for file in files:
+        if file.name.startswith(name) and ".alt." not in file.name:
+            return Path(str(file.locate())).resolve()
+    pytest.fail(f"the wheel {wheel} has no {name}; reinstall it")
+
+
+def load_nvrtc() -> ctypes.CDLL:
+    library = file_of_wheel("nvidia-cuda-nvrtc", "libnvrtc.so.")
+    # NVRTC 13.0 does not find its built-ins beside itself.
+    for builtins in library.parent.glob("libnvrtc-builtins.so.*"):
+        ctypes.CDLL(str(builtins), mode=ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL(str(library))
+
+
+def compile_with(nvrtc: ctypes.CDLL, source: Path, *options: str) -> tuple[int, str, bytes]:
+    """The result code, the log and the machine code of one source; for a virtual architecture its PTX.
+    The log begins with the error, if there is one.
+    """
+    program = ctypes.c_void_p()
+    text, name = source.read_bytes(), source.name.encode()
+    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, name, 0, None, None) == 0
+    # Where there is a driver, NVRTC takes code from its cache, and ptxas says nothing.
+    words = [option.encode() for option in (*options, "--no-cache")]
+    flags = (ctypes.c_char_p * len(words))(*words)
+    result = int(nvrtc.nvrtcCompileProgram(program, len(words), flags))
+    size = ctypes.c_size_t()
+    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(max(1, size.value))
+    nvrtc.nvrtcGetProgramLog(program, log)
+    cubin = b""
+    if result == 0:
+        ask_size, ask = nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN
+        if any("=compute_" in option for option in options):
+            ask_size, ask = nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX
+        ask_size(program, ctypes.byref(size))
+        image = ctypes.create_string_buffer(size.value)
+        assert ask(program, image) == 0
+        cubin = image.raw
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    if result == 0:
+        return result, log.value.decode(), cubin
+    nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
+    return result, f"{nvrtc.nvrtcGetErrorString(result).decode()}: {log.value.decode()}", cubin
+
+
+def compile_alone(source: Path, *options: str) -> tuple[int, str, bytes]:
+    """The same in a process of its own, as nvcc does it. What NVRTC compiled before in a process can change
+    how ptxas uses registers: a kernel that needs all of them then spills some.
+    """
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
+        return alone.submit(_compile_first, source, *options).result()
+
+
+def _compile_first(source: Path, *options: str) -> tuple[int, str, bytes]:
+    return compile_with(load_nvrtc(), source, *options)
+
+
+def in_local_memory(log: str) -> list[str]:
+    """What ptxas says that it put into slow local memory, of all kernels: arrays that are indexed at run
+    time, and values for which there was no register.
+    """
+    assert "bytes stack frame" in log, f"ptxas says of no stack frame, as with -v: {log}"
+    return re.findall(r"[1-9]\d* bytes (?:stack frame|spill stores|spill loads)", log)

@@ -1,0 +1,80 @@
+"""The fixtures of the tests on GPUs, which are skipped, with the reason, where there is no GPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from launching import ROOT, library_folder
+
+PROGRAMS = ROOT / "library" / "tests" / "gpu" / "programs"
+
+Ranks = Callable[..., tuple[int, list[dict[str, Any]], str]]
+
+
+@pytest.fixture(scope="session")
+def gpus() -> int:
+    """How many GPUs this process sees; at least one."""
+    from peerway import _core
+
+    count = sum(name.startswith("cuda") for name, _ in _core.devices())
+    if count == 0:
+        pytest.skip(f"no GPU: {_core.why_none('cuda')}")
+    return count
+
+
+@pytest.fixture(autouse=True)
+def on_a_gpu(request: pytest.FixtureRequest) -> None:
+    """Skip the tests in folders named `gpu` where there is none."""
+    if request.path.parent.name == "gpu":
+        request.getfixturevalue("gpus")
+
+
+@pytest.fixture(scope="session")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of compiled kernels, one for all tests."""
+    return tmp_path_factory.mktemp("kernels")
+
+
+@pytest.fixture
+def two_ranks(kernels: Path, run_program: Callable[..., subprocess.CompletedProcess[str]]) -> Ranks:
+    """Run a program of the library's GPU tests as two ranks: its exit code, its lines of JSON, its errors."""
+
+    def run(program: str, *arguments: str, **settings: str) -> tuple[int, list[dict[str, Any]], str]:
+        command = ["peerway", "run", "-n", "2", "--grace", "60", "--"]
+        command += [sys.executable, str(PROGRAMS / program), *arguments]
+        done = run_program(*command, env={**os.environ, "PEERWAY_CACHE": str(kernels), **settings})
+        return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def plan_check(gpus: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """programs/plan_check, compiled by nvcc for the GPU at hand."""
+    from peerway_measure.bench.peers import gpus as present_gpus
+    from peerway_measure.bench.peers import places
+
+    toolkit = places.cuda_root()
+    if toolkit is None:
+        pytest.skip("nvcc was not found; set CUDA_HOME, or pip install nvidia-cuda-nvcc")
+    library = library_folder()
+    program = tmp_path_factory.mktemp("plan_check") / "plan_check"
+    command = [str(toolkit / "bin" / "nvcc"), f"-arch={present_gpus.present().architecture}", "-std=c++20"]
+    command += [
+        "-O2",
+        "-lineinfo",
+        f"-I{ROOT / 'library' / 'include'}",
+        str(PROGRAMS / "plan_check" / "plan_check.cu"),
+    ]
+    command += ["-o", str(program), f"-L{library}", "-lpeerway", "-Xlinker", f"-rpath={library}"]
+    command += [*places.nvcc_flags(toolkit), "-lcudart_static", "-ldl", "-lrt", "-lpthread"]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, f"{' '.join(command)}\n{built.stderr}{built.stdout}"
+    return program

@@ -1,0 +1,126 @@
+"""What the tests between real processes share: C programs built against the library, and ways to run them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shlex
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# Read before the tests lose the PEERWAY_ variables.
+BUILD = Path(os.environ.get("PEERWAY_BUILD", ROOT / "build" / "editable"))
+LIMIT = 600.0  # seconds after which a test program counts as hanging; no busy machine is that slow
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@contextlib.contextmanager
+def made_once(folder: Path) -> Iterator[bool]:
+    """Whether to fill the folder, which no other process does meanwhile, and none has done before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "made").open("a+") as made:
+        fcntl.flock(made, fcntl.LOCK_EX)
+        made.seek(0, os.SEEK_END)
+        make = made.tell() == 0
+        yield make
+        if make:
+            made.write("made\n")
+
+
+def source_of(program: str) -> Path:
+    """The file or folder of this name among the programs of the products' tests."""
+    (path,) = ROOT.glob(f"*/tests/system/programs/{program}")
+    return path
+
+
+def built(name: str) -> Path:
+    """A file that `make build` made, in PEERWAY_BUILD or the folder of the editable installation. A test that
+    needs it fails without it: skipped, nobody would see that a file moved.
+    """
+    file = BUILD / name
+    if not file.exists():
+        pytest.fail(f"there is no {file}: run `make build`, or set PEERWAY_BUILD")
+    return file
+
+
+def library_folder() -> Path:
+    """The folder with libpeerway.so."""
+    return built("library/src/libpeerway.so").parent
+
+
+def compile_program(name: str, target: Path, *options: str, compiler: str = "cc") -> Path:
+    library = library_folder()
+    command = [
+        compiler,
+        "-O1",
+        "-g",
+        "-Wall",
+        "-Wextra",
+        f"-I{ROOT / 'library' / 'include'}",
+        str(source_of(f"{name}.c")),
+        *options,
+    ]
+    command += ["-o", str(target), f"-L{library}", "-lpeerway", f"-Wl,-rpath,{library}"]
+    subprocess.run(command, check=True)
+    return target
+
+
+def compile_double(name: str, folder: Path) -> Path:
+    """Build a double of the C++ tests as a library, without the sanitizers that their own build may have."""
+    library = folder / f"{name}.so"
+    source = ROOT / "library" / "tests" / "unit" / name / f"{name}.cpp"
+    flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas"]
+    flags += [f"-I{ROOT / 'library' / 'src'}", f"-I{ROOT / 'library' / 'include'}"]
+    if name == "fake_nvrtc":
+        flags.append(f'-DFAKE_NVRTC_OPTIONS="{precompiled_for_kernels(source.parent, folder)}"')
+    subprocess.run(["c++", *flags, str(source), "-o", str(library)], check=True)
+    return library
+
+
+def precompiled_for_kernels(headers: Path, folder: Path) -> str:
+    """The options by which gcc finds what kernels on the CPU include, compiled once, in `folder`."""
+    options = ["-std=c++20", "-O0", "-fPIC", "-w", "-fno-threadsafe-statics"]  # most kernels run once
+    header = headers / "device_on_cpu.h"
+    compiled = folder / f"{header.name}.gch"
+    subprocess.run(["cc", *options, "-x", "c++-header", str(header), "-o", str(compiled)], check=True)
+    return shlex.join([*options, f"-I{folder}", f"-I{headers}", f"-I{ROOT / 'library' / 'include'}"])
+
+
+def compile_nic(source: Path, folder: Path) -> Path:
+    """Build a NIC's plugin, which needs nic.h alone."""
+    library = folder / f"lib{source.stem}.so"
+    compiler = ["c++", "-std=c++20"] if source.suffix == ".cpp" else ["cc", "-std=c11", "-D_GNU_SOURCE"]
+    flags = ["-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread", f"-I{ROOT / 'library' / 'include'}"]
+    subprocess.run([*compiler, *flags, str(source), "-o", str(library)], check=True)
+    return library
+
+
+def clean_environment(**extra: str) -> dict[str, str]:
+    """No trace of a launcher that started the tests themselves; ranks wait as conftest.py says."""
+    launchers = ("PEERWAY_", "OMPI_", "PMIX_", "PMI_", "SLURM_")
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "PEERWAY_WAIT" or not name.startswith(launchers)
+    }
+    return {**kept, **extra}
+
+
+def peerway(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "peerway", *arguments]
+
+
+def ranks(program: str, count: int = 2) -> str:
+    """What the ranks of a Python program print; they must all succeed."""
+    command = peerway("run", "-n", str(count), "--", sys.executable, "-c", textwrap.dedent(program))
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

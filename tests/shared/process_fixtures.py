@@ -1,0 +1,140 @@
+"""The fixtures of the tests between real processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import rank_server
+from launching import LIMIT, ROOT, Run, clean_environment, compile_double, compile_program, made_once
+
+if TYPE_CHECKING:
+    from hosts import Network
+
+    import peerway
+
+# Of programs that tests build, for which the compiler takes half the time; whoever names others gets them.
+os.environ.setdefault("CXXFLAGS", "-O1")
+
+sys.path.insert(0, str(ROOT / "apps" / "mpi"))
+
+
+@pytest.fixture(autouse=True)
+def ranks_that_sleep(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, own_settings: None
+) -> None:
+    """Ranks that poll take the cores from the ranks of the tests beside them, and pay for each turn they
+    miss. So they sleep, except in tests that run alone or say how their ranks wait, and in a long run.
+    """
+    alone = request.node.get_closest_marker("alone") is not None
+    if request.path.parent.name == "system" and not (alone or request.config.getoption("--long")):
+        monkeypatch.setenv("PEERWAY_WAIT", "blocking")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def server_of_ranks() -> Iterator[None]:
+    """Ended with the tests."""
+    yield
+    rank_server.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For what all processes of one run of the tests use."""
+    base = tmp_path_factory.getbasetemp()  # of this process, within the run's where there are several
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def team_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """programs/team.c, readable for every user."""
+    folder = tmp_path_factory.mktemp("programs")
+    return compile_program("team", folder / "team")
+
+
+@pytest.fixture(scope="session")
+def doubles(shared_folder: Path) -> dict[str, str]:
+    """The settings that put doubles in the place of the CUDA driver, of GDRCopy and of NVRTC: a GPU that is
+    none, and kernels of programs compiled for the CPU.
+    """
+    folder = shared_folder / "doubles"
+    libraries = {"CUDA": "fake_cuda", "NVML": "fake_nvml", "GDRCOPY": "fake_gdrcopy", "NVRTC": "fake_nvrtc"}
+    with made_once(folder) as make:
+        for name in libraries.values() if make else ():
+            compile_double(name, folder)
+    return {
+        **{f"PEERWAY_{what}_LIBRARY": str(folder / f"{name}.so") for what, name in libraries.items()},
+        "PEERWAY_CACHE": str(ROOT / "build" / "test-cache"),  # kernels are compiled once, until they change
+    }
+
+
+@pytest.fixture(scope="session")
+def fake_gpu(doubles: dict[str, str]) -> dict[str, str]:
+    """The settings with which acc directives use the GPU that is none."""
+    return {**doubles, "PEERWAY_ACC": "gpu"}
+
+
+@pytest.fixture(scope="session")
+def shared_cache(shared_folder: Path) -> str:
+    """For PEERWAY_CACHE, or its parent for XDG_CACHE_HOME, so that peers and the wrappers of an MPI are
+    compiled once: each is named after all that it is made of.
+    """
+    return str(shared_folder / "cache" / "peerway")
+
+
+@pytest.fixture(scope="session")
+def mpi_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where MPI programs are built, once for each stack."""
+    return tmp_path_factory.mktemp("mpi")
+
+
+@pytest.fixture(scope="session")
+def hosts() -> Iterator[Network]:
+    """Four network namespaces, and one for a launcher."""
+    from hosts import NoHosts, network
+
+    try:
+        with network(4) as made:
+            yield made
+    except NoHosts as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def spaces(hosts: Network) -> list[str]:
+    """The names of four network namespaces; node n has the address 10.213.7.(n+1)."""
+    return hosts.names
+
+
+@pytest.fixture
+def ctx() -> Iterator[peerway.Context]:
+    """The context of a team of one."""
+    import peerway
+
+    with peerway.Context() as context:
+        yield context
+
+
+@pytest.fixture
+def run() -> Run:
+    """Run a command to its end; a hang fails the test."""
+
+    def body(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        settings: dict[str, object] = {"env": clean_environment(), "timeout": LIMIT, "text": True, **options}
+        return subprocess.run(command, capture_output=True, check=False, **settings)  # type: ignore[call-overload, no-any-return]
+
+    return body
+
+
+@pytest.fixture
+def two_nodes(tmp_path: Path) -> list[str]:
+    """Hosts that are this one, each reached by a shell."""
+    agent = tmp_path / "agent"
+    agent.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
+    agent.chmod(0o755)
+    return ["--hosts", "alpha,beta", "--launch-agent", str(agent)]

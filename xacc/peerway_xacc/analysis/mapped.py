@@ -1,0 +1,69 @@
+"""Analysis works on a `Mapped`: a parsed file, and what its declarations distribute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from peerway_xacc.analysis.mapping import Declared, DistributedArray, Scopes, TemplateOf
+from peerway_xacc.frontend import clauses
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Place, Refused
+from peerway_xacc.frontend.parsed import Parsed
+from peerway_xacc.frontend.source import Function, Statement
+
+_Kind = TypeVar("_Kind", bound=Declared)
+
+
+@dataclass
+class Stack:
+    """Directives that belong to one statement, in their order, and what is put before and behind it."""
+
+    statement: Statement
+    function: Function
+    directives: list[d.Directive] = field(default_factory=list)
+    before: list[str] = field(default_factory=list)
+    behind: list[str] = field(default_factory=list)
+    last: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Mapped(Parsed):
+    """A parsed file, its nodes, templates and distributed arrays. Only declarations add to these."""
+
+    scopes: Scopes = field(default_factory=Scopes)
+    fixes: dict[int, d.TemplateFix] = field(default_factory=dict)  # by the template's id
+
+    def get(self, kind: type[_Kind], name: clauses.Name, directive: d.Directive) -> _Kind:
+        """The declaration that a name in a directive stands for."""
+        return self.scopes.get(kind, name, self.function_of(directive), directive.start)
+
+    def array(self, name: clauses.Name, directive: d.Directive) -> DistributedArray:
+        """The distributed array that a name in a directive stands for."""
+        variable = self.syntax.variable(name.text, directive.file, directive.start)
+        array = self.scopes.of_variable(variable) if variable else None
+        if array is None:
+            if variable is None:
+                raise Refused(name.place, f"'{name.text}' is not declared")
+            raise Refused(name.place, f"'{name.text}' is not aligned with a template")
+        return array
+
+    def check_fixed(self, template: TemplateOf | None, directive: d.Directive, place: Place) -> None:
+        """A directive cannot use a template before that is fixed, as far as the text of a function tells."""
+        fix = self.fixes.get(id(template))
+        if (
+            fix
+            and template
+            and directive.start < fix.start
+            and self.function_of(fix) is self.function_of(directive)
+        ):
+            note = (fix.place, "it is fixed here")
+            raise Refused(place, f"template '{template.name}' is used before it is fixed", note)
+
+    def is_cyclic(self, directive: d.Loop) -> bool:
+        """Is a dimension that a loop goes over cyclic?"""
+        if not directive.on:
+            return False
+        mapping = self.scopes.find(directive.on.name.text, self.function_of(directive), directive.start)
+        formats = mapping.formats if isinstance(mapping, TemplateOf) else None
+        return any(fmt.kind == "cyclic" for fmt in formats or ())

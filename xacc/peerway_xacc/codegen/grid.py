@@ -1,0 +1,157 @@
+"""Loops as dimensions of a kernel's grid: which share x, y and z, and the indices of a thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peerway_xacc.analysis.loop_nest import For
+from peerway_xacc.codegen.argument_forms import Argument
+from peerway_xacc.codegen.device_code import expands_to_variables
+from peerway_xacc.lowering.loops import ENDS, unbounded
+from peerway_xacc.lowering.unit import Unit
+
+
+@dataclass
+class Dimension:
+    """A loop that is shared among threads: its first value, how many it has, and the step between them."""
+
+    loop: For
+    kind: str  # of its index
+    first: str
+    count: str
+    step: str
+    literal: bool  # the text of all three is of literals
+    cyclic: tuple[str, str] | None = None  # iterations are counted; the first value and step of the index
+
+    @property
+    def index(self) -> str:
+        """Its index."""
+        return self.loop.header.index
+
+
+def described(unit: Unit, loop: For, offset: int) -> Dimension:
+    """A loop as a dimension of the grid, by the bounds that its node has."""
+    head = loop.header
+    text = unit.text.text
+    first, last = (text[part.start : part.end] for part in (head.first, head.last))
+    where = unit.loops.localised.get(loop.statement.start)
+    variable = unit.syntax.variable(head.index, unit.file, loop.statement.end - 1)
+    kind = head.declared or (variable.spelling if variable else "long")
+    if where == "cyclic":
+        beyond = f"({last}) + 1" if head.relation == "<=" else last
+        begin = f"pwx_before({head.index}__c, {first})"
+        count = f"pwx_before({head.index}__c, {beyond}) - {begin}"
+        return Dimension(loop, kind, begin, count, "(1)", literal=False, cyclic=(first, head.step))
+    literal = where is None and not any(
+        expands_to_variables(unit, part, offset) for part in (first, last, head.step)
+    )
+    if loop.statement.start in unit.loops.unbound:
+        first, last = unbounded(head.relation, head.index)
+    elif where == "span":
+        call = "pwx_first_down" if head.down else "pwx_first"
+        first = f"{call}({head.index}__s, {first}, {head.step})"
+        last = f"{ENDS[head.relation]}({head.index}__s, {last})"
+    low, high = (last, first) if head.down else (first, last)
+    extra = 1 if head.relation in ("<=", ">=") else 0
+    count = f"(({high}) - ({low}) + ({head.step}) - {1 - extra}) / ({head.step})"
+    step = f"-({head.step})" if head.down else f"({head.step})"
+    return Dimension(loop, kind, f"({first})", count, step, literal)
+
+
+def grouped(dimensions: list[Dimension]) -> list[list[Dimension]]:
+    """Which loops share x, y and z.
+
+    x has the innermost loops of literal size, which cost divisions by literals alone, and the next one
+    outside of them; y has one loop, and z the rest.
+    """
+    remaining = list(dimensions)
+    x: list[Dimension] = []
+    while remaining and remaining[-1].literal:
+        x.insert(0, remaining.pop())
+    if remaining:
+        x.insert(0, remaining.pop())
+    y = [remaining.pop()] if remaining else []
+    return [x, y, remaining]
+
+
+def bounds(dimensions: list[Dimension], groups: list[list[Dimension]]) -> list[Argument]:
+    """First values and counts known only where the loop begins, and how many iterations x, y, z have."""
+    arguments = []
+    for dimension in dimensions:
+        if dimension.literal:
+            continue
+        for bound_name, value in (
+            ("first", dimension.first),
+            ("count", dimension.count),
+            ("step", dimension.step),
+        ):
+            if bound_name == "step" and dimension.step in ("(1)", "-(1)"):
+                continue
+            name = f"{dimension.index}__{bound_name}"
+            arguments.append(Argument(f"const long {name}", f"&{name}", [f"const long {name} = {value};"]))
+        for bound_name, value in zip(("from", "by"), dimension.cyclic or (), strict=False):
+            if dimension.cyclic and dimension.cyclic[1] != "1":
+                name = f"{dimension.index}__{bound_name}"
+                arguments.append(
+                    Argument(f"const long {name}", f"&{name}", [f"const long {name} = {value};"])
+                )
+    for letter, group in zip("xyz", groups, strict=True):
+        if group:
+            product = " * ".join(count_of(dimension) for dimension in group)
+            lines = [f"const unsigned {letter}__all = pwx_iterations({product}, PWX_THERE);"]
+            arguments.append(Argument(f"const unsigned {letter}__all", f"&{letter}__all", lines))
+    return arguments
+
+
+def count_of(dimension: Dimension) -> str:
+    """How many iterations a loop has, as C text on the host."""
+    count = f"({dimension.count})" if dimension.literal else f"{dimension.index}__count"
+    return f"PWX_AT_LEAST_0({count})"
+
+
+BLOCKS = "  for (unsigned x__q = blockIdx.x; x__q < x__all; x__q += gridDim.x)"
+
+
+def stride(letter: str) -> str:
+    if letter == "x":
+        return (
+            "  for (unsigned x__q = blockIdx.x * blockDim.x + threadIdx.x; x__q < x__all; "
+            "x__q += gridDim.x * blockDim.x)"
+        )
+    return (
+        f"  for (unsigned {letter}__q = blockIdx.{letter}; {letter}__q < {letter}__all; "
+        f"{letter}__q += gridDim.{letter})"
+    )
+
+
+def indices(letter: str, group: list[Dimension]) -> list[str]:
+    """The indices of the loops that share a dimension, the innermost the fastest."""
+    lines = []
+    quotient = f"{letter}__q"
+    for number in range(len(group) - 1, -1, -1):
+        dimension = group[number]
+        if number == 0:
+            at = quotient
+        else:
+            count = (
+                f"(unsigned)({dimension.count})"
+                if dimension.literal
+                else f"(unsigned){dimension.index}__count"
+            )
+            at, rest = f"{dimension.index}__q", f"{dimension.index}__rest"
+            lines.append(f"const unsigned {at} = {quotient} % {count}, {rest} = {quotient} / {count};")
+            quotient = rest
+        first = dimension.first if dimension.literal else f"{dimension.index}__first"
+        if dimension.step in ("(1)", "-(1)"):
+            value = f"{first} {dimension.step[0] if dimension.step[0] == '-' else '+'} (long){at}"
+        else:
+            step = dimension.step if dimension.literal else f"{dimension.index}__step"
+            value = f"{first} + (long){at} * ({step})"
+        if dimension.cyclic:
+            value = f"pwx_at({dimension.index}__c, {value})"
+        lines.append(f"const {dimension.kind} {dimension.index} = ({dimension.kind})({value});")
+        if dimension.cyclic and dimension.cyclic[1] != "1":
+            lines.append(
+                f"if (({dimension.index} - {dimension.index}__from) % {dimension.index}__by) continue;"
+            )
+    return lines

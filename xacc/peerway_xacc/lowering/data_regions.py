@@ -1,0 +1,117 @@
+"""Data directives with a statement: `acc data` and `acc host_data`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.tokens import quoted
+from peerway_xacc.lowering import rows
+from peerway_xacc.lowering.c_text import where
+from peerway_xacc.lowering.data_clauses import (
+    KINDS,
+    around,
+    clauses_of,
+    condition,
+    names,
+    queue_of,
+    waits,
+)
+from peerway_xacc.lowering.unit import Unit
+
+
+def region(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+    """`acc data` and `acc host_data` with their statement."""
+    unit.output.on_gpu = True
+    if directive.construct == "host_data":
+        _host_data(unit, stack, directive)
+        return
+    parts = clauses_of(unit, directive)
+    if not parts:
+        return
+    name, condition_name = unit.output.new_name("data"), unit.output.new_name("asked")
+    tail = f"{queue_of(directive)}, {where(directive)});"
+    call = f"(&{name}, {len(parts)}, {name}__list, {tail}"
+    of_rows = rows.of(unit, directive, KINDS)
+    when = condition(directive) or "1"
+    unit.data.lists[directive.start] = f"{name}__list"
+    stack.before.append(
+        f"{{ static pwx_data_region {name}; const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
+        f"const int {condition_name} = ({when}) != 0; "
+        f"{' '.join([*waits(directive), *(row.filled for row in of_rows)])} "
+        + " ".join(
+            [
+                f"if ({condition_name}) {{ pwx_data_begin{call}",
+                *(row_section.begin(tail) for row_section in of_rows),
+                "}",
+            ]
+        )
+    )
+    ends = " ".join([*(row_section.end(tail) for row_section in of_rows), f"pwx_data_end{call}"])
+    unit.output.edits.behind(stack.statement.end, f" if ({condition_name}) {{ {ends} }} }}")
+    unit.explain(directive, f"acc data: {', '.join(names(directive))}")
+
+
+def zeros(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+    """The clauses with zero of a compute construct, as those of a data construct around it: also where no
+    kernel begins, they have their effect.
+    """
+    named = [clause for clause in directive.clauses if clause.modifier == "zero"]
+    if named:
+        region(
+            unit,
+            stack,
+            replace(directive, construct="data", clauses=named + directive.all("async", "if", "self")),
+        )
+        unit.data.lists.pop(directive.start)  # it has not all that the construct names
+
+
+def on_gpu(unit: Unit, directive: d.Acc) -> str:
+    """Whether the names in a host_data are the GPU's, as C text within its statement."""
+    if not condition(directive):
+        return "pwx_gpu()"
+    return unit.data.conditions.setdefault(directive.start, unit.output.new_name("asked"))
+
+
+def _host_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+    """Within the statement the names stand for the addresses on the GPU."""
+    opened = []
+    guard = on_gpu(unit, directive)
+    inside = stack.statement
+    regions = [
+        other for region, other in unit.compute.regions
+        if region.start <= inside.start and inside.end <= region.end and other is not directive
+    ]  # fmt: skip
+    for section in directive.named("use_device"):
+        name = section.name.text
+        variable = unit.syntax.variable(name, directive.file, directive.start)
+        if variable is None:
+            raise Refused(section.name.place, f"'{name}' is not declared")
+        if not variable.sizes and variable.pointee is None:
+            raise Refused(section.name.place, f"'{name}' is no array and no pointer, which use_device needs")
+        known = unit.output.new_name("known")
+        array = unit.scopes.of_variable(variable)
+        if directive.all("if_present"):
+            at = f"0, {array.address}" if array else f"(const void *){name}, 0"
+            text = f"pwx_device_or_host({at}, {quoted(name)}, {where(directive)})"
+        elif array:
+            text = f"pwx_device_array(&{known}, {array.address}, {where(directive)})"
+        elif part := around(unit, variable, regions):  # what lies before the section need not be present
+            text = f"pwx_device(&{known}, {part}.address, {quoted(name)}, {where(directive)})"
+            text = f"((char *){text} - ((char *){part}.address - (char *){name}))"
+        else:
+            text = f"pwx_device(&{known}, (const void *){name}, {quoted(name)}, {where(directive)})"
+        kind = f"__typeof__(&{name}[0])"
+        opened.append(
+            f"static __attribute__((unused)) pwx_known {known}; "
+            f"{kind} {known}__at = {guard} ? ({kind}){text} : &{name}[0]; "
+            f"{{ __attribute__((unused)) {kind} {name} = {known}__at;"
+        )
+    test, begin = condition(directive), "{ "
+    if test:
+        begin += f"const int {guard} = pwx_gpu() && {test}; "
+    stack.before.append(begin + " ".join(opened))
+    unit.output.edits.behind(stack.statement.end, " }" * (len(opened) + 1))
+    unit.explain(directive, f"acc host_data: {', '.join(names(directive))}")

@@ -1,0 +1,85 @@
+"""The front end of one source file: preprocess it, read its directives, and ask libclang for its syntax."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Diagnostics, HasErrors, Refused
+from peerway_xacc.frontend.parsed import Parsed, read_directives
+from peerway_xacc.frontend.preprocess import Texts, active
+from peerway_xacc.frontend.syntax import Syntax
+from peerway_xacc.lowering import coarray, descriptors
+from peerway_xacc.lowering.sections import hidden, with_some_sizes
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file as it was read, and what in its text is no C."""
+
+    parsed: Parsed
+    described: list[descriptors.Described]
+    coarrays: list[coarray.Declared]
+    transfers: list[coarray.Transfer]
+
+
+def read(
+    texts: Texts,
+    file: str,
+    preprocessor: list[str],
+    arguments: list[str],
+    diagnostics: Diagnostics,
+    foreign_acc: bool,
+) -> Source:
+    """Read a file: the front end's work."""
+    try:
+        pragmas = active(preprocessor, file, texts)
+    except Refused as refused:
+        diagnostics.add(refused)
+        raise HasErrors from refused
+    try:
+        text = texts.of(file)
+        coarrays, transfers = coarray.find(text)
+        described = descriptors.find(text)
+        visible = hidden(
+            text, pragmas, [*(coarray.mark for coarray in coarrays), *(use.range for use in described)],
+            [transfer.statement for transfer in transfers],
+        )  # fmt: skip
+        for declared in described:
+            visible = visible[: declared.range.start] + "0" + visible[declared.range.start + 1 :]
+    except Refused as refused:
+        diagnostics.add(refused)
+        raise HasErrors from refused
+    syntax = Syntax(file, visible, arguments, texts)
+    directives = read_directives(pragmas, diagnostics)
+    syntax = _sized(directives, syntax, visible, file, arguments, texts)
+    syntax.errors(diagnostics)
+    if diagnostics:
+        raise HasErrors
+    parsed = Parsed(file, texts, text, syntax, directives, diagnostics, foreign_acc)
+    return Source(parsed, described, coarrays, transfers)
+
+
+def _sized(
+    directives: Iterable[d.Directive],
+    syntax: Syntax,
+    visible: str,
+    file: str,
+    arguments: list[str],
+    texts: Texts,
+) -> Syntax:
+    """The syntax with arrays of the file whose sizes only the run knows: one that is aligned becomes a
+    pointer, so libclang, which knows little of what it refuses, gets it with some size.
+    """
+    text = texts.of(file)
+    aligned = {
+        name.text for directive in directives if isinstance(directive, d.Align) for name in directive.arrays
+    }
+    places = [place for place in syntax.sized_at_run_time() if text.word(place) in aligned]
+    starts = frozenset(text.line_start(place.line) + place.column - 1 for place in places)
+    if not starts:
+        return syntax
+    for start in starts:
+        visible = with_some_sizes(visible, start)
+    return Syntax(file, visible, arguments, texts, starts)

@@ -1,0 +1,81 @@
+#include "xacc/runtime/coarrays/synchronisation.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/gpu/gpu.h"
+#include "xacc/runtime/program/collective.h"
+#include "xacc/runtime/program/program.h"
+
+namespace pwx {
+namespace {
+
+/// Each of these images has come as far as this one.
+void meet(const std::vector<int>& images) {
+  std::vector<Outgoing> out;
+  std::vector<Incoming> in;
+  for (const int image : images) {
+    if (image < 0 || image >= program().size())
+      refuse("sync with image ", image, "; there are images 0 to ", program().size() - 1);
+    if (image == program().rank()) continue;
+    out.push_back({image, nullptr, 0});
+    in.push_back({image, nullptr, 0});
+  }
+  complete_segment();
+  program().mail.exchange(out, in);
+}
+
+int node_of(const pwx_ref& ref, const char* action) {
+  const Set& set = program().sets.of(ref);
+  if (set.size() != 1) refuse(action, " ", text_of(ref), ", which is ", set.size(), " nodes; name one");
+  return set.ranks[0];
+}
+
+}  // namespace
+
+void complete_segment() {
+  wait_for_unqueued();
+  peerway::check(program().context.flush());
+}
+
+}  // namespace pwx
+
+extern "C" {
+
+void pwx_sync_memory(const pwx_where* where) {
+  pwx::guarded(where, [&] { pwx::complete_segment(); });
+}
+
+void pwx_sync_all(const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    pwx::complete_segment();
+    pwx::barrier(pwx::program(), pwx::program().all());
+  });
+}
+
+void pwx_sync_image(long image, const pwx_where* where) {
+  pwx::guarded(where, [&] { pwx::meet({static_cast<int>(image)}); });
+}
+
+void pwx_sync_images(long count, const int* images, const pwx_where* where) {
+  pwx::guarded(where, [&] { pwx::meet({images, images + count}); });
+}
+
+void pwx_post(const pwx_ref* node, long tag, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    pwx::wait_for_unqueued();
+    pwx::program().mail.post(pwx::node_of(*node, "post to"), static_cast<uint64_t>(tag));
+  });
+}
+
+void pwx_wait(const pwx_ref* node, int any_tag, long tag, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    const int rank = node == nullptr ? -1 : pwx::node_of(*node, "wait for");
+    pwx::program().mail.wait(
+        rank, any_tag != 0 ? std::nullopt : std::optional<uint64_t>(static_cast<uint64_t>(tag)));
+  });
+}
+
+}  // extern "C"

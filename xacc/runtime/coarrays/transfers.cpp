@@ -1,0 +1,141 @@
+// put and get of coarrays, by sections.
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/data/coarray_memory.h"
+#include "xacc/runtime/data/present.h"
+#include "xacc/runtime/gpu/gpu.h"
+#include "xacc/runtime/mapping/sections.h"
+#include "xacc/runtime/program/bounce_buffer.h"
+#include "xacc/runtime/program/program.h"
+
+namespace pwx {
+namespace {
+
+using peerway::check;
+
+struct Ends {
+  SectionLayout there, here;
+};
+
+/// `section` of the coarray at `image` and `other` in this image's memory. Throws Failure where they do not
+/// fit.
+Ends sides_of(const pwx_coarray& x, long image, const pwx_triplet* section, const pwx_section& other) {
+  if (x.state == nullptr) refuse("coarray ", x.name == nullptr ? "" : x.name, " is not allocated");
+  if (image < 0 || image >= program().size())
+    refuse("image ", image, " of coarray ", x.name, "; there are images 0 to ", program().size() - 1);
+  if (other.array != nullptr)
+    refuse("coarray ", x.name, " together with the distributed array ", other.array->name,
+           " is not supported yet; copy by a local array");
+  Ends sides{laid_out(x.ndims, x.size, x.element_bytes, section, x.name),
+             laid_out(other.ndims, other.extent, other.element_bytes, other.dim, "a local array")};
+  if (sides.here.element_bytes != x.element_bytes)
+    refuse("elements of ", x.element_bytes, " bytes in coarray ", x.name, " and of ", other.element_bytes,
+           " on the other side; both must have one type");
+  return sides;
+}
+
+void same_counts(const pwx_coarray& x, const Ends& sides) {
+  if (sides.there.counts != sides.here.counts)
+    refuse(sides.there.elements(), " elements of coarray ", x.name, " and ", sides.here.elements(),
+           " on the other side; the sections must have the same dimensions and lengths");
+}
+
+/// One side of a transfer in registered memory.
+struct Local {
+  peerway::Region* region;
+  SectionLayout laid;
+};
+
+/// Where a transfer goes to or comes from: the coarray's memory, or its copy on the GPU.
+peerway::Remote& remote_of(const pwx_coarray& x, long image, bool on_gpu) {
+  if (!on_gpu) return x.state->memory.at(image);
+  if (x.state->on_gpus == nullptr) refuse("coarray ", x.name, " was not made for transfers between GPUs");
+  return x.state->on_gpus->remote(image, x.name);
+}
+
+/// Memory of this image's GPU, of which a section is.
+Local local_on_gpu(const pwx_section& other, SectionLayout laid) {
+  const auto [region, offset] = region_on_gpu(other.base);
+  laid.offset += static_cast<long>(offset);
+  return {region, std::move(laid)};
+}
+
+void put(const pwx_coarray& to, long image, const pwx_triplet* section, const pwx_section& other,
+         int places) {
+  const Ends sides = sides_of(to, image, section, other);
+  const bool scalar = sides.here.counts.empty() && !sides.there.counts.empty();
+  if (!scalar) same_counts(to, sides);
+  const size_t bytes = sides.there.elements() * to.element_bytes;
+  if (bytes == 0) return;
+  if (places != 0) wait_for_unqueued();
+  if ((places & PWX_COARRAY_HERE) != 0) {
+    const Local local = local_on_gpu(other, sides.here);
+    for (const BlockPair& pair : blocks_between(sides.there, local.laid))
+      check(program().context.put(remote_of(to, image, (places & PWX_COARRAY_THERE) != 0).block(pair.to),
+                                  local.region->block(pair.from)));
+    return check(program().context.flush(static_cast<int>(image)));  // kernels may write the source again
+  }
+  const auto span = bounce().take(bytes);
+  std::byte* packed = bounce().at(span);
+  const auto* from = static_cast<const std::byte*>(other.base);
+  for (size_t copies = scalar ? sides.there.elements() : 1; copies-- > 0;)
+    pack(packed + copies * to.element_bytes, from, sides.here);
+  const bool to_gpu = (places & PWX_COARRAY_THERE) != 0;
+  if (image == program().rank() && !to_gpu)
+    return unpack(static_cast<std::byte*>(to.base), packed, sides.there);
+  peerway::Remote& remote = remote_of(to, image, to_gpu);
+  for (const BlockPair& pair : blocks_between(sides.there, packed_as(sides.there, span.offset)))
+    check(program().context.put(remote.block(pair.to), {span.of, pair.from}));
+}
+
+void get(const pwx_section& other, const pwx_coarray& from, long image, const pwx_triplet* section,
+         int places) {
+  const Ends sides = sides_of(from, image, section, other);
+  const bool scalar = sides.there.counts.empty() && !sides.here.counts.empty();
+  if (!scalar) same_counts(from, sides);
+  const size_t bytes = sides.there.elements() * from.element_bytes;
+  if (bytes == 0) return;
+  const bool from_gpu = (places & PWX_COARRAY_THERE) != 0;
+  const auto complete = [&] { check(program().context.flush(static_cast<int>(image))); };
+  const auto fetch = [&](pw_region* into, const SectionLayout& laid) {
+    peerway::Remote& remote = remote_of(from, image, from_gpu);
+    complete();  // behind this image's own puts
+    for (const BlockPair& pair : blocks_between(sides.there, laid))
+      check(program().context.get({into, pair.from}, remote.block(pair.to)));
+    complete();
+  };
+  if (places != 0) wait_for_unqueued();
+  if ((places & PWX_COARRAY_HERE) != 0) {
+    const Local local = local_on_gpu(other, sides.here);
+    return fetch(local.region->get(), local.laid);
+  }
+  const auto span = bounce().take(bytes);
+  std::byte* packed = bounce().at(span);
+  if (image == program().rank() && !from_gpu)
+    pack(packed, static_cast<const std::byte*>(from.base), sides.there);
+  else
+    fetch(span.of, packed_as(sides.there, span.offset));
+  auto* to = static_cast<std::byte*>(other.base);
+  if (!scalar) return unpack(to, packed, sides.here);
+  each_element_of(sides.here, [&](long offset) { std::memcpy(to + offset, packed, from.element_bytes); });
+}
+
+}  // namespace
+}  // namespace pwx
+
+extern "C" {
+
+void pwx_coarray_put(const pwx_coarray* to, long image, const pwx_triplet* section, const pwx_section* other,
+                     int places, const pwx_where* where) {
+  pwx::guarded(where, [&] { pwx::put(*to, image, section, *other, places); });
+}
+
+void pwx_coarray_get(const pwx_section* other, const pwx_coarray* from, long image,
+                     const pwx_triplet* section, int places, const pwx_where* where) {
+  pwx::guarded(where, [&] { pwx::get(*other, *from, image, section, places); });
+}
+
+}  // extern "C"

@@ -1,0 +1,37 @@
+// Errors that generated code reports of the arrays it uses.
+#include <string>
+
+#include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/mapping/mapping.h"
+
+extern "C" {
+
+void pwx_array_expect(const pwx_array* a, int d, long ld, const pwx_where* where) {
+  if (a->ld[d] == ld) return;
+  pwx_error(
+      where,
+      "the code of %s was generated for %ld elements in dimension %d of a node's memory, but there are %ld",
+      a->name, ld, d, a->ld[d]);
+}
+
+void pwx_not_in_memory(const pwx_array* a, int d, long i, const char* file, int line) {
+  const pwx_where where{file, line};
+  const std::string name = a->name == nullptr ? "an array" : a->name;
+  const std::string used = pwx::text("element ", i, " of dimension ", d, " of ", name, " is used, but ");
+  if (a->state == nullptr) pwx::end_with(&where, used + "this is not allocated");
+  if (a->on->nodes->member == 0)
+    pwx::end_with(&where, used + "this node has no part of it: it is none of the array's nodes");
+  const pwx_array_dim& dim = a->dim[d];
+  std::string has = "this node has others: it is distributed cyclic";
+  if (pwx::template_dim(*a, d)->kind != PWX_CYCLIC) {
+    has = dim.first > dim.last ? "this node owns none"
+                               : pwx::text("this node owns ", dim.first, " to ", dim.last);
+    if (dim.held > 0)
+      has += pwx::text(" and has ", dim.base, " to ", dim.base + dim.held - 1, " in its memory");
+  }
+  pwx::end_with(&where, pwx::text(used, has, " (of 0 to ", dim.size - 1,
+                                  "); subscripts count in the whole array: let an xmp loop or a task give "
+                                  "each node what it owns"));
+}
+
+}  // extern "C"

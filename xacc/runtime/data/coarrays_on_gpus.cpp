@@ -1,0 +1,49 @@
+#include "xacc/runtime/data/coarrays_on_gpus.h"
+
+#include <cstring>
+
+#include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/gpu/gpu.h"
+
+namespace pwx {
+namespace {
+
+constexpr size_t kBox = 4096;  // the length of the key, and the key
+
+}  // namespace
+
+CoarrayOnGpus::CoarrayOnGpus(const peerway::Region& host)
+    : bytes_(host.bytes()),
+      boxes_(program().context.allocate(peerway::host, kBox)),
+      remotes_(static_cast<size_t>(program().size())) {}
+
+peerway::Region& CoarrayOnGpus::memory() {
+  if (memory_) return *memory_;
+  memory_ = program().context.allocate(peerway::cuda(the_gpu().ordinal), bytes_);
+  const peerway::Key key = memory_->key();
+  const uint64_t length = key.size();
+  if (length > kBox - sizeof length) refuse("the key of a coarray has ", length, " bytes; at most ", kBox);
+  auto* const box = static_cast<std::byte*>(boxes_.here().address());
+  std::memcpy(box + sizeof length, key.data(), length);
+  __atomic_store_n(reinterpret_cast<uint64_t*>(box), length, __ATOMIC_RELEASE);
+  return *memory_;
+}
+
+peerway::Remote& CoarrayOnGpus::remote(long image, const char* name) {
+  auto& there = remotes_[static_cast<size_t>(image)];
+  if (there) return *there;
+  peerway::Context& context = program().context;
+  peerway::Region copy = context.allocate(peerway::host, kBox);
+  peerway::check(context.get(copy.span(0, kBox), boxes_.at(image).span(0, kBox)));
+  peerway::check(context.flush(static_cast<int>(image)));
+  const auto* const box = static_cast<const std::byte*>(copy.address());
+  uint64_t length = 0;
+  std::memcpy(&length, box, sizeof length);
+  if (length == 0)
+    refuse("coarray ", name, " is not on the GPU of image ", image,
+           "; all images name it in acc declare or enter data, and synchronise, before one reaches it there");
+  there = context.import({box + sizeof length, length});
+  return *there;
+}
+
+}  // namespace pwx

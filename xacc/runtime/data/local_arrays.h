@@ -1,0 +1,9 @@
+// Arrays of functions: their memory is kept when the function returns, and its next call uses it again.
+#pragma once
+
+namespace pwx {
+
+/// Before the context ends.
+void free_local_arrays();
+
+}  // namespace pwx

@@ -1,0 +1,96 @@
+// gmove: elements that go from the node that has them to those that want them. In a collective one all send
+// and receive messages; with in or out the executing nodes alone read or write.
+#include <cstring>
+#include <vector>
+
+#include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/gmove/one_sided.h"
+#include "xacc/runtime/gmove/sides.h"
+#include "xacc/runtime/program/collective.h"
+#include "xacc/runtime/program/program.h"
+
+namespace pwx {
+namespace {
+
+class Collective {
+ public:
+  explicit Collective(const Sides& sides) : sides_(sides) {}
+
+  void run() {
+    const int me = program().rank();
+    sides_.check_views();
+    sides_.each_pair(
+        {true, true, "do it outside of the task, or as gmove in or out"},
+        [&](int to, int from) { return to == me || from == me; },
+        [&](int to, int from, const Owned& wanted, const Owned& given, const Move& move) {
+          add(to, from, wanted, given, move);
+        });
+    deliver();
+  }
+
+ private:
+  struct Packed {
+    int rank;
+    std::vector<std::byte> data;
+    std::vector<long> to;  ///< of an incoming one, where each element goes
+  };
+
+  void add(int to, int from, const Owned& left, const Owned& right, const Move& move) {
+    const int me = program().rank();
+    const size_t count = sides_.elements(move), bytes = sides_.bytes;
+    if (from == me) {
+      auto& packed =
+          (to == me ? own_ : out_).emplace_back(Packed{to, std::vector<std::byte>(count * bytes), {}});
+      const std::byte* out_of = sides_.right.memory();
+      std::byte* next = packed.data.data();
+      sides_.each_element(move, left.base, right.base, [&](long, long source) {
+        std::memcpy(next, out_of + source, bytes);
+        next += bytes;
+      });
+    }
+    if (to != me) return;
+    auto& packed =
+        from == me ? own_.back() : in_.emplace_back(Packed{from, std::vector<std::byte>(count * bytes), {}});
+    packed.to.reserve(count);
+    sides_.each_element(move, left.base, right.base, [&](long target, long) { packed.to.push_back(target); });
+  }
+
+  /// Nothing is stored before all that leaves is packed: the two sides may overlap.
+  void deliver() {
+    std::vector<Outgoing> out;
+    std::vector<Incoming> in;
+    for (const Packed& packed : out_) out.push_back({packed.rank, packed.data.data(), packed.data.size()});
+    for (Packed& packed : in_) in.push_back({packed.rank, packed.data.data(), packed.data.size()});
+    program().mail.exchange(out, in);
+    std::byte* into = sides_.left.memory();
+    for (const auto* list : {&own_, &in_})
+      for (const Packed& packed : *list)
+        for (size_t i = 0; i < packed.to.size(); ++i)
+          std::memcpy(into + packed.to[i], packed.data.data() + i * sides_.bytes, sides_.bytes);
+  }
+
+  const Sides& sides_;
+  std::vector<Packed> own_, out_, in_;
+};
+
+}  // namespace
+}  // namespace pwx
+
+extern "C" {
+
+void pwx_gmove(pwx_gmove_mode mode, const pwx_section* left, const pwx_section* right,
+               const pwx_where* where) {
+  if (left->array != nullptr) pwx_written(left->array);
+  pwx::guarded(where, [&] {
+    const pwx::Sides sides(*left, *right);
+    if (mode == PWX_COLLECTIVE) return pwx::Collective(sides).run();
+    if (mode == PWX_IN || mode == PWX_IN_FROM_GPUS)
+      pwx::get_from_owners(sides, mode == PWX_IN_FROM_GPUS);
+    else
+      pwx::put_to_owners(sides, mode == PWX_OUT_TO_GPUS);
+    // Wait until the others of the executing set have read here, or written, too.
+    pwx::barrier(pwx::program(), pwx::program().executing());
+  });
+}
+
+}  // extern "C"

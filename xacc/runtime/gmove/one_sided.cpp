@@ -1,0 +1,211 @@
+#include "xacc/runtime/gmove/one_sided.h"
+
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/data/arrays.h"
+#include "xacc/runtime/data/key_table.h"
+#include "xacc/runtime/gpu/gpu.h"
+#include "xacc/runtime/mapping/sections.h"
+#include "xacc/runtime/program/bounce_buffer.h"
+#include "xacc/runtime/program/program.h"
+
+namespace pwx {
+namespace {
+
+using peerway::check;
+
+/// Elements between this rank and one other, or itself. They lie packed at `packed` in the bounce memory.
+struct Transfer {
+  int rank;  ///< the other's
+  long left = 0, right = 0;
+  Move move;
+  size_t packed = 0;
+};
+
+/// Neighbours of a list of offsets that are equally far apart.
+struct Progression {
+  size_t first;
+  long count, stride;
+};
+std::vector<Progression> progressions_of(const std::vector<long>& offsets) {
+  std::vector<Progression> progressions;
+  for (size_t i = 0; i < offsets.size();) {
+    size_t end = i + 1;
+    const long stride = end < offsets.size() ? offsets[end] - offsets[i] : 0;
+    while (end < offsets.size() && offsets[end] - offsets[end - 1] == stride) ++end;
+    progressions.push_back({i, static_cast<long>(end - i), stride});
+    i = end;
+  }
+  return progressions;
+}
+
+/// One gmove of this rank. The far side is the one whose owners may not come by.
+class OneSided {
+ public:
+  OneSided(const Sides& sides, const Side& far, bool far_on_gpus)
+      : sides_(sides), far_(far), far_is_left_(&far == &sides.left) {
+    if (far.distributed()) {
+      array_ = far.section.array->state->common_id;
+      on_gpus_ = array_.id != 0 && far_on_gpus && gpu() != nullptr;
+    }
+    if (on_gpus_) wait_for_unqueued();
+  }
+
+  /// All is read before anything is stored: the two sides may overlap.
+  void get() {
+    collect();
+    for (const Transfer& transfer : transfers_)
+      if (transfer.rank == me_) pack(transfer);
+    move_far();
+    for (const Transfer& transfer : transfers_) unpack(transfer);
+  }
+
+  void put() {
+    collect();
+    for (const Transfer& transfer : transfers_) pack(transfer);
+    move_far();
+    for (const Transfer& transfer : transfers_)
+      if (transfer.rank == me_) unpack(transfer);
+  }
+
+ private:
+  [[nodiscard]] bool one_element() const { return sides_.scalar && !far_is_left_; }
+  [[nodiscard]] size_t elements(const Transfer& transfer) const {
+    return one_element() ? 1 : sides_.elements(transfer.move);
+  }
+
+  void collect() {
+    size_t bytes = 0;
+    const MustExecute must{!far_is_left_, far_is_left_,
+                           far_is_left_ ? "all that own the right side of a gmove out must"
+                                        : "all that own the left side of a gmove in must"};
+    sides_.each_pair(
+        must, [&](int to, int from) { return (far_is_left_ ? from : to) == me_; },
+        [&](int to, int from, const Owned& left, const Owned& right, const Move& move) {
+          transfers_.push_back({far_is_left_ ? to : from, left.base, right.base, move, bytes});
+          bytes += elements(transfers_.back()) * sides_.bytes;
+        });
+    if (bytes > 0) span_ = bounce().take(bytes);
+  }
+
+  [[nodiscard]] std::byte* packed(const Transfer& transfer) const {
+    return bounce().at(span_) + transfer.packed;
+  }
+
+  void pack(const Transfer& transfer) const {
+    std::byte* next = packed(transfer);
+    const std::byte* from = sides_.right.memory();
+    if (one_element()) return void(std::memcpy(next, from + transfer.right, sides_.bytes));
+    sides_.each_element(transfer.move, transfer.left, transfer.right, [&](long, long source) {
+      std::memcpy(next, from + source, sides_.bytes);
+      next += sides_.bytes;
+    });
+  }
+
+  void unpack(const Transfer& transfer) const {
+    const std::byte* next = packed(transfer);
+    std::byte* to = sides_.left.memory();
+    sides_.each_element(transfer.move, transfer.left, transfer.right, [&](long target, long) {
+      std::memcpy(to + target, next, sides_.bytes);
+      if (!one_element()) next += sides_.bytes;
+    });
+  }
+
+  /// All transfers with others; returns when they are complete at both ends.
+  void move_far() {
+    std::set<int> others;
+    for (const Transfer& transfer : transfers_)
+      if (transfer.rank != me_) others.insert(transfer.rank);
+    try {
+      move_with(others);
+    } catch (const peerway::Error& error) {  // what was known of an array that exists no longer
+      if (error.status() != peerway::Status::stale_key) throw;
+      for (const int rank : others) forget_published(rank, id());
+      move_with(others);
+    }
+  }
+
+  void move_with(const std::set<int>& others) {
+    for (const Transfer& transfer : transfers_) {
+      if (transfer.rank == me_) continue;
+      peerway::Remote& remote = remote_of(transfer.rank);
+      each_block(transfer, [&](const BlockPair& pair) {
+        const peerway::Block<pw_region> here{span_.of, pair.from};
+        check(far_is_left_ ? program().context.put(remote.block(pair.to), here)
+                           : program().context.get(here, remote.block(pair.to)));
+      });
+    }
+    for (const int rank : others) check(program().context.flush(rank));
+  }
+
+  [[nodiscard]] uint64_t id() const { return on_gpus_ ? array_.on_gpus() : array_.id; }
+
+  [[nodiscard]] peerway::Remote& remote_of(int rank) const {
+    if (array_.id == 0)
+      refuse(
+          "gmove ", far_is_left_ ? "out to " : "in from ", far_.name(),
+          ", which was allocated before this program was known to reach it; call pwx_gmove_one_sided first");
+    peerway::Remote* const remote = on_gpus_ ? published(rank, id()) : published(rank, array_);
+    if (remote == nullptr)
+      refuse("gmove ", far_is_left_ ? "out to " : "in from ", far_.name(), ", which is ",
+             on_gpus_ ? "not present on the GPU" : "no longer allocated", " at node ", rank + 1,
+             "; let a barrier, or post and wait, stand between this and that");
+    return *remote;
+  }
+
+  /// The blocks of one transfer: `to` of each pair is of the far memory, `from` of the bounce memory.
+  template <typename Body>
+  void each_block(const Transfer& transfer, Body&& body) const {
+    std::array<std::vector<Progression>, PWX_MAX_DIMS> parts;
+    std::array<long, PWX_MAX_DIMS> packed_strides{};
+    const size_t dims = one_element() ? 0 : sides_.dims;
+    const auto offsets = [&](size_t d) -> const std::vector<long>& {
+      return far_is_left_ ? transfer.move[d].left : transfer.move[d].right;
+    };
+    long stride = static_cast<long>(sides_.bytes);
+    for (size_t d = dims; d-- > 0; stride *= static_cast<long>(offsets(d).size())) {
+      parts[d] = progressions_of(offsets(d));
+      packed_strides[d] = stride;
+    }
+    std::array<size_t, PWX_MAX_DIMS> at{};
+    for (;;) {
+      SectionLayout there, here;
+      there.element_bytes = here.element_bytes = sides_.bytes;
+      there.offset = far_is_left_ ? transfer.left : transfer.right;
+      here.offset = static_cast<long>(span_.offset + transfer.packed);
+      for (size_t d = 0; d < dims; ++d) {
+        const Progression& part = parts[d][at[d]];
+        there.offset += offsets(d)[part.first];
+        here.offset += static_cast<long>(part.first) * packed_strides[d];
+        there.counts.push_back(part.count);
+        there.strides.push_back(part.stride);
+        here.strides.push_back(packed_strides[d]);
+      }
+      here.counts = there.counts;
+      for (const BlockPair& pair : blocks_between(there, here)) body(pair);
+      size_t d = dims;
+      while (d > 0 && ++at[d - 1] == parts[d - 1].size()) at[--d] = 0;
+      if (d == 0) return;
+    }
+  }
+
+  const Sides& sides_;
+  const Side& far_;
+  const bool far_is_left_;
+  const int me_ = program().rank();
+  CommonId array_;
+  bool on_gpus_ = false;
+  peerway::Span<pw_region> span_{};
+  std::vector<Transfer> transfers_;
+};
+
+}  // namespace
+
+void get_from_owners(const Sides& sides, bool from_gpus) { OneSided(sides, sides.right, from_gpus).get(); }
+
+void put_to_owners(const Sides& sides, bool to_gpus) { OneSided(sides, sides.left, to_gpus).put(); }
+
+}  // namespace pwx

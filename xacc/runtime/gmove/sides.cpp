@@ -1,0 +1,200 @@
+#include "xacc/runtime/gmove/sides.h"
+
+#include <algorithm>
+
+#include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/data/array_shape.h"
+#include "xacc/runtime/data/arrays.h"
+#include "xacc/runtime/program/program.h"
+
+namespace pwx {
+namespace {
+
+Side side_of(const pwx_section& section, const char* which) {
+  Side side{section, {}};
+  if (side.distributed()) {
+    allocated(*section.array, "gmove");
+    if (section.ndims != section.array->ndims)
+      refuse("gmove: ", section.array->name, " at the ", which, " has ", section.array->ndims,
+             " dimensions, not ", section.ndims);
+  }
+  for (int d = 0; d < section.ndims; ++d) {
+    const pwx_triplet& t = section.dim[d];
+    const long count = t.is_index != 0 ? 1 : t.count;
+    if (count < 0) refuse("gmove: a section of ", side.name(), " has a length of ", count);
+    const long last = t.first + (count - 1) * (t.is_index != 0 ? 1 : t.step);
+    if (count > 0 && (std::min(t.first, last) < 0 || std::max(t.first, last) >= side.extent(d)))
+      refuse("gmove: subscripts ", t.first, " to ", last, " in dimension ", d, " of ", side.name(),
+             " at the ", which, ", which has 0 to ", side.extent(d) - 1);
+    if (t.is_index == 0) side.free_dims.push_back(d);
+  }
+  return side;
+}
+
+/// Which elements of a section's dimension, by their places in it, a part owns, and where they lie there.
+Places owned_places(const Side& side, int d, int part, const Placed& placed, long stride) {
+  const pwx_triplet& t = side.section.dim[d];
+  const long step = t.is_index != 0 ? 1 : t.step, count = t.is_index != 0 ? 1 : t.count;
+  Places places;
+  for (long k = 0; k < count; ++k) {
+    const long i = t.first + k * step;
+    if (!side.distributed()) {
+      places.emplace_back(k, i * stride);
+    } else if (owner_of_subscript(*side.section.array, d, i) == part) {
+      places.emplace_back(k, position(*side.section.array, d, placed, i) * stride);
+    }
+  }
+  return places;
+}
+
+Owned owned_at(const Side& side, int number) {
+  Owned owned;
+  std::array<Placed, PWX_MAX_DIMS> placed;
+  Parts parts{};
+  Strides strides;
+  if (side.distributed()) {
+    placed = placed_at(*side.section.array, number);
+    parts = parts_at(*side.section.array, coordinates_of(*side.section.array->on->nodes, number).data());
+    strides = strides_at(*side.section.array, placed);
+  } else {
+    strides = strides_of(side.section.ndims, side.section.extent, side.section.element_bytes);
+  }
+  size_t free = 0;
+  for (int d = 0; d < side.section.ndims; ++d) {
+    const auto at = static_cast<size_t>(d);
+    auto places = owned_places(side, d, parts[at], placed[at], strides[at]);
+    if (places.empty()) owned.any = false;
+    if (side.section.dim[d].is_index != 0)
+      owned.base += places.empty() ? 0 : places.begin()->second;
+    else
+      owned.places[free++] = std::move(places);
+  }
+  return owned;
+}
+
+std::vector<int> ranks_of(const pwx_nodes& nodes) { return {nodes.ranks, nodes.ranks + nodes.total}; }
+
+/// The nodes of a side that each node has others of, or null.
+const pwx_nodes* own_nodes(const Side& side) {
+  return side.distributed() && side.section.array->on->nodes->own != 0 ? side.section.array->on->nodes
+                                                                       : nullptr;
+}
+
+bool same_elements(const Owned& a, const Owned& b) {
+  for (size_t d = 0; d < PWX_MAX_DIMS; ++d) {
+    if (a.places[d].size() != b.places[d].size()) return false;
+    if (!a.places[d].empty() && a.places[d].begin()->first != b.places[d].begin()->first) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::byte* Side::memory() const {
+  return static_cast<std::byte*>(distributed() ? section.array->state->memory.address() : section.base);
+}
+
+std::vector<int> Side::holders() const {
+  if (distributed()) return ranks_of(*section.array->on->nodes);
+  std::vector<int> ranks = program().executing().ranks;
+  if (view != nullptr)
+    std::erase_if(ranks,
+                  [all = ranks_of(*view)](int rank) { return std::ranges::find(all, rank) == all.end(); });
+  return ranks;
+}
+
+Sides::Sides(const pwx_section& to, const pwx_section& from)
+    : left(side_of(to, "left")), right(side_of(from, "right")), bytes(left.element_bytes()) {
+  check();
+  left.view = own_nodes(right);
+  right.view = own_nodes(left);
+  dims = left.free_dims.size();
+  scalar = right.free_dims.empty() && dims > 0;
+}
+
+void Sides::check() const {
+  if (right.element_bytes() != bytes)
+    refuse("gmove: elements of ", bytes, " bytes at the left and of ", right.element_bytes(),
+           " at the right; both sides must have one type");
+  if (!right.free_dims.empty() && right.free_dims.size() != left.free_dims.size())
+    refuse("gmove: a section of ", left.free_dims.size(), " dimensions at the left and of ",
+           right.free_dims.size(), " at the right; they must be the same");
+  for (size_t d = 0; d < right.free_dims.size(); ++d) {
+    const long l = left.section.dim[left.free_dims[d]].count, r = right.section.dim[right.free_dims[d]].count;
+    if (l != r)
+      refuse("gmove: ", l, " elements at the left and ", r, " at the right in dimension ", d,
+             " of the sections; they must be as many");
+  }
+}
+
+/// The elements of a side that each rank owns. `otherwise`: what to do where one that owns any does not
+/// execute; null: it need not.
+std::vector<Owned> Sides::owned(const Side& side, const std::vector<int>& ranks, const char* otherwise) {
+  const std::vector<int>& executing = program().executing().ranks;
+  std::vector<Owned> all;
+  for (size_t n = 0; n < ranks.size(); ++n) {
+    all.push_back(owned_at(side, static_cast<int>(n)));
+    if (otherwise != nullptr && all.back().any && std::ranges::find(executing, ranks[n]) == executing.end())
+      refuse("gmove with elements of ", side.name(), " that node ", ranks[n] + 1,
+             " owns, which does not execute it; ", otherwise);
+  }
+  return all;
+}
+
+void Sides::check_views() const {
+  for (const auto& [side, other] : {std::pair(&left, &right), std::pair(&right, &left)}) {
+    const pwx_nodes* const nodes = other->view;
+    if (nodes == nullptr || !other->distributed()) continue;
+    const std::vector<int> view = ranks_of(*nodes), ranks = other->holders();
+    const std::vector<Owned> all = owned(*other, ranks, nullptr);
+    for (size_t n = 0; n < ranks.size(); ++n)
+      if (all[n].any && std::ranges::find(view, ranks[n]) == view.end())
+        refuse("gmove of ", side->name(), ", which is on ", nodes->name, ", and ", other->name(),
+               ", elements of which node ", ranks[n] + 1, " owns: that is none of this node's ", nodes->name,
+               ", and other nodes have others by this name; use gmove in or out");
+  }
+}
+
+/// The ranks that give `taker` its elements: those that own different ones. Of nodes that own the same
+/// (replicas) the taker itself, else the first.
+std::vector<size_t> Sides::sources(int taker, const std::vector<int>& from,
+                                   const std::vector<Owned>& givers) {
+  std::vector<size_t> chosen;
+  for (size_t g = 0; g < from.size(); ++g) {
+    if (!givers[g].any) continue;
+    const auto same =
+        std::ranges::find_if(chosen, [&](size_t other) { return same_elements(givers[g], givers[other]); });
+    if (same == chosen.end())
+      chosen.push_back(g);
+    else if (from[g] == taker)
+      *same = g;
+  }
+  return chosen;
+}
+
+/// The wanted elements that the giver has, as both compute them. False where it is nothing. A scalar goes
+/// everywhere.
+bool Sides::meet(const Owned& wanted, const Owned& given, Move& move) const {
+  if (!wanted.any || !given.any) return false;
+  for (size_t d = 0; d < dims; ++d) {
+    move[d] = {};
+    auto giver = given.places[d].begin();
+    const auto end = given.places[d].end();
+    for (const auto& [k, offset] : wanted.places[d]) {
+      while (!scalar && giver != end && giver->first < k) ++giver;
+      if (!scalar && (giver == end || giver->first != k)) continue;
+      move[d].left.push_back(offset);
+      move[d].right.push_back(scalar ? 0 : giver->second);
+    }
+    if (move[d].left.empty()) return false;
+  }
+  return true;
+}
+
+size_t Sides::elements(const Move& move) const {
+  size_t count = 1;
+  for (size_t d = 0; d < dims; ++d) count *= move[d].left.size();
+  return count;
+}
+
+}  // namespace pwx

@@ -1,0 +1,117 @@
+// The two sides of a gmove: which elements each rank owns of them, and what one rank has of what another
+// wants.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "peerway/xacc/runtime.h"
+
+namespace pwx {
+
+/// One side of an assignment as all ranks know it.
+struct Side {
+  const pwx_section& section;
+  std::vector<int> free_dims;       ///< those that are no index
+  const pwx_nodes* view = nullptr;  ///< of the other side, where each node has others by that name
+
+  [[nodiscard]] bool distributed() const { return section.array != nullptr; }
+  [[nodiscard]] long extent(int d) const {
+    return distributed() ? section.array->dim[d].size : section.extent[d];
+  }
+  [[nodiscard]] const char* name() const { return distributed() ? section.array->name : "a local array"; }
+  [[nodiscard]] size_t element_bytes() const {
+    return distributed() ? section.array->element_bytes : section.element_bytes;
+  }
+  /// This rank's.
+  [[nodiscard]] std::byte* memory() const;
+  /// The ranks that hold it, by their numbers among its nodes. Of a local one all executing ranks, but
+  /// only those of `view`.
+  [[nodiscard]] std::vector<int> holders() const;
+};
+
+/// Places in a section, ascending, and where each lies, in bytes.
+using Places = std::vector<std::pair<long, long>>;
+
+/// The elements that one rank owns of one side, in each dimension of the section; nothing where `any` is
+/// false.
+struct Owned {
+  bool any = true;
+  long base = 0;                              ///< of the indices
+  std::array<Places, PWX_MAX_DIMS> places{};  ///< of the free dimensions, in order
+};
+
+/// One dimension of what moves between two ranks: where each element lies at both ends, in bytes.
+struct Steps {
+  std::vector<long> left, right;
+};
+using Move = std::array<Steps, PWX_MAX_DIMS>;
+
+/// The sides whose owners must all execute the gmove, and what to do where they do not.
+struct MustExecute {
+  bool left, right;
+  const char* otherwise;
+};
+
+/// Both sides, checked: they fit each other, and have the same elements.
+class Sides {
+ public:
+  /// Throws Failure for sections that do not fit.
+  Sides(const pwx_section& left, const pwx_section& right);
+
+  /// Throws Failure where messages would not meet: one side is on nodes that each node has others of, and
+  /// elements of the other side lie beyond this node's.
+  void check_views() const;
+
+  Side left, right;
+  size_t bytes;         ///< of an element
+  size_t dims = 0;      ///< of the sections
+  bool scalar = false;  ///< one element at the right goes to all at the left
+
+  /// Calls `body(to, from, wanted, given, move)` for each two ranks of which one gives the other elements, if
+  /// `relevant(to, from)`. Throws Failure where one that must execute does not.
+  template <typename Relevant, typename Body>
+  void each_pair(const MustExecute& must, Relevant&& relevant, Body&& body) const {
+    const std::vector<int> to = left.holders(), from = right.holders();
+    const std::vector<Owned> takers = owned(left, to, must.left ? must.otherwise : nullptr);
+    const std::vector<Owned> givers = owned(right, from, must.right ? must.otherwise : nullptr);
+    for (size_t n = 0; n < to.size(); ++n) {
+      if (!takers[n].any) continue;
+      for (const size_t g : sources(to[n], from, givers)) {
+        if (!relevant(to[n], from[g])) continue;
+        Move move;
+        if (meet(takers[n], givers[g], move)) body(to[n], from[g], takers[n], givers[g], move);
+      }
+    }
+  }
+
+  [[nodiscard]] size_t elements(const Move& move) const;
+
+  /// Calls `body(left, right)` with the offsets of each element, in an order that both ends share.
+  template <typename Body>
+  void each_element(const Move& move, long left_base, long right_base, Body&& body) const {
+    std::array<size_t, PWX_MAX_DIMS> at{};
+    for (;;) {
+      long to = left_base, from = right_base;
+      for (size_t d = 0; d < dims; ++d) {
+        to += move[d].left[at[d]];
+        from += move[d].right[at[d]];
+      }
+      body(to, from);
+      size_t d = dims;
+      while (d > 0 && ++at[d - 1] == move[d - 1].left.size()) at[--d] = 0;
+      if (d == 0) return;
+    }
+  }
+
+ private:
+  static std::vector<Owned> owned(const Side& side, const std::vector<int>& ranks, const char* otherwise);
+  static std::vector<size_t> sources(int taker, const std::vector<int>& from,
+                                     const std::vector<Owned>& givers);
+  bool meet(const Owned& wanted, const Owned& given, Move& move) const;
+  void check() const;
+};
+
+}  // namespace pwx

@@ -1,0 +1,40 @@
+#include "xacc/runtime/gpu/grid.h"
+
+#include <algorithm>
+
+namespace pwx {
+namespace {
+
+constexpr long kMostThreads = 1024, kUsualThreads = 256, kWarp = 32;
+constexpr long kMostX = 0x7fffffff, kMostY = 65535;
+constexpr unsigned kBlocksOfProcessor = 8;  // of 256 threads: as many as are resident
+
+long whole_warps(long threads) { return (threads + kWarp - 1) / kWarp * kWarp; }
+
+}  // namespace
+
+unsigned most_joined(int processors) {
+  return kBlocksOfProcessor * static_cast<unsigned>(std::max(processors, 1));
+}
+
+Grid grid_of(const pwx_shape& shape, bool reduces, int processors) {
+  const auto at_least_1 = [](long count) { return std::max(count, 1L); };
+  const long x = at_least_1(shape.iterations[0]);
+  const long usual = shape.by_block != 0 ? kUsualThreads / 2 : std::min(kUsualThreads, whole_warps(x));
+  const long threads = std::min(shape.threads > 0 ? shape.threads : usual, kMostThreads);
+  const long blocks = shape.by_block != 0 ? x : (x + threads - 1) / threads;
+  std::array<long, 3> grid = {std::min(blocks, kMostX), std::min(at_least_1(shape.iterations[1]), kMostY),
+                              std::min(at_least_1(shape.iterations[2]), kMostY)};
+  if (reduces || shape.blocks > 0) {
+    long left = shape.blocks > 0 ? shape.blocks : kMostX;
+    if (reduces) left = std::min<long>(left, most_joined(processors));
+    for (long& size : grid) {
+      size = std::min(size, left);
+      left = at_least_1(left / size);
+    }
+  }
+  return {{static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2])},
+          static_cast<unsigned>(threads)};
+}
+
+}  // namespace pwx

@@ -1,0 +1,169 @@
+#include "xacc/runtime/gpu/kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/config.h"
+#include "device/cuda/kernel_cache.h"
+#include "device/cuda/nvrtc.h"
+#include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/gpu/gpu.h"
+#include "xacc/runtime/gpu/grid.h"
+#include "xacc/runtime/gpu/kernel_reductions.h"
+#include "xacc/runtime/gpu/sequences.h"
+
+namespace pwx {
+namespace {
+
+using namespace pw::cuda;
+
+constexpr size_t kMostArguments = 256;
+constexpr size_t kMostCompilers = 4;  // at once: other ranks of the host compile, too
+
+}  // namespace
+}  // namespace pwx
+
+struct pwx_kernel_state {
+  pw::cuda::CUfunction function = nullptr;
+  pw::cuda::CUmodule module = nullptr;
+};
+
+namespace pwx {
+namespace {
+
+std::vector<std::unique_ptr<pwx_kernel_state>>& kernels() {
+  static auto& all = *new std::vector<std::unique_ptr<pwx_kernel_state>>;  // outlives atexit
+  return all;
+}
+
+const Nvrtc& nvrtc() {
+  static std::string why;
+  static const std::unique_ptr<Nvrtc> nvrtc = Nvrtc::load(nvrtc_candidates(pw::config("nvrtc_library")), why);
+  if (nvrtc == nullptr) throw Failure(why);
+  return *nvrtc;
+}
+
+/// Whether the compiler joins any accesses to neighbours once it knows how arrays are aligned. Where it joins
+/// none it shall not know: what it assumes of a pointer keeps reads out of the read-only cache (NVRTC 13.0;
+/// 20 % of the time of a hop of lattice QCD).
+bool joins_accesses(const KernelSource& source, std::vector<std::string> options) {
+  if (std::string_view(source.text).find("  PWX_ALIGNED(") == std::string_view::npos) return false;
+  for (std::string& option : options)
+    if (option.starts_with("-arch=sm_")) option.replace(0, 9, "-arch=compute_");
+  const std::string ptx = nvrtc().compile({&source, 1}, options);
+  return ptx.find(".v2.") != std::string::npos || ptx.find(".v4.") != std::string::npos;
+}
+
+std::string image_of(const pwx_kernel& kernel, int capability) {
+  std::vector<std::string> options = nvrtc().options(capability);
+  for (std::string& option : options)
+    if (option.starts_with("--std=")) option = "--std=c++20";
+  options.emplace_back("--restrict");
+  options.emplace_back("--device-as-default-execution-space");
+  const std::string text = std::string(prelude()) + "\n#line 1 \"" + kernel.name + "\"\n" + kernel.source;
+  std::string key = "peerway cc 2\nnvrtc " + nvrtc().version() + "\n";
+  for (const std::string& option : options) key += option + "\n";
+  std::vector<KernelSource> sources = {{kernel.name, text.c_str()}};
+  if (kernel.exchanges != 0)
+    for (const KernelSource& header : kernel_sources()) {
+      sources.push_back(header);
+      key += header.text;
+    }
+  const std::string cache = pw::config("cache");
+  return cached_image((cache.empty() ? pw::cache_home() : cache) + "/kernels", key + text, [&] {
+    std::vector<std::string> joined = options;
+    joined.emplace_back("--define-macro=PWX_JOINED");
+    return nvrtc().compile(sources, joins_accesses(sources.front(), joined) ? joined : options);
+  });
+}
+
+pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
+  const Gpu& gpu = the_gpu();
+  auto state = std::make_unique<pwx_kernel_state>();
+  gpu.check(gpu.driver.cuModuleLoadData(&state->module, image.data()), "loading a kernel");
+  gpu.check(gpu.driver.cuModuleGetFunction(&state->function, state->module, kernel.name), "finding a kernel");
+  kernel.state = kernels().emplace_back(std::move(state)).get();
+  return *kernel.state;
+}
+
+pwx_kernel_state& loaded(pwx_kernel& kernel) {
+  return kernel.state != nullptr ? *kernel.state : load(kernel, image_of(kernel, the_gpu().capability()));
+}
+
+/// The images of all these kernels. Compilers run side by side; an image is empty where one fails.
+std::vector<std::string> images_of(const std::vector<pwx_kernel*>& all, int capability) {
+  std::vector<std::string> images(all.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < all.size(); i = next++) {
+      try {
+        images[i] = image_of(*all[i], capability);
+      } catch (const std::exception&) {
+        images[i].clear();
+      }
+    }
+  };
+  std::vector<std::thread> others;
+  const size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
+  for (size_t i = 1; i < std::min({cores, kMostCompilers, all.size()}); ++i) others.emplace_back(work);
+  work();
+  for (std::thread& other : others) other.join();
+  return images;
+}
+
+void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t argument_count,
+            int reduction_count, const pwx_reduction* reductions, long queue) {
+  for (const long count : shape.iterations)
+    if (count <= 0) return;
+  const Gpu& gpu = the_gpu();
+  const auto count = static_cast<size_t>(reduction_count);
+  if (argument_count + count > kMostArguments || count > kMostReductions)
+    refuse("a loop with ", argument_count, " variables and ", count, " reductions; at most ", kMostArguments,
+           " and ", kMostReductions, " are possible");
+  const KernelLaunch launched{loaded(kernel).function, kernel.exchanges != 0,
+                              grid_of(shape, count > 0, gpu.processors())};
+  if (queue == PWX_QUEUE_SYNC && count == 0)
+    return launch_in_order(launched, arguments, kernel.sizes, argument_count);
+  std::array<void*, kMostArguments> all;
+  std::memcpy(all.data(), arguments, argument_count * sizeof(void*));
+  KernelReductions totals;
+  if (count > 0) totals = prepare_reductions(reduction_count, reductions, queue);
+  for (size_t i = 0; i < count; ++i) all[argument_count + i] = &totals.arguments[i];
+  launch_on(stream_of(queue), launched, all.data());
+  deliver_reductions(totals, reductions, reduction_count, queue);
+}
+
+}  // namespace
+
+void load_kernels(const std::vector<pwx_kernel*>& all) {
+  if (all.empty()) return;
+  const auto reduces = [](const pwx_kernel* kernel) {
+    return std::string_view(kernel->source).find("pwx_total<") != std::string_view::npos;
+  };
+  if (std::ranges::any_of(all, reduces)) reserve_reductions(PWX_QUEUE_SYNC);
+  const std::vector<std::string> images = images_of(all, the_gpu().capability());
+  for (size_t i = 0; i < all.size(); ++i)
+    if (!images[i].empty() && all[i]->state == nullptr) load(*all[i], images[i]);
+}
+
+void free_kernels() {
+  free_reductions();
+  for (const auto& kernel : kernels()) the_gpu().driver.cuModuleUnload(kernel->module);
+}
+
+}  // namespace pwx
+
+extern "C" void pwx_launch(pwx_kernel* kernel, const pwx_shape* shape, void** arguments, int argument_count,
+                           int reduction_count, const pwx_reduction* reductions, long queue,
+                           const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    pwx::launch(*kernel, *shape, arguments, static_cast<size_t>(argument_count), reduction_count, reductions,
+                queue);
+  });
+}

@@ -1,0 +1,67 @@
+#include "xacc/runtime/mapping/rows.h"
+
+#include <algorithm>
+#include <array>
+
+#include "peerway/xacc/loops.h"
+#include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/mapping/mapping.h"
+#include "xacc/runtime/mapping/sections.h"
+
+namespace pwx {
+namespace {
+
+/// The subscripts in this node's memory, one behind the other also where the dimension is cyclic.
+pwx_triplet here(const pwx_array& a, int d, const pwx_triplet& wanted, const char* name) {
+  const pwx_array_dim& dim = a.dim[d];
+  const long below = is_full(dim) ? 0 : dim.shadow[0], above = is_full(dim) ? 0 : dim.shadow[1];
+  if (wanted.count > 0 && (wanted.first < -below || wanted.first + wanted.count > dim.size + above))
+    refuse("subscripts ", wanted.first, " to ", wanted.first + wanted.count - 1, " in dimension ", d, " of ",
+           name, ", which has 0 to ", dim.size - 1);
+  long first = wanted.first, end = wanted.first + std::max(wanted.count, 0L);
+  if (is_cyclic(a, d)) {
+    const pwx_cycle cycle = pwx_cycle_of(a.on, dim.template_dim, dim.offset);
+    first = pwx_before(cycle, first);
+    end = pwx_before(cycle, end);
+  } else {
+    first -= dim.base;
+    end -= dim.base;
+  }
+  first = std::clamp(first, 0L, dim.ld);
+  end = std::clamp(end, first, dim.ld);
+  return {first, end - first, 1, 0};
+}
+
+SectionLayout laid_here(const pwx_section& section, const char* name) {
+  if (section.array == nullptr)
+    return laid_out(section.ndims, section.extent, section.element_bytes, section.dim, name);
+  const pwx_array& a = *section.array;
+  std::array<pwx_triplet, PWX_MAX_DIMS> dims{};
+  std::array<long, PWX_MAX_DIMS> extents{};
+  for (int d = 0; d < a.ndims; ++d) {
+    const auto at = static_cast<size_t>(d);
+    dims[at] = here(a, d, section.dim[d], name);
+    extents[at] = a.dim[d].ld;
+  }
+  return laid_out(a.ndims, extents.data(), a.element_bytes, dims.data(), name);
+}
+
+}  // namespace
+
+std::vector<Row> rows_of(const pwx_section& section, const char* name) {
+  SectionLayout laid = laid_here(section, name);
+  auto bytes = static_cast<long>(laid.element_bytes);
+  while (!laid.counts.empty() && laid.strides.back() == bytes) {
+    bytes *= laid.counts.back();
+    laid.counts.pop_back();
+    laid.strides.pop_back();
+  }
+  std::vector<Row> rows;
+  if (bytes > 0)
+    each_element_of(laid, [&](long offset) {
+      rows.push_back({static_cast<size_t>(offset), static_cast<size_t>(bytes)});
+    });
+  return rows;
+}
+
+}  // namespace pwx

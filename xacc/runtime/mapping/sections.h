@@ -1,0 +1,56 @@
+// Sections of arrays in memory: where their elements lie, packing them, and the blocks that bring them. Pure.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "peerway/xacc/runtime.h"
+#include "xacc/runtime/mapping/halo_boxes.h"
+
+namespace pwx {
+
+/// A section in memory: its free dimensions, and where its first element lies.
+struct SectionLayout {
+  std::vector<long> counts, strides;
+  long offset = 0;
+  size_t element_bytes = 0;
+
+  [[nodiscard]] size_t elements() const {
+    size_t all = 1;
+    for (const long count : counts) all *= static_cast<size_t>(count);
+    return all;
+  }
+};
+
+/// The layout of a section of an array of these extents. Throws Failure where a subscript is outside of it;
+/// `name` is the array's.
+SectionLayout laid_out(int ndims, const long* extents, size_t element_bytes, const pwx_triplet* dims,
+                       const char* name);
+
+/// Calls `body(offset)` for each element, the last dimension the fastest.
+template <typename Body>
+void each_element_of(const SectionLayout& laid, Body&& body) {
+  if (laid.elements() == 0) return;
+  std::array<long, PWX_MAX_DIMS> at{};
+  for (;;) {
+    long offset = laid.offset;
+    for (size_t d = 0; d < laid.counts.size(); ++d) offset += at[d] * laid.strides[d];
+    body(offset);
+    size_t d = laid.counts.size();
+    while (d > 0 && ++at[d - 1] == laid.counts[d - 1]) at[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+void pack(std::byte* to, const std::byte* from, const SectionLayout& laid);
+void unpack(std::byte* to, const std::byte* from, const SectionLayout& laid);
+
+/// The same elements one behind the other, the first at `at`.
+SectionLayout packed_as(const SectionLayout& laid, size_t at);
+
+/// The blocks that bring the elements of one to the other: `to` is of `there`, `from` of `here`. One of them
+/// may be a single element. Negative steps go one by one.
+std::vector<BlockPair> blocks_between(const SectionLayout& there, const SectionLayout& here);
+
+}  // namespace pwx

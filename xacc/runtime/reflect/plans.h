@@ -1,0 +1,58 @@
+// Plans of reflects: each is prepared once for the same arrays and widths.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "peerway/peerway.hpp"
+#include "xacc/runtime/mapping/halo_boxes.h"
+#include "xacc/runtime/mapping/mapping.h"
+#include "xacc/runtime/program/sets.h"
+
+namespace pwx {
+
+/// One array of a reflect, and how much of its shadow.
+struct ReflectPart {
+  pwx_array* array;
+  Widths widths;
+};
+
+struct ReflectRequest {
+  std::vector<ReflectPart> parts;
+  int flags;
+
+  [[nodiscard]] bool orthogonal() const { return (flags & PWX_REFLECT_ORTHOGONAL) != 0; }
+  /// Whether the copies on the GPU are meant.
+  [[nodiscard]] bool acc() const;
+};
+
+/// One plan, and what it was made for.
+struct Reflect {
+  std::vector<uint64_t> arrays{};          ///< ids
+  std::vector<pwx_array_state*> states{};  ///< of them, until it is stale
+  std::vector<uint64_t> copies{};          ///< ids of the copies on the GPU; empty: of the host's memory
+  bool outside = false;                    ///< a copy is another run time's: the host waits for the halos
+  std::vector<Widths> widths{};            ///< of each array
+  bool orthogonal = false;
+  const Set* set = nullptr;
+  std::string names{};
+  std::optional<peerway::Plan> plan{};  ///< none: this rank has nothing to move
+  bool under_way = false;
+  std::vector<uint64_t> writes{};  ///< of each array, when it began
+  bool stale = false;              ///< an array was freed
+  long number = 0;                 ///< among the plans of its set, alike on all its ranks
+  std::vector<uint64_t> lives{};   ///< of the arrays, when its ranks last agreed to use it
+};
+
+/// Prepares a plan among the ranks of a set; the arrays are allocated.
+std::unique_ptr<Reflect> make_reflect(const ReflectRequest& request, const Set& set);
+bool is_for(const Reflect& entry, const ReflectRequest& request, const Set& set);
+bool same_widths(const pwx_array& a, const Widths& a_widths, const Widths& other);
+
+/// Before the context ends.
+void free_halos();
+
+}  // namespace pwx

@@ -1,0 +1,326 @@
+// Reflects: which halos are asked for, which of them are up to date, and the plans that bring the others.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/base/operators.h"
+#include "xacc/runtime/data/arrays.h"
+#include "xacc/runtime/data/present.h"
+#include "xacc/runtime/gpu/gpu.h"
+#include "xacc/runtime/gpu/sequences.h"
+#include "xacc/runtime/program/collective.h"
+#include "xacc/runtime/program/program.h"
+#include "xacc/runtime/reflect/plans.h"
+
+/// One place in the text: the plans of all its calls so far, the last first.
+struct pwx_halo_state {
+  std::vector<std::unique_ptr<pwx::Reflect>> entries;
+};
+
+namespace pwx {
+namespace {
+
+std::vector<std::unique_ptr<pwx_halo_state>>& halos() {
+  static auto& all = *new std::vector<std::unique_ptr<pwx_halo_state>>;  // outlives atexit
+  return all;
+}
+
+std::map<long, std::vector<Reflect*>>& asynchronous() {
+  static auto& all = *new std::map<long, std::vector<Reflect*>>;  // outlives atexit
+  return all;
+}
+
+/// Do all ranks of a set have the same plan, from when their functions had these arrays before? What each
+/// keeps is its own affair. Collective.
+bool agreed_on(const Reflect* entry, const Set& set) {
+  const long mine = entry == nullptr ? 0 : entry->number;
+  long ends[] = {mine, -mine};
+  reduce(program(), set, combine_of(PWX_MAX, PWX_LONG), ends, 2, sizeof ends[0]);
+  return ends[0] != 0 && ends[0] == -ends[1];
+}
+
+void end_plan(Reflect& entry) {
+  entry.stale = true;
+  if (entry.plan) forget_graphs();
+  entry.plan.reset();
+}
+
+Reflect& entry_of(pwx_halo& halo, const ReflectRequest& request) {
+  const Set& set = program().executing();
+  if (halo.state == nullptr) halo.state = halos().emplace_back(std::make_unique<pwx_halo_state>()).get();
+  auto& entries = halo.state->entries;
+  auto known = std::ranges::find_if(entries, [&](const auto& entry) { return is_for(*entry, request, set); });
+  if (std::ranges::any_of(request.parts, [](const auto& part) { return part.array->state->local; })) {
+    std::vector<uint64_t> lives;
+    for (const ReflectPart& part : request.parts) lives.push_back(part.array->state->life);
+    Reflect* const entry = known == entries.end() ? nullptr : known->get();
+    if (entry == nullptr || entry->lives != lives) {
+      if (agreed_on(entry, set)) {
+        entry->lives = lives;
+      } else if (entry != nullptr) {
+        launch_recorded();
+        end_plan(*entry);
+        known = entries.end();
+      }
+    }
+  }
+  if (known == entries.begin() && known != entries.end()) return **known;
+  if (known != entries.end()) {
+    std::rotate(entries.begin(), known, known + 1);
+    return *entries.front();
+  }
+  std::erase_if(entries, [](const auto& entry) { return entry->stale && !entry->under_way; });
+  return **entries.insert(entries.begin(), make_reflect(request, set));
+}
+
+/// Are an array's nodes those that execute, so that all of them count the same writes?
+bool counted_alike(const pwx_array& a, const Set& set) {
+  pwx_array_state& state = *a.state;
+  if (state.executing != &set) {
+    const pwx_nodes& nodes = *a.on->nodes;
+    state.executing = &set;
+    state.alike =
+        nodes.total == set.size() && std::all_of(nodes.ranks, nodes.ranks + nodes.total, [&](int rank) {
+          return std::ranges::find(set.ranks, rank) != set.ranks.end();
+        });
+  }
+  return state.alike;
+}
+
+/// Has nothing written an array since a reflect that brought all that is asked for?
+bool unchanged(const ReflectPart& part, const ReflectRequest& request) {
+  const pwx_array& a = *part.array;
+  const Reflected& last = a.state->reflected[request.acc() ? 1 : 0];
+  if (a.state->watch != 1 || !last.done || last.writes != writes_of(*a.state) ||
+      (last.orthogonal && !request.orthogonal()))
+    return false;
+  if (request.acc())
+    if (const Present* copy = find_present(a); copy == nullptr || copy->id != last.copy) return false;
+  return std::equal(
+      last.widths.begin(), last.widths.begin() + a.ndims, part.widths.begin(),
+      [](const pwx_width& there, const pwx_width& needed) {
+        return there.lo >= needed.lo && there.hi >= needed.hi &&
+               ((needed.lo == 0 && needed.hi == 0) || (there.periodic != 0) == (needed.periodic != 0));
+      });
+}
+
+/// The parts of a directive that nothing has brought yet; `all` of it. `widths`: of all arrays, or `each`: of
+/// each; null is the whole shadow.
+ReflectRequest request_of(int count, pwx_array* const* arrays, const pwx_width* widths,
+                          const pwx_width* const* each, int flags, bool all = false) {
+  ReflectRequest request{{}, flags};
+  const Set& set = program().executing();
+  for (int i = 0; i < count; ++i) {
+    const pwx_array& a = *arrays[i];
+    allocated(a, "reflect");
+    if (widths != nullptr && a.ndims != arrays[0]->ndims)
+      refuse("reflect with a width of ", arrays[0]->name, ", of ", arrays[0]->ndims, " dimensions, and ",
+             a.name, ", of ", a.ndims, "; reflect them one by one");
+    const pwx_width* const own = each != nullptr ? each[i] : widths;
+    ReflectPart part{arrays[i], {}};
+    if (own == nullptr)
+      part.widths = whole_shadow(a);
+    else
+      std::copy_n(own, a.ndims, part.widths.begin());
+    if (all || !counted_alike(a, set) || !unchanged(part, request)) request.parts.push_back(part);
+  }
+  return request;
+}
+
+/// Starts the exchange that a directive needs; null: all is up to date.
+Reflect* begun(pwx_halo& halo, const ReflectRequest& request) {
+  if (request.parts.empty()) return nullptr;
+  Reflect& entry = entry_of(halo, request);
+  if (entry.under_way)
+    refuse("reflect of ", entry.names, " while the one before is under way; use wait_async first");
+  entry.writes.clear();
+  for (const pwx_array_state* state : entry.states) entry.writes.push_back(writes_of(*state));
+  return &entry;
+}
+
+/// Finishes an exchange, or orders it before the work that follows on the GPU.
+void note_done(Reflect& entry) {
+  entry.under_way = false;
+  const bool acc = !entry.copies.empty();
+  if (acc && entry.outside) wait_for_unqueued();
+  for (size_t i = 0; i < entry.states.size(); ++i)
+    entry.states[i]->reflected[acc ? 1 : 0] = {true, entry.widths[i], entry.orthogonal,
+                                               acc ? entry.copies[i] : 0, entry.writes[i]};
+}
+
+/// Starts what finish() ends later. On the GPU it has a queue of its own, so that the kernels before finish()
+/// run beside it.
+Reflect* start(pwx_halo& halo, const ReflectRequest& request) {
+  Reflect* const entry = begun(halo, request);
+  if (entry == nullptr) return nullptr;
+  if (entry->plan)
+    peerway::check(entry->copies.empty() ? entry->plan->start()
+                                         : entry->plan->start(peerway_stream(kHaloQueue)));
+  entry->under_way = true;
+  return entry;
+}
+
+void finish(Reflect& entry) {
+  if (entry.plan && entry.copies.empty()) peerway::check(entry.plan->finish());
+  if (entry.plan && !entry.copies.empty()) {
+    order(PWX_QUEUE_SYNC, kHaloQueue);  // what follows may write what was sent
+    peerway::check(entry.plan->finish(peerway_stream(PWX_QUEUE_SYNC)));
+  }
+  note_done(entry);
+}
+
+/// Both. On the GPU that is one launch.
+void reflect(pwx_halo& halo, const ReflectRequest& request) {
+  if (!request.acc()) {
+    if (Reflect* const entry = start(halo, request); entry != nullptr) finish(*entry);
+    return;
+  }
+  Reflect* const entry = begun(halo, request);
+  if (entry == nullptr) return;
+  if (entry->plan) run_in_order(*entry->plan);
+  note_done(*entry);
+}
+
+/// The widths and flags of reflect_init, by array.
+struct Persistent {
+  std::vector<pwx_width> widths;
+  int flags;
+};
+std::map<uint64_t, Persistent>& inits() {
+  static auto& all = *new std::map<uint64_t, Persistent>;  // outlives atexit
+  return all;
+}
+pwx_halo persistent{};
+
+const Persistent& init_of(const pwx_array& a) {
+  const auto init = inits().find(allocated(a, "reflect_do").id);
+  if (init == inits().end()) refuse("reflect_do of ", a.name, " without a reflect_init before; add one");
+  return init->second;
+}
+
+/// Those that were initialised with the same flags go in one plan.
+void reflect_do(int count, pwx_array* const* arrays) {
+  std::map<int, ReflectRequest> requests;
+  for (int i = 0; i < count; ++i) {
+    const Persistent& init = init_of(*arrays[i]);
+    ReflectRequest request =
+        request_of(1, arrays + i, init.widths.empty() ? nullptr : init.widths.data(), nullptr, init.flags);
+    ReflectRequest& all = requests.try_emplace(init.flags, ReflectRequest{{}, init.flags}).first->second;
+    if (!request.parts.empty()) all.parts.push_back(request.parts.front());
+  }
+  for (const auto& [flags, request] : requests) reflect(persistent, request);
+}
+
+/// Plans over memory that ends: those whose list has the id.
+void end_plans(std::vector<uint64_t> Reflect::* ids, uint64_t id) {
+  launch_recorded();
+  for (const auto& halo : halos())
+    for (const auto& entry : halo->entries) {
+      if (std::ranges::find((*entry).*ids, id) == ((*entry).*ids).end()) continue;
+      if (entry->under_way) refuse("an array is freed while a reflect of ", entry->names, " is under way");
+      end_plan(*entry);
+    }
+}
+
+/// A function returns: the plans of its array are kept. Throws Failure where one is under way.
+void leave_halos_of(uint64_t array_id) {
+  inits().erase(array_id);
+  for (const auto& halo : halos())
+    for (const auto& entry : halo->entries)
+      if (entry->under_way && std::ranges::find(entry->arrays, array_id) != entry->arrays.end())
+        refuse("an array is freed while a reflect of ", entry->names, " is under way");
+}
+
+void forget_halos_of(uint64_t array_id) {
+  inits().erase(array_id);
+  end_plans(&Reflect::arrays, array_id);
+}
+
+void forget_halos_of_present(uint64_t id) { end_plans(&Reflect::copies, id); }
+
+const bool arrays_notify =
+    (notify_array_users({leave_halos_of, forget_halos_of, forget_halos_of_present}), true);
+
+}  // namespace
+
+void free_halos() {
+  forget_graphs();
+  asynchronous().clear();
+  inits().clear();
+  for (const auto& halo : halos()) halo->entries.clear();
+}
+
+}  // namespace pwx
+
+extern "C" {
+
+void pwx_reflect_start(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths,
+                       int flags, const pwx_where* where) {
+  pwx::guarded(where, [&] { pwx::start(*halo, pwx::request_of(count, arrays, widths, nullptr, flags)); });
+}
+
+void pwx_reflect_wait(int count, pwx_array* const* arrays, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    for (const auto& halo : pwx::halos())
+      for (const auto& entry : halo->entries)
+        if (entry->under_way && std::any_of(arrays, arrays + count, [&](const pwx_array* a) {
+              return std::ranges::find(entry->arrays, pwx::allocated(*a, "reflect_wait").id) !=
+                     entry->arrays.end();
+            }))
+          pwx::finish(*entry);
+  });
+}
+
+void pwx_reflect(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths, int flags,
+                 const pwx_where* where) {
+  pwx::guarded(where, [&] { pwx::reflect(*halo, pwx::request_of(count, arrays, widths, nullptr, flags)); });
+}
+
+void pwx_reflect_each(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* const* widths,
+                      int flags, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    const auto request = pwx::request_of(count, arrays, nullptr, widths, flags);
+    if ((flags & PWX_REFLECT_NOWAIT) != 0)
+      pwx::start(*halo, request);
+    else
+      pwx::reflect(*halo, request);
+  });
+}
+
+void pwx_reflect_async(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths,
+                       int flags, long id, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    if (auto* entry = pwx::start(*halo, pwx::request_of(count, arrays, widths, nullptr, flags)))
+      pwx::asynchronous()[id].push_back(entry);
+  });
+}
+
+void pwx_wait_async(long id, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    const auto started = pwx::asynchronous().find(id);
+    if (started == pwx::asynchronous().end()) return;  // of what was complete when its directive returned
+    for (pwx::Reflect* entry : started->second) pwx::finish(*entry);
+    pwx::asynchronous().erase(started);
+  });
+}
+
+void pwx_reflect_init(int count, pwx_array* const* arrays, const pwx_width* widths, int flags,
+                      const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    for (int i = 0; i < count; ++i) {
+      const pwx_array& a = *arrays[i];
+      pwx::Persistent init{{}, flags};
+      if (widths != nullptr) init.widths.assign(widths, widths + a.ndims);
+      pwx::inits()[pwx::allocated(a, "reflect_init").id] = init;
+    }
+    pwx::entry_of(pwx::persistent, pwx::request_of(count, arrays, widths, nullptr, flags, true));
+  });
+}
+
+void pwx_reflect_do(int count, pwx_array* const* arrays, const pwx_where* where) {
+  pwx::guarded(where, [&] { pwx::reflect_do(count, arrays); });
+}
+
+}  // extern "C"

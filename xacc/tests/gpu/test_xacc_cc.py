@@ -1,0 +1,99 @@
+"""Programs that `peerway cc` compiles, on a GPU: those of xacc/tests/system, and the samples."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, SMALL, compiled, of_all_directives, run, sequential
+
+pytest.importorskip("clang.cindex", reason="peerway cc needs libclang; pip install peerway-xacc")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return of_all_directives(tmp_path_factory.mktemp("xacc"))
+
+
+@pytest.fixture
+def settings(kernels: Path) -> dict[str, str]:
+    return {"PEERWAY_CACHE": str(kernels), "PEERWAY_ACC": "gpu"}
+
+
+def outcome(nodes: int, program: Path, **settings: str) -> tuple[int, str, str]:
+    command = [PEERWAY, "run", "-n", nodes, "--grace", 60, "--", program]
+    done = run(*command, folder=program.parent, NODES=str(nodes), **settings)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 4])
+def test_every_directive_gives_what_a_sequential_program_has(
+    program: Path, settings: dict[str, str], nodes: int
+) -> None:
+    assert outcome(nodes, program, **settings) == (0, f"{nodes} nodes, 0 wrong\n", "")
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_values_that_stay_on_gpus_are_reduced_one_by_one_and_in_a_graph(
+    tmp_path: Path, settings: dict[str, str], nodes: int
+) -> None:
+    status, said, errors = outcome(nodes, compiled(tmp_path, SAMPLES / "reduction.c"), **settings)
+    assert (status, errors) == (0, "")
+    assert said.count('"right": true') == 2
+
+
+def test_what_comes_again_with_nothing_between_gives_the_same(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    made = compiled(tmp_path, PROGRAMS / "xacc_sequences.c")
+    for nodes in (1, 2):
+        assert outcome(nodes, made, **settings) == (0, "0 wrong\n", "")
+
+
+def test_a_loop_that_has_no_kernel_is_done_by_the_host(tmp_path: Path, settings: dict[str, str]) -> None:
+    made = compiled(tmp_path, PROGRAMS / "xacc_host.c", errors="warning: no kernel for GPUs")
+    for nodes in (1, 2):
+        assert outcome(nodes, made, **settings) == (0, "0 wrong\n", "")
+
+
+def test_coarrays_between_gpus(tmp_path: Path, settings: dict[str, str]) -> None:
+    made = compiled(tmp_path, PROGRAMS / "xacc_coarrays.c")
+    for images in (1, 2, *[3] * 15):  # with two GPUs, two of three share one, and their kernels run late
+        assert outcome(images, made, **settings) == (0, "0 wrong\n", "")
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_spoiled_halo_stays_until_something_writes_the_array(
+    tmp_path: Path, settings: dict[str, str], nodes: int
+) -> None:
+    for source in (PROGRAMS / "xacc_free").iterdir():
+        shutil.copy(source, tmp_path)
+    made = compiled(tmp_path, f"-DNODES={nodes}", "-DGPU", "acc.c", "spoil.c")
+    assert outcome(nodes, made, **settings) == (0, "0 wrong\n", "")
+
+
+def words(text: str) -> list[str | float]:
+    """The words of a text, those that are numbers as numbers."""
+
+    def word(of: str) -> str | float:
+        try:
+            return float(of)
+        except ValueError:
+            return of
+
+    return [word(each) for each in text.split()]
+
+
+@pytest.mark.parametrize("sample", SMALL)
+def test_a_sample_gives_what_it_gives_without_directives(
+    tmp_path: Path, settings: dict[str, str], sample: str
+) -> None:
+    wanted = sequential(tmp_path, sample)
+    made = compiled(tmp_path, "-O2", *SMALL[sample], SAMPLES / f"{sample}.c")
+    for nodes in (1, 2):
+        status, said, errors = outcome(nodes, made, **settings)
+        assert status == 0, errors
+        # A GPU multiplies and adds in one step, and himeno's cells are floats.
+        for here, right in zip(words(said), words(wanted), strict=True):
+            assert here == (right if isinstance(right, str) else pytest.approx(right, rel=1e-4)), said

@@ -1,0 +1,148 @@
+"""Mistakes that compile: subscripts beyond the shadow, loops that no directive distributes, lost sums.
+
+A warning, and none where the program may be right.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cc_programs import compiled, in_main
+
+LOOP = "#pragma xmp loop on t[i{added}][*]\n  for (int i = 2; i < N - 2; i++) b[i{added}][0] = {read};"
+
+
+def errors_of(folder: Path, read: str, added: str = "") -> str:
+    done = compiled(folder, in_main(*LOOP.format(read=read, added=added).splitlines()))
+    assert done.status == 0
+    return done.errors
+
+
+@pytest.mark.parametrize(
+    ("read", "added", "warning"),
+    [
+        ("a[i-2][0]", "", "'a[i-2]' reaches 2 below what a node computes of this loop, and the shadow of "),
+        ("a[i+2][0]", "", "'a[i+2]' reaches 2 above what a node computes of this loop, and the shadow of "),
+        ("b[i + 1][0]", "", "dimension 0 has none there: on several nodes this is no element of 'b'"),
+        ("a[i-1][0]", "+1", "'a[i-1]' reaches 2 below"),
+    ],
+)
+def test_what_no_node_has_is_a_warning(read: str, added: str, warning: str, tmp_path: Path) -> None:
+    errors = errors_of(tmp_path, read, added)
+    assert "prog.c:11:" in errors
+    assert "warning: " in errors
+    assert warning in errors
+    assert errors.count("warning") == 1
+
+
+@pytest.mark.parametrize(
+    ("read", "added"),
+    [
+        ("a[i-1][0] + a[i][1] + a[i+1][3]", ""),
+        ("a[i][0] + a[i+2][0]", "+1"),
+        ("a[i][i+7]", ""),  # of a dimension that is not distributed
+        ("c[i+5]", ""),  # of an array that is not aligned
+        ("a[i*i][0] + a[N-1-i][0]", ""),  # known when the program runs
+    ],
+)
+def test_what_a_node_has_or_nobody_can_say_is_none(read: str, added: str, tmp_path: Path) -> None:
+    assert errors_of(tmp_path, read, added) == ""
+
+
+SUM = [
+    "double sum = 0;",
+    "#pragma xmp loop on t[i][*]{clause}",
+    "for (int i = 0; i < N; i++) sum += a[i][0];",
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "warning"),
+    [
+        (["for (int i = 0; i < N; i++) a[i][0] = 1;"], "this loop goes over all of 'a', of which a node has"),
+        (["int i;", "for (i = N - 2; i >= 1; i--) b[i][0] = 1;"], "this loop goes over all of 'b'"),
+        (["#pragma xmp loop on t[i][*]", "for (int i = 0; i <= N; i++) a[i][0] = 1;"],
+         "this loop goes over 0 to 16 of template 't', which has 0 to 15"),
+        (["#pragma xmp loop on t[i-1][*]", "for (int i = 0; i < N; i++) c[i] = 1;"], "goes over -1 to 14 of"),
+        ([one.format(clause="") for one in SUM], "each node adds to its own 'sum' in this distributed loop"),
+        (["#pragma xmp reflect (b) width(1:1, 0)", "#pragma xmp barrier",
+          "#pragma xmp reflect (b) width(0, 1:1)"],
+         "the corners of the shadow of 'b' stay as they are"),
+    ],
+)  # fmt: skip
+def test_a_common_mistake_is_a_warning(lines: list[str], warning: str, tmp_path: Path) -> None:
+    done = compiled(tmp_path, _wide(in_main(*lines)))
+    assert done.status == 0
+    assert "warning: " in done.errors
+    assert warning in done.errors
+    assert done.errors.count("warning: ") == 1
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["#pragma xmp loop on t[i][*]", "for (int i = 0; i < N; i++) a[i][0] = 1;"],
+        ["for (int j = 0; j < N; j++) c[j] = 1;"],  # not distributed
+        ["for (int i = 0; i < N; i++) if (c[i] > 0) a[i][0] = 1;"],  # which may ask who owns it
+        ["#pragma xmp task on p[0]", "for (int i = 0; i < N; i++) a[i][0] = 1;"],
+        ["for (int i = 4; i < 8; i++) a[i][0] = 1;"],
+        [one.format(clause=" reduction(+:sum)") for one in SUM],
+        [*(one.format(clause="") for one in SUM), "#pragma xmp reduction (+:sum)"],
+        ["#pragma xmp loop on t[i][*]", "for (int i = 0; i < N; i++) { double s = 0; s += i; a[i][0] = s; }"],
+        [
+            "double s;",
+            "#pragma xmp loop on t[i][*]",
+            "for (int i = 0; i < N; i++) { s = 0; s += i; a[i][0] = s; }",
+        ],
+        [
+            "#pragma xmp reflect (b) width(1:1, 0) orthogonal",
+            "#pragma xmp reflect (b) width(0, 1:1) orthogonal",
+        ],
+        ["#pragma xmp reflect (b) width(1:1, 0)", "#pragma xmp reflect (b) width(1:1, 1:1)"],
+    ],
+)
+def test_what_may_be_right_is_none(lines: list[str], tmp_path: Path) -> None:
+    done = compiled(tmp_path, _wide(in_main(*lines)))
+    assert (done.status, done.errors) == (0, "")
+
+
+def _wide(source: str) -> str:
+    """With a shadow of `b` in both dimensions."""
+    return source.replace("int main", "#pragma xmp shadow b[1][1]\nint main")
+
+
+CROSSED = """\
+#define N 8
+#pragma xmp nodes p[{nodes}]
+#pragma xmp template t[N][N]
+#pragma xmp distribute t[block][block] onto p
+static int a[N][N], b[N][N];
+#pragma xmp align a[i][j] with t[i][j]
+#pragma xmp align b[i][j] with t[i][j]
+#pragma xmp shadow b[*][*]
+int main(void) {{
+#pragma xmp loop on t[i][j]
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++) {written}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "written", "subscripts"),
+    [
+        ("2][2", "a[j][i] = 1;", ["a[j]", "a[i]"]),
+        ("2][2", "a[i][i + 1] = 1;", ["a[i + 1]"]),
+        ("2][2", "a[i][j] = b[j][i];", []),  # with a full shadow each node may have all
+        ("2][1", "a[j][i] = 1;", ["a[j]"]),
+    ],
+)
+def test_an_index_of_another_dimension_is_a_warning(
+    tmp_path: Path, nodes: str, written: str, subscripts: list[str]
+) -> None:
+    done = compiled(tmp_path, CROSSED.format(nodes=nodes, written=written))
+    assert done.status == 0
+    assert done.errors.count("warning: ") == len(subscripts)
+    for subscript in subscripts:
+        assert f"the loop over this index of '{subscript}' goes over another dimension" in done.errors

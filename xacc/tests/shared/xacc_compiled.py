@@ -1,0 +1,63 @@
+"""Programs that `peerway cc` compiles, for the tests between processes and those on GPUs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAMS = ROOT / "xacc" / "tests" / "system" / "programs"
+SAMPLES = ROOT / "examples" / "xacc"
+PEERWAY = Path(sys.executable).with_name("peerway")
+PARTS = (
+    "mapping", "communication", "compute", "clauses", "own", "data", "operators", "between", "declarators",
+    "intrinsics", "newer", "data_newer", "main",
+)  # fmt: skip
+SMALL: dict[str, list[str]] = {"laplace": [], "himeno": [], "cg": [], "stream": ["-DN=100000"]}
+LIMIT = 600  # seconds, after which a program hangs
+
+
+def run(*command: object, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    words = [str(word) for word in command]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **settings}
+    return subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+
+
+def compiled(folder: Path, *words: object, errors: str = "") -> Path:
+    """What `peerway cc` makes of these words; it says nothing, or `errors` among other things."""
+    made = run(PEERWAY, "cc", *words, "-lm", "-o", "made", folder=folder)
+    assert made.returncode == 0, made.stderr
+    assert made.stderr == errors if errors == "" else errors in made.stderr
+    return folder / "made"
+
+
+def of_all_directives(folder: Path, *options: str) -> Path:
+    """The parts of xacc_cc, each compiled by itself, linked together."""
+    for source in (PROGRAMS / "xacc_cc").iterdir():
+        shutil.copy(source, folder)
+    for part in PARTS:
+        words = ["-Wall", "-Wextra", "-O1", "-g", *options, "-c", f"{part}.c"]
+        made = run(PEERWAY, "cc", *words, folder=folder)
+        assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
+    return compiled(folder, *options, *(f"{part}.o" for part in PARTS))
+
+
+def sequential(folder: Path, sample: str) -> str:
+    """What a sample prints without its directives."""
+    plain = [
+        "gcc",
+        "-O2",
+        *SMALL[sample],
+        "-I",
+        ROOT / "xacc" / "include" / "peerway" / "xacc",
+        SAMPLES / f"{sample}.c",
+    ]
+    assert run(*plain, "-lm", "-o", "plain", folder=folder).returncode == 0
+    wanted = run("./plain", folder=folder)
+    assert wanted.returncode == 0
+    return wanted.stdout
