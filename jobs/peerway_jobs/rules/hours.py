@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.measured import Measured
 from peerway_jobs.rules.former import former_part
 from peerway_jobs.series import Series
