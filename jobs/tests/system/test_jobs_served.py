@@ -373,7 +373,7 @@ def test_a_job_that_scontrol_changes_while_it_runs(site: ServedSite) -> None:
     hours = said["verdict"]["hours"]
     assert hours["core_hours"] * 3600 == pytest.approx(had, abs=4)
     assert hours["cpu_coverage"] > 0.5
-    assert not {"oversubscribed", "nothing-computes"} & site.found(job)
+    assert not {"oversubscribed", "nothing-computes"} & site.conclusions(job)
 
 
 def clock_seconds(text: str) -> int:
