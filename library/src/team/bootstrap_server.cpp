@@ -214,8 +214,8 @@ void BootstrapServer::lose(uint32_t rank, How how) {
   const Identity& who = roster_[rank];
   const std::string why =
       how == How::departed ? format("rank {} has left the team", rank)
-                       : format("rank {} is lost: its process ({} on {}) ended without leaving the team",
-                                rank, who.process, who.host_name);
+                           : format("rank {} is lost: its process ({} on {}) ended without leaving the team",
+                                    rank, who.process, who.host_name);
   if (rank == 0 && how == How::departed) linger_until_ = deadline_after(kLinger);
   if (rank == 0 && (how == How::died || !complete_)) over_ = true;
   if (!complete_) return fail_all(PW_PEER_LOST, format("{}, while the team was being made", why));
