@@ -54,7 +54,8 @@ def build_pure_wheels(python: Path, sdists: Path, folder: Path, log: Path) -> No
 def build_library_wheel(python: Path, sdists: Path, folder: Path, build: Path, log: Path) -> Path:
     """Compile the library for one Python and make its wheel, for this machine's C library.
 
-    The archive is unpacked below `build`, where ccache knows the sources again for the next Python.
+    The archive is unpacked below `build`, which is best the same for each Python: ccache then knows the
+    sources again.
     """
     shutil.rmtree(build, ignore_errors=True)
     for part in (folder, build):

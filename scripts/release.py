@@ -113,7 +113,7 @@ def build_library_wheel(version: str) -> str:
     builder = pythons.make_environment(python, inside, log, *needs, "cmake>=3.25", "ninja")
     raw = BUILD / f"wheel-{version}"
     shutil.rmtree(raw, ignore_errors=True)
-    wheel = distributions.build_library_wheel(builder, OUT, raw, BUILD / f"library-{version}", log)
+    wheel = distributions.build_library_wheel(builder, OUT, raw, BUILD / "library", log)
     repair = [
         TOOL,
         "-m",

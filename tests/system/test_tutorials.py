@@ -13,13 +13,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from launching import ROOT, clean_environment
-
-sys.path.insert(0, str(ROOT / "tests" / "python"))
 from documented_code import TUTORIALS
+from launching import ROOT, clean_environment
 
 PAGES = sorted(path for path in TUTORIALS.glob("*.md") if path.name != "index.md")
 BLOCK = re.compile(r"^```(\w+)(?: title=\"(\S+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Of 12 runs; the tests of bench and of compare have fewer.
+LONG = {"05-cluster-engineer": pytest.mark.long}
 NUMBER = re.compile(r"\d[\d.,]*")
 
 
@@ -43,7 +43,9 @@ def comparable(line: str) -> str:
     return NUMBER.sub("#", " ".join(line.split()))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=LONG.get(page.stem, ()), id=page.stem) for page in PAGES]
+)
 def test_a_tutorial_does_what_it_says(page: Path, tmp_path: Path) -> None:
     script, printed = script_of(page.read_text())
     for name in ("examples", "library"):

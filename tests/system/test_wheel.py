@@ -57,9 +57,7 @@ def wheels(archives: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheels of all distributions, from the archives, with the build's packages of this environment."""
     folder = tmp_path_factory.mktemp("wheels")
     distributions.build_pure_wheels(HERE, archives, folder, archives / "pure.log")
-    build = (
-        ROOT / "build" / "test-wheel" / str(os.getpid())
-    )  # where ccache sees the same names as for a release
+    build = ROOT / "build" / "test-wheel"  # a fixed place, so that ccache knows the sources again
     try:
         distributions.build_library_wheel(HERE, archives, folder, build, archives / "library.log")
     finally:

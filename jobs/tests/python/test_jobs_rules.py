@@ -187,11 +187,11 @@ def test_every_rule_has_a_case() -> None:
     assert {name for name, _, _ in CASES} == {rule.name for rule in read_rules().rules}
 
 
-@pytest.mark.parametrize(("name", "one", "other"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("name", "first", "other"), CASES, ids=[case[0] for case in CASES])
 def test_a_rule_speaks_where_it_should_and_nowhere_else(
-    monitor: Monitor, name: str, one: Job, other: Job
+    monitor: Monitor, name: str, first: Job, other: Job
 ) -> None:
-    for job, expected in ((one, True), (other, False)):
+    for job, expected in ((first, True), (other, False)):
         run = monitor.jobs.run(str(job.job))
         assert run is not None
         verdict = monitor.judge(run)
@@ -699,7 +699,7 @@ def test_the_last_days_are_counted_as_the_language_does(count: int, english: str
 
 
 @pytest.mark.parametrize(
-    ("condition", "text", "told"),
+    ("condition", "text", "message"),
     [
         (
             "used < joob.cores",
@@ -712,10 +712,10 @@ def test_the_last_days_are_counted_as_the_language_does(count: int, english: str
         ("used < 1", "{used!r}", "a place is {name} or {name:format}"),
     ],
 )
-def test_an_error_says_where(condition: str, text: str, told: str) -> None:
+def test_an_error_says_where(condition: str, text: str, message: str) -> None:
     with pytest.raises(BadRules) as error:
         rules_of(RULE.replace("CONDITION", condition).replace("TEXT", text))
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_changed_file_of_rules_is_taken_and_a_broken_one_is_not(monitor: Monitor) -> None:

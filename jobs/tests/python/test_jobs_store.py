@@ -731,9 +731,9 @@ def test_an_end_that_is_told_while_a_run_is_judged_is_judged_as_well(
     for told in ends:
         monitor.jobs.update([dataclasses.replace(job.run(), ended=None, state="RUNNING")])
 
-        def judge_and_end(run: Run, told: Callable[[], object] = told) -> Verdict:
+        def judge_and_end(run: Run, when_judged: Callable[[], object] = told) -> Verdict:
             verdict = judge(run)
-            told()
+            when_judged()
             return verdict
 
         with monkeypatch.context() as during:

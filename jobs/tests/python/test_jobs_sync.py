@@ -197,12 +197,16 @@ def test_a_jobs_node_type_is_of_its_nodes(store: JobStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "tasks"),
+    ("reported", "tasks"),
     [("1-500%3", 500), ("1-20:2,30%5", 11), ("4", 1), ("0-3,9,11-12", 7), ("", 1), (None, 1), ("x" * 99, 1)],
 )
-def test_the_tasks_of_an_array_wait_each(told: str | None, tasks: int) -> None:
+def test_the_tasks_of_an_array_wait_each(reported: str | None, tasks: int) -> None:
     waiting = job(
-        7, "PENDING", array_task_string=told, tres_req_str="cpu=4,mem=1G,gres/gpu=1", state_reason="Priority"
+        7,
+        "PENDING",
+        array_task_string=reported,
+        tres_req_str="cpu=4,mem=1G,gres/gpu=1",
+        state_reason="Priority",
     )
     found = sync.cluster_of([waiting, job(8, "PENDING", state_reason="Resources")], NODES, 1100)
     assert (found["waiting"], found["waiting_cores"], found["waiting_gpus"]) == (
@@ -217,7 +221,7 @@ SUSPENDED_AT = {"suspend_time": 1040, "pre_sus_time": 40}
 
 
 @pytest.mark.parametrize(
-    ("told", "suspended"),
+    ("reported", "suspended"),
     [
         ({}, 0),
         ({"suspend_time": 0, "pre_sus_time": 0}, 0),
@@ -229,8 +233,8 @@ SUSPENDED_AT = {"suspend_time": 1040, "pre_sus_time": 40}
         ({"job_state": "PENDING", **SUSPENDED_AT}, 0),
     ],
 )
-def test_how_long_slurm_has_suspended_a_job(told: dict[str, Any], suspended: float) -> None:
-    run = sync.run_of(job(1) | told, 1100)
+def test_how_long_slurm_has_suspended_a_job(reported: dict[str, Any], suspended: float) -> None:
+    run = sync.run_of(job(1) | reported, 1100)
     assert run is not None
     assert run.suspended == (0 if run.started is None else suspended)
 

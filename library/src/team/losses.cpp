@@ -32,8 +32,8 @@ void Losses::deliver() {
   std::lock_guard lock(book_->mutex);
   const auto subscriptions = book_->subscriptions;  // a callback may drop a handle
   for (const auto& subscription : subscriptions)
-    while (subscription->callback && subscription->told < book_->order.size())
-      subscription->callback(book_->order[subscription->told++]);
+    while (subscription->callback && subscription->delivered < book_->order.size())
+      subscription->callback(book_->order[subscription->delivered++]);
 }
 
 std::shared_ptr<void> Losses::subscribe(std::function<void(int)> callback) {
@@ -44,7 +44,8 @@ std::shared_ptr<void> Losses::subscribe(std::function<void(int)> callback) {
   }
   return {subscription.get(), [book = book_, subscription](void*) {
             std::lock_guard lock(book->mutex);
-            subscription->told = SIZE_MAX;  // ends deliver()'s loop when dropped from within the callback
+            subscription->delivered =
+                SIZE_MAX;  // ends deliver()'s loop when dropped from within the callback
             book->subscriptions.remove(subscription);
           }};
 }
