@@ -116,11 +116,11 @@ FOLDERS = {
 ROWS = [(folder, *row) for folder, rows in FOLDERS.items() for row in rows.items()]
 
 
-@pytest.mark.parametrize(("folder", "begins", "what"), ROWS, ids=[f"{r[0]} {r[1]}" for r in ROWS])
+@pytest.mark.parametrize(("folder", "begins", "expected_row"), ROWS, ids=[f"{r[0]} {r[1]}" for r in ROWS])
 def test_a_row_has_the_numbers_of_its_records(
-    folder: str, begins: str, what: tuple[str, str, int, str]
+    folder: str, begins: str, expected_row: tuple[str, str, int, str]
 ) -> None:
-    test, shape, size, vias = what
+    test, shape, size, vias = expected_row
     found = records.read(sorted((ROOT / "results" / folder).glob("*.jsonl")))
     section = PAGE.split(f"(`results/{folder}`)")[1].split("\n## ")[0]
     (row,) = [line for line in section.splitlines() if line.startswith(f"| {begins}")]
@@ -138,8 +138,8 @@ def test_a_row_has_the_numbers_of_its_records(
         at = place.end() - 1
 
 
-def _us(found: list[records.Record], test: str, size: int, via: str) -> float:
-    return median(r.p50_us for r in found if (r.test, r.bytes, r.via) == (test, size, via))
+def _us(measured: list[records.Record], test: str, size: int, via: str) -> float:
+    return median(r.p50_us for r in measured if (r.test, r.bytes, r.via) == (test, size, via))
 
 
 def _listed(times: Iterable[float]) -> str:

@@ -93,9 +93,9 @@ def test_ranks() -> None:
     now = {one["ranks"]: one["of_ranks"] for one in lines("scale-ranks/partners.jsonl")}
     assert len(now) == 8
 
-    def cell(ranks: int, what: str, who: str, unit: float, digits: int) -> str:
-        old = f" ({before[ranks][what][who] / unit:.{digits}f})" if ranks in before else ""
-        return f"{now[ranks][what][who] / unit:.{digits}f}{old}"
+    def cell(ranks: int, kind: str, who: str, unit: float, digits: int) -> str:
+        old = f" ({before[ranks][kind][who] / unit:.{digits}f})" if ranks in before else ""
+        return f"{now[ranks][kind][who] / unit:.{digits}f}{old}"
 
     for ranks, of in now.items():
         sizes = [

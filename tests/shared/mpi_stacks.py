@@ -133,7 +133,7 @@ class Carried:
                         sum[(rank, peer) if name.endswith("to") else (peer, rank)] += count
         return sum
 
-    def check(self, ranks: int, said: str) -> None:
+    def check(self, ranks: int, output: str) -> None:
         """Every link carried all that had to go over it, and nothing else could have carried any of it."""
         assert len(self.ranks()) == ranks
         self.check_links()
@@ -141,7 +141,7 @@ class Carried:
         # Hydra's connection to its other half, which ranks inherit, takes what they print.
         by_tcp = max(int(str(report["tcp_bytes"])) for report in self.ranks())
         assert by_tcp < sum(self.payload().values()) / 100
-        check_lanes(ranks, said)
+        check_lanes(ranks, output)
 
     def check_links(self) -> None:
         needed: Counter[tuple[int, int]] = Counter()
@@ -165,11 +165,13 @@ class Carried:
         assert not common, f"ranks have memory in common: {common}"
 
 
-def check_lanes(ranks: int, said: str) -> None:
+def check_lanes(ranks: int, output: str) -> None:
     """What UCX says of its endpoints (UCX_LOG_LEVEL=info): all of them go over the NIC."""
-    lines = [line for line in said.splitlines() if " INFO " in line and re.search(r"\b(ep_)?cfg[#\[]", line)]
+    lines = [
+        line for line in output.splitlines() if " INFO " in line and re.search(r"\b(ep_)?cfg[#\[]", line)
+    ]
     processes = {match[1] for line in lines if (match := re.search(r"\[\S+?:(\d+)\s*:\d+\]", line))}
-    assert len(processes) == ranks, said
+    assert len(processes) == ranks, output
     lanes = " ".join(lanes for line in lines for lanes in re.findall(r"\w\(([^()]+)\)", line)).split()
     transports = {lane.split("/")[0] for lane in lanes}
     assert transports == {"peerway"}, f"UCX uses {sorted(transports)}"

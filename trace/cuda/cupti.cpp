@@ -41,21 +41,21 @@ World& world() {
 }
 
 pw_trace_writer* track_of(uint32_t device, uint32_t stream) {
-  const auto [track, is_new] = world().tracks.try_emplace({device, stream}, nullptr);
+  const auto [entry, is_new] = world().tracks.try_emplace({device, stream}, nullptr);
   if (is_new) {
     char name[16];
     std::snprintf(name, sizeof name, "cuda:%u/%u", device & 0xff, stream);
     const pw_trace_track track{
         "gpu", name, kFirstTid | (device & 0xff) << 20 | (stream & 0xfffff), PW_TRACE_CLOCK_NS, device, 0};
-    track->second = pw_trace_make(&track);
+    entry->second = pw_trace_make(&track);
   }
-  return track->second;
+  return entry->second;
 }
 
 const std::string& readable(const char* name) {
   std::string mangled = name != nullptr ? name : "kernel";
-  const auto track = world().names.find(mangled);
-  if (track != world().names.end()) return track->second;
+  const auto known = world().names.find(mangled);
+  if (known != world().names.end()) return known->second;
   int status = 0;
   char* text = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
   std::string demangled = status == 0 ? text : mangled;

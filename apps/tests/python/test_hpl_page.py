@@ -49,10 +49,10 @@ BYTES = [
 ]
 
 
-def row(found: dict[str, Any]) -> str:
-    (puts, put_bytes), (gets, get_bytes) = found["trace"]["put"], found["trace"]["get"]
-    numbers = (found["ranks"], puts, put_bytes, gets, get_bytes, found["messages"])
-    return " | ".join(["| " + MPIS[found["mpi"]], *(f"{number:,}" for number in numbers)]) + " |"
+def row(record: dict[str, Any]) -> str:
+    (puts, put_bytes), (gets, get_bytes) = record["trace"]["put"], record["trace"]["get"]
+    numbers = (record["ranks"], puts, put_bytes, gets, get_bytes, record["messages"])
+    return " | ".join(["| " + MPIS[record["mpi"]], *(f"{number:,}" for number in numbers)]) + " |"
 
 
 def test_every_byte_of_hpcc_is_in_the_trace_and_in_the_counters() -> None:

@@ -151,7 +151,7 @@ def test_four_gpus() -> None:
     assert f"On four H100 it is then {both[0]} on a lattice of 16⁴ as a program" in readme
     assert f"CUDA-aware MPI, and {both[1]} on 32⁴" in readme
     (mpi,) = [runs for key, runs in h100.items() if key == ("16⁴, 4", "cuda-mpi")]
-    fast = min(mpi, key=lambda one: iteration([one]))
+    fast = min(mpi, key=lambda variant: iteration([variant]))
     alone = iteration([fast]) - 2 * fast["halo_us"]
     assert f"would be {iteration([fast]) / alone:.1f} times as fast" in page
     rounds = sorted(iteration([one]) for one in mpi)

@@ -61,7 +61,7 @@ def test_a_run_is_judged(judged_by: str, status: int, output: str, good: bool) -
 
 
 @pytest.mark.parametrize(
-    ("nic", "tcp", "alone", "said"),
+    ("nic", "tcp", "alone", "message"),
     [
         ("+", "", "", "passed"),
         ("--", "-", "-", "fails without Peerway"),
@@ -73,11 +73,11 @@ def test_a_run_is_judged(judged_by: str, status: int, output: str, good: bool) -
         ("..", "++", "++", "fails over the NIC"),
     ],
 )
-def test_a_failure_is_whose(nic: str, tcp: str, alone: str, said: str) -> None:
+def test_a_failure_is_whose(nic: str, tcp: str, alone: str, message: str) -> None:
     def runs(signs: str) -> list[Run]:
         return [Run(sign == "+", 1.0, 1.0, "", late=sign == ".") for sign in signs]
 
-    assert verdict({"nic": runs(nic), "tcp": runs(tcp), "alone": runs(alone)}) == said
+    assert verdict({"nic": runs(nic), "tcp": runs(tcp), "alone": runs(alone)}) == message
 
 
 def test_the_page_is_that_of_the_records() -> None:

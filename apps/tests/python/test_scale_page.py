@@ -103,9 +103,9 @@ def reductions_by_nodes() -> Iterator[str]:
 def claims() -> Iterator[str]:
     """What the page says first, in words."""
 
-    def of(*asked: str | int) -> float:
-        us = time_of(*asked)  # type: ignore[arg-type]
-        assert us is not None, asked
+    def of(*keys: str | int) -> float:
+        us = time_of(*keys)  # type: ignore[arg-type]
+        assert us is not None, keys
         return us
 
     lattices = {name: [lattice(name, at) or 0.0 for at in range(len(NODES))] for name in MACHINES}

@@ -187,7 +187,7 @@ def test_a_stream_starts_the_plan_of_each_panel(run: Run, program: str, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("comm", "options", "said"),
+    ("comm", "options", "message"),
     [
         ("mpi", [], "--start stream, but Open MPI .* starts nothing in a stream"),
         ("peerway", ["--bcast", "long"], "--bcast long, whose root sends parts of panels"),
@@ -195,12 +195,12 @@ def test_a_stream_starts_the_plan_of_each_panel(run: Run, program: str, tmp_path
     ],
 )
 def test_a_start_by_a_stream_is_refused_where_there_is_none(
-    run: Run, with_mpi: str, comm: str, options: list[str], said: str
+    run: Run, with_mpi: str, comm: str, options: list[str], message: str
 ) -> None:
     command = hpl(with_mpi, "1x2", "--n", "100", "--nb", "16", "--start", "stream", *options, comm=comm)
     done = run(command, env=environment())
     assert done.returncode == 2, done.stdout + done.stderr
-    assert re.search(said, done.stderr), done.stderr
+    assert re.search(message, done.stderr), done.stderr
 
 
 @pytest.mark.parametrize("start", ["host", "stream"])
@@ -353,23 +353,23 @@ def test_hpl_dat_is_read(run: Run, program: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (dat(6, "150 Ns"), "line 6 of .* has 1 numbers where 2 are announced: '150 Ns'"),
         (dat(8, "-16 NBs"), "line 8 of .* is '-16 NBs'; give numbers from 1 to"),
         ("\n".join(dat().splitlines()[:9]), "has 9 lines; HPL.dat has 31, and line 10 is needed"),
     ],
 )
-def test_a_bad_hpl_dat_is_refused(run: Run, program: str, tmp_path: Path, text: str, said: str) -> None:
+def test_a_bad_hpl_dat_is_refused(run: Run, program: str, tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "HPL.dat"
     file.write_text(text)
     done = run([*hpl(program, "1x1"), "--dat", str(file)])
     assert done.returncode != 0
-    assert re.search(said, done.stderr), done.stderr
+    assert re.search(message, done.stderr), done.stderr
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--grid", "2x2"], "a grid of 2 x 2 has 4 ranks, and 2 were started"),
         (["--grid", "2"], "two numbers joined by x"),
@@ -383,10 +383,10 @@ def test_a_bad_hpl_dat_is_refused(run: Run, program: str, tmp_path: Path, text: 
         (["--n", "100", "7"], "7 is no option"),
     ],
 )
-def test_what_cannot_be_is_refused(run: Run, program: str, options: list[str], said: str) -> None:
+def test_what_cannot_be_is_refused(run: Run, program: str, options: list[str], message: str) -> None:
     done = run(hpl(program, "1x2", *options))
     assert done.returncode != 0
-    assert re.search(said, done.stderr), done.stderr
+    assert re.search(message, done.stderr), done.stderr
     assert "PASSED" not in done.stdout
 
 

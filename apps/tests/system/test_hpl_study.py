@@ -109,20 +109,20 @@ def test_one_command_runs_the_whole_study(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--grid", "2"], "'2'; give P x Q as 1x2"),
         (["--n", "1k"], "'1k'; give numbers joined by commas"),
         (["--ways", "peerway,ucx"], "'peerway,ucx'; give some of peerway, mpi, peerway+trace, hpcc"),
     ],
 )
-def test_what_cannot_be_is_refused(run: Run, options: list[str], said: str) -> None:
+def test_what_cannot_be_is_refused(run: Run, options: list[str], message: str) -> None:
     done = study(run, *options)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
 
 
-def made(program: str, n: int, q: int, gflops: float, **more: Any) -> dict[str, Any]:
+def record_of(program: str, n: int, q: int, gflops: float, **more: Any) -> dict[str, Any]:
     return {
         "program": program, "n": n, "nb": 192, "p": 1, "q": q, "gflops": gflops, "residual": 2e-3,
         "passed": True, "seconds": 0.5, "gemm_gflops_rank": 50.0, "memory_share": 0.25, "rpeak_gflops": 0,
@@ -132,13 +132,13 @@ def made(program: str, n: int, q: int, gflops: float, **more: Any) -> dict[str, 
 
 OF_OURS = ("gemm_gflops_rank", "memory_share", "rpeak_gflops")  # hpcc does not say them
 RUNS = [
-    made("hpl/peerway", 4000, 1, 40.0),
-    made("hpl/peerway", 4000, 2, 70.0),
-    made("hpl/peerway", 4000, 2, 72.0),
-    made("hpl/peerway", 4000, 2, 60.0),
-    made("hpl/peerway", 5664, 2, 76.0),
-    made("hpl/peerway+trace", 4000, 2, 69.3, trace_events=300),
-    {key: value for key, value in made("hpcc", 4000, 2, 66.0).items() if key not in OF_OURS},
+    record_of("hpl/peerway", 4000, 1, 40.0),
+    record_of("hpl/peerway", 4000, 2, 70.0),
+    record_of("hpl/peerway", 4000, 2, 72.0),
+    record_of("hpl/peerway", 4000, 2, 60.0),
+    record_of("hpl/peerway", 5664, 2, 76.0),
+    record_of("hpl/peerway+trace", 4000, 2, 69.3, trace_events=300),
+    {key: value for key, value in record_of("hpcc", 4000, 2, 66.0).items() if key not in OF_OURS},
 ]
 
 
@@ -158,7 +158,7 @@ def test_tables_have_the_form_of_published_ones() -> None:
 
 
 def test_a_run_that_failed_is_seen() -> None:
-    (_, _, row) = tables.rows([made("hpl/peerway", 100, 1, 1.0) | {"passed": False, "residual": 1e3}])
+    (_, _, row) = tables.rows([record_of("hpl/peerway", 100, 1, 1.0) | {"passed": False, "residual": 1e3}])
     assert row.endswith("| 1.0e+03, FAILED |")
 
 

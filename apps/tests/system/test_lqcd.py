@@ -166,7 +166,7 @@ def test_an_evaluation_runs_all_programs_and_draws_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "said"),
+    ("option", "value", "message"),
     [
         ("--edges", "16,x", "'x' is not a valid integer range"),
         ("--edges", "1", "1 is not in the range"),
@@ -178,10 +178,10 @@ def test_an_evaluation_runs_all_programs_and_draws_them(tmp_path: Path) -> None:
         ("--repeat", "0", "0 is not in the range"),
     ],
 )
-def test_an_evaluation_refuses(option: str, value: str, said: str, tmp_path: Path) -> None:
+def test_an_evaluation_refuses(option: str, value: str, message: str, tmp_path: Path) -> None:
     done = run(sys.executable, APP / "evaluate.py", option, value, "--out", tmp_path / "kept.jsonl")
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert not (tmp_path / "kept.jsonl").exists()
 
 

@@ -27,7 +27,7 @@ def seconds(case: Linpack) -> float:
     return record.p50_us / 1e6
 
 
-def found(*options: str) -> dict[str, float]:
+def simulated(*options: str) -> dict[str, float]:
     """What the simulator prints of hpl for these options, with round numbers for the kernels."""
     own = {"pattern": "hpl", "n": "65536", "nb": "1024", "gemm-tflops": "50", "column-us": "10"}
     given = dict(zip(options[::2], options[1::2], strict=True))
@@ -51,7 +51,7 @@ def test_the_fitted_kernels_give_the_measured_times() -> None:
 def test_with_a_network_that_takes_no_time_each_rank_has_its_part_of_the_kernels(machine: str) -> None:
     """The closed form of one GPU divided by the ranks, but for the first panel and the last ones, for which
     the others wait. In a column of ranks each has the kernels of a panel, and solves all rows of U."""
-    result = found("machine", machine, "panels", "64", "n", "262144", "element-ps", "200", *FAST)
+    result = simulated("machine", machine, "panels", "64", "n", "262144", "element-ps", "200", *FAST)
     p, q = (int(extent) for extent in machine.removeprefix("torus:").split("x"))
     own = linpack.Kernels(50, 10 * p, 200 * p)
     assert result["us"] / 1e6 == pytest.approx(own.seconds(262144) / (p * q), rel=0.03)
@@ -60,16 +60,16 @@ def test_with_a_network_that_takes_no_time_each_rank_has_its_part_of_the_kernels
 
 def test_panels_alone_come_one_after_the_other() -> None:
     """No update: N columns of a panel, N pivots, and each panel's way to the next rank."""
-    result = found("machine", "torus:1x2", "gemm-tflops", "1e6", "element-ps", "0", *FAST)
+    result = simulated("machine", "torus:1x2", "gemm-tflops", "1e6", "element-ps", "0", *FAST)
     assert result["us"] == pytest.approx(65536 * 10, rel=1e-3)
-    result = found("machine", "torus:2x1", "gemm-tflops", "1e6", "element-ps", "0", *FAST[:2])
+    result = simulated("machine", "torus:2x1", "gemm-tflops", "1e6", "element-ps", "0", *FAST[:2])
     assert result["pivot_us"] == pytest.approx(0.850, rel=1e-3)
     assert result["us"] == pytest.approx(65536 * (10 + 0.850), rel=1e-3)
 
 
 def test_broadcasts_alone_take_the_bytes_of_a_panel_over_the_link() -> None:
     """Two ranks: each panel but the last goes over the link to the other one."""
-    result = found("machine", "torus:1x2", "gemm-tflops", "1e6", "element-ps", "0", "column-us", "0")
+    result = simulated("machine", "torus:1x2", "gemm-tflops", "1e6", "element-ps", "0", "column-us", "0")
     n, nb = 65536, 1024
     sent = [8 * nb * (nb + n - (k + 1) * nb) / 9375 + 0.850 for k in range(n // nb)]
     assert result["us"] == pytest.approx(sum(sent), rel=1e-2)
@@ -90,25 +90,25 @@ def test_some_panels_stand_for_all() -> None:
 
 def test_what_is_slower_makes_it_slower() -> None:
     options = ["machine", "torus:4x4", "n", str(4 * 65536)]
-    base = found(*options)["us"]
+    base = simulated(*options)["us"]
     for name, value in (
         ("gemm-tflops", "40"),
         ("column-us", "40"),
         ("element-ps", "1000"),
         ("link-gbits", "40"),
     ):
-        assert found(*options, name, value)["us"] > 1.01 * base, name
+        assert simulated(*options, name, value)["us"] > 1.01 * base, name
 
 
 def test_with_many_rows_of_ranks_pivots_are_quicker_by_doubling() -> None:
     few, many = (("machine", f"torus:{rows}x2") for rows in (2, 16))
-    assert found(*many, "pivots", "doubling")["pivot_us"] < found(*many)["pivot_us"]
-    assert found(*few, "pivots", "doubling")["pivot_us"] == pytest.approx(found(*few)["pivot_us"])
+    assert simulated(*many, "pivots", "doubling")["pivot_us"] < simulated(*many)["pivot_us"]
+    assert simulated(*few, "pivots", "doubling")["pivot_us"] == pytest.approx(simulated(*few)["pivot_us"])
 
 
 @pytest.mark.parametrize("variant", ["1ring", "1ringM", "2ring", "2ringM", "tree", "star"])
 def test_every_broadcast_brings_the_panels(variant: str) -> None:
-    assert found("machine", "torus:2x8", "bcast", variant)["busy"] > 0
+    assert simulated("machine", "torus:2x8", "bcast", variant)["busy"] > 0
 
 
 @pytest.mark.parametrize(

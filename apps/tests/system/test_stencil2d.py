@@ -213,18 +213,18 @@ def test_planned_and_mpi_variants_in_one_call(run: Run, program: str, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--variant", "fast,mpi"], "--variant is 'fast'; give stream, "),
         (["--iterations", "7", "--batch", "2"], "a multiple of --batch"),
         (["--nonsense"], "'--nonsense' is no option"),
     ],
 )
-def test_a_refused_option_is_said_once(run: Run, program: str, options: list[str], said: str) -> None:
+def test_a_refused_option_is_said_once(run: Run, program: str, options: list[str], message: str) -> None:
     done = run(run_py("--grid", "1x2", *options), env=clean_environment(PEERWAY_BUILD=str(BUILD)))
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.skipif(len(_core.devices()) > 1, reason="there is a GPU: make gpu-test runs it")

@@ -114,11 +114,11 @@ def hpcc(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return request.param, program
 
 
-def keep(**found: object) -> None:
+def keep(**counts: object) -> None:
     """A line of results/hpl/traced-bytes.jsonl, where it is asked for."""
     if KEPT is not None:
         with Path(KEPT).open("a") as out:
-            out.write(json.dumps({"record": "hpl_traced_bytes", **found}) + "\n")
+            out.write(json.dumps({"record": "hpl_traced_bytes", **counts}) + "\n")
 
 
 @pytest.mark.parametrize("hpcc", ["openmpi-debian", pytest.param("mpich-debian", marks=LONG)], indirect=True)

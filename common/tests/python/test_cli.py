@@ -38,7 +38,7 @@ def test_help_names_every_verb_and_imports_none_of_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["mesure"], "there is no verb mesure. `peerway --help` lists them."),
         (["repotr"], "there is no verb repotr; did you mean report? `peerway --help` lists them."),
@@ -59,10 +59,10 @@ def test_help_names_every_verb_and_imports_none_of_them() -> None:
         (["bench", "speed"], "there is no speed. There are put_latency, "),
     ],
 )
-def test_a_name_that_is_not_known_is_answered_with_the_nearest(arguments: list[str], said: str) -> None:
+def test_a_name_that_is_not_known_is_answered_with_the_nearest(arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(peerway, arguments, prog_name="peerway")
     assert result.exit_code == 2
-    assert said in result.output
+    assert message in result.output
 
 
 def test_errors_go_to_standard_error_and_say_who_speaks() -> None:
@@ -209,17 +209,17 @@ def test_a_route_table_has_one_name_among_the_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["reprot", "folder"], "there is no verb reprot; did you mean report?"),
         (["--form", "3", "--", "true"], "No such option '--form'"),
         (["--form", "3", "true", "--from"], "No such option '--form'"),
     ],
 )
-def test_a_misspelt_word_of_trace_is_not_run_as_a_command(words: list[str], said: str) -> None:
+def test_a_misspelt_word_of_trace_is_not_run_as_a_command(words: list[str], message: str) -> None:
     result = CliRunner().invoke(peerway, ["trace", *words])
     assert result.exit_code == 2
-    assert said in result.output
+    assert message in result.output
 
 
 def every_option() -> dict[str, click.Option]:
@@ -278,7 +278,7 @@ def test_the_values_of_options_are_named_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["bench", "put_bw", "--compute", "4K"], 2, "--compute belongs to the test async_pingpong"),
         (["bench", "put_bw", "--corners"], 2, "--corners belongs to the test halo; name that test, or omit"),
@@ -312,7 +312,9 @@ def test_the_values_of_options_are_named_in_words() -> None:
         (["trace", "export", "{folder}"], 2, "Missing option '--to'. Choose from:\n  perfetto,\n  otf2\n"),
     ],
 )  # fmt: skip
-def test_a_mistake_ends_with_its_reason(arguments: list[str], code: int, said: str, tmp_path: Path) -> None:
+def test_a_mistake_ends_with_its_reason(
+    arguments: list[str], code: int, message: str, tmp_path: Path
+) -> None:
     (tmp_path / "text").write_text("no JSON")
     (tmp_path / "object").write_text("{}")
     (tmp_path / "put.py").write_text("")
@@ -327,7 +329,7 @@ def test_a_mistake_ends_with_its_reason(arguments: list[str], code: int, said: s
         cwd=tmp_path,
     )
     assert done.returncode == code, done.stdout + done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 

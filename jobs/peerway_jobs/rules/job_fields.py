@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from peerway_jobs.measured import Measured
+from peerway_jobs.rules.former import former_part
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.parts import Part
 from peerway_jobs.store.runs import FINISHED
@@ -12,7 +13,7 @@ from peerway_jobs.store.runs import FINISHED
 HOUR = 3600.0
 
 FIELDS: dict[str, str] = {
-    "job.cores": "CPU cores allocated",
+    "job.cores": "CPU cores allocated; the most that it had, where scontrol made it smaller",
     "job.gpus": "GPUs allocated",
     "job.nodes": "nodes allocated",
     "job.memory": "bytes of memory allocated, over all nodes",
@@ -55,11 +56,12 @@ def job_fields(measured: Measured, jobs: JobStore) -> dict[str, Any]:
         """A note is of one process, on one GPU."""
         return len({(note["node"], pid) for note in noted(kind) for pid in note["pids"] or [0]})
 
+    former = former_part(measured)
     values = {
-        "cores": run.cores,
-        "gpus": run.gpus,
-        "nodes": run.nodes,
-        "memory": run.memory or None,
+        "cores": run.cores + former.cores,
+        "gpus": run.gpus + former.gpus,
+        "nodes": run.nodes + former.nodes,
+        "memory": run.memory + former.memory or None,
         "elapsed": run.elapsed(measured.now),
         "time_limit": run.time_limit,
         "waited": run.started - run.submitted if run.started and run.submitted else None,

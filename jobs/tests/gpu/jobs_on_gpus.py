@@ -81,7 +81,7 @@ class Seen:
     loads: dict[str, list[int]] = field(default_factory=dict)  # UUID -> processes that were started there
     page: str = ""
     doctor: list[dict[str, str]] = field(default_factory=list)
-    told: str = ""
+    error_text: str = ""
 
     def facts(self) -> Facts:
         """What the agent says that the node is."""
@@ -116,9 +116,9 @@ class Seen:
         return statistics.median(float(getattr(each, name)) for each in self.smi[uuid])
 
 
-def query(what: str, names: str) -> list[list[str]]:
+def query(kind: str, names: str) -> list[list[str]]:
     """The lines of nvidia-smi --query-WHAT."""
-    command = ["nvidia-smi", f"--query-{what}={names}", "--format=csv,noheader,nounits"]
+    command = ["nvidia-smi", f"--query-{kind}={names}", "--format=csv,noheader,nounits"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     return [[word.strip() for word in line.split(",")] for line in lines if line.strip()]
 
@@ -230,7 +230,7 @@ def watch(seconds: int, interval_s: float = 1) -> Seen:
         seen.page = urllib.request.urlopen(request).read().decode()
         seen.doctor = doctor(folder)
         running.terminate()
-        seen.told = running.communicate()[1]
+        seen.error_text = running.communicate()[1]
     seen.batches = whole
     # What was measured before nvidia-smi looked has its facts and notes here, and no figures.
     for batch in seen.batches[:before]:
@@ -281,7 +281,7 @@ def record(seen: Seen) -> dict[str, object]:
             {"job": note.job, "owner": note.owner} for note in seen.notes("foreign_process")
         ],
         "doctor": [f"{each['state']}: {each['found']}" for each in seen.doctor if each["check"] == "gpus"],
-        "agent_told": seen.told.splitlines(),
+        "agent_told": seen.error_text.splitlines(),
     }  # fmt: skip
 
 

@@ -270,12 +270,12 @@ def jobs(like: dict[str, Any], count: int, now: float) -> Any:
         }
 
 
-def timed(what: Any) -> dict[str, float]:
+def timed(action: Any) -> dict[str, float]:
     """The least of five: CPU seconds of this process, server and client together, and seconds passed."""
     cpu, wall = [], []
     for _ in range(5):
         before, begun = time.process_time(), time.perf_counter()
-        answer = what()
+        answer = action()
         cpu.append(time.process_time() - before)
         wall.append(time.perf_counter() - begun)
         if answer.status_code != 200:

@@ -131,10 +131,10 @@ class Feed(threading.Thread):
         made.seq, made.wall_ms = seq, (DAY + 40 * 86_400) * 1000 + seq
         return Filed(replace(made), 0, encode(made), 10_000)
 
-    def during(self, what: Callable[[], object]) -> dict[str, float]:
+    def during(self, action: Callable[[], object]) -> dict[str, float]:
         """What it took while something was done: the CPU time of all threads, and how late batches were."""
         first, before, begun = len(self._late), time.process_time(), time.perf_counter()
-        what()
+        action()
         spent, passed = time.process_time() - before, time.perf_counter() - begun
         late = sorted(self._late[first:])
         return {

@@ -47,20 +47,25 @@ NODE_METRIC = "node_memory_total_bytes"  # one sample a batch
 SENDERS = 50  # each waits for its acknowledgement; so many may wait at once, as agents of 1,000 nodes do
 
 
-def first_of(node: str, number: int, made: Batch) -> Batch:
+def first_of(node: str, number: int, pattern: Batch) -> Batch:
     """The first batch of a node: what it is, and the job that has all of it."""
-    made.facts = Facts(
-        CORES, 1 << 39, PERIOD_S * 1000, "v2", "1", gpus=[Gpu(each) for each in made.samples["gpu"].devices]
+    pattern.facts = Facts(
+        CORES,
+        1 << 39,
+        PERIOD_S * 1000,
+        "v2",
+        "1",
+        gpus=[Gpu(each) for each in pattern.samples["gpu"].devices],
     )
-    start, job = made.wall_ms - 60_000, 1000 + number
-    made.intervals = [
+    start, job = pattern.wall_ms - 60_000, 1000 + number
+    pattern.intervals = [
         Interval(
             "a", job, start, user=f"user{number % 50}", cpus=CORES, cores=list(range(CORES)),
-            gpus=made.samples["gpu"].devices, memory_bytes=1 << 38,
+            gpus=pattern.samples["gpu"].devices, memory_bytes=1 << 38,
         ),
         *(Interval(f"s{slot}", job, start, step=str(slot), slot=slot) for slot in range(STEPS)),
     ]  # fmt: skip
-    return made
+    return pattern
 
 
 def send(names: list[str], tokens: list[str], first: int, minutes: float) -> list[float]:

@@ -26,23 +26,23 @@ JOB = {"SLURM_JOB_ID": "4711", "SLURM_JOB_UID": "1000", "SLURM_JOB_USER": "ann",
 
 
 @pytest.fixture
-def told() -> list[str]:
+def messages() -> list[str]:
     return []
 
 
 @pytest.fixture
-def agent(tmp_path: Path, told: list[str]) -> Iterator[Agent]:
+def agent(tmp_path: Path, messages: list[str]) -> Iterator[Agent]:
     make_node(tmp_path / "root")
     (tmp_path / "state" / "events").mkdir(parents=True)
     made = Agent(
         Settings(node="n1", state=str(tmp_path / "state"), root=str(tmp_path / "root"), page="127.0.0.1:0"),
-        told.append,
+        messages.append,
     )
     yield made
     made.close()
 
 
-def test_rounds_become_batches_that_a_server_takes(agent: Agent, tmp_path: Path, told: list[str]) -> None:
+def test_rounds_become_batches_that_a_server_takes(agent: Agent, tmp_path: Path, messages: list[str]) -> None:
     add_step(tmp_path / "root", 4711, "0", version=1)
     agent.round()
     agent.round()
@@ -57,7 +57,7 @@ def test_rounds_become_batches_that_a_server_takes(agent: Agent, tmp_path: Path,
     assert {(each.job, each.step) for each in first.intervals} == {(4711, None), (4711, "0")}
     assert first.samples["step"].devices == ["0"]
     assert "4711" not in str(first.samples)
-    assert [text for text in told if "slurm" not in text] == []
+    assert [text for text in messages if "slurm" not in text] == []
 
 
 def test_the_agent_is_small() -> None:
@@ -83,7 +83,7 @@ def test_the_page_is_openmetrics_without_jobs(agent: Agent, tmp_path: Path) -> N
 
 
 def test_a_source_that_fails_takes_nothing_from_the_others(
-    agent: Agent, told: list[str], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, messages: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> None:
         raise ValueError("odd \x1b[2J line")
@@ -92,8 +92,8 @@ def test_a_source_that_fails_takes_nothing_from_the_others(
     batch = agent.round()
     agent.round()
     assert "core" in batch.samples
-    assert len([text for text in told if text.startswith("lustre")]) == 1  # once, not each round
-    assert all(text.isprintable() for text in told)
+    assert len([text for text in messages if text.startswith("lustre")]) == 1  # once, not each round
+    assert all(text.isprintable() for text in messages)
     assert agent.round().samples["node"].values["agent_failures_total"] == [3]
 
 

@@ -12,6 +12,7 @@ import re
 import socket
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ from peerway_jobs.store.disk import DiskFailed
 from peerway_jobs.store.lists import Filter, listed
 from peerway_jobs.store.promql import PromStore
 from peerway_jobs.store.runs import Run
+from peerway_jobs.store.samples import Filed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -1062,6 +1064,30 @@ def test_a_long_array_leaves_no_page_empty(server: Server, monkeypatch: pytest.M
     middle = f"{NOW - 4800}:21200:0"  # a page that begins among its tasks
     page = httpx.get(f"{server.url}/jobs?before={middle}", headers=head).text
     assert re.findall(r'class="id" href="/jobs([^"]*)"', page) == ["/21901", "/21900"]
+
+
+def test_a_defect_at_one_batch_holds_up_no_other(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they are written together or not."""
+    file = server.monitor.jobs.file
+
+    def failing(batches: list[Filed], late_ms: int = 0) -> None:
+        if any(each.batch.node == "defect" for each in batches):
+            raise TypeError("no defect that anybody thought of")
+        file(batches, late_ms)
+
+    monkeypatch.setattr(server.monitor.jobs, "file", failing)
+
+    def status(node: str, seq: int) -> int:
+        head = {**bearer(server.token("", "agent", node=node)), **sent()}
+        body = frame(encode(node_batch(seq, node)))
+        url = f"{server.url}/api/v1/agent/batches"
+        return httpx.post(url, content=body, headers=head, timeout=60).status_code
+
+    nodes = ["defect", "fine-1", "fine-2"] * 3
+    with ThreadPoolExecutor(len(nodes)) as pool:
+        answers = list(pool.map(status, nodes, range(1, len(nodes) + 1)))
+    assert answers == [503, 200, 200] * 3
+    assert status("fine-1", 99) == 200
 
 
 GPUS = ["GPU-c", "GPU-a", "GPU-b", "GPU-d"]  # in the order of the node

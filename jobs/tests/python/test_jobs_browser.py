@@ -283,6 +283,18 @@ def test_on_a_phone_in_russian_and_in_the_dark_it_fits(shown: Callable[..., Chro
     assert complaints(browser) == []
 
 
+@pytest.mark.parametrize("path", ["/statistics?days=90", "/admin/jobs?days=30"])
+def test_on_a_phone_tables_of_figures_are_not_cut_off(shown: Callable[..., Chrome], path: str) -> None:
+    browser = shown("admin", path, 390, "dark", "ru")
+    rows = browser.execute_script(
+        "return [...document.querySelectorAll('.sums td, .causes td')].map((cell) => "
+        "[cell.getBoundingClientRect().right, cell.scrollWidth - cell.clientWidth])"
+    )
+    assert rows
+    assert max(right for right, _ in rows) <= 378
+    assert max(hidden for _, hidden in rows) <= 0
+
+
 def test_on_a_phone_each_figure_of_a_job_says_what_it_is(shown: Callable[..., Chrome]) -> None:
     browser = shown("admin", "/admin/jobs?days=30", 390)
     labels = browser.execute_script(

@@ -243,15 +243,17 @@ def test_serve_says_that_its_address_is_taken(tmp_path: Path) -> None:
     assert "http://" not in result.output
 
 
-@pytest.mark.parametrize(("mode", "told"), [(0o755, True), (0o750, False), (0o700, False)])
-def test_serve_tells_of_a_folder_that_everybody_can_read(tmp_path: Path, mode: int, told: bool) -> None:
+@pytest.mark.parametrize(("mode", "warned"), [(0o755, True), (0o750, False), (0o700, False)])
+def test_serve_tells_of_a_folder_that_everybody_can_read(tmp_path: Path, mode: int, warned: bool) -> None:
     tmp_path.chmod(mode)
     with socket.socket() as other:  # so that it ends
         other.bind(("127.0.0.1", 0))
         other.listen()
         listen = f"127.0.0.1:{other.getsockname()[1]}"
         output = refused("serve", "--no-slurm", "--data", tmp_path, "--listen", listen)
-    assert (f"every user of this host can read scripts and more in {tmp_path}: chmod o-rx" in output) == told
+    assert (
+        f"every user of this host can read scripts and more in {tmp_path}: chmod o-rx" in output
+    ) == warned
 
 
 def test_a_second_agent_does_not_start_beside_the_first(tmp_path: Path, monkeypatch: Any) -> None:

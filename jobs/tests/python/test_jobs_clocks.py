@@ -41,8 +41,8 @@ class Clocked:
         """POSTs as agents make them: when, what the node's clocks say then, and the batches."""
 
         async def run() -> None:
-            def failed(what: str, error: Exception) -> None:
-                raise AssertionError(what) from error
+            def failed(task: str, error: Exception) -> None:
+                raise AssertionError(task) from error
 
             ingest = Ingest(self.monitor, Live(lambda node: {}), failed)
             writer = asyncio.create_task(ingest.write())
@@ -88,11 +88,11 @@ def shifted(batch: Batch, by_s: float) -> Batch:
     return replace(batch, wall_ms=batch.wall_ms + by, intervals=intervals)
 
 
-def right(found: Measured, minutes: int = MINUTES, used: float = USED, start: float = START) -> None:
+def right(measured: Measured, minutes: int = MINUTES, used: float = USED, start: float = START) -> None:
     """The run has its own time, no gap in it, and no use but its own."""
-    assert found.run.started == pytest.approx(start, abs=1)
-    assert found.run.ended == pytest.approx(start + minutes * 60, abs=1)
-    (cpu,) = found["step.cpu"] or ()
+    assert measured.run.started == pytest.approx(start, abs=1)
+    assert measured.run.ended == pytest.approx(start + minutes * 60, abs=1)
+    (cpu,) = measured["step.cpu"] or ()
     assert cpu.mean() == pytest.approx(used)
     assert cpu.covered > 0.9 * cpu.seconds
 

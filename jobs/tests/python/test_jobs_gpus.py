@@ -147,8 +147,8 @@ def of_gpu_b(function: str, answer: Callable[..., Any]) -> dict[str, Callable[..
     return {function: lambda device, *more: (answer if device["uuid"] == "GPU-b" else real)(device, *more)}
 
 
-def not_a_number(asked: fake_nvml.c_nvmlGpmMetricsGet_t) -> None:
-    for metric in asked.metrics:
+def not_a_number(metrics: fake_nvml.c_nvmlGpmMetricsGet_t) -> None:
+    for metric in metrics.metrics:
         metric.value = float("nan")
 
 

@@ -65,7 +65,7 @@ class Scene:
         self.mail = Mail(
             f"smtp://127.0.0.1:{port}", "jobs@example.org", "{user}@example.org", "https://jobs.example.org"
         )
-        self.told: list[str] = []
+        self.messages: list[str] = []
 
     def idle(self, job: int, user: str = "alice", **slurm: Any) -> None:
         """A job of two hours whose 16 cores do nothing."""
@@ -77,7 +77,7 @@ class Scene:
         """The mails of one round."""
         mail = replace(self.mail, **{"least_core_hours": 10, **changes})
         self.sink.mails.clear()
-        Notices(self.monitor, mail, self.told.append).send_due()
+        Notices(self.monitor, mail, self.messages.append).send_due()
         return self.sink.mails
 
 
@@ -104,7 +104,7 @@ def test_each_owner_gets_one_mail_of_all_jobs_with_what_to_change(scene: Scene) 
     assert "https://jobs.example.org/jobs/3" not in text
     assert "\x1b" not in text
     assert "\u202e" not in text
-    assert scene.told == []
+    assert scene.messages == []
 
 
 def test_no_more_often_than_the_settings_say_and_only_of_what_is_new(scene: Scene) -> None:
@@ -156,9 +156,9 @@ def test_a_person_whom_the_mail_server_does_not_know_holds_up_no_other(scene: Sc
     scene.idle(1, "unknown")
     scene.idle(2, "zoe")
     assert [mail["To"] for mail in scene.send()] == ["zoe@example.org"]
-    assert "550" in scene.told[0]
+    assert "550" in scene.messages[0]
     assert scene.send() == []
-    assert len(scene.told) == 1
+    assert len(scene.messages) == 1
 
 
 @pytest.mark.parametrize("user", ["a\nBcc: all@example.org", "-f", "a b", "x@elsewhere.org,", "ы"])

@@ -187,11 +187,11 @@ def test_every_rule_has_a_case() -> None:
     assert {name for name, _, _ in CASES} == {rule.name for rule in read_rules().rules}
 
 
-@pytest.mark.parametrize(("name", "one", "other"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("name", "first", "other"), CASES, ids=[case[0] for case in CASES])
 def test_a_rule_speaks_where_it_should_and_nowhere_else(
-    monitor: Monitor, name: str, one: Job, other: Job
+    monitor: Monitor, name: str, first: Job, other: Job
 ) -> None:
-    for job, expected in ((one, True), (other, False)):
+    for job, expected in ((first, True), (other, False)):
         run = monitor.jobs.run(str(job.job))
         assert run is not None
         verdict = monitor.judge(run)
@@ -449,15 +449,15 @@ def test_a_node_is_as_large_as_slurm_says(tmp_path: Path) -> None:
 
 def test_nodes_that_slurm_took_back_count_as_long_as_the_run_had_them(monitor: Monitor) -> None:
     """Two hours on one node of 8 cores and one hour on another; half of the cores compute."""
-    put(monitor, Job(64, {"step_cpu_user_seconds_total": 4.0}, nodes=2, memory=32 * GIB))
+    put(monitor, Job(7064, {"step_cpu_user_seconds_total": 4.0}, nodes=2, memory=32 * GIB))
     jobs = monitor.jobs
-    jobs.write("UPDATE intervals SET end = ? WHERE node = 'n64-1'", ((START + 3600) * 1000,))
+    jobs.write("UPDATE intervals SET end = ? WHERE node = 'n7064-1'", ((START + 3600) * 1000,))
     jobs.write(
-        "UPDATE jobs SET nodes = 1, cores = 8, memory = ?, node_list = 'n64-0', former_nodes = 'n64-1' "
-        "WHERE job = '64'",
+        "UPDATE jobs SET nodes = 1, cores = 8, memory = ?, node_list = 'n7064-0', former_nodes = 'n7064-1' "
+        "WHERE job = '7064'",
         (16 * GIB,),
     )
-    run = jobs.run("64")
+    run = jobs.run("7064")
     assert run is not None
     spent = monitor.judge(run).hours
     assert spent.core_hours == pytest.approx(24)
@@ -699,7 +699,7 @@ def test_the_last_days_are_counted_as_the_language_does(count: int, english: str
 
 
 @pytest.mark.parametrize(
-    ("condition", "text", "told"),
+    ("condition", "text", "message"),
     [
         (
             "used < joob.cores",
@@ -712,10 +712,10 @@ def test_the_last_days_are_counted_as_the_language_does(count: int, english: str
         ("used < 1", "{used!r}", "a place is {name} or {name:format}"),
     ],
 )
-def test_an_error_says_where(condition: str, text: str, told: str) -> None:
+def test_an_error_says_where(condition: str, text: str, message: str) -> None:
     with pytest.raises(BadRules) as error:
         rules_of(RULE.replace("CONDITION", condition).replace("TEXT", text))
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_changed_file_of_rules_is_taken_and_a_broken_one_is_not(monitor: Monitor) -> None:

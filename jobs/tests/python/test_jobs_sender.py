@@ -68,7 +68,7 @@ def refused(folder: Path) -> list[int]:
     return sorted(int(path.stem) for path in (folder / "spool" / "refused").glob("*"))
 
 
-def made(seq: int, node: str = "n1") -> bytes:
+def encoded_batch(seq: int, node: str = "n1") -> bytes:
     return encode(node_batch(seq, node))
 
 
@@ -77,7 +77,7 @@ BAD: dict[str, Callable[[int], bytes]] = {
     "a wrong figure": lambda seq: encode(
         node_batch(seq, "n1", samples={"core": node_batch().samples["gpu"]})
     ),
-    "another node's": lambda seq: made(seq, "renamed"),
+    "another node's": lambda seq: encoded_batch(seq, "renamed"),
     "a time in the future": lambda seq: encode(
         node_batch(seq, "n1", boot=BOOT.replace("8", "9"), wall_ms=1 << 47)
     ),
@@ -92,7 +92,7 @@ def test_a_batch_that_the_server_refuses_is_set_aside_and_the_others_arrive(
     server: Server, tmp_path: Path, bad: str, places: tuple[int, ...]
 ) -> None:
     node = "n1"
-    payloads = [BAD[bad](seq) if seq in places else made(seq) for seq in range(1, 7)]
+    payloads = [BAD[bad](seq) if seq in places else encoded_batch(seq) for seq in range(1, 7)]
     server.monitor.jobs.write("DELETE FROM received")
     spool = spool_of(tmp_path, payloads)
     said = send_all(server.url, server.token("", "agent", node=node), spool, tmp_path)
@@ -129,8 +129,16 @@ def proxy(answer: Callable[[list[bytes]], tuple[int, bytes]]) -> Iterator[str]:
             http.shutdown()
 
 
-@pytest.mark.parametrize("body", [b"", b'{"seq": 999}', b'{"seq": "x", "frame": -1}'])
-@pytest.mark.parametrize("most", [1, 5])
+@pytest.mark.parametrize(
+    ("most", "body"),
+    [
+        (5, b""),
+        (5, b'{"seq": 999}'),
+        (1, b'{"seq": "x", "frame": -1}'),
+        *(pytest.param(1, body, marks=pytest.mark.long) for body in (b"", b'{"seq": 999}')),
+        pytest.param(5, b'{"seq": "x", "frame": -1}', marks=pytest.mark.long),
+    ],
+)
 def test_a_proxy_that_takes_less_at_once_and_names_no_batch_gets_less_at_once(
     tmp_path: Path, body: bytes, most: int
 ) -> None:

@@ -104,7 +104,7 @@ NEEDS = {"squeue": {"sinfo", "scontrol"}}  # jobs have nodes, and scripts
 def test_a_command_that_hangs_holds_up_no_other(slurm: Slurm, store: JobStore, name: str) -> None:
     slurm.hangs(name)
     said: list[str] = []
-    watch = Watch(store, said.append, lambda what, error: said.append(f"{what}: {error}"))
+    watch = Watch(store, said.append, lambda task, error: said.append(f"{task}: {error}"))
     watch.start()
     try:
         for other in {*ALL} - {name} - NEEDS.get(name, set()):
@@ -127,7 +127,7 @@ def test_an_answer_that_is_none_holds_up_no_other_and_is_told_once(
 ) -> None:
     slurm.says(name, answer)
     said: list[str] = []
-    watch = Watch(store, said.append, lambda what, error: said.append(f"{what}: {error}"))
+    watch = Watch(store, said.append, lambda task, error: said.append(f"{task}: {error}"))
     watch.start()
     try:
         until(lambda: bool(said))
@@ -143,7 +143,7 @@ def test_an_answer_that_is_none_holds_up_no_other_and_is_told_once(
 
 def test_no_run_ends_because_no_controller_answers(slurm: Slurm, store: JobStore) -> None:
     said: list[str] = []
-    watch = Watch(store, said.append, lambda what, error: said.append(f"{what}: {error}"))
+    watch = Watch(store, said.append, lambda task, error: said.append(f"{task}: {error}"))
     watch.start()
     try:
         until(lambda: ALL["squeue"](store))

@@ -168,13 +168,16 @@ def test_a_step_as_slurm_makes_it_in_version_2(tmp_path: Path) -> None:
     (step,) = sample(tmp_path)
     assert (step.job, step.step, step.pids) == (1, "batch", pids)
 
-    def told(name: str) -> dict[str, int]:
+    def counters(name: str) -> dict[str, int]:
         lines = files[f"sys/fs/cgroup/{inside}/{name}"].splitlines()
         return {line.split()[0]: int(line.split()[-1]) for line in lines if line.split()[-1].isdigit()}
 
-    assert step.figures["step_cpu_user_seconds_total"] == told("cpu.stat")["user_usec"] / 1e6
-    assert step.figures["step_cpu_system_seconds_total"] == told("cpu.stat")["system_usec"] / 1e6
-    assert step.figures["step_memory_bytes"] == told("memory.stat")["anon"] + told("memory.stat")["shmem"]
+    assert step.figures["step_cpu_user_seconds_total"] == counters("cpu.stat")["user_usec"] / 1e6
+    assert step.figures["step_cpu_system_seconds_total"] == counters("cpu.stat")["system_usec"] / 1e6
+    assert (
+        step.figures["step_memory_bytes"]
+        == counters("memory.stat")["anon"] + counters("memory.stat")["shmem"]
+    )
     assert 100 << 20 < step.figures["step_memory_bytes"] < 120 << 20
     assert step.figures["step_memory_limit_bytes"] == 300 << 20
     assert step.figures["step_oom_kills_total"] == 0

@@ -413,6 +413,8 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     jobs.close()
 
 
+# Theirs is the promise, and the agent's spool is what keeps it; of the embedded one, tests above.
+@pytest.mark.long
 @pytest.mark.parametrize("name", SERVERS)
 def test_what_was_acknowledged_outlives_kill_9_of_the_database(tmp_path: Path, name: str) -> None:
     """Killed at once, while VictoriaMetrics has it in memory alone; and again while it is written anew."""
@@ -731,9 +733,9 @@ def test_an_end_that_is_told_while_a_run_is_judged_is_judged_as_well(
     for told in ends:
         monitor.jobs.update([dataclasses.replace(job.run(), ended=None, state="RUNNING")])
 
-        def judge_and_end(run: Run, told: Callable[[], object] = told) -> Verdict:
+        def judge_and_end(run: Run, when_judged: Callable[[], object] = told) -> Verdict:
             verdict = judge(run)
-            told()
+            when_judged()
             return verdict
 
         with monkeypatch.context() as during:

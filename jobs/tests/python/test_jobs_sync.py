@@ -16,6 +16,8 @@ from jobs_scene import BOOT, filed
 from peerway_jobs import slurm_json, sync
 from peerway_jobs.accounting import Accounts
 from peerway_jobs.batch import Batch, Interval
+from peerway_jobs.rules.engine import Verdict
+from peerway_jobs.rules.hours import Hours
 from peerway_jobs.scripts import Scripts
 from peerway_jobs.slurm_json import SlurmFailed, answer_of
 from peerway_jobs.store.alarms import alarms
@@ -195,12 +197,16 @@ def test_a_jobs_node_type_is_of_its_nodes(store: JobStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "tasks"),
+    ("reported", "tasks"),
     [("1-500%3", 500), ("1-20:2,30%5", 11), ("4", 1), ("0-3,9,11-12", 7), ("", 1), (None, 1), ("x" * 99, 1)],
 )
-def test_the_tasks_of_an_array_wait_each(told: str | None, tasks: int) -> None:
+def test_the_tasks_of_an_array_wait_each(reported: str | None, tasks: int) -> None:
     waiting = job(
-        7, "PENDING", array_task_string=told, tres_req_str="cpu=4,mem=1G,gres/gpu=1", state_reason="Priority"
+        7,
+        "PENDING",
+        array_task_string=reported,
+        tres_req_str="cpu=4,mem=1G,gres/gpu=1",
+        state_reason="Priority",
     )
     found = sync.cluster_of([waiting, job(8, "PENDING", state_reason="Resources")], NODES, 1100)
     assert (found["waiting"], found["waiting_cores"], found["waiting_gpus"]) == (
@@ -215,7 +221,7 @@ SUSPENDED_AT = {"suspend_time": 1040, "pre_sus_time": 40}
 
 
 @pytest.mark.parametrize(
-    ("told", "suspended"),
+    ("reported", "suspended"),
     [
         ({}, 0),
         ({"suspend_time": 0, "pre_sus_time": 0}, 0),
@@ -227,8 +233,8 @@ SUSPENDED_AT = {"suspend_time": 1040, "pre_sus_time": 40}
         ({"job_state": "PENDING", **SUSPENDED_AT}, 0),
     ],
 )
-def test_how_long_slurm_has_suspended_a_job(told: dict[str, Any], suspended: float) -> None:
-    run = sync.run_of(job(1) | told, 1100)
+def test_how_long_slurm_has_suspended_a_job(reported: dict[str, Any], suspended: float) -> None:
+    run = sync.run_of(job(1) | reported, 1100)
     assert run is not None
     assert run.suspended == (0 if run.started is None else suspended)
 
@@ -365,7 +371,8 @@ def test_a_number_that_slurm_gives_again_is_another_job(store: JobStore, tmp_pat
     old = job(7, "CANCELLED", submit_time=995, start_time=1000, end_time=1200, name="old")
     sync.take(store, [old], NODES, 1210)
     store.write("UPDATE jobs SET script = '#!/bin/old', verdict = 'inefficient', judged = 1300")
-    body = json.dumps({"state": "inefficient", "rules_hash": "abc", "hours": {}, "findings": []})
+    verdict = Verdict("inefficient", "abc", Hours(1, 0, 1, 0, 0.1, None, None, 1, None), ())
+    body = json.dumps(verdict.body())
     store.write("INSERT INTO verdicts VALUES ('7', 0, 'abc', 1300, ?)", (body,))
     held(store, 7, 5000.4, None)  # an agent may be the first to tell
     for state, more in (("PENDING", {"start_time": 0}), ("RUNNING", {}), ("COMPLETED", {"end_time": 5100})):

@@ -134,7 +134,7 @@ def _conclusions(site: ServedSite, wanted: dict[int, tuple[str, str, str]]) -> N
     deadline = time.monotonic() + 600
     while wanted:
         for number, (name, user, rule) in list(wanted.items()):
-            if rule in site.found(number):
+            if rule in site.conclusions(number):
                 say(f"  job {number} {name} of {user}: {rule}")
                 del wanted[number]
         if time.monotonic() > deadline:

@@ -35,7 +35,9 @@ MONITOR = "monitor"  # the user that the server runs as
 def hurried(text: str, minute_s: float) -> str:
     """Rules in which a minute lasts so many seconds: what the shipped ones say of hours shows in moments."""
     seconds = {"m": minute_s, "h": 60 * minute_s}
-    return re.sub(r'"(\d+)([mh])"', lambda found: f'"{int(found[1]) * seconds[found[2]]:g}s"', text)
+    return re.sub(
+        r'"(\d+)([mh])"', lambda conclusions: f'"{int(conclusions[1]) * seconds[conclusions[2]]:g}s"', text
+    )
 
 
 def lite(text: str, parameters: Mapping[str, str]) -> str:
@@ -144,7 +146,7 @@ class ServedSite(Site):
         query = "" if restart is None else f"?restart={restart}"
         return self.get(who, f"jobs/{job}{query}") or {}
 
-    def found(self, job: int) -> set[str]:
+    def conclusions(self, job: int) -> set[str]:
         """The rules that speak of a job."""
         verdict = self.job(job).get("verdict") or {}
         return {each["rule"] for each in verdict.get("findings", [])}

@@ -135,11 +135,11 @@ class Site:
         found = next(each for each in self.intervals(node, job, steps=True) if each.step == step)
         return self.series(node, "step", str(found.slot), metric, found)
 
-    def wait(self, what: str, ready: Callable[[], bool]) -> None:
+    def wait(self, description: str, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + LIMIT_S
         while not ready():
             if time.monotonic() > deadline:
-                raise AssertionError(f"{what} did not happen in {LIMIT_S} s\n{self.logs()}")
+                raise AssertionError(f"{description} did not happen in {LIMIT_S} s\n{self.logs()}")
             time.sleep(0.1)
 
     def wait_ended(self, *jobs: tuple[str, int]) -> None:

@@ -56,7 +56,7 @@ class Made:
 
 
 @pytest.fixture
-def made() -> Iterator[Made]:
+def cgroups() -> Iterator[Made]:
     top = mounted()
     if top is None or os.geteuid() != 0:
         pytest.skip("this takes root and a mounted hierarchy of version 2: mount -t cgroup2 none FOLDER")
@@ -94,30 +94,30 @@ def sampled(steps: Steps, processes: Processes) -> Step:
     return found
 
 
-def test_a_step_in_cgroups_of_version_2(made: Made) -> None:
+def test_a_step_in_cgroups_of_version_2(cgroups: Made) -> None:
     processes = Processes("/")
     steps = Steps(processes, Cgroups("/"))
     first = sampled(steps, processes)
     assert first.cgroup is not None
-    assert (first.cgroup.version, first.cgroup.folders) == (2, {"all": str(made.folder)})
+    assert (first.cgroup.version, first.cgroup.folders) == (2, {"all": str(cgroups.folder)})
     assert first.step == "batch"
     # The last one has left the tree of its slurmstepd, but not the cgroup.
-    assert made.tasks[2] not in processes.below(made.daemon)
-    assert first.pids == sorted(made.tasks)
+    assert cgroups.tasks[2] not in processes.below(cgroups.daemon)
+    assert first.pids == sorted(cgroups.tasks)
     before = first.figures["step_cpu_user_seconds_total"]
-    kernel = dict(line.split() for line in (made.folder / "cpu.stat").read_text().splitlines())
+    kernel = dict(line.split() for line in (cgroups.folder / "cpu.stat").read_text().splitlines())
     while (later := sampled(steps, processes).figures)["step_cpu_user_seconds_total"] < before + 0.2:
         time.sleep(0.05)
     assert later["step_cpu_user_seconds_total"] >= int(kernel["user_usec"]) / 1e6
     assert later["step_cpu_system_seconds_total"] >= int(kernel["system_usec"]) / 1e6
-    assert (made.folder / "cpu.pressure").exists() == ("step_cpu_pressure_seconds_total" in later)
+    assert (cgroups.folder / "cpu.pressure").exists() == ("step_cpu_pressure_seconds_total" in later)
     # From memory.stat, or of the processes where version 1 has the controller.
     assert 100 * MIB <= later["step_memory_bytes"] < 200 * MIB
-    assert (made.folder / "memory.stat").exists() == ("step_memory_cache_bytes" in later)
+    assert (cgroups.folder / "memory.stat").exists() == ("step_memory_cache_bytes" in later)
 
 
-def test_the_limit_of_a_job_in_version_2(made: Made) -> None:
-    file = made.folder.parent / "memory.max"
+def test_the_limit_of_a_job_in_version_2(cgroups: Made) -> None:
+    file = cgroups.folder.parent / "memory.max"
     if not file.exists():
         pytest.skip("hierarchies of version 1 have the controller of memory")
     file.write_text(str(300 * MIB))

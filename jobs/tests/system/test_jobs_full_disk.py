@@ -61,10 +61,10 @@ def make_room(disk: Path) -> None:
     (disk / "ballast").unlink()
 
 
-def wait(what: str, ready: Callable[[], bool]) -> None:
+def wait(description: str, ready: Callable[[], bool]) -> None:
     until = time.monotonic() + LIMIT_S
     while not ready():
-        assert time.monotonic() < until, what
+        assert time.monotonic() < until, description
         time.sleep(0.05)
 
 

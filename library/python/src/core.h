@@ -96,7 +96,7 @@ class Closable {
 
  private:
   struct State {
-    explicit State(Owner&& given) : owner(std::make_shared<Owner>(std::move(given))) {}
+    explicit State(Owner&& outgoing) : owner(std::make_shared<Owner>(std::move(outgoing))) {}
     std::mutex mutex;
     std::shared_ptr<Owner> owner;
   };
@@ -155,7 +155,7 @@ void bind_core(nb::module_& module);
 void bind_bench(nb::module_& module);
 void bind_bench_plans(nb::module_& module);
 void bind_config(nb::module_& module);
-void bind_meeting(nb::module_& module);
+void bind_exchange(nb::module_& module);
 void bind_plan(nb::module_& module);
 void bind_requests(nb::module_& module);
 void bind_routes(nb::module_& module);

@@ -38,7 +38,7 @@ NB_MODULE(_core, module) {
   });
   pwpy::bind_requests(module);
   pwpy::bind_core(module);
-  pwpy::bind_meeting(module);
+  pwpy::bind_exchange(module);
   pwpy::bind_plan(module);
   pwpy::bind_bench(module);
   pwpy::bind_bench_plans(module);

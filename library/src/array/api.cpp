@@ -110,7 +110,7 @@ struct Agreed {
 };
 
 /// Tells the neighbours what this rank asks for. Throws Error where they ask for something else.
-Agreed agree(HaloRequest& request, pw::Team& team, pw::Meeting& meeting) {
+Agreed agree(HaloRequest& request, pw::Team& team, pw::Exchange& exchange) {
   const pw::array::HaloOpening opening = opening_of(request, team);
   const pw::array::HaloAsk mine{opening, request.arrays};
   const pw::array::Grid grid(*request.grid, team.size());
@@ -118,11 +118,11 @@ Agreed agree(HaloRequest& request, pw::Team& team, pw::Meeting& meeting) {
   for (size_t a = 0; a < request.arrays.size(); ++a)
     arrays.emplace_back(grid, request.arrays[a], static_cast<uint32_t>(a));
   const bool corners = request.parts == PW_HALO_CORNERS;
-  pw::Letters letters;
+  pw::PeerMessages messages;
   for (const int rank : pw::array::listeners(arrays, team.rank(), corners))
-    letters.emplace_back(rank, pack(mine));
+    messages.emplace_back(rank, pack(mine));
   std::map<int, pw::array::HaloAsk> asks{{team.rank(), mine}};
-  for (const auto& [rank, text] : meeting.exchange(letters, pw::config_number("timeout")))
+  for (const auto& [rank, text] : exchange.exchange(messages, pw::config_number("timeout")))
     check_same(team.rank(), mine, rank, asks[rank] = pw::array::parse_ask(text));
   const auto strides_of = [&](int rank, uint32_t a) {
     return arrays[a].strides(pw::array::given_strides(asks.at(rank).arrays.at(a)), grid.coordinates(rank));
@@ -177,11 +177,11 @@ pw_status pw_halo_create(pw_context* context, const pw_array* arrays, uint32_t c
     pw::Team& team = context->context->team();
     HaloRequest request{grid, arrays, count, parts};
     std::unique_ptr<pw_plan_builder> builder;
-    auto meeting = pw::hold(team, pw::Collective::halo, [&](pw::Meeting& with) {
+    auto exchange = pw::run_exchange(team, pw::Collective::halo, [&](pw::Exchange& with) {
       builder = builder_of(context->open(), request, agree(request, team, with));
       builder->plan->prepare_in(with);
     });
-    builder->plan->set_meeting(std::move(meeting));
+    builder->plan->keep_exchange(std::move(exchange));
     *plan = builder->prepared().release();
     return PW_OK;
   });

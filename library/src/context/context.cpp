@@ -106,9 +106,9 @@ void Context::meet_others() {
   if (transports_.size() > kMostTransports)
     throw Error(PW_INTERNAL, format("more than {} transports", kMostTransports));
   Introduction mine{facts_of_process(control_), {}, std::vector<Bytes>(transports_.size())};
-  Objection objection;  // what one rank cannot do ends the context of all alike
+  AbortReason abort_reason;  // what one rank cannot do ends the context of all alike
   const auto open = [&](const Assumed& assumed) {
-    attempt(objection, [&] {
+    attempt(abort_reason, [&] {
       for (size_t t = 0; t < transports_.size(); ++t)
         mine.transport_facts[t] =
             transports_[t]->open({assumed.several_hosts != 0, (assumed.wanted >> t & 1) != 0});
@@ -116,7 +116,7 @@ void Context::meet_others() {
   };
   const auto exchange = [&] {
     std::vector<Introduction> all;
-    for (const Bytes& part : pw::agree(team_, objection, pack(mine)))
+    for (const Bytes& part : pw::agree(team_, abort_reason, pack(mine)))
       all.push_back(parse_introduction(part, transports_.size()));
     return all;
   };

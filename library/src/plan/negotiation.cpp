@@ -80,10 +80,10 @@ Remote* Plan::import_of(int rank, KeyType type, ByteView key) {
                                  remote->rank(), type == KeyType::region ? "region" : "signal"));
 }
 
-void Plan::find_partners(const Letters& letters) {
+void Plan::find_partners(const PeerMessages& offered) {
   std::map<int, PlanOffer> offers;
   const std::set<int> mine = partners();
-  for (const auto& [rank, text] : letters) {
+  for (const auto& [rank, text] : offered) {
     const PlanOffer& offer = offers[rank] = parse_plan_offer(text);
     if (mine.contains(rank)) continue;
     const bool sends = !offer.sends.empty();
@@ -169,9 +169,9 @@ Bytes Plan::report_lanes_to(int rank) const {
 }
 
 // The sender has chosen; that an end must post overrules it.
-void Plan::settle_kinds(const Letters& reported) {
+void Plan::settle_kinds(const PeerMessages& reported) {
   const auto settle = [&](Lane& lane, bool sends) {
-    const LaneReport there = parse_lane_report(letter_of(reported, lane.offer.rank), lane.place);
+    const LaneReport there = parse_lane_report(message_of(reported, lane.offer.rank), lane.place);
     if (lane.kind == LaneKind::posted || there.kind == LaneKind::posted) {
       lane.kind = LaneKind::posted;
       lane.pieces = 1;
@@ -200,12 +200,12 @@ Bytes Plan::opened_for(int rank) const {
   return to.take();
 }
 
-void Plan::meet_opened(const Letters& opened) {
+void Plan::meet_opened(const PeerMessages& opened) {
   std::map<int, Remote*> slots;
   for (auto* lanes : {&sends_, &receives_})
     for (Lane& lane : *lanes) {
       if (lane.kind == LaneKind::straight || (through_slots(lane.kind) && lanes == &receives_)) continue;
-      ByteReader from(letter_of(opened, lane.offer.rank), "what a rank has opened for a plan");
+      ByteReader from(message_of(opened, lane.offer.rank), "what a rank has opened for a plan");
       const ByteView slots_key = from.take_sized();
       uint64_t slots_at = 0;
       ByteView signal_key;
@@ -238,21 +238,21 @@ void Plan::add_description(const std::string& line) {
 }
 
 // With the partners, to each what `write` gives for it.
-Letters Plan::exchange(Meeting& meeting, const std::function<Bytes(int rank)>& write) {
-  Letters letters;
-  for (const int rank : partners()) letters.emplace_back(rank, write(rank));
-  return meeting.exchange(letters, config_number("timeout"));
+PeerMessages Plan::exchange_with_partners(Exchange& exchange, const std::function<Bytes(int rank)>& write) {
+  PeerMessages messages;
+  for (const int rank : partners()) messages.emplace_back(rank, write(rank));
+  return exchange.exchange(messages, config_number("timeout"));
 }
 
 // What each rank offers a partner, how it would send to the partner (and what must be posted), and what it
 // has opened for that: slots, and the signals of what is posted.
-void Plan::join_lanes(Meeting& meeting) {
-  find_partners(exchange(meeting, [&](int rank) { return pack(offer_to(rank)); }));
+void Plan::join_lanes(Exchange& exchange) {
+  find_partners(exchange_with_partners(exchange, [&](int rank) { return pack(offer_to(rank)); }));
   choose_methods();
-  settle_kinds(exchange(meeting, [&](int rank) { return report_lanes_to(rank); }));
+  settle_kinds(exchange_with_partners(exchange, [&](int rank) { return report_lanes_to(rank); }));
   open_slots();
   open_signals();
-  meet_opened(exchange(meeting, [&](int rank) { return opened_for(rank); }));
+  meet_opened(exchange_with_partners(exchange, [&](int rank) { return opened_for(rank); }));
   for (const Lane& lane : sends_) add_send(lane);
   for (const Lane& lane : receives_) add_receive(lane);
 }

@@ -27,7 +27,7 @@ Plan::Plan(Context& context, Device& device)
 Plan::~Plan() {
   // Work that is still under way on a stream ends before the memory that it uses.
   if (program_.guard != nullptr) cancel(*program_.guard, PW_CLOSED, -1);
-  meeting_.reset();
+  exchange_.reset();
   on_loss_.reset();
   on_close_.reset();
   if (served_ != nullptr) proxy_->forget(*served_);

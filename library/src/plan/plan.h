@@ -42,13 +42,13 @@ class Plan {
   void receive(int rank, int tag, std::shared_ptr<Region> to, const pw_block& block);
 
   /// Collective unless `alone`. Throws Error, at every rank when one of them cannot (team/agreement.h,
-  /// hold()).
+  /// run_exchange()).
   void prepare(bool alone);
   /// The same, collective over these ranks alone.
   void prepare_among(std::span<const int> ranks);
-  /// The two halves of prepare(), for callers that exchange more data in the same meeting.
-  void prepare_in(Meeting& meeting);
-  void set_meeting(std::unique_ptr<Meeting> meeting);
+  /// The two steps of prepare(), for callers that have exchanged more with the partners before.
+  void prepare_in(Exchange& exchange);
+  void keep_exchange(std::unique_ptr<Exchange> exchange);
   void set_timeout(uint64_t timeout_ns);
 
   // Data paths.
@@ -119,16 +119,16 @@ class Plan {
   PlanOffer offer_to(int rank);
   void begin_program();
   void end_program();
-  Letters exchange(Meeting& meeting, const std::function<Bytes(int rank)>& write);
-  void join_lanes(Meeting& meeting);
+  PeerMessages exchange_with_partners(Exchange& exchange, const std::function<Bytes(int rank)>& write);
+  void join_lanes(Exchange& exchange);
   Remote* import_of(int rank, KeyType type, ByteView key);
-  void find_partners(const Letters& letters);
+  void find_partners(const PeerMessages& offered);
   void choose_methods();
   [[nodiscard]] Bytes report_lanes_to(int rank) const;
-  void settle_kinds(const Letters& reported);
+  void settle_kinds(const PeerMessages& reported);
   void open_signals();
   [[nodiscard]] Bytes opened_for(int rank) const;
-  void meet_opened(const Letters& opened);
+  void meet_opened(const PeerMessages& opened);
   [[nodiscard]] Layout straight_layout(const Lane& lane) const;
   void describe_lane(const Lane& lane, bool sends);
   void add_description(const std::string& line);
@@ -183,13 +183,13 @@ class Plan {
   std::unique_ptr<Runner> runner_;
   std::string description_;
   std::shared_ptr<void> on_loss_, on_close_;
-  std::unique_ptr<Meeting> meeting_;  ///< that prepared it; null where it was prepared alone
-  std::mutex mutex_;                  ///< what follows
-  bool started_ = false;              ///< from the host or on a stream, and not finished there
-  bool finishing_ = false;            ///< the host's finish has begun
-  uint64_t number_ = 0;               ///< of the last start from the host
-  bool in_kernels_ = false;           ///< kernels may finish what was started on a stream
-  std::optional<void*> stream_{};     ///< of the start; none: from the host
+  std::unique_ptr<Exchange> exchange_;  ///< in which it was prepared; null if it was prepared alone
+  std::mutex mutex_;                    ///< what follows
+  bool started_ = false;                ///< from the host or on a stream, and not finished there
+  bool finishing_ = false;              ///< the host's finish has begun
+  uint64_t number_ = 0;                 ///< of the last start from the host
+  bool in_kernels_ = false;             ///< kernels may finish what was started on a stream
+  std::optional<void*> stream_{};       ///< of the start; none: from the host
 };
 
 }  // namespace pw

@@ -12,7 +12,8 @@ namespace pw {
 
 void Plan::prepare(bool alone) {
   if (!alone) {
-    set_meeting(hold(context_.team(), Collective::plan, [&](Meeting& meeting) { prepare_in(meeting); }));
+    keep_exchange(
+        run_exchange(context_.team(), Collective::plan, [&](Exchange& exchange) { prepare_in(exchange); }));
     return;
   }
   if (!(sends_.empty() && receives_.empty()))
@@ -29,7 +30,7 @@ void Plan::prepare_among(std::span<const int> ranks) {
     throw Error(PW_INVALID_ARGUMENT,
                 format("a plan is to be prepared among {} ranks {}", ranks.size(), problem));
   };
-  // Errors in the list itself are refused here; the others cannot be in a meeting of such a list.
+  // A wrong list is refused here. No other rank can be in an exchange of such a list.
   if (!has(team.rank())) refuse(format("without rank {}, which prepares it", team.rank()));
   for (const int rank : ranks) {
     if (rank < 0 || rank >= team.size())
@@ -37,26 +38,27 @@ void Plan::prepare_among(std::span<const int> ranks) {
     if (std::ranges::count(ranks, rank) > 1) refuse(format("with rank {} twice", rank));
   }
   constexpr auto kind = Collective::plan_among;
-  set_meeting(hold(context_.team(), context_.team().meet_among(kind, ranks), kind, [&](Meeting& meeting) {
-    for (const int rank : partners())
-      if (!has(rank)) refuse(format("without rank {}, which it has a send or receive with", rank));
-    prepare_in(meeting);
-  }));
+  keep_exchange(run_exchange(
+      context_.team(), context_.team().begin_exchange_among(kind, ranks), kind, [&](Exchange& exchange) {
+        for (const int rank : partners())
+          if (!has(rank)) refuse(format("without rank {}, which it has a send or receive with", rank));
+        prepare_in(exchange);
+      }));
 }
 
-// An exception here ends the meeting at all ranks. The last exchange tells the partners that this rank can go
-// on: what they start from then on may write to it.
-void Plan::prepare_in(Meeting& meeting) {
+// An exception of this function ends the exchange at all ranks. The last round tells the partners that this
+// rank is ready: from then on their starts may write to it.
+void Plan::prepare_in(Exchange& exchange) {
   begin_program();
-  join_lanes(meeting);
+  join_lanes(exchange);
   end_program();
-  exchange(meeting, [](int) { return Bytes(); });
+  exchange_with_partners(exchange, [](int) { return Bytes(); });
 }
 
-// An objection of a rank further away may come when this plan is prepared and even started.
-void Plan::set_meeting(std::unique_ptr<Meeting> meeting) {
-  meeting_ = std::move(meeting);
-  meeting_->on_objection([guard = program_.guard, waiting = program_.waiting](const Error& why) {
+// An abort of a rank further away may come when this plan is prepared and even started.
+void Plan::keep_exchange(std::unique_ptr<Exchange> exchange) {
+  exchange_ = std::move(exchange);
+  exchange_->on_abort([guard = program_.guard, waiting = program_.waiting](const Error& why) {
     cancel(*guard, why.status(), std::string(why.what()));
     waiting->wake();
   });

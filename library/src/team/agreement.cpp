@@ -28,50 +28,50 @@ Error error_of(const std::exception_ptr& exception) {
   }
 }
 
-Error objection_of(const Error& own, int rank, const char* do_what) {
+Error abort_reason_for(const Error& own, int rank, const char* do_what) {
   return {own.status(), format("rank {} cannot {}: {}", rank, do_what,
                                std::string_view(own.what()).substr(0, kLongestMessage - 128))};
 }
 
-void end_meeting(Meeting& meeting, const Error& own, int rank, const char* do_what) {
-  meeting.object(objection_of(own, rank, do_what));
+void abort_exchange(Exchange& exchange, const Error& own, int rank, const char* do_what) {
+  exchange.abort(abort_reason_for(own, rank, do_what));
   throw Error(own);
 }
 
-ByteView letter_of(const Letters& letters, int rank) {
-  const auto found = std::ranges::find(letters, rank, &Letters::value_type::first);
-  return found == letters.end() ? ByteView() : ByteView(found->second);
+ByteView message_of(const PeerMessages& messages, int rank) {
+  const auto position = std::ranges::find(messages, rank, &PeerMessages::value_type::first);
+  return position == messages.end() ? ByteView() : ByteView(position->second);
 }
 
-Bytes pack_part(const Objection& objection, ByteView mine) {
+Bytes pack_part(const AbortReason& abort_reason, ByteView mine) {
   ByteWriter to;
-  to.put(static_cast<int32_t>(objection ? objection->status() : PW_OK));
-  if (objection)
-    to.put_text(std::string_view(objection->what()).substr(0, kLongestMessage));
+  to.put(static_cast<int32_t>(abort_reason ? abort_reason->status() : PW_OK));
+  if (abort_reason)
+    to.put_text(std::string_view(abort_reason->what()).substr(0, kLongestMessage));
   else
     to.put(mine);
   return to.take();
 }
 
-std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const Objection& objection,
+std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const AbortReason& abort_reason,
                               const char* do_what) {
-  if (objection) throw Error(*objection);
-  std::vector<Bytes> told;
+  if (abort_reason) throw Error(*abort_reason);
+  std::vector<Bytes> parts_of_ranks;
   for (const Bytes& part : parts) {
     ByteReader from(part, "a rank's part of an agreement");
     if (const auto status = static_cast<pw_status>(from.get<int32_t>()); status != PW_OK)
-      throw Error(status,
-                  format("rank {} cannot {}: {}", told.size(), do_what, from.get_text(kLongestMessage)));
+      throw Error(status, format("rank {} cannot {}: {}", parts_of_ranks.size(), do_what,
+                                 from.get_text(kLongestMessage)));
     const ByteView rest = from.rest();
-    told.emplace_back(rest.begin(), rest.end());
+    parts_of_ranks.emplace_back(rest.begin(), rest.end());
   }
-  return told;
+  return parts_of_ranks;
 }
 
-std::vector<Bytes> agree(Team& team, const Objection& objection, ByteView mine) {
+std::vector<Bytes> agree(Team& team, const AbortReason& abort_reason, ByteView mine) {
   constexpr auto kind = Collective::context;
-  return open_parts(team.all_gather_parts(kind, pack_part(objection, mine), config_number("timeout")),
-                    objection, action_of(kind));
+  return open_parts(team.all_gather_parts(kind, pack_part(abort_reason, mine), config_number("timeout")),
+                    abort_reason, action_of(kind));
 }
 
 }  // namespace pw

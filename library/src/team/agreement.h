@@ -1,5 +1,5 @@
-// If one rank cannot go on with a collective, the others must not wait for it: the failure travels with the
-// data that ranks exchange, and all of them end with it.
+// A rank that cannot go on with a collective must not keep the others waiting. It sends its error with the
+// data that ranks exchange, so that all ranks end with that error.
 #pragma once
 
 #include <exception>
@@ -13,64 +13,65 @@
 
 namespace pw {
 
-/// The exception as an Error: one of memory that is not there, or of Peerway's own, keeps its status.
+/// Converts the exception to an Error. Errors of Peerway and std::bad_alloc keep their status.
 Error error_of(const std::exception_ptr& exception);
 
-/// Why this rank does not go on; the others hear it at the next agree().
-using Objection = std::optional<Error>;
+/// Why this rank does not go on, if it does not. The next agree() sends it to the others.
+using AbortReason = std::optional<Error>;
 
-/// Runs `body`, unless the rank objects already; what it throws, of whatever type, is the objection.
+/// Runs `body` unless there is a reason already. An exception of any type becomes the reason.
 template <typename Body>
-void attempt(Objection& objection, Body&& body) {
-  if (objection) return;
+void attempt(AbortReason& abort_reason, Body&& body) {
+  if (abort_reason) return;
   try {
     body();
   } catch (...) {
-    objection = error_of(std::current_exception());
+    abort_reason = error_of(std::current_exception());
   }
 }
 
-/// Collective, of ranks that make a context: what each rank gives, in rank order. Where some object, every
-/// rank throws Error: one that objects its own, the others that of the first one, as "rank 2 cannot make its
-/// context: ...". Each exchange ends after the time of the setting `timeout`.
-std::vector<Bytes> agree(Team& team, const Objection& objection, ByteView mine);
+/// Collective of ranks that make a context. Returns what each rank gave, in rank order. If some ranks have
+/// a reason, every rank throws Error: a rank with a reason throws its own, the others throw that of the
+/// first such rank, as "rank 2 cannot make its context: ...". The setting `timeout` limits the time.
+std::vector<Bytes> agree(Team& team, const AbortReason& abort_reason, ByteView mine);
 
-/// What the other ranks are told of an objection. Pure.
-Error objection_of(const Error& own, int rank, const char* do_what);
+/// The error that the other ranks get when this rank aborts. Pure.
+Error abort_reason_for(const Error& own, int rank, const char* do_what);
 
-/// Ends the meeting with this rank's error, and throws it; where another rank has ended it before, throws
-/// what that one said, because it may be why this rank failed.
-[[noreturn]] void end_meeting(Meeting& meeting, const Error& own, int rank, const char* do_what);
+/// Aborts the exchange with this rank's error and throws it. If another rank has aborted before, this
+/// throws that rank's error, which may be why this rank failed.
+[[noreturn]] void abort_exchange(Exchange& exchange, const Error& own, int rank, const char* do_what);
 
-/// A meeting: `body(meeting)` is this rank's part of it. Collective, but each rank talks to its partners
-/// alone; who has none returns as soon as its body does. What the body throws, of whatever type, ends the
-/// meeting at all ranks at once, as "rank 2 cannot prepare its plan: ...". A rank whose partners had all they
-/// wanted before may have returned; it hears of it by on_objection(), for as long as it keeps the meeting
-/// that this returns.
+/// Collective. `body(exchange)` is this rank's part; each rank talks to its partners alone, and a rank
+/// without partners returns as soon as its body does. An exception of any type aborts the exchange at all
+/// ranks at once, as "rank 2 cannot prepare its plan: ...". A rank that had all its messages may have
+/// returned by then. It learns of the abort by on_abort(), for as long as it keeps the exchange that this
+/// returns.
 template <typename Body>
-std::unique_ptr<Meeting> hold(Team& team, std::unique_ptr<Meeting> meeting, Collective kind, Body&& body) {
+std::unique_ptr<Exchange> run_exchange(Team& team, std::unique_ptr<Exchange> exchange, Collective kind,
+                                       Body&& body) {
   try {
-    body(*meeting);
-  } catch (const OtherObjected&) {
+    body(*exchange);
+  } catch (const AbortedElsewhere&) {
     throw;
   } catch (...) {
-    end_meeting(*meeting, error_of(std::current_exception()), team.rank(), action_of(kind));
+    abort_exchange(*exchange, error_of(std::current_exception()), team.rank(), action_of(kind));
   }
-  return meeting;
+  return exchange;
 }
-/// The same in a new meeting of all ranks.
+/// The same, in a new exchange of all ranks.
 template <typename Body>
-std::unique_ptr<Meeting> hold(Team& team, Collective kind, Body&& body) {
-  return hold(team, team.meet(kind), kind, std::forward<Body>(body));
+std::unique_ptr<Exchange> run_exchange(Team& team, Collective kind, Body&& body) {
+  return run_exchange(team, team.begin_exchange(kind), kind, std::forward<Body>(body));
 }
 
-/// The letter of that rank; empty where there is none. Pure.
-ByteView letter_of(const Letters& letters, int rank);
+/// The message from that rank; empty if there is none. Pure.
+ByteView message_of(const PeerMessages& messages, int rank);
 
-/// The two halves of agree(), pure: a rank's part, and the parts of all as a rank with this objection takes
-/// them.
-Bytes pack_part(const Objection& objection, ByteView mine);
-std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const Objection& objection,
+/// The two halves of agree(), pure: packs this rank's part; opens the parts of all ranks, for a rank with
+/// this reason.
+Bytes pack_part(const AbortReason& abort_reason, ByteView mine);
+std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const AbortReason& abort_reason,
                               const char* do_what);
 
 }  // namespace pw

@@ -56,14 +56,14 @@ bool Channel::read(size_t most) {
   incoming_.erase(incoming_.begin(), incoming_.begin() + static_cast<ptrdiff_t>(consumed_));
   consumed_ = 0;
   std::array<std::byte, size_t{64} << 10> piece;
-  for (size_t left = most; left > 0;) {
+  for (size_t remaining = most; remaining > 0;) {
     // The buffer grows by what arrives, never by what a header announces.
-    const ssize_t count = ::recv(socket_.get(), piece.data(), std::min(piece.size(), left), 0);
+    const ssize_t count = ::recv(socket_.get(), piece.data(), std::min(piece.size(), remaining), 0);
     if (count == 0) return false;
     if (count < 0 && errno != EINTR) return errno == EAGAIN || errno == EWOULDBLOCK;
     if (count < 0) continue;
     incoming_.insert(incoming_.end(), piece.begin(), piece.begin() + count);
-    left -= static_cast<size_t>(count);
+    remaining -= static_cast<size_t>(count);
   }
   return true;
 }
@@ -75,17 +75,17 @@ void Channel::let_go() {
 }
 
 std::optional<Message> Channel::next(size_t limit) {
-  const ByteView left = ByteView(incoming_).subspan(consumed_);
-  if (left.size() < kHeaderBytes) return std::nullopt;
+  const ByteView remaining = ByteView(incoming_).subspan(consumed_);
+  if (remaining.size() < kHeaderBytes) return std::nullopt;
   Message message;
-  std::copy_n(left.begin(), kHeaderBytes, message.header.begin());
+  std::copy_n(remaining.begin(), kHeaderBytes, message.header.begin());
   const Header header = parse_header(message.header, limit);
   const size_t total = kHeaderBytes + kSealBytes + header.bytes;
-  if (left.size() < total) return std::nullopt;
+  if (remaining.size() < total) return std::nullopt;
 
   message.type = header.type;
-  std::copy_n(left.begin() + kHeaderBytes, kSealBytes, message.seal.begin());
-  const ByteView payload = left.subspan(kHeaderBytes + kSealBytes, header.bytes);
+  std::copy_n(remaining.begin() + kHeaderBytes, kSealBytes, message.seal.begin());
+  const ByteView payload = remaining.subspan(kHeaderBytes + kSealBytes, header.bytes);
   message.payload.assign(payload.begin(), payload.end());
   consumed_ += total;
   if (incoming_key_ &&

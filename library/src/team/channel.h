@@ -1,4 +1,4 @@
-// One connection between a member and the hub: sealed messages in both directions over a non-blocking socket.
+// One connection between two ends of a team: sealed messages in both directions over a non-blocking socket.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ class Channel {
   Channel() = default;
   explicit Channel(Descriptor socket) : socket_(std::move(socket)) {}
 
-  /// All that is sent (received) from now on is sealed (must be sealed) with this key, and numbered from 0.
+  /// Messages from now on are sealed with this key, outgoing, or must be, incoming, and are numbered from
+  /// 0.
   void seal_outgoing(const Secret& key) {
     outgoing_key_ = key;
     sealed_out_ = 0;
@@ -51,7 +52,7 @@ class Channel {
   /// `limit`, and Error(PW_DENIED) for a wrong seal; the connection must then be dropped.
   std::optional<Message> next(size_t limit);
 
-  /// Frees the memory for what arrives, where nothing is left in it.
+  /// Frees the receive buffer if it is empty.
   void let_go();
   [[nodiscard]] size_t held() const { return incoming_.capacity(); }  ///< bytes of that
 
@@ -59,10 +60,10 @@ class Channel {
   bool opens_with(const Message& message, const Secret& key);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
-  /// The other end reads the end of what is sent; it can still be read from. A socket that is closed with
-  /// something unread takes back, on TCP, what it has sent and has not arrived.
+  /// Ends sending; the socket can still be read. On TCP, closing a socket with unread data would drop what
+  /// it has sent and has not arrived.
   void finish();
-  /// Reads what has arrived and forgets it. False: the other end has ended.
+  /// Reads and drops what has arrived. False: the other end has ended.
   bool drain();
   void close() { socket_.reset(); }
 

@@ -1,4 +1,4 @@
-// Which collective a rank is in, as messages carry it and errors name it. Pure.
+// The kinds of collectives, as messages carry them and errors name them. Pure.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,15 @@ enum class Collective : uint8_t {
   plan_among,    ///< the prepare of a plan by some ranks
 };
 
-/// Whether the hub carries its data, and answers all ranks when it has that of all. In the others each rank
-/// talks to its partners.
-inline bool through_hub(Collective kind) { return kind <= Collective::context; }
+/// Whether the bootstrap server carries the data and answers all ranks once it has that of all. In the
+/// other kinds each rank talks to its partners.
+inline bool through_server(Collective kind) { return kind <= Collective::context; }
 /// Whether ranks may give different numbers of bytes.
 inline bool lengths_differ(Collective kind) {
   return kind == Collective::parts || kind == Collective::context;
 }
 
-/// What a rank called, as far as all ranks must call the same.
+/// One call, as far as it must be the same at all ranks.
 struct CollectiveCall {
   Collective kind = Collective::barrier;
   size_t bytes = 0;  ///< that this rank gives; 0 where it talks to its partners alone
@@ -38,7 +38,7 @@ struct CollectiveCall {
 const char* name_of(Collective kind);
 /// With its bytes: "all_gather of 8 bytes".
 std::string name_of(const CollectiveCall& call);
-/// What a rank that fails in it cannot do: "prepare its plan".
+/// The action that a rank could not do if it fails: "prepare its plan".
 const char* action_of(Collective kind);
 
 /// Two ranks are in different collectives. The same text whichever rank notices.

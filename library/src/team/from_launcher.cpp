@@ -20,15 +20,15 @@
 namespace pw {
 namespace {
 
-/// Of rank 0's host, where ranks on several hosts meet, there may be several.
+/// Rank 0's host may have several addresses.
 std::vector<Address> addresses_of(std::string_view text) {
-  std::vector<Address> found;
+  std::vector<Address> addresses;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
-    found.push_back(parse_address(text.substr(begin, end - begin), "PEERWAY_RENDEZVOUS"));
+    addresses.push_back(parse_address(text.substr(begin, end - begin), "PEERWAY_RENDEZVOUS"));
     begin = end + 1;
   }
-  return found;
+  return addresses;
 }
 
 /// `peerway run` has put secret and address into the environment of all ranks.
@@ -36,24 +36,24 @@ std::unique_ptr<Team> team_of_peerway_run(const Launch& launch, uint64_t number,
   Ticket ticket;
   ticket.secret = team_secret(parse_secret(launch.secret, "PEERWAY_SECRET"), number);
   ticket.addresses = addresses_of(launch.rendezvous);
-  // Everybody can read the names of the sockets there are. That of the next team must not follow from them,
-  // or a stranger could take it first.
+  // Every user can read the names of existing sockets. The name of the next team's must not follow from
+  // them, or another program could take it first.
   if (Address& address = ticket.addresses.front(); address.unix_socket && number > 0) {
     const Digest name = siphash(ticket.secret, view_of("peerway address"));
     address.host += "." + to_hex(std::span(name).first(8));
     address = parse_address(to_string(address), "PEERWAY_RENDEZVOUS for another team");
   }
-  if (launch.rank == 0) return join_own(launch.size, open_hub(launch.size, ticket, deadline), deadline);
+  if (launch.rank == 0) return join_own(launch.size, open_server(launch.size, ticket, deadline), deadline);
   return join(launch.rank, launch.size, true, [&](std::string&) { return ticket; }, deadline);
 }
 
-/// The launcher has told rank and size only: a file of ours carries the ticket.
+/// The launcher gives rank and size only, so a file carries the ticket.
 std::unique_ptr<Team> team_by_file(const Launch& launch, uint64_t number, uint64_t deadline) {
   RendezvousFile file(launch, number);
   if (launch.rank != 0)
     return join(
         launch.rank, launch.size, false, [&](std::string& why_not) { return file.read(why_not); }, deadline);
-  Opening opening = open_hub(launch.size, launch.one_host ? Reach::host : Reach::hosts, deadline);
+  Opening opening = open_server(launch.size, launch.one_host ? Reach::host : Reach::hosts, deadline);
   struct Removal {
     const RendezvousFile& file;
     ~Removal() { file.remove(); }
@@ -71,7 +71,7 @@ std::unique_ptr<Team> team_by_pmix(Pmix& pmix, int rank, int size, uint64_t numb
   });
 }
 
-/// Nothing when PMIx is neither needed nor wanted, or cannot be had and there is another way.
+/// Nothing if PMIx is neither needed nor asked for, or is not available and another way exists.
 std::unique_ptr<Team> team_by_pmix(const Launch& launch, const std::string& wanted, uint64_t number) {
   // Ranks of one host meet without it: nothing of theirs can then get in the way of the program's own use of
   // PMIx.
@@ -79,15 +79,16 @@ std::unique_ptr<Team> team_by_pmix(const Launch& launch, const std::string& want
   if (!launch.pmix || (!needed && wanted != "pmix")) return nullptr;
   std::string why_not;
   if (Pmix* const pmix = Pmix::of_process(why_not)) {
-    const bool told = launch.by != Launch::By::pmix;
-    return team_by_pmix(*pmix, told ? launch.rank : pmix->rank(), told ? launch.size : pmix->size(), number);
+    const bool has_rank = launch.by != Launch::By::pmix;
+    return team_by_pmix(*pmix, has_rank ? launch.rank : pmix->rank(), has_rank ? launch.size : pmix->size(),
+                        number);
   }
   if (wanted == "pmix" || launch.by == Launch::By::pmix)
     throw Error(PW_UNAVAILABLE,
                 format("PMIx is needed to find the other ranks, but {}. Install libpmix2, or add "
                        "its folder to LD_LIBRARY_PATH",
                        why_not));
-  log(LogLevel::info, format("the ranks meet by a file, not by PMIx: {}", why_not));
+  log(LogLevel::info, format("the ranks find one another by a file, not by PMIx: {}", why_not));
   return nullptr;
 }
 

@@ -13,7 +13,7 @@ Gathers::Gather& Gathers::open(int rank, const wire::Contribution& part) {
   gather.first_bytes = part.data.size();
   gather.kind = part.kind;
   gather.given.resize(next_.size());
-  if (gather.failure || !through_hub(part.kind)) return gather;
+  if (gather.failure || !through_server(part.kind)) return gather;
   if (lengths_differ(part.kind)) {
     gather.parts.resize(next_.size());
     return gather;
@@ -24,7 +24,7 @@ Gathers::Gather& Gathers::open(int rank, const wire::Contribution& part) {
   return gather;
 }
 
-/// Answers all who have given; those who give later are answered as they come.
+/// Answers all ranks that have given. Those that give later are answered then.
 void Gathers::fail(uint64_t sequence, Gather& gather, wire::Refusal refusal, std::vector<Answer>& answers) {
   gather.failure = std::move(refusal);
   gather.all = Bytes();  // from {} they would keep their memory
@@ -40,7 +40,7 @@ bool Gathers::over(uint64_t sequence, const Gather& gather) const {
   return true;
 }
 
-/// Why the part ends its collective for all, if it does.
+/// The reason if this part ends its collective for all ranks.
 std::optional<wire::Refusal> Gathers::refusal_of(const Gather& gather, int rank,
                                                  const wire::Contribution& part) const {
   const size_t bytes = part.data.size();
@@ -50,7 +50,7 @@ std::optional<wire::Refusal> Gathers::refusal_of(const Gather& gather, int rank,
                                       name_of(CollectiveCall{gather.kind, gather.first_bytes}));
     return wire::Refusal{why.status(), why.what()};
   }
-  if (!through_hub(part.kind)) return {};
+  if (!through_server(part.kind)) return {};
   const auto missing = std::ranges::find_if(gone_, [&](const auto& why) {
     return why && next_[static_cast<size_t>(&why - gone_.data())] <= part.sequence;
   });
@@ -92,7 +92,7 @@ std::vector<Gathers::Answer> Gathers::contribute(int rank, const wire::Contribut
     answers.push_back({rank, false, nullptr, {part.sequence, *gather.failure}});
   } else if (auto refusal = refusal_of(gather, rank, part)) {
     fail(part.sequence, gather, std::move(*refusal), answers);
-  } else if (through_hub(part.kind)) {
+  } else if (through_server(part.kind)) {
     keep(gather, index, part.data);
     if (gather.count == gather.given.size()) complete(part.sequence, gather, answers);
   }
@@ -116,16 +116,16 @@ void Gathers::join_parts(uint64_t sequence, Gather& gather) {
   gather.all = all.take();
 }
 
-std::vector<Gathers::Answer> Gathers::object(const wire::Failure& failure) {
+std::vector<Gathers::Answer> Gathers::abort(const wire::Failure& failure) {
   std::vector<Answer> answers;
   const uint64_t sequence = failure.sequence;
   if (std::ranges::none_of(next_, [&](uint64_t next) { return next <= sequence; })) return answers;
   Gather& gather = gathers_[sequence];
   if (gather.failure) return answers;
   gather.given.resize(next_.size());
-  if (gather.count > 0 && through_hub(gather.kind))
+  if (gather.count > 0 && through_server(gather.kind))
     fail(sequence, gather, failure.refusal, answers);
-  else  // the hub passes it on to those who talk to their partners
+  else  // the bootstrap server passes it on to those who talk to their partners
     gather.failure = failure.refusal;
   return answers;
 }
@@ -136,7 +136,7 @@ std::vector<Gathers::Answer> Gathers::lose(int rank, const std::string& why, pw_
   std::vector<Answer> answers;
   for (auto each = gathers_.begin(); each != gathers_.end();) {
     auto& [sequence, gather] = *each;
-    if (!gather.given[index] && !gather.failure && through_hub(gather.kind))
+    if (!gather.given[index] && !gather.failure && through_server(gather.kind))
       fail(sequence, gather, {status, format("{}: {}", name_of(gather.kind), why)}, answers);
     each = over(sequence, gather) ? gathers_.erase(each) : std::next(each);
   }

@@ -1,6 +1,6 @@
-// The hub's record of the collectives of all ranks that are under way: who has sent what, and when one is
-// complete or can never be. It carries the data of all_gathers; of the others, in which ranks talk to their
-// partners, it only compares that all ranks call the same. Pure.
+// The bootstrap server's record of the collectives under way: which rank has sent what, and whether one is
+// complete or can never be. It holds the data of all_gathers. For collectives in which ranks talk to their
+// partners, it only checks that all ranks call the same. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Gathers {
  public:
   explicit Gathers(int size) : next_(static_cast<size_t>(size)), gone_(static_cast<size_t>(size)) {}
 
-  /// What the hub has to send to one rank.
+  /// A message that the bootstrap server must send to one rank.
   struct Answer {
     int rank = 0;
     bool complete = false;
@@ -25,15 +25,15 @@ class Gathers {
     wire::Failure failure;                ///< otherwise
   };
 
-  /// A rank's part arrives. Throws Error(PW_INVALID_ARGUMENT) when it is not the one that is next for this
-  /// rank. Where lengths differ, the result has the length of each part in front of it.
+  /// Takes a rank's part. Throws Error(PW_INVALID_ARGUMENT) if it is not the next one of this rank. If
+  /// lengths may differ, the result has the length of each part in front of it.
   std::vector<Answer> contribute(int rank, const wire::Contribution& part);
 
-  /// A rank has ended a collective for all. Where it needs the hub's data, all are answered so.
-  std::vector<Answer> object(const wire::Failure& failure);
+  /// Ends a collective for all ranks. Ranks that wait for the server's data are answered with the failure.
+  std::vector<Answer> abort(const wire::Failure& failure);
 
-  /// A rank is gone, or takes part no more; `why` describes it. All that need data which it has not given
-  /// will fail.
+  /// Records that a rank is gone or takes part no more, as `why` describes. Collectives that need data of
+  /// it fail.
   std::vector<Answer> lose(int rank, const std::string& why, pw_status status = PW_PEER_LOST);
 
  private:

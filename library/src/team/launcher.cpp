@@ -32,14 +32,14 @@ std::string text_of(const Environment& environment, const char* name) {
 }
 
 void set_rank(Launch& launch, std::optional<int64_t> rank, std::optional<int64_t> size,
-              std::optional<int64_t> local_size, const char* what) {
+              std::optional<int64_t> local_size, const char* launcher) {
   if (!rank || !size)
     throw Error(PW_INVALID_ARGUMENT,
-                format("{}: the {} of this rank is not set", what, rank ? "size" : "rank"));
-  check_rank(*rank, *size, what);
+                format("{}: the {} of this rank is not set", launcher, rank ? "size" : "rank"));
+  check_rank(*rank, *size, launcher);
   if (local_size && (*local_size < 1 || *local_size > *size))
     throw Error(PW_INVALID_ARGUMENT,
-                format("{}: {} ranks on this host is not from 1 to {}", what, *local_size, *size));
+                format("{}: {} ranks on this host is not from 1 to {}", launcher, *local_size, *size));
   launch.rank = static_cast<int>(*rank);
   launch.size = static_cast<int>(*size);
   launch.local_size = static_cast<int>(local_size.value_or(0));

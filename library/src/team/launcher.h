@@ -1,5 +1,5 @@
-// Reading from the environment who launched this process, and as which rank. Pure: the environment is a
-// function.
+// Reads from the environment which launcher started this process, and as which rank. Pure: the environment
+// is a function.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct Launch {
   By by = By::nobody;
   int rank = 0;
   int size = 1;
-  int local_size = 0;     ///< ranks on this host; 0: not told
-  bool one_host = false;  ///< told, or plain from the sizes
+  int local_size = 0;     ///< ranks on this host; 0: unknown
+  bool one_host = false;  ///< as the launcher says, or as the sizes show
   std::string job;  ///< names this launch among all of this user; empty when the launcher has no such name
   std::string rendezvous;  ///< peerway: the address
   std::string secret;      ///< peerway

@@ -32,8 +32,8 @@ void Losses::deliver() {
   std::lock_guard lock(book_->mutex);
   const auto subscriptions = book_->subscriptions;  // a callback may drop a handle
   for (const auto& subscription : subscriptions)
-    while (subscription->callback && subscription->told < book_->order.size())
-      subscription->callback(book_->order[subscription->told++]);
+    while (subscription->callback && subscription->delivered < book_->order.size())
+      subscription->callback(book_->order[subscription->delivered++]);
 }
 
 std::shared_ptr<void> Losses::subscribe(std::function<void(int)> callback) {
@@ -44,7 +44,8 @@ std::shared_ptr<void> Losses::subscribe(std::function<void(int)> callback) {
   }
   return {subscription.get(), [book = book_, subscription](void*) {
             std::lock_guard lock(book->mutex);
-            subscription->told = SIZE_MAX;  // ends deliver()'s loop when dropped from within the callback
+            subscription->delivered =
+                SIZE_MAX;  // ends deliver()'s loop when dropped from within the callback
             book->subscriptions.remove(subscription);
           }};
 }
@@ -58,7 +59,7 @@ std::string Losses::describe(int rank, const wire::Identity& identity) const {
     since = since_ns_.at(rank);
   }
   const double seconds = static_cast<double>(now_ns() - since) / 1e9;
-  if (how == wire::How::left) return format("rank {} left the team {:.1f} s ago", rank, seconds);
+  if (how == wire::How::departed) return format("rank {} left the team {:.1f} s ago", rank, seconds);
   if (how == wire::How::died)
     return format("rank {} was lost {:.1f} s ago: its process ({} on {}) ended without leaving the team",
                   rank, seconds, identity.process, identity.host_name);

@@ -1,4 +1,4 @@
-// Which ranks are lost, since when and how; and who must be informed.
+// The lost ranks, since when and how, and the subscribers to inform.
 #pragma once
 
 #include <atomic>
@@ -33,10 +33,10 @@ class Losses {
   /// "rank 2 was lost 0.8 s ago: its process (4711 on node01) ended without leaving the team".
   [[nodiscard]] std::string describe(int rank, const wire::Identity& identity) const;
 
-  /// False when it was known already. Call deliver() afterwards.
+  /// False if the loss is known. Call deliver() afterwards.
   bool add(int rank, wire::How how);
 
-  /// Tells everybody who subscribed of the losses that they have not been told of. From one thread only.
+  /// Calls all subscribers with the losses that are new to them. From one thread only.
   void deliver();
 
   /// Until the returned handle is dropped, `callback` is called once for each loss, earlier ones included.
@@ -46,7 +46,7 @@ class Losses {
  private:
   struct Subscription {
     std::function<void(int)> callback;
-    size_t told = 0;  ///< of order_
+    size_t delivered = 0;  ///< of order_
   };
   struct Book {  // outlives the team while a handle is held
     std::recursive_mutex mutex;

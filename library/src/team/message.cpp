@@ -59,19 +59,19 @@ Collective read_kind(ByteReader& reader, Collective first, Collective last) {
   return static_cast<Collective>(kind);
 }
 
-/// A message that is one thing, and nothing after it.
+/// Parses a payload that holds one struct and nothing after it.
 template <typename Read>
-auto parse_whole(ByteView payload, const char* what, Read read) {
-  ByteReader reader(payload, what);
-  auto thing = read(reader);
+auto parse_whole(ByteView payload, const char* name, Read read) {
+  ByteReader reader(payload, name);
+  auto parsed = read(reader);
   reader.end();
-  return thing;
+  return parsed;
 }
 
-template <typename Thing>
-Bytes packed(const Thing& thing) {
+template <typename Struct>
+Bytes packed(const Struct& fields) {
   ByteWriter writer;
-  write(writer, thing);
+  write(writer, fields);
   return writer.take();
 }
 
@@ -186,17 +186,17 @@ Contribution parse_contribution(ByteView payload) {
   return {sequence, kind, reader.rest()};
 }
 
-Bytes pack(const Letter& letter) {
+Bytes pack(const ExchangePart& part) {
   ByteWriter writer;
-  writer.put(letter.number);
-  writer.put(static_cast<uint8_t>(letter.kind));
-  writer.put(letter.place);
-  writer.put(letter.data);
+  writer.put(part.number);
+  writer.put(static_cast<uint8_t>(part.kind));
+  writer.put(part.place);
+  writer.put(part.data);
   return writer.take();
 }
 
-Letter parse_letter(ByteView payload) {
-  ByteReader reader(payload, "a letter");
+ExchangePart parse_exchange_part(ByteView payload) {
+  ByteReader reader(payload, "a part of an exchange");
   const auto number = reader.get<uint64_t>();
   const Collective kind = read_kind(reader, Collective::plan, Collective::plan_among);
   const auto place = reader.get<uint64_t>();
@@ -240,7 +240,7 @@ Loss parse_loss(ByteView payload, uint32_t size) {
   const auto how = reader.get<uint8_t>();
   reader.end();
   if (rank >= size) refuse(format("rank {} of {} in a loss message", rank, size));
-  if (how < static_cast<uint8_t>(How::left) || how > static_cast<uint8_t>(How::ended))
+  if (how < static_cast<uint8_t>(How::departed) || how > static_cast<uint8_t>(How::ended))
     refuse(format("kind {} in a loss message", how));
   return {rank, static_cast<How>(how)};
 }

@@ -1,13 +1,14 @@
-// The messages between the ranks of a team and the hub: bytes to structs and back. Pure, and fuzzed, because
-// anybody who can reach the hub's socket can send to it.
+// The messages of a team: bytes to structs and back. Pure, and fuzzed, because anybody who can reach the
+// bootstrap server's socket can send to it.
 //
 // On the wire: header (u32 bytes of payload, u16 magic, u8 version, u8 type), a 16-byte seal, the payload;
 // all little endian. The first three messages of a connection prove that both ends know the job's secret:
-//   member -> hub  hello      rank, size, the member's nonce   sealed: the member knows, or repeats who does
-//   hub -> member  challenge  the hub's nonce                  sealed with both nonces: the hub knows it now
-//   member -> hub  join       who I am                         the same: the member knows it now
-// The hub answers a hello that proves nothing with a refusal that is not sealed, and hangs up.
-// Between two ranks (team/mesh.h) it is the same, with another secret, and an empty join.
+//   client -> server  hello      rank, size, the client's nonce  sealed: its sender knows the secret, or
+//                                                                repeats a hello of one that does
+//   server -> client  challenge  the server's nonce              sealed with both nonces: the server knows it
+//   client -> server  join       identity of the rank            sealed with both nonces: the client knows it
+// The server answers a hello with a wrong seal by an unsealed refusal, and closes the connection.
+// Connections between two ranks (team/peer_connections.h) begin alike, with another secret and an empty join.
 #pragma once
 
 #include <array>
@@ -31,10 +32,10 @@ inline constexpr size_t kMaxHandshake = 1024;                     ///< payload b
 inline constexpr size_t kMaxContribution = size_t{64} << 20;      ///< of one rank to one all_gather
 inline constexpr size_t kMaxResult = (size_t{1} << 32) - 1 - 64;  ///< of all ranks together
 inline constexpr uint32_t kMaxRanks = 1u << 20;
-inline constexpr uint64_t kFarewell =
-    1'000'000'000;  ///< ns: the longest that anybody's last messages may take
+inline constexpr uint64_t kGoodbyeTime =
+    1'000'000'000;  ///< ns: the longest time for the last messages of a rank that leaves
 
-/// In the number of a collective of some ranks alone, which the hub knows nothing of.
+/// Bit in the number of a collective among some ranks, which the bootstrap server does not see.
 inline constexpr uint64_t kOfSome = uint64_t{1} << 63;
 
 enum class Type : uint8_t {
@@ -49,10 +50,10 @@ enum class Type : uint8_t {
   lost,
   goodbye,
   abandon,
-  letter,  ///< between ranks: a Letter
-  object,  ///< a Failure: a meeting ends for all ranks
-  fence,   ///< between ranks: a number, which comes back behind all that was said before
-  fenced,  ///< the answer: that number
+  exchange,  ///< between ranks: an ExchangePart
+  abort,     ///< a Failure: a collective ends for all ranks
+  fence,     ///< between ranks: a number, which comes back behind all earlier messages
+  fenced,    ///< the answer: that number
 };
 
 struct Header {
@@ -69,7 +70,7 @@ struct Hello {
   Nonce nonce{};
 };
 
-/// Who a rank is: what others need to watch it and to name it.
+/// The identity of a rank: what others need to watch it and to name it in messages.
 struct Identity {
   int32_t process = 0;
   uint64_t host = 0;     ///< same value: same boot of the same kernel and the same process-id namespace
@@ -78,29 +79,29 @@ struct Identity {
   std::string addresses;  ///< where it listens to other ranks, with spaces between
 };
 
-/// Why something failed, for the ranks it failed for.
+/// The reason of a failure, for the ranks that it concerns.
 struct Refusal {
   pw_status status = PW_INTERNAL;
   std::string text;
 };
 
-/// Bytes with the number of what they belong to: all parts of an all_gather together.
+/// The result of a collective: the parts of all ranks, and its number.
 struct Numbered {
   uint64_t sequence = 0;
   ByteView data;  ///< into the message parsed
 };
 
-/// What one rank gives to a collective, and which call of its program that is. For one whose ranks talk to
-/// their partners, only that the rank has called it.
+/// One rank's part of a collective, and which call of its program that is. Where ranks talk to their
+/// partners, it has no data and only says that the rank has called it.
 struct Contribution {
   uint64_t sequence = 0;  ///< the collectives of a team are numbered in the order of the calls
   Collective kind = Collective::barrier;
   ByteView data;  ///< into the message parsed
 };
 
-/// What a rank writes to a partner in a meeting, and which call of its program that is.
-struct Letter {
-  uint64_t number = 0;  ///< of the meeting
+/// A message to a partner in an exchange, and which call of the sender's program that is.
+struct ExchangePart {
+  uint64_t number = 0;  ///< of the exchange
   Collective kind = Collective::plan;
   uint64_t place = 0;  ///< how many collectives the sender had begun before in which this rank takes part
   ByteView data;       ///< into the message parsed
@@ -112,10 +113,10 @@ struct Failure {
 };
 
 enum class How : uint8_t {
-  none = 0,  ///< not lost. Never sent
-  left = 1,
+  none = 0,      ///< not lost. Never sent
+  departed = 1,  ///< in good order, with a goodbye
   died = 2,
-  ended = 3  ///< after the hub had: in good order or not, nobody could say
+  ended = 3  ///< after the bootstrap server: nobody knows whether in good order
 };
 
 struct Loss {
@@ -135,7 +136,7 @@ Bytes pack(const Identity& identity);
 Identity parse_join(ByteView payload);
 Bytes pack(const std::vector<Identity>& roster);
 std::vector<Identity> parse_welcome(ByteView payload, uint32_t size);
-/// The identity of one rank in it, which has been parsed before.
+/// The identity of one rank, from a welcome that has been parsed before.
 Identity parse_welcome_of(ByteView payload, uint32_t rank);
 Bytes pack(const Refusal& refusal);
 Refusal parse_refuse(ByteView payload);
@@ -143,8 +144,8 @@ Bytes pack(const Numbered& part);
 Numbered parse_numbered(ByteView payload);
 Bytes pack(const Contribution& part);
 Contribution parse_contribution(ByteView payload);
-Bytes pack(const Letter& letter);
-Letter parse_letter(ByteView payload);
+Bytes pack(const ExchangePart& part);
+ExchangePart parse_exchange_part(ByteView payload);
 Bytes pack(const Failure& failure);
 Failure parse_failure(ByteView payload);
 Bytes pack_fence(uint64_t number);
@@ -152,10 +153,10 @@ uint64_t parse_fence(ByteView payload);
 Bytes pack(const Loss& loss);
 Loss parse_loss(ByteView payload, uint32_t size);
 
-/// The key that seals hellos: the job's, since no nonces have been exchanged.
+/// The key that seals hellos, before nonces have been exchanged.
 Secret hello_key(const Secret& secret);
 
-/// The key of one direction of one connection; `direction` is "hub" or "member".
+/// The key of one direction of one connection; `direction` is "server" or "client".
 Secret session_key(const Secret& secret, std::string_view direction, const Hello& hello,
                    const Nonce& challenge);
 

@@ -77,9 +77,9 @@ struct Pmix::Library {
            find(commit, "PMIx_Commit") && find(fence, "PMIx_Fence") && find(get, "PMIx_Get") &&
            find(error_text, "PMIx_Error_string");
   }
-  void require(PmixStatus status, const char* what) const {
+  void require(PmixStatus status, const char* call) const {
     if (status != 0)
-      throw Error(PW_SYSTEM, format("PMIx: {} failed: {} ({})", what, error_text(status), status));
+      throw Error(PW_SYSTEM, format("PMIx: {} failed: {} ({})", call, error_text(status), status));
   }
   /// A value that is freed again; nothing else of it is needed.
   template <typename Read>

@@ -11,7 +11,7 @@
 #include "base/interrupt.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "team/member.h"
+#include "team/bootstrap_client.h"
 #include "team/socket.h"
 
 namespace pw {
@@ -20,12 +20,13 @@ using namespace wire;
 
 namespace {
 
-// A rank that is not let in soon comes again: strangers may have filled the queue at the door, or have had it
-// put out. The kernel alone answers a connect; the hub is a thread that may have much to do.
-// Tries are short and many at first (TCP itself would try again after a second), for who has to push, and
-// longer in the end, for who is far away.
-constexpr uint64_t kTurn = 1'000'000'000;  // in the queue of a Unix socket, where who leaves loses its place
-struct Patience {
+// A rank that is not admitted soon connects again: other connections may have filled the socket's queue or
+// the accept queue, or its own was evicted. The kernel answers a connect, but the server is a thread that
+// may be busy. The first tries are short, since TCP itself would wait a second; later ones are longer, for
+// ranks that are far away.
+constexpr uint64_t kTurn =
+    1'000'000'000;  // in the queue of a Unix socket, where a new try would lose the place
+struct AttemptTimes {
   uint64_t connect = 50'000'000;
   uint64_t answer = 500'000'000;
   void grow() {
@@ -33,7 +34,7 @@ struct Patience {
     answer = std::min<uint64_t>(answer + answer / 8, 4'000'000'000);
   }
 };
-constexpr uint64_t kHubSlack = 2'000'000'000;  // the hub's word on who is missing comes before ours
+constexpr uint64_t kServerSlack = 2'000'000'000;  // so that the server's list of missing ranks comes first
 
 class TeamOfOne final : public Team {
  public:
@@ -61,12 +62,12 @@ class TeamOfOne final : public Team {
   Secret secret_ = random_bytes<16>();
 };
 
-/// Joining a team is given up when the program says so.
+/// Throws when the program interrupts the joining.
 void check_interrupt() {
   if (Interrupt::ask()) throw Error(PW_INTERRUPTED, "joining the team was interrupted by this program");
 }
 
-/// The next message, for the few that come before the connection has a thread.
+/// Waits for the next message, before a thread serves the connection.
 Message await(Channel& channel, size_t limit, uint64_t deadline, const std::string& where) {
   while (true) {
     if (auto message = channel.next(limit)) return std::move(*message);
@@ -82,7 +83,7 @@ Message await(Channel& channel, size_t limit, uint64_t deadline, const std::stri
   }
 }
 
-/// Proves to the hub that this rank knows the secret, and has the hub prove it to us.
+/// Proves to the server that this rank knows the secret, and checks that the server knows it.
 Channel introduce(Descriptor socket, int rank, int size, const Secret& secret, const std::string& addresses,
                   uint64_t deadline, const std::string& where) {
   if (const auto user = peer_user(socket.get()); user && *user != ::geteuid())
@@ -94,14 +95,15 @@ Channel introduce(Descriptor socket, int rank, int size, const Secret& secret, c
   channel.queue(Type::hello, pack(hello));
   const Message answer = await(channel, kMaxHandshake, deadline, where);
   if (answer.type != Type::challenge && answer.type != Type::refuse)
-    throw Error(PW_DENIED, format("the process at {} does not answer as the hub of a team", where));
+    throw Error(PW_DENIED,
+                format("the process at {} does not answer as the bootstrap server of a team", where));
   const Nonce nonce = answer.type == Type::challenge ? parse_challenge(answer.payload) : Nonce{};
-  if (answer.type == Type::refuse || !channel.opens_with(answer, session_key(secret, "hub", hello, nonce)))
+  if (answer.type == Type::refuse || !channel.opens_with(answer, session_key(secret, "server", hello, nonce)))
     throw Error(PW_DENIED,
                 format("the process at {} does not know this job's secret: wrong PEERWAY_SECRET, or "
                        "the address of another job",
                        where));
-  channel.seal_outgoing(session_key(secret, "member", hello, nonce));
+  channel.seal_outgoing(session_key(secret, "client", hello, nonce));
   channel.queue(Type::join, pack(own_identity(addresses)));
   return channel;
 }
@@ -115,27 +117,27 @@ uint64_t later(uint64_t deadline, uint64_t by) {
   return deadline > PW_FOREVER - by ? PW_FOREVER : deadline + by;
 }
 
-/// Tries the addresses in turn. Throws what the most telling attempt met.
-Channel reach_hub(const Ticket& ticket, int rank, int size, const std::string& own, const Patience& patience,
-                  uint64_t deadline) {
-  std::optional<Error> telling;
+/// Tries the addresses in turn. Throws the error of the attempt that tells most.
+Channel reach_server(const Ticket& ticket, int rank, int size, const std::string& own,
+                     const AttemptTimes& times, uint64_t deadline) {
+  std::optional<Error> reason;
   const auto within = [&](uint64_t span) { return std::min(deadline, deadline_after(span)); };
   for (const Address& address : ticket.addresses) {
     const std::string where = to_string(address);
     try {
-      Descriptor socket = connect_to(address, within(address.unix_socket ? kTurn : patience.connect));
-      return introduce(std::move(socket), rank, size, ticket.secret, own, within(patience.answer), where);
+      Descriptor socket = connect_to(address, within(address.unix_socket ? kTurn : times.connect));
+      return introduce(std::move(socket), rank, size, ticket.secret, own, within(times.answer), where);
     } catch (const Error& error) {
       if (error.status() == PW_INTERRUPTED) throw;
-      const bool told = telling && telling->status() == PW_DENIED;
-      // What is no message of ours is no hub of ours.
+      const bool is_denied = reason && reason->status() == PW_DENIED;
+      // No Peerway message: another program listens there.
       if (error.status() == PW_INVALID_ARGUMENT)
-        telling.emplace(PW_DENIED, format("{} (at {})", error.what(), where));
-      else if (!told)
-        telling.emplace(error);
+        reason.emplace(PW_DENIED, format("{} (at {})", error.what(), where));
+      else if (!is_denied)
+        reason.emplace(error);
     }
   }
-  throw telling.value_or(Error(PW_INVALID_ARGUMENT, "rank 0 gave no address"));
+  throw reason.value_or(Error(PW_INVALID_ARGUMENT, "rank 0 gave no address"));
 }
 
 uint64_t deadline_for_setup() {
@@ -150,7 +152,7 @@ void share(const Ticket& ticket, const Broadcast& broadcast) {
 }
 
 std::unique_ptr<Team> join_by_broadcast(int rank, int size, const Broadcast& broadcast) {
-  // Before anything that can fail: the broadcast may pass through this rank.
+  // First, because the broadcast may pass through this rank even if the rest fails.
   std::vector<char> text(kTicketBytes);
   broadcast(std::as_writable_bytes(std::span(text)));
   const Ticket ticket = parse_ticket({text.data(), text.size()}, "what rank 0 broadcast");
@@ -159,13 +161,14 @@ std::unique_ptr<Team> join_by_broadcast(int rank, int size, const Broadcast& bro
 
 Opening open_at(int size, Ticket ticket, std::vector<Descriptor> listeners, uint64_t deadline) {
   auto [own, hubs] = socket_pair();
-  auto hub = std::make_unique<Hub>(size, ticket.secret, std::move(listeners), std::move(hubs), deadline);
-  return {std::move(ticket), std::move(hub), std::move(own)};
+  auto server =
+      std::make_unique<BootstrapServer>(size, ticket.secret, std::move(listeners), std::move(hubs), deadline);
+  return {std::move(ticket), std::move(server), std::move(own)};
 }
 
 }  // namespace
 
-Opening open_hub(int size, Reach reach, uint64_t deadline) {
+Opening open_server(int size, Reach reach, uint64_t deadline) {
   Ticket ticket;
   ticket.secret = random_bytes<16>();
   ticket.addresses.push_back({true, "@peerway-" + to_hex(random_bytes<8>()), {}});
@@ -179,7 +182,7 @@ Opening open_hub(int size, Reach reach, uint64_t deadline) {
   return open_at(size, std::move(ticket), std::move(listeners), deadline);
 }
 
-Opening open_hub(int size, const Ticket& ticket, uint64_t deadline) {
+Opening open_server(int size, const Ticket& ticket, uint64_t deadline) {
   std::vector<Descriptor> listeners;
   for (const Address& address : ticket.addresses) listeners.push_back(listen_on(address));
   return open_at(size, ticket, std::move(listeners), deadline);
@@ -189,15 +192,15 @@ std::unique_ptr<Team> join_own(int size, Opening opening, uint64_t deadline) {
   Listening own = Listening::open(spans_hosts(opening.ticket));
   Channel channel =
       introduce(std::move(opening.own), 0, size, opening.ticket.secret, own.addresses, deadline, "rank 0");
-  return std::make_unique<Member>(0, size, opening.ticket.secret, std::move(channel), std::move(own),
-                                  std::move(opening.hub), later(deadline, kHubSlack));
+  return std::make_unique<BootstrapClient>(0, size, opening.ticket.secret, std::move(channel), std::move(own),
+                                           std::move(opening.server), later(deadline, kServerSlack));
 }
 
 std::unique_ptr<Team> join(int rank, int size, bool trusted,
                            const std::function<std::optional<Ticket>(std::string&)>& find,
                            uint64_t deadline) {
   std::string why = "rank 0 has not opened the team";
-  Patience patience;
+  AttemptTimes times;
   Listening own;
   for (useconds_t pause = 1000;; pause = std::min<useconds_t>(2 * pause, 50'000)) {
     std::optional<Channel> channel;
@@ -205,15 +208,15 @@ std::unique_ptr<Team> join(int rank, int size, bool trusted,
     if (ticket && ticket->status != PW_OK) throw Error(ticket->status, ticket->problem);
     try {
       if (ticket && own.listeners.empty()) own = Listening::open(spans_hosts(*ticket));
-      if (ticket) channel = reach_hub(*ticket, rank, size, own.addresses, patience, deadline);
+      if (ticket) channel = reach_server(*ticket, rank, size, own.addresses, times, deadline);
     } catch (const Error& error) {
       if ((trusted && error.status() == PW_DENIED) || error.status() == PW_INTERRUPTED) throw;
       why = error.what();
-      if (error.status() == PW_TIMEOUT) patience.grow();
+      if (error.status() == PW_TIMEOUT) times.grow();
     }
     if (channel)
-      return std::make_unique<Member>(rank, size, ticket->secret, std::move(*channel), std::move(own),
-                                      nullptr, later(deadline, kHubSlack));
+      return std::make_unique<BootstrapClient>(rank, size, ticket->secret, std::move(*channel),
+                                               std::move(own), nullptr, later(deadline, kServerSlack));
     if (now_ns() >= deadline)
       throw Error(PW_TIMEOUT,
                   format("rank {} of {} could not connect to rank 0 in time (PEERWAY_TIMEOUT bounds the "
@@ -233,11 +236,11 @@ Secret team_secret(const Secret& job, uint64_t number) {
   return siphash(job, text.take());
 }
 
-void check_rank(int64_t rank, int64_t size, const std::string& what) {
+void check_rank(int64_t rank, int64_t size, const std::string& origin) {
   if (size < 1 || size > kMaxRanks)
-    throw Error(PW_INVALID_ARGUMENT, format("{}: size {} is not from 1 to {}", what, size, kMaxRanks));
+    throw Error(PW_INVALID_ARGUMENT, format("{}: size {} is not from 1 to {}", origin, size, kMaxRanks));
   if (rank < 0 || rank >= size)
-    throw Error(PW_INVALID_ARGUMENT, format("{}: rank {} is not from 0 to {}", what, rank, size - 1));
+    throw Error(PW_INVALID_ARGUMENT, format("{}: rank {} is not from 0 to {}", origin, rank, size - 1));
 }
 
 std::unique_ptr<Team> make_team(int rank, int size, const Broadcast& broadcast) {
@@ -251,8 +254,8 @@ std::unique_ptr<Team> make_team(int rank, int size, const Broadcast& broadcast) 
   Opening opening;
   try {
     deadline = deadline_for_setup();
-    opening = open_hub(size, Reach::hosts, deadline);
-  } catch (const Error& error) {  // the others wait in the broadcast: they must hear of it
+    opening = open_server(size, Reach::hosts, deadline);
+  } catch (const Error& error) {  // the others wait in the broadcast for the reason
     Ticket problem;
     problem.status = error.status();
     problem.problem = error.what();

@@ -63,8 +63,8 @@ std::string known_folder(bool one_host) {
   return runtime && runtime[0] == '/' && is_private_folder(runtime) ? std::string(runtime) + "/peerway" : "";
 }
 
-/// In /tmp anybody can be the first to make any name. So no name is trusted: whatever folder is ours alone
-/// will do, and a new one gets a name that nobody foresees.
+/// In /tmp any user can make any name first. So no name is trusted: any private folder of this user will
+/// do, and a new one gets a random name.
 std::string prefix_in_tmp() { return format("peerway-{}-", ::geteuid()); }
 
 bool is_private(const struct stat& known, mode_t kind) {
@@ -98,28 +98,28 @@ RendezvousFile::RendezvousFile(const Launch& launch, uint64_t number)
   if (!place_.empty()) require_private_folder(place_);
 }
 
-/// Those in which rank 0 may have written.
+/// The folders in which rank 0 may have written.
 std::vector<std::string> RendezvousFile::folders() const {
   if (!place_.empty()) return {place_};
-  std::vector<std::string> found;
+  std::vector<std::string> files;
   std::error_code error;
   const std::string prefix = prefix_in_tmp();
   for (std::filesystem::directory_iterator entry("/tmp", error), end; !error && entry != end;
        entry.increment(error))
     if (entry->path().filename().string().starts_with(prefix) && is_private_folder(entry->path()))
-      found.push_back(entry->path());
-  return found;
+      files.push_back(entry->path());
+  return files;
 }
 
 std::string RendezvousFile::folder_to_write() const {
   if (const auto known = folders(); !known.empty()) return known.front();
-  std::string made = "/tmp/" + prefix_in_tmp() + "XXXXXX";
-  if (!::mkdtemp(made.data()))
+  std::string folder_name = "/tmp/" + prefix_in_tmp() + "XXXXXX";
+  if (!::mkdtemp(folder_name.data()))
     throw Error(PW_SYSTEM,
                 format("no folder for the rendezvous can be made in /tmp{}. Set XDG_RUNTIME_DIR to a "
                        "folder of your own with mode 700",
                        errno_text(errno)));
-  return made;
+  return folder_name;
 }
 
 void RendezvousFile::write(const Ticket& ticket) {
@@ -143,13 +143,13 @@ std::optional<Ticket> RendezvousFile::read(std::string& why_not) const {
   struct stat known{};
   for (const std::string& folder : folders()) {
     const std::string other = format("{}/{}", folder, name_);
-    Descriptor found(::open(other.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    Descriptor opened(::open(other.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat its{};
-    if (!found || ::fstat(found.get(), &its) != 0) continue;
+    if (!opened || ::fstat(opened.get(), &its) != 0) continue;
     if (file && std::pair(its.st_mtim.tv_sec, its.st_mtim.tv_nsec) <
                     std::pair(known.st_mtim.tv_sec, known.st_mtim.tv_nsec))
       continue;
-    file = std::move(found);
+    file = std::move(opened);
     path = other;
     known = its;
   }

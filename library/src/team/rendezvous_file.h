@@ -17,12 +17,13 @@ class RendezvousFile {
   /// Names the file after the launch and the number of the team in it. Throws Error.
   RendezvousFile(const Launch& launch, uint64_t number);
 
-  /// All at once: a reader sees the whole ticket or none. Replaces what an earlier run left. Throws Error.
+  /// Writes the file at once: a reader sees the whole ticket or none. Replaces the file of an earlier run.
+  /// Throws Error.
   void write(const Ticket& ticket);
 
-  /// Nothing, with the reason, while there is no file. Throws Error(PW_DENIED) for a file that is not ours
-  /// alone. What an earlier run left is found as well: nobody answers at its addresses, and the caller asks
-  /// again.
+  /// Reads the ticket; nothing, with the reason, while there is no file. Throws Error(PW_DENIED) for a file
+  /// that is not private. The file of an earlier run may be read too: nobody answers at its addresses, and
+  /// the caller reads again.
   [[nodiscard]] std::optional<Ticket> read(std::string& why_not) const;
 
   void remove() const noexcept;
@@ -39,10 +40,10 @@ class RendezvousFile {
   std::string path_;
 };
 
-/// Whether nobody but this user can read or write in it. Symbolic links are not followed.
+/// Whether only this user can read or write in the folder. Symbolic links are not followed.
 bool is_private_folder(const std::string& folder);
 
-/// Makes it where it is missing; throws Error(PW_DENIED) for one that is not private.
+/// Makes the folder if it is missing. Throws Error(PW_DENIED) if it is not private.
 void require_private_folder(const std::string& folder);
 
 }  // namespace pw

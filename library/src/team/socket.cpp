@@ -50,15 +50,15 @@ SocketAddress tcp_address(const Address& address, int flags) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (const int error = ::getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &found))
+  addrinfo* resolved = nullptr;
+  if (const int error = ::getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &resolved))
     throw Error(PW_SYSTEM, format("the host '{}' of {} was not found: {}", address.host, to_string(address),
                                   ::gai_strerror(error)));
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(resolved, ::freeaddrinfo);
   SocketAddress result;
-  std::copy_n(reinterpret_cast<const char*>(found->ai_addr), found->ai_addrlen,
+  std::copy_n(reinterpret_cast<const char*>(resolved->ai_addr), resolved->ai_addrlen,
               reinterpret_cast<char*>(&result.storage));
-  result.length = found->ai_addrlen;
+  result.length = resolved->ai_addrlen;
   return result;
 }
 
@@ -72,7 +72,7 @@ Descriptor open_socket(int family) {
   return socket;
 }
 
-/// A host that vanishes without a word is noticed within about five seconds; small messages go at once.
+/// A host that vanishes is noticed within about five seconds; small messages go at once.
 void tune_tcp(int socket) {
   const auto set = [&](int level, int option, int value) {
     ::setsockopt(socket, level, option, &value, sizeof value);
@@ -99,20 +99,21 @@ std::array<std::byte, 16> host_of(const sockaddr_storage& from) {
     std::memcpy(host.data(), &reinterpret_cast<const sockaddr_in&>(from).sin_addr, sizeof(in_addr));
   } else if (from.ss_family == AF_INET6) {
     const in6_addr& address = reinterpret_cast<const sockaddr_in6&>(from).sin6_addr;
-    // Whoever has one address of an IPv6 network has all of them.
+    // One who has an address of an IPv6 network has all of them.
     std::memcpy(host.data(), &address, IN6_IS_ADDR_V4MAPPED(&address) ? sizeof address : sizeof address / 2);
   }
   return host;
 }
 
-/// A full queue refuses who does not wait. Who waits gets into it in turn, however many others try.
+/// A full queue refuses a connect that does not wait. One that waits gets in, in turn, however many others
+/// try.
 int connect_in_turn(const Descriptor& socket, const SocketAddress& to, uint64_t deadline) {
   const int flags = ::fcntl(socket.get(), F_GETFL);
   ::fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK);
   int error = 0;
   do {
-    const int left = std::max(poll_milliseconds(deadline), 1);
-    const timeval limit{left / 1000, left % 1000 * 1000};
+    const int remaining_ms = std::max(poll_milliseconds(deadline), 1);
+    const timeval limit{remaining_ms / 1000, remaining_ms % 1000 * 1000};
     ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     error = ::connect(socket.get(), to.get(), to.length) == 0 ? 0 : errno;
   } while ((error == EAGAIN || error == EINTR) && now_ns() < deadline);

@@ -1,4 +1,4 @@
-// The sockets under a team: listening, connecting and telling whose process is at the other end. All
+// The sockets under a team: listening, connecting, and the user of the process at the other end. All
 // non-blocking.
 #pragma once
 
@@ -21,7 +21,7 @@ Descriptor listen_on(const Address& address);
 /// Listens on any free TCP port of all interfaces and returns under which addresses others may reach it.
 Descriptor listen_on_any_port(std::vector<Address>& reachable);
 
-/// Where a connection comes from.
+/// The origin of a connection.
 struct Origin {
   std::array<std::byte, 16> host{};  ///< TCP: the address, of IPv6 the network; Unix: this host, all zero
   std::optional<uid_t> user;         ///< Unix: whose process it is
@@ -30,7 +30,7 @@ struct Origin {
 /// The next waiting connection; none, with the reason in errno.
 Descriptor accept_from(const Descriptor& listener, Origin& source);
 
-/// Prepares an accepted connection for long use, once it is known to be a rank's: it is not worth it before.
+/// Sets keep-alive and buffers of an authenticated connection. That would be wasted on a pending one.
 void trust(int socket);
 
 /// Connects; throws Error(PW_SYSTEM) when nobody listens there, or Error(PW_TIMEOUT). Where others fill the

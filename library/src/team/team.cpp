@@ -4,20 +4,22 @@ namespace pw {
 
 namespace {
 
-/// The meeting of a rank with itself, where there are no others.
-class Alone final : public Meeting {
+/// The exchange of a rank with itself, where there are no others.
+class ExchangeWithItself final : public Exchange {
  public:
-  Letters exchange(const Letters& mine, uint64_t) override { return mine; }
-  void object(const Error&) override {}
-  void on_objection(std::function<void(const Error&)>) override {}
+  PeerMessages exchange(const PeerMessages& mine, uint64_t) override { return mine; }
+  void abort(const Error&) override {}
+  void on_abort(std::function<void(const Error&)>) override {}
 };
 
 }  // namespace
 
-std::unique_ptr<Meeting> Team::meet(Collective /*kind*/) { return std::make_unique<Alone>(); }
+std::unique_ptr<Exchange> Team::begin_exchange(Collective /*kind*/) {
+  return std::make_unique<ExchangeWithItself>();
+}
 
-std::unique_ptr<Meeting> Team::meet_among(Collective kind, std::span<const int> /*ranks*/) {
-  return meet(kind);
+std::unique_ptr<Exchange> Team::begin_exchange_among(Collective kind, std::span<const int> /*ranks*/) {
+  return begin_exchange(kind);
 }
 
 }  // namespace pw

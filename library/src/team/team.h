@@ -1,5 +1,5 @@
-// A team: rank, size, an exchange of bytes out of band, and which ranks are lost. The layers above use only
-// this.
+// A team: rank, size, collectives out of band, and which ranks are lost. The layers above use only this
+// interface.
 #pragma once
 
 #include <atomic>
@@ -20,40 +20,41 @@
 
 namespace pw {
 
-/// What a rank writes to others, or they wrote to it: the other rank, and what.
-using Letters = std::vector<std::pair<int, std::vector<std::byte>>>;
+/// Messages to or from other ranks: the other rank and the bytes.
+using PeerMessages = std::vector<std::pair<int, std::vector<std::byte>>>;
 
-/// Another rank ended a meeting. All ranks know.
-class OtherObjected : public Error {
+/// Another rank has aborted the exchange. All ranks know.
+class AbortedElsewhere : public Error {
  public:
   using Error::Error;
 };
 
-/// Something that all ranks of a team do together, but in which each talks to its partners alone, over
-/// connections between the two (team/agreement.h has the usual course of one). It is held until the object
-/// goes: so long does this rank hear of objections.
-class Meeting {
+/// A collective in which each rank talks to its partners alone, over connections between the two;
+/// run_exchange() in team/agreement.h is how most are run. This rank learns of aborts for as long as the
+/// object lives.
+class Exchange {
  public:
-  virtual ~Meeting() = default;
+  virtual ~Exchange() = default;
 
-  /// To each partner its letter; what they wrote to this rank, in the order of the ranks. In the first
-  /// exchange, what others wrote who count this rank as a partner, too. Between two ranks, the letters are in
-  /// step. Throws OtherObjected, or Error (PW_TIMEOUT, PW_PEER_LOST, PW_INTERRUPTED, PW_INVALID_ARGUMENT
-  /// where a partner does not take part).
-  virtual Letters exchange(const Letters& mine, uint64_t timeout_ns) = 0;
+  /// One round: sends each partner its message, and returns their messages in rank order. The first round
+  /// also returns messages of other ranks that count this one as a partner. The n-th message to a rank
+  /// meets its n-th message to this one. Throws AbortedElsewhere, or Error (PW_TIMEOUT, PW_PEER_LOST,
+  /// PW_INTERRUPTED; PW_INVALID_ARGUMENT if a partner does not take part).
+  virtual PeerMessages exchange(const PeerMessages& mine, uint64_t timeout_ns) = 0;
 
-  /// Ends the meeting at all ranks, those too that are no partners. Where another rank has ended it before,
-  /// throws OtherObjected: that may be why this rank cannot go on. What partners had to say by now is heard
-  /// first.
-  virtual void object(const Error& why) = 0;
+  /// Ends the exchange at all ranks, partners or not. Reads first what partners have sent by now. If
+  /// another rank has aborted before, throws AbortedElsewhere, because that may be why this rank cannot go
+  /// on.
+  virtual void abort(const Error& why) = 0;
 
-  /// Calls `call` once, from the team's own thread, if another rank objects, even when this rank has had all
-  /// its letters. It must not block.
-  virtual void on_objection(std::function<void(const Error&)> call) = 0;
+  /// Calls `call` once, from the team's own thread, if another rank aborts, even after this rank has had
+  /// all its messages. It must not block.
+  virtual void on_abort(std::function<void(const Error&)> call) = 0;
 };
 
-/// All ranks make the same collective calls in the same order: all_gathers and meetings are counted together.
-/// Where two ranks are in different ones, both end at all ranks with PW_INVALID_ARGUMENT (different_calls()).
+/// All ranks make the same collective calls in the same order: all_gathers and exchanges are counted
+/// together. Where two ranks are in different ones, both end at all ranks with PW_INVALID_ARGUMENT
+/// (different_calls()).
 class Team {
  public:
   virtual ~Team() = default;
@@ -79,9 +80,9 @@ class Team {
   }
 
   /// Collective. Returns at once. Throws Error where an all_gather that timed out is still under way.
-  virtual std::unique_ptr<Meeting> meet(Collective kind);
-  /// Collective over these ranks alone, this one among them: partners are of them.
-  virtual std::unique_ptr<Meeting> meet_among(Collective kind, std::span<const int> ranks);
+  virtual std::unique_ptr<Exchange> begin_exchange(Collective kind);
+  /// The same, collective over these ranks alone, this one among them. All partners must be in the list.
+  virtual std::unique_ptr<Exchange> begin_exchange_among(Collective kind, std::span<const int> ranks);
 
   /// Whether some ranks do not share this one's host (base/host_id.h).
   [[nodiscard]] virtual bool several_hosts() const { return false; }
@@ -89,7 +90,7 @@ class Team {
   /// Whether the rank is known to be dead or gone (an orderly departure counts). One relaxed load: cheap
   /// enough for a spinning wait.
   [[nodiscard]] virtual bool lost(int rank) const noexcept = 0;
-  /// Whether none is: one load in line, for what asks at each small put.
+  /// Whether no rank is lost. One inline load, because each small put asks.
   [[nodiscard]] bool none_lost() const noexcept { return !some_lost_.load(std::memory_order_relaxed); }
   /// Any rank other than this one that is lost, or -1.
   [[nodiscard]] virtual int any_lost() const noexcept = 0;
@@ -108,11 +109,11 @@ class Team {
   ForkGuard children_;
 };
 
-/// Gives all ranks what rank 0 has in `data`; the only thing a launcher, PMIx or MPI must be able to do for
-/// us.
+/// Gives all ranks what rank 0 has in `data`. It is all that a team needs of a launcher, PMIx or MPI.
 using Broadcast = std::function<void(std::span<std::byte> data)>;
 
-/// The rendezvous over a broadcast: rank 0 opens the hub, everybody connects with the job's secret.
+/// Makes a team by a broadcast: rank 0 opens the bootstrap server, and all ranks connect with the job's
+/// secret.
 std::unique_ptr<Team> make_team(int rank, int size, const Broadcast& broadcast);
 
 /// The team this process was launched in: `peerway run`, PMIx, the environment of mpirun or srun; else a team

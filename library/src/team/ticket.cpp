@@ -28,10 +28,10 @@ std::string to_string(const Address& address) {
   return format("tcp:{}{}{}:{}", brackets ? "[" : "", address.host, brackets ? "]" : "", address.port);
 }
 
-Address parse_address(std::string_view text, const std::string& what) {
+Address parse_address(std::string_view text, const std::string& origin) {
   const auto wrong = [&]() {
     refuse_ticket(format("{} is '{}'; it must be unix:@NAME, unix:/PATH (at most 107 bytes) or tcp:HOST:PORT",
-                         what, text));
+                         origin, text));
   };
   if (text.find('\0') != std::string_view::npos) wrong();
   if (text.starts_with("unix:")) {
@@ -64,11 +64,11 @@ std::string format_ticket(const Ticket& ticket) {
   return text;
 }
 
-Ticket parse_ticket(std::string_view text, const std::string& what) {
+Ticket parse_ticket(std::string_view text, const std::string& origin) {
   text = text.substr(0, text.find('\0'));
   if (take_line(text) != kFirstLine)
     refuse_ticket(
-        format("{} does not begin with '{}'; it is cut off or of another version", what, kFirstLine));
+        format("{} does not begin with '{}'; it is cut off or of another version", origin, kFirstLine));
   Ticket ticket;
   bool secret = false;
   while (!text.empty()) {
@@ -76,25 +76,25 @@ Ticket parse_ticket(std::string_view text, const std::string& what) {
     const std::string_view key = line.substr(0, line.find(' '));
     const std::string_view value = line.substr(std::min(line.size(), key.size() + 1));
     if (key == "secret") {
-      ticket.secret = parse_secret(value, "the secret in " + what);
+      ticket.secret = parse_secret(value, "the secret in " + origin);
       secret = true;
     } else if (key == "address") {
-      ticket.addresses.push_back(parse_address(value, "an address in " + what));
+      ticket.addresses.push_back(parse_address(value, "an address in " + origin));
     } else if (key == "problem") {
       int status = 0;
       const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), status);
       if (error != std::errc{} || status <= PW_OK || status > PW_INTERRUPTED)
-        refuse_ticket("a bad problem line in " + what);
+        refuse_ticket("a bad problem line in " + origin);
       ticket.status = static_cast<pw_status>(status);
       ticket.problem = std::string(end, value.data() + value.size());
       if (ticket.problem.starts_with(' ')) ticket.problem.erase(0, 1);
       return ticket;
     } else {
-      refuse_ticket(format("{} has the unknown line '{}'", what, key.substr(0, 40)));
+      refuse_ticket(format("{} has the unknown line '{}'", origin, key.substr(0, 40)));
     }
   }
   if (!secret || ticket.addresses.empty())
-    refuse_ticket(what + " is cut off: it has no secret or no address");
+    refuse_ticket(origin + " is cut off: it has no secret or no address");
   return ticket;
 }
 

@@ -1,5 +1,5 @@
-// The ticket that rank 0 gives to the other ranks: where the hub is, and what admits them. Text of at most
-// kTicketBytes; the parser is pure and fuzzed.
+// The ticket that rank 0 gives to the other ranks: the addresses of the bootstrap server and the job's
+// secret. Text of at most kTicketBytes; the parser is pure and fuzzed.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,8 @@ namespace pw {
 
 inline constexpr size_t kTicketBytes = 4096;
 
-/// Where a hub listens: a Unix socket ("unix:@name" in the abstract namespace, "unix:/path") or TCP
+/// Where a bootstrap server listens: a Unix socket ("unix:@name" in the abstract namespace, "unix:/path") or
+/// TCP
 /// ("tcp:192.0.2.1:4711", "tcp:[2001:db8::1]:4711").
 struct Address {
   bool unix_socket = true;
@@ -25,16 +26,16 @@ struct Address {
 struct Ticket {
   Secret secret{};
   std::vector<Address> addresses;  ///< in the order in which to try them
-  pw_status status = PW_OK;        ///< otherwise rank 0 could not open the hub, and `problem` says why
+  pw_status status = PW_OK;        ///< otherwise `problem` says why rank 0 opened no server
   std::string problem;
 };
 
 std::string to_string(const Address& address);
-/// Throws Error(PW_INVALID_ARGUMENT) with what is allowed; `what` names where the text came from.
-Address parse_address(std::string_view text, const std::string& what);
+/// Throws Error(PW_INVALID_ARGUMENT) with what is allowed; `origin` names where the text came from.
+Address parse_address(std::string_view text, const std::string& origin);
 
 std::string format_ticket(const Ticket& ticket);
 /// Trailing zero bytes are ignored. Throws Error(PW_INVALID_ARGUMENT).
-Ticket parse_ticket(std::string_view text, const std::string& what);
+Ticket parse_ticket(std::string_view text, const std::string& origin);
 
 }  // namespace pw

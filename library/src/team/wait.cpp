@@ -15,9 +15,9 @@ void refuse_lost(const Team& team, int rank) {
 
 pw_status WaitFor::ended() const {
   if (const int lost = lost_of(team, rank); lost >= 0)
-    return fail(PW_PEER_LOST, format("waiting for {}: {}", what, team.describe_loss(lost)));
+    return fail(PW_PEER_LOST, format("waiting for {}: {}", event, team.describe_loss(lost)));
   if (deadline_ns != PW_FOREVER && now_ns() >= deadline_ns)
-    return fail(PW_TIMEOUT, format("waiting for {}: the timeout has passed", what));
+    return fail(PW_TIMEOUT, format("waiting for {}: the timeout has passed", event));
   return PW_OK;
 }
 

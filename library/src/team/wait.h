@@ -17,20 +17,20 @@
 
 namespace pw {
 
-/// The rank, or any of those that PW_ANY_RANK stands for, where it is lost; else -1.
+/// The rank if it is lost; for PW_ANY_RANK any lost rank; else -1.
 int lost_of(const Team& team, int rank);
 
-/// Throws Error(PW_PEER_LOST) where the rank is lost.
+/// Throws Error(PW_PEER_LOST) if the rank is lost.
 void refuse_lost(const Team& team, int rank);
 
-/// What a wait depends on besides the event itself.
+/// The conditions that end a wait besides its event.
 struct WaitFor {
   const Team& team;
-  int rank;  ///< whom it depends on; PW_ANY_RANK: on anybody
+  int rank;  ///< that it depends on; PW_ANY_RANK: on all
   uint64_t deadline_ns;
-  const char* what;  ///< for the message
+  const char* event;  ///< for the message
 
-  /// Why to wait no longer, with the message; PW_OK: go on.
+  /// The status that ends the wait, with its message; PW_OK: go on.
   [[nodiscard]] pw_status ended() const;
 };
 
@@ -46,7 +46,7 @@ pw_status wait_until(const Waiting& waiting, const WaitFor& wait, Done&& done, B
   if (!blocking) {
     for (const int polls = waiting.polls_between();;) {
       if (wait.ended() != PW_OK) return done() ? PW_OK : wait.ended();  // it may have come just before
-      if (interrupt.wanted()) return fail_interrupted(wait.what);
+      if (interrupt.wanted()) return fail_interrupted(wait.event);
       sched_yield();
       for (int i = polls; i > 0; --i) {
         if (done()) return PW_OK;
@@ -64,10 +64,10 @@ pw_status wait_until(const Waiting& waiting, const WaitFor& wait, Done&& done, B
       return PW_OK;
     }
     if (wait.ended() != PW_OK) return done() ? PW_OK : wait.ended();
-    if (interrupt.wanted()) return fail_interrupted(wait.what);
+    if (interrupt.wanted()) return fail_interrupted(wait.event);
     const uint64_t now = now_ns();
-    const uint64_t left = wait.deadline_ns > now ? wait.deadline_ns - now : 0;
-    sleeper.sleep(seen, std::min(left, waiting.nap_ns(wakes, now - since)));
+    const uint64_t remaining = wait.deadline_ns > now ? wait.deadline_ns - now : 0;
+    sleeper.sleep(seen, std::min(remaining, waiting.nap_ns(wakes, now - since)));
   }
 }
 

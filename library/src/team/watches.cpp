@@ -14,7 +14,7 @@
 namespace pw {
 namespace {
 
-/// A rank that leaves ends its process soon after: its goodbye, which comes by way of the hub, may be seen
+/// A rank that leaves ends its process soon after. Its goodbye comes through the server and may arrive
 /// later.
 constexpr uint64_t kGrace = 200'000'000;
 
@@ -36,7 +36,7 @@ void Watches::watch(int rank) {
     watches_.push_back({rank, std::move(process)});
   else if (errno == ESRCH)
     watches_.push_back({rank, {}, now_ns() + kGrace});
-  else  // no descriptor left, or an old kernel: connections that break must tell
+  else  // no descriptor left, or an old kernel: only broken connections will show it
     log(LogLevel::debug,
         format("rank {} cannot watch the process of rank {}{}", rank_, rank, errno_text(errno)));
 }
@@ -53,7 +53,7 @@ void Watches::add_to(std::vector<pollfd>& polled) const {
     polled.push_back({watch.report_at ? -1 : watch.process.get(), POLLIN, 0});
 }
 
-void Watches::hear(std::span<const pollfd> polled) {
+void Watches::read(std::span<const pollfd> polled) {
   for (size_t i = 0; i < polled.size(); ++i)
     if (polled[i].revents) watches_[i].report_at = now_ns() + kGrace;
 }
@@ -65,15 +65,15 @@ uint64_t Watches::due() const {
   return due;
 }
 
-// Rank 0's process is watched even when it has left, because the hub may still be at work.
+// Rank 0's process is watched even after it has left, because its server may still be at work.
 std::optional<int> Watches::ended(bool hub_alive) {
-  const auto found = std::ranges::find_if(watches_, [&](const Watch& watch) {
+  const auto ended_watch = std::ranges::find_if(watches_, [&](const Watch& watch) {
     const bool ended = watch.report_at && (!hub_alive || now_ns() >= watch.report_at);
     return ended || (watch.rank != 0 && losses_.lost(watch.rank));
   });
-  if (found == watches_.end()) return std::nullopt;
-  const int rank = found->rank;
-  watches_.erase(found);
+  if (ended_watch == watches_.end()) return std::nullopt;
+  const int rank = ended_watch->rank;
+  watches_.erase(ended_watch);
   return rank;
 }
 

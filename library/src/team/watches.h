@@ -1,5 +1,5 @@
-// The processes of this host that a rank watches: that of rank 0, because the hub is a thread of it, and that
-// of the next rank. So each is watched by one rank alone, which tells all of its death.
+// The processes of this host that a rank watches: that of rank 0, which runs the bootstrap server, and that
+// of the next rank. So one rank watches each process, and reports its death to all.
 #pragma once
 
 #include <poll.h>
@@ -16,7 +16,7 @@
 
 namespace pw {
 
-/// Of the one thread that serves the team.
+/// For the one thread that serves the team.
 class Watches {
  public:
   Watches(int rank, const Losses& losses, std::function<wire::Identity(int)> identity_of)
@@ -25,24 +25,25 @@ class Watches {
   /// Begins. `mates`: the other ranks of this host, from the next one on.
   void begin(std::vector<int> mates, bool hub_is_here);
 
-  /// Once begun. The next of the host is another one when that is lost.
+  /// Watches the next rank of the host, once begun; after a loss, the one behind it.
   void watch_next();
 
   void add_to(std::vector<pollfd>& polled) const;
-  /// What add_to() added, after poll().
-  void hear(std::span<const pollfd> polled);
-  /// When ended() may say more though nothing was heard.
+  /// Reads the descriptors that add_to() added, after poll().
+  void read(std::span<const pollfd> polled);
+  /// The time at which ended() may report more without an event.
   [[nodiscard]] uint64_t due() const;
 
-  /// A rank that needs no watch any more, because its process has ended or it is known to be lost; ask until
-  /// there is none. While there is a hub, a process that ended is not believed lost at once.
+  /// Returns a rank that needs no watch any more, because its process has ended or it is known to be lost;
+  /// call until there is none. While there is a server, a rank whose process ended counts as lost only
+  /// after a while.
   std::optional<int> ended(bool hub_alive);
 
  private:
   struct Watch {
     int rank = 0;
     Descriptor process;      ///< a pidfd, readable once the process has ended
-    uint64_t report_at = 0;  ///< once it is: when to believe it, if the hub has said nothing; 0 before
+    uint64_t report_at = 0;  ///< then: when to report it unless the server has; 0 before
   };
   void watch(int rank);
 
@@ -51,7 +52,7 @@ class Watches {
   const std::function<wire::Identity(int)> identity_of_;
   std::vector<Watch> watches_;
   std::vector<int> mates_;
-  int next_ = -1;  ///< of those the one that is watched
+  int next_ = -1;  ///< the mate that is watched
 };
 
 }  // namespace pw

@@ -1,5 +1,5 @@
-// What anybody who reaches the hub's socket, or can write where a ticket is read, may send: messages and
-// tickets.
+// What anybody who reaches the bootstrap server's socket, or can write where a ticket is read, may send:
+// messages and tickets.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ void parse_payload(ByteView bytes) {
   try_to([&] { pack(parse_refuse(bytes)); });
   try_to([&] { pack(parse_numbered(bytes)); });
   try_to([&] { pack(parse_contribution(bytes)); });
-  try_to([&] { pack(parse_letter(bytes)); });
+  try_to([&] { pack(parse_exchange_part(bytes)); });
   try_to([&] { pack(parse_failure(bytes)); });
   try_to([&] { pack(parse_loss(bytes, size)); });
   try_to([&] { pack_fence(parse_fence(bytes)); });

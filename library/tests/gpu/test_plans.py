@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from told import right
+from check_lines import right
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

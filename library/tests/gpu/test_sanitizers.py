@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from told import right
+from check_lines import right
 
 from peerway_measure.bench.peers import places
 

@@ -194,7 +194,7 @@ def end(rank: int, code: int, **more: object) -> End:
 
 
 @pytest.mark.parametrize(
-    ("ends", "first", "asked"),
+    ("ends", "first", "expected"),
     [
         ([end(0, 0), end(1, 0)], None, 0),
         ([end(2, 1), end(0, 1)], 2, 0),
@@ -210,10 +210,10 @@ def end(rank: int, code: int, **more: object) -> End:
         ([end(0, 0, user_signal=2), end(1, 0, user_signal=2)], None, 0),
     ],
 )
-def test_the_first_failure(ends: list[End], first: int | None, asked: int) -> None:
+def test_the_first_failure(ends: list[End], first: int | None, expected: int) -> None:
     found = first_failure(ends)
     assert (found and found.rank) == first
-    assert asked_for(ends) == asked
+    assert asked_for(ends) == expected
 
 
 def test_the_last_lines_of_a_rank_say_whose_loss_ended_it() -> None:

@@ -32,7 +32,7 @@ def test_what_is_no_host_is_refused_so_that_no_agent_takes_it_for_an_option(text
 
 
 @pytest.mark.parametrize(
-    ("hosts", "ranks", "found"),
+    ("hosts", "ranks", "expected"),
     [
         ("a,b", 4, "aabb"),
         ("a,b", 3, "aab"),
@@ -42,8 +42,8 @@ def test_what_is_no_host_is_refused_so_that_no_agent_takes_it_for_an_option(text
         ("a:1,b:1,a:1", 3, "aab"),
     ],
 )
-def test_ranks_fill_hosts_in_blocks(hosts: str, ranks: int, found: str) -> None:
-    assert "".join(spread(parse(hosts), ranks)) == found
+def test_ranks_fill_hosts_in_blocks(hosts: str, ranks: int, expected: str) -> None:
+    assert "".join(spread(parse(hosts), ranks)) == expected
 
 
 def test_tune_has_a_rank_on_each_of_two_hosts_however_many_they_take() -> None:
@@ -67,7 +67,7 @@ def test_too_few_places_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "hosts"),
+    ("allocation", "hosts"),
     [
         ({"SLURM_TASKS_PER_NODE": "2(x2),1"}, [Host("n1", 2), Host("n2", 2), Host("n3", 1)]),
         ({"SLURM_TASKS_PER_NODE": "4"}, [Host("n1"), Host("n2"), Host("n3")]),
@@ -75,9 +75,11 @@ def test_too_few_places_are_told() -> None:
         ({"SLURM_JOB_ID": ""}, []),
     ],
 )
-def test_the_nodes_of_a_slurm_allocation(told: dict[str, str], hosts: list[Host]) -> None:
+def test_the_nodes_of_a_slurm_allocation(allocation: dict[str, str], hosts: list[Host]) -> None:
     names = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "3", "SLURM_JOB_NODELIST": "n[1-3]"}
-    assert of_slurm(names | told, lambda nodes: ["n1", "n2", "n3"] if nodes == "n[1-3]" else []) == hosts
+    assert (
+        of_slurm(names | allocation, lambda nodes: ["n1", "n2", "n3"] if nodes == "n[1-3]" else []) == hosts
+    )
 
 
 def test_ranks_of_this_host_alone_need_no_agent_and_no_network() -> None:

@@ -90,26 +90,26 @@ SIDES = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), list(itertools.product(SIDES, SIDES)))
+@pytest.mark.parametrize(("first", "other"), list(itertools.product(SIDES, SIDES)))
 def test_two_sides_become_blocks_of_one_shape(
-    one: View[Any], other: View[Any], monkeypatch: pytest.MonkeyPatch
+    first: View[Any], other: View[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Any] = []
     monkeypatch.setattr(_core, "Block", lambda *block: made.append(block))
-    views.blocks_of(one, other)
+    views.blocks_of(first, other)
     (counts, strides, size, offset), (far_counts, far_strides, far_size, far_offset) = made
-    assert (counts, size, offset, far_offset) == (far_counts, far_size, one.offset, other.offset)
+    assert (counts, size, offset, far_offset) == (far_counts, far_size, first.offset, other.offset)
     pairs = set(
-        zip(elements(one, counts, strides, size), elements(other, counts, far_strides, size), strict=True)
+        zip(elements(first, counts, strides, size), elements(other, counts, far_strides, size), strict=True)
     )
     assert pairs == {
         tuple(
             side.offset + sum(i * s for i, s in zip(place, side.strides, strict=True))
-            for side in (one, other)
+            for side in (first, other)
         )
-        for place in np.ndindex(one.shape)
+        for place in np.ndindex(first.shape)
     }
-    if one is other is SIDES[1]:
+    if first is other is SIDES[1]:
         assert (counts, size) == ([], 192)
 
 

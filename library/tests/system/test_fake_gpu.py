@@ -52,8 +52,8 @@ def moves(doubles: dict[str, str], run_program: Callable[..., subprocess.Complet
     return run
 
 
-def all_right(found: list[dict[str, Any]]) -> bool:
-    for one in found:
+def all_right(results: list[dict[str, Any]]) -> bool:
+    for one in results:
         assert one["available"], (one["what"], one["why"])
         assert one["cases"] > 0
         assert one["wrong"] == [], one["what"]

@@ -65,10 +65,10 @@ class Cluster:
                 found.append(f"{folder.name} {words}")
         return found
 
-    def wait_for(self, condition: Callable[[], object], what: str) -> None:
+    def wait_for(self, condition: Callable[[], object], description: str) -> None:
         until = time.monotonic() + LIMIT
         while not condition():
-            assert time.monotonic() < until, f"not in time: {what}; {self.processes()}"
+            assert time.monotonic() < until, f"not in time: {description}; {self.processes()}"
             time.sleep(0.05)
 
 

@@ -234,7 +234,7 @@ def test_elements_of_arrays_go_to_elements_of_remotes() -> None:
 
 def test_a_region_is_an_array_for_other_libraries(ctx: peerway.Context) -> None:
     region = ctx.allocate("host", 64)
-    for show in (np.asarray, np.from_dlpack, lambda one: one.array()):
+    for show in (np.asarray, np.from_dlpack, lambda region: region.array()):
         array = show(region)
         assert (array.dtype, array.shape, array.ctypes.data) == (np.uint8, (64,), region.address)
         array[:] += 1

@@ -24,11 +24,11 @@ from launching import LIMIT, Run, clean_environment, peerway
 SECRET = "00112233445566778899aabbccddeeff"
 
 
-def wait_until(condition: object, what: str) -> None:
+def wait_until(condition: object, description: str) -> None:
     assert callable(condition)
     deadline = time.monotonic() + LIMIT
     while not condition():
-        assert time.monotonic() < deadline, f"not in time: {what}"
+        assert time.monotonic() < deadline, f"not in time: {description}"
         time.sleep(0.01)
 
 

@@ -57,8 +57,8 @@ def require_meeting(ranks: list[subprocess.Popen[str]], rounds: int = 1) -> None
         assert out.splitlines() == [f"gathered {number} of {len(ranks)}"] * rounds
 
 
-def unix_address(what: str) -> str:
-    return f"unix:@peerway-{what}-{os.urandom(8).hex()}"
+def unix_address(kind: str) -> str:
+    return f"unix:@peerway-{kind}-{os.urandom(8).hex()}"
 
 
 def fresh_address(kind: str) -> str:

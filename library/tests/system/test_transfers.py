@@ -20,27 +20,27 @@ KINDS = ["allocated", "part", "malloc", "odd", "file"]
 Asked = tuple[str, str, str, str]  # op, memory of the target, memory of the source, group of cases
 
 
-def transfer(path: str, *asked: Asked, size: int = 2, **settings: str) -> None:
+def transfer(path: str, *requests: Asked, size: int = 2, **settings: str) -> None:
     """Run the program and demand that every case was right; or that the path said why it cannot serve the
     pair."""
     settings = {**nics.settings_of(path), **settings}
-    with Ranks("transfers.py", size, path, *map(",".join, asked), **settings) as ranks:
-        for one in asked:
+    with Ranks("transfers.py", size, path, *map(",".join, requests), **settings) as ranks:
+        for one in requests:
             for found in ranks.read_all():
                 expect_right(path, one, size, found)
         ranks.end()
 
 
-def expect_right(path: str, asked: Asked, size: int, found: dict[str, object]) -> None:
-    op, target, source, _ = asked
+def expect_right(path: str, request: Asked, size: int, answer: dict[str, object]) -> None:
+    op, target, source, _ = request
     remote = target if op == "put" else source
     possible = size == 1 or remote in MAPPED or not path.startswith("peer/shm")
-    assert found["available"] == possible, (asked, found["why"])
+    assert answer["available"] == possible, (request, answer["why"])
     if possible:
-        assert found["cases"]
-        assert found["wrong"] == [], asked
+        assert answer["cases"]
+        assert answer["wrong"] == [], request
     else:
-        assert "pw_region_allocate" in str(found["why"]), asked
+        assert "pw_region_allocate" in str(answer["why"]), request
 
 
 LAYOUTS = [
@@ -63,8 +63,8 @@ def found_between_two(path: str) -> dict[Asked, list[dict[str, object]]]:
     return found
 
 
-def expect_all_right(path: str, asked: list[Asked]) -> None:
-    for one in asked:
+def expect_all_right(path: str, requests: list[Asked]) -> None:
+    for one in requests:
         for found in found_between_two(path)[one]:
             expect_right(path, one, 2, found)
 

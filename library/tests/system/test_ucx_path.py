@@ -23,7 +23,7 @@ def start(
     return Ranks("ucx_ranks.py", 2, scenario, size, **environment)
 
 
-def told(scenario: str, **options: object) -> list[dict[str, object]]:
+def answers_of(scenario: str, **options: object) -> list[dict[str, object]]:
     with start(scenario, **options) as ranks:  # type: ignore[arg-type]
         found = ranks.read_all()
         ranks.end()
@@ -33,7 +33,7 @@ def told(scenario: str, **options: object) -> list[dict[str, object]]:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_one_ucx_is_loaded_whole(library: Path) -> None:
     folder = str(library.resolve().parent)
-    for one in told("paths", PEERWAY_UCX_LIBRARY=library):
+    for one in answers_of("paths", PEERWAY_UCX_LIBRARY=library):
         assert "ucx/direct" not in one["unavailable"]  # type: ignore[operator]
         parts = [
             path
@@ -46,7 +46,7 @@ def test_one_ucx_is_loaded_whole(library: Path) -> None:
 
 @needs_some
 def test_a_ucx_is_found_with_no_setting() -> None:
-    for one in told("paths"):
+    for one in answers_of("paths"):
         assert "ucx/direct" not in one["unavailable"]  # type: ignore[operator]
 
 
@@ -54,7 +54,7 @@ def test_a_ucx_is_found_with_no_setting() -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_signal_never_overtakes_its_data(library: Path, transports: str) -> None:
     for far in (True, False):
-        for one in told(
+        for one in answers_of(
             "order",
             size=200_000,
             transports=transports,
@@ -67,13 +67,13 @@ def test_a_signal_never_overtakes_its_data(library: Path, transports: str) -> No
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_threads_share_the_path(library: Path) -> None:
-    for one in told("threads", PEERWAY_UCX_LIBRARY=library):
+    for one in answers_of("threads", PEERWAY_UCX_LIBRARY=library):
         assert one == {"failures": [], "arrived": True, "back": True}
 
 
 @needs_some
 def test_notifications_go_on_after_an_earlier_import() -> None:
-    for one in told("signals"):
+    for one in answers_of("signals"):
         assert one == {"reached": "", "beyond": "Timeout", "value": 15}
 
 
@@ -125,7 +125,7 @@ def test_a_killed_rank_is_told_within_two_seconds(path: str, library: Path, tran
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_gpu_memory_is_staged_where_ucx_does_not_see_it(library: Path, doubles: dict[str, str]) -> None:
-    for one in told("devices", size=3_000_001, PEERWAY_UCX_LIBRARY=library, **doubles):
+    for one in answers_of("devices", size=3_000_001, PEERWAY_UCX_LIBRARY=library, **doubles):
         assert one["home"]
         assert one["staged"] == ""
         assert "sees no cuda memory; install a UCX that does (for cuda: libucx-cu13)" in str(one["direct"])
@@ -150,7 +150,9 @@ def test_deaths_of_ranks_that_put_leave_the_others_at_work(library: Path) -> Non
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_over_tcp_closed_memory_is_left_alone(library: Path) -> None:
-    first, second = told("closed", size=200_000, PEERWAY_PATHS="ucx/direct", PEERWAY_UCX_LIBRARY=library)
+    first, second = answers_of(
+        "closed", size=200_000, PEERWAY_PATHS="ucx/direct", PEERWAY_UCX_LIBRARY=library
+    )
     assert [first[of]["kind"] for of in ("put", "get", "signal")] == ["StaleKey", "StaleKey", ""]  # type: ignore[index]
     assert "rank 1" in first["put"]["text"]  # type: ignore[index]
     assert second == {"untouched": True}
@@ -158,16 +160,16 @@ def test_over_tcp_closed_memory_is_left_alone(library: Path) -> None:
 
 @needs_some
 def test_damaged_keys_are_refused() -> None:
-    for one in told("damaged"):
+    for one in answers_of("damaged"):
         assert one == {"found": ["BadKey", "ForeignKey"]}  # the latter where the job's number is damaged
 
 
 def test_without_ucx_the_reason_is_told(tmp_path: Path) -> None:
-    for one in told("unsupported", PEERWAY_UCX="off"):
+    for one in answers_of("unsupported", PEERWAY_UCX="off"):
         for failed in (one["put"], one["signal"]):
             assert failed["kind"] == "Unsupported"  # type: ignore[index]
             assert "PEERWAY_UCX=off" in failed["text"]  # type: ignore[index]
-    (one, _) = told("paths", far=False, PEERWAY_UCX="auto")
+    (one, _) = answers_of("paths", far=False, PEERWAY_UCX="auto")
     assert "PEERWAY_UCX=on" in one["unavailable"]["ucx/direct"]  # type: ignore[index]
     assert one["libraries"] == []
 
@@ -179,13 +181,13 @@ def test_a_bad_library_is_a_typed_error(kind: str, tmp_path: Path) -> None:
         library.write_bytes(bytes(range(256)) * 100)
     if kind == "another library":
         library = next(iter([*Path("/lib").glob("*-linux-gnu/libm.so.6"), Path("/lib64/libm.so.6")]))
-    for one in told("paths", PEERWAY_UCX_LIBRARY=library):
+    for one in answers_of("paths", PEERWAY_UCX_LIBRARY=library):
         assert one["refused"] == "Unavailable"
         assert str(library) in str(one["text"])
         assert "libucx-cu13" in str(one["text"])
 
 
 def test_a_name_that_is_no_choice_is_refused() -> None:
-    for one in told("paths", PEERWAY_UCX="maybe"):
+    for one in answers_of("paths", PEERWAY_UCX="maybe"):
         assert one["refused"] == "BadConfig"
         assert "maybe" in str(one["text"])

@@ -95,7 +95,7 @@ TEST_F(RendezvousFiles, AFileOfAnEarlierRunIsReplaced) {
   std::thread other([&] {
     join(1, 2, false, [&](std::string& why) { return file.read(why); }, deadline)->barrier(kDeadline);
   });
-  Opening opening = open_hub(2, Reach::host, deadline);
+  Opening opening = open_server(2, Reach::host, deadline);
   ::usleep(20'000);  // time for the other to read the old one; it meets either way
   file.write(opening.ticket);
   join_own(2, std::move(opening), deadline)->barrier(kDeadline);

@@ -106,9 +106,9 @@ def described(op: str, size: int, times: dict[str, list[float]], chosen: str) ->
     }  # fmt: skip
 
 
-def ratio(one: list[float], other: list[float]) -> dict[str, float]:
+def ratio(first: list[float], other: list[float]) -> dict[str, float]:
     """Quartiles of the ratios of what was measured in the same round."""
-    quartiles = np.percentile(np.divide(one, other), (25, 50, 75))
+    quartiles = np.percentile(np.divide(first, other), (25, 50, 75))
     return {name: round(float(q), 3) for name, q in zip(("p25", "p50", "p75"), quartiles, strict=True)}
 
 

@@ -114,11 +114,11 @@ def counted(campaigns: int, background: str, first: int = 0, number: int = ROUND
     return found
 
 
-def shares(found: dict[str, Counter[str]]) -> dict[str, float]:
+def shares(counts: dict[str, Counter[str]]) -> dict[str, float]:
     """The share of true changes that were found, and of types without a change that were called changed."""
 
     def share(kinds: Iterator[str] | list[str], *verdicts: str) -> float:
-        several = [found[kind] for kind in kinds]
+        several = [counts[kind] for kind in kinds]
         return sum(c[v] for c in several for v in verdicts) / sum(c.total() - c[HELD] for c in several)
 
     return {

@@ -21,7 +21,7 @@ from peerway_measure.bench.time_budget import LEAST_S, START_S, TimeBudget, pars
 
 
 @pytest.mark.parametrize(
-    ("found", "ranks", "words"),
+    ("state", "ranks", "words"),
     [
         pytest.param(Conditions(8), 2, [], id="idle"),
         pytest.param(Conditions(8, busy=0.2), 2, [], id="hardly busy"),
@@ -35,8 +35,8 @@ from peerway_measure.bench.time_budget import LEAST_S, START_S, TimeBudget, pars
         ),
     ],
 )  # fmt: skip
-def test_what_disturbs_is_said(found: Conditions, ranks: int, words: list[str]) -> None:
-    said = conditions.warnings_for(found, ranks)
+def test_what_disturbs_is_said(state: Conditions, ranks: int, words: list[str]) -> None:
+    said = conditions.warnings_for(state, ranks)
     assert len(said) == len(words)
     for line, word in zip(said, words, strict=True):
         assert word in line

@@ -16,10 +16,10 @@ HALOS = [
 ]
 
 
-@pytest.mark.parametrize("asked", HALOS, ids=lambda asked: asked.label)
-def test_a_label_is_read_as_it_was_written(asked: Halo) -> None:
-    assert halo.of_label(asked.label) == asked
-    assert "," not in asked.label
+@pytest.mark.parametrize("case", HALOS, ids=lambda case: case.label)
+def test_a_label_is_read_as_it_was_written(case: Halo) -> None:
+    assert halo.of_label(case.label) == case
+    assert "," not in case.label
 
 
 def test_what_is_usual_is_not_spelled() -> None:
@@ -33,15 +33,15 @@ def test_a_lattice_has_two_faces_in_each_dimension_that_is_distributed() -> None
     assert HALOS[1].array_bytes == 10 * 6 * 16 * 16 * 192
 
 
-@pytest.mark.parametrize("asked", HALOS, ids=lambda asked: asked.label)
-def test_as_many_bytes_change_as_the_halo_says(asked: Halo) -> None:
+@pytest.mark.parametrize("case", HALOS, ids=lambda case: case.label)
+def test_as_many_bytes_change_as_the_halo_says(case: Halo) -> None:
     changed = []
-    for rank in range(asked.ranks):
-        before, after = (halo_data.image(asked, rank, 7, after=after) for after in (False, True))
-        assert before.size == asked.array_bytes
-        rows = (before.reshape(-1, asked.element) != after.reshape(-1, asked.element)).any(axis=1)
-        changed.append(int(rows.sum()) * asked.element)
-    assert max(changed) == asked.bytes
+    for rank in range(case.ranks):
+        before, after = (halo_data.image(case, rank, 7, after=after) for after in (False, True))
+        assert before.size == case.array_bytes
+        rows = (before.reshape(-1, case.element) != after.reshape(-1, case.element)).any(axis=1)
+        changed.append(int(rows.sum()) * case.element)
+    assert max(changed) == case.bytes
 
 
 def test_a_halo_has_the_neighbours_elements() -> None:

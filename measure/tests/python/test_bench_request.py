@@ -17,8 +17,8 @@ HALO = halo.make([3, 1], [8, 4], 8)
 HOST = [("host", "host")]
 
 
-def plan(**asked: Any) -> Plan:
-    return Request(memories=HOST, **asked).plan(Results())
+def plan(**options: Any) -> Plan:
+    return Request(memories=HOST, **options).plan(Results())
 
 
 def test_plans_are_measured_when_they_are_named() -> None:
@@ -41,7 +41,7 @@ def test_paths_are_measured_alone_or_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("options", "words"),
     [
         ({"tests": ["halo"]}, "needs --grid"),
         ({"tests": ["cube"], "halo": HALO}, "needs --grid"),
@@ -51,9 +51,9 @@ def test_paths_are_measured_alone_or_together() -> None:
         ({"tests": ["async_pingpong"], "computes": [24]}, "--compute 24"),
     ],
 )
-def test_what_cannot_be_is_refused(asked: dict[str, Any], words: str) -> None:
+def test_what_cannot_be_is_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        plan(**asked)
+        plan(**options)
 
 
 def test_computations_make_ten_thousand_trips_once_for_each_policy() -> None:

@@ -38,29 +38,31 @@ def duration(hours: float) -> str:
     return f"{hours:.1f} h" if hours >= 1 else f"{hours * 60:.0f} min"
 
 
-@pytest.mark.parametrize("found", lines("load.jsonl"), ids=lambda r: f"{r['nodes']} nodes, {r['at_once']}")
-def test_the_table_of_load_is_of_the_records(found: dict[str, Any]) -> None:
+@pytest.mark.parametrize("record", lines("load.jsonl"), ids=lambda r: f"{r['nodes']} nodes, {r['at_once']}")
+def test_the_table_of_load_is_of_the_records(record: dict[str, Any]) -> None:
     cells = [
-        f"{found['nodes']:,}",
-        str(found["servers"]),
-        str(found["at_once"]),
-        duration(found["hours"]),
-        f"{found['written_TB']:g} TB",
+        f"{record['nodes']:,}",
+        str(record["servers"]),
+        str(record["at_once"]),
+        duration(record["hours"]),
+        f"{record['written_TB']:g} TB",
         *(
-            f"{found[name]:g} %"
+            f"{record[name]:g} %"
             for name in ("disk_percent", "write_slower_percent", "least_write_slower_percent")
         ),
     ]
     assert f"| {' | '.join(cells)} |" in PAGE
 
 
-@pytest.mark.parametrize("found", lines("detection.jsonl"), ids=lambda r: f"{r['background']}, {r['rounds']}")
-def test_the_table_of_detection_is_of_the_records(found: dict[str, Any]) -> None:
-    assert found["campaigns"] >= 1000
-    assert found["false"] <= 0.05
-    assert found["wrong_way"] == 0
+@pytest.mark.parametrize(
+    "record", lines("detection.jsonl"), ids=lambda r: f"{r['background']}, {r['rounds']}"
+)
+def test_the_table_of_detection_is_of_the_records(record: dict[str, Any]) -> None:
+    assert record["campaigns"] >= 1000
+    assert record["false"] <= 0.05
+    assert record["wrong_way"] == 0
     names = ("found_30_percent", "found_3.8_percent", "false", "interval_holds_truth")
-    shown = [str(found["rounds"]), *(f"{found[name] * 100:.3g} %" for name in names)]
+    shown = [str(record["rounds"]), *(f"{record[name] * 100:.3g} %" for name in names)]
     assert f"| {' | '.join(shown)} |" in PAGE
 
 

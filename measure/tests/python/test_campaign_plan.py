@@ -182,19 +182,19 @@ def test_what_lacks_the_most_needed_is_refused(text: str) -> None:
 
 
 def test_a_file_that_is_no_campaign_is_told_for_what_it_is(tmp_path: Path) -> None:
-    def said() -> str:
+    def message() -> str:
         result = CliRunner().invoke(peerway, ["campaign", "status", str(tmp_path)])
         assert result.exit_code == 2
         return result.output
 
-    assert f"{tmp_path} has no campaign, which is a file campaign.toml; `peerway campaign init" in said()
+    assert f"{tmp_path} has no campaign, which is a file campaign.toml; `peerway campaign init" in message()
     (tmp_path / "campaign.toml").write_bytes(b"name = 'a'\nseed = \xff\n")
-    assert f"{tmp_path}/campaign.toml:2: the byte 0xff is not UTF-8" in said()
+    assert f"{tmp_path}/campaign.toml:2: the byte 0xff is not UTF-8" in message()
     (tmp_path / "campaign.toml").write_bytes(b"#" * ((1 << 20) + 1))
-    assert f"{tmp_path}/campaign.toml: it has more than 1,048,576 bytes" in said()
+    assert f"{tmp_path}/campaign.toml: it has more than 1,048,576 bytes" in message()
     (tmp_path / "campaign.toml").unlink()
     (tmp_path / "campaign.toml").mkdir()
-    assert f"cannot read {tmp_path}/campaign.toml: Is a directory" in said()
+    assert f"cannot read {tmp_path}/campaign.toml: Is a directory" in message()
 
 
 def test_busy_is_a_share() -> None:
@@ -249,13 +249,13 @@ def test_an_odd_node_is_named_by_a_rule_that_it_does_not_move(rates: list[int], 
 
 @pytest.mark.parametrize(("now", "odd"), [(100, False), (96, False), (80, True), (130, True)])
 def test_one_node_is_judged_by_earlier_measurements_of_its_type(now: int, odd: bool) -> None:
-    def made(host: str, rate: float) -> Record:
+    def record_of(host: str, rate: float) -> Record:
         return record(test="file_write_bw", host=host, bandwidth_MBps=rate, extra={"node_type": "t"})
 
-    baseline = [made(host, rate) for host in ("a", "b") for rate in (99, 100, 102)]
-    (cell,) = against(baseline, [made("new", now)])
+    baseline = [record_of(host, rate) for host in ("a", "b") for rate in (99, 100, 102)]
+    (cell,) = against(baseline, [record_of("new", now)])
     assert (cell.judged, cell.odd, cell.of_type) == (True, odd, 100)
-    (cell,) = against(baseline[:4], [made("new", now)])
+    (cell,) = against(baseline[:4], [record_of("new", now)])
     assert (cell.judged, cell.odd) == (False, False)
 
 
@@ -343,7 +343,7 @@ def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         (["sinfo: error: no controller"], "sinfo: error: no controller; name them"),
         (
@@ -353,7 +353,7 @@ def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:
     ],
 )
 def test_init_says_what_sinfo_said(
-    lines: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lines: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sinfo = tmp_path / "sinfo"
     sinfo.write_text("#!/bin/sh\n" + "".join(f"echo '{line}' >&2\n" for line in lines) + "exit 1\n")
@@ -361,7 +361,7 @@ def test_init_says_what_sinfo_said(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     result = CliRunner().invoke(peerway, ["campaign", "init", str(tmp_path / "new")])
     assert result.exit_code == 1
-    assert f"cannot get the nodes from Slurm: {said}" in result.output
+    assert f"cannot get the nodes from Slurm: {message}" in result.output
     assert not (tmp_path / "new").exists()
 
 

@@ -35,7 +35,7 @@ def bandwidths(*values: float) -> list[Record]:
     return [record(test="put_bw", bandwidth_MBps=value) for value in values]
 
 
-def one(before: Iterable[Record], after: Iterable[Record], metric: str | None = None) -> Comparison:
+def comparison_of(before: Iterable[Record], after: Iterable[Record], metric: str | None = None) -> Comparison:
     (found,) = compare_all(pair_up(before, after), metric)
     return found
 
@@ -59,10 +59,10 @@ def run(tmp_path: Path) -> Run:
 
 
 def test_shorter_times_and_higher_bandwidths_are_faster() -> None:
-    found = one(times(2.0, 2.02, 2.04, 2.06, 2.08), times(1.0, 1.01, 1.02, 1.03, 1.04))
+    found = comparison_of(times(2.0, 2.02, 2.04, 2.06, 2.08), times(1.0, 1.01, 1.02, 1.03, 1.04))
     assert found.verdict == "faster"
     assert found.speedup == pytest.approx(2.0)
-    found = one(bandwidths(100, 101, 102, 103, 104), bandwidths(50, 50.5, 51, 51.5, 52))
+    found = comparison_of(bandwidths(100, 101, 102, 103, 104), bandwidths(50, 50.5, 51, 51.5, 52))
     assert found.verdict == "slower"
     assert found.speedup == pytest.approx(0.5)
     assert found.high is not None
@@ -70,43 +70,47 @@ def test_shorter_times_and_higher_bandwidths_are_faster() -> None:
 
 
 def test_the_interval_encloses_the_ratio_and_the_p_value_is_that_of_mann_and_whitney() -> None:
-    found = one(noisy(1.0, 20, seed=1), noisy(1.1, 20, seed=2))
+    found = comparison_of(noisy(1.0, 20, seed=1), noisy(1.1, 20, seed=2))
     assert found.speedup is not None
     assert found.low is not None
     assert found.high is not None
     assert found.low < found.speedup < found.high < 1
     assert found.high - found.low < 0.1
-    separated = one(times(1, 2, 3, 4, 5), times(6, 7, 8, 9, 10))
+    separated = comparison_of(times(1, 2, 3, 4, 5), times(6, 7, 8, 9, 10))
     assert separated.p == pytest.approx(2 / 252)  # 2 of the C(10, 5) orders are as extreme
 
 
 def test_noise_is_seldom_called_a_difference() -> None:
-    verdicts = [one(noisy(1, 12, seed=2 * i), noisy(1, 12, seed=2 * i + 1)).verdict for i in range(60)]
+    verdicts = [
+        comparison_of(noisy(1, 12, seed=2 * i), noisy(1, 12, seed=2 * i + 1)).verdict for i in range(60)
+    ]
     assert verdicts.count("no difference") >= 60 * 0.85
 
 
 def test_too_few_runs_have_neither_interval_nor_p_value() -> None:
-    found = one(times(2.0), times(1.0, 1.1))
+    found = comparison_of(times(2.0), times(1.0, 1.1))
     assert (found.verdict, found.low, found.high, found.p) == ("unknown", None, None, None)
     assert found.before.spread is None
     assert found.speedup == pytest.approx(np.median([2.0, 2 / 1.1]))
-    assert one(times(2, 2.1, 2.2), times(1, 1.1, 1.2)).verdict == "unknown"  # 1 order of 10 is not rare
+    assert (
+        comparison_of(times(2, 2.1, 2.2), times(1, 1.1, 1.2)).verdict == "unknown"
+    )  # 1 order of 10 is not rare
 
 
 def test_runs_that_do_not_vary_still_have_an_interval() -> None:
-    assert one(times(2, 2, 2, 2), times(1, 1, 1, 1)).verdict == "faster"
-    assert one(times(2, 2, 2, 2), times(2, 2, 2, 2)).verdict == "no difference"
+    assert comparison_of(times(2, 2, 2, 2), times(1, 1, 1, 1)).verdict == "faster"
+    assert comparison_of(times(2, 2, 2, 2), times(2, 2, 2, 2)).verdict == "no difference"
 
 
 @pytest.mark.parametrize(("n", "m", "seed"), [(4, 4, 1), (7, 5, 2), (12, 20, 3)])
 def test_the_interval_is_what_the_test_does_not_refuse(n: int, m: int, seed: int) -> None:
     before, after = noisy(1, n, seed), noisy(1.05, m, seed + 50)
-    found = one(before, after)
+    found = comparison_of(before, after)
     for end, inward in ((found.low, 1e-6), (found.high, -1e-6)):
         assert end is not None
         for step, refused in ((inward, False), (-inward, True)):
             scaled = times(*(r.p50_us * end * (1 + step) for r in after))
-            p = one(before, scaled).p
+            p = comparison_of(before, scaled).p
             assert p is not None
             assert (p <= 0.05) == refused
 
@@ -187,7 +191,9 @@ def test_a_change_of_ten_percent_is_found_between_modes() -> None:
 
 def test_records_of_one_run_are_one_sample() -> None:
     before = [r for run in "ab" for r in times(1, 1.1, 1.2, extra={"run": run})]
-    found = one(before, times(1, 1.1, host="other", extra={"run": "a"}) + times(1, extra={"run": "a"}))
+    found = comparison_of(
+        before, times(1, 1.1, host="other", extra={"run": "a"}) + times(1, extra={"run": "a"})
+    )
     assert (found.before.runs, found.after.runs) == (2, 2)  # hosts name their runs alike
 
 
@@ -203,12 +209,12 @@ def test_several_groups_are_corrected_for() -> None:
 
 
 def test_no_ratio_is_made_of_a_zero() -> None:
-    found = one(bandwidths(0, 0, 0), bandwidths(1, 2, 3))
+    found = comparison_of(bandwidths(0, 0, 0), bandwidths(1, 2, 3))
     assert (found.speedup, found.low, found.verdict) == (None, None, "unknown")
 
 
 def test_spread_is_half_the_quartile_distance() -> None:
-    assert one(times(90, 95, 100, 105, 110), times(1)).before.spread == pytest.approx(0.05)
+    assert comparison_of(times(90, 95, 100, 105, 110), times(1)).before.spread == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize(("test", "field"), [
@@ -414,13 +420,13 @@ APART = {
 }
 
 
-@pytest.mark.parametrize(("before", "after", "told"), APART.values(), ids=list(APART))
+@pytest.mark.parametrize(("before", "after", "message"), APART.values(), ids=list(APART))
 def test_the_advice_names_the_factor_that_keeps_two_sides_apart(
-    before: list[Record], after: list[Record], told: str
+    before: list[Record], after: list[Record], message: str
 ) -> None:
     advice = why_apart(pair_up(before, after))
-    assert told in advice
-    factor = advice.partition("--factor ")[2] if advice.endswith(told) else ""
+    assert message in advice
+    factor = advice.partition("--factor ")[2] if advice.endswith(message) else ""
     assert not factor or len(pair_up(before, after, factors=[factor])) == 1
 
 

@@ -226,18 +226,18 @@ def test_the_command_line_in_all_forms(tmp_path: Path) -> None:
 
 
 def test_what_too_few_rounds_cannot_tell_is_said_with_how_many_it_takes() -> None:
-    def told(runs: int, kinds: int) -> str:
+    def printed(runs: int, kinds: int) -> str:
         sides = [[r for n in range(kinds) for r in side(rate, runs, kind=f"t{n}")] for rate in (1000, 1300)]
         return [*lines(rows(*sides))][-1]
 
-    assert told(3, 1) == (
+    assert printed(3, 1) == (
         "1 of 1 row has fewer than 4 rounds or runs on a side, too few to tell a difference from chance."
     )
-    assert told(4, 20) == (
+    assert printed(4, 20) == (
         "20 of 20 rows have fewer than 6 rounds or runs on a side, "
         "too few to tell a change of one row alone among 20."
     )
-    assert told(6, 20).startswith("n: measurements")
+    assert printed(6, 20).startswith("n: measurements")
 
 
 def test_values_of_a_factor_name_the_sides_everywhere(tmp_path: Path) -> None:
@@ -250,12 +250,12 @@ def test_values_of_a_factor_name_the_sides_everywhere(tmp_path: Path) -> None:
     records.write(file, [*of("64 KiB", 1000), *of("1 MiB", 1300), *of("16 MiB", 1500), *alone])
     words = ["compare", str(file), str(file), "--factor", "block=64K:1M"]
 
-    def told(*more: str) -> str:
+    def printed(*more: str) -> str:
         result = CliRunner().invoke(peerway, [*words, *more])
         assert result.exit_code == 0, result.output
         return result.output
 
-    table = told("--table", "node-type", "-o", str(page))
+    table = printed("--table", "node-type", "-o", str(page))
     assert "file_write_bw · posix · sequential direct · 1 GiB · 2 streams · bandwidth" in table
     assert re.search(r"mean block=64K +mean block=1M .* median block=64K +median block=1M", table)
     assert "only block=1M has file_read_cold_bw" in table
@@ -265,14 +265,14 @@ def test_values_of_a_factor_name_the_sides_everywhere(tmp_path: Path) -> None:
     assert "<th>mean block=64K</th>" in html
     assert "16 values of block=64K and 16 values of block=1M" in html
     assert "block=1M (n=16)" in html
-    (row,) = json.loads(told("--table", "node-type", "--format", "json"))
+    (row,) = json.loads(printed("--table", "node-type", "--format", "json"))
     assert row["sides"] == ["block=64K", "block=1M"]
-    (line,) = csv.DictReader(io.StringIO(told("--table", "node-type", "--format", "csv")))
+    (line,) = csv.DictReader(io.StringIO(printed("--table", "node-type", "--format", "csv")))
     assert (line["side_before"], line["side_after"], line["shape"]) == (*row["sides"], "sequential direct")
-    groups = told()
+    groups = printed()
     assert re.search(r"runs +block=64K +block=1M +speed-up", groups)
     assert "only block=1M has:" in groups
-    assert json.loads(told("--format", "json"))["sides"] == {"before": "block=64K", "after": "block=1M"}
+    assert json.loads(printed("--format", "json"))["sides"] == {"before": "block=64K", "after": "block=1M"}
 
 
 @pytest.mark.parametrize("background", [pytest.param("calm", marks=pytest.mark.long), "daily"])

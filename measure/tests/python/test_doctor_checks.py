@@ -65,11 +65,11 @@ def finding(facts: Facts, identity: str) -> Finding:
     return next(f for f in examine(facts) if f.id == identity)
 
 
-@pytest.mark.parametrize(("node", "identity", "status", "found", "todo"), TABLE)
-def test_table(node: str, identity: str, status: str, found: str, todo: str) -> None:
+@pytest.mark.parametrize(("node", "identity", "status", "expected_finding", "todo"), TABLE)
+def test_table(node: str, identity: str, status: str, expected_finding: str, todo: str) -> None:
     judged = finding(NODES[node](), identity)
     assert judged.status == status
-    assert found in judged.observed
+    assert expected_finding in judged.observed
     assert todo in judged.todo
 
 
@@ -189,7 +189,7 @@ def test_one_gpu_has_no_pairs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "found"),
+    ("change", "expected_finding"),
     [
         ({"gdrdrv_node": False}, "/dev/gdrdrv is missing"),
         ({"gdrdrv_usable": False}, "may not open /dev/gdrdrv"),
@@ -197,12 +197,12 @@ def test_one_gpu_has_no_pairs() -> None:
         ({"libgdrapi": Library(path="/x", version="3.0")}, "module 2.5 and library 3.0 differ"),
     ],
 )
-def test_gdrcopy_says_which_part_is_missing(change: dict[str, object], found: str) -> None:
+def test_gdrcopy_says_which_part_is_missing(change: dict[str, object], expected_finding: str) -> None:
     facts = dgx()
     facts.mapping = dataclasses.replace(facts.mapping, **change)  # type: ignore[arg-type]
     judged = finding(facts, "cpu.gdrcopy")
     assert judged.status is not Status.OK
-    assert found in judged.observed
+    assert expected_finding in judged.observed
 
 
 def test_gpudirect_rdma_needs_kernel_support_and_a_ucx_that_uses_it() -> None:
@@ -314,7 +314,7 @@ def torus(**changes: object) -> NicPlugin:
 
 
 @pytest.mark.parametrize(
-    ("nics", "status", "found", "todo"),
+    ("nics", "status", "expected_finding", "todo"),
     [
         ([], "absent", "PEERWAY_NIC names none", "nothing to do, unless"),
         (
@@ -335,13 +335,13 @@ def torus(**changes: object) -> NicPlugin:
          "killed by SIGSEGV", "nic-check"),
     ],
 )  # fmt: skip
-def test_nics_by_plugin(nics: list[NicPlugin], status: str, found: str, todo: str) -> None:
+def test_nics_by_plugin(nics: list[NicPlugin], status: str, expected_finding: str, todo: str) -> None:
     facts = dgx()
     facts.network.plugins = nics
     facts.libraries.routes = [RouteTable(path="a.json", nics=["nic:torus"])]
     judged = finding(facts, "network.plugins")
     assert judged.status == status
-    assert found in judged.observed
+    assert expected_finding in judged.observed
     assert todo in judged.todo
 
 

@@ -91,22 +91,22 @@ def test_cuda_answers_land_in_the_right_places(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "found"),
+    ("body", "finding"),
     [
         ("return 802", "CUDA_ERROR_SYSTEM_NOT_READY: system not yet initialized"),
         ("abort()", "was killed by SIGABRT"),
         ("sleep(600)", "gave no answer within"),
     ],
 )
-def test_cuda_that_fails_crashes_or_blocks_becomes_a_finding(tmp_path: Path, body: str, found: str) -> None:
+def test_cuda_that_fails_crashes_or_blocks_becomes_a_finding(tmp_path: Path, body: str, finding: str) -> None:
     build(tmp_path, "libcuda.so.1", CUDA, f"-DINIT={body}")
     facts = examined(tmp_path, timeout=3 if "sleep" in body else 60)
     assert facts.gpus == []
-    assert found in facts.driver.cuda_error
+    assert finding in facts.driver.cuda_error
     facts.driver.module_version = "580.159.04"
     judged = next(f for f in examine(facts) if f.id == "gpus.cuda")
     assert judged.status is Status.WARNING
-    assert found in judged.observed
+    assert finding in judged.observed
 
 
 def test_nvml_of_another_version_than_the_kernel_module(tmp_path: Path) -> None:

@@ -324,7 +324,7 @@ def test_nics_by_plugin_are_probed_one_by_one(machine: FakeSystem) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "found"),
+    ("setting", "facts"),
     [
         ("torus", {"name": "torus", "abi": 1, "opened": True, "puts_in_order": True}),
         ("far=torus?node=5", {"name": "far", "opened": True, "entry": "far=torus?node=5"}),
@@ -332,10 +332,10 @@ def test_nics_by_plugin_are_probed_one_by_one(machine: FakeSystem) -> None:
         ("/nowhere/libtoy.so", {"name": "", "abi": None, "opened": False, "file": "/nowhere/libtoy.so"}),
     ],
 )
-def test_a_nic_is_loaded_and_opened(setting: str, found: dict[str, object]) -> None:
+def test_a_nic_is_loaded_and_opened(setting: str, facts: dict[str, object]) -> None:
     (nic,), error = network.plugins(System(environment={**os.environ, "PEERWAY_NIC": setting}))
     assert error == ""
-    assert {name: getattr(nic, name) for name in found} == found
+    assert {name: getattr(nic, name) for name in facts} == facts
     assert bool(nic.error) != nic.opened
 
 

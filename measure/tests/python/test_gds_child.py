@@ -95,7 +95,7 @@ def test_what_nvidia_fs_has_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("direct", "available", "before", "after", "found"),
+    ("direct", "available", "before", "after", "expected"),
     [
         (True, True, 3, 7, True),
         (True, True, 3, 3, False),  # cuFile fell back on POSIX, and said nothing
@@ -105,6 +105,6 @@ def test_what_nvidia_fs_has_counted() -> None:
     ],
 )
 def test_gds_is_active_only_where_that_is_seen(
-    direct: bool, available: bool, before: int | None, after: int | None, found: object
+    direct: bool, available: bool, before: int | None, after: int | None, expected: object
 ) -> None:
-    assert active(direct, available, before, after)["gds_active"] == found
+    assert active(direct, available, before, after)["gds_active"] == expected

@@ -195,8 +195,8 @@ HALOS = [
 ]
 
 
-@pytest.mark.parametrize("asked", HALOS, ids=lambda asked: asked.label)
-def test_the_program_reads_a_halo_as_it_was_meant(asked: halo.Halo, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", HALOS, ids=lambda case: case.label)
+def test_the_program_reads_a_halo_as_it_was_meant(case: halo.Halo, tmp_path: Path) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler (apt-get install gcc)")
@@ -205,13 +205,13 @@ def test_the_program_reads_a_halo_as_it_was_meant(asked: halo.Halo, tmp_path: Pa
     command = [compiler, "-std=gnu11", "-Wall", "-Werror", f"-I{build.PROGRAMS}", tmp_path / "halo.c"]
     subprocess.run([*command, "-o", program], check=True)
     received = []
-    for rank in range(asked.ranks):
-        said = subprocess.run([program, asked.label, str(rank)], check=True, capture_output=True, text=True)
+    for rank in range(case.ranks):
+        said = subprocess.run([program, case.label, str(rank)], check=True, capture_output=True, text=True)
         all_bytes, faces, changed, same = map(int, said.stdout.split())
-        assert (all_bytes, same) == (asked.array_bytes, 0)
+        assert (all_bytes, same) == (case.array_bytes, 0)
         assert faces == changed
         received.append(changed)
-    assert max(received) == asked.bytes
+    assert max(received) == case.bytes
 
 
 # ---- runs ----
@@ -235,9 +235,9 @@ class Toy(Peer):
     def ability(self, via: str, device: str) -> Ability:
         return pairs("put_latency put_bw", "contiguous")
 
-    def job(self, found: peers.Installation, arguments: list[str], ranks: int) -> launch.Job:
+    def job(self, installation: peers.Installation, arguments: list[str], ranks: int) -> launch.Job:
         self.starts += 1
-        return launch.Job([[sys.executable, str(found.program), *arguments]] * ranks, linked=True)
+        return launch.Job([[sys.executable, str(installation.program), *arguments]] * ranks, linked=True)
 
 
 SAY = """
@@ -269,7 +269,7 @@ def test_every_case_gives_a_result_and_progress_counts_them(tmp_path: Path) -> N
     toy = Toy(tmp_path, 'print("a library says hello")\nfor size in sizes: say(begin=0); done(size)')
     seen: list[tuple[str, int, int]] = []
     plan = peers.Plan("host", (*cases(1, 2), peers.Case("get_bw", CONTIGUOUS)))
-    got = list(toy.run(plan, lambda *what: seen.append(what)))
+    got = list(toy.run(plan, lambda *words: seen.append(words)))
     assert [isinstance(one, dict) and one["bytes"] for one in got] == [1, 2]
     assert seen == [("toy", 1, 2), ("toy", 2, 2)]
 

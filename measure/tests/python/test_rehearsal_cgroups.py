@@ -14,7 +14,7 @@ NAME = "peerway-1234567890"  # of no process
 
 
 @pytest.fixture
-def left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def leftover(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """What a killed cluster left, in folders like those of cgroups."""
     monkeypatch.setattr(cgroups, "ROOT", tmp_path)
     for controller in cgroups.CONTROLLERS:
@@ -23,12 +23,12 @@ def left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_a_killed_cluster_left_is_removed(left: Path) -> None:
+def test_what_a_killed_cluster_left_is_removed(leftover: Path) -> None:
     cgroups.remove_old()
-    assert [list((left / controller).iterdir()) for controller in cgroups.CONTROLLERS] == [[], [], [], []]
+    assert [list((leftover / controller).iterdir()) for controller in cgroups.CONTROLLERS] == [[], [], [], []]
 
 
-def test_another_process_may_remove_the_same(left: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_process_may_remove_the_same(leftover: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scandir = os.scandir
     removed: list[str] = []
 
@@ -43,4 +43,4 @@ def test_another_process_may_remove_the_same(left: Path, monkeypatch: pytest.Mon
     cgroups.remove_old()
     assert removed
     monkeypatch.undo()
-    assert [list((left / controller).iterdir()) for controller in cgroups.CONTROLLERS] == [[], [], [], []]
+    assert [list((leftover / controller).iterdir()) for controller in cgroups.CONTROLLERS] == [[], [], [], []]

@@ -60,14 +60,14 @@ class Elements(HTMLParser):
 
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
+        self.elements.append((tag, dict(attrs)))
 
     def count(self, tag: str) -> int:
-        return sum(name == tag for name, _ in self.found)
+        return sum(name == tag for name, _ in self.elements)
 
 
 def data(page: str) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def test_the_page_names_machine_commands_and_data_that_was_not_checked() -> None
 
 def test_nothing_is_loaded_from_anywhere() -> None:
     page = render([*curves(), *cube()])
-    elements = Elements(page).found
+    elements = Elements(page).elements
     assert not [tag for tag, _ in elements if tag in ("link", "iframe", "img", "object", "embed", "base")]
     assert not [attributes for _, attributes in elements if "src" in attributes]
     assert all(str(attributes["href"]).startswith("#") for _, attributes in elements if "href" in attributes)
@@ -265,7 +265,7 @@ def test_no_text_of_a_record_becomes_a_tag(field: str) -> None:
     several = [record(), record(bytes=16)]
     page, other = render([evil, *several]), render([innocent, *several])
     assert EVIL not in page
-    tags = [[tag for tag, _ in Elements(text).found] for text in (page, other)]
+    tags = [[tag for tag, _ in Elements(text).elements] for text in (page, other)]
     assert tags[0] == tags[1]
     for plot in data(page)["plots"].values():  # plotly reads tags in texts, but never shows meta
         shown = [{name: value for name, value in trace.items() if name != "meta"} for trace in plot["data"]]
@@ -356,7 +356,7 @@ def test_several_files_are_several_curves_in_one_plot(tmp_path: Path) -> None:
     assert old["color"] == new["color"]
     assert (old["dash"], old["marker"]) == ("dot", "circle-open")
     assert (new["dash"], new["marker"]) == ("solid", "circle")
-    chips = [a for tag, a in Elements(page).found if tag == "button"]
+    chips = [a for tag, a in Elements(page).elements if tag == "button"]
     assert [(a["data-kind"], a["data-name"]) for a in chips] == [
         ("file", "before"), ("file", "after"), ("via", "peer/store")
     ]  # fmt: skip
@@ -481,7 +481,7 @@ def timed(**times: float) -> list[records.Record]:
 FURTHEST = "At worst it takes 2.0 times as long as peer/shm: put_latency, 8 B, host to host."
 
 
-@pytest.mark.parametrize(("times", "said"), [
+@pytest.mark.parametrize(("times", "sentences"), [
     ({"route": 2.0, "peer_shm": 1.0, "staged": 4.0},
      ["The automatic choice (route) is within 10 % of the fastest path at 0 of 1 point. " + FURTHEST]),
     ({"route": 1.0, "peer_shm": 1.0, "openmpi": 2.0},
@@ -499,11 +499,11 @@ FURTHEST = "At worst it takes 2.0 times as long as peer/shm: put_latency, 8 B, h
     ({"flag": 0.1, "staged": 1.0},
      ["No automatic choice (route) and no other tool was measured beside the paths."]),
 ])  # fmt: skip
-def test_the_page_begins_with_a_verdict(times: dict[str, float], said: list[str]) -> None:
+def test_the_page_begins_with_a_verdict(times: dict[str, float], sentences: list[str]) -> None:
     some = timed(**times)
-    assert verdict(some) == said
+    assert verdict(some) == sentences
     page = without_scripts(render(some))
-    assert page.index(said[0].replace("'", "&#39;")) < page.index('id="legend"')
+    assert page.index(sentences[0].replace("'", "&#39;")) < page.index('id="legend"')
 
 
 def test_points_with_and_without_the_route_are_told_apart() -> None:

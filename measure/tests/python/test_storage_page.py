@@ -24,19 +24,19 @@ def of(test: str) -> list[dict[str, Any]]:
     return [r for r in RECORDS if r["test"] == test]
 
 
-def ratio(found: dict[str, Any], name: str) -> str:
-    low, high = found[f"{name}_interval"]
-    return f"{found[name]:.2f} ({low:.2f} to {high:.2f})"
+def ratio(record: dict[str, Any], name: str) -> str:
+    low, high = record[f"{name}_interval"]
+    return f"{record[name]:.2f} ({low:.2f} to {high:.2f})"
 
 
-@pytest.mark.parametrize("found", of("storage_engines"), ids=lambda r: f"{r['mode']}, {r['disk']}")
-def test_the_table_of_engines_is_of_the_records(found: dict[str, Any]) -> None:
+@pytest.mark.parametrize("record", of("storage_engines"), ids=lambda r: f"{r['mode']}, {r['disk']}")
+def test_the_table_of_engines_is_of_the_records(record: dict[str, Any]) -> None:
     for arm, name in (("fio", ""), ("fio_huge", ", fio in huge pages")):
-        if f"write_posix_to_{arm}" in found:
-            ratios = [ratio(found, f"{op}_posix_to_{arm}") for op in ("write", "read")]
-            cells = [found["disk"], found["mode"] + name, str(found["rounds"]), *ratios]
+        if f"write_posix_to_{arm}" in record:
+            ratios = [ratio(record, f"{op}_posix_to_{arm}") for op in ("write", "read")]
+            cells = [record["disk"], record["mode"] + name, str(record["rounds"]), *ratios]
             assert f"| {' | '.join(cells)} |" in STORAGE
-    assert found["resident_before_reads"] == 0  # all reads began in the same state
+    assert record["resident_before_reads"] == 0  # all reads began in the same state
 
 
 def test_the_table_of_gds_is_of_the_records() -> None:

@@ -58,7 +58,7 @@ def run(
     )  # fmt: skip
 
 
-def left(home: Path) -> list[str]:
+def leftovers(home: Path) -> list[str]:
     return os.listdir(home / TEMPORARY)
 
 
@@ -76,7 +76,7 @@ def test_records_are_kept_and_what_they_lack_is_measured(tmp_path: Path) -> None
     assert out.read_text().startswith(before)
     assert [(record.via, record.bytes) for record in records.read(out)[2:]] == [("staged", 4096)]
     assert "3 records in" in more.stderr
-    assert left(tmp_path) == []
+    assert leftovers(tmp_path) == []
 
 
 @pytest.mark.parametrize("verb", ["bench", "tune"])
@@ -121,7 +121,7 @@ def test_records_come_as_they_are_made_and_a_reader_that_goes_ends_it(tmp_path: 
         assert process.wait(LIMIT) == 1
     assert said.splitlines()[-1] == "peerway: cannot write to standard output: Broken pipe"
     assert "Traceback" not in said
-    assert left(tmp_path) == []
+    assert leftovers(tmp_path) == []
 
 
 def test_a_full_standard_output_is_one_line(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_signal_keeps_the_records_and_leaves_nothing(number: signal.Signals, t
         printed, said = process.communicate(timeout=LIMIT)
     found = records.read(out)
     assert found
-    assert left(tmp_path) == []
+    assert leftovers(tmp_path) == []
     if number == signal.SIGKILL:
         wait_for_the_end_of(ranks)
         return
@@ -201,7 +201,7 @@ def test_tune_that_is_ended_leaves_the_table_as_it_was(tmp_path: Path) -> None:
         _, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 128 + signal.SIGTERM
     assert said.endswith(f"peerway: ended by SIGTERM; {table} is as it was\n")
-    assert (table.exists(), left(tmp_path), workers(tmp_path)) == (False, [], [])
+    assert (table.exists(), leftovers(tmp_path), workers(tmp_path)) == (False, [], [])
 
 
 def workers(home: Path) -> list[int]:

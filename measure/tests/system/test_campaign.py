@@ -85,9 +85,9 @@ class Campaign:
         return {path.name for path in (self.folder / "results").glob("*.jsonl")}
 
 
-def wait_until(what: object, seconds: float = 300) -> None:
+def wait_until(condition: object, seconds: float = 300) -> None:
     until = time.monotonic() + seconds
-    while not what():  # type: ignore[operator]
+    while not condition():  # type: ignore[operator]
         assert time.monotonic() < until
         time.sleep(0.02)
 

@@ -105,12 +105,12 @@ HALOS = (
 )
 
 
-def exchanged(*asked: halo.Halo, ranks: int) -> list[dict[str, object]]:
+def exchanged(*halos: halo.Halo, ranks: int) -> list[dict[str, object]]:
     made = peers.PEERS["openmpi"]()
     if isinstance(made.find("host"), peers.Missing):
         pytest.skip("openmpi is not installed")
     cases = [
-        peers.Case("halo", Form(one.label, 1, one.bytes, one.bytes), iterations=ITERATIONS) for one in asked
+        peers.Case("halo", Form(one.label, 1, one.bytes, one.bytes), iterations=ITERATIONS) for one in halos
     ]
     got = list(made.run(peers.Plan("host", tuple(cases), ranks=ranks), lambda *_: None))
     assert [one for one in got if isinstance(one, peers.Failed)] == []
@@ -125,27 +125,27 @@ def test_halos_arrive_by_datatypes_and_packed() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "case",
     [
         pytest.param(halo.make([1], [4, 4], 8, [(1, 1), (1, 1)], corners=True), id="with oneself"),
         pytest.param(halo.make([3], [5, 3], 24, [(2, 1), (0, 0)], [False, True]), id="three in a row"),
         pytest.param(halo.make([2, 4, 1, 1], [4, 2, 4, 4], 192), id="a lattice"),
     ],
 )
-def test_a_halo_is_exchanged_by_as_many_ranks_as_its_grid_has(asked: halo.Halo) -> None:
-    got = exchanged(asked, ranks=asked.ranks)
+def test_a_halo_is_exchanged_by_as_many_ranks_as_its_grid_has(case: halo.Halo) -> None:
+    got = exchanged(case, ranks=case.ranks)
     assert [(one["via"], one["ranks"], one["validated"]) for one in got] == [
-        ("openmpi", asked.ranks, True),
-        ("openmpi/pack", asked.ranks, True),
+        ("openmpi", case.ranks, True),
+        ("openmpi/pack", case.ranks, True),
     ]
 
 
-@pytest.mark.parametrize("made", [nccl.Nccl(), nvshmem.Nvshmem()], ids=lambda peer: peer.name)
-def test_gpu_programs_build_without_a_gpu(made: nccl.Nccl | nvshmem.Nvshmem) -> None:
+@pytest.mark.parametrize("peer", [nccl.Nccl(), nvshmem.Nvshmem()], ids=lambda peer: peer.name)
+def test_gpu_programs_build_without_a_gpu(peer: nccl.Nccl | nvshmem.Nvshmem) -> None:
     root = places.cuda_root()
-    found = made.built("sm_90")
+    found = peer.built("sm_90")
     if isinstance(found, peers.Missing) and "was not found" in found.reason:
-        pytest.skip(f"{made.name}: {found.reason}; {found.remedy}")
+        pytest.skip(f"{peer.name}: {found.reason}; {found.remedy}")
     assert root is not None
     assert isinstance(found, peers.Found), found
     assert os.access(found.program, os.X_OK)

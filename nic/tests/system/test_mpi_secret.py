@@ -59,12 +59,12 @@ def command_lines() -> dict[int, str]:
     return found
 
 
-def check(said: list[str], lines: dict[int, str]) -> None:
-    assert len(set(said)) == 1
-    assert len(said[0]) == 32
-    assert int(said[0], 16) != 0
+def check(output: list[str], lines: dict[int, str]) -> None:
+    assert len(set(output)) == 1
+    assert len(output[0]) == 32
+    assert int(output[0], 16) != 0
     assert any("PEERWAY_NIC_JOB" in line for line in lines.values())  # it was really looked
-    told = [line for line in lines.values() if said[0] in line]
+    told = [line for line in lines.values() if output[0] in line]
     assert not told, told
 
 

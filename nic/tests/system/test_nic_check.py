@@ -89,11 +89,11 @@ def nic(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_nic(source_of("full_nic.cpp"), tmp_path_factory.mktemp("nic"))
 
 
-def check(nic: Path, asked: list[tuple[str, list[str], float]]) -> list[Verdicts]:
+def check(nic: Path, runs: list[tuple[str, list[str], float]]) -> list[Verdicts]:
     """The verdicts of several configurations, by test."""
     done = subprocess.run(
         [sys.executable, str(source_of("nic_flaws.py")), str(nic)],
-        input=json.dumps(asked), env=clean_environment(), capture_output=True, text=True, check=True,
+        input=json.dumps(runs), env=clean_environment(), capture_output=True, text=True, check=True,
         timeout=HANGS,
     )  # fmt: skip
     return [

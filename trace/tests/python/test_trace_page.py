@@ -24,14 +24,14 @@ def lines(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("way", "said"),
+    ("way", "sentence"),
     [
         ("pairs", r"(\d+) % slower: one way takes ([\d.]+) ns, and with a trace ([\d.]+) ns"),
         ("before pairs", r"two changes took ([\d.]+) ns, and with a trace ([\d.]+) ns .*?, (\d+) %"),
     ],
 )
-def test_the_cost_of_a_ping_pong_is_that_of_its_record(way: str, said: str) -> None:
-    found = re.search(said, PAGE)
+def test_the_cost_of_a_ping_pong_is_that_of_its_record(way: str, sentence: str) -> None:
+    found = re.search(sentence, PAGE)
     assert found is not None
     runs = [line for line in lines("cost.8.jsonl") if line["way"] == way]
     assert len(runs) == 40

@@ -54,7 +54,7 @@ def late_trace() -> Trace:
     )  # fmt: skip
 
 
-def said(analysis: Analysis) -> list[str]:
+def sentences_of(analysis: Analysis) -> list[str]:
     """The findings, as the terminal has them."""
     return [str(one) for one in analysis.findings]
 
@@ -79,9 +79,9 @@ def test_lost_time_is_a_finding_with_its_place_and_who_was_late() -> None:
 def test_a_rank_that_may_have_waited_for_a_cpu_is_not_told_to_do_less() -> None:
     """Of hosts with enough CPUs, and of those whose CPUs are not known, the advice is the usual one."""
     trace = late_trace()
-    usual = said(analyse(trace, []))
+    usual = sentences_of(analyse(trace, []))
     for cpus in ({"a": 2}, {"b": 1}):
-        assert said(analyse(replace(trace, about={**trace.about, "cpus": cpus}), [])) == usual
+        assert sentences_of(analyse(replace(trace, about={**trace.about, "cpus": cpus}), [])) == usual
     first, *others = analyse(replace(trace, about={**trace.about, "cpus": {"a": 1}}), []).findings
     assert first.text == "a ran 2 ranks on 1 CPU, so the ranks took turns."
     assert "Start at most 1 rank there" in first.todo
@@ -94,8 +94,8 @@ def test_a_rank_that_may_have_waited_for_a_cpu_is_not_told_to_do_less() -> None:
 def test_a_host_that_was_busy_with_other_work_is_told_as_well() -> None:
     trace = late_trace()
     about = {**trace.about, "cpus": {"a": 2}}
-    usual = said(analyse(trace, []))
-    assert said(analyse(replace(trace, about={**about, "cpu_waits": {"a": 0.04}}), [])) == usual
+    usual = sentences_of(analyse(trace, []))
+    assert sentences_of(analyse(replace(trace, about={**about, "cpu_waits": {"a": 0.04}}), [])) == usual
     first, *others = analyse(replace(trace, about={**about, "cpu_waits": {"a": 0.94}}), []).findings
     assert first.text == "In 94 % of the time, programs on a waited for a CPU."
     late = next(one for one in others if one.text.startswith("MPI_Recv"))
@@ -176,14 +176,16 @@ def test_a_gpu_without_work_is_a_finding_with_what_came_next() -> None:
 
 def test_a_gpu_that_is_busy_is_no_finding() -> None:
     analysis = analyse(of_a_gpu(("a", 0, 500), ("b", 500, 800), ("c", 802, 1000)), [])
-    assert not [one for one in said(analysis) if "nothing to do" in one]
+    assert not [one for one in sentences_of(analysis) if "nothing to do" in one]
 
 
 def test_messages_slower_than_the_curve_are_counted() -> None:
     curve = Curve("peer/shm", "put", np.array([8.0, 1e6]), np.array([100.0, 100.0]))
     puts = [{"rank": 0, "begin": 1000 * i, "duration": 500 if i % 4 == 0 else 90, **PUT} for i in range(100)]
     analysis = analyse(trace_of(*puts), [curve])
-    assert any(line.startswith("25 % of the 100 messages by put over peer/shm") for line in said(analysis))
+    assert any(
+        line.startswith("25 % of the 100 messages by put over peer/shm") for line in sentences_of(analysis)
+    )
     (table,) = [one for one in analysis.tables if one.title.startswith("Rates")]
     assert table.rows == [["put, peer/shm", "100", "25 %", "25 %", "10.0 µs"]]
     assert not [one for one in analyse(trace_of(*puts), []).tables if one.title.startswith("Rates")]
@@ -198,7 +200,9 @@ def test_an_uneven_matrix_is_a_finding() -> None:
         ranks=4,
     )
     analysis = analyse(trace, [])
-    assert any(line.startswith("Rank 0 sends 87.9 KiB, 4.0 times the mean") for line in said(analysis))
+    assert any(
+        line.startswith("Rank 0 sends 87.9 KiB, 4.0 times the mean") for line in sentences_of(analysis)
+    )
     assert analysis.matrix is not None
     assert analysis.matrix.bytes[0].tolist() == [0, 30_000, 30_000, 30_000]
     assert analysis.matrix.messages[0].tolist() == [0, 3, 3, 3]
@@ -230,13 +234,13 @@ def test_what_is_lost_and_what_was_open_come_first() -> None:
     trace = late_trace()
     trace.threads[0] = Thread(0, "a", 1, 1, "mpi", "", 0, 50, 5, 0, 0, 0)
     trace.about["lost"] = ["x.ring is damaged"]
-    findings = said(analyse(trace, []))
+    findings = sentences_of(analyse(trace, []))
     assert findings[0].startswith("55 events (91.7 %) are lost")
     assert findings[1] == "Not read: x.ring is damaged."
 
 
 def test_sends_that_nobody_received_are_told() -> None:
-    findings = said(analyse(trace_of(send(0, 1, 0), send(0, 1, 10, tag=4, where="world")), []))
+    findings = sentences_of(analyse(trace_of(send(0, 1, 0), send(0, 1, 10, tag=4, where="world")), []))
     assert any("2 sends have no receive in the trace" in line for line in findings)
 
 
@@ -261,7 +265,9 @@ def test_collectives_in_unlike_orders_are_a_finding() -> None:
         ]
 
     same = calls(0, "MPI_Barrier", "MPI_Bcast_c"), calls(1, "MPI_Barrier", "MPI_Bcast")
-    assert not [one for one in said(analyse(trace_of(*same[0], *same[1]), [])) if "not the same" in one]
+    assert not [
+        one for one in sentences_of(analyse(trace_of(*same[0], *same[1]), [])) if "not the same" in one
+    ]
     unlike = (
         calls(0, "MPI_Barrier", "MPI_Bcast", "MPI_Barrier"),
         calls(1, "MPI_Barrier", "MPI_Reduce", "MPI_Barrier"),
@@ -371,25 +377,27 @@ def test_a_heading_counts_one_thing_as_one_and_says_that_there_is_no_event() -> 
 def test_a_trace_without_events_says_why(level: str, ranks: int, why: str) -> None:
     trace = trace_of(ranks=ranks)
     trace.about["level"] = level
-    (finding,) = said(analyse(trace, []))
+    (finding,) = sentences_of(analyse(trace, []))
     assert finding.startswith(f"The trace has no events: {why}.")
 
 
 @pytest.mark.parametrize(
-    ("peers", "told"),
+    ("peers", "message"),
     [
         ((1,), ""),
         ((2,), "1 rank is not in the trace, though others communicate with it: 2."),
         ((2, 1, 5, -1), "2 ranks are not in the trace, though others communicate with them: 2, 5."),
     ],
 )
-def test_ranks_that_others_name_and_that_did_not_record_are_told(peers: tuple[int, ...], told: str) -> None:
+def test_ranks_that_others_name_and_that_did_not_record_are_told(
+    peers: tuple[int, ...], message: str
+) -> None:
     puts = [{"rank": 0, "begin": 10 * i, "duration": 5, **PUT, "peer": peer} for i, peer in enumerate(peers)]
     trace = trace_of(*puts)
-    found = [one for one in said(analyse(trace, [])) if "not in the trace, though" in one]
-    assert [one[: len(told)] for one in found] == ([told] if told else [])
+    found = [one for one in sentences_of(analyse(trace, [])) if "not in the trace, though" in one]
+    assert [one[: len(message)] for one in found] == ([message] if message else [])
     trace.about["ranks"] = "0,1"  # it was left out on purpose
-    assert not [one for one in said(analyse(trace, [])) if "not in the trace, though" in one]
+    assert not [one for one in sentences_of(analyse(trace, [])) if "not in the trace, though" in one]
 
 
 def test_a_message_alone_makes_no_table_of_bursts() -> None:
@@ -409,7 +417,7 @@ def test_a_summary_counts_one_thing_as_one(tmp_path: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (shutil.rmtree, "there is no folder"),
         (lambda folder: (folder / "trace.json").unlink(), "holds no trace"),
@@ -422,12 +430,12 @@ def test_a_summary_counts_one_thing_as_one(tmp_path: Path, capsys: pytest.Captur
         (lambda folder: (folder / "trace.json").write_text('{"version": 99}'), "of version 99"),
     ],
 )
-def test_what_is_no_trace_is_refused(tmp_path: Path, spoil: Callable[[Path], Any], said: str) -> None:
+def test_what_is_no_trace_is_refused(tmp_path: Path, spoil: Callable[[Path], Any], message: str) -> None:
     folder = saved(late_trace(), tmp_path / "trace")
     spoil(folder)
     done = CliRunner().invoke(command, ["report", str(folder)], standalone_mode=False)
     assert done.exception is not None
-    assert said in str(done.exception)
+    assert message in str(done.exception)
 
 
 @pytest.mark.parametrize(("text", "why"), [
@@ -574,7 +582,8 @@ def test_the_help_of_each_verb_says_what_it_does() -> None:
 def test_a_command_that_failed_is_the_first_finding() -> None:
     trace = late_trace()
     good, failed = (
-        said(analyse(replace(trace, about={**trace.about, "status": status}), [])) for status in (0, 134)
+        sentences_of(analyse(replace(trace, about={**trace.about, "status": status}), []))
+        for status in (0, 134)
     )
     assert failed[0].startswith("The command ended with status 134.")
     assert failed[1:] == good

@@ -484,10 +484,10 @@ def test_a_profile_tells_sizes_apart(tmp_path: Path, run: Run) -> None:
     assert {trace.names[trace.sums["where"][i]] for i in puts} == {"peer/shm"}
 
 
-def rings_of(regions: Path, folder: Path, run: Run, *what: str) -> list[Path]:
+def rings_of(regions: Path, folder: Path, run: Run, *arguments: str) -> list[Path]:
     """The rings of a program, as they are when the job has just ended."""
     (folder / "rings").mkdir(parents=True)
-    done = run([str(regions), *what], env={**os.environ, "PEERWAY_TRACE_DIR": str(folder / "rings")})
+    done = run([str(regions), *arguments], env={**os.environ, "PEERWAY_TRACE_DIR": str(folder / "rings")})
     assert done.returncode == 0, done.stderr
     return sorted((folder / "rings").glob("*.ring"))
 

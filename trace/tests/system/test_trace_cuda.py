@@ -27,7 +27,7 @@ def on_tracks(trace: Trace) -> Trace:
     return trace.where(tracks[trace["thread"]])
 
 
-def said(trace: Trace) -> Counter[tuple[str, str]]:
+def counts_of(trace: Trace) -> Counter[tuple[str, str]]:
     return Counter(
         (trace.names[a], trace.names[b]) for a, b in zip(trace["name"], trace["where"], strict=True)
     )
@@ -59,7 +59,7 @@ def test_plans_on_a_stream_and_in_kernels_are_recorded_with_what_they_send_and_n
     trace = load(folder)
     own = on_tracks(trace) if gpu else trace
     ways = {"GPU stream": 16, "kernel": 8} if gpu else {"host stream": 12}
-    found = said(own)
+    found = counts_of(own)
     for way, turns in ways.items():
         assert found["steps of a start", way] == found["steps of a finish", way] == turns
     puts = own.where(own["kind"] == Kind.PUT)
@@ -119,7 +119,7 @@ def test_kernels_and_copies_lie_on_a_track_for_each_stream(programs: Path, tmp_p
     trace = load(folder)
     own = on_tracks(trace)
     by_track = {
-        trace.threads[thread].thread: said(own.where(own["thread"] == thread))
+        trace.threads[thread].thread: counts_of(own.where(own["thread"] == thread))
         for thread in set(own["thread"])
     }
     assert by_track == {
@@ -141,7 +141,7 @@ def test_ranges_and_marks_of_nvtx_are_regions(programs: Path, tmp_path: Path, ru
     assert run(peerway("trace", "-o", str(folder), "--", str(programs / "injected")), env=env).returncode == 0
     trace = load(folder)
     own = trace.where(np.array([one.source == "nvtx" for one in trace.threads])[trace["thread"]])
-    assert said(own) == {("outer", ""): 3, ("registered", "library"): 3, ("here", ""): 3, ("all", ""): 1}
+    assert counts_of(own) == {("outer", ""): 3, ("registered", "library"): 3, ("here", ""): 3, ("all", ""): 1}
     kinds = Counter(Kind(kind) for kind in own["kind"])
     assert kinds == {Kind.REGION: 6, Kind.MARK: 3, Kind.RANGE: 1}
     begin, end = own["begin"], own["begin"] + own["duration"]

@@ -15,7 +15,7 @@ from peerway_trace.store import Trace, load
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def traced_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """programs/asked.cpp, which does as its input says."""
     target = tmp_path_factory.mktemp("programs") / "asked"
     flags = [
@@ -58,8 +58,8 @@ class Job:
         return load(self.folder)
 
 
-def test_a_running_job_stops_and_starts(asked: Path, tmp_path: Path, run: Run) -> None:
-    job = Job(tmp_path / "trace", asked)
+def test_a_running_job_stops_and_starts(traced_program: Path, tmp_path: Path, run: Run) -> None:
+    job = Job(tmp_path / "trace", traced_program)
     job.tell("region before")
     done = run(peerway("trace", "stop", str(job.folder)))
     assert "1 process now records nothing" in done.stderr
@@ -71,17 +71,17 @@ def test_a_running_job_stops_and_starts(asked: Path, tmp_path: Path, run: Run) -
 
 
 def test_a_job_that_is_stopped_from_the_first_waits_for_its_start(
-    asked: Path, tmp_path: Path, run: Run
+    traced_program: Path, tmp_path: Path, run: Run
 ) -> None:
-    job = Job(tmp_path / "trace", asked, "--stopped")
+    job = Job(tmp_path / "trace", traced_program, "--stopped")
     job.tell("region before")
     assert run(peerway("trace", "start", str(job.folder))).returncode == 0
     job.tell("region after")
     assert names(job.end()) == {"after": 1}
 
 
-def test_what_was_under_way_at_a_stop_is_whole(asked: Path, tmp_path: Path, run: Run) -> None:
-    job = Job(tmp_path / "trace", asked)
+def test_what_was_under_way_at_a_stop_is_whole(traced_program: Path, tmp_path: Path, run: Run) -> None:
+    job = Job(tmp_path / "trace", traced_program)
     job.tell("enter outer")
     run(peerway("trace", "stop", str(job.folder)))
     job.tell("region inner")
@@ -91,8 +91,10 @@ def test_what_was_under_way_at_a_stop_is_whole(asked: Path, tmp_path: Path, run:
     assert trace.open == []
 
 
-def test_nothing_is_recorded_outside_a_window(asked: Path, tmp_path: Path, run: Run) -> None:
-    script = f"(echo region early; sleep 2.5; echo region inside; sleep 2.5; echo region late) | {asked}"
+def test_nothing_is_recorded_outside_a_window(traced_program: Path, tmp_path: Path, run: Run) -> None:
+    script = (
+        f"(echo region early; sleep 2.5; echo region inside; sleep 2.5; echo region late) | {traced_program}"
+    )
     folder = tmp_path / "trace"
     words = peerway("trace", "-o", str(folder), "--from", "1.2", "--for", "2.6", "--", "bash", "-c", script)
     assert run(words).returncode == 0
@@ -100,9 +102,9 @@ def test_nothing_is_recorded_outside_a_window(asked: Path, tmp_path: Path, run: 
 
 
 def test_only_regions_of_a_name_are_recorded_with_what_is_in_them(
-    asked: Path, tmp_path: Path, run: Run
+    traced_program: Path, tmp_path: Path, run: Run
 ) -> None:
-    job = Job(tmp_path / "trace", asked, "--region", "solve")
+    job = Job(tmp_path / "trace", traced_program, "--region", "solve")
     for line in (
         "region setup",
         "enter solve",

@@ -29,8 +29,8 @@ Ends sides_of(const pwx_coarray& x, long image, const pwx_triplet* section, cons
   if (other.array != nullptr)
     refuse("coarray ", x.name, " together with the distributed array ", other.array->name,
            " is not supported yet; copy by a local array");
-  Ends sides{laid_out(x.ndims, x.size, x.element_bytes, section, x.name),
-             laid_out(other.ndims, other.extent, other.element_bytes, other.dim, "a local array")};
+  Ends sides{layout_of(x.ndims, x.size, x.element_bytes, section, x.name),
+             layout_of(other.ndims, other.extent, other.element_bytes, other.dim, "a local array")};
   if (sides.here.element_bytes != x.element_bytes)
     refuse("elements of ", x.element_bytes, " bytes in coarray ", x.name, " and of ", other.element_bytes,
            " on the other side; both must have one type");
@@ -46,7 +46,7 @@ void same_counts(const pwx_coarray& x, const Ends& sides) {
 /// One side of a transfer in registered memory.
 struct Local {
   peerway::Region* region;
-  SectionLayout laid;
+  SectionLayout layout;
 };
 
 /// Where a transfer goes to or comes from: the coarray's memory, or its copy on the GPU.
@@ -57,10 +57,10 @@ peerway::Remote& remote_of(const pwx_coarray& x, long image, bool on_gpu) {
 }
 
 /// Memory of this image's GPU, of which a section is.
-Local local_on_gpu(const pwx_section& other, SectionLayout laid) {
+Local local_on_gpu(const pwx_section& other, SectionLayout layout) {
   const auto [region, offset] = region_on_gpu(other.base);
-  laid.offset += static_cast<long>(offset);
-  return {region, std::move(laid)};
+  layout.offset += static_cast<long>(offset);
+  return {region, std::move(layout)};
 }
 
 void put(const pwx_coarray& to, long image, const pwx_triplet* section, const pwx_section& other,
@@ -73,7 +73,7 @@ void put(const pwx_coarray& to, long image, const pwx_triplet* section, const pw
   if (places != 0) wait_for_unqueued();
   if ((places & PWX_COARRAY_HERE) != 0) {
     const Local local = local_on_gpu(other, sides.here);
-    for (const BlockPair& pair : blocks_between(sides.there, local.laid))
+    for (const BlockPair& pair : blocks_between(sides.there, local.layout))
       check(program().context.put(remote_of(to, image, (places & PWX_COARRAY_THERE) != 0).block(pair.to),
                                   local.region->block(pair.from)));
     return check(program().context.flush(static_cast<int>(image)));  // kernels may write the source again
@@ -100,17 +100,17 @@ void get(const pwx_section& other, const pwx_coarray& from, long image, const pw
   if (bytes == 0) return;
   const bool from_gpu = (places & PWX_COARRAY_THERE) != 0;
   const auto complete = [&] { check(program().context.flush(static_cast<int>(image))); };
-  const auto fetch = [&](pw_region* into, const SectionLayout& laid) {
+  const auto fetch = [&](pw_region* into, const SectionLayout& layout) {
     peerway::Remote& remote = remote_of(from, image, from_gpu);
     complete();  // behind this image's own puts
-    for (const BlockPair& pair : blocks_between(sides.there, laid))
+    for (const BlockPair& pair : blocks_between(sides.there, layout))
       check(program().context.get({into, pair.from}, remote.block(pair.to)));
     complete();
   };
   if (places != 0) wait_for_unqueued();
   if ((places & PWX_COARRAY_HERE) != 0) {
     const Local local = local_on_gpu(other, sides.here);
-    return fetch(local.region->get(), local.laid);
+    return fetch(local.region->get(), local.layout);
   }
   const auto span = bounce().take(bytes);
   std::byte* packed = bounce().at(span);

@@ -25,7 +25,7 @@ struct Present {
   std::optional<peerway::Region> region{};   ///< of a distributed array, so that plans reach it
   std::optional<peerway::Region> reached{};  ///< of other memory, so that coarrays' transfers reach it
   uint64_t id = 0;                           ///< never given twice
-  uint64_t published = 0;                    ///< of xacc/reach.h
+  uint64_t published = 0;                    ///< its id in data/key_table.h; 0: none
 };
 
 /// The one that holds all of the span; null where there is none. Throws Failure where it holds a part.

@@ -46,9 +46,9 @@ struct pwx_packets {
   __device__ T value() const {
     Data data[words];
     for (int w = 0; w < words; ++w) data[w] = (Data)peerway::device::detail::data_of(of[w]);
-    T made;
-    memcpy(&made, data, sizeof(T));
-    return made;
+    T element;
+    memcpy(&element, data, sizeof(T));
+    return element;
   }
 };
 

@@ -34,7 +34,7 @@ pwx_triplet here(const pwx_array& a, int d, const pwx_triplet& wanted, const cha
 
 SectionLayout laid_here(const pwx_section& section, const char* name) {
   if (section.array == nullptr)
-    return laid_out(section.ndims, section.extent, section.element_bytes, section.dim, name);
+    return layout_of(section.ndims, section.extent, section.element_bytes, section.dim, name);
   const pwx_array& a = *section.array;
   std::array<pwx_triplet, PWX_MAX_DIMS> dims{};
   std::array<long, PWX_MAX_DIMS> extents{};
@@ -43,22 +43,22 @@ SectionLayout laid_here(const pwx_section& section, const char* name) {
     dims[at] = here(a, d, section.dim[d], name);
     extents[at] = a.dim[d].ld;
   }
-  return laid_out(a.ndims, extents.data(), a.element_bytes, dims.data(), name);
+  return layout_of(a.ndims, extents.data(), a.element_bytes, dims.data(), name);
 }
 
 }  // namespace
 
 std::vector<Row> rows_of(const pwx_section& section, const char* name) {
-  SectionLayout laid = laid_here(section, name);
-  auto bytes = static_cast<long>(laid.element_bytes);
-  while (!laid.counts.empty() && laid.strides.back() == bytes) {
-    bytes *= laid.counts.back();
-    laid.counts.pop_back();
-    laid.strides.pop_back();
+  SectionLayout layout = laid_here(section, name);
+  auto bytes = static_cast<long>(layout.element_bytes);
+  while (!layout.counts.empty() && layout.strides.back() == bytes) {
+    bytes *= layout.counts.back();
+    layout.counts.pop_back();
+    layout.strides.pop_back();
   }
   std::vector<Row> rows;
   if (bytes > 0)
-    each_element_of(laid, [&](long offset) {
+    each_element_of(layout, [&](long offset) {
       rows.push_back({static_cast<size_t>(offset), static_cast<size_t>(bytes)});
     });
   return rows;

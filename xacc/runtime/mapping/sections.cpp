@@ -8,17 +8,17 @@
 
 namespace pwx {
 
-SectionLayout laid_out(int ndims, const long* extents, size_t element_bytes, const pwx_triplet* dims,
-                       const char* name) {
-  SectionLayout laid;
-  laid.element_bytes = element_bytes;
+SectionLayout layout_of(int ndims, const long* extents, size_t element_bytes, const pwx_triplet* dims,
+                        const char* name) {
+  SectionLayout layout;
+  layout.element_bytes = element_bytes;
   const Strides strides = strides_of(ndims, extents, element_bytes);
   for (int d = 0; d < ndims; ++d) {
     const pwx_triplet& t = dims[d];
     const bool index = t.is_index != 0;
     if (!index && t.count == 0) {
-      laid.counts.push_back(0);
-      laid.strides.push_back(0);
+      layout.counts.push_back(0);
+      layout.strides.push_back(0);
       continue;
     }
     const long last = index ? t.first : t.first + (t.count - 1) * t.step;
@@ -26,40 +26,40 @@ SectionLayout laid_out(int ndims, const long* extents, size_t element_bytes, con
       refuse("subscripts ", t.first, " to ", last, " in dimension ", d, " of ", name, ", which has 0 to ",
              extents[d] - 1);
     const long stride = strides[static_cast<size_t>(d)];
-    laid.offset += t.first * stride;
+    layout.offset += t.first * stride;
     if (index) continue;
-    laid.counts.push_back(t.count);
-    laid.strides.push_back(t.step * stride);
+    layout.counts.push_back(t.count);
+    layout.strides.push_back(t.step * stride);
   }
-  return laid;
+  return layout;
 }
 
-void pack(std::byte* to, const std::byte* from, const SectionLayout& laid) {
-  each_element_of(laid, [&](long offset) {
-    std::memcpy(to, from + offset, laid.element_bytes);
-    to += laid.element_bytes;
+void pack(std::byte* to, const std::byte* from, const SectionLayout& layout) {
+  each_element_of(layout, [&](long offset) {
+    std::memcpy(to, from + offset, layout.element_bytes);
+    to += layout.element_bytes;
   });
 }
 
-void unpack(std::byte* to, const std::byte* from, const SectionLayout& laid) {
-  each_element_of(laid, [&](long offset) {
-    std::memcpy(to + offset, from, laid.element_bytes);
-    from += laid.element_bytes;
+void unpack(std::byte* to, const std::byte* from, const SectionLayout& layout) {
+  each_element_of(layout, [&](long offset) {
+    std::memcpy(to + offset, from, layout.element_bytes);
+    from += layout.element_bytes;
   });
 }
 
-SectionLayout packed_as(const SectionLayout& laid, size_t at) {
-  SectionLayout packed = laid;
+SectionLayout packed_as(const SectionLayout& layout, size_t at) {
+  SectionLayout packed = layout;
   packed.offset = static_cast<long>(at);
-  long stride = static_cast<long>(laid.element_bytes);
-  for (size_t d = laid.counts.size(); d-- > 0; stride *= laid.counts[d]) packed.strides[d] = stride;
+  long stride = static_cast<long>(layout.element_bytes);
+  for (size_t d = layout.counts.size(); d-- > 0; stride *= layout.counts[d]) packed.strides[d] = stride;
   return packed;
 }
 
 std::vector<BlockPair> blocks_between(const SectionLayout& there, const SectionLayout& here) {
   const auto bytes = static_cast<long>(there.element_bytes);
-  const auto falls = [](const SectionLayout& laid) {
-    return std::ranges::any_of(laid.strides, [](long stride) { return stride < 0; });
+  const auto falls = [](const SectionLayout& layout) {
+    return std::ranges::any_of(layout.strides, [](long stride) { return stride < 0; });
   };
   if (there.counts == here.counts && !falls(there) && !falls(here)) {
     std::vector<BoxDim> dims(there.counts.size());

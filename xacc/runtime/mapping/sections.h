@@ -25,29 +25,29 @@ struct SectionLayout {
 
 /// The layout of a section of an array of these extents. Throws Failure where a subscript is outside of it;
 /// `name` is the array's.
-SectionLayout laid_out(int ndims, const long* extents, size_t element_bytes, const pwx_triplet* dims,
-                       const char* name);
+SectionLayout layout_of(int ndims, const long* extents, size_t element_bytes, const pwx_triplet* dims,
+                        const char* name);
 
 /// Calls `body(offset)` for each element, the last dimension the fastest.
 template <typename Body>
-void each_element_of(const SectionLayout& laid, Body&& body) {
-  if (laid.elements() == 0) return;
+void each_element_of(const SectionLayout& layout, Body&& body) {
+  if (layout.elements() == 0) return;
   std::array<long, PWX_MAX_DIMS> at{};
   for (;;) {
-    long offset = laid.offset;
-    for (size_t d = 0; d < laid.counts.size(); ++d) offset += at[d] * laid.strides[d];
+    long offset = layout.offset;
+    for (size_t d = 0; d < layout.counts.size(); ++d) offset += at[d] * layout.strides[d];
     body(offset);
-    size_t d = laid.counts.size();
-    while (d > 0 && ++at[d - 1] == laid.counts[d - 1]) at[--d] = 0;
+    size_t d = layout.counts.size();
+    while (d > 0 && ++at[d - 1] == layout.counts[d - 1]) at[--d] = 0;
     if (d == 0) return;
   }
 }
 
-void pack(std::byte* to, const std::byte* from, const SectionLayout& laid);
-void unpack(std::byte* to, const std::byte* from, const SectionLayout& laid);
+void pack(std::byte* to, const std::byte* from, const SectionLayout& layout);
+void unpack(std::byte* to, const std::byte* from, const SectionLayout& layout);
 
 /// The same elements one behind the other, the first at `at`.
-SectionLayout packed_as(const SectionLayout& laid, size_t at);
+SectionLayout packed_as(const SectionLayout& layout, size_t at);
 
 /// The blocks that bring the elements of one to the other: `to` is of `there`, `from` of `here`. One of them
 /// may be a single element. Negative steps go one by one.

@@ -1,4 +1,5 @@
-// Reflects: which halos are asked for, which of them are up to date, and the plans that bring the others.
+// Reflects: the plans that bring halos which are not up to date, and the directives that start and finish
+// them.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "xacc/runtime/program/collective.h"
 #include "xacc/runtime/program/program.h"
 #include "xacc/runtime/reflect/plans.h"
+#include "xacc/runtime/reflect/requests.h"
 
 /// One place in the text: the plans of all its calls so far, the last first.
 struct pwx_halo_state {
@@ -73,60 +75,6 @@ Reflect& entry_of(pwx_halo& halo, const ReflectRequest& request) {
   }
   std::erase_if(entries, [](const auto& entry) { return entry->stale && !entry->under_way; });
   return **entries.insert(entries.begin(), make_reflect(request, set));
-}
-
-/// Are an array's nodes those that execute, so that all of them count the same writes?
-bool counted_alike(const pwx_array& a, const Set& set) {
-  pwx_array_state& state = *a.state;
-  if (state.executing != &set) {
-    const pwx_nodes& nodes = *a.on->nodes;
-    state.executing = &set;
-    state.alike =
-        nodes.total == set.size() && std::all_of(nodes.ranks, nodes.ranks + nodes.total, [&](int rank) {
-          return std::ranges::find(set.ranks, rank) != set.ranks.end();
-        });
-  }
-  return state.alike;
-}
-
-/// Has nothing written an array since a reflect that brought all that is asked for?
-bool unchanged(const ReflectPart& part, const ReflectRequest& request) {
-  const pwx_array& a = *part.array;
-  const Reflected& last = a.state->reflected[request.acc() ? 1 : 0];
-  if (a.state->watch != 1 || !last.done || last.writes != writes_of(*a.state) ||
-      (last.orthogonal && !request.orthogonal()))
-    return false;
-  if (request.acc())
-    if (const Present* copy = find_present(a); copy == nullptr || copy->id != last.copy) return false;
-  return std::equal(
-      last.widths.begin(), last.widths.begin() + a.ndims, part.widths.begin(),
-      [](const pwx_width& there, const pwx_width& needed) {
-        return there.lo >= needed.lo && there.hi >= needed.hi &&
-               ((needed.lo == 0 && needed.hi == 0) || (there.periodic != 0) == (needed.periodic != 0));
-      });
-}
-
-/// The parts of a directive that nothing has brought yet; `all` of it. `widths`: of all arrays, or `each`: of
-/// each; null is the whole shadow.
-ReflectRequest request_of(int count, pwx_array* const* arrays, const pwx_width* widths,
-                          const pwx_width* const* each, int flags, bool all = false) {
-  ReflectRequest request{{}, flags};
-  const Set& set = program().executing();
-  for (int i = 0; i < count; ++i) {
-    const pwx_array& a = *arrays[i];
-    allocated(a, "reflect");
-    if (widths != nullptr && a.ndims != arrays[0]->ndims)
-      refuse("reflect with a width of ", arrays[0]->name, ", of ", arrays[0]->ndims, " dimensions, and ",
-             a.name, ", of ", a.ndims, "; reflect them one by one");
-    const pwx_width* const own = each != nullptr ? each[i] : widths;
-    ReflectPart part{arrays[i], {}};
-    if (own == nullptr)
-      part.widths = whole_shadow(a);
-    else
-      std::copy_n(own, a.ndims, part.widths.begin());
-    if (all || !counted_alike(a, set) || !unchanged(part, request)) request.parts.push_back(part);
-  }
-  return request;
 }
 
 /// Starts the exchange that a directive needs; null: all is up to date.

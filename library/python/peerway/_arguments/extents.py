@@ -35,22 +35,22 @@ def agree(
     """Collective: the extents of the whole arrays, and the device of this rank's plan. All ranks raise when
     one refuses or the parts do not fit. `device` is that of this rank's parts, None if it holds none.
     """
-    meeting = _core.Meeting(context)
+    exchange = _core.Exchange(context)
     try:
         if refusal is not None:
             raise refusal
-        return _Agreement(meeting, rank, grid, parts).reach(device)
+        return _Agreement(exchange, rank, grid, parts).reach(device)
     except BaseException as error:
         # What another rank objected to before may be why this one fails; then that is raised.
         alone = error is refusal or not isinstance(error, Exception)
         with suppress(*([Error] if alone else [])):
-            meeting.object(*_objection(error))
+            exchange.abort(*_abort_reason(error))
         raise
     finally:
-        meeting.close()  # which a traceback that somebody keeps would hold
+        exchange.close()  # a traceback that somebody keeps would hold it
 
 
-def _objection(error: BaseException) -> tuple[str, str]:
+def _abort_reason(error: BaseException) -> tuple[str, str]:
     """Status and message for the other ranks."""
     if isinstance(error, Exception):
         return (error.status if isinstance(error, Error) else InvalidArgument.status), str(
@@ -80,10 +80,10 @@ def steps(index: int, count: int) -> list[tuple[int, Effect]]:
 
 
 class _Agreement:
-    """What a rank goes through in the meeting of the ranks that make a halo."""
+    """One rank's part of the exchange of the ranks that make a halo."""
 
-    def __init__(self, meeting: _core.Meeting, rank: int, grid: Grid, parts: Sequence[Part]) -> None:
-        self._meeting = meeting
+    def __init__(self, exchange: _core.Exchange, rank: int, grid: Grid, parts: Sequence[Part]) -> None:
+        self._exchange = exchange
         self._rank = rank
         self._grid = grid
         self._parts = json.loads(json.dumps(parts))  # as other ranks get it
@@ -149,10 +149,10 @@ class _Agreement:
             )
 
     def _exchange(self, ranks: Iterable[int], mine: object) -> list[tuple[int, Any]]:
-        letter = json.dumps(mine).encode()
+        message = json.dumps(mine).encode()
         return [
             (rank, json.loads(theirs))
-            for rank, theirs in self._meeting.exchange([(rank, letter) for rank in ranks])
+            for rank, theirs in self._exchange.exchange([(rank, message) for rank in ranks])
         ]
 
 

@@ -90,7 +90,7 @@ def halo(ctx: peerway.Context) -> None:
     ctx.team.barrier(LONG)
 
 
-def collective(name: str, what: Callable[[peerway.Context], object]) -> Callable[[peerway.Context], None]:
+def collective(name: str, action: Callable[[peerway.Context], object]) -> Callable[[peerway.Context], None]:
     """A collective that rank 1 does not come to."""
 
     def body(ctx: peerway.Context) -> None:
@@ -98,7 +98,7 @@ def collective(name: str, what: Callable[[peerway.Context], object]) -> Callable
         if RANK == 1:
             stop_me()
         else:
-            ended_by(name, lambda: what(ctx))
+            ended_by(name, lambda: action(ctx))
 
     return body
 

@@ -190,7 +190,7 @@ COUNT: Counter[str] = Counter()
 
 def methods_of(it: object) -> dict[str, Callable[[Any, Things], object]]:
     if type(it).__name__ == "CudaView":
-        return {"__dlpack__": lambda one, _: one.__dlpack__()}
+        return {"__dlpack__": lambda owner, _: owner.__dlpack__()}
     if type(it).__name__ in ("ndarray", "Tensor"):  # NumPy's, CuPy's, PyTorch's
         return {
             "sum": lambda array, _: array.sum(),

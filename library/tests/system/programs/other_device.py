@@ -51,7 +51,7 @@ class Job:
 
     def __init__(self, ctx: peerway.Context, device: str) -> None:
         self.ctx, self.device = ctx, device
-        self.left, self.right = (ctx.rank - 1) % ctx.size, (ctx.rank + 1) % ctx.size
+        self.previous, self.right = (ctx.rank - 1) % ctx.size, (ctx.rank + 1) % ctx.size
 
     def key_of(self, thing: peerway.Region | peerway.Signal, rank: int) -> peerway.Remote:
         return self.ctx.import_key(self.ctx.team.all_gather(thing.key(), SECONDS)[rank])
@@ -68,7 +68,7 @@ class Job:
         if not answer.available:
             return answer.why_not
         wrong = []
-        giver = self.left if op == "put" else self.right
+        giver = self.previous if op == "put" else self.right
         from_.write(noise(ctx.rank, SPAN))
         for case in [*contiguous_cases()[::4], *strided_cases(7, 12, SPAN)]:
             to.write(noise(99, SPAN))
@@ -99,7 +99,7 @@ class Job:
             plan.finish(stream) if stream else plan.finish(timeout=SECONDS)
             if stream:
                 stream.wait(SECONDS)
-            if not np.array_equal(memory.read(size, size), self.numbers(self.left, epoch, size)):
+            if not np.array_equal(memory.read(size, size), self.numbers(self.previous, epoch, size)):
                 wrong.append(f"epoch {epoch}")
         plan.check()
         self.ctx.team.barrier(SECONDS)
@@ -115,7 +115,7 @@ class Job:
             if target == "put":
                 builder.put(self.key_of(memory, self.right)[bytes_ : 2 * bytes_], mine)
             else:
-                there, back = (self.right, self.left) if target == "right" else (ctx.rank, ctx.rank)
+                there, back = (self.right, self.previous) if target == "right" else (ctx.rank, ctx.rank)
                 builder.send(there, n, mine).receive(back, n, theirs)
         told = [line.split(": ")[1] for line in builder.prepare().describe().splitlines() if "send" in line]
         return [how.partition(",")[0] for how in told]
@@ -125,16 +125,16 @@ class Job:
         bytes_ = int(size)
         memory = Memory(self.ctx, self.device, 2 * bytes_)
         plan = self.ctx.plan(self.device).send(self.right, 3, memory.region[0:bytes_])
-        plan = plan.receive(self.left, 3, memory.region[bytes_ : 2 * bytes_]).prepare()
+        plan = plan.receive(self.previous, 3, memory.region[bytes_ : 2 * bytes_]).prepare()
         return self.epochs(plan, memory, bytes_, start)
 
     def puts(self, size: str, start: str) -> list[str]:
         """The same by puts; the target's plan notifies a signal when it may be written again."""
         ctx, bytes_ = self.ctx, int(size)
         memory = Memory(ctx, self.device, 2 * bytes_)
-        arrived, ready = ctx.signal(self.left, self.device), ctx.signal(self.right)
+        arrived, ready = ctx.signal(self.previous, self.device), ctx.signal(self.right)
         far = self.key_of(memory.region, self.right)
-        far_arrived, far_ready = self.key_of(arrived, self.right), self.key_of(ready, self.left)
+        far_arrived, far_ready = self.key_of(arrived, self.right), self.key_of(ready, self.previous)
         plan = (
             ctx.plan(self.device)
             .notify(far_ready)
@@ -161,7 +161,9 @@ class Job:
             if stream:
                 stream.wait(SECONDS)
             found = memory.read(rows * 800).view("f8").reshape(rows, 100)
-            if (found[0] != 1000 * self.left + epoch).any() or (found[-1] != 1000 * self.right + epoch).any():
+            if (found[0] != 1000 * self.previous + epoch).any() or (
+                found[-1] != 1000 * self.right + epoch
+            ).any():
                 wrong.append(f"epoch {epoch}")
             ctx.team.barrier(SECONDS)
         return wrong
@@ -170,7 +172,7 @@ class Job:
         """What a wait for the left rank raises that is killed."""
         memory = Memory(self.ctx, self.device, 512)
         plan = self.ctx.plan(self.device).send(self.right, 3, memory.region[0:256])
-        plan = plan.receive(self.left, 3, memory.region[256:512]).prepare()
+        plan = plan.receive(self.previous, 3, memory.region[256:512]).prepare()
         print(json.dumps("running"), flush=True)
         try:
             while True:

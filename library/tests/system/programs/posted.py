@@ -26,7 +26,7 @@ class Member:
 
     def __init__(self, ctx: peerway.Context, size: int) -> None:
         self.ctx, self.size, self.count = ctx, size, size // 8
-        self.left, self.right = (ctx.rank - 1) % ctx.size, (ctx.rank + 1) % ctx.size
+        self.previous, self.right = (ctx.rank - 1) % ctx.size, (ctx.rank + 1) % ctx.size
         self.memory = np.zeros(2 * self.count, np.int64)
         self.region = ctx.register(self.memory)
         self.wrong: list[str] = []
@@ -37,7 +37,7 @@ class Member:
 
     def check(self, epoch: int) -> None:
         """Whether those of the rank before are here."""
-        if not np.array_equal(self.memory[self.count :], numbers(self.left, epoch, self.count)):
+        if not np.array_equal(self.memory[self.count :], numbers(self.previous, epoch, self.count)):
             self.wrong.append(f"epoch {epoch}")
 
 
@@ -45,18 +45,18 @@ def ring(member: Member) -> peerway.Plan:
     """Sends to the right, receives from the left."""
     ctx, size = member.ctx, member.size
     builder = ctx.plan().send(member.right, 3, member.region[0:size])
-    return builder.receive(member.left, 3, member.region[size : 2 * size]).prepare()
+    return builder.receive(member.previous, 3, member.region[size : 2 * size]).prepare()
 
 
 def puts(member: Member) -> tuple[peerway.Plan, list[object]]:
     """The same by puts: the target's plan notifies a signal, ready to receive, as it starts."""
     ctx, size = member.ctx, member.size
-    arrived, ready = ctx.signal(member.left), ctx.signal(member.right)
+    arrived, ready = ctx.signal(member.previous), ctx.signal(member.right)
     keys = [ctx.team.all_gather(thing.key()) for thing in (member.region, arrived, ready)]
     far, far_arrived, far_ready = (
         ctx.import_key(keys[0][member.right]),
         ctx.import_key(keys[1][member.right]),
-        ctx.import_key(keys[2][member.left]),
+        ctx.import_key(keys[2][member.previous]),
     )
     plan = (
         ctx.plan()
@@ -72,9 +72,9 @@ def puts(member: Member) -> tuple[peerway.Plan, list[object]]:
 def gets(member: Member) -> tuple[peerway.Plan, list[object]]:
     """Gets what the left rank has written, once it says so; the right rank says when it has it."""
     ctx, size = member.ctx, member.size
-    written = ctx.signal(member.left)
+    written = ctx.signal(member.previous)
     keys = [ctx.team.all_gather(thing.key()) for thing in (member.region, written)]
-    far, far_written = ctx.import_key(keys[0][member.left]), ctx.import_key(keys[1][member.right])
+    far, far_written = ctx.import_key(keys[0][member.previous]), ctx.import_key(keys[1][member.right])
     plan = (
         ctx.plan()
         .notify(far_written)
@@ -106,7 +106,7 @@ def ahead(plan: peerway.Plan, member: Member, epochs: int) -> None:
     stream.wait(timeout=60)
 
 
-def found(ctx: peerway.Context, scenario: str, epochs: int, size: int) -> object:
+def outcome(ctx: peerway.Context, scenario: str, epochs: int, size: int) -> object:
     """What was wrong in any epoch of a scenario."""
     member = Member(ctx, size)
     made = {"ring": ring, "puts": puts, "gets": gets}[scenario](member)  # type: ignore[operator]
@@ -125,7 +125,7 @@ def main() -> int:
     with peerway.Context() as ctx:
         for words in sys.argv[1:]:
             scenario, epochs, size = words.split(",")
-            print(json.dumps(found(ctx, scenario, int(epochs), int(size))), flush=True)
+            print(json.dumps(outcome(ctx, scenario, int(epochs), int(size))), flush=True)
         ctx.team.barrier(60)
     return 0
 

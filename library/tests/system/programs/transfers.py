@@ -77,14 +77,14 @@ class Tester:
 
     def __init__(self, ctx: peerway.Context, op: str, target: str, source: str) -> None:
         self.ctx, self.op = ctx, op
-        self.left, self.right = (ctx.rank - 1) % ctx.size, (ctx.rank + 1) % ctx.size
+        self.previous, self.right = (ctx.rank - 1) % ctx.size, (ctx.rank + 1) % ctx.size
         self.target, self.target_bytes = memory(ctx, target, SPAN)
         self.source, self.source_bytes = memory(ctx, source, SPAN)
         self.far = self.import_right(self.target if op == "put" else self.source)
-        self.arrived = ctx.signal(sender=self.left)
+        self.arrived = ctx.signal(sender=self.previous)
         self.far_arrived = self.import_right(self.arrived)
         self.notified = 0
-        self.noise_of = {rank: known_noise(rank, SPAN) for rank in {ctx.rank, self.left, self.right}}
+        self.noise_of = {rank: known_noise(rank, SPAN) for rank in {ctx.rank, self.previous, self.right}}
         self.poison = known_noise(-1 % 1000, SPAN)
         self.target_bytes[:] = self.poison
         self.expected = self.poison.copy()  # of the whole target
@@ -116,7 +116,7 @@ class Tester:
             ctx.put(blocks(self.far, case.to), blocks(self.source, case.source))
             ctx.flush(self.right, timeout=PATIENCE)
             ctx.team.barrier(timeout=PATIENCE)
-        giver = self.left if self.op == "put" else self.right
+        giver = self.previous if self.op == "put" else self.right
         expected = moved(case, poison, self.source_of(number, giver, window))
         right = np.array_equal(self.target_bytes[:window], expected)
         self.expected[:window] = expected

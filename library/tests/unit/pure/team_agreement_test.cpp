@@ -15,7 +15,7 @@ Bytes bytes_of(const char* text) {
   return {view.begin(), view.end()};
 }
 
-Error error_of(const std::vector<Bytes>& parts, const Objection& own) {
+Error error_of(const std::vector<Bytes>& parts, const AbortReason& own) {
   try {
     open_parts(parts, own, "make it");
   } catch (const Error& error) {
@@ -33,9 +33,9 @@ TEST(Agreement, EveryRankGetsWhatAllTell) {
 }
 
 TEST(Agreement, AnObjectionIsEverybodysWithItsStatus) {
-  const Objection objection = Error(PW_OUT_OF_RANGE, "the region has 8 bytes");
-  const std::vector<Bytes> parts = {pack_part({}, {}), pack_part({}, {}), pack_part(objection, {})};
-  const Error own = error_of(parts, objection), other = error_of(parts, {});
+  const AbortReason abort_reason = Error(PW_OUT_OF_RANGE, "the region has 8 bytes");
+  const std::vector<Bytes> parts = {pack_part({}, {}), pack_part({}, {}), pack_part(abort_reason, {})};
+  const Error own = error_of(parts, abort_reason), other = error_of(parts, {});
   EXPECT_EQ(own.status(), PW_OUT_OF_RANGE);
   EXPECT_STREQ(own.what(), "the region has 8 bytes");
   EXPECT_EQ(other.status(), PW_OUT_OF_RANGE);
@@ -43,20 +43,20 @@ TEST(Agreement, AnObjectionIsEverybodysWithItsStatus) {
 }
 
 TEST(Agreement, ARankWithAnObjectionOfItsOwnGivesThat) {
-  const Objection first = Error(PW_OUT_OF_RANGE, "this");
-  const Objection second = Error(PW_INVALID_ARGUMENT, "that");
+  const AbortReason first = Error(PW_OUT_OF_RANGE, "this");
+  const AbortReason second = Error(PW_INVALID_ARGUMENT, "that");
   const std::vector<Bytes> parts = {pack_part(first, {}), pack_part(second, {}), pack_part({}, {})};
   EXPECT_STREQ(error_of(parts, second).what(), "that");
   EXPECT_STREQ(error_of(parts, {}).what(), "rank 0 cannot make it: this");
 }
 
 TEST(Agreement, ALongObjectionIsCut) {
-  const Objection objection = Error(PW_INTERNAL, std::string(50000, 'x'));
-  EXPECT_LT(std::string(error_of({pack_part(objection, {})}, {}).what()).size(), 5000u);
+  const AbortReason abort_reason = Error(PW_INTERNAL, std::string(50000, 'x'));
+  EXPECT_LT(std::string(error_of({pack_part(abort_reason, {})}, {}).what()).size(), 5000u);
 }
 
 TEST(Agreement, AnExceptionOfAnyTypeIsAnObjection) {
-  Objection none_left, foreign, odd;
+  AbortReason none_left, foreign, odd;
   attempt(none_left, [] { throw std::bad_alloc(); });
   attempt(foreign, [] { throw std::out_of_range("vector"); });
   attempt(odd, [] { throw 7; });
@@ -67,23 +67,23 @@ TEST(Agreement, AnExceptionOfAnyTypeIsAnObjection) {
 }
 
 TEST(Agreement, OthersHearWhoseObjectionItIs) {
-  const Error told = objection_of(Error(PW_OUT_OF_RANGE, "the region has 8 bytes"), 2, "make it");
+  const Error told = abort_reason_for(Error(PW_OUT_OF_RANGE, "the region has 8 bytes"), 2, "make it");
   EXPECT_EQ(told.status(), PW_OUT_OF_RANGE);
   EXPECT_STREQ(told.what(), "rank 2 cannot make it: the region has 8 bytes");
-  EXPECT_LT(std::string(objection_of(Error(PW_INTERNAL, std::string(50000, 'x')), 0, "do").what()).size(),
+  EXPECT_LT(std::string(abort_reason_for(Error(PW_INTERNAL, std::string(50000, 'x')), 0, "do").what()).size(),
             4096u);
 }
 
 TEST(Agreement, WhatFailsFirstIsTheObjection) {
-  Objection objection;
+  AbortReason abort_reason;
   int runs = 0;
-  attempt(objection, [&] { ++runs; });
-  EXPECT_FALSE(objection);
-  attempt(objection, [] { throw Error(PW_NO_MEMORY, "first"); });
-  attempt(objection, [&] { ++runs; });
-  ASSERT_TRUE(objection);
-  EXPECT_STREQ(objection->what(), "first");
-  EXPECT_EQ(runs, 1) << "nothing is tried after an objection";
+  attempt(abort_reason, [&] { ++runs; });
+  EXPECT_FALSE(abort_reason);
+  attempt(abort_reason, [] { throw Error(PW_NO_MEMORY, "first"); });
+  attempt(abort_reason, [&] { ++runs; });
+  ASSERT_TRUE(abort_reason);
+  EXPECT_STREQ(abort_reason->what(), "first");
+  EXPECT_EQ(runs, 1) << "nothing is tried after an abort";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The hub's book of all_gathers, as data: no sockets, no threads.
+// The bootstrap server's book of all_gathers, as data: no sockets, no threads.
 #include <gtest/gtest.h>
 
 #include "team/gathers.h"
@@ -107,13 +107,13 @@ TEST(Gathers, ARankThatEndsACollectiveEndsItForThoseWhoNeedTheHubsData) {
   Gathers gathers(2);
   const wire::Failure no{0, {PW_DENIED, "no"}}, later{1, {PW_DENIED, "not yet"}};
   give(gathers, 0, 0, "a");
-  const auto answers = gathers.object(no);
+  const auto answers = gathers.abort(no);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].failure.refusal.text, "no");
-  EXPECT_TRUE(gathers.object(no).empty()) << "once";
+  EXPECT_TRUE(gathers.abort(no).empty()) << "once";
   EXPECT_EQ(give(gathers, 1, 0, "b").at(0).failure.refusal.text, "no");
-  EXPECT_TRUE(gathers.object(no).empty()) << "it is over";
-  EXPECT_TRUE(gathers.object(later).empty());
+  EXPECT_TRUE(gathers.abort(no).empty()) << "it is over";
+  EXPECT_TRUE(gathers.abort(later).empty());
   EXPECT_EQ(give(gathers, 1, 1, "b").at(0).failure.refusal.text, "not yet");
   EXPECT_EQ(give(gathers, 0, 1, "a").at(0).failure.refusal.text, "not yet");
   give(gathers, 0, 2, "a");

@@ -51,23 +51,23 @@ TEST(Message, RosterRefusalFailureAndLoss) {
   refuses_every_cut(pack(Refusal{PW_DENIED, "no"}), [](ByteView bytes) { parse_refuse(bytes); });
   EXPECT_THROW(parse_refuse(pack(Refusal{PW_OK, "yes"})), Error);
   refuses_every_cut(pack(Failure{9, {PW_PEER_LOST, "rank 1"}}), [](ByteView bytes) { parse_failure(bytes); });
-  refuses_every_cut(pack(Loss{1, How::left}), [](ByteView bytes) { parse_loss(bytes, 2); });
+  refuses_every_cut(pack(Loss{1, How::departed}), [](ByteView bytes) { parse_loss(bytes, 2); });
   refuses_every_cut(pack_fence(9), [](ByteView bytes) { parse_fence(bytes); });
   EXPECT_EQ(parse_fence(pack_fence(uint64_t{9} << 40)), uint64_t{9} << 40);
-  EXPECT_THROW(parse_loss(pack(Loss{2, How::left}), 2), Error);
+  EXPECT_THROW(parse_loss(pack(Loss{2, How::departed}), 2), Error);
   EXPECT_THROW(parse_loss(pack(Loss{1, static_cast<How>(4)}), 2), Error);
   EXPECT_THROW(parse_loss(pack(Loss{1, How::none}), 2), Error);
 }
 
 TEST(Message, APartSaysWhichCallItBelongsTo) {
-  const Bytes letter = pack(Letter{7, Collective::plan_among, 3, view_of("x")});
-  EXPECT_EQ(parse_letter(letter).number, 7u);
-  EXPECT_EQ(parse_letter(letter).kind, Collective::plan_among);
-  EXPECT_EQ(parse_letter(letter).place, 3u);
-  EXPECT_EQ(parse_letter(letter).data.size(), 1u);
+  const Bytes part = pack(ExchangePart{7, Collective::plan_among, 3, view_of("x")});
+  EXPECT_EQ(parse_exchange_part(part).number, 7u);
+  EXPECT_EQ(parse_exchange_part(part).kind, Collective::plan_among);
+  EXPECT_EQ(parse_exchange_part(part).place, 3u);
+  EXPECT_EQ(parse_exchange_part(part).data.size(), 1u);
   for (size_t length = 0; length < 17; ++length)
-    EXPECT_THROW(parse_letter(ByteView(letter).first(length)), Error) << length;
-  EXPECT_THROW(parse_letter(pack(Letter{7, Collective::barrier, 3, {}})), Error);
+    EXPECT_THROW(parse_exchange_part(ByteView(part).first(length)), Error) << length;
+  EXPECT_THROW(parse_exchange_part(pack(ExchangePart{7, Collective::barrier, 3, {}})), Error);
   EXPECT_NO_THROW(parse_contribution(pack(Contribution{7, Collective::plan, {}})));
   EXPECT_THROW(parse_contribution(pack(Contribution{7, Collective::plan_among, {}})), Error);
   EXPECT_THROW(parse_contribution(pack(Contribution{7, static_cast<Collective>(0), {}})), Error);
@@ -81,11 +81,11 @@ TEST(Message, SealsDependOnEveryPart) {
   const Secret secret{std::byte{1}};
   const Hello hello{1, 2, {}};
   const Nonce nonce{std::byte{5}};
-  const Secret key = session_key(secret, "hub", hello, nonce);
-  EXPECT_NE(key, session_key(secret, "member", hello, nonce));
-  EXPECT_NE(key, session_key(Secret{}, "hub", hello, nonce));
-  EXPECT_NE(key, session_key(secret, "hub", hello, Nonce{}));
-  EXPECT_NE(key, session_key(secret, "hub", Hello{0, 2, {}}, nonce));
+  const Secret key = session_key(secret, "server", hello, nonce);
+  EXPECT_NE(key, session_key(secret, "client", hello, nonce));
+  EXPECT_NE(key, session_key(Secret{}, "server", hello, nonce));
+  EXPECT_NE(key, session_key(secret, "server", hello, Nonce{}));
+  EXPECT_NE(key, session_key(secret, "server", Hello{0, 2, {}}, nonce));
   const Bytes payload(3, std::byte{9});
   const auto header = pack_header(Type::lost, 3);
   const Digest sealed = seal(key, 4, header, payload);

@@ -11,12 +11,12 @@
 
 namespace pw {
 
-class Wake {
+class Wakeup {
  public:
-  Wake() : event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  Wakeup() : event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     if (!event_) throw Error(PW_SYSTEM, "no event descriptor can be opened" + errno_text(errno));
   }
-  void ring() const { ::eventfd_write(event_.get(), 1); }
+  void notify() const { ::eventfd_write(event_.get(), 1); }
   void clear() const {
     eventfd_t ignored;
     ::eventfd_read(event_.get(), &ignored);

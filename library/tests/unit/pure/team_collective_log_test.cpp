@@ -1,9 +1,9 @@
-// Which letters of a meeting are taken, kept and refused, whichever rank comes first.
+// Which messages of an exchange are taken, kept and refused, whichever rank comes first.
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "team/meetings.h"
+#include "team/collective_log.h"
 
 namespace pw {
 namespace {
@@ -12,33 +12,35 @@ std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-uint64_t begin(Meetings& book, Collective kind = Collective::plan) { return book.begin({kind, 0}).number; }
-uint64_t begin_among(Meetings& book, std::vector<int> ranks) {
+uint64_t begin(CollectiveLog& book, Collective kind = Collective::plan) {
+  return book.begin({kind, 0}).number;
+}
+uint64_t begin_among(CollectiveLog& book, std::vector<int> ranks) {
   return book.begin_among(Collective::plan_among, std::move(ranks)).number;
 }
 
-/// Rank `from` writes to the meeting, which is in the place of its number where nothing else is said.
-bool write(Meetings& book, int from, uint64_t number, const char* text) {
-  return book.letter(from, {number, Collective::plan, number, view_of(text)});
+/// Rank `from` writes to the exchange, which is in the place of its number where nothing else is said.
+bool write(CollectiveLog& book, int from, uint64_t number, const char* text) {
+  return book.accept(from, {number, Collective::plan, number, view_of(text)});
 }
 
-TEST(Meetings, LettersOfEachPartnerComeInStep) {
-  Meetings book;
+TEST(CollectiveLog, LettersOfEachPartnerComeInStep) {
+  CollectiveLog book;
   const uint64_t number = begin(book);
   book.address(number, {1, 4});
   EXPECT_TRUE(write(book, 4, number, "first of 4"));
   EXPECT_TRUE(write(book, 4, number, "second of 4"));
   EXPECT_EQ(book.missing(number, {1, 4}), std::vector<int>{1});
   EXPECT_TRUE(write(book, 1, number, "first of 1"));
-  const Letters first = book.take(number, {1, 4});
+  const PeerMessages first = book.take(number, {1, 4});
   ASSERT_EQ(first.size(), 2u);
   EXPECT_EQ(text_of(first[0].second), "first of 1");
   EXPECT_EQ(text_of(first[1].second), "first of 4");
   EXPECT_EQ(text_of(book.take(number, {4})[0].second), "second of 4");
 }
 
-TEST(Meetings, WhatComesBeforeItsMeetingIsKept) {
-  Meetings book;
+TEST(CollectiveLog, WhatComesBeforeItsMeetingIsKept) {
+  CollectiveLog book;
   EXPECT_TRUE(write(book, 3, 1, "early"));
   EXPECT_EQ(begin(book), 0u);
   EXPECT_EQ(begin(book), 1u);
@@ -47,11 +49,11 @@ TEST(Meetings, WhatComesBeforeItsMeetingIsKept) {
   EXPECT_EQ(text_of(book.take(1, {3})[0].second), "early");
 }
 
-TEST(Meetings, EachSetOfRanksCountsItsOwn) {
-  Meetings here, there;
+TEST(CollectiveLog, EachSetOfRanksCountsItsOwn) {
+  CollectiveLog here, there;
   EXPECT_EQ(begin(here), 0u);
   const uint64_t first = begin_among(here, {2, 0});
-  EXPECT_EQ(begin_among(there, {0, 2}), first) << "the order does not matter, nor meetings of others";
+  EXPECT_EQ(begin_among(there, {0, 2}), first) << "the order does not matter, nor exchanges of others";
   EXPECT_NE(begin_among(here, {0, 1}), first);
   EXPECT_EQ(begin(here), 1u);
   EXPECT_EQ(begin_among(here, {0, 2}), first + 1);
@@ -63,36 +65,36 @@ TEST(Meetings, EachSetOfRanksCountsItsOwn) {
   EXPECT_TRUE(there.missing(first + 1, {2}).empty());
 }
 
-TEST(Meetings, WhoCountsThisRankAsAPartnerIsHeardInTheFirstExchangeAlone) {
-  Meetings book;
+TEST(CollectiveLog, WhoCountsThisRankAsAPartnerIsHeardInTheFirstExchangeAlone) {
+  CollectiveLog book;
   const uint64_t number = begin(book);
-  EXPECT_TRUE(write(book, 7, number, "a stranger"));
-  const Letters first = book.take(number, {});
+  EXPECT_TRUE(write(book, 7, number, "of no partner"));
+  const PeerMessages first = book.take(number, {});
   ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(first[0].first, 7);
-  EXPECT_TRUE(write(book, 7, number, "no stranger any more"));
+  EXPECT_TRUE(write(book, 7, number, "of a partner by now"));
   EXPECT_FALSE(write(book, 8, number, "too late"));
 }
 
-TEST(Meetings, LettersToAMeetingThatIsOverAreRefused) {
-  Meetings book;
+TEST(CollectiveLog, LettersToAMeetingThatIsOverAreRefused) {
+  CollectiveLog book;
   const uint64_t number = begin(book);
   book.end(number);
   EXPECT_FALSE(write(book, 1, number, "late"));
 }
 
-TEST(Meetings, WhoWritesToOneThatFailedHearsOfTheFailureAlone) {
-  Meetings book;
+TEST(CollectiveLog, WhoWritesToOneThatFailedHearsOfTheFailureAlone) {
+  CollectiveLog book;
   const uint64_t number = begin(book);
-  book.object(number, Error(PW_DENIED, "no"));
+  book.abort(number, Error(PW_DENIED, "no"));
   book.end(number);
   EXPECT_TRUE(write(book, 1, number, "late"));
 }
 
-std::string why_ended(const Meetings& book, uint64_t number) {
+std::string why_ended(const CollectiveLog& book, uint64_t number) {
   try {
     book.check(number);
-  } catch (const OtherObjected& why) {
+  } catch (const AbortedElsewhere& why) {
     return std::string("all: ") + why.what();
   } catch (const Error& why) {
     return std::string("this rank: ") + why.what();
@@ -100,96 +102,96 @@ std::string why_ended(const Meetings& book, uint64_t number) {
   return "";
 }
 
-TEST(Meetings, AnObjectionIsNewsOnceAndMayComeBeforeTheMeeting) {
-  Meetings book;
-  EXPECT_TRUE(book.object(0, Error(PW_DENIED, "no")));
-  EXPECT_FALSE(book.object(0, Error(PW_DENIED, "no again")));
+TEST(CollectiveLog, AnObjectionIsNewsOnceAndMayComeBeforeTheMeeting) {
+  CollectiveLog book;
+  EXPECT_TRUE(book.abort(0, Error(PW_DENIED, "no")));
+  EXPECT_FALSE(book.abort(0, Error(PW_DENIED, "no again")));
   const uint64_t number = begin(book);
   EXPECT_TRUE(book.ended(number));
   EXPECT_EQ(why_ended(book, number), "all: no");
 }
 
 // Others may hear of it from this rank alone.
-TEST(Meetings, AnObjectionToAMeetingThatIsOverHereIsNewsAndKept) {
-  Meetings book;
+TEST(CollectiveLog, AnObjectionToAMeetingThatIsOverHereIsNewsAndKept) {
+  CollectiveLog book;
   const uint64_t number = begin(book);
   book.end(number);
-  EXPECT_TRUE(book.object(number, Error(PW_DENIED, "no")));
-  EXPECT_FALSE(book.object(number, Error(PW_DENIED, "no")));
-  EXPECT_STREQ(book.objections().at(number).what(), "no");
+  EXPECT_TRUE(book.abort(number, Error(PW_DENIED, "no")));
+  EXPECT_FALSE(book.abort(number, Error(PW_DENIED, "no")));
+  EXPECT_STREQ(book.aborts().at(number).what(), "no");
 }
 
-TEST(Meetings, WhatOneRankWasToldYieldsToWhatAllKnow) {
-  Meetings book;
+TEST(CollectiveLog, WhatOneRankWasToldYieldsToWhatAllKnow) {
+  CollectiveLog book;
   const uint64_t number = begin(book);
   EXPECT_EQ(why_ended(book, number), "");
   book.refuse(number, Error(PW_INVALID_ARGUMENT, "to you alone"));
   book.refuse(number, Error(PW_INVALID_ARGUMENT, "once more"));
   EXPECT_EQ(why_ended(book, number), "this rank: to you alone");
-  EXPECT_TRUE(book.object(number, Error(PW_DENIED, "to all")));
+  EXPECT_TRUE(book.abort(number, Error(PW_DENIED, "to all")));
   EXPECT_EQ(why_ended(book, number), "all: to all");
 }
 
-TEST(Meetings, ARefusalOfAMeetingThatIsOverChangesNothing) {
-  Meetings book;
+TEST(CollectiveLog, ARefusalOfAMeetingThatIsOverChangesNothing) {
+  CollectiveLog book;
   const uint64_t number = begin(book);
   book.end(number);
   book.refuse(number, Error(PW_INVALID_ARGUMENT, "late"));
   book.refuse(7, Error(PW_INVALID_ARGUMENT, "never begun"));
-  EXPECT_TRUE(book.objections().empty());
+  EXPECT_TRUE(book.aborts().empty());
   EXPECT_FALSE(book.ended(begin(book)));
 }
 
-TEST(Meetings, AnObjectionAfterTheLastLetterIsStillHeard) {
-  Meetings book;
+TEST(CollectiveLog, AnObjectionAfterTheLastLetterIsStillHeard) {
+  CollectiveLog book;
   const uint64_t number = begin(book);
-  std::string heard;
-  book.on_objection(number, [&](const Error& why) { heard = why.what(); });
-  EXPECT_TRUE(book.object(number, Error(PW_DENIED, "far away")));
-  EXPECT_EQ(heard, "far away");
-  heard.clear();
-  book.on_objection(number, [&](const Error& why) { heard = why.what(); });
-  EXPECT_EQ(heard, "far away");
+  std::string reason;
+  book.on_abort(number, [&](const Error& why) { reason = why.what(); });
+  EXPECT_TRUE(book.abort(number, Error(PW_DENIED, "far away")));
+  EXPECT_EQ(reason, "far away");
+  reason.clear();
+  book.on_abort(number, [&](const Error& why) { reason = why.what(); });
+  EXPECT_EQ(reason, "far away");
 }
 
-std::string text_of(const Meetings::Conflict& conflict) {
+std::string text_of(const CollectiveLog::Conflict& conflict) {
   return std::to_string(conflict.number) + " " + name_of(conflict.call) + ", rank " +
          std::to_string(conflict.other) + " " + std::to_string(conflict.other_number & ~wire::kOfSome) + " " +
          name_of(conflict.other_call);
 }
 
-std::string conflict_of(const Meetings& book, int from, const wire::Letter& letter) {
-  const auto conflict = book.conflict_with(from, letter);
+std::string conflict_of(const CollectiveLog& book, int from, const wire::ExchangePart& part) {
+  const auto conflict = book.conflict_with(from, part);
   return conflict ? text_of(*conflict) : "";
 }
 
-TEST(Meetings, ALetterToAnotherCallInTheSamePlaceConflictsWheneverItComes) {
-  const wire::Letter letter{1, Collective::plan, 1, {}};
+TEST(CollectiveLog, ALetterToAnotherCallInTheSamePlaceConflictsWheneverItComes) {
+  const wire::ExchangePart part{1, Collective::plan, 1, {}};
   for (const CollectiveCall& call :
        {CollectiveCall{Collective::halo, 0}, CollectiveCall{Collective::barrier, 0},
         CollectiveCall{Collective::all_gather, 8}}) {
     const std::string both = "1 " + name_of(call) + ", rank 2 1 prepare of a plan";
-    Meetings book;
+    CollectiveLog book;
     begin(book);
-    EXPECT_EQ(conflict_of(book, 2, letter), "");
-    ASSERT_TRUE(book.letter(2, letter));
+    EXPECT_EQ(conflict_of(book, 2, part), "");
+    ASSERT_TRUE(book.accept(2, part));
     const auto [number, conflicts] = book.begin(call);
     EXPECT_EQ(number, 1u);
     ASSERT_EQ(conflicts.size(), 1u);
     EXPECT_EQ(text_of(conflicts[0]), both);
-    EXPECT_EQ(conflict_of(book, 2, letter), both);
-    EXPECT_EQ(book.holds(1), !through_hub(call.kind));
+    EXPECT_EQ(conflict_of(book, 2, part), both);
+    EXPECT_EQ(book.holds(1), !through_server(call.kind));
     EXPECT_TRUE(book.begin({Collective::plan, 0}).conflicts.empty()) << "the next is another";
   }
 }
 
-TEST(Meetings, ACallOfSomeRanksHasItsPlaceBetweenThoseOfAll) {
-  Meetings here, there, third;
-  for (Meetings* book : {&here, &there, &third}) begin(*book);
+TEST(CollectiveLog, ACallOfSomeRanksHasItsPlaceBetweenThoseOfAll) {
+  CollectiveLog here, there, third;
+  for (CollectiveLog* book : {&here, &there, &third}) begin(*book);
   const uint64_t number = begin_among(here, {0, 1});
-  const wire::Letter to_there = here.letter_to(1, number);
+  const wire::ExchangePart to_there = here.header_to(1, number);
   EXPECT_EQ(conflict_of(there, 0, to_there), "") << "it may still come";
-  there.letter(0, to_there);
+  there.accept(0, to_there);
   const auto [barrier, conflicts] = there.begin({Collective::barrier, 0});
   ASSERT_EQ(conflicts.size(), 1u);
   EXPECT_EQ(conflicts[0].other_number, number);
@@ -198,29 +200,29 @@ TEST(Meetings, ACallOfSomeRanksHasItsPlaceBetweenThoseOfAll) {
   EXPECT_NE(conflict_of(there, 0, to_there), "") << "whichever comes first";
   // Those that a rank has no part in do not count for it.
   const uint64_t next = begin(here);
-  EXPECT_EQ(here.letter_to(2, next).place, 1u);
-  EXPECT_EQ(here.letter_to(1, next).place, 2u);
+  EXPECT_EQ(here.header_to(2, next).place, 1u);
+  EXPECT_EQ(here.header_to(1, next).place, 2u);
   begin(third);
-  EXPECT_EQ(conflict_of(third, 0, here.letter_to(2, next)), "");
+  EXPECT_EQ(conflict_of(third, 0, here.header_to(2, next)), "");
 }
 
-TEST(Meetings, ListsOfRanksThatDifferConflict) {
-  Meetings here, there;
+TEST(CollectiveLog, ListsOfRanksThatDifferConflict) {
+  CollectiveLog here, there;
   const uint64_t number = begin_among(here, {0, 1});
   begin_among(there, {0, 1, 2});
-  EXPECT_NE(conflict_of(there, 0, here.letter_to(1, number)), "");
+  EXPECT_NE(conflict_of(there, 0, here.header_to(1, number)), "");
 }
 
-TEST(Meetings, WhatHasFailedConflictsNoMore) {
-  Meetings book;
-  book.object(0, Error(PW_DENIED, "no"));
+TEST(CollectiveLog, WhatHasFailedConflictsNoMore) {
+  CollectiveLog book;
+  book.abort(0, Error(PW_DENIED, "no"));
   EXPECT_TRUE(book.begin({Collective::barrier, 0}).conflicts.empty());
   EXPECT_EQ(conflict_of(book, 2, {0, Collective::plan, 0, {}}), "");
 }
 
 // The book forgets calls, but not those that it still holds.
-TEST(Meetings, ALateLetterToAnOldMeetingOfAnotherKindConflicts) {
-  Meetings book;
+TEST(CollectiveLog, ALateLetterToAnOldMeetingOfAnotherKindConflicts) {
+  CollectiveLog book;
   const uint64_t old = begin(book, Collective::halo);
   for (int call = 0; call < 10'000; ++call) book.end(begin(book));
   EXPECT_EQ(conflict_of(book, 1, {old, Collective::halo, 0, {}}), "");

@@ -1,5 +1,5 @@
-// The hub: a thread of rank 0 to which every rank, rank 0 included, is connected. It admits processes that
-// know the job's secret, passes the parts of all_gathers around, and reports lost ranks to all.
+// The bootstrap server: a thread of rank 0 to which every rank, rank 0 included, is connected. It admits
+// processes that know the job's secret, carries the data of all_gathers, and reports lost ranks to all.
 #pragma once
 
 #include <atomic>
@@ -12,26 +12,27 @@
 #include <thread>
 #include <vector>
 
+#include "team/accept_queue.h"
 #include "team/channel.h"
-#include "team/door.h"
 #include "team/gathers.h"
-#include "team/wake.h"
+#include "team/wakeup.h"
 
 namespace pw {
 
-class Hub {
+class BootstrapServer {
  public:
   /// Starts the thread. `own` is the connection of rank 0 itself; the listeners are closed as soon as all
   /// ranks have joined. Ranks that have not joined at `deadline` fail the team for all.
-  Hub(int size, const Secret& secret, std::vector<Descriptor> listeners, Descriptor own, uint64_t deadline);
-  /// The thread ends by itself: when the last member is gone, or soon after rank 0 has left, or at once when
-  /// rank 0's connection breaks. This waits for it.
-  ~Hub();
-  /// Let it end soon, without waiting for the goodbyes of others.
+  BootstrapServer(int size, const Secret& secret, std::vector<Descriptor> listeners, Descriptor own,
+                  uint64_t deadline);
+  /// Waits for the thread. It ends when the last client is gone, soon after rank 0 has left, or at once
+  /// when rank 0's connection breaks.
+  ~BootstrapServer();
+  /// Makes it end soon, without waiting for the goodbyes of others.
   void hurry() { hurried_.store(true); }
-  /// Whether it has ended within so much time.
+  /// Waits at most this long for the thread's end; whether it has ended.
   [[nodiscard]] bool ends_within(uint64_t ns);
-  /// In a forked child, where the thread does not exist.
+  /// For a forked child, in which the thread does not exist.
   void forget() { thread_.detach(); }
 
  private:
@@ -61,10 +62,10 @@ class Hub {
   const Secret secret_;
   const uint64_t deadline_;
   Gathers gathers_;
-  Door door_;
+  AcceptQueue accept_queue_;
   std::vector<std::unique_ptr<Connection>>
       connections_;                          ///< of those who know the secret; rank 0's own is the first
-  std::map<uint32_t, Connection*> members_;  ///< by rank: joined and not gone
+  std::map<uint32_t, Connection*> clients_;  ///< by rank: joined and not gone
   std::vector<wire::Identity> roster_;
   bool complete_ = false;               ///< all have joined
   bool own_joined_ = false;             ///< rank 0 has

@@ -1,12 +1,12 @@
-// The part of Member that takes part in the collectives of the hub.
+// The part of BootstrapClient for collectives whose data the bootstrap server carries.
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "team/bootstrap_client.h"
 #include "team/change.h"
-#include "team/member.h"
 #include "trace/operation.h"
 
 namespace pw {
@@ -19,7 +19,7 @@ Digest digest_of(std::span<const std::byte> bytes) { return siphash(Secret{}, by
 
 }  // namespace
 
-std::vector<std::byte> Member::all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) {
+std::vector<std::byte> BootstrapClient::all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) {
   if (mine.size() > kMaxContribution || mine.size() * static_cast<size_t>(size_) > kMaxResult)
     throw Error(PW_INVALID_ARGUMENT,
                 format("all_gather of {} bytes by {} ranks; at most {} bytes a rank and {} "
@@ -32,8 +32,9 @@ std::vector<std::byte> Member::all_gather(std::span<const std::byte> mine, uint6
   return all;
 }
 
-std::vector<std::vector<std::byte>> Member::all_gather_parts(Collective kind, std::span<const std::byte> mine,
-                                                             uint64_t timeout_ns) {
+std::vector<std::vector<std::byte>> BootstrapClient::all_gather_parts(Collective kind,
+                                                                      std::span<const std::byte> mine,
+                                                                      uint64_t timeout_ns) {
   if (mine.size() > kMaxContribution)
     throw Error(PW_INVALID_ARGUMENT, format("all_gather of {} bytes; at most {} a rank are allowed",
                                             mine.size(), kMaxContribution));
@@ -47,25 +48,26 @@ std::vector<std::vector<std::byte>> Member::all_gather_parts(Collective kind, st
   return parts;
 }
 
-/// With the lock. Counts the call and tells the hub, which compares it with those of the other ranks. A call
-/// that is known to have failed the hub hears of first: it must not answer this rank otherwise.
-uint64_t Member::begin(const CollectiveCall& call, std::span<const std::byte> mine) {
-  const auto [number, conflicts] = meetings_.begin(call);
-  if (hub_alive_ && !abandoned_) {
-    if (const auto known = meetings_.objections().find(number); known != meetings_.objections().end())
-      channel_.queue(Type::object, packed_objection(number, known->second));
+/// With the lock. Counts the call and reports it to the server, which compares the calls of all ranks. If
+/// the collective is known to have been aborted, the server gets the abort first, so that it cannot
+/// complete.
+uint64_t BootstrapClient::begin(const CollectiveCall& call, std::span<const std::byte> mine) {
+  const auto [number, conflicts] = collectives_.begin(call);
+  if (server_alive_ && !abandoned_) {
+    if (const auto known = collectives_.aborts().find(number); known != collectives_.aborts().end())
+      channel_.queue(Type::abort, packed_abort(number, known->second));
     channel_.queue(Type::contribute, pack(Contribution{number, call.kind, mine}));
-    wake_.ring();
+    wakeup_.notify();
   }
-  for (const Meetings::Conflict& conflict : conflicts) end_both(conflict);
+  for (const CollectiveLog::Conflict& conflict : conflicts) end_both(conflict);
   return number;
 }
 
-/// With the lock. An all_gather that timed out is still under way as long as there is a hub. Throws where
-/// another call comes meanwhile.
-void Member::refuse_while_unfinished(const CollectiveCall& call, const char* addition) {
+/// With the lock. An all_gather that timed out is under way as long as there is a server. Throws if another
+/// call comes meanwhile.
+void BootstrapClient::refuse_while_unfinished(const CollectiveCall& call, const char* addition) {
   if (!unfinished_) return;
-  if (hub_alive_)
+  if (server_alive_)
     throw Error(PW_INVALID_ARGUMENT,
                 format("rank {} calls {}{} after its {} timed out, which the other ranks may have "
                        "finished with it; repeat that one with the same bytes first, or make a new team",
@@ -75,8 +77,8 @@ void Member::refuse_while_unfinished(const CollectiveCall& call, const char* add
   answer_.reset();
 }
 
-/// With the lock. Whether the call repeats one that timed out: then the hub has this rank's part.
-bool Member::resumes(const CollectiveCall& call, std::span<const std::byte> mine) {
+/// With the lock. Whether the call repeats one that timed out. Then the server has this rank's part.
+bool BootstrapClient::resumes(const CollectiveCall& call, std::span<const std::byte> mine) {
   const bool same_call =
       unfinished_ && call.kind == unfinished_->call.kind && call.bytes == unfinished_->call.bytes;
   if (same_call && digest_of(mine) == unfinished_->digest) return true;
@@ -84,7 +86,7 @@ bool Member::resumes(const CollectiveCall& call, std::span<const std::byte> mine
   return false;
 }
 
-Bytes Member::gather(Collective kind, std::span<const std::byte> mine, uint64_t timeout_ns) {
+Bytes BootstrapClient::gather(Collective kind, std::span<const std::byte> mine, uint64_t timeout_ns) {
   const uint64_t deadline = deadline_after(timeout_ns);
   const CollectiveCall call{kind, mine.size()};
   const char* name = name_of(kind);
@@ -108,20 +110,20 @@ Bytes Member::gather(Collective kind, std::span<const std::byte> mine, uint64_t 
   }
   gathering_ = true;
   struct EndOfTurn {
-    Member& member;
+    BootstrapClient& client;
     ~EndOfTurn() {
-      member.gathering_ = false;
-      member.changed_.notify_all();
+      client.gathering_ = false;
+      client.changed_.notify_all();
     }
   } end_of_turn{*this};
   if (!resumes(call, mine)) under_way_ = begin(call, mine);
   if (traced) traced->of(mine.size(), static_cast<int32_t>(*under_way_ & 0x7fffffff));
-  if (wait_for_change(changed_, lock, deadline, [this] { return answer_ || !hub_alive_; }) ==
+  if (wait_for_change(changed_, lock, deadline, [this] { return answer_ || !server_alive_; }) ==
       PW_INTERRUPTED) {
     abandon();
     throw interrupted();
   }
-  if (!answer_ && hub_alive_) {
+  if (!answer_ && server_alive_) {
     if (!unfinished_) unfinished_ = Unfinished{call, digest_of(mine)};
     throw late();
   }
@@ -133,14 +135,14 @@ Bytes Member::gather(Collective kind, std::span<const std::byte> mine, uint64_t 
   return std::move(answer->data);
 }
 
-/// With the lock. The others must not wait for what this rank will not give.
-void Member::abandon() {
-  if (std::exchange(abandoned_, true) || !hub_alive_) return;
+/// With the lock. Tells the server that this rank gives no more, so that the others do not wait for it.
+void BootstrapClient::abandon() {
+  if (std::exchange(abandoned_, true) || !server_alive_) return;
   channel_.queue(Type::abandon);
-  wake_.ring();
+  wakeup_.notify();
 }
 
-Error Member::interrupted() const {
+Error BootstrapClient::interrupted() const {
   return {PW_INTERRUPTED, format("rank {} was interrupted in a collective, which ends the collectives of its "
                                  "team; make a new team for more",
                                  rank_)};

@@ -174,7 +174,7 @@ TEST(Team, WhoLeavesIsSaidToHaveLeftAndNotToHaveDied) {
   }
 }
 
-// Rank 0 is the first to leave, and the hub is its thread.
+// Rank 0 is the first to leave, and the bootstrap server is its thread.
 TEST(Team, TheGoodbyesThatFollowRankZerosAreHeard) {
   with_team(3, [&](std::unique_ptr<Team> team) {
     if (team->rank() == 0) return;
@@ -250,7 +250,7 @@ TEST(Team, ACollectiveThatTimedOutIsTheSameOneWhenItIsRepeated) {
 std::pair<std::string, std::string> meet(int size0, const std::function<void(const Ticket&)>& other,
                                          uint64_t timeout = 20 * kSecondNs) {
   const uint64_t deadline = deadline_after(timeout);
-  Opening opening = open_hub(size0, Reach::hosts, deadline);
+  Opening opening = open_server(size0, Reach::hosts, deadline);
   std::string second;
   std::thread thread([&, ticket = opening.ticket] { outcome_of([&] { other(ticket); }, &second); });
   std::string first;
@@ -298,7 +298,7 @@ TEST(Rendezvous, AWrongSecretIsRefusedOnBothSides) {
 
 TEST(Rendezvous, TcpCarriesATeamAsWell) {
   const uint64_t deadline = deadline_after(20 * kSecondNs);
-  Opening opening = open_hub(2, Reach::hosts, deadline);
+  Opening opening = open_server(2, Reach::hosts, deadline);
   Ticket ticket = opening.ticket;
   ticket.addresses.erase(ticket.addresses.begin());  // the Unix socket
   std::thread other(
@@ -309,7 +309,7 @@ TEST(Rendezvous, TcpCarriesATeamAsWell) {
 
 TEST(Rendezvous, GarbageAndSilenceDoNotKeepTheTeamFromMeeting) {
   const uint64_t deadline = deadline_after(20 * kSecondNs);
-  Opening opening = open_hub(2, Reach::host, deadline);
+  Opening opening = open_server(2, Reach::host, deadline);
   const Descriptor silent = connect_to(opening.ticket.addresses[0], deadline);
   const Descriptor noisy = connect_to(opening.ticket.addresses[0], deadline);
   ASSERT_EQ(::write(noisy.get(), "GET / HTTP/1.0\r\n\r\n", 18), 18);
@@ -327,7 +327,7 @@ TEST(Rendezvous, AnAddressInUseIsNamed) {
   const Descriptor taken = listen_on_any_port(reachable);
   ticket.addresses[0].port = reachable[0].port;
   std::string message;
-  EXPECT_EQ(outcome_of([&] { open_hub(2, ticket, 0); }, &message), PW_SYSTEM);
+  EXPECT_EQ(outcome_of([&] { open_server(2, ticket, 0); }, &message), PW_SYSTEM);
   EXPECT_NE(message.find("cannot listen at tcp:127.0.0.1:" + reachable[0].port), std::string::npos)
       << message;
   EXPECT_NE(message.find("Another process uses it"), std::string::npos) << message;
@@ -357,103 +357,103 @@ TEST(Rendezvous, RankAndSizeAreChecked) {
   EXPECT_EQ(outcome_of([&] { make_team(0, 0, never); }), PW_INVALID_ARGUMENT);
 }
 
-// ---- meetings: ranks talk to partners alone ----
+// ---- exchanges: ranks talk to partners alone ----
 
-Letters letters_to(const std::vector<int>& ranks, const std::string& text) {
+PeerMessages messages_to(const std::vector<int>& ranks, const std::string& text) {
   const ByteView view = view_of(text);
-  Letters letters;
-  for (const int rank : ranks) letters.emplace_back(rank, std::vector<std::byte>(view.begin(), view.end()));
-  return letters;
+  PeerMessages messages;
+  for (const int rank : ranks) messages.emplace_back(rank, std::vector<std::byte>(view.begin(), view.end()));
+  return messages;
 }
 
-std::string only_text(const Letters& letters) {
-  EXPECT_EQ(letters.size(), 1u);
-  const auto& bytes = letters.at(0).second;
+std::string only_text(const PeerMessages& messages) {
+  EXPECT_EQ(messages.size(), 1u);
+  const auto& bytes = messages.at(0).second;
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-TEST(Meeting, PartnersExchangeAndOthersDoNotWait) {
+TEST(Exchange, PartnersExchangeAndOthersDoNotWait) {
   with_team(5, [](std::unique_ptr<Team> team) {
     const int rank = team->rank(), partner = rank ^ 1;
     for (int round = 0; round < 5; ++round) {
-      hold(*team, Collective::plan, [&](Meeting& meeting) {
+      run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
         if (rank == 4) return;  // nobody's partner
         for (const char* part : {"a", "b", "c"})
-          EXPECT_EQ(
-              only_text(meeting.exchange(letters_to({partner}, std::to_string(rank) + part), 20 * kSecondNs)),
-              std::to_string(partner) + part);
+          EXPECT_EQ(only_text(exchange.exchange(messages_to({partner}, std::to_string(rank) + part),
+                                                20 * kSecondNs)),
+                    std::to_string(partner) + part);
       });
     }
     team->barrier(20 * kSecondNs);
   });
 }
 
-TEST(Meeting, AMegabyteGoesBothWays) {
+TEST(Exchange, AMegabyteGoesBothWays) {
   with_team(2, [](std::unique_ptr<Team> team) {
-    hold(*team, Collective::plan, [&](Meeting& meeting) {
+    run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
       const std::string mine(1 << 20, static_cast<char>('a' + team->rank()));
-      EXPECT_EQ(only_text(meeting.exchange(letters_to({1 - team->rank()}, mine), 60 * kSecondNs)),
+      EXPECT_EQ(only_text(exchange.exchange(messages_to({1 - team->rank()}, mine), 60 * kSecondNs)),
                 std::string(1 << 20, static_cast<char>('b' - team->rank())));
     });
     team->barrier(20 * kSecondNs);
   });
 }
 
-TEST(Meeting, WhatOneRankCannotDoEndsItForAllWithItsMessage) {
+TEST(Exchange, WhatOneRankCannotDoEndsItForAllWithItsMessage) {
   with_team(4, [](std::unique_ptr<Team> team) {
     const int rank = team->rank();
     std::string message;
     const pw_status ended = outcome_of(
         [&] {
-          hold(*team, Collective::plan, [&](Meeting& meeting) {
+          run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
             if (rank == 3) throw std::out_of_range("seven");  // before anybody knows whose partner it is
-            meeting.exchange(letters_to({(rank + 1) % 3}, "x"), 20 * kSecondNs);
-            meeting.exchange(letters_to({3}, "x"), 20 * kSecondNs);
+            exchange.exchange(messages_to({(rank + 1) % 3}, "x"), 20 * kSecondNs);
+            exchange.exchange(messages_to({3}, "x"), 20 * kSecondNs);
           });
         },
         &message);
     EXPECT_EQ(ended, PW_INTERNAL);
     EXPECT_EQ(message, rank == 3 ? "seven" : "rank 3 cannot prepare its plan: seven");
-    hold(*team, Collective::plan, [&](Meeting& meeting) {
-      EXPECT_EQ(only_text(meeting.exchange(letters_to({rank ^ 1}, "x"), 20 * kSecondNs)), "x");
+    run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+      EXPECT_EQ(only_text(exchange.exchange(messages_to({rank ^ 1}, "x"), 20 * kSecondNs)), "x");
     });
     team->barrier(20 * kSecondNs);
   });
 }
 
-TEST(Meeting, AnObjectionReachesWhoHadAllItsLetters) {
+TEST(Exchange, AnObjectionReachesWhoHadAllItsLetters) {
   with_team(3, [](std::unique_ptr<Team> team) {
-    std::atomic<bool> heard{false};
+    std::atomic<bool> aborted{false};
     if (team->rank() == 0) {
       EXPECT_EQ(outcome_of([&] {
-                  hold(*team, Collective::plan, [&](Meeting&) {
+                  run_exchange(*team, Collective::plan, [&](Exchange&) {
                     team->barrier(20 * kSecondNs);
                     throw Error(PW_DENIED, "no");
                   });
                 }),
                 PW_DENIED);
     } else {
-      const auto meeting = hold(*team, Collective::plan, [](Meeting&) {});
-      meeting->on_objection([&](const Error& why) { heard = why.status() == PW_DENIED; });
+      const auto exchange = run_exchange(*team, Collective::plan, [](Exchange&) {});
+      exchange->on_abort([&](const Error& why) { aborted = why.status() == PW_DENIED; });
       team->barrier(20 * kSecondNs);
-      wait_for([&] { return heard.load(); });
+      wait_for([&] { return aborted.load(); });
     }
     team->barrier(20 * kSecondNs);
   });
 }
 
-TEST(Meeting, ARankThatIsNoPartnerSaysSo) {
+TEST(Exchange, ARankThatIsNoPartnerSaysSo) {
   with_team(2, [](std::unique_ptr<Team> team) {
     if (team->rank() == 1) {
-      hold(*team, Collective::plan, [](Meeting&) {});
+      run_exchange(*team, Collective::plan, [](Exchange&) {});
       team->barrier(20 * kSecondNs);
     } else {
       std::string message;
       EXPECT_EQ(outcome_of(
                     [&] {
-                      hold(*team, Collective::plan, [&](Meeting& meeting) {
-                        team->barrier(20 * kSecondNs);  // the other is through with the meeting
-                        meeting.exchange(letters_to({1}, "x"), 20 * kSecondNs);
+                      run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+                        team->barrier(20 * kSecondNs);  // the other is through with the exchange
+                        exchange.exchange(messages_to({1}, "x"), 20 * kSecondNs);
                       });
                     },
                     &message),
@@ -464,14 +464,14 @@ TEST(Meeting, ARankThatIsNoPartnerSaysSo) {
   });
 }
 
-TEST(Meeting, APartnerThatLeavesEndsIt) {
+TEST(Exchange, APartnerThatLeavesEndsIt) {
   with_team(3, [](std::unique_ptr<Team> team) {
     if (team->rank() == 1) return;  // leaves the team
     std::string message;
     EXPECT_EQ(outcome_of(
                   [&] {
-                    hold(*team, Collective::plan, [&](Meeting& meeting) {
-                      meeting.exchange(letters_to({team->rank() == 0 ? 2 : 1}, "x"), 20 * kSecondNs);
+                    run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+                      exchange.exchange(messages_to({team->rank() == 0 ? 2 : 1}, "x"), 20 * kSecondNs);
                     });
                   },
                   &message),
@@ -480,74 +480,76 @@ TEST(Meeting, APartnerThatLeavesEndsIt) {
   });
 }
 
-TEST(Meeting, GoesOnWhenRank0HasLeft) {
+TEST(Exchange, GoesOnWhenRank0HasLeft) {
   with_team(4, [](std::unique_ptr<Team> team) {
     const int rank = team->rank();
     if (rank == 0) return;
     wait_for([&] { return team->lost(0); });
-    hold(*team, Collective::plan, [&](Meeting& meeting) {
-      EXPECT_EQ(only_text(meeting.exchange(letters_to({rank == 3 ? 3 : 3 - rank}, "x"), 20 * kSecondNs)),
+    run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+      EXPECT_EQ(only_text(exchange.exchange(messages_to({rank == 3 ? 3 : 3 - rank}, "x"), 20 * kSecondNs)),
                 "x");
     });
-    hold(*team, Collective::plan, [&](Meeting& meeting) {
+    run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
       const std::vector<int> others = rank == 1   ? std::vector{2, 3}
                                       : rank == 2 ? std::vector{1, 3}
                                                   : std::vector{1, 2};
-      EXPECT_EQ(meeting.exchange(letters_to(others, "x"), 20 * kSecondNs).size(), 2u);
+      EXPECT_EQ(exchange.exchange(messages_to(others, "x"), 20 * kSecondNs).size(), 2u);
     });
   });
 }
 
-// Ranks 2 and 5, next to the one that objects, are through with the meeting; the others hear of it from them.
-TEST(Meeting, WithoutRank0AnObjectionReachesThoseWhoAreFarAway) {
+// Ranks 2 and 5, next to the one that objects, are through with the exchange; the others hear of it from
+// them.
+TEST(Exchange, WithoutRank0AnObjectionReachesThoseWhoAreFarAway) {
   std::atomic<int> begun{0}, through{0};
   with_team(6, [&](std::unique_ptr<Team> team) {
     const int rank = team->rank();
     if (rank == 0) return;
     wait_for([&] { return team->lost(0); });
-    auto meeting = team->meet(Collective::plan);
-    if (rank == 2 || rank == 5) meeting.reset();
+    auto exchange = team->begin_exchange(Collective::plan);
+    if (rank == 2 || rank == 5) exchange.reset();
     ++begun;
     if (rank == 1) {
       wait_for([&] { return begun == 5; });
-      meeting->object(Error(PW_DENIED, "no"));
+      exchange->abort(Error(PW_DENIED, "no"));
     }
     if (rank == 3 || rank == 4) {
-      std::atomic<bool> heard{false};
-      meeting->on_objection([&](const Error& why) { heard = why.status() == PW_DENIED; });
-      wait_for([&] { return heard.load(); });
-      meeting.reset();
+      std::atomic<bool> aborted{false};
+      exchange->on_abort([&](const Error& why) { aborted = why.status() == PW_DENIED; });
+      wait_for([&] { return aborted.load(); });
+      exchange.reset();
     }
     ++through;
     wait_for([&] { return through == 5; });  // nobody leaves before
   });
 }
 
-// Some have not heard yet that rank 0 has left when the objection is made, and no two ranks are connected.
-TEST(Meeting, AnObjectionIsNotLostBetweenTheHubAndTheRing) {
-  std::atomic<int> heard{0};
+// Some have not aborted yet that rank 0 has left when the reason is made, and no two ranks are connected.
+TEST(Exchange, AnObjectionIsNotLostBetweenTheHubAndTheRing) {
+  std::atomic<int> aborted{0};
   with_team(5, [&](std::unique_ptr<Team> team) {
     const int rank = team->rank();
     if (rank == 0) return;
     if (rank == 1) {
       wait_for([&] { return team->lost(0); });
-      ::usleep(1'900'000 + static_cast<useconds_t>(now_ns() % 200'000));  // so long rank 0's hub goes on
+      ::usleep(1'900'000 +
+               static_cast<useconds_t>(now_ns() % 200'000));  // so long rank 0's bootstrap server goes on
     }
     EXPECT_EQ(outcome_of([&] {
-                hold(*team, Collective::plan, [&](Meeting& meeting) {
+                run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
                   if (rank == 1) throw Error(PW_DENIED, "no");
-                  meeting.exchange(letters_to({1}, "x"), 20 * kSecondNs);
+                  exchange.exchange(messages_to({1}, "x"), 20 * kSecondNs);
                 });
               }),
               PW_DENIED);
-    ++heard;
-    wait_for([&] { return heard == 4; });  // nobody leaves before
+    ++aborted;
+    wait_for([&] { return aborted == 4; });  // nobody leaves before
   });
 }
 
 // Rank 1 takes back what it had offered because rank 0 objected; rank 2, which is no partner of rank 0, fails
 // because of that, and must not call it its own fault.
-TEST(Meeting, WhoFailsBecauseAPartnerEndedSaysWhatThatOneHadHeard) {
+TEST(Exchange, WhoFailsBecauseAPartnerEndedSaysWhatThatOneHadHeard) {
   constexpr int kRounds = 20;
   std::vector<std::atomic<bool>> taken_back(kRounds);
   with_team(4, [&](std::unique_ptr<Team> team) {
@@ -556,12 +558,12 @@ TEST(Meeting, WhoFailsBecauseAPartnerEndedSaysWhatThatOneHadHeard) {
       std::string message;
       outcome_of(
           [&] {
-            hold(*team, Collective::plan, [&](Meeting& meeting) {
+            run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
               const std::vector<int> partners[] = {{1}, {0, 2}, {1}, {}};
               if (rank == 3) return;
-              meeting.exchange(letters_to(partners[rank], "x"), 20 * kSecondNs);
+              exchange.exchange(messages_to(partners[rank], "x"), 20 * kSecondNs);
               if (rank == 0) throw Error(PW_DENIED, "no");
-              if (rank == 1) meeting.exchange(letters_to({0}, "x"), 20 * kSecondNs);
+              if (rank == 1) exchange.exchange(messages_to({0}, "x"), 20 * kSecondNs);
               while (!round) ::sched_yield();
               throw Error(PW_STALE_KEY, "the region was closed");
             });
@@ -579,20 +581,22 @@ TEST(Meeting, WhoFailsBecauseAPartnerEndedSaysWhatThatOneHadHeard) {
 /// A call with a partner where the collective has partners.
 std::function<void(Team&)> call_of(Collective kind, int partner) {
   return [=](Team& team) {
-    const auto talk = [&](Meeting& meeting) { meeting.exchange(letters_to({partner}, "x"), 20 * kSecondNs); };
+    const auto talk = [&](Exchange& exchange) {
+      exchange.exchange(messages_to({partner}, "x"), 20 * kSecondNs);
+    };
     const std::vector<int> pair{0, 1};
     if (kind == Collective::barrier)
       team.barrier(20 * kSecondNs);
-    else if (through_hub(kind))
+    else if (through_server(kind))
       team.all_gather_parts(kind, {}, 20 * kSecondNs);
     else if (kind == Collective::plan_among)
-      hold(team, team.meet_among(kind, pair), kind, talk);
+      run_exchange(team, team.begin_exchange_among(kind, pair), kind, talk);
     else
-      hold(team, kind, talk);
+      run_exchange(team, kind, talk);
   };
 }
 
-// Rank 2 calls what rank 0 does, and nobody but the hub sees that it is not what rank 1 calls.
+// Rank 2 calls what rank 0 does, and nobody but the bootstrap server sees that it is not what rank 1 calls.
 TEST(Team, DifferentCollectivesEndForAllRanksWithBothNames) {
   const Collective kinds[] = {Collective::barrier, Collective::parts, Collective::context, Collective::plan,
                               Collective::halo};
@@ -604,7 +608,7 @@ TEST(Team, DifferentCollectivesEndForAllRanksWithBothNames) {
         const Collective kind = rank == 1 ? second : first;
         std::string message;
         const pw_status ended = outcome_of([&] { call_of(kind, rank == 2 ? 2 : 1 - rank)(*team); }, &message);
-        if (rank == 2 && ended == PW_OK && !through_hub(kind)) continue;  // it had no partner
+        if (rank == 2 && ended == PW_OK && !through_server(kind)) continue;  // it had no partner
         EXPECT_EQ(ended, PW_INVALID_ARGUMENT);
         // What ranks 0 and 1 do, or 1 and 2.
         EXPECT_NE(message.find("rank 1 is in " + name_of(CollectiveCall{second, 0})), std::string::npos)
@@ -647,8 +651,8 @@ TEST(Team, AMeetingThatTimedOutIsNotTakenForAnotherCollective) {
     with_team(2, [&](std::unique_ptr<Team> team) {
       const int rank = team->rank();
       const auto prepare = [&](uint64_t timeout) {
-        hold(*team, Collective::plan, [&](Meeting& meeting) {
-          for (const char* part : {"a", "b"}) meeting.exchange(letters_to({1 - rank}, part), timeout);
+        run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+          for (const char* part : {"a", "b"}) exchange.exchange(messages_to({1 - rank}, part), timeout);
         });
       };
       std::string message;
@@ -677,10 +681,11 @@ TEST(Team, NoMeetingBeginsBeforeAnAllGatherThatTimedOutIsRepeated) {
     if (team->rank() == 0) {
       EXPECT_EQ(outcome_of([&] { team->barrier(0); }), PW_TIMEOUT);
       std::string message;
-      EXPECT_EQ(outcome_of([&] { team->meet(Collective::plan); }, &message), PW_INVALID_ARGUMENT);
+      EXPECT_EQ(outcome_of([&] { team->begin_exchange(Collective::plan); }, &message), PW_INVALID_ARGUMENT);
       EXPECT_NE(message.find("calls prepare of a plan after its barrier timed out"), std::string::npos)
           << message;
-      EXPECT_EQ(outcome_of([&] { team->meet_among(Collective::plan_among, both); }), PW_INVALID_ARGUMENT);
+      EXPECT_EQ(outcome_of([&] { team->begin_exchange_among(Collective::plan_among, both); }),
+                PW_INVALID_ARGUMENT);
       refused.set_value();
     } else {
       refused.get_future().get();
@@ -702,11 +707,11 @@ TEST(Team, WithoutRank0DifferentMeetingsEndAndTheNextIsInStep) {
       std::string message;
       const auto call = call_of(rank == 1 ? Collective::halo : Collective::plan, partner);
       EXPECT_EQ(outcome_of([&] { call(*team); }, &message), PW_INVALID_ARGUMENT);
-      // Rank 0's hub, which may still be there, compares with rank 3 as well.
+      // Rank 0's bootstrap server, which may still be there, compares with rank 3 as well.
       EXPECT_NE(message.find("rank 1 is in creation of a halo where rank "), std::string::npos) << message;
       EXPECT_NE(message.find(" is in prepare of a plan"), std::string::npos) << message;
     } else {
-      team->meet(Collective::plan);
+      team->begin_exchange(Collective::plan);
     }
     call_of(Collective::plan, partner)(*team);
     ++through;
@@ -714,12 +719,12 @@ TEST(Team, WithoutRank0DifferentMeetingsEndAndTheNextIsInStep) {
   });
 }
 
-TEST(Meeting, WhatWasWrittenBeforeLeavingArrives) {
+TEST(Exchange, WhatWasWrittenBeforeLeavingArrives) {
   with_team(4, [](std::unique_ptr<Team> team) {
     const int rank = team->rank(), partner = rank ^ 1;
-    hold(*team, Collective::plan, [&](Meeting& meeting) {
+    run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
       const std::string mine(rank % 2 == 0 ? 1 : 2 << 20, 'x');
-      EXPECT_EQ(only_text(meeting.exchange(letters_to({partner}, mine), 60 * kSecondNs)).size(),
+      EXPECT_EQ(only_text(exchange.exchange(messages_to({partner}, mine), 60 * kSecondNs)).size(),
                 rank % 2 == 0 ? 2u << 20 : 1u);
     });
   });

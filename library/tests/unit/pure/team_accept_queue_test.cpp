@@ -1,5 +1,5 @@
-// The door of the hub: who proves that he knows the secret is let in, whatever strangers do; a stranger's
-// flood pushes out its own first.
+// The accept queue of the bootstrap server: who proves that he knows the secret is let in, whatever strangers
+// do; a stranger's flood pushes out its own first.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "team/door.h"
+#include "team/accept_queue.h"
 
 namespace pw {
 namespace {
@@ -24,7 +24,7 @@ class Doors : public ::testing::Test {
     std::vector<Descriptor> listeners;
     listeners.push_back(listen_on_any_port(reachable));
     port_ = reachable.front().port;
-    door_.emplace(kSecret, std::move(listeners));
+    accept_queue_.emplace(kSecret, std::move(listeners));
   }
 
   /// Connects from this address of the loopback network.
@@ -47,14 +47,14 @@ class Doors : public ::testing::Test {
     channel.write();
   }
 
-  /// Lets the door work until nothing comes any more; the ranks that were let in.
+  /// Lets the queue work until nothing comes any more; the ranks that were let in.
   std::vector<uint32_t> serve() {
     std::vector<uint32_t> ranks;
     std::vector<pollfd> polled;
-    while (door_->add_to(polled), ::poll(polled.data(), polled.size(), 100) > 0) {
-      for (Door::Guest& guest : door_->serve(polled)) {
-        ranks.push_back(guest.hello.rank);
-        guests_.push_back(std::move(guest));
+    while (accept_queue_->add_to(polled), ::poll(polled.data(), polled.size(), 100) > 0) {
+      for (AcceptQueue::Authenticated& accepted : accept_queue_->serve(polled)) {
+        ranks.push_back(accepted.hello.rank);
+        authenticated_.push_back(std::move(accepted));
       }
       polled.clear();
     }
@@ -62,8 +62,8 @@ class Doors : public ::testing::Test {
   }
 
   std::string port_;
-  std::optional<Door> door_;
-  std::vector<Door::Guest> guests_;
+  std::optional<AcceptQueue> accept_queue_;
+  std::vector<AcceptQueue::Authenticated> authenticated_;
 };
 
 using Ranks = std::vector<uint32_t>;
@@ -76,7 +76,8 @@ TEST_F(Doors, OnlyARightHelloIsLetInAndOnlyOnce) {
   say_hello(wrong, 2, Secret{std::byte{8}}, Nonce{std::byte{2}});
   say_hello(again, 1, kSecret, Nonce{std::byte{1}});
   EXPECT_EQ(serve(), Ranks{});
-  EXPECT_NE(door_->refusals().find("2 connections were refused"), std::string::npos) << door_->refusals();
+  EXPECT_NE(accept_queue_->refusals().find("2 connections were refused"), std::string::npos)
+      << accept_queue_->refusals();
   for (Channel* each : {&wrong, &again}) {
     each->read();
     const auto answer = each->next(kMaxHandshake);
@@ -105,7 +106,8 @@ TEST_F(Doors, WhoSaysTooMuchIsHungUpOnBeforeItIsRead) {
   const std::vector<std::byte> much(1 << 20, std::byte{'x'});
   ASSERT_GT(::send(loud.descriptor(), much.data(), much.size(), MSG_NOSIGNAL | MSG_DONTWAIT), 0);
   serve();
-  EXPECT_NE(door_->refusals().find("not a Peerway message"), std::string::npos) << door_->refusals();
+  EXPECT_NE(accept_queue_->refusals().find("not a Peerway message"), std::string::npos)
+      << accept_queue_->refusals();
 }
 
 TEST_F(Doors, ADescriptorThatIsMissingIsTakenFromAStranger) {
@@ -122,7 +124,7 @@ TEST_F(Doors, ADescriptorThatIsMissingIsTakenFromAStranger) {
   const Ranks let_in = serve();
   ::setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_EQ(let_in, Ranks{2});
-  EXPECT_NE(door_->refusals().find("refused"), std::string::npos);
+  EXPECT_NE(accept_queue_->refusals().find("refused"), std::string::npos);
 }
 
 }  // namespace

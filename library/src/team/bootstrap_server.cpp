@@ -1,4 +1,4 @@
-#include "team/hub.h"
+#include "team/bootstrap_server.h"
 
 #include <poll.h>
 
@@ -14,47 +14,48 @@ namespace pw {
 using namespace wire;
 
 namespace {
-/// Most ranks leave at about the same time: so long do the goodbyes of the others find a hub after that of
-/// rank 0.
+/// Most ranks leave at about the same time. The server stays this long after rank 0's goodbye to pass on
+/// those of the others.
 constexpr uint64_t kLinger = 2'000'000'000;
-constexpr int kPoll = 20;  // ms: rank 0, which waits for a hub that lingers, may be in a hurry
+constexpr int kPoll = 20;  // ms: rank 0 may hurry a server that lingers
 }  // namespace
 
-Hub::Hub(int size, const Secret& secret, std::vector<Descriptor> listeners, Descriptor own, uint64_t deadline)
+BootstrapServer::BootstrapServer(int size, const Secret& secret, std::vector<Descriptor> listeners,
+                                 Descriptor own, uint64_t deadline)
     : size_(static_cast<uint32_t>(size)),
       secret_(secret),
       deadline_(deadline),
       gathers_(size),
-      door_(secret, std::move(listeners)),
+      accept_queue_(secret, std::move(listeners)),
       roster_(static_cast<size_t>(size)) {
   connections_.push_back(std::make_unique<Connection>());
   connections_.back()->channel = Channel(std::move(own));
   thread_ = std::thread([this] { run(); });
 }
 
-Hub::~Hub() {
+BootstrapServer::~BootstrapServer() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Hub::run() {
+void BootstrapServer::run() {
   try {
     serve();
   } catch (const std::exception& error) {  // out of memory or descriptors
-    log(LogLevel::error, format("the hub of the team ends: {}", error.what()));
+    log(LogLevel::error, format("the bootstrap server of the team ends: {}", error.what()));
   }
-  door_.close();
-  connections_.clear();  // the others see the hub's end at once
+  accept_queue_.close();
+  connections_.clear();  // the clients see the server's end at once
   const std::lock_guard lock(mutex_);
   ended_ = true;
   changed_.notify_all();
 }
 
-bool Hub::ends_within(uint64_t ns) {
+bool BootstrapServer::ends_within(uint64_t ns) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, std::chrono::nanoseconds(ns), [this] { return ended_; });
 }
 
-void Hub::serve() {
+void BootstrapServer::serve() {
   while (!over_) {
     poll_once();
     if (!over_ && !complete_ && now_ns() >= deadline_) fail_late();
@@ -64,14 +65,14 @@ void Hub::serve() {
   finish();
 }
 
-void Hub::poll_once() {
+void BootstrapServer::poll_once() {
   std::vector<pollfd> polled;
   for (const auto& each : connections_) {
     const bool unsent = each->channel.unsent();
     polled.push_back({each->channel.descriptor(), static_cast<short>(POLLIN | (unsent ? POLLOUT : 0)), 0});
   }
   const size_t count = polled.size();
-  door_.add_to(polled);
+  accept_queue_.add_to(polled);
   const uint64_t until = complete_ ? linger_until_ : deadline_;
   const int longest = poll_milliseconds(until);
   if (::poll(polled.data(), polled.size(),
@@ -81,20 +82,20 @@ void Hub::poll_once() {
   for (size_t i = 0; i < count; ++i)
     if (polled[i].revents & ~POLLOUT) receive(*connections_[i]);
   if (!complete_) {
-    for (Door::Guest& guest : door_.serve(std::span(polled).subspan(count))) {
+    for (AcceptQueue::Authenticated& accepted : accept_queue_.serve(std::span(polled).subspan(count))) {
       connections_.push_back(std::make_unique<Connection>());
-      connections_.back()->channel = std::move(guest.channel);
-      challenge(*connections_.back(), guest.hello);
+      connections_.back()->channel = std::move(accepted.channel);
+      challenge(*connections_.back(), accepted.hello);
     }
   }
-  // Rank 0's own connection, the first, comes last: once rank 0 has its answer it may end, and the hub with
-  // it. By then the others' are on their way.
+  // Rank 0's own connection, the first, is written last. Once rank 0 has its answer it may end, and this
+  // server with it; the other answers are on their way by then.
   std::for_each(connections_.rbegin(), connections_.rend(), [](const auto& each) {
     if (each->channel.unsent() && !each->channel.write()) each->closing = true;
   });
 }
 
-void Hub::receive(Connection& connection) {
+void BootstrapServer::receive(Connection& connection) {
   bool open = connection.channel.read();
   try {
     const auto limit = [&] {
@@ -109,31 +110,31 @@ void Hub::receive(Connection& connection) {
     if (connection.state == State::joined)
       log(LogLevel::error, format("rank {} is cut off: {}", connection.hello.rank, error.what()));
     else
-      door_.note(error.what());
+      accept_queue_.count_refusal(error.what());
     open = false;
   }
-  connection.channel.let_go();  // there is one with every rank, and most have nothing to say
+  connection.channel.let_go();  // one for each rank, most of them idle
   if (open) return;
   connection.closing = true;
   connection.channel = Channel(Descriptor());  // drops what is unsent
-  if (connection.state == State::joined && members_.contains(connection.hello.rank))
+  if (connection.state == State::joined && clients_.contains(connection.hello.rank))
     lose(connection.hello.rank, How::died);
 }
 
-void Hub::handle(Connection& connection, const Message& message) {
+void BootstrapServer::handle(Connection& connection, const Message& message) {
   const bool joined = connection.state == State::joined;
   if (connection.state == State::fresh && message.type == Type::hello) {
-    challenge(connection, door_.check(message));
+    challenge(connection, accept_queue_.check(message));
   } else if (connection.state == State::challenged && message.type == Type::join) {
     join(connection, message);
   } else if (joined && message.type == Type::contribute) {
     send(gathers_.contribute(static_cast<int>(connection.hello.rank), parse_contribution(message.payload)));
-  } else if (joined && message.type == Type::object) {
+  } else if (joined && message.type == Type::abort) {
     const Failure failure = parse_failure(message.payload);
     const auto payload = std::make_shared<const Bytes>(message.payload);
-    for (const auto& [rank, member] : members_)
-      if (member != &connection) member->channel.queue(Type::object, payload);
-    if ((failure.sequence & kOfSome) == 0) send(gathers_.object(failure));
+    for (const auto& [rank, client] : clients_)
+      if (client != &connection) client->channel.queue(Type::abort, payload);
+    if ((failure.sequence & kOfSome) == 0) send(gathers_.abort(failure));
   } else if (joined && message.type == Type::lost) {
     lose(parse_loss(message.payload, size_).rank, How::died);
   } else if (joined && message.type == Type::abandon) {
@@ -142,27 +143,27 @@ void Hub::handle(Connection& connection, const Message& message) {
                        PW_INTERRUPTED));
   } else if (joined && message.type == Type::goodbye) {
     connection.closing = true;
-    lose(connection.hello.rank, How::left);
+    lose(connection.hello.rank, How::departed);
   } else {
     throw Error(PW_INVALID_ARGUMENT,
                 format("a message of type {} came out of turn", static_cast<int>(message.type)));
   }
 }
 
-void Hub::challenge(Connection& connection, const Hello& hello) {
+void BootstrapServer::challenge(Connection& connection, const Hello& hello) {
   connection.hello = hello;
   const Nonce nonce = random_bytes<16>();
-  connection.channel.seal_outgoing(session_key(secret_, "hub", connection.hello, nonce));
-  connection.channel.seal_incoming(session_key(secret_, "member", connection.hello, nonce));
+  connection.channel.seal_outgoing(session_key(secret_, "server", connection.hello, nonce));
+  connection.channel.seal_incoming(session_key(secret_, "client", connection.hello, nonce));
   connection.channel.queue(Type::challenge, pack(nonce));
   connection.state = State::challenged;
 }
 
-void Hub::join(Connection& connection, const Message& message) {
+void BootstrapServer::join(Connection& connection, const Message& message) {
   const auto [rank, size, nonce] = connection.hello;
   Identity identity = parse_join(message.payload);
-  if (!failure_ && (size != size_ || members_.contains(rank))) {
-    // It knows the secret, so it is of this job and started wrongly: nobody can go on.
+  if (!failure_ && (size != size_ || clients_.contains(rank))) {
+    // It knows the secret, so it belongs to this job and was started wrongly: nobody can go on.
     connection.state = State::joined;
     return fail_all(PW_INVALID_ARGUMENT,
                     size != size_
@@ -181,51 +182,52 @@ void Hub::join(Connection& connection, const Message& message) {
     return;
   }
   roster_[rank] = std::move(identity);
-  members_[rank] = &connection;
-  if (members_.size() == size_) welcome_all();
+  clients_[rank] = &connection;
+  if (clients_.size() == size_) welcome_all();
 }
 
-void Hub::welcome_all() {
+void BootstrapServer::welcome_all() {
   complete_ = true;
-  door_.close();
+  accept_queue_.close();
   const auto roster = std::make_shared<const Bytes>(pack(roster_));
-  for (const auto& [rank, connection] : members_) connection->channel.queue(Type::welcome, roster);
+  for (const auto& [rank, connection] : clients_) connection->channel.queue(Type::welcome, roster);
   for (const auto& each : connections_)
     if (each->state != State::joined) each->closing = true;
 }
 
-void Hub::send(const std::vector<Gathers::Answer>& answers) {
+void BootstrapServer::send(const std::vector<Gathers::Answer>& answers) {
   for (const Gathers::Answer& answer : answers) {
-    const auto member = members_.find(static_cast<uint32_t>(answer.rank));
-    if (member == members_.end()) continue;
+    const auto client = clients_.find(static_cast<uint32_t>(answer.rank));
+    if (client == clients_.end()) continue;
     if (answer.complete)
-      member->second->channel.queue(Type::result, answer.result);
+      client->second->channel.queue(Type::result, answer.result);
     else
-      member->second->channel.queue(Type::failure, pack(answer.failure));
+      client->second->channel.queue(Type::failure, pack(answer.failure));
   }
 }
 
-void Hub::lose(uint32_t rank, How how) {
-  const auto member = members_.find(rank);
-  if (member == members_.end()) return;
-  member->second->closing = true;
-  members_.erase(member);
+void BootstrapServer::lose(uint32_t rank, How how) {
+  const auto client = clients_.find(rank);
+  if (client == clients_.end()) return;
+  client->second->closing = true;
+  clients_.erase(client);
   const Identity& who = roster_[rank];
   const std::string why =
-      how == How::left ? format("rank {} has left the team", rank)
-                       : format("rank {} is lost: its process ({} on {}) ended without leaving the team",
-                                rank, who.process, who.host_name);
-  if (rank == 0 && how == How::left) linger_until_ = deadline_after(kLinger);
+      how == How::departed ? format("rank {} has left the team", rank)
+                           : format("rank {} is lost: its process ({} on {}) ended without leaving the team",
+                                    rank, who.process, who.host_name);
+  if (rank == 0 && how == How::departed) linger_until_ = deadline_after(kLinger);
   if (rank == 0 && (how == How::died || !complete_)) over_ = true;
   if (!complete_) return fail_all(PW_PEER_LOST, format("{}, while the team was being made", why));
-  for (const auto& [other, connection] : members_)
+  for (const auto& [other, connection] : clients_)
     connection->channel.queue(Type::lost, pack(Loss{rank, how}));
   send(gathers_.lose(static_cast<int>(rank), why));
-  if (members_.empty()) over_ = true;
+  if (clients_.empty()) over_ = true;
 }
 
-/// Tells all who have joined. The hub goes on until rank 0 has been told as well, which is on its way.
-void Hub::fail_all(pw_status status, const std::string& why) {
+/// Refuses all ranks that have joined. The server goes on until rank 0, which is on its way, has its
+/// refusal.
+void BootstrapServer::fail_all(pw_status status, const std::string& why) {
   if (failure_) return;  // the first reason is the reason
   failure_ = std::make_shared<const Bytes>(pack(Refusal{status, why}));
   for (const auto& each : connections_)
@@ -233,25 +235,25 @@ void Hub::fail_all(pw_status status, const std::string& why) {
   over_ = own_joined_;
 }
 
-void Hub::fail_late() {
+void BootstrapServer::fail_late() {
   std::string missing;
   uint32_t count = 0;
   for (uint32_t rank = 0; rank < size_; ++rank)
-    if (!members_.contains(rank) && ++count <= 8)
+    if (!clients_.contains(rank) && ++count <= 8)
       missing += format("{}{}", missing.empty() ? "" : ", ", rank);
   std::string why = format(
       "{} of {} ranks did not join the team in time (rank {}{}). Were all started, with "
       "the same secret and address? PEERWAY_TIMEOUT limits the wait",
       count, size_, missing, count > 8 ? ", ..." : "");
-  fail_all(PW_TIMEOUT, why + door_.refusals());
+  fail_all(PW_TIMEOUT, why + accept_queue_.refusals());
   over_ = true;
 }
 
-/// Sends what is still to be sent, and lets the others read it: they end their connections then. Who does not
-/// read is not waited for.
-void Hub::finish() {
-  door_.close();
-  const uint64_t deadline = now_ns() + kFarewell;
+/// Sends what is unsent and waits until the clients, having read it, end their connections. The wait is
+/// bounded, because a client may not read.
+void BootstrapServer::finish() {
+  accept_queue_.close();
+  const uint64_t deadline = now_ns() + kGoodbyeTime;
   do {
     std::vector<pollfd> polled;
     for (const auto& each : connections_) {
