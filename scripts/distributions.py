@@ -13,7 +13,7 @@ import tarfile
 from pathlib import Path
 
 import products
-from steps import ROOT, StepError, must
+from steps import ROOT, VENV, StepError, must
 
 FOLDERS = {"peerway": ROOT, **{f"peerway-{name}": ROOT / name for name in products.PRODUCTS}}
 PIP = ["-m", "pip", "--disable-pip-version-check"]
@@ -74,7 +74,8 @@ def build_library_wheel(python: Path, sdists: Path, folder: Path, build: Path, l
         folder,
     ]
     command += [f"--config-settings=build-dir={build / 'cmake'}"]
-    command += [f"--config-settings=cmake.define.{name}={value}" for name, value in LIBRARY_SETTINGS.items()]
+    settings = {**LIBRARY_SETTINGS, **_headers()}
+    command += [f"--config-settings=cmake.define.{name}={value}" for name, value in settings.items()]
     must(
         f"compile the library for {python.parent.parent.name}",
         [*command, build / f"peerway-{version()}"],
@@ -82,3 +83,10 @@ def build_library_wheel(python: Path, sdists: Path, folder: Path, build: Path, l
     )
     (wheel,) = {*folder.glob("*.whl")} - before
     return wheel
+
+
+def _headers() -> dict[str, Path]:
+    """Give the folders of the header libraries in .venv, so that they are the same for each Python."""
+    folders = {"peerway_fmt": "cmeel.prefix/include", "peerway_json": "nlohmann_json/include"}
+    places = {name: [*VENV.glob(f"lib/python*/site-packages/{place}")] for name, place in folders.items()}
+    return {f"{name}_INCLUDE": paths[0] for name, paths in places.items() if paths}
