@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.measured import Measured
 from peerway_jobs.rules.former import former_part
 from peerway_jobs.series import Series
@@ -58,29 +57,6 @@ def hours(measured: Measured, idle: float, window: float) -> Hours:
         cpu_coverage=cpu_coverage,
         gpu_coverage=_coverage(gpu, gpu_seconds) if gpu_seconds else None,
     )
-
-
-@dataclass
-class _Former:
-    """What a run had on nodes that Slurm took from it while it ran."""
-
-    node_seconds: float = 0
-    core_seconds: float = 0
-    gpu_seconds: float = 0
-    memory: float = 0
-
-
-def _former(measured: Measured) -> _Former:
-    run, former = measured.run, _Former()
-    nodes = expand_hosts(run.former_nodes) - expand_hosts(run.node_list) if run.former_nodes else set()
-    for part in measured.intervals:
-        if part["step"] is None and part["node"] in nodes:
-            seconds = max(0.0, min(part["end"] / 1000, measured.now) - part["start"] / 1000)
-            former.node_seconds += seconds
-            former.core_seconds += (part["cpus"] or 0) * seconds
-            former.gpu_seconds += len(part["gpus"]) * seconds
-            former.memory += part["memory"] or 0
-    return former
 
 
 def idle_seconds(gpus: tuple[Series, ...], idle: float, window: float) -> float:

@@ -16,6 +16,8 @@ from jobs_scene import BOOT, filed
 from peerway_jobs import slurm_json, sync
 from peerway_jobs.accounting import Accounts
 from peerway_jobs.batch import Batch, Interval
+from peerway_jobs.rules.engine import Verdict
+from peerway_jobs.rules.hours import Hours
 from peerway_jobs.scripts import Scripts
 from peerway_jobs.slurm_json import SlurmFailed, answer_of
 from peerway_jobs.store.alarms import alarms
@@ -369,7 +371,8 @@ def test_a_number_that_slurm_gives_again_is_another_job(store: JobStore, tmp_pat
     old = job(7, "CANCELLED", submit_time=995, start_time=1000, end_time=1200, name="old")
     sync.take(store, [old], NODES, 1210)
     store.write("UPDATE jobs SET script = '#!/bin/old', verdict = 'inefficient', judged = 1300")
-    body = json.dumps({"state": "inefficient", "rules_hash": "abc", "hours": {}, "findings": []})
+    verdict = Verdict("inefficient", "abc", Hours(1, 0, 1, 0, 0.1, None, None, 1, None), ())
+    body = json.dumps(verdict.body())
     store.write("INSERT INTO verdicts VALUES ('7', 0, 'abc', 1300, ?)", (body,))
     held(store, 7, 5000.4, None)  # an agent may be the first to tell
     for state, more in (("PENDING", {"start_time": 0}), ("RUNNING", {}), ("COMPLETED", {"end_time": 5100})):

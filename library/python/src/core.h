@@ -96,7 +96,7 @@ class Closable {
 
  private:
   struct State {
-    explicit State(Owner&& outgoing) : owner(std::make_shared<Owner>(std::move(given))) {}
+    explicit State(Owner&& outgoing) : owner(std::make_shared<Owner>(std::move(outgoing))) {}
     std::mutex mutex;
     std::shared_ptr<Owner> owner;
   };

@@ -48,7 +48,7 @@ class Tables {
  public:
   Tables()
       : tables_(program().context.allocate(peerway::host, sizeof(KeyTable))),
-        found_(program().context.allocate(
+        fetched_(program().context.allocate(
             peerway::host, std::max({sizeof(KeyTable::ids), sizeof(Entry), sizeof(Counts)}))) {}
 
   void publish(uint64_t id, const peerway::Region& memory) {
@@ -130,13 +130,13 @@ class Tables {
   }
 
   const void* fetch(int rank, size_t offset, size_t bytes) {
-    check(program().context.get(found_.span(0, bytes), tables_.at(rank).span(offset, bytes)));
+    check(program().context.get(fetched_.span(0, bytes), tables_.at(rank).span(offset, bytes)));
     check(program().context.flush(rank));
-    return found_.address();
+    return fetched_.address();
   }
 
   SymmetricMemory tables_;
-  peerway::Region found_;
+  peerway::Region fetched_;
   std::map<std::pair<int, uint64_t>, peerway::Remote> remotes_;
 };
 
