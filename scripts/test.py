@@ -1,4 +1,4 @@
-"""Run every test that needs no GPU and end with one line that sums them up: N passed, N failed, N skipped.
+"""Run the tests that need no GPU and end with one line that sums them up: N passed, N failed, N skipped.
 
     python scripts/test.py [--long | --sanitized]
 

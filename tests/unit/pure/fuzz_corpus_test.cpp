@@ -1,5 +1,5 @@
-// The parsers that are fuzzed (PRODUCT/tests/fuzz), over the stored inputs: those lead through every branch that a
-// fuzzer has found. make test-long looks for more.
+// The parsers that are fuzzed (PRODUCT/tests/fuzz), over the stored inputs: those lead through every branch
+// that a fuzzer has found. make test-long looks for more.
 #include <gtest/gtest.h>
 
 #include <algorithm>
