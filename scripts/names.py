@@ -22,7 +22,6 @@ ALLOWED_IN_PYTHON: dict[str, int] = {}
 ALLOWED_IN_CPP = {
     "apps": 315,
     "examples": 17,
-    "library/src/team": 125,
     "tests": 791,
     "xacc": 63,
 }

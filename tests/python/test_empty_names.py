@@ -40,5 +40,5 @@ def test_a_name_is_reported_with_its_line_and_a_file_by_its_first() -> None:
 
 def test_a_file_counts_for_the_longest_folder_that_has_a_number() -> None:
     allowed = {"library": 1, "library/src/team": 2}
-    assert names.folder_of("library/src/team/hub.cpp", allowed) == "library/src/team"
+    assert names.folder_of("library/src/team/bootstrap_server.cpp", allowed) == "library/src/team"
     assert names.folder_of("nic/uct/peer.h", allowed) == "nic"

@@ -54,7 +54,7 @@ DISTRIBUTIONS = {
     "starlette": "fastapi",
 }  # fmt: skip
 # Used where they are: other people's GPU packages, the pictures of a report, and types.
-OPTIONAL = {"cupy", "kvikio", "plotly", "selenium", "typing_extensions"}
+OPTIONAL = {"cupy", "kvikio", "plotly", "selenium", "torch", "typing_extensions"}
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ pw_trace_writer* track_of(uint32_t device, uint32_t stream) {
 
 const std::string& readable(const char* name) {
   std::string mangled = name != nullptr ? name : "kernel";
-  const auto track = world().names.find(mangled);
-  if (track != world().names.end()) return track->second;
+  const auto known = world().names.find(mangled);
+  if (known != world().names.end()) return known->second;
   int status = 0;
   char* text = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
   std::string demangled = status == 0 ? text : mangled;

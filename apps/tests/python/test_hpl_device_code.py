@@ -113,7 +113,9 @@ def test_what_is_no_number_keeps_its_place(on_cpu: Path) -> None:
     ("ranks", "n", "nb", "units", "panels", "refused"),
     [
         pytest.param(1, 300, 64, 12, 99, 0, marks=LONG),
-        (2, 300, 64, 12, 99, 0),  # at the end the ranks have no rows, one after the other
+        pytest.param(
+            2, 300, 64, 12, 99, 0, marks=LONG
+        ),  # at the end the ranks have no rows, one after the other
         (4, 203, 16, 12, 99, 0),  # no interchanges behind a leaf: it has all columns
         pytest.param(3, 517, 100, 12, 3, 0, marks=LONG),
         pytest.param(2, 3000, 128, 4, 1, 0, marks=LONG),  # two blocks of each rank

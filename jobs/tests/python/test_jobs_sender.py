@@ -129,8 +129,16 @@ def proxy(answer: Callable[[list[bytes]], tuple[int, bytes]]) -> Iterator[str]:
             http.shutdown()
 
 
-@pytest.mark.parametrize("body", [b"", b'{"seq": 999}', b'{"seq": "x", "frame": -1}'])
-@pytest.mark.parametrize("most", [1, 5])
+@pytest.mark.parametrize(
+    ("most", "body"),
+    [
+        (5, b""),
+        (5, b'{"seq": 999}'),
+        (1, b'{"seq": "x", "frame": -1}'),
+        *(pytest.param(1, body, marks=pytest.mark.long) for body in (b"", b'{"seq": 999}')),
+        pytest.param(5, b'{"seq": "x", "frame": -1}', marks=pytest.mark.long),
+    ],
+)
 def test_a_proxy_that_takes_less_at_once_and_names_no_batch_gets_less_at_once(
     tmp_path: Path, body: bytes, most: int
 ) -> None:

@@ -412,6 +412,8 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     jobs.close()
 
 
+# Theirs is the promise, and the agent's spool is what keeps it; of the embedded one, tests above.
+@pytest.mark.long
 @pytest.mark.parametrize("name", SERVERS)
 def test_what_was_acknowledged_outlives_kill_9_of_the_database(tmp_path: Path, name: str) -> None:
     """Killed at once, while VictoriaMetrics has it in memory alone; and again while it is written anew."""

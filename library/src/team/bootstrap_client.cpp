@@ -178,7 +178,7 @@ void BootstrapClient::check_watches() {
       const std::lock_guard lock(mutex_);
       channel_.queue(Type::lost, pack(Loss{static_cast<uint32_t>(*ended), How::died}));
     }
-    const bool server_left = !alive && losses_.how(0) == How::left;
+    const bool server_left = !alive && losses_.how(0) == How::departed;
     lose(*ended, server_left ? How::ended : How::died);
     if (*ended == 0) server_ended();
   }

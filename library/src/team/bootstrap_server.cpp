@@ -143,7 +143,7 @@ void BootstrapServer::handle(Connection& connection, const Message& message) {
                        PW_INTERRUPTED));
   } else if (joined && message.type == Type::goodbye) {
     connection.closing = true;
-    lose(connection.hello.rank, How::left);
+    lose(connection.hello.rank, How::departed);
   } else {
     throw Error(PW_INVALID_ARGUMENT,
                 format("a message of type {} came out of turn", static_cast<int>(message.type)));
@@ -213,10 +213,10 @@ void BootstrapServer::lose(uint32_t rank, How how) {
   clients_.erase(client);
   const Identity& who = roster_[rank];
   const std::string why =
-      how == How::left ? format("rank {} has left the team", rank)
-                       : format("rank {} is lost: its process ({} on {}) ended without leaving the team",
-                                rank, who.process, who.host_name);
-  if (rank == 0 && how == How::left) linger_until_ = deadline_after(kLinger);
+      how == How::departed ? format("rank {} has left the team", rank)
+                           : format("rank {} is lost: its process ({} on {}) ended without leaving the team",
+                                    rank, who.process, who.host_name);
+  if (rank == 0 && how == How::departed) linger_until_ = deadline_after(kLinger);
   if (rank == 0 && (how == How::died || !complete_)) over_ = true;
   if (!complete_) return fail_all(PW_PEER_LOST, format("{}, while the team was being made", why));
   for (const auto& [other, connection] : clients_)

@@ -59,7 +59,7 @@ std::string Losses::describe(int rank, const wire::Identity& identity) const {
     since = since_ns_.at(rank);
   }
   const double seconds = static_cast<double>(now_ns() - since) / 1e9;
-  if (how == wire::How::left) return format("rank {} left the team {:.1f} s ago", rank, seconds);
+  if (how == wire::How::departed) return format("rank {} left the team {:.1f} s ago", rank, seconds);
   if (how == wire::How::died)
     return format("rank {} was lost {:.1f} s ago: its process ({} on {}) ended without leaving the team",
                   rank, seconds, identity.process, identity.host_name);

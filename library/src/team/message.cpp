@@ -240,7 +240,7 @@ Loss parse_loss(ByteView payload, uint32_t size) {
   const auto how = reader.get<uint8_t>();
   reader.end();
   if (rank >= size) refuse(format("rank {} of {} in a loss message", rank, size));
-  if (how < static_cast<uint8_t>(How::left) || how > static_cast<uint8_t>(How::ended))
+  if (how < static_cast<uint8_t>(How::departed) || how > static_cast<uint8_t>(How::ended))
     refuse(format("kind {} in a loss message", how));
   return {rank, static_cast<How>(how)};
 }

@@ -113,8 +113,8 @@ struct Failure {
 };
 
 enum class How : uint8_t {
-  none = 0,  ///< not lost. Never sent
-  left = 1,
+  none = 0,      ///< not lost. Never sent
+  departed = 1,  ///< in good order, with a goodbye
   died = 2,
   ended = 3  ///< after the bootstrap server: nobody knows whether in good order
 };

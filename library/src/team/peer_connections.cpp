@@ -236,7 +236,9 @@ void PeerConnections::end(Connection& connection, std::vector<Event>& events) {
   // A connection that never opened tells nothing about the rank, unless messages were queued for it. A rank
   // that leaves has asked the others to end their connections.
   if (leaving_ || (connection.state != State::open && connection.pending.empty())) return;
-  const How how = connection.orderly ? How::left : connection.state == State::open ? How::died : How::ended;
+  const How how = connection.orderly                ? How::departed
+                  : connection.state == State::open ? How::died
+                                                    : How::ended;
   events.push_back({connection.rank, EventKind::ended, {}, how, connection.why});
 }
 

@@ -39,7 +39,7 @@ class PeerConnections {
     int rank = 0;
     EventKind kind = EventKind::message;
     Message message{};
-    wire::How how = wire::How::none;  ///< left: after a goodbye; died: without; ended: it was never answered
+    wire::How how = wire::How::none;  ///< departed: after a goodbye; died: without; ended: never answered
     std::string why{};                ///< ended
   };
 

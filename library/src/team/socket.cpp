@@ -113,7 +113,7 @@ int connect_in_turn(const Descriptor& socket, const SocketAddress& to, uint64_t 
   int error = 0;
   do {
     const int remaining_ms = std::max(poll_milliseconds(deadline), 1);
-    const timeval limit{left / 1000, left % 1000 * 1000};
+    const timeval limit{remaining_ms / 1000, remaining_ms % 1000 * 1000};
     ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     error = ::connect(socket.get(), to.get(), to.length) == 0 ? 0 : errno;
   } while ((error == EAGAIN || error == EINTR) && now_ns() < deadline);

@@ -124,7 +124,7 @@ TEST(PeerConnections, WhoLeavesTakesNothingBack) {
     turn_until({&stays}, [&] { return stays.events.size() == 2; });
     ASSERT_EQ(stays.events.size(), 2u);
     EXPECT_EQ(stays.events[0].message.payload.size(), kMoreThanATcpWindow);
-    EXPECT_EQ(stays.events[1].how, How::left);
+    EXPECT_EQ(stays.events[1].how, How::departed);
   }
 }
 

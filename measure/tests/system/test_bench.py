@@ -124,7 +124,7 @@ def test_a_halo_is_refreshed_by_plans_and_beside_them_by_open_mpi(
 @pytest.mark.parametrize(
     "test",
     [
-        pytest.param(("exchange", "plan_latency", "--sizes", "4096"), id="pairs"),
+        pytest.param(("exchange", "plan_latency", "--sizes", "4096"), id="pairs", marks=pytest.mark.long),
         pytest.param(
             ("halo", "--grid", "2x1", "--local", "16x16", "--element", "8"), id="halo", marks=pytest.mark.long
         ),

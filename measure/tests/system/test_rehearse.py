@@ -177,6 +177,7 @@ def test_an_upgrade_that_changes_a_file_of_a_user_has_failed(copy: Rehearsed) ->
     assert back == "mine\nben\n"
 
 
+@pytest.mark.long
 def test_the_study_finds_that_rereads_gained(copy: Rehearsed, pytestconfig: pytest.Config) -> None:
     campaign = copy.folder / "campaign.toml"
     shipped = "repeats = 5\n"

@@ -95,6 +95,7 @@ def test_a_run_that_is_ended_leaves_nothing_of_the_process_that_moves_bytes(
     assert list(place.iterdir()) == list(temporary.iterdir()) == []
 
 
+@pytest.mark.long
 def test_the_study_has_every_setting_beside_cat_in_each_round(tmp_path: Path, host: dict[str, str]) -> None:
     if not is_disk(tmp_path):
         pytest.skip("the tests' folder is in memory, where no read is cold")

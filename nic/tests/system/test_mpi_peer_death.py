@@ -56,7 +56,7 @@ def test_ucx_calls_the_error_handler(mode: str, ucp_death: Path, run: Run) -> No
     assert found["request"] == REQUESTS[mode]
 
 
-@pytest.mark.parametrize("mode", REQUESTS)
+@pytest.mark.parametrize("mode", ["silent", pytest.param("talking", marks=pytest.mark.long)])
 def test_ucx_calls_the_error_handler_between_hosts(
     mode: str, ucp_death: Path, hosts: Network, tmp_path: Path, run: Run
 ) -> None:

@@ -91,7 +91,7 @@ def kinds(trace: Trace, rank: int) -> Counter[Kind]:
 
 @pytest.mark.parametrize(
     "stack",
-    [pytest.param(stack, marks=[pytest.mark.long] if "wheel" in stack else []) for stack in STACKS],
+    [pytest.param(stack, marks=[] if stack == "openmpi-debian" else [pytest.mark.long]) for stack in STACKS],
 )
 def test_every_call_of_every_rank_is_there(stack: str, programs: Path) -> None:
     trace = trace_of(stack, "mpi_calls", 4, programs)

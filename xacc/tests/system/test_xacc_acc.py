@@ -41,7 +41,7 @@ def checks_of(done: subprocess.CompletedProcess[str]) -> int:
     return checks
 
 
-@pytest.mark.parametrize("ranks", [1, 2, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.long) for ranks in (1, 4))])
 def test_each_data_kind_operator_type_and_reflect(
     ranks: int, scenarios: Path, fake_gpu: dict[str, str]
 ) -> None:

@@ -14,7 +14,10 @@ from xacc_compiled import PARTS, PEERWAY, PROGRAMS, SAMPLES, SMALL, run, sequent
 GCC = ["cc", "--openacc-backend=gcc", "-foffload=disable", "-Wall", "-Wextra"]
 
 
-@pytest.mark.parametrize("sample", SMALL)
+@pytest.mark.parametrize(
+    "sample",
+    ["laplace", *(pytest.param(name, marks=pytest.mark.long) for name in SMALL if name != "laplace")],
+)
 def test_a_sample_gives_what_it_gives_without_directives(tmp_path: Path, sample: str) -> None:
     source = SAMPLES / f"{sample}.c"
     wanted = sequential(tmp_path, sample)

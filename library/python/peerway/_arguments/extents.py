@@ -119,14 +119,14 @@ class _Agreement:
         """With the partners of all steps, so that each rank is compared with all others by way of some."""
         mine = {"grid": self._grid, "arrays": self._parts}
         partners = {rank for line_steps in self._steps for rank, _ in line_steps}
-        for rank, theirs in self._exchange(sorted(partners), mine):
+        for rank, theirs in self._round(sorted(partners), mine):
             here, there = (self._rank, mine), (rank, theirs)
             check_same(self._grid, *((here, there) if self._rank < rank else (there, here)))
 
     def _sums(self, place: int, mine: list[int], device: str | None) -> tuple[list[int], str | None]:
         """The sums over the ranks along this dimension of the grid, and the device of any of them."""
         for rank, effect in self._steps[place]:
-            ((_, theirs),) = self._exchange([rank], {"sums": mine, "device": device})
+            ((_, theirs),) = self._round([rank], {"sums": mine, "device": device})
             device = device or theirs["device"]
             if effect == "add":
                 mine = [own + other for own, other in zip(mine, theirs["sums"], strict=True)]
@@ -148,7 +148,7 @@ class _Agreement:
                 f"{part['owned'][axis]}. Its shape is {tuple(part['shape'])}."
             )
 
-    def _exchange(self, ranks: Iterable[int], mine: object) -> list[tuple[int, Any]]:
+    def _round(self, ranks: Iterable[int], mine: object) -> list[tuple[int, Any]]:
         message = json.dumps(mine).encode()
         return [
             (rank, json.loads(theirs))

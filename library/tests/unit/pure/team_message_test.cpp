@@ -51,10 +51,10 @@ TEST(Message, RosterRefusalFailureAndLoss) {
   refuses_every_cut(pack(Refusal{PW_DENIED, "no"}), [](ByteView bytes) { parse_refuse(bytes); });
   EXPECT_THROW(parse_refuse(pack(Refusal{PW_OK, "yes"})), Error);
   refuses_every_cut(pack(Failure{9, {PW_PEER_LOST, "rank 1"}}), [](ByteView bytes) { parse_failure(bytes); });
-  refuses_every_cut(pack(Loss{1, How::left}), [](ByteView bytes) { parse_loss(bytes, 2); });
+  refuses_every_cut(pack(Loss{1, How::departed}), [](ByteView bytes) { parse_loss(bytes, 2); });
   refuses_every_cut(pack_fence(9), [](ByteView bytes) { parse_fence(bytes); });
   EXPECT_EQ(parse_fence(pack_fence(uint64_t{9} << 40)), uint64_t{9} << 40);
-  EXPECT_THROW(parse_loss(pack(Loss{2, How::left}), 2), Error);
+  EXPECT_THROW(parse_loss(pack(Loss{2, How::departed}), 2), Error);
   EXPECT_THROW(parse_loss(pack(Loss{1, static_cast<How>(4)}), 2), Error);
   EXPECT_THROW(parse_loss(pack(Loss{1, How::none}), 2), Error);
 }
