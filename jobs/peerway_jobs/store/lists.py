@@ -46,6 +46,9 @@ _ORDERS = {  # the largest first; a place in a list is of numbers of at least 0
     "cpu": f"coalesce(max(0, 1 - {sound('cpu_efficiency', '1')}), 0)",
     "gpu": f"coalesce(max(0, 1 - {sound('gpu_efficiency', '1')}), 0)",
 }
+_HOURS = ("idle_core_hours", "idle_gpu_hours", "freed_core_hours", "freed_gpu_hours")
+# All that sums read: the index jobs_ended has it, so that they need not pass over the scripts.
+_SUMMED_OF = ", ".join(("ended", "started", *SUMMED, "verdict", "cores", "gpus", *_HOURS, "provisional"))
 # What a page can name. Others are in no list; peerway jobs doctor and the page of alarms name them.
 _KEY = (
     "typeof(job) = 'text' AND length(job) BETWEEN 1 AND 10 AND job NOT GLOB '*[^0-9]*' "
@@ -188,24 +191,24 @@ def sums(
     """What users, accounts, … had and wasted since a time, the largest waste first. `now`: also of jobs that
     run, as if they ended now.
     """
-    ended = "ended" if now is None else "coalesce(ended, ?)"
-    times = [] if now is None else [now]
-    since_then = "ended >= ?" if now is None else "(ended >= ? OR ended IS NULL)"
     if by not in SUMMED:
         raise ValueError(f"sums are by {', '.join(SUMMED)}, not {by!r}")
-    values = [*times, *times, *seen[1], since, *times, *times, most]
+    ended, values = "ended", [since]
+    runs = f"SELECT {_SUMMED_OF} FROM jobs WHERE ended >= ?"
+    if now is not None:
+        ended, values = "coalesce(ended, ?)", [now, now, since]
+        runs += f" UNION ALL SELECT {_SUMMED_OF} FROM jobs WHERE ended IS NULL"
+    values += [*seen[1], *([now, now] if now is not None else []), most]
 
     def rows(column: Callable[[str], str]) -> list[dict[str, Any]]:
         """`column` is how the statement names one."""
-        hours = ("idle_core_hours", "idle_gpu_hours", "freed_core_hours", "freed_gpu_hours")
         statement = (
             f"SELECT {by} AS name, count(*) AS jobs, sum(verdict = 'inefficient') AS inefficient, "
             f"sum({column('cores')} * ({ended} - started)) / 3600 AS core_hours, "
             f"sum({column('gpus')} * ({ended} - started)) / 3600 AS gpu_hours, "
-            f"{', '.join(f'sum({column(name)}) AS {name}' for name in hours)}, "
-            f"sum({_wasted(column)}) AS wasted "
-            f"FROM jobs WHERE {seen[0]} AND {since_then} AND NOT provisional "
-            f"AND started BETWEEN 0 AND {ended} AND {ended} < {LAST_S} "
+            f"{', '.join(f'sum({column(name)}) AS {name}' for name in _HOURS)}, "
+            f"sum({_wasted(column)}) AS wasted FROM ({runs}) WHERE {seen[0]} AND NOT provisional "
+            f"AND +started BETWEEN 0 AND {ended} AND {ended} < {LAST_S} "
             f"GROUP BY +{by} ORDER BY wasted DESC LIMIT ?"
         )
         return [dict(row) for row in base.execute(statement, values)]

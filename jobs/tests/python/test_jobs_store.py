@@ -378,10 +378,9 @@ def test_a_seal_that_was_interrupted_loses_and_doubles_nothing(
 
 WRITER = """
 import sys, pathlib
-sys.path[:0] = [sys.argv[2]]
 import test_jobs_store
 from test_jobs_store import batch, filed
-test_jobs_store.BASE = int(sys.argv[3])  # an hour may have begun since
+test_jobs_store.BASE = int(sys.argv[2])  # an hour may have begun since
 from peerway_jobs.store.chunks import ChunkStore
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.pending import due
@@ -396,9 +395,9 @@ for first in range(1, 100_000, 5):
 
 
 def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    here = os.path.dirname(__file__)  # noqa: PTH120
-    command = [sys.executable, "-c", WRITER, str(tmp_path), here, str(BASE)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+    command = [sys.executable, "-c", WRITER, str(tmp_path), str(BASE)]
+    modules = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # the scenes, wherever they are
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=modules) as writer:
         assert writer.stdout is not None
         for line in writer.stdout:
             if int(line) >= 200:
