@@ -193,7 +193,8 @@ def sums(
     """
     if by not in SUMMED:
         raise ValueError(f"sums are by {', '.join(SUMMED)}, not {by!r}")
-    ended, values = "ended", [since]
+    ended = "ended"
+    values: list[object] = [since]
     runs = f"SELECT {_SUMMED_OF} FROM jobs WHERE ended >= ?"
     if now is not None:
         ended, values = "coalesce(ended, ?)", [now, now, since]
