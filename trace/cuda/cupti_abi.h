@@ -1,6 +1,6 @@
 // The part of CUPTI's binary interface that is used, so that nothing needs its headers. Newer versions of a
-// record only add members behind these. Facts of that interface; trace/tests/system/test_trace_cuda.py compares
-// them with NVIDIA's cupti_activity.h.
+// record only add members behind these. Facts of that interface; trace/tests/system/test_trace_cuda.py
+// compares them with NVIDIA's cupti_activity.h.
 #pragma once
 
 #include <cstddef>

@@ -2,8 +2,8 @@
 // headers that UCX does not install, so that all builds need no more than the compiler. Names are UCX's own.
 // This file is compiled once for each minor version of UCX that is supported, PW_UCX_MINOR: the structures
 // change between them, and what is declared here for one is wrong for another, which is why preload.cpp
-// compares versions first. nic/tests/python/test_uct_abi.py compares what Debian's libucx-dev installs with what
-// is here.
+// compares versions first. nic/tests/python/test_uct_abi.py compares what Debian's libucx-dev installs with
+// what is here.
 #pragma once
 
 #include <sys/socket.h>

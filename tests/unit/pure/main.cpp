@@ -53,7 +53,8 @@ int main(int count, char** words) {
   const int status = RUN_ALL_TESTS();
   if (status != 0)
     std::fputs(
-        "unit_pure: no thread can be started here; a test with threads belongs in the folder above, for TSan\n",
+        "unit_pure: no thread can be started here; a test with threads belongs in the folder above, for "
+        "TSan\n",
         stderr);
   return status;
 }

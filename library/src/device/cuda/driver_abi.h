@@ -1,6 +1,6 @@
 // The part of the CUDA driver's binary interface that Peerway calls, so that it builds with no CUDA toolkit.
-// Facts of that interface, under its own names; library/tests/python/test_device_code.py compares every one of them
-// with NVIDIA's cuda.h.
+// Facts of that interface, under its own names; library/tests/python/test_device_code.py compares every one
+// of them with NVIDIA's cuda.h.
 #pragma once
 
 #include <cstddef>

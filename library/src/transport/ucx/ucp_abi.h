@@ -1,7 +1,8 @@
 // The part of UCX's binary interface that Peerway calls: facts about <ucp/api/ucp.h>, so that the library
 // builds with no UCX installed. Names are UCX's own. Structures end at the fields that UCX 1.13 has; newer
-// versions only append, and read and write nothing that is not in field_mask. library/tests/python/test_ucp_abi.py
-// compares every structure, constant and function here with the real headers.
+// versions only append, and read and write nothing that is not in field_mask.
+// library/tests/python/test_ucp_abi.py compares every structure, constant and function here with the real
+// headers.
 #pragma once
 
 #include <sys/socket.h>

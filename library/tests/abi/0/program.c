@@ -1,5 +1,5 @@
-/* A program of ABI 0: one rank that uses everything which the host can use. library/tests/system/test_abi.py builds
- * it against the headers beside it and runs it with the library of today. */
+/* A program of ABI 0: one rank that uses everything which the host can use. library/tests/system/test_abi.py
+ * builds it against the headers beside it and runs it with the library of today. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
