@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 
 #include <iterator>
+#include <map>
+#include <mutex>
 #include <type_traits>
 #include <utility>
 
@@ -109,8 +111,12 @@ PeerAccess access(const Nvml& nvml, const Uuid& gpu, const Uuid& hidden) {
 }  // namespace
 
 PeerAccess access_to_hidden(const std::string& library, const Uuid& gpu, const Uuid& hidden) {
-  static const Nvml nvml = load(library);
-  return access(nvml, gpu, hidden);
+  static auto& mutex = *new std::mutex;  // outlives what is destroyed at exit
+  static auto& loaded = *new std::map<std::string, Nvml>;
+  const std::lock_guard lock(mutex);
+  auto nvml = loaded.find(library);
+  if (nvml == loaded.end()) nvml = loaded.emplace(library, load(library)).first;
+  return access(nvml->second, gpu, hidden);
 }
 
 }  // namespace pw::cuda
