@@ -33,6 +33,7 @@ print(json.dumps(refused))
 
 def test_the_library_knows_every_variable_that_the_package_reads() -> None:
     files = [path for end in ("py", "sh") for name in PACKAGES for path in (ROOT / name).rglob(f"*.{end}")]
+    files = [path for path in files if "tests" not in path.parts]
     named = {name for path in files for name in re.findall(r"\bPEERWAY_[A-Z_]+\b", path.read_text())}
     assert len(named) > 20
     names = [*sorted(named - PLACEHOLDERS), "PEERWAY_BANANA"]

@@ -36,8 +36,10 @@ def made_once(folder: Path) -> Iterator[bool]:
 
 
 def source_of(program: str) -> Path:
-    """The file or folder of this name among the programs of the products' tests."""
-    (path,) = ROOT.glob(f"*/tests/system/programs/{program}")
+    """The file or folder of this name among the programs of the tests."""
+    (path,) = [
+        path for folder in ("tests", "*/tests") for path in ROOT.glob(f"{folder}/system/programs/{program}")
+    ]
     return path
 
 

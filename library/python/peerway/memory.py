@@ -14,7 +14,7 @@ from peerway._arguments import arrays
 from peerway._arguments.validation import device as split_device
 from peerway._arguments.validation import number, seconds
 from peerway.errors import Closed, InvalidArgument
-from peerway.views import Span, View, view_of, written
+from peerway.views import Span, View, element_of, numpy_type, view_of, written
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -137,8 +137,12 @@ class Region(Addressed):
         Raises InvalidArgument if the shape does not fit or the type holds Python objects, and Closed.
         """
         self._check_open()
-        view = view_of(self, dtype, shape, 0)
-        return arrays.array_over(self._memory, self.address, self.device, view.kind, view.item, view.shape)
+        whole = view_of(self, dtype, shape, 0).shape
+        place = self._memory, self.address, self.device
+        known = numpy_type(dtype)
+        if known is None:
+            return arrays.tensor_over(*place, element_of(dtype), whole)
+        return arrays.array_over(*place, known, whole)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

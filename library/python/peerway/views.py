@@ -120,15 +120,22 @@ class Element(NamedTuple):
     size: int
 
 
+def numpy_type(dtype: Any) -> np.dtype[Any] | None:
+    """NumPy's type for one of NumPy or PyTorch; None for a type that PyTorch alone has."""
+    name = str(dtype)
+    if not name.startswith("torch."):
+        return np.dtype(dtype)
+    try:
+        return np.dtype(name.removeprefix("torch."))
+    except TypeError:
+        return None
+
+
 def element_of(dtype: Any) -> Element:
     """The element type that NumPy or PyTorch calls so. Raises InvalidArgument unless it is plain bytes."""
-    name = str(dtype).removeprefix("torch.")
-    try:
-        known = np.dtype(name if name != str(dtype) else dtype)
-    except TypeError:
-        if name == str(dtype):
-            raise
-        return Element(name, dtype.itemsize)
+    known = numpy_type(dtype)
+    if known is None:
+        return Element(str(dtype).removeprefix("torch."), dtype.itemsize)
     if known.hasobject or known.itemsize == 0:
         why = (
             "holds Python objects, whose addresses mean nothing elsewhere"

@@ -99,7 +99,7 @@ class CollectiveLog {
     uint64_t place;
   };
   struct OpenExchange {
-    Collective kind{};
+    Collective kind = Collective::barrier;
     Place place{};
     std::map<int, Claim> claims{};  ///< by sender, until this rank begins it
     std::set<int> partners{};

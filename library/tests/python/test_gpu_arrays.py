@@ -16,7 +16,7 @@ MEMORY = object()
 
 
 def array_of(dtype: str = "f4", shape: tuple[int, ...] = (2, 3), device: str = "cuda:1") -> Any:
-    return array_over(MEMORY, 4096, device, dtype, np.dtype(dtype).itemsize, shape)
+    return array_over(MEMORY, 4096, device, np.dtype(dtype), shape)
 
 
 @pytest.fixture

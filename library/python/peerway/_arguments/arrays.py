@@ -12,6 +12,7 @@ from peerway import _core
 from peerway._arguments.layout import Layout, layout_of
 from peerway._arguments.validation import called
 from peerway.errors import InvalidArgument
+from peerway.views import Element
 
 
 def span_of(array: object) -> tuple[int, int, object]:
@@ -34,19 +35,11 @@ def span_of(array: object) -> tuple[int, int, object]:
 
 
 def array_over(
-    memory: object, address: int, device: str, kind: str, item: int, shape: tuple[int, ...]
+    memory: object, address: int, device: str, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> Any:
-    """Memory as an array that keeps `memory` alive, of elements as views.Element names them: a NumPy array on
-    the host; on a GPU a CuPy array, else a PyTorch tensor, else a CudaView where neither is installed or has
-    such a type. For a type of PyTorch alone its tensor, on the host, too.
+    """Memory as an array that keeps `memory` alive: a NumPy array on the host; on a GPU a CuPy array, else a
+    PyTorch tensor, else a CudaView where neither is installed or has such a type.
     """
-    try:
-        dtype = np.dtype(kind)
-    except TypeError:  # PyTorch's own: its tensor of integers of that size, seen as it
-        import torch  # type: ignore[import-not-found, unused-ignore]
-
-        integers = array_over(memory, address, device, f"i{item}", item, shape)
-        return torch.as_tensor(integers).view(getattr(torch, kind))
     view = view_over(memory, address, device, dtype, shape)
     if not isinstance(view, CudaView) or dtype.kind not in NUMBERS or not dtype.isnative:
         return view
@@ -56,6 +49,14 @@ def array_over(
         except (ImportError, TypeError):  # TypeError: PyTorch lacks some of NumPy's types
             continue
     return view
+
+
+def tensor_over(memory: object, address: int, device: str, element: Element, shape: tuple[int, ...]) -> Any:
+    """Memory of a type that PyTorch alone has, as its tensor: one of integers of that size, seen as it."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    integers = array_over(memory, address, device, np.dtype(f"i{element.size}"), shape)
+    return torch.as_tensor(integers).view(getattr(torch, element.kind))
 
 
 def view_over(memory: object, address: int, device: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:

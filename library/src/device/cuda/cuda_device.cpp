@@ -101,7 +101,7 @@ Allocation CudaDevice::allocate(uint64_t bytes) {
   CUdeviceptr address = 0;
   driver_.check(driver_.cuMemAlloc(&address, wanted),
                 format("allocating {} bytes on cuda:{}", wanted, gpu_.ordinal));
-  const Allocation allocation = recognised(address, wanted);
+  Allocation allocation = recognised(address, wanted);
   if (allocation.handle == kIpc || !vmm_.supported) return allocation;
   driver_.cuMemFree(address);  // CUDA IPC does not work here
   return allocate_by_vmm(wanted);
