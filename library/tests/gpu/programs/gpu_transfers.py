@@ -2,7 +2,7 @@
 
     gpu_transfers.py PATH OP REMOTE-MEMORY LOCAL-MEMORY [OTHER-GPU]
 
-Several, separated by commas, are all tried together with each other, in one context. OP is put, get or
+Each argument may be a comma-separated list; all combinations are tried, in one context. OP is put, get or
 signal (a put that notifies a signal). Memory is host (of pw_region_allocate), malloc, cuda (of
 pw_region_allocate), cuda-malloc, cuda-pool, cuda-async (a pool that cannot be shared), cupy, torch or
 torch-expandable. Each rank uses another GPU as far as there are some, or all GPU 0 with OTHER-GPU=no. Every
