@@ -68,6 +68,7 @@ CLASSES = {
     "--prefix ~/.local": FOREIGN,
     "spack repo add packaging/spack && spack install peerway": FOREIGN,
     ".venv/bin/pytest jobs/tests/python -k rules": FOREIGN,
+    "ctest --test-dir build/editable -R 'Notification\\.'": FOREIGN,
     ".venv/bin/python scripts/wheels.py --python 3.11 gpu-test": SCRIPT,
     ".venv/bin/python scripts/wheels.py --skip numpy scipy": SCRIPT,
     "peerway doctor": VERB,
