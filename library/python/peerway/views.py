@@ -124,7 +124,8 @@ def numpy_type(dtype: Any) -> np.dtype[Any] | None:
     """NumPy's type for one of NumPy or PyTorch; None for a type that PyTorch alone has."""
     name = str(dtype)
     if not name.startswith("torch."):
-        return np.dtype(dtype)
+        known: np.dtype[Any] = np.dtype(dtype)
+        return known
     try:
         return np.dtype(name.removeprefix("torch."))
     except TypeError:
