@@ -7,6 +7,7 @@ make is made here by hand. Controllers that version 1 has taken have no files in
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -69,7 +70,7 @@ def cgroups() -> Iterator[Made]:
         offered = (part / "cgroup.controllers").read_text().split()
         wanted = " ".join(f"+{each}" for each in ("cpu", "memory") if each in offered)
         (part / "cgroup.subtree_control").write_text(wanted)
-    title = f'exec -a "slurmstepd: [{JOB}.batch]" {sys.executable} -c "$0" "$1"'
+    title = f'exec -a "slurmstepd: [{JOB}.batch]" {shlex.quote(sys.executable)} -c "$0" "$1"'
     command = ["bash", "-c", title, DAEMON, sys.executable]
     program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert program.stdout is not None

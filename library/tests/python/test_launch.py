@@ -259,3 +259,9 @@ def test_the_words_behind_a_host_outlive_the_shell_there(monkeypatch: pytest.Mon
     assert keeper_command(far, "--addresses") == [
         "ssh", "node2", "'/my home/bin/python'", "-m", "peerway.launch.keeper", "--addresses"
     ]  # fmt: skip
+
+
+def test_srun_executes_the_words_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/my home/bin/python")
+    far = Far("node2", ("srun", "--nodelist"), local_rank=0, local_ranks=1, bind="none")
+    assert keeper_command(far)[:4] == ["srun", "--nodelist", "node2", "/my home/bin/python"]

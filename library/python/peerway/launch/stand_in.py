@@ -64,10 +64,12 @@ class Far:
 def keeper_command(far: Far, *arguments: str) -> list[str]:
     """The agent's command line. Everybody can read it: it has nothing of the job.
 
-    The agent joins the words behind the host into one line for a shell there, as ssh does.
+    The agent joins the words behind the host into one line for a shell there, as ssh does; srun alone
+    executes them as they are.
     """
     words = [sys.executable, "-m", KEEPER, *arguments]
-    return [*far.agent, far.host, *map(shlex.quote, words)]
+    is_srun = Path(far.agent[0]).name == "srun"
+    return [*far.agent, far.host, *(words if is_srun else map(shlex.quote, words))]
 
 
 def agent_environment() -> dict[str, str]:
