@@ -67,10 +67,11 @@ class ServedSite(Site):
         self.rules = self.folder / "rules.toml"
         self.rules.write_text(lite(hurried(SHIPPED.read_text(), minute_s), parameters or {}))
         epilog = self.folder / "epilog.sh"
+        program, summary = shlex.quote(str(self._program())), shlex.quote(f"{SLURM}/summary.sh")
         epilog.write_text(
             f"{epilog.read_text().replace('exec ', '')}"
             f'PEERWAY_JOBS_SETTINGS="{self.folder}/$SLURMD_NODENAME.toml" '
-            f"PEERWAY_JOBS_PROGRAM={self._program()} exec {SLURM}/summary.sh\n"
+            f"PEERWAY_JOBS_PROGRAM={program} exec {summary}\n"
         )
         self._people: dict[str, str] = {}
         self._inside: ThreadPoolExecutor | None = None
