@@ -18,7 +18,7 @@ jobs-demo: ## Show the jobs monitor with real jobs on a virtual Slurm of this ma
 	@$(PYTHON) scripts/setup.py --system-packages jobs jobs-server trace test
 	@$(RUN) jobs/tests/system/jobs_demo.py
 
-test: ## Run the tests that need no GPU, in 10 minutes; it says what it leaves out
+test: ## Run the tests that need no GPU; it says how long the last run took and what it leaves out
 	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda xacc jobs jobs-server trace test docs
 	@$(RUN) scripts/test.py
 
