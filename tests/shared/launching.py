@@ -35,6 +35,12 @@ def made_once(folder: Path) -> Iterator[bool]:
             made.write("made\n")
 
 
+def seeing(first: str, second: str) -> list[str]:
+    """Words before a program with which each of two ranks sees GPUs of its own."""
+    choose = f'[ "$PEERWAY_LOCAL_RANK" = 0 ] && gpus={first} || gpus={second}'
+    return ["sh", "-c", f'{choose}; CUDA_VISIBLE_DEVICES=$gpus exec "$@"', "sh"]
+
+
 def source_of(program: str) -> Path:
     """The file or folder of this name among the programs of the tests."""
     (path,) = [

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from told import right
+from check_lines import right
+from launching import seeing
 
 PROGRAMS = Path(__file__).parent / "programs"
 MEMORIES = "cuda,cuda-malloc,cuda-pool"
@@ -23,12 +24,6 @@ Answers = Callable[..., list[dict[str, Any]]]
 def uuids() -> list[str]:
     query = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]
     return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()
-
-
-def seeing(first: str, second: str) -> list[str]:
-    """Words before a program with which each of two ranks sees GPUs of its own."""
-    choose = f'[ "$PEERWAY_LOCAL_RANK" = 0 ] && gpus={first} || gpus={second}'
-    return ["sh", "-c", f'{choose}; CUDA_VISIBLE_DEVICES=$gpus exec "$@"', "sh"]
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from launching import seeing
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "library" / "tests" / "gpu" / "programs"
@@ -25,14 +26,6 @@ def mostly(always: str) -> list[Any]:
     return [path if path == always else pytest.param(path, marks=pytest.mark.long) for path in PATHS]
 
 
-def seeing(visible: tuple[str, str]) -> list[str]:
-    """Words before a program with which each of two ranks sees GPUs of its own; none for ("", "")."""
-    if not any(visible):
-        return []
-    choose = f'[ "$PEERWAY_LOCAL_RANK" = 0 ] && gpus={visible[0]} || gpus={visible[1]}'
-    return ["sh", "-c", f'{choose}; CUDA_VISIBLE_DEVICES=$gpus exec "$@"', "sh"]
-
-
 Moves = Callable[..., list[dict[str, Any]]]
 
 
@@ -40,9 +33,9 @@ Moves = Callable[..., list[dict[str, Any]]]
 def moves(doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]) -> Moves:
     """Run the program as two ranks and give what each reports; `visible`: the GPUs that each sees."""
 
-    def run(*arguments: str, visible: tuple[str, str] = ("", ""), **settings: str) -> list[dict[str, Any]]:
+    def run(*arguments: str, visible: tuple[str, str] | None = None, **settings: str) -> list[dict[str, Any]]:
         program = [sys.executable, str(PROGRAMS / "gpu_transfers.py"), *arguments]
-        command = ["peerway", "run", "-n", "2", "--", *seeing(visible), *program]
+        command = ["peerway", "run", "-n", "2", "--", *(seeing(*visible) if visible else ()), *program]
         done = run_program(*command, env={**os.environ, **doubles, **settings})
         assert done.returncode == 0, done.stderr
         found = [json.loads(line) for line in done.stdout.splitlines()]
