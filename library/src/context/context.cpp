@@ -232,16 +232,22 @@ std::shared_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
   return remote;
 }
 
-// The driver takes 1 ms to 20 ms to map memory of another GPU, which the first transfer would wait for.
+// The driver takes 1 ms to 20 ms to map memory of another GPU, which the first transfer would wait for. Where
+// it cannot, that transfer says why or goes another way.
 void Context::map_early(Remote& remote) {
   Device* device = registry_.accelerator();
+  if (device != nullptr && remote.key.device.kind != PW_HOST) reaches(*device, remote);
+}
+
+bool Context::reaches(Device& device, Remote& remote) {
   std::string why_not;
-  if (device == nullptr || remote.key.device.kind == PW_HOST || !remote.same_host() ||
-      !resolver_->uses_mappings() || !device->reaches(remote.key.exported, why_not))
-    return;
+  if (remote.rank() != team_.rank() && !resolver_->uses_mappings()) return false;
+  if (!remote.same_host() || !device.reaches(remote.key.exported, why_not)) return false;
   try {
-    remote.address_on(*device);
-  } catch (const Error&) {  // the first transfer says why, or goes another way
+    remote.address_on(device);
+    return true;
+  } catch (const Error&) {
+    return false;
   }
 }
 

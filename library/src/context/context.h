@@ -111,6 +111,10 @@ class Context {
   pw_status check_started(int rank) const;
   [[nodiscard]] Failures& failures() { return failures_; }
 
+  /// Whether the device reaches what the remote names, which this maps for it. Where the program restricts
+  /// the paths to others, memory of other ranks counts as out of reach.
+  bool reaches(Device& device, Remote& remote);
+
   /// Decides the way of a transfer and makes what it needs there. Throws Error where there is none.
   void prepare(const Transfer& transfer);
 

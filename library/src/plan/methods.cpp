@@ -52,24 +52,11 @@ const char* name_of_method(LaneKind kind, uint8_t device_kind) {
   return kind == LaneKind::straight ? kByStraight : kByProxy;
 }
 
-// Where the program restricts the paths to others, memory of other ranks counts as out of reach.
-bool reaches(Context& context, Device& device, Remote& remote) {
-  std::string why_not;
-  if (remote.rank() != context.team().rank() && !context.resolver().uses_mappings()) return false;
-  if (!remote.same_host() || !device.reaches(remote.key.exported, why_not)) return false;
-  try {
-    remote.address_on(device);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 // The receiver's mailbox is memory of Peerway's own on the same kind of device: on this host it is in reach.
 std::vector<PathInfo> methods_for(pw_context* context, const pw_remote* remote, const pw_region* region) {
   Context& of = *context->context;
   Device& device = region->region->device();
-  const bool region_in_reach = reaches(of, device, *remote->remote);
+  const bool region_in_reach = of.reaches(device, *remote->remote);
   const bool mapped = remote->remote->same_host() && of.resolver().uses_mappings();
   const LaneReach reach{mapped, region_in_reach,
                         mapped && device.carries_lines(remote->remote->key.exported)};

@@ -20,9 +20,6 @@ std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach);
 LaneKind kind_of_method(std::string_view name);
 const char* name_of_method(LaneKind kind, uint8_t device_kind);
 
-/// Whether the device reaches what the remote names, which this maps for it.
-bool reaches(Context& context, Device& device, Remote& remote);
-
 /// The methods of sends from the region to the remote, for any number of bytes; and the route's decision
 /// among them, explained (JSON; route/explain.h). For the Python module.
 std::vector<PathInfo> methods_for(pw_context* context, const pw_remote* remote, const pw_region* region);

@@ -109,11 +109,11 @@ void Plan::find_partners(const PeerMessages& offered) {
     if (mailbox == nullptr) mailbox = import_of(lane.offer.rank, KeyType::region, theirs.mailbox);
     lane.mailbox = mailbox;
     check_inside("mailbox", other.words, kBytesOfWords, mailbox->bytes());
-    lane.reach.mailbox = reaches(context_, device_, *mailbox);
+    lane.reach.mailbox = context_.reaches(device_, *mailbox);
     lane.reach.lines = lane.reach.mailbox && device_.carries_lines(mailbox->key.exported);
     if (!sends) return;
     lane.target = import_of(lane.offer.rank, KeyType::region, theirs.regions.at(other.region));
-    lane.reach.region = reaches(context_, device_, *lane.target);
+    lane.reach.region = context_.reaches(device_, *lane.target);
   };
   for (Lane& lane : sends_) meet(lane, true);
   for (Lane& lane : receives_) meet(lane, false);

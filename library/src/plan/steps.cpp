@@ -175,7 +175,7 @@ void Plan::add_move(const Move& move, const GrowingWords& wait, uint64_t of_all)
 
 void Plan::add_moves() {
   std::vector<bool> used(afters_.size());
-  const auto is_mapped = [&](const Move& move) { return reaches(context_, device_, *move.transfer.remote); };
+  const auto is_mapped = [&](const Move& move) { return context_.reaches(device_, *move.transfer.remote); };
   uint64_t straight = 0;
   for (const Move& move : moves_)
     if (is_mapped(move)) straight += move.transfer.layout.shape.bytes();
