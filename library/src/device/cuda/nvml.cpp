@@ -90,7 +90,8 @@ PeerAccess access(const Nvml& nvml, const Uuid& gpu, const Uuid& hidden) {
   if (result != NVML_SUCCESS)
     return refused(format(
         "this process may not open {} (NVML: {}), as where a control group keeps the GPUs of tasks apart; "
-        "with Slurm, ask for --gres-flags=allow-task-sharing, or for --gpus-per-node in place of --gpus-per-task",
+        "with Slurm, ask for --gres-flags=allow-task-sharing, or for --gpus-per-node in place of "
+        "--gpus-per-task",
         name, result == NVML_ERROR_NO_PERMISSION ? "no permission" : nvml.error_text(result)));
   for (const int direction : {NVML_P2P_CAPS_INDEX_READ, NVML_P2P_CAPS_INDEX_WRITE}) {
     int status = -1;
