@@ -108,12 +108,16 @@ class Context(Closing):
         Fortran order. Nothing is copied, and the region keeps the array alive. Afterwards put, get and plans
         accept the array and its slices.
 
-        Raises InvalidArgument for arrays that have gaps, are read-only, or hold Python objects.
+        A read-only array (of JAX on a GPU, of NumPy, bytes) becomes a read-only region: a source of puts and
+        of peers' gets. Whatever would write to it is refused, a peer's put too.
+
+        Raises InvalidArgument for arrays that have gaps or hold Python objects.
         """
-        address, size, memory = arrays.span_of(array)
-        if size == 0:
+        layout = arrays.span_of(array)
+        if layout.span == 0:
             raise InvalidArgument(f"peerway: register: {shown(array)} has no bytes; a region has at least 1.")
-        return self._known(Region(self._core.register(address, size), memory))
+        core = self._core.register(layout.address, layout.span, layout.read_only)
+        return self._known(Region(core, layout.keep))
 
     def register_memory(self, address: int, bytes: int) -> Region:
         """Registers memory by its address. The caller must keep it until the region and its arrays are gone.
