@@ -147,7 +147,9 @@ def test_memory_may_be_registered_as_source_and_as_target(ctx: peerway.Context) 
     view.flags.writeable = False
     source, region = ctx.register(view), ctx.register(u)
     assert (source.read_only, region.read_only) == (True, False)
-    ctx.get(u[:4], ctx.import_key(ctx.register(np.ones(4)).key()).view(float))
+    ones = ctx.register(np.ones(4))
+    ctx.get(u[:4], ctx.import_key(ones.key()).view(float))
+    ctx.flush()
     ctx.put(ctx.import_key(region.key()).view(float)[4:], view[:4])
     ctx.flush()
     assert u.tolist() == [1.0] * 8
