@@ -44,7 +44,8 @@ def test_a_read_only_view_of_an_array_of_jax_is_a_source(ctx: peerway.Context) -
     with pytest.raises(peerway.InvalidArgument, match="read-only"):
         ctx.halo(view, grid=(1,))
     target = np.zeros(20, np.float32)
-    ctx.put(ctx.import_key(ctx.register(target).key()), ctx.register(view))
+    region = ctx.register(target)
+    ctx.put(ctx.import_key(region.key()), ctx.register(view))
     ctx.flush()
     assert target.tolist() == list(range(20))
 
