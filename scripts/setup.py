@@ -154,8 +154,9 @@ def install_package(wheels: str | None) -> None:
     projects = [ROOT / name / "pyproject.toml" for name in products.PRODUCTS]
     headers = system.python_headers()
     inputs = digest(
-        *files, ROOT / "CMakeLists.txt", ROOT / "pyproject.toml", *projects, names, headers, sys.version
-    )
+        *files, ROOT / "CMakeLists.txt", ROOT / "pyproject.toml", *projects, names, headers, sys.version,
+        sorted(VENV.glob("lib/python*/site-packages/jaxlib-*")),
+    )  # fmt: skip
     if stamps().get("package") == inputs and (BUILD / "CMakeCache.txt").exists():
         return
     settings = ["--config-settings=cmake.build-type=RelWithDebInfo", "--config-settings=install.strip=false"]

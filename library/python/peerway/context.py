@@ -13,7 +13,7 @@ from peerway._arguments.operands import Far, Near, Registered, far_side, near_si
 from peerway._arguments.validation import device as split_device
 from peerway._arguments.validation import number, of_kind, seconds, shown
 from peerway.errors import InvalidArgument
-from peerway.halo import Asked, Halo, Sides, make_halo
+from peerway.halo import Halo, HaloOptions, Sides, make_halo
 from peerway.memory import Region, Remote, Signal
 from peerway.plan import Fifo, Plan, PlanBuilder
 from peerway.request import Request
@@ -289,8 +289,8 @@ class Context(Closing):
         layers to refresh, is given in the same form; by default it is all of the shadow. `periodic` is one
         value for all dimensions, or a list with an entry for each.
         """
-        request = Asked(grid, shadow, periodic, corners, width, dims)
-        return self._keep(make_halo(self._core, self.rank, self.size, u, request))
+        options = HaloOptions(grid, shadow, periodic, corners, width, dims)
+        return self._keep(make_halo(self._core, self.rank, self.size, u, options))
 
     def close(self) -> None:
         """Closes the context and everything made from it. Waits of other threads in it raise Closed. Arrays
