@@ -20,7 +20,7 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
-import jax
+import jax  # type: ignore[import-not-found, unused-ignore]
 import numpy as np
 
 from peerway import _core
@@ -93,13 +93,13 @@ class Exchange:
                     f"peerway: start: array {place} is {array.dtype} of shape {tuple(array.shape)}; the "
                     f"exchange was made for {np.dtype(message.dtype)} of shape {tuple(message.shape)}."
                 )
-        call = jax.ffi.ffi_call("peerway_start", _result((), np.uint8), has_side_effect=True)
+        call: Any = jax.ffi.ffi_call("peerway_start", _result((), np.uint8), has_side_effect=True)
         return call(*given, exchange=self._number)
 
     def finish(self, token: Any) -> list[Any]:
         """Waits for the arrays that the other ranks have sent, and returns them."""
         results = [_result(message.shape, message.dtype) for message in self._receives]
-        call = jax.ffi.ffi_call("peerway_finish", results, has_side_effect=True)
+        call: Any = jax.ffi.ffi_call("peerway_finish", results, has_side_effect=True)
         return list(call(token, exchange=self._number))
 
     def check(self) -> None:
