@@ -1,4 +1,4 @@
-"""Where all executing nodes come by equally often, and which statements may communicate."""
+"""Finds the blocks that all executing nodes execute equally often, and what may communicate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WRITING = (d.Gmove, d.ArrayOn, d.Reduction)
 
 
 class Flow:
-    """The way of the nodes through the functions of a file."""
+    """The control flow of nodes through the functions of a file."""
 
     def __init__(self, unit: Mapped, constructs: list[tuple[d.Directive, Statement, Function]]) -> None:
         self.unit = unit
@@ -34,7 +34,7 @@ class Flow:
         )
 
     def _directly(self, offset: int, block: Statement) -> bool:
-        """Does what begins at an offset stand in a block under no condition?"""
+        """Is the code at an offset in a block without any condition in between?"""
         inner = [
             enclosing
             for enclosing in self.unit.syntax.around(self.unit.file, offset)
@@ -50,7 +50,7 @@ class Flow:
         )
 
     def _jumps(self, block: Statement, function: Function) -> bool:
-        """Is there a way out of a block before its end?"""
+        """Can the program leave a block before its end?"""
         whole = block.start == function.body.start
         for mark in function.marks:
             if mark.kind == "call" or not block.start < mark.start < block.end:
@@ -68,14 +68,14 @@ class Flow:
         return False
 
     def reflects(self, statement: Statement, function: Function) -> bool:
-        """May a statement reflect anything, so that a mark before it is forgotten before it writes?"""
+        """May a statement reflect an array? A reflect clears the mark of a write before the statement."""
         inside = Range(statement.start, statement.end)
         return self.calls(inside, function) or any(
             isinstance(directive, _REFLECTING) for directive in self.unit.directives_in(inside)
         )
 
     def calls(self, inside: Range, function: Function) -> bool:
-        """Does a range call functions that may reflect or write?"""
+        """Does a range call functions that may reflect or write arrays?"""
         return any(
             mark.kind == "call"
             and inside.start <= mark.start < inside.end
@@ -84,7 +84,10 @@ class Flow:
         )
 
     def _quiet(self, name: str, seen: set[str]) -> bool:
-        """Is a function of this file one that has no directives of xmp, and none such called?"""
+        """Is this a function of the file without directives (but OpenMP's) and distributed arrays?
+
+        The same must be true of the functions that it calls.
+        """
         called = self.functions.get(name)
         if called is None:
             return False
@@ -97,7 +100,7 @@ class Flow:
         ) and not any(self.unit.scopes.of_variable(use.variable) for use in called.uses)  # fmt: skip
 
     def moves(self, inside: Range) -> bool:
-        """Is there a directive in a range whose call at run time writes an array?"""
+        """Does a range contain a directive that writes an array at run time?"""
         return any(
             isinstance(directive, _WRITING)
             or (isinstance(directive, d.Reflect) and directive.kind == "reduce_shadow")

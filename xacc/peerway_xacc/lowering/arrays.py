@@ -1,4 +1,4 @@
-"""Distributed arrays in the text: declarations, the pointers of functions to them, uses."""
+"""Lowers distributed arrays: their declarations, functions' pointers to them, and their uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def generate(unit: Unit) -> None:
-    """Write what every distributed array needs, and check every use of one."""
+    """Write the code that every distributed array needs, and check all uses of them."""
     for array in unit.scopes.arrays():
         assert array.variable is not None
         with unit.diagnostics.collecting():
@@ -41,7 +41,7 @@ def generate(unit: Unit) -> None:
 
 
 def _watch(unit: Unit, array: DistributedArray) -> str:
-    """Tell the run time whether all that writes an array is marked, so that reflects may be free."""
+    """Tell the run-time library whether all writes of an array are marked: it can then skip reflects."""
     return f"pwx_array_watch({array.address}, {2 if unit.writes.why(array) else 1});"
 
 
@@ -54,7 +54,8 @@ def _of_file(unit: Unit, array: DistributedArray) -> None:
     unit.output.setup.append(_watch(unit, array))
     storage = "static " if variable.static else "" if defined else "extern "
     unit.output.top.append(f"{storage}pwx_array {array.descriptor};")
-    # A header's array, or a struct's, stays as it is, and nothing names it: the memory has a name of its own.
+    # The declaration of a header's array or a struct's member stays in the text, but nothing uses it: the
+    # memory gets a pointer with a name of its own.
     pointer = f"{storage}__typeof__({variable.name}{'[0]' * len(variable.sizes)}) *{array.memory};"
     if not here_declared or (variable.base and here_declared != all_declared):
         unit.output.top.append(pointer)
@@ -79,7 +80,10 @@ def _of_file(unit: Unit, array: DistributedArray) -> None:
 
 
 def _when_fixed(unit: Unit, array: DistributedArray, lines: list[str]) -> int | None:
-    """Add calls for when the open template of an array of the file is fixed; gives where, if it is here."""
+    """Add calls for the time when a file-scope array's open template is fixed.
+
+    Returns the offset of the template_fix, if this file has it.
+    """
     unit.output.when_fixed.setdefault(id(array.template), []).extend(lines)
     fix = unit.fixes.get(id(array.template))
     return fix.start if fix else None
@@ -87,7 +91,7 @@ def _when_fixed(unit: Unit, array: DistributedArray, lines: list[str]) -> int | 
 
 def _own(array: DistributedArray) -> str:
     """The declaration of a function's own pointer to an array, and of the bases of its subscripts."""
-    unused = "__attribute__((unused)) "  # where only directives name it
+    unused = "__attribute__((unused)) "  # it may be named only in directives
     pointer = shape(array, array.symbol, "const ")
     lines = [f"__typeof__({element(array)}) {pointer} = (void *){array.memory};"]
     lines += [declared for _, declared in subscripts.bases_of(array)]
@@ -95,7 +99,7 @@ def _own(array: DistributedArray) -> str:
 
 
 def _pointer(unit: Unit, array: DistributedArray) -> None:
-    """A pointer that the program sets by xmp_malloc: it stays as it is."""
+    """Lower a pointer that the program sets with xmp_malloc: its declaration stays as it is."""
     variable = array.variable
     assert variable is not None
     line = f"pwx_array_open({array.address}, {description(unit, array)}, {at(array.place)});"
@@ -144,7 +148,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
         declared = [*pointers, f"static pwx_array {array.descriptor};"]
         assert array.template is not None
         memory = [f"if (!{array.descriptor}.memory) {{", _watch(unit, array), *memory, "}"]
-        memory.append(f"{array.descriptor}.on = {array.template.address};")  # of this call
+        memory.append(f"{array.descriptor}.on = {array.template.address};")  # the descriptor of this call
     else:
         unit.declare_in_block(array.last_directive, "pwx_array", array.descriptor, "pwx_array_leave")
         declared = [*pointers, _watch(unit, array)]
@@ -152,7 +156,9 @@ def _local(unit: Unit, array: DistributedArray) -> None:
 
 
 def _function(unit: Unit, function: Function) -> None:
-    """Put the first lines of a body: in main the start of the run time, then the pointers to arrays."""
+    """Write the first lines of a function: in main the start of the run-time library, and
+    pointers to arrays.
+    """
     lines = []
     if function.name == "main" and function.file == unit.file:
         names = [variable.name for variable in function.parameters]
@@ -185,13 +191,13 @@ def _function(unit: Unit, function: Function) -> None:
 
 
 def _used_of_file(unit: Unit, function: Function) -> list[tuple[DistributedArray, list[int]]]:
-    """The arrays of the file, but for pointers, that a function uses, and where."""
+    """The file-scope arrays (not pointers) that a function uses, with the offsets of the uses."""
     by_array: dict[int, tuple[DistributedArray, list[int]]] = {}
     for use in function.uses:
         used = unit.scopes.of_variable(use.variable)
         if used and use.variable.file_scope and use.variable.pointee is None:
             by_array.setdefault(id(used), (used, []))[1].append(use.range.start)
-    for array, offset in unit.subscripts.needed:  # by code that libclang did not see
+    for array, offset in unit.subscripts.needed:  # used by code that libclang did not see
         of_file = array.variable and array.variable.file_scope and array.variable.pointee is None
         inside = function.file == unit.file and function.body.start < offset < function.body.end
         if of_file and inside:
@@ -200,12 +206,12 @@ def _used_of_file(unit: Unit, function: Function) -> list[tuple[DistributedArray
 
 
 def _need(unit: Unit, array: DistributedArray, offset: int) -> str:
-    """The check that an array has its memory, with the line of a use."""
+    """A check at run time that an array has memory, with the line of its use."""
     return f"pwx_need_array({array.address}, {quoted(array.name)}, {at(unit.text.place(offset))});"
 
 
 def _fixed_in(array: DistributedArray, function: Function) -> bool:
-    """Does this function fix the array's template, so that its pointer comes only behind that?"""
+    """Does this function fix the array's template? It then gets its pointer to the array after that."""
     return array.fixed_at is not None and function.body.start < array.fixed_at < function.body.end
 
 
@@ -243,7 +249,7 @@ def _use(unit: Unit, array: DistributedArray, use: Use, checks: Checks) -> None:
 
 
 def _name(unit: Unit, array: DistributedArray, use: Use) -> None:
-    """A struct's array has a name of its own; a pointer needs the strides of the node's memory."""
+    """Replace the name of a struct's member, or of a pointer that needs other strides."""
     assert array.variable is not None
     name = access(array)
     if name == array.name or (array.variable.pointee is not None and not use.subscripts):
@@ -252,7 +258,7 @@ def _name(unit: Unit, array: DistributedArray, use: Use) -> None:
 
 
 def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
-    """A use of an array without subscripts: only as an argument of a function that knows its mapping."""
+    """Lower a use without subscripts, which must be an argument of a function that knows the mapping."""
     if array.variable and array.variable.pointee is not None and use.subscripts and not use.in_sizeof:
         message = f"an element of distributed array '{array.name}' is written '{array.name}[i]', without '*'"
         raise Refused(place, message)
@@ -268,7 +274,8 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
         )
         raise Refused(place, message)
     if array.variable and array.variable.pointee is not None and use.callee == "free":
-        # The memory is the run time's, and begins elsewhere: what free gets is nothing.
+        # The run-time library owns the memory, and the pointer may not be its start: free gets a null
+        # pointer.
         freed = f"(pwx_array_free({array.address}), (void *)0)"
         unit.output.edits.replace(use.argument.start, use.argument.end, freed)
         return

@@ -1,8 +1,9 @@
-"""Which constructs may write which distributed array: a reflect of one that nothing wrote costs nothing.
+"""Finds which constructs may write which distributed array, so that a reflect of an unchanged array is free.
 
-All nodes must decide alike whether a reflect has anything to do. So an array is marked as written where all
-of them come by: before constructs of xmp, which the language has all executing nodes do, and before
-statements in main or beside such a construct. What may be written elsewhere counts as written always.
+All nodes must agree whether a reflect has anything to do. So an array is marked as written where all of them
+pass: before constructs of xmp, which by the language all executing nodes execute, and before statements of
+main or of a block that contains such a construct. An array that may be written elsewhere always counts as
+written.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _COPIED_BACK = ("copy", "pcopy", "present_or_copy", "copyout", "pcopyout", "pres
 
 @dataclass
 class _Event:
-    """A place at which an array may be written; `behind`: it is the end of a statement."""
+    """A place where an array may be written; with `behind` it is the end of a statement."""
 
     array: DistributedArray
     function: Function
@@ -40,10 +41,11 @@ class _Finder:
         self.unit = unit
         self.written = Written()
         self.events: list[_Event] = []
-        self.passed: list[tuple[DistributedArray, DistributedArray]] = []  # to a parameter of this file
+        # arrays passed to a parameter of this file
+        self.passed: list[tuple[DistributedArray, DistributedArray]] = []
         self.constructs: list[tuple[d.Directive, Statement, Function]] = []
         self.functions = {known.name: known for known in unit.syntax.functions if known.file == unit.file}
-        self.parallel: set[int] = set()  # starts of statements that other threads or a device may do
+        self.parallel: set[int] = set()  # starts of statements that other threads or a device may execute
         for directive in unit.directives_in():
             function = unit.function_of(directive)
             if isinstance(directive, d.Omp) or (
@@ -105,11 +107,11 @@ class _Finder:
             self.events.append(_Event(array, use.function, at))
 
     def _whole(self, array: DistributedArray, use: Use) -> None:
-        """An array by its name alone."""
+        """A use of an array without subscripts."""
         at = use.range.start
         if use.argument is None:
             pointer = array.variable is not None and array.variable.pointee is not None
-            if not (pointer and use.written and not use.address):  # but for what xmp_malloc gives
+            if not (pointer and use.written and not use.address):  # xmp_malloc may set it
                 self._lose(array, at, "its address is kept")
             return
         called = self.functions.get(use.callee)
@@ -122,7 +124,7 @@ class _Finder:
             self._lose(array, at, f"it is passed to '{use.callee}', whose text is elsewhere")
 
     def _only_stores(self, name: str, position: int, seen: set[tuple[str, int]]) -> bool:
-        """Does a function that gets an address only read and write there, and keep it nowhere?"""
+        """Does a function only read and write at an address that it gets, without keeping it?"""
         called = self.functions.get(name)
         if called is None:
             return name in _STORING and name not in self.unit.syntax.functions_known
@@ -142,7 +144,7 @@ class _Finder:
         return True
 
     def _put(self, directive: d.Gmove) -> None:
-        """Mark the left side of gmove out: it is written where its owners do not come by."""
+        """Mark the left side of a gmove out: it may be written while its owners execute other code."""
         target, _right = assignment(self.unit.text, statement_behind(self.unit.text, directive.end))
         variable = self.unit.syntax.variable(named(target, 0)[0], directive.file, directive.start)
         array = self.unit.scopes.of_variable(variable) if variable else None
@@ -150,7 +152,7 @@ class _Finder:
             self._lose(array, directive.start, "a gmove out writes it")
 
     def _data(self, directive: d.Acc) -> None:
-        """Directives of acc that change the host's memory, or the whole copy on a GPU."""
+        """Record acc directives that change the host's memory, or the whole copy on a GPU."""
         function = self.unit.function_of(directive)
         for clause in directive.clauses:
             ends = directive.construct == "data" and clause.name in _COPIED_BACK
@@ -190,21 +192,22 @@ class _Finder:
 
     def _mark(self, array: DistributedArray, statement: Statement) -> bool:
         if array.function is not None and array.last_directive > statement.start:
-            return False  # it is declared within
+            return False  # the array is declared inside
         marks = self.written.constructs.setdefault(statement.start, [])
         if array not in marks:
             marks.append(array)
         return True
 
     def _beside(self, event: _Event, tasks: set[int]) -> None:
-        """Mark a statement of no construct where all nodes come by, as near to it as that is."""
+        """Mark a write outside constructs before the nearest statement that all nodes execute."""
         function = event.function
         around = [
             statement for statement in self.unit.syntax.around(self.unit.file, event.start)
             if function.body.start <= statement.start and statement.end <= function.body.end
         ]  # fmt: skip
-        around.append(Statement("statement", event.start, event.start, 0))  # a directive has none of its own
-        last = None  # the innermost statement in a block that all nodes do
+        # a directive without a statement of its own
+        around.append(Statement("statement", event.start, event.start, 0))
+        last = None  # the innermost statement in a block that all nodes execute
         shared = False
         for number, block in enumerate(around[:-1]):
             if block.start in self.parallel:
@@ -237,7 +240,7 @@ class _Finder:
                 self.written.everything.add(statement.start)
 
     def _spread(self) -> bool:
-        """An argument counts as written always if its parameter does."""
+        """An argument always counts as written if its parameter does. Returns whether anything changed."""
         for array, parameter in self.passed:
             if id(parameter) in self.written.always and id(array) not in self.written.always:
                 place, why = self.written.always[id(parameter)]
@@ -249,7 +252,7 @@ class _Finder:
 def writes(unit: Unit, described: list[Described]) -> Written:
     """Find all that may write a distributed array.
 
-    `described` are the uses of descriptors, by which xmp_array_laddr gives the address of memory.
+    `described` are the uses of descriptors, from which xmp_array_laddr gets the address of an array's memory.
     """
     if unit.scopes.arrays():
         with unit.diagnostics.collecting():

@@ -1,4 +1,4 @@
-"""Reflects and reduce_shadow: halos of distributed arrays. Reflects that follow one another are one call."""
+"""Lowers reflect and reduce_shadow, which exchange halos. Adjacent reflects become one call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def reflect(unit: Unit, directive: d.Reflect) -> None:
-    """reflect, reflect_init, reflect_do, reduce_shadow."""
+    """Lower reflect, reflect_init, reflect_do, reflect_wait or reduce_shadow."""
     arrays = _reflected(unit, directive)
     which = _which(arrays)
     names = ", ".join(array.name for array in arrays)
@@ -42,7 +42,7 @@ def reflect(unit: Unit, directive: d.Reflect) -> None:
     elif directive.kind == "reflect_init":
         unit.put(directive, [f"pwx_reflect_init({which}, {shape}, {where(directive)});"])
     elif directive is not run[-1]:
-        pass  # the last of a run does all
+        pass  # the last of a run does the work of all
     elif directive.kind == "reflect_do":
         which = _which([array for following in run for array in _reflected(unit, following)])
         unit.put(directive, [f"pwx_reflect_do({which}, {where(run[0])});"])
@@ -76,7 +76,7 @@ def _sent(unit: Unit, directive: d.Reflect, run: list[d.Reflect]) -> None:
 
 
 def _together(unit: Unit, run: list[d.Reflect]) -> None:
-    """Directives that follow one another become one call, in the place of the last."""
+    """Write one call for a run of adjacent directives, in the place of the last."""
     halo = unit.output.new_name("halo")
     arrays = [(array, following) for following in run for array in _reflected(unit, following)]
     widths = ", ".join(_widths(following) for _, following in arrays)
@@ -95,7 +95,10 @@ def _together(unit: Unit, run: list[d.Reflect]) -> None:
 
 
 def runs_of(unit: Unit) -> dict[int, list[d.Reflect]]:
-    """Reflects between which nothing stands: each with all of its run, by its id."""
+    """Find runs of reflects with no code in between.
+
+    Returns the run of each directive, by the directive's id().
+    """
     runs: dict[int, list[d.Reflect]] = {}
     before: d.Directive | None = None
     for directive in unit.directives:
@@ -128,8 +131,9 @@ def _reflected(unit: Unit, directive: d.Reflect) -> list[DistributedArray]:
 
 
 def _warn_of_corners(unit: Unit, directive: d.Reflect) -> None:
-    """Two reflects of an array in other dimensions, with nothing but barriers between them: people may expect
-    that the second brings the corners.
+    """Warn if two reflects with only barriers between them refresh different dimensions of an array.
+
+    Users may expect that the second one brings the corners, too.
     """
     at = next(number for number, earlier in enumerate(unit.directives) if earlier is directive)
     for before in reversed(unit.directives[:at]):
@@ -153,7 +157,7 @@ def _warn_of_corners(unit: Unit, directive: d.Reflect) -> None:
 
 
 def _brought(directive: d.Reflect) -> set[int]:
-    """The dimensions of which a reflect brings the halo; none where that is known at run time alone."""
+    """The dimensions whose halo a reflect refreshes; none if that is known only at run time."""
     brought = set()
     for dimension, width in enumerate(directive.widths or []):
         values = [expr.value if expr else 0 for expr in (width.lower, width.upper)]
@@ -184,13 +188,13 @@ def _flags(unit: Unit, directive: d.Reflect) -> str:
 
 
 def outside(array: DistributedArray, directive: d.Directive) -> str:
-    """Where an OpenACC compiler has its copy of an array: gives the flag of a reflect, as C text."""
+    """The flag of a reflect, as C text; evaluating it passes the OpenACC compiler's copy of an array."""
     at = f"(acc_wait_all(), acc_deviceptr(pwx_memory({array.address})))"
     return f"pwx_outside({array.address}, {at}, {where(directive)})"
 
 
 def _when_free(unit: Unit, arrays: list[DistributedArray]) -> str:
-    """When a reflect costs nothing, as --explain shows it."""
+    """Say for --explain when a reflect costs nothing."""
     always = [array for array in arrays if unit.writes.why(array)]
     if always:
         reasons = "; ".join(f"{array.name}: {unit.writes.why(array)}" for array in always)
@@ -199,7 +203,7 @@ def _when_free(unit: Unit, arrays: list[DistributedArray]) -> str:
 
 
 def _faces(directive: d.Reflect, array: DistributedArray) -> str:
-    """Which layers come from which side, as --explain shows them."""
+    """Say for --explain which layers come from which side."""
     assert array.template is not None
     faces = []
     for dimension, aligned in enumerate(array.dimensions):
