@@ -88,7 +88,7 @@ def read(words: list[str], environment: dict[str, str]) -> Command:
         if word == "--explain":
             command.explain = True
         elif word == "--emit" or word.startswith("--emit="):
-            command.emit = word.partition("=")[2] or _file_behind(rest)
+            command.emit = word.partition("=")[2] or _emit_file(rest)
         elif word == "--openacc-backend" or word.startswith("--openacc-backend="):
             command.openacc = word.partition("=")[2]
             command.compiler = _words_of("--openacc-backend", command.openacc)
@@ -107,7 +107,7 @@ def read(words: list[str], environment: dict[str, str]) -> Command:
                 raise BadCommand(f"{word} needs a value after it")
             command.options.append([word, rest.pop(0)])
         elif word.startswith("-") and word != "-":
-            _not_misspelt(word)
+            _refuse_misspelt(word)
             command.options.append([word])
         elif Path(word).suffix == ".c":
             command.sources.append(word)
@@ -117,7 +117,7 @@ def read(words: list[str], environment: dict[str, str]) -> Command:
     return command
 
 
-def _not_misspelt(word: str) -> None:
+def _refuse_misspelt(word: str) -> None:
     """Refuse an option of our own that is misspelt, to which the C compiler's error gives no hint."""
     if word.startswith("--") and (near := meant(word.partition("=")[0], _OWN, 0.8)):
         raise BadCommand(f"there is no option {word.partition('=')[0]}{near}")
@@ -130,7 +130,7 @@ def _words_of(setting: str, text: str) -> list[str]:
         raise BadCommand(f"{setting} is {text!r}, in which a quotation is not closed") from wrong
 
 
-def _file_behind(rest: list[str]) -> str:
+def _emit_file(rest: list[str]) -> str:
     """The file name after --emit, or `-`.
 
     A .c file counts as the name only if another source file follows.

@@ -26,14 +26,14 @@ class Flow:
         if function.name == "main" and block.start == function.body.start:
             return True
         switch = bool(outer) and self.unit.text.text.startswith("switch", outer[-1].start)
-        if switch or self._jumps(block, function):
+        if switch or self._can_leave_early(block, function):
             return False
         return any(
-            isinstance(directive, _GLOBAL) and self._directly(directive.start, block)
+            isinstance(directive, _GLOBAL) and self._is_unconditional(directive.start, block)
             for directive in self.unit.directives_in()
         )
 
-    def _directly(self, offset: int, block: Statement) -> bool:
+    def _is_unconditional(self, offset: int, block: Statement) -> bool:
         """Is the code at an offset in a block without any condition in between?"""
         inner = [
             enclosing
@@ -49,7 +49,7 @@ class Flow:
             enclosing.start in tasks for enclosing in inner[1:]
         )
 
-    def _jumps(self, block: Statement, function: Function) -> bool:
+    def _can_leave_early(self, block: Statement, function: Function) -> bool:
         """Can the program leave a block before its end?"""
         whole = block.start == function.body.start
         for mark in function.marks:
@@ -79,11 +79,11 @@ class Flow:
         return any(
             mark.kind == "call"
             and inside.start <= mark.start < inside.end
-            and not self._quiet(mark.name, set())
+            and not self._has_no_effect(mark.name, set())
             for mark in function.marks
         )
 
-    def _quiet(self, name: str, seen: set[str]) -> bool:
+    def _has_no_effect(self, name: str, seen: set[str]) -> bool:
         """Is this a function of the file without directives (but OpenMP's) and distributed arrays?
 
         The same must be true of the functions that it calls.
@@ -96,7 +96,7 @@ class Flow:
         return not any(
             not isinstance(directive, d.Omp) for directive in self.unit.directives_in(called.body)
         ) and not any(
-            mark.kind == "call" and not self._quiet(mark.name, seen | {name}) for mark in called.marks
+            mark.kind == "call" and not self._has_no_effect(mark.name, seen | {name}) for mark in called.marks
         ) and not any(self.unit.scopes.of_variable(use.variable) for use in called.uses)  # fmt: skip
 
     def moves(self, inside: Range) -> bool:

@@ -63,17 +63,17 @@ class Paths:
 
     def __init__(self, wanted: list[Communication]) -> None:
         transfers = [transfer for communication in wanted for transfer in communication.transfers]
-        self._found: dict[tuple[str, str, bool], dict[str, Any]] = {}
+        self._decisions: dict[tuple[str, str, bool], dict[str, Any]] = {}
         self.note = ""
         if transfers:
-            self._ask(transfers)
+            self._read_table(transfers)
 
     def text(self, communication: Communication) -> str:
         """A line of --explain."""
         parts = [f"{transfer.text()} by {self._path(transfer)}" for transfer in communication.transfers]
         return f"{communication.head}: {', '.join(parts)}"
 
-    def _ask(self, transfers: list[Transfer]) -> None:
+    def _read_table(self, transfers: list[Transfer]) -> None:
         ops, shapes = ({transfer.op for transfer in transfers}, {transfer.shape for transfer in transfers})
         try:
             decisions = decided(sorted(ops), sorted(shapes), any(transfer.on_gpu for transfer in transfers))
@@ -82,20 +82,22 @@ class Paths:
             return
         for decision in decisions:
             directive = decision["decision"]
-            self._found[directive["op"], directive["shape"], decision["source"] != "host"] = directive
-        measured = {directive["measured"] for directive in self._found.values() if directive["measured"]}
+            self._decisions[directive["op"], directive["shape"], decision["source"] != "host"] = directive
+        measured = {directive["measured"] for directive in self._decisions.values() if directive["measured"]}
         costs = f"costs measured {max(measured)}" if measured else "no costs are measured"
-        if any(directive["builtin"] for directive in self._found.values()):
+        if any(directive["builtin"] for directive in self._decisions.values()):
             costs += ", some of them on other machines"
-        if any(transfer.on_gpu for transfer in transfers) and not any(on_gpu for _, _, on_gpu in self._found):
+        if any(transfer.on_gpu for transfer in transfers) and not any(
+            on_gpu for _, _, on_gpu in self._decisions
+        ):
             costs += "; those on CPUs, because there is no GPU"
         self.note = f"paths are those between two ranks of this host ({costs}); see peerway explain"
 
     def _path(self, transfer: Transfer) -> str:
-        if transfer.on_gpu and (transfer.op, transfer.shape, True) not in self._found and self._found:
+        if transfer.on_gpu and (transfer.op, transfer.shape, True) not in self._decisions and self._decisions:
             # no GPU here: the note says that these costs are the CPU's
             return self._path(replace(transfer, on_gpu=False))
-        decision = self._found.get((transfer.op, transfer.shape, transfer.on_gpu))
+        decision = self._decisions.get((transfer.op, transfer.shape, transfer.on_gpu))
         if decision is None:
             return "the path that `peerway explain` shows there"
         rows = decision["rows"]

@@ -38,10 +38,10 @@ def mark(unit: Unit) -> None:
         if function.file != unit.file:
             continue
         for run in finder.runs(function):
-            _around(unit, run)
+            _wrap(unit, run)
 
 
-def _around(unit: Unit, run: list[_Part]) -> None:
+def _wrap(unit: Unit, run: list[_Part]) -> None:
     name = unit.output.new_name("sequence")
     unit.output.top.append(f"static pwx_sequence {name};")
     unit.output.on_gpu = True

@@ -42,7 +42,9 @@ def loops_of(unit: Unit, stack: Stack, body: Range, own: set[str], operators: di
                 loop = loop_nest.read(unit, statement)
             except Refused:
                 return []
-            if statement.start in unit.loops.localised or not _own(stack, body, loop, directive, operators):
+            if statement.start in unit.loops.localised or not _changes_only_own(
+                stack, body, loop, directive, operators
+            ):
                 return []
             loops.append((loop, directive))
         elif _writes(stack, statement, body) == {"here", "outside"}:
@@ -61,7 +63,9 @@ def _uses(stack: Stack, statement: Statement) -> list[Use]:
     return list(used_in(stack.function.uses, Range(statement.start, statement.end)))
 
 
-def _own(stack: Stack, body: Range, loop: For, directive: d.Acc, operators: dict[str, str]) -> bool:
+def _changes_only_own(
+    stack: Stack, body: Range, loop: For, directive: d.Acc, operators: dict[str, str]
+) -> bool:
     """Does an inner loop change only its own scalars and those that it reduces?
 
     It must also not change arrays of the body, which each thread has a copy of.

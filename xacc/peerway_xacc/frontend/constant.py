@@ -9,7 +9,7 @@ LEVELS = (
     ("*", "/", "%"),
 )  # fmt: skip
 INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)[uUlL]*")
-_FEW = 1 << 40  # we do not shift larger numbers: the result could not be the size of anything
+_LARGEST_SHIFTED = 1 << 40  # we do not shift larger numbers: the result could not be the size of anything
 
 
 class NotConstant(Exception):
@@ -48,7 +48,7 @@ def _binary(texts: list[str], level: int) -> tuple[int, list[str]]:
 
 def applied(operator: str, lhs: int, right: int) -> int:
     """Apply a binary operator to two numbers. Raises NotConstant or ZeroDivisionError."""
-    if operator in ("<<", ">>") and not (0 <= right < 64 and abs(lhs) < _FEW):
+    if operator in ("<<", ">>") and not (0 <= right < 64 and abs(lhs) < _LARGEST_SHIFTED):
         raise NotConstant
     quotient = (abs(lhs) // abs(right) if (lhs < 0) == (right < 0) else -(abs(lhs) // abs(right))) \
         if operator in ("/", "%") else 0  # fmt: skip

@@ -110,10 +110,10 @@ def shown(place: Place, kind: str, message: str) -> str:
     if line is None:
         return head
     start = place.column - 1
-    before, marked = _shown(line[:start]), _shown(line[start : start + place.length])
+    before, marked = _printable(line[:start]), _printable(line[start : start + place.length])
     margin = "".join(letter if letter == "\t" else " " * columns(letter) for letter in before)
     marks = "^" + "~" * (columns(marked) - 1)
-    return f"{head}{place.line:5} | {_shown(line)}\n      | {margin}{marks}\n"
+    return f"{head}{place.line:5} | {_printable(line)}\n      | {margin}{marks}\n"
 
 
 def _word(place: Place) -> str:
@@ -129,6 +129,6 @@ def _line(file: str, number: int) -> str | None:
     return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else None
 
 
-def _shown(line: str) -> str:
+def _printable(line: str) -> str:
     """A text for a terminal, with control characters replaced by `?`."""
     return "".join(letter if letter == "\t" or letter.isprintable() else "?" for letter in readable(line))

@@ -26,9 +26,9 @@ class Structs:
         self._cursors: dict[int, tuple[Variable, Any]] = {}  # by the variable's id
         self._members: dict[tuple[int, str], Variable] = {}
         # uses of `s.a`, each with the use of s
-        self._named: dict[tuple[int, str], list[tuple[Use, Use]]] = {}
+        self._uses_by_member: dict[tuple[int, str], list[tuple[Use, Use]]] = {}
         # by field: uses through something other than a variable
-        self._far: dict[int, list[tuple[Function, Range]]] = {}
+        self._indirect_uses: dict[int, list[tuple[Function, Range]]] = {}
 
     def declared(self, variable: Variable, cursor: Any) -> None:
         """Remember the libclang cursor of a variable."""
@@ -78,13 +78,15 @@ class Structs:
         macro = whole.macro or not written
         use = Use(member, whole.function, extent, macro, expanded_at=whole.expanded_at)
         context(reference, use, parents[:-1])
-        self._named.setdefault((id(whole.variable), name), []).append((use, whole))
+        self._uses_by_member.setdefault((id(whole.variable), name), []).append((use, whole))
 
     def reached(self, reference: Any, function: Function) -> None:
         """Record a use of a member through something other than a variable, such as `p->a`."""
         inner = next(reference.get_children(), None)
         if reference.referenced is not None and inner is not None and inner.kind != _Kind.DECL_REF_EXPR:
-            self._far.setdefault(reference.referenced.hash, []).append((function, range_of(reference)))
+            self._indirect_uses.setdefault(reference.referenced.hash, []).append(
+                (function, range_of(reference))
+            )
 
     def claim(self, member: Variable) -> list[tuple[Function, Range]]:
         """Treat `s.a` as a variable of its own from now on, so that its uses no longer count as uses of s.
@@ -93,10 +95,10 @@ class Structs:
         """
         assert member.base is not None
         name = member.name.split(".")[1]
-        for use, whole in self._named.pop((id(member.base), name), []):
+        for use, whole in self._uses_by_member.pop((id(member.base), name), []):
             uses = whole.function.uses
             uses[next(n for n, known_use in enumerate(uses) if known_use is whole)] = use
             whole.variable.uses = [known_use for known_use in whole.variable.uses if known_use is not whole]
             member.uses.append(use)
             use.function.used.setdefault(member.name, member)
-        return self._far.get(self._cursors[id(member)][1].hash, [])
+        return self._indirect_uses.get(self._cursors[id(member)][1].hash, [])

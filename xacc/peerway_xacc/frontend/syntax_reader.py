@@ -59,7 +59,7 @@ class SyntaxReader:
                 self._text = text if source == file else texts.of(source).text
                 self._top(cursor)
         for declared in self.globals.values():
-            self._unite(declared)
+            self._unite_declarations(declared)
         for statements in self.statements.values():
             statements.sort(key=lambda statement: (statement.start, -statement.end, statement.depth))
 
@@ -68,7 +68,7 @@ class SyntaxReader:
         """The definition among the declarations of a file-scope variable, or else the first declaration."""
         return next((variable for variable in declared if not variable.external), declared[0])
 
-    def _unite(self, declared: list[Variable]) -> None:
+    def _unite_declarations(self, declared: list[Variable]) -> None:
         """Attribute all uses to the definition: libclang may give any of the declarations."""
         defined = self.defined(declared)
         for other in declared:
@@ -209,7 +209,7 @@ class SyntaxReader:
             depth = len(levels)
             if block and child.kind.is_expression() and not self._place(child, function):
                 # an expression that is a statement, or part of a loop's or an if's header
-                self._note(child.kind, range_of(child), function, depth)
+                self._add_statement(child.kind, range_of(child), function, depth)
             if child.kind == _Kind.DECL_REF_EXPR:
                 self._use(child, function, parents)
             else:
@@ -230,7 +230,7 @@ class SyntaxReader:
             function.marks.append(Mark(_MARKS[kind], spelling(cursor), at.start))
         if kind.is_statement() and not self._place(cursor, function):
             extent = range_of(cursor)
-            self._note(kind, extent, function, depth)
+            self._add_statement(kind, extent, function, depth)
             if kind in (_Kind.COMPOUND_STMT, _Kind.FOR_STMT):
                 until = extent.end
         elif kind == _Kind.VAR_DECL:
@@ -242,7 +242,7 @@ class SyntaxReader:
         parents.append(cursor)
         return cursor.get_children(), until, kind in _BLOCKS
 
-    def _note(self, kind: Any, extent: Range, function: Function, depth: int) -> None:
+    def _add_statement(self, kind: Any, extent: Range, function: Function, depth: int) -> None:
         names = {_Kind.COMPOUND_STMT: "block", _Kind.FOR_STMT: "for", _Kind.DECL_STMT: "declaration"}
         name = names.get(kind, "statement")
         end = extent.end

@@ -21,7 +21,7 @@ ARRAYS = (cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.VARIABLEARRAY, cindex.T
 def dimensions(kind: Any) -> tuple[tuple[int | None, ...], Any]:
     """The sizes of an array type, and the type of its elements."""
     sizes: list[int | None] = []
-    while (kind := _opened(kind)).kind in ARRAYS:
+    while (kind := _resolved_type(kind)).kind in ARRAYS:
         sizes.append(kind.element_count if kind.kind == cindex.TypeKind.CONSTANTARRAY else None)
         kind = kind.element_type
     return tuple(sizes), kind
@@ -35,7 +35,7 @@ def written_dimensions(kind: Any) -> int:
     return count
 
 
-def _opened(kind: Any) -> Any:
+def _resolved_type(kind: Any) -> Any:
     """Resolve a named type of an array or a pointer; other types keep their names."""
     opened = (*ARRAYS, cindex.TypeKind.POINTER)
     canonical = kind.get_canonical()
@@ -91,7 +91,7 @@ def context(cursor: Any, use: Use, parents: list[Any]) -> None:  # noqa: C901
     if element.type.kind in ARRAYS:  # an array becomes a pointer to its first element
         use.address = True
         if use.argument is not None:
-            _handed(use, parents[: at + 1], inner)
+            _record_passed_address(use, parents[: at + 1], inner)
 
 
 def _is_assigned(outer: Any, inner: Any) -> bool:
@@ -109,7 +109,7 @@ def _unary(use: Use, outer: Any, parents: list[Any]) -> None:
     use.address = use.address_of = operator == _ADDRESS_OF
     use.written = use.address or operator in _INCREMENTS
     if use.address and parents:
-        _handed(use, parents, outer)
+        _record_passed_address(use, parents, outer)
 
 
 def _operator_of(cursor: Any) -> int:
@@ -134,7 +134,7 @@ def _argument(use: Use, call: Any, inner: Any) -> None:
         use.position = arguments.index(range_of(inner))
 
 
-def _handed(use: Use, parents: list[Any], address: Any) -> None:
+def _record_passed_address(use: Use, parents: list[Any], address: Any) -> None:
     """If an address is an argument of a call, record the function that gets it."""
     call = next((parent for parent in reversed(parents) if parent.kind not in TRANSPARENT), None)
     if call is None or call.kind != _Kind.CALL_EXPR:

@@ -24,7 +24,7 @@ def generate(unit: Unit) -> None:
             if array.variable.pointee is not None:
                 _pointer(unit, array)
             elif array.variable.file_scope:
-                _of_file(unit, array)
+                _file_scope(unit, array)
             elif array.variable.parameter:
                 _parameter(unit, array)
             else:
@@ -45,7 +45,7 @@ def _watch(unit: Unit, array: DistributedArray) -> str:
     return f"pwx_array_watch({array.address}, {2 if unit.writes.why(array) else 1});"
 
 
-def _of_file(unit: Unit, array: DistributedArray) -> None:
+def _file_scope(unit: Unit, array: DistributedArray) -> None:
     variable = array.variable
     assert variable is not None
     all_declared = unit.syntax.globals[(variable.base or variable).name]
@@ -89,7 +89,7 @@ def _when_fixed(unit: Unit, array: DistributedArray, lines: list[str]) -> int | 
     return fix.start if fix else None
 
 
-def _own(array: DistributedArray) -> str:
+def _own_pointer(array: DistributedArray) -> str:
     """The declaration of a function's own pointer to an array, and of the bases of its subscripts."""
     unused = "__attribute__((unused)) "  # it may be named only in directives
     pointer = shape(array, array.symbol, "const ")
@@ -125,7 +125,7 @@ def _parameter(unit: Unit, array: DistributedArray) -> None:
         f"static pwx_array {array.descriptor};",
         f"pwx_bind({array.address}, (void *){array.memory}, {description(unit, array)}, {here});",
         *check_extents(array, here),
-        _own(array),
+        _own_pointer(array),
     ])  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
     here = at(array.place)
     call = "pwx_array_init" if variable.static else "pwx_array_enter"
     text = f"{call}({array.address}, {description(unit, array)}, {here});"
-    pointer = _own(array)
+    pointer = _own_pointer(array)
     pointers = []
     if variable.base:
         storage = "static " if variable.static else ""
@@ -164,19 +164,21 @@ def _function(unit: Unit, function: Function) -> None:
         names = [variable.name for variable in function.parameters]
         arguments = [f"&{names[0]}", f"&{names[1]}"] if len(names) > 1 else ["0", "0"]
         lines.append(f"pwx_begin({', '.join(arguments)});")
-    for array, uses in _used_of_file(unit, function):
+    for array, uses in _used_file_scope(unit, function):
         if not array.waits or function.file != unit.file:
-            lines.append(_own(array))
+            lines.append(_own_pointer(array))
             continue
         assert array.template is not None
         spots, unreached = template_fix.spots(unit, function, array.template, uses)
         for spot in spots:
             first = min(use for use in uses if use >= spot.reach.start)
             template_fix.put(
-                unit, spot, [*([] if spot.directive else [_need(unit, array, first)]), _own(array)]
+                unit,
+                spot,
+                [*([] if spot.directive else [_check_memory(unit, array, first)]), _own_pointer(array)],
             )
         if unreached:
-            lines += [_need(unit, array, unreached[0]), _own(array)]
+            lines += [_check_memory(unit, array, unreached[0]), _own_pointer(array)]
     if not lines:
         return
     if function.file != unit.file:
@@ -190,7 +192,7 @@ def _function(unit: Unit, function: Function) -> None:
     unit.output.edits.before(start, text)
 
 
-def _used_of_file(unit: Unit, function: Function) -> list[tuple[DistributedArray, list[int]]]:
+def _used_file_scope(unit: Unit, function: Function) -> list[tuple[DistributedArray, list[int]]]:
     """The file-scope arrays (not pointers) that a function uses, with the offsets of the uses."""
     by_array: dict[int, tuple[DistributedArray, list[int]]] = {}
     for use in function.uses:
@@ -205,7 +207,7 @@ def _used_of_file(unit: Unit, function: Function) -> list[tuple[DistributedArray
     return list(by_array.values())
 
 
-def _need(unit: Unit, array: DistributedArray, offset: int) -> str:
+def _check_memory(unit: Unit, array: DistributedArray, offset: int) -> str:
     """A check at run time that an array has memory, with the line of its use."""
     return f"pwx_need_array({array.address}, {quoted(array.name)}, {at(unit.text.place(offset))});"
 
@@ -234,7 +236,7 @@ def _use(unit: Unit, array: DistributedArray, use: Use, checks: Checks) -> None:
     while count < min(rank, len(use.subscripts)) and use.subscripts[count].start >= 0:
         count += 1
     if count == 0:
-        _whole(unit, array, use, place)
+        _without_subscripts(unit, array, use, place)
         return
     for dimension in range(count, rank):
         if array.kind_of(dimension) != "*":
@@ -257,7 +259,7 @@ def _name(unit: Unit, array: DistributedArray, use: Use) -> None:
     unit.output.edits.replace(use.range.start, use.range.end, name)
 
 
-def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
+def _without_subscripts(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
     """Lower a use without subscripts, which must be an argument of a function that knows the mapping."""
     if array.variable and array.variable.pointee is not None and use.subscripts and not use.in_sizeof:
         message = f"an element of distributed array '{array.name}' is written '{array.name}[i]', without '*'"

@@ -105,7 +105,7 @@ def _wait(_unit: Unit, directive: d.Acc) -> list[str]:
     return [f"pwx_acc_wait({queues}, {_tail(directive)}"]
 
 
-def _open(unit: Unit, directive: d.Acc) -> list[str]:
+def _init_or_shutdown(unit: Unit, directive: d.Acc) -> list[str]:
     device_type(directive)
     unit.explain(directive, f"acc {directive.construct}: nothing to do; the first use opens the device")
     return []
@@ -169,6 +169,6 @@ _LOWERED: dict[str, Callable[[Unit, d.Acc], list[str]]] = {
     "wait": _wait,
     "declare": _declare,
     "set": _set,
-    "init": _open,
-    "shutdown": _open,
+    "init": _init_or_shutdown,
+    "shutdown": _init_or_shutdown,
 }

@@ -64,7 +64,7 @@ class _Finder:
         for array in self.unit.scopes.arrays():
             for description in described:
                 if description.name == array.name and not _INQUIRY.search(text, 0, description.range.start):
-                    self._lose(
+                    self._always_written(
                         array, description.range.start, "its descriptor goes where its address can be asked"
                     )
         for function in self.functions.values():
@@ -76,17 +76,17 @@ class _Finder:
             if isinstance(directive, d.Acc):
                 self._data(directive)
             if isinstance(directive, d.Gmove) and directive.mode == "out":
-                self._put(directive)
+                self._gmove_out(directive)
         for event in self.events:
-            self._place(event)
+            self._mark_event(event)
         self._tasks()
-        while self._spread():
+        while self._propagate():
             pass
         return self.written
 
     # ---- what may be written
 
-    def _lose(self, array: DistributedArray, offset: int, why: str) -> None:
+    def _always_written(self, array: DistributedArray, offset: int, why: str) -> None:
         self.written.always.setdefault(id(array), (self.unit.text.place(offset), why))
 
     def _use(self, array: DistributedArray, use: Use) -> None:
@@ -100,10 +100,12 @@ class _Finder:
             if use.written:
                 self.events.append(_Event(array, use.function, at))
         elif use.handed is None:
-            self._lose(array, at, "its address is kept")
+            self._always_written(array, at, "its address is kept")
         elif not use.handed.reads:
             if not self._only_stores(use.handed.callee, use.handed.position, set()):
-                self._lose(array, at, f"its address goes to '{use.handed.callee}', which may keep it")
+                self._always_written(
+                    array, at, f"its address goes to '{use.handed.callee}', which may keep it"
+                )
             self.events.append(_Event(array, use.function, at))
 
     def _whole(self, array: DistributedArray, use: Use) -> None:
@@ -112,7 +114,7 @@ class _Finder:
         if use.argument is None:
             pointer = array.variable is not None and array.variable.pointee is not None
             if not (pointer and use.written and not use.address):  # xmp_malloc may set it
-                self._lose(array, at, "its address is kept")
+                self._always_written(array, at, "its address is kept")
             return
         called = self.functions.get(use.callee)
         if called and use.position < len(called.parameters):
@@ -121,7 +123,7 @@ class _Finder:
                 self.passed.append((array, parameter))
                 return
         if use.callee != "free" and not (use.handed and use.handed.reads):
-            self._lose(array, at, f"it is passed to '{use.callee}', whose text is elsewhere")
+            self._always_written(array, at, f"it is passed to '{use.callee}', whose text is elsewhere")
 
     def _only_stores(self, name: str, position: int, seen: set[tuple[str, int]]) -> bool:
         """Does a function only read and write at an address that it gets, without keeping it?"""
@@ -143,13 +145,13 @@ class _Finder:
                 return False
         return True
 
-    def _put(self, directive: d.Gmove) -> None:
+    def _gmove_out(self, directive: d.Gmove) -> None:
         """Mark the left side of a gmove out: it may be written while its owners execute other code."""
         target, _right = assignment(self.unit.text, statement_behind(self.unit.text, directive.end))
         variable = self.unit.syntax.variable(named(target, 0)[0], directive.file, directive.start)
         array = self.unit.scopes.of_variable(variable) if variable else None
         if array:
-            self._lose(array, directive.start, "a gmove out writes it")
+            self._always_written(array, directive.start, "a gmove out writes it")
 
     def _data(self, directive: d.Acc) -> None:
         """Record acc directives that change the host's memory, or the whole copy on a GPU."""
@@ -164,7 +166,9 @@ class _Finder:
                 if array is None:
                     continue
                 if lost or function is None:
-                    self._lose(array, directive.start, f"the clause {clause.name} gives its address away")
+                    self._always_written(
+                        array, directive.start, f"the clause {clause.name} gives its address away"
+                    )
                     continue
                 start = directive.start
                 if ends or directive.construct.startswith(_COMPUTE):
@@ -174,7 +178,7 @@ class _Finder:
 
     # ---- where it is marked
 
-    def _place(self, event: _Event) -> None:
+    def _mark_event(self, event: _Event) -> None:
         inside = [
             construct for construct in self.constructs
             if construct[2] is event.function and construct[1].start <= event.start < construct[1].end
@@ -186,9 +190,9 @@ class _Finder:
         loops = [statement for directive, statement, _ in inside
                  if isinstance(directive, d.Loop) and statement.start >= innermost]  # fmt: skip
         if not loops:
-            self._beside(event, {task.start for task in tasks})
+            self._mark_outside_constructs(event, {task.start for task in tasks})
         elif not self._mark(event.array, min(loops, key=lambda construct: (construct.start, -construct.end))):
-            self._lose(event.array, event.start, "it is declared within a loop that is shared")
+            self._always_written(event.array, event.start, "it is declared within a loop that is shared")
 
     def _mark(self, array: DistributedArray, statement: Statement) -> bool:
         if array.function is not None and array.last_directive > statement.start:
@@ -198,7 +202,7 @@ class _Finder:
             marks.append(array)
         return True
 
-    def _beside(self, event: _Event, tasks: set[int]) -> None:
+    def _mark_outside_constructs(self, event: _Event, tasks: set[int]) -> None:
         """Mark a write outside constructs before the nearest statement that all nodes execute."""
         function = event.function
         around = [
@@ -223,7 +227,7 @@ class _Finder:
             or (self.flow.reflects(last, function) and not (own and event.behind))
             or _LABEL.match(self.unit.text.text, last.start)
         ):
-            self._lose(event.array, event.start, "it is written where not all nodes may come by")
+            self._always_written(event.array, event.start, "it is written where not all nodes may come by")
         elif event.behind:
             self.unit.output.edits.behind(last.end, f" pwx_written({event.array.address});")
         else:
@@ -239,7 +243,7 @@ class _Finder:
             ):
                 self.written.everything.add(statement.start)
 
-    def _spread(self) -> bool:
+    def _propagate(self) -> bool:
         """An argument always counts as written if its parameter does. Returns whether anything changed."""
         for array, parameter in self.passed:
             if id(parameter) in self.written.always and id(array) not in self.written.always:

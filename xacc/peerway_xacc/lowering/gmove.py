@@ -27,8 +27,8 @@ from peerway_xacc.lowering.unit import Unit
 
 _MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}
 _GPU_MODES = {"in": "PWX_IN_FROM_GPUS", "out": "PWX_OUT_TO_GPUS"}
-_SENT = {"collective": ("messages", "put"), "in": ("gets", "get"), "out": ("puts", "put")}
-_SAID = {
+_TRANSFERS = {"collective": ("messages", "put"), "in": ("gets", "get"), "out": ("puts", "put")}
+_EXPLAINED = {
     "collective": "all nodes of both sides send and receive",
     "in": "executing nodes get their elements of the left side from the owners, which need not come by",
     "out": "executing nodes put their elements of the right side to the owners, which need not come by",
@@ -70,9 +70,9 @@ def gmove(unit: Unit, directive: d.Gmove) -> None:
     newlines = unit.text.text.count("\n", statement.start, statement.end)
     unit.output.edits.replace(statement.start, statement.end, call + "\n" * newlines)
     unit.explain(
-        directive, f"gmove: {unit.text.text[statement.start : statement.end]} {_SAID[directive.mode]}"
+        directive, f"gmove: {unit.text.text[statement.start : statement.end]} {_EXPLAINED[directive.mode]}"
     )
-    verb, op = _SENT[directive.mode]
+    verb, op = _TRANSFERS[directive.mode]
     on_gpu = mode in _GPU_MODES.values()
     unit.communicates(directive, f"gmove {directive.mode}", Transfer(verb, op, on_gpu=on_gpu))
 

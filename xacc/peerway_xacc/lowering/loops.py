@@ -84,7 +84,7 @@ def loop(unit: Unit, stack: Stack, directive: d.Loop) -> None:
         stack.before.append(twice)
     if conditions:
         stack.before.append(f"if ({' && '.join(conditions)})")
-    bounds = "; ".join(_in_words(unit, stack, mapping, *outer) for outer in localised)
+    bounds = "; ".join(_bounds_in_words(unit, stack, mapping, *outer) for outer in localised)
     unit.explain(directive, f"loop on {text_of(directive.on)}: {bounds or 'every iteration on each node'}")
 
 
@@ -110,8 +110,8 @@ def _distribute(
             raise Refused(subscript.place, "a range in the on clause of a loop is not supported yet")
         named = [name for name in indices if name in subscript.index.names()]
         if not named:
-            _check_place(unit, stack, subscript.index)
-            conditions.append(_one_place(mapping, dimension, subscript.index, directive.on.square))
+            _check_subscript(unit, stack, subscript.index)
+            conditions.append(_owner_condition(mapping, dimension, subscript.index, directive.on.square))
             continue
         if len(named) > 1 or named[0] in used:
             raise Refused(
@@ -141,7 +141,7 @@ def _indices(unit: Unit, stack: Stack, directive: d.Loop) -> list[str]:
     return [name for name in sorted(names) if loop_nest.with_index(unit, stack.statement, name)]
 
 
-def _check_place(unit: Unit, stack: Stack, index: clauses.Expr) -> None:
+def _check_subscript(unit: Unit, stack: Stack, index: clauses.Expr) -> None:
     """Refuse a subscript without a loop index if it has an unknown name, or one that the loop changes."""
     statement = stack.statement
     function = unit.syntax.function_at(unit.file, statement.start)
@@ -168,14 +168,16 @@ def _offset(expr: clauses.Expr, index: str) -> str:
     raise Refused(expr.place, f"expected '{index}', plus or minus an offset, found '{expr.text}'")
 
 
-def _one_place(node_array: NodeArray | TemplateOf, dimension: int, index: clauses.Expr, square: bool) -> str:
+def _owner_condition(
+    node_array: NodeArray | TemplateOf, dimension: int, index: clauses.Expr, square: bool
+) -> str:
     """The condition for a subscript without a loop index: only its owners execute iterations."""
     if isinstance(node_array, NodeArray):
         return f"pwx_is_node({node_array.address}, {dimension}, {index.text}{' + 1' if square else ''})"
     return f"pwx_owns({node_array.address}, {dimension}, {index.text})"
 
 
-def _in_words(
+def _bounds_in_words(
     unit: Unit, stack: Stack, node_array: NodeArray | TemplateOf, dimension: int, index: str, offset: str
 ) -> str:
     """Describe the bounds of a loop for --explain."""

@@ -26,7 +26,7 @@ _TABLES = dict.fromkeys(
 def described(unit: Unit, directive: d.Acc, section: clauses.Section, kind: str) -> str:
     """The initialiser of a section's pwx_data."""
     name = section.name.text
-    variable, array = _meant(unit, directive, section)
+    variable, array = _resolved(unit, directive, section)
     if array:
         return f"{{PWX_DATA_{kind}, {quoted(name)}, {array.address}, 0, 0}}"
     if rows := row_parts(unit, directive, section):
@@ -55,7 +55,7 @@ def row_parts(unit: Unit, directive: d.Acc, section: clauses.Section) -> tuple[s
 
     Returns the address of the pointers, their number, and the offset and the bytes of the part of each row.
     """
-    variable, array = _meant(unit, directive, section)
+    variable, array = _resolved(unit, directive, section)
     name, rank = section.name.text, _rank(variable, array)
     if len(section.parts) <= rank:
         return None
@@ -87,7 +87,7 @@ def again(name: str, part: str, kind: str) -> str:
 
 def part(unit: Unit, directive: d.Acc, section: clauses.Section) -> str:
     """The pwx_section that an update copies, as C text; empty if it is all of a variable."""
-    variable, array = _meant(unit, directive, section)
+    variable, array = _resolved(unit, directive, section)
     if variable.has_pointers:
         message = (
             f"an update of the pointers of '{section.name.text}' would mix those of the host and of the GPU; "
@@ -133,7 +133,7 @@ def address_of(section: clauses.Section) -> str:
     return f"&{section.name.text}{''.join(f'[{_first(bounds)}]' for bounds in section.parts)}"
 
 
-def _meant(
+def _resolved(
     unit: Unit, directive: d.Acc, section: clauses.Section
 ) -> tuple[Variable, DistributedArray | None]:
     name = section.name

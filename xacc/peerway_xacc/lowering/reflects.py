@@ -17,7 +17,7 @@ from peerway_xacc.lowering.unit import Unit
 def reflect(unit: Unit, directive: d.Reflect) -> None:
     """Lower reflect, reflect_init, reflect_do, reflect_wait or reduce_shadow."""
     arrays = _reflected(unit, directive)
-    which = _which(arrays)
+    which = _pointers(arrays)
     names = ", ".join(array.name for array in arrays)
     if directive.kind == "reflect_wait":
         unit.explain(directive, f"reflect_wait {names}: the end of those with nowait")
@@ -44,10 +44,10 @@ def reflect(unit: Unit, directive: d.Reflect) -> None:
     elif directive is not run[-1]:
         pass  # the last of a run does the work of all
     elif directive.kind == "reflect_do":
-        which = _which([array for following in run for array in _reflected(unit, following)])
+        which = _pointers([array for following in run for array in _reflected(unit, following)])
         unit.put(directive, [f"pwx_reflect_do({which}, {where(run[0])});"])
     elif len(run) > 1:
-        _together(unit, run)
+        _one_call(unit, run)
     else:
         number = f", {directive.asynchronous.text}" if directive.asynchronous else ""
         call = "pwx_reflect_async" if number else "pwx_reflect_start" if directive.nowait else "pwx_reflect"
@@ -75,7 +75,7 @@ def _sent(unit: Unit, directive: d.Reflect, run: list[d.Reflect]) -> None:
         unit.communicates(directive, head, *dict.fromkeys(of_one_plan(transfers)))
 
 
-def _together(unit: Unit, run: list[d.Reflect]) -> None:
+def _one_call(unit: Unit, run: list[d.Reflect]) -> None:
     """Write one call for a run of adjacent directives, in the place of the last."""
     halo = unit.output.new_name("halo")
     arrays = [(array, following) for following in run for array in _reflected(unit, following)]
@@ -89,7 +89,7 @@ def _together(unit: Unit, run: list[d.Reflect]) -> None:
         if name != "0"
     ]
     unit.put(run[-1], [
-        f"{{ static pwx_halo {halo}; pwx_reflect_each(&{halo}, {_which([array for array, _ in arrays])}, "
+        f"{{ static pwx_halo {halo}; pwx_reflect_each(&{halo}, {_pointers([array for array, _ in arrays])}, "
         f"(const pwx_width *const[]){{{widths}}}, {' | '.join(flags) or '0'}, {where(run[0])}); }}"
     ])  # fmt: skip
 
@@ -144,8 +144,8 @@ def _warn_of_corners(unit: Unit, directive: d.Reflect) -> None:
         if not isinstance(before, d.Reflect) or before.orthogonal or directive.orthogonal:
             continue
         names = {name.text for name in before.arrays} & {name.text for name in directive.arrays}
-        both = _brought(before) & _brought(directive)
-        if names and _brought(before) and _brought(directive) and not both:
+        both = _refreshed(before) & _refreshed(directive)
+        if names and _refreshed(before) and _refreshed(directive) and not both:
             name = sorted(names)[0]
             unit.diagnostics.warn(
                 directive.place,
@@ -156,7 +156,7 @@ def _warn_of_corners(unit: Unit, directive: d.Reflect) -> None:
             return
 
 
-def _brought(directive: d.Reflect) -> set[int]:
+def _refreshed(directive: d.Reflect) -> set[int]:
     """The dimensions whose halo a reflect refreshes; none if that is known only at run time."""
     brought = set()
     for dimension, width in enumerate(directive.widths or []):
@@ -168,7 +168,7 @@ def _brought(directive: d.Reflect) -> set[int]:
     return brought
 
 
-def _which(arrays: list[DistributedArray]) -> str:
+def _pointers(arrays: list[DistributedArray]) -> str:
     return f"{len(arrays)}, (pwx_array *const[]){{{', '.join(array.address for array in arrays)}}}"
 
 

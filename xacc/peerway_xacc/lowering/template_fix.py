@@ -49,7 +49,7 @@ def spots(
     return spots_, unplaced
 
 
-def _behind_declaration(unit: Unit, array: DistributedArray, uses: list[Range]) -> Spot | None:
+def _spot_for_local(unit: Unit, array: DistributedArray, uses: list[Range]) -> Spot | None:
     """Where in its block a local array gets memory, if not at its declaration; else None."""
     assert array.function is not None
     assert array.template is not None
@@ -75,7 +75,7 @@ def put_local(unit: Unit, array: DistributedArray, declared: list[str], lines: l
     spot = None
     if array.waits and array.function:
         uses = [use.range for use in array.variable.uses if use.function is array.function]
-        spot = _behind_declaration(unit, array, uses)
+        spot = _spot_for_local(unit, array, uses)
     if spot:
         put(unit, spot, lines)
     else:
