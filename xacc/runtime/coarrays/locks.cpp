@@ -1,6 +1,6 @@
-// lock and unlock. Images only put and get, so a lock is Lamport's bakery: at its image each image has a
-// ticket that it alone writes. Who holds the smallest ticket, and of equal ones the first image, has the
-// lock.
+// lock and unlock, by Lamport's bakery algorithm, since images can only put and get. At a lock's image, each
+// image has a ticket that it alone writes. The image with the smallest ticket has the lock; of equal tickets,
+// that of the lowest image wins.
 #include "xacc/runtime/coarrays/locks.h"
 
 #include <algorithm>
@@ -16,18 +16,18 @@
 
 namespace {
 
-/// The words of one lock that an image publishes.
+/// One image's ticket for one lock.
 struct Ticket {
   uint64_t choosing;
-  uint64_t number;  ///< 0: it does not want the lock
+  uint64_t number;  ///< 0: the image does not want the lock
 };
 
 }  // namespace
 
-/// The tickets of all images for the locks of one coarray, at each image.
+/// The tickets of all images for the locks of one coarray; each image has those for its own locks.
 struct pwx_locks_state {
   peerway::Region tickets;
-  peerway::Region mine;  ///< where tickets come from and go to
+  peerway::Region mine;  ///< a buffer from which tickets are put, and into which they are fetched
   std::vector<peerway::Key> keys;
   std::vector<std::optional<peerway::Remote>> remotes;
 };
@@ -42,7 +42,7 @@ std::vector<std::unique_ptr<pwx_locks_state>>& all_locks() {
   return all;
 }
 
-/// One lock at one image, seen from here.
+/// One lock at one image, accessed from this image.
 class Lock {
  public:
   Lock(const pwx_locks& locks, long element, long image) : state_(*locks.state) {
@@ -56,7 +56,7 @@ class Lock {
     first_ = static_cast<uint64_t>(element) * images() * sizeof(Ticket);
   }
 
-  /// The tickets as they are now.
+  /// Fetches the current tickets.
   const Ticket* look() {
     const size_t bytes = images() * sizeof(Ticket);
     check(program().context.get(state_.mine.span(0, bytes), remote_->span(first_, bytes)));
@@ -78,7 +78,7 @@ class Lock {
   [[nodiscard]] static size_t me() { return static_cast<size_t>(program().rank()); }
   [[nodiscard]] static size_t images() { return static_cast<size_t>(program().size()); }
 
-  /// Whether an image is before `number` of this one, or may become so.
+  /// Whether another image precedes `number` of this one, or may still do so.
   static bool is_before(const Ticket& other, size_t image, uint64_t number) {
     return other.choosing != 0 ||
            (other.number != 0 && (other.number < number || (other.number == number && image < me())));
@@ -90,7 +90,7 @@ class Lock {
   uint64_t first_;
 };
 
-/// Takes the lock; with `once` only if nobody has it or comes before. Gives whether it is taken.
+/// Takes the lock; with `once`, only if no image has it or precedes this one. Returns whether it was taken.
 bool take(Lock& lock, bool once) {
   lock.tell({1, 0});
   const Ticket* tickets = lock.look();
@@ -174,7 +174,7 @@ int pwx_unlock(const pwx_locks* locks, long element, long image, int may_fail, c
                     other < 0 ? std::string("no image has") : pwx::text("image ", other, " has"));
       return static_cast<int>(other < 0 ? PWX_STAT_UNLOCKED : PWX_STAT_LOCKED_OTHER_IMAGE);
     }
-    pwx::complete_segment();  // what was done under the lock
+    pwx::complete_segment();  // completes the work done under the lock
     lock.tell({0, 0});
     return static_cast<int>(PWX_STAT_SUCCESS);
   });

@@ -12,7 +12,7 @@
 namespace pwx {
 namespace {
 
-/// Each of these images has come as far as this one.
+/// Waits until each of these images has made the same call.
 void meet(const std::vector<int>& images) {
   std::vector<Outgoing> out;
   std::vector<Incoming> in;

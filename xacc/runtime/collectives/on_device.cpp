@@ -1,5 +1,5 @@
-// reduction and bcast with acc: of values on the GPU, in the order of the work without a queue. A plan brings
-// them from GPU to GPU, and the host goes on at once. gmove with acc goes through the host's memory.
+// reduction and bcast with acc: of values on the GPU, in the order of the work without a queue. A plan sends
+// them from GPU to GPU, and the host continues at once. gmove with acc goes through the host's memory.
 #include <cstddef>
 #include <map>
 #include <string>
@@ -25,8 +25,8 @@ void copy_values(void* to, const void* from, size_t bytes) {
             "a copy of the values");
 }
 
-/// The kernel that joins the values of all ranks, in their order, so that all ranks get the same bits: those
-/// of an exchange, or, with `exchanges`, as it exchanges them.
+/// The kernel that combines the values of all ranks in rank order, so that all ranks get the same bits: from
+/// the memory of an exchange or, with `exchanges`, while it exchanges them itself.
 pwx_kernel& joining(pwx_op op, pwx_type type, bool exchanges) {
   struct Joining {
     std::string source;
@@ -59,13 +59,13 @@ pwx_kernel& joining(pwx_op op, pwx_type type, bool exchanges) {
   return joining.kernel;
 }
 
-/// One launch, where the ranks' kernels reach each other's memory.
+/// Reduces in one kernel launch, if the ranks' kernels reach each other's memory.
 void reduce_by_kernel(Exchange& exchange, pwx_op op, pwx_type type, void* device, size_t count,
                       const pwx_where* where) {
   peerway::check(exchange.plan.status());
   constexpr size_t kWord = sizeof(uint64_t);
   long length = static_cast<long>(count);
-  // By the bytes, not the values: blocks count their epochs.
+  // The grid depends on the bytes, not on the values, because each block counts its epochs.
   const auto words = static_cast<long>((count * size_of(type) + kWord - 1) / kWord);
   void* arguments[] = {static_cast<void*>(&device), &length, &*exchange.peers};
   const pwx_shape shape{{words, 1, 1}, 0, kExchangeBlocks, 0};
@@ -88,7 +88,7 @@ void reduce_there(const Set& set, pwx_op op, pwx_type type, void* device, size_t
   pwx_launch(&joining(op, type, false), &shape, arguments, 5, 0, nullptr, PWX_QUEUE_SYNC, where);
 }
 
-/// For types that kernels do not have.
+/// Reduces types that kernels do not have.
 void reduce_on_host(const Set& set, Combine combine, size_t element, void* device, size_t count) {
   std::vector<std::byte> values(count * element);
   copy_values(values.data(), device, values.size());
@@ -105,14 +105,14 @@ void broadcast_there(const Set& set, int root, void* device, size_t bytes) {
   if (set.index != root) copy_values(device, exchange.part(0), bytes);
 }
 
-/// All that the GPU has of what a section is of, to the host or back.
+/// Copies the GPU's data of a section to the host, or back.
 void update_section(const pwx_section& section, bool to_host, const pwx_where* where) {
   pwx_data data{PWX_DATA_PRESENT, "a section", nullptr, section.base, 0};
   if (section.array != nullptr) {
     present(*section.array, "gmove");
     data = {PWX_DATA_PRESENT, section.array->name, const_cast<pwx_array*>(section.array), nullptr, 0};
   }
-  // A variable of the host alone is taken, or set, there.
+  // A variable that is not on the GPU is used in host memory.
   (to_host ? pwx_update_host : pwx_update_device)(1, &data, 1, PWX_QUEUE_SYNC, where);
 }
 
@@ -152,7 +152,8 @@ void pwx_gmove_device(pwx_gmove_mode mode, const pwx_section* left, const pwx_se
   pwx::guarded(where, [&] {
     if (pwx::gpu() == nullptr) return pwx_gmove(mode, left, right, where);
     pwx::update_section(*right, true, where);
-    pwx::update_section(*left, true, where);  // what the gmove leaves as it is comes back unchanged
+    // elements that the gmove does not write are copied back unchanged
+    pwx::update_section(*left, true, where);
     const bool in = mode == PWX_IN || mode == PWX_IN_FROM_GPUS;
     pwx_gmove(mode == PWX_COLLECTIVE ? mode : in ? PWX_IN_FROM_GPUS : PWX_OUT_TO_GPUS, left, right, where);
     pwx::update_section(*left, false, where);

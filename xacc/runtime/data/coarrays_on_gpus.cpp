@@ -8,7 +8,7 @@
 namespace pwx {
 namespace {
 
-constexpr size_t kBox = 4096;  // the length of the key, and the key
+constexpr size_t kBox = 4096;  // bytes of the mailbox, for the length of the key and the key
 
 }  // namespace
 

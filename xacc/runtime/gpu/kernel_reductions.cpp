@@ -18,23 +18,24 @@ namespace {
 
 using namespace pw::cuda;
 
-constexpr size_t kWidest = 16;  // bytes of a value that a kernel reduces: double _Complex
+constexpr size_t kWidest = 16;  // bytes of the largest value that a kernel reduces: double _Complex
 constexpr size_t kPage = 4096;
-// As the library waits: longer than most kernels that a program waits for take, or what sleeping costs.
+// As the library does: polls longer than most kernels take that a program waits for, or than a sleep costs.
 constexpr int kPolls = 4096, kPollsBeforeSleep = 256;
 
-/// One result, in host memory that the GPU writes: 4 bytes in each word, above them the number of the launch.
+/// One result in host memory that the GPU writes: each word has 4 bytes of it, and above them the number of
+/// the launch.
 struct Slot {
   volatile uint64_t words[kWidest / sizeof(uint32_t)];
 };
 constexpr size_t kSlots = kPage / sizeof(Slot);
 
-/// The memory that reductions on one queue use, whose kernels run one after the other.
+/// The memory of the reductions on one queue, whose kernels run one after another.
 struct Joining {
-  CUdeviceptr memory = 0;  ///< room for the values of the blocks, of each reduction; then `done` of each
+  CUdeviceptr memory = 0;  ///< for each reduction, the values of all blocks; then the counter `done` of each
   Slot* slots = nullptr;   ///< a ring
   CUdeviceptr slots_on_gpu = 0;
-  size_t next = 0;      ///< slot, counted on for ever
+  size_t next = 0;      ///< the next slot, counted without wrapping
   size_t awaited = 0;   ///< slots before `next` whose results the host has not taken yet
   uint32_t number = 0;  ///< of the last launch
 };
@@ -64,7 +65,7 @@ Joining& joining_of(long queue) {
 
 pwx_op plain(pwx_op op) { return op == PWX_MINUS ? PWX_SUM : op; }
 
-/// A result that the host is to have.
+/// A result that the host must still take.
 struct Pending {
   pwx_reduction reduction;
   long queue;
@@ -87,8 +88,8 @@ bool has_value(const Slot& slot, pwx_type type, uint32_t number) {
   return true;
 }
 
-/// Waits by polling, which is quicker than the driver's wait; a long wait is the driver's, which also tells
-/// of a kernel that failed.
+/// Polls for the value, which is faster than the driver's wait. If it takes long, the driver waits, which
+/// also reports a kernel that failed.
 void wait_for_value(const Joining& from, const Pending& pending) {
   const auto arrived = [&] {
     return has_value(from.slots[pending.slot % kSlots], pending.reduction.type, from.number);

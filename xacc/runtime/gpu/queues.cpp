@@ -1,5 +1,5 @@
-// Queues of OpenACC as streams. The queue without a number is a stream, too: the host goes on at once, and
-// waits where a directive copies to it.
+// OpenACC's queues as streams. Work without a queue has a stream, too: the host continues at once, and waits
+// when a directive copies to it.
 #include <map>
 #include <vector>
 
@@ -19,8 +19,8 @@ struct Waiting {
 
 struct Queue {
   CUstream stream = nullptr;
-  CUevent reached = nullptr;  ///< for those that go on after it
-  uint64_t ordered = 0;       ///< the work without a queue that this one comes after
+  CUevent reached = nullptr;  ///< recorded for queues that continue after this one
+  uint64_t ordered = 0;       ///< the count of work without a queue that this one is ordered after
   std::vector<Waiting> waiting;
 };
 
@@ -28,14 +28,14 @@ long chosen_default = 0;  ///< the queue of async without a number
 
 long numbered(long number) { return number == PWX_QUEUE_DEFAULT ? chosen_default : number; }
 
-uint64_t unqueued = 1;  ///< counts what the program did without a queue
+uint64_t unqueued = 1;  ///< counts the program's work without a queue
 
 std::map<long, Queue>& queues() {
   static auto& all = *new std::map<long, Queue>;  // outlives atexit
   return all;
 }
 
-/// Halos go first: the blocks that send them are few, and others wait for what they send.
+/// The queue of halos has priority: the blocks that send them are few, and other ranks wait for them.
 int priority_of(long number) {
   const Gpu& gpu = the_gpu();
   int least = 0, greatest = 0;

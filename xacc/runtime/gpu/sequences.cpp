@@ -10,18 +10,18 @@
 
 namespace pwx {
 
-/// A kernel with its arguments, or a plan.
+/// A recorded kernel launch with its arguments, or a plan.
 struct Recorded {
   KernelLaunch kernel{};
   peerway::Plan* plan = nullptr;
   std::vector<unsigned> sizes{};
-  std::vector<std::byte> arguments{};  ///< each in room_of() its size
+  std::vector<std::byte> arguments{};  ///< each padded to room_of() its size
 
   bool operator==(const Recorded&) const = default;
 };
 using Recording = std::vector<Recorded>;
 
-/// The launches recorded so far at one place of the program; without a graph: they came once.
+/// A list of launches recorded at one place of the program. It has a graph once it was recorded twice.
 struct Known {
   Recording recording;
   pw::cuda::CUgraphExec graph = nullptr;
@@ -38,7 +38,7 @@ namespace {
 
 using namespace pw::cuda;
 
-constexpr size_t kMostGraphs = 8;  // of a sequence: a loop that swaps arrays has some
+constexpr size_t kMostGraphs = 8;  // of a sequence; a loop that swaps arrays needs a few
 
 size_t room_of(unsigned size) {
   constexpr size_t kAlignedArgument = 16;
@@ -50,13 +50,13 @@ std::vector<std::unique_ptr<pwx_sequence_state>>& sequences() {
   return all;
 }
 
-int depth = 0;  ///< of the sequences that the program is in; the outermost one counts
-/// Whether its first part has come, which is launched at once: a GPU that has nothing to do need not wait
-/// until the host has come to the end of the sequence and has launched a graph.
+int depth = 0;  ///< of nested sequences; only the outermost counts
+/// Whether the first part of the sequence has come. It is launched at once: an idle GPU need not wait until
+/// the host reaches the end of the sequence and launches a graph.
 bool first_came = false;
 Recording recorded;
 
-/// Whether a part is to be recorded.
+/// Whether a part must be recorded.
 bool records() { return depth > 0 && std::exchange(first_came, true); }
 
 void issue(CUstream stream, Recorded& launch) {
@@ -95,7 +95,7 @@ void check_plans(const Recording& recording) {
     if (launch.plan != nullptr) peerway::check(launch.plan->status());
 }
 
-/// By a graph where the same was recorded before at this place.
+/// Launches a recording, as a graph if the same one was recorded here before.
 void launch_again(pwx_sequence_state& state, Recording recording) {
   const Gpu& gpu = the_gpu();
   CUstream stream = stream_of(PWX_QUEUE_SYNC);

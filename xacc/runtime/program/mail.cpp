@@ -70,7 +70,7 @@ Mail::Peer& Mail::peer(int rank) {
   return peer;
 }
 
-/// How many of these slots one put fills: neighbours, and few enough for the receiver to begin soon.
+/// How many of these slots one put fills: contiguous ones, and few enough that the receiver can begin soon.
 size_t Mail::next_run(const Peer& peer, size_t slots) {
   return std::min({slots, kSlots - peer.sent % kSlots, size_t{4}});
 }
@@ -93,17 +93,18 @@ void Mail::send_run(Peer& peer, const void* data, size_t bytes) {
   check(context_.put(peer.room->span(base + at, bytes), out_->span(local + at, bytes), filled));
 }
 
-/// A slot that is filled. The sender hears of half of the slots at once.
+/// Takes a filled slot. The sender is notified when half of the slots are free.
 void Mail::take_slot(Peer& peer, void* data, size_t bytes) {
   if (bytes > 0) std::memcpy(data, peer.in + peer.taken % kSlots * kSlotBytes, bytes);
   if (++peer.taken - peer.returned < kSlots / 2) return;
   const auto status =
       context_.notify(peerway::notify(peer.far_signals[Peer::emptied], peer.taken - peer.returned));
-  if (status != peerway::Status::peer_lost) check(status);  // it sends no more, and may have all it needs
+  // a lost peer sends no more, and may have all it needs
+  if (status != peerway::Status::peer_lost) check(status);
   peer.returned = peer.taken;
 }
 
-/// Meanwhile those that post are not kept waiting.
+/// Waits for a signal; meanwhile it reads posts, so that other ranks need not wait.
 void Mail::wait_for(peerway::Signal& signal, uint64_t value) {
   constexpr auto kLong = std::chrono::milliseconds(5);
   for (peerway::Status status = signal.wait(value, kLong); status != peerway::Status::ok;
@@ -165,10 +166,11 @@ class Mail::Course {
     }
   };
 
-  /// False when all is done. Where nothing can move it waits a while for one of those that come first.
+  /// Moves what can be moved; false when all is done. If nothing can move, it waits briefly for one of the
+  /// first messages.
   bool turn() {
     bool moved = false;
-    // Messages between two ranks keep their order: of each peer only the first that is not done moves.
+    // Messages between two ranks keep their order: for each peer, only the first unfinished one moves.
     std::vector<const Peer*> busy;
     const auto first = [&](const Peer* peer) {
       if (std::ranges::find(busy, peer) != busy.end()) return false;

@@ -1,4 +1,4 @@
-// The words of mail: posts, and that a rank ends the job.
+// The words of mail: posts, and the notice that a rank ends the job.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,7 +11,7 @@ using peerway::check;
 
 namespace {
 
-/// Takes one post that fits from what a rank counts.
+/// Takes one matching post from the tallies of a rank; false if there is none.
 bool take_from_tallies(const std::byte* room, std::array<uint64_t, kTallies>& waited_for,
                        std::optional<uint64_t> word) {
   if (room == nullptr) return false;
@@ -48,7 +48,7 @@ void Mail::post(int rank, uint64_t word) {
   put_beside(to, kWordsAt + to.words_sent++ % kWords * sizeof next, &next, sizeof next);
 }
 
-/// Behind the slots of a peer.
+/// Puts data after the slots of a peer.
 void Mail::put_beside(Peer& to, size_t at, const void* data, size_t bytes) {
   std::memcpy(to.out + at, data, bytes);
   const auto base = static_cast<size_t>(rank_) * kRoom;
@@ -78,7 +78,7 @@ bool Mail::farewell_heard() const noexcept {
 }
 
 void Mail::look_for_words(Peer& from) {
-  if (from.signals.empty()) return;  // this rank itself, alone
+  if (from.signals.empty()) return;  // this rank itself, which is alone
   const uint64_t come = from.signals[Peer::posted].value();
   if (come == from.known_posted) return;
   from.known_posted = come;
@@ -118,7 +118,7 @@ void Mail::wait(int rank, std::optional<uint64_t> word) {
     if (rank == rank_ || peers_.size() == 1)
       throw peerway::Error(peerway::Status::invalid_argument,
                            "peerway: a wait for a post of this node itself, which it has not made");
-    // Any rank: look at each in turn for a while.
+    // For any rank: look at each one in turn for a while.
     const size_t next =
         rank >= 0 ? static_cast<size_t>(rank) : (static_cast<size_t>(rank_) + 1) % peers_.size();
     Peer& peer = *peers_[next];
