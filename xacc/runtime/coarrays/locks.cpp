@@ -57,7 +57,7 @@ class Lock {
   }
 
   /// Fetches the current tickets.
-  const Ticket* look() {
+  const Ticket* read_tickets() {
     const size_t bytes = images() * sizeof(Ticket);
     check(program().context.get(state_.mine.span(0, bytes), remote_->span(first_, bytes)));
     check(program().context.flush());
@@ -65,7 +65,7 @@ class Lock {
     return static_cast<const Ticket*>(state_.mine.address());
   }
 
-  void tell(Ticket ticket) {
+  void publish_ticket(Ticket ticket) {
     const size_t at = images() * sizeof(Ticket);
     *reinterpret_cast<Ticket*>(static_cast<std::byte*>(state_.mine.address()) + at) = ticket;
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -91,19 +91,19 @@ class Lock {
 };
 
 /// Takes the lock; with `once`, only if no image has it or precedes this one. Returns whether it was taken.
-bool take(Lock& lock, bool once) {
-  lock.tell({1, 0});
-  const Ticket* tickets = lock.look();
+bool acquire_lock(Lock& lock, bool once) {
+  lock.publish_ticket({1, 0});
+  const Ticket* tickets = lock.read_tickets();
   uint64_t number = 0;
   for (size_t image = 0; image < Lock::images(); ++image) number = std::max(number, tickets[image].number);
-  lock.tell({0, ++number});
+  lock.publish_ticket({0, ++number});
   for (size_t image = 0; image < Lock::images(); ++image) {
     if (image == Lock::me()) continue;
     for (;;) {
-      const Ticket other = lock.look()[image];
+      const Ticket other = lock.read_tickets()[image];
       if (!Lock::is_before(other, image, number)) break;
       if (once && other.choosing == 0) {
-        lock.tell({0, 0});
+        lock.publish_ticket({0, 0});
         return false;
       }
       std::this_thread::yield();
@@ -114,10 +114,10 @@ bool take(Lock& lock, bool once) {
   return true;
 }
 
-bool holds(Lock& lock) { return lock.look()[Lock::me()].number != 0; }
+bool holds(Lock& lock) { return lock.read_tickets()[Lock::me()].number != 0; }
 
 int held_by(Lock& lock) {
-  const Ticket* tickets = lock.look();
+  const Ticket* tickets = lock.read_tickets();
   for (size_t image = 0; image < Lock::images(); ++image)
     if (tickets[image].number != 0) return static_cast<int>(image);
   return -1;
@@ -158,7 +158,7 @@ int pwx_lock(const pwx_locks* locks, long element, long image, int* acquired, in
       if (may_fail == 0) pwx::refuse("lock ", locks->name, ", which this image has already");
       return static_cast<int>(PWX_STAT_LOCKED);
     }
-    const bool taken = pwx::take(lock, acquired != nullptr);
+    const bool taken = pwx::acquire_lock(lock, acquired != nullptr);
     if (acquired != nullptr) *acquired = taken ? 1 : 0;
     return static_cast<int>(PWX_STAT_SUCCESS);
   });
@@ -175,7 +175,7 @@ int pwx_unlock(const pwx_locks* locks, long element, long image, int may_fail, c
       return static_cast<int>(other < 0 ? PWX_STAT_UNLOCKED : PWX_STAT_LOCKED_OTHER_IMAGE);
     }
     pwx::complete_segment();  // completes the work done under the lock
-    lock.tell({0, 0});
+    lock.publish_ticket({0, 0});
     return static_cast<int>(PWX_STAT_SUCCESS);
   });
 }

@@ -27,36 +27,36 @@ void copy_values(void* to, const void* from, size_t bytes) {
 
 /// The kernel that combines the values of all ranks in rank order, so that all ranks get the same bits: from
 /// the memory of an exchange or, with `exchanges`, while it exchanges them itself.
-pwx_kernel& joining(pwx_op op, pwx_type type, bool exchanges) {
-  struct Joining {
+pwx_kernel& combining_kernel(pwx_op op, pwx_type type, bool exchanges) {
+  struct CombiningKernel {
     std::string source;
     pwx_kernel kernel;
   };
-  static auto& all = *new std::map<std::tuple<std::string, std::string, bool>, Joining>;  // outlives atexit
+  static auto& all =
+      *new std::map<std::tuple<std::string, std::string, bool>, CombiningKernel>;  // outlives atexit
   const std::string operation = kernel_name_of(op), value = kernel_name_of(type);
   auto [slot, is_new] = all.try_emplace({operation, value, exchanges});
-  Joining& joining = slot->second;
-  if (!is_new) return joining.kernel;
+  CombiningKernel& entry = slot->second;
+  if (!is_new) return entry.kernel;
   if (exchanges)
-    joining.source = std::string(exchange_text()) + "extern \"C\" __global__ void pwx_join(" + value +
-                     "* values, long count, const pwx_peers peers) {\n  pwx_exchange(" + operation +
-                     "(), values, count, peers);\n}\n";
+    entry.source = std::string(exchange_text()) + "extern \"C\" __global__ void pwx_join(" + value +
+                   "* values, long count, const pwx_peers peers) {\n  pwx_exchange(" + operation +
+                   "(), values, count, peers);\n}\n";
   else
-    joining.source = "extern \"C\" __global__ void pwx_join(" + value + "* result, const " + value +
-                     "* parts, long count, long stride, long ranks) {\n"
-                     "  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < count;\n"
-                     "       i += (long)gridDim.x * blockDim.x) {\n"
-                     "    " +
-                     value +
-                     " value = parts[i];\n"
-                     "    for (long rank = 1; rank < ranks; ++rank) value = " +
-                     operation +
-                     "()(value, parts[rank * stride + i]);\n"
-                     "    result[i] = value;\n  }\n}\n";
+    entry.source = "extern \"C\" __global__ void pwx_join(" + value + "* result, const " + value +
+                   "* parts, long count, long stride, long ranks) {\n"
+                   "  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < count;\n"
+                   "       i += (long)gridDim.x * blockDim.x) {\n"
+                   "    " +
+                   value +
+                   " value = parts[i];\n"
+                   "    for (long rank = 1; rank < ranks; ++rank) value = " +
+                   operation +
+                   "()(value, parts[rank * stride + i]);\n"
+                   "    result[i] = value;\n  }\n}\n";
   static const unsigned sizes[] = {sizeof(void*), sizeof(long), sizeof(pwx_peers)};
-  joining.kernel = {"pwx_join", joining.source.c_str(), nullptr, exchanges ? sizes : nullptr,
-                    exchanges ? 1 : 0};
-  return joining.kernel;
+  entry.kernel = {"pwx_join", entry.source.c_str(), nullptr, exchanges ? sizes : nullptr, exchanges ? 1 : 0};
+  return entry.kernel;
 }
 
 /// Reduces in one kernel launch, if the ranks' kernels reach each other's memory.
@@ -69,11 +69,11 @@ void reduce_by_kernel(Exchange& exchange, pwx_op op, pwx_type type, void* device
   const auto words = static_cast<long>((count * size_of(type) + kWord - 1) / kWord);
   void* arguments[] = {static_cast<void*>(&device), &length, &*exchange.peers};
   const pwx_shape shape{{words, 1, 1}, 0, kExchangeBlocks, 0};
-  pwx_launch(&joining(op, type, true), &shape, arguments, 3, 0, nullptr, PWX_QUEUE_SYNC, where);
+  pwx_launch(&combining_kernel(op, type, true), &shape, arguments, 3, 0, nullptr, PWX_QUEUE_SYNC, where);
 }
 
-void reduce_there(const Set& set, pwx_op op, pwx_type type, void* device, size_t count,
-                  const pwx_where* where) {
+void reduce_on_gpus(const Set& set, pwx_op op, pwx_type type, void* device, size_t count,
+                    const pwx_where* where) {
   constexpr size_t kSmallestPacket = 4;
   const size_t element = size_of(type);
   Exchange& exchange = exchange_of(set, count * element, kNoRoot, element % kSmallestPacket == 0);
@@ -85,7 +85,7 @@ void reduce_there(const Set& set, pwx_op op, pwx_type type, void* device, size_t
        ranks = set.size();
   void* arguments[] = {static_cast<void*>(&device), static_cast<void*>(&parts), &length, &stride, &ranks};
   const pwx_shape shape{{length, 1, 1}, 0, 0, 0};
-  pwx_launch(&joining(op, type, false), &shape, arguments, 5, 0, nullptr, PWX_QUEUE_SYNC, where);
+  pwx_launch(&combining_kernel(op, type, false), &shape, arguments, 5, 0, nullptr, PWX_QUEUE_SYNC, where);
 }
 
 /// Reduces types that kernels do not have.
@@ -98,7 +98,7 @@ void reduce_on_host(const Set& set, Combine combine, size_t element, void* devic
   wait_for(PWX_QUEUE_SYNC);
 }
 
-void broadcast_there(const Set& set, int root, void* device, size_t bytes) {
+void broadcast_on_gpus(const Set& set, int root, void* device, size_t bytes) {
   Exchange& exchange = exchange_of(set, bytes, root, false);
   if (set.index == root) copy_values(exchange.part(0), device, bytes);
   exchange.run();
@@ -130,7 +130,7 @@ void pwx_reduce_device(const pwx_ref* on, pwx_op op, pwx_type type, void* device
     const pwx::Combine combine = pwx::combine_of(op, type);
     if (set.index < 0 || set.size() == 1 || count == 0) return;
     if (pwx::kernel_name_of(op) != nullptr && pwx::kernel_name_of(type) != nullptr)
-      pwx::reduce_there(set, op, type, device, count, where);
+      pwx::reduce_on_gpus(set, op, type, device, count, where);
     else
       pwx::reduce_on_host(set, combine, pwx::size_of(type), device, count);
   });
@@ -143,7 +143,7 @@ void pwx_bcast_device(const pwx_ref* on, const pwx_ref* from, void* device, size
     const pwx::Set& set = pwx::program().set_of(on);
     if (set.index < 0 || bytes == 0) return;
     const int root = pwx::root_of(set, from);
-    if (set.size() > 1) pwx::broadcast_there(set, root, device, bytes);
+    if (set.size() > 1) pwx::broadcast_on_gpus(set, root, device, bytes);
   });
 }
 

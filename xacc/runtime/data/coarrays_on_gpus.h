@@ -22,7 +22,7 @@ class CoarrayOnGpus {
 
  private:
   size_t bytes_;
-  SymmetricMemory boxes_;
+  SymmetricMemory mailboxes_;
   std::optional<peerway::Region> memory_;
   std::vector<std::optional<peerway::Remote>> remotes_;
 };

@@ -44,7 +44,7 @@ int priority_of(long number) {
   return greatest;
 }
 
-Queue& opened(long requested) {
+Queue& opened_queue(long requested) {
   const long number = numbered(requested);
   if (number < PWX_QUEUE_SYNC && number != kHaloQueue)
     refuse("async(", number, "); a queue is a number from 0 on");
@@ -59,7 +59,7 @@ Queue& opened(long requested) {
   return queue;
 }
 
-void go_on_after(Queue& queue, Queue& other) {
+void order_stream_after(Queue& queue, Queue& other) {
   const Gpu& gpu = the_gpu();
   gpu.check(gpu.driver.cuEventRecord(other.reached, other.stream), "ordering queues");
   gpu.check(gpu.driver.cuStreamWaitEvent(queue.stream, other.reached, 0), "ordering queues");
@@ -84,14 +84,14 @@ void choose_default_queue(long number) {
 CUstream stream_of(long requested) {
   const long number = numbered(requested);
   launch_recorded();
-  static Queue* const unnumbered = &opened(PWX_QUEUE_SYNC);
+  static Queue* const unnumbered = &opened_queue(PWX_QUEUE_SYNC);
   if (number == PWX_QUEUE_SYNC) {
     ++unqueued;
     return unnumbered->stream;
   }
-  Queue& queue = opened(number);
+  Queue& queue = opened_queue(number);
   if (queue.ordered != unqueued) {
-    go_on_after(queue, *unnumbered);
+    order_stream_after(queue, *unnumbered);
     queue.ordered = unqueued;
   }
   return queue.stream;
@@ -134,7 +134,7 @@ void order(long requested, long after) {
   launch_recorded();
   const auto other = queues().find(numbered(after));
   if (other == queues().end() || number == other->first) return;
-  go_on_after(opened(number), other->second);
+  order_stream_after(opened_queue(number), other->second);
   if (number == PWX_QUEUE_SYNC) ++unqueued;
 }
 
@@ -143,7 +143,7 @@ void order_after_all(long number) {
 }
 
 void when_finished(long number, void (*call)(void*), void* user) {
-  opened(number).waiting.push_back({call, user});
+  opened_queue(number).waiting.push_back({call, user});
 }
 
 void free_queues() {

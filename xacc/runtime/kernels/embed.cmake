@@ -27,5 +27,5 @@ std::string_view exchange_text() { return R\"peerway(@exchange@)peerway\"; }
 }  // namespace pwx
 ")
 
-# Writes the same text to a file for the compiler, which parses kernels with it and reports those that cannot be compiled.
+# Writes the same text to a file for the compiler, which parses kernels with it and reports those that are not C++.
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/prelude.cuh @ONLY CONTENT "@text@")

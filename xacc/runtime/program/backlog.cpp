@@ -57,7 +57,7 @@ void Mail::publish_backlog(Peer& to) {
   std::ranges::copy(key, notice.key.begin());
   notice.check = check_of(notice);
   const size_t padded = (key.size() + sizeof(uint64_t) - 1) / sizeof(uint64_t) * sizeof(uint64_t);
-  put_beside(to, kBacklogAt, &notice, offsetof(Backlog, key) + padded);
+  put_after_slots(to, kBacklogAt, &notice, offsetof(Backlog, key) + padded);
 }
 
 /// Reads new words of a peer's backlog. If the notice is just being replaced, it is read after the next post.

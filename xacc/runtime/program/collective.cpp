@@ -12,12 +12,12 @@
 namespace pwx {
 namespace {
 
-constexpr size_t kRing = 65536;  // bytes from which values go around a ring in parts, and not as a whole
+constexpr size_t kRingBytes = 65536;  // bytes from which values go around a ring in parts, and not as a whole
 
 /// Memory for what a partner sends; small messages need no allocation.
-class Room {
+class PartnerBuffer {
  public:
-  explicit Room(size_t bytes)
+  explicit PartnerBuffer(size_t bytes)
       : large_(bytes > small_.size() ? std::make_unique<std::byte[]>(bytes) : nullptr) {}
   [[nodiscard]] std::byte* get() { return large_ != nullptr ? large_.get() : small_.data(); }
 
@@ -42,7 +42,7 @@ class Reduction {
   void by_doubling() {
     const int me = set_.index, size = set_.size();
     const int even = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
-    Room theirs(bytes());
+    PartnerBuffer theirs(bytes());
     if (me >= even) {
       mail_.send(rank(me - even), values_, bytes());
       return mail_.receive(rank(me - even), values_, bytes());
@@ -65,7 +65,7 @@ class Reduction {
   void by_ring() {
     const int me = set_.index, size = set_.size();
     const int next = rank((me + 1) % size), previous = rank((me + size - 1) % size);
-    Room theirs(bytes_of(0));
+    PartnerBuffer theirs(bytes_of(0));
     for (int step = 0; step < size - 1; ++step) {
       const int out = (me - step + size) % size, in = (me - step - 1 + size) % size;
       pass(next, at(out), bytes_of(out), previous, theirs.get(), bytes_of(in));
@@ -140,7 +140,7 @@ void reduce(Program& program, const Set& set, Combine combine, void* values, siz
             size_t element_bytes) {
   if (set.index < 0 || set.size() == 1 || count == 0) return;
   Reduction reduction(program, set, combine, values, count, element_bytes);
-  if (set.size() > 2 && reduction.bytes() >= kRing)
+  if (set.size() > 2 && reduction.bytes() >= kRingBytes)
     reduction.by_ring();
   else
     reduction.by_doubling();

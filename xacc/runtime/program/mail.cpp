@@ -38,16 +38,16 @@ Key mail_key_at(const Key& keys, size_t number) {
 Mail::Mail(peerway::Team& team, peerway::Context& context) : context_(context), rank_(team.rank()) {
   const auto size = static_cast<size_t>(team.size());
   if (size == 1) return;
-  in_ = context.allocate(peerway::host, size * kRoom);
-  out_ = context.allocate(peerway::host, size * kRoom);
+  in_ = context.allocate(peerway::host, size * kPeerBytes);
+  out_ = context.allocate(peerway::host, size * kPeerBytes);
   Key mine;
   append(mine, in_->key());
   for (size_t rank = 0; rank < size; ++rank) {
     auto& peer = *peers_.emplace_back(std::make_unique<Peer>());
     peer.rank = static_cast<int>(rank);
-    peer.in = static_cast<std::byte*>(in_->address()) + rank * kRoom;
-    peer.out = static_cast<std::byte*>(out_->address()) + rank * kRoom;
-    std::memset(peer.in + kWordsAt, 0, kRoom - kWordsAt);
+    peer.in = static_cast<std::byte*>(in_->address()) + rank * kPeerBytes;
+    peer.out = static_cast<std::byte*>(out_->address()) + rank * kPeerBytes;
+    std::memset(peer.in + kWordsAt, 0, kPeerBytes - kWordsAt);
     for (size_t s = 0; s < Peer::kSignals; ++s) {
       peer.signals.push_back(context.signal(static_cast<int>(rank)));
       append(mine, peer.signals.back().key());
@@ -88,7 +88,7 @@ void Mail::send_run(Peer& peer, const void* data, size_t bytes) {
   const pw_notification filled = peerway::notify(peer.far_signals[Peer::filled], slots);
   if (bytes == 0) return check(context_.notify(filled));
   std::memcpy(peer.out + at, data, bytes);
-  const auto base = static_cast<size_t>(rank_) * kRoom;
+  const auto base = static_cast<size_t>(rank_) * kPeerBytes;
   const auto local = static_cast<size_t>(peer.out - static_cast<std::byte*>(out_->address()));
   check(context_.put(peer.room->span(base + at, bytes), out_->span(local + at, bytes), filled));
 }
@@ -140,9 +140,9 @@ void Mail::receive(int rank, void* data, size_t bytes) {
 }
 
 /// One call of exchange.
-class Mail::Course {
+class Mail::ExchangeRun {
  public:
-  Course(Mail& mail, std::span<const Outgoing> out, std::span<const Incoming> in) : mail_(mail) {
+  ExchangeRun(Mail& mail, std::span<const Outgoing> out, std::span<const Incoming> in) : mail_(mail) {
     for (const Outgoing& message : out)
       sends_.push_back({&mail.peer(message.rank), message, 0, slots_of(message.bytes)});
     for (const Incoming& message : in)
@@ -226,7 +226,7 @@ class Mail::Course {
 };
 
 void Mail::exchange(std::span<const Outgoing> out, std::span<const Incoming> in) {
-  Course(*this, out, in).run();
+  ExchangeRun(*this, out, in).run();
 }
 
 }  // namespace pwx

@@ -55,14 +55,14 @@ class Mail {
 
  private:
   struct Peer;
-  class Course;
+  class ExchangeRun;
 
   Peer& peer(int rank);
   static size_t next_run(const Peer& peer, size_t slots);
   bool can_send(Peer& peer, size_t slots);
   void send_run(Peer& peer, const void* data, size_t bytes);
   void take_slot(Peer& peer, void* data, size_t bytes);
-  void put_beside(Peer& to, size_t at, const void* data, size_t bytes);
+  void put_after_slots(Peer& to, size_t at, const void* data, size_t bytes);
   void add_to_backlog(Peer& to, uint64_t word);
   void grow_backlog(Peer& to, uint64_t read);
   void publish_backlog(Peer& to);

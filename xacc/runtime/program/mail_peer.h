@@ -43,7 +43,7 @@ Words read_words(const std::byte* at) {
 // The memory at a rank for one other rank: its slots, then the words, the tallies and the backlog.
 constexpr size_t kWordsAt = Mail::kSlots * Mail::kSlotBytes, kTalliesAt = kWordsAt + kWords * sizeof(Word);
 constexpr size_t kBacklogAt = kTalliesAt + kTallies * sizeof(Tally);
-constexpr size_t kRoom = kBacklogAt + sizeof(Backlog);
+constexpr size_t kPeerBytes = kBacklogAt + sizeof(Backlog);
 constexpr auto kPatience = std::chrono::microseconds(200);  // how long to wait for one of several ranks
 
 /// Key number `number` of those that were appended.

@@ -31,7 +31,7 @@ bool depends_on_rank(const pwx_ref& of) {
 }
 
 /// Fills in the size that is left open, and checks that there are enough processes.
-void size_up(pwx_nodes& nodes, const int* sizes, int available, const std::string& source) {
+void set_sizes(pwx_nodes& nodes, const int* sizes, int available, const std::string& source) {
   int known = 1, open = -1;
   for (int d = 0; d < nodes.ndims; ++d) {
     nodes.size[d] = sizes[d];
@@ -57,7 +57,7 @@ void size_up(pwx_nodes& nodes, const int* sizes, int available, const std::strin
 }
 
 /// Divides a template, which is fixed and distributed, into its parts.
-void cut(pwx_template& t, const long* widths, const long* const* sizes) {
+void divide_into_parts(pwx_template& t, const long* widths, const long* const* sizes) {
   for (int d = 0; d < t.ndims; ++d) {
     pwx_template_dim& dim = t.dim[d];
     if (dim.kind == PWX_GBLOCK) {
@@ -110,7 +110,7 @@ void fix(pwx_template& t, const long* first, const long* last, const long* const
   if (first != nullptr) set_bounds(t, first, last);
   long widths[PWX_MAX_DIMS];
   for (int d = 0; d < t.ndims; ++d) widths[d] = t.dim[d].kind == PWX_DUPLICATED ? 0 : t.dim[d].width;
-  cut(t, widths, sizes);
+  divide_into_parts(t, widths, sizes);
   t.fixed = 1;
 }
 
@@ -158,7 +158,7 @@ void pwx_nodes_init(pwx_nodes* nodes, const char* name, int ndims, const int* si
       nodes->ranks = nullptr;
       return;
     }
-    pwx::size_up(*nodes, sizes, static_cast<int>(ranks.size()), source);
+    pwx::set_sizes(*nodes, sizes, static_cast<int>(ranks.size()), source);
     ranks.resize(static_cast<size_t>(nodes->total));
     nodes->ranks = pwx::program().sets.of(ranks).ranks.data();  // sets exist as long as the program
     const auto mine = std::ranges::find(ranks, pwx::program().rank());
@@ -207,7 +207,7 @@ void pwx_distribute(pwx_template* t, const pwx_nodes* nodes, const pwx_kind* kin
       dim.width = widths == nullptr ? 0 : widths[d];
     }
     t->distributed = 1;
-    if (t->fixed && !pwx::needs_sizes(*t, sizes)) pwx::cut(*t, widths, sizes);
+    if (t->fixed && !pwx::needs_sizes(*t, sizes)) pwx::divide_into_parts(*t, widths, sizes);
     if (t->fixed && pwx::needs_sizes(*t, sizes)) t->fixed = 0;
   });
 }

@@ -41,17 +41,17 @@ void Mail::post(int rank, uint64_t word) {
   if (tally != to.tallies.end()) {
     ++tally->count;
     const auto number = static_cast<size_t>(tally - to.tallies.begin());
-    return put_beside(to, kTalliesAt + number * sizeof *tally, &*tally, sizeof *tally);
+    return put_after_slots(to, kTalliesAt + number * sizeof *tally, &*tally, sizeof *tally);
   }
   if (to.words_sent >= to.signals[Peer::looked_at].value() + kWords) return add_to_backlog(to, word);
   const Word next{to.words_sent + 1, word, checked(word, to.words_sent + 1)};
-  put_beside(to, kWordsAt + to.words_sent++ % kWords * sizeof next, &next, sizeof next);
+  put_after_slots(to, kWordsAt + to.words_sent++ % kWords * sizeof next, &next, sizeof next);
 }
 
 /// Puts data after the slots of a peer.
-void Mail::put_beside(Peer& to, size_t at, const void* data, size_t bytes) {
+void Mail::put_after_slots(Peer& to, size_t at, const void* data, size_t bytes) {
   std::memcpy(to.out + at, data, bytes);
-  const auto base = static_cast<size_t>(rank_) * kRoom;
+  const auto base = static_cast<size_t>(rank_) * kPeerBytes;
   const auto local = static_cast<size_t>(to.out - static_cast<std::byte*>(out_->address()));
   check(context_.put(to.room->span(base + at, bytes), out_->span(local + at, bytes),
                      peerway::notify(to.far_signals[Peer::posted])));

@@ -79,7 +79,7 @@ Reflect& entry_of(pwx_halo& halo, const ReflectRequest& request) {
 
 /// Gets the plan that a directive needs, and records the writes counted so far; null if all halos are up to
 /// date.
-Reflect* begun(pwx_halo& halo, const ReflectRequest& request) {
+Reflect* plan_for(pwx_halo& halo, const ReflectRequest& request) {
   if (request.parts.empty()) return nullptr;
   Reflect& entry = entry_of(halo, request);
   if (entry.under_way)
@@ -90,7 +90,7 @@ Reflect* begun(pwx_halo& halo, const ReflectRequest& request) {
 }
 
 /// Records that an exchange is finished or, on the GPU, ordered before the work that follows.
-void note_done(Reflect& entry) {
+void record_done(Reflect& entry) {
   entry.under_way = false;
   const bool acc = !entry.copies.empty();
   if (acc && entry.outside) wait_for_unqueued();
@@ -102,7 +102,7 @@ void note_done(Reflect& entry) {
 /// Starts an exchange that finish() ends. On the GPU it has a queue of its own, so that kernels before
 /// finish() overlap it.
 Reflect* start(pwx_halo& halo, const ReflectRequest& request) {
-  Reflect* const entry = begun(halo, request);
+  Reflect* const entry = plan_for(halo, request);
   if (entry == nullptr) return nullptr;
   if (entry->plan)
     peerway::check(entry->copies.empty() ? entry->plan->start()
@@ -117,7 +117,7 @@ void finish(Reflect& entry) {
     order(PWX_QUEUE_SYNC, kHaloQueue);  // later work may write what was sent
     peerway::check(entry.plan->finish(peerway_stream(PWX_QUEUE_SYNC)));
   }
-  note_done(entry);
+  record_done(entry);
 }
 
 /// Starts and finishes an exchange. On the GPU that is one launch.
@@ -126,10 +126,10 @@ void reflect(pwx_halo& halo, const ReflectRequest& request) {
     if (Reflect* const entry = start(halo, request); entry != nullptr) finish(*entry);
     return;
   }
-  Reflect* const entry = begun(halo, request);
+  Reflect* const entry = plan_for(halo, request);
   if (entry == nullptr) return;
   if (entry->plan) run_in_order(*entry->plan);
-  note_done(*entry);
+  record_done(*entry);
 }
 
 /// The widths and flags of reflect_init, by array.
