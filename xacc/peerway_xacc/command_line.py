@@ -133,7 +133,7 @@ def _words_of(setting: str, text: str) -> list[str]:
 def _emit_file(rest: list[str]) -> str:
     """The file name after --emit, or `-`.
 
-    A .c file counts as the name only if another source file follows.
+    The next word is the name only if at least two of the remaining words end in .c: one is the source file.
     """
     if rest and not rest[0].startswith("-") and len([word for word in rest if word.endswith(".c")]) > 1:
         return rest.pop(0)

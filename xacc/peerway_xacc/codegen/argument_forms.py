@@ -20,7 +20,7 @@ class Argument:
     parameter: str
     value: str
     lines: list[str] = field(default_factory=list)
-    opened: str = ""  # what the kernel does first with it
+    opened: str = ""  # the kernel's first statements for this argument
 
 
 def type(variable: Variable) -> str:

@@ -156,9 +156,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
 
 
 def _function(unit: Unit, function: Function) -> None:
-    """Write the first lines of a function: in main the start of the run-time library, and
-    pointers to arrays.
-    """
+    """Write the first lines of a function: in main the start of the run-time library; array pointers."""
     lines = []
     if function.name == "main" and function.file == unit.file:
         names = [variable.name for variable in function.parameters]

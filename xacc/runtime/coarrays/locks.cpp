@@ -107,7 +107,7 @@ bool acquire_lock(Lock& lock, bool once) {
         return false;
       }
       std::this_thread::yield();
-      if (program().mail.farewell_heard())
+      if (program().mail.goodbye_heard())
         throw Failure("another image ended while this one waits for a lock");
     }
   }

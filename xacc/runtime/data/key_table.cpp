@@ -87,7 +87,7 @@ class Tables {
       // An array is published before it is counted, so the table must be read again after the count.
       if (is_counted(rank, array)) return find(rank, array.id);
       std::this_thread::yield();
-      if (program().mail.farewell_heard())
+      if (program().mail.goodbye_heard())
         throw Failure("another node ended while this one waits until it allocates an array");
     }
   }

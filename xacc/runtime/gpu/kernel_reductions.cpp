@@ -20,7 +20,8 @@ using namespace pw::cuda;
 
 constexpr size_t kWidest = 16;  // bytes of the largest value that a kernel reduces: double _Complex
 constexpr size_t kPage = 4096;
-// As in the library: polling lasts longer than most kernels that a program waits for, or than a sleep costs.
+// As in the library: kPolls outlasts most kernels that a program waits for, and kPollsBeforeSleep takes about
+// as long as a sleep costs.
 constexpr int kPolls = 4096, kPollsBeforeSleep = 256;
 
 /// One result in host memory that the GPU writes: each word has 4 bytes of it, and above them the number of

@@ -212,7 +212,7 @@ class Mail::ExchangeRun {
   }
 
   bool wait_for(peerway::Signal& signal, uint64_t value) {
-    const peerway::Status status = signal.wait(value, kPatience);
+    const peerway::Status status = signal.wait(value, kWaitSlice);
     if (status != peerway::Status::timeout)
       check(status);
     else

@@ -49,9 +49,9 @@ class Mail {
   void wait(int rank, std::optional<uint64_t> word);
 
   /// Tells all ranks that this rank ends the job, and has printed why.
-  void say_farewell() noexcept;
+  void say_goodbye() noexcept;
   /// Whether another rank has done so.
-  [[nodiscard]] bool farewell_heard() const noexcept;
+  [[nodiscard]] bool goodbye_heard() const noexcept;
 
  private:
   struct Peer;

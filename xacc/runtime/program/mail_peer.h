@@ -44,7 +44,7 @@ Words read_words(const std::byte* at) {
 constexpr size_t kWordsAt = Mail::kSlots * Mail::kSlotBytes, kTalliesAt = kWordsAt + kWords * sizeof(Word);
 constexpr size_t kBacklogAt = kTalliesAt + kTallies * sizeof(Tally);
 constexpr size_t kPeerBytes = kBacklogAt + sizeof(Backlog);
-constexpr auto kPatience = std::chrono::microseconds(200);  // how long to wait for one of several ranks
+constexpr auto kWaitSlice = std::chrono::microseconds(200);  // how long to wait for one of several ranks
 
 /// Key number `number` of those that were appended.
 peerway::Key mail_key_at(const peerway::Key& keys, size_t number);
@@ -54,7 +54,7 @@ struct Mail::Peer {
   /// The signals that this rank gets from the other one: slots that it filled, slots that it emptied, words
   /// that it posted, words of the ring and of the backlog that it has read, and that it ends the job.
   static constexpr size_t kSignals = 6;
-  enum { filled, emptied, posted, looked_at, backlog_read, farewell };
+  enum { filled, emptied, posted, looked_at, backlog_read, goodbye };
   int rank = 0;
   std::vector<peerway::Signal> signals{};
   peerway::Key keys{};  ///< of its memory for this rank, and of its signals that this rank notifies

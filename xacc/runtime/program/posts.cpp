@@ -57,20 +57,20 @@ void Mail::put_after_slots(Peer& to, size_t at, const void* data, size_t bytes) 
                      peerway::notify(to.far_signals[Peer::posted])));
 }
 
-void Mail::say_farewell() noexcept {
+void Mail::say_goodbye() noexcept {
   for (size_t to = 0; to < peers_.size(); ++to) try {
       if (static_cast<int>(to) != rank_ && !peers_[to]->signals.empty())
         static_cast<void>(
-            context_.notify(peerway::notify(peer(static_cast<int>(to)).far_signals[Peer::farewell])));
+            context_.notify(peerway::notify(peer(static_cast<int>(to)).far_signals[Peer::goodbye])));
     } catch (const peerway::Error&) {  // it is lost, too
     }
   if (peers_.size() > 1) static_cast<void>(context_.flush(peerway::any_rank, std::chrono::milliseconds(200)));
 }
 
-bool Mail::farewell_heard() const noexcept {
+bool Mail::goodbye_heard() const noexcept {
   try {
     return std::ranges::any_of(peers_, [](const auto& peer) {
-      return !peer->signals.empty() && peer->signals[Peer::farewell].value() > 0;
+      return !peer->signals.empty() && peer->signals[Peer::goodbye].value() > 0;
     });
   } catch (const peerway::Error&) {
     return false;
@@ -123,7 +123,7 @@ void Mail::wait(int rank, std::optional<uint64_t> word) {
         rank >= 0 ? static_cast<size_t>(rank) : (static_cast<size_t>(rank_) + 1) % peers_.size();
     Peer& peer = *peers_[next];
     const peerway::Status status =
-        peer.signals[Peer::posted].wait(peer.known_posted + 1, rank >= 0 ? peerway::forever : kPatience);
+        peer.signals[Peer::posted].wait(peer.known_posted + 1, rank >= 0 ? peerway::forever : kWaitSlice);
     if (status != peerway::Status::timeout) check(status);
   }
 }

@@ -29,7 +29,7 @@ bool error_was_printed_by_another() {
   if (program == nullptr) return false;
   const auto deadline =
       std::chrono::steady_clock::now() + std::clamp(program->executing().index, 0, 4) * kTurn;
-  while (!program->mail.farewell_heard()) {
+  while (!program->mail.goodbye_heard()) {
     if (std::chrono::steady_clock::now() >= deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
@@ -37,7 +37,7 @@ bool error_was_printed_by_another() {
 }
 
 void notify_of_printed_error() {
-  if (Program* const program = program_if_begun()) program->mail.say_farewell();
+  if (Program* const program = program_if_begun()) program->mail.say_goodbye();
 }
 
 /// Registered with atexit. A rank that calls exit waits here for the others. A forked child of a rank does
