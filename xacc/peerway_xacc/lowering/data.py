@@ -148,7 +148,7 @@ def _declare(unit: Unit, directive: d.Acc) -> list[str]:
             )
         unit.output.setup_last.append(f"pwx_enter_data({list_of(parts)}, {tail}")
         return []
-    # In a function it is valid until the block ends around it, however that is left.
+    # In a function, the data stays until the enclosing block ends, however it is left.
     name = unit.output.new_name("declared")
     unit.put(directive, [
         f"const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "

@@ -1,4 +1,4 @@
-"""Lowers loops and tasks of xmp: a node executes the iterations that it owns, and the tasks on its nodes."""
+"""Lowers loops and tasks of xmp: nodes execute the iterations that they own, tasks run on their nodes."""
 
 from __future__ import annotations
 
