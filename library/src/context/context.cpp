@@ -149,16 +149,16 @@ Context::~Context() {
 
 void Context::close() {
   control_.close_for_all();
-  std::lock_guard lock(close_book_->mutex);
-  for (const auto& callback : close_book_->callbacks) callback();
-  close_book_->callbacks.clear();
+  std::lock_guard lock(close_callbacks_->mutex);
+  for (const auto& callback : close_callbacks_->callbacks) callback();
+  close_callbacks_->callbacks.clear();
 }
 
 std::shared_ptr<void> Context::on_close(std::function<void()> callback) {
-  std::lock_guard lock(close_book_->mutex);
-  close_book_->callbacks.push_back(std::move(callback));
-  const std::function<void()>* mine = &close_book_->callbacks.back();
-  return {nullptr, [book = close_book_, mine](void*) {
+  std::lock_guard lock(close_callbacks_->mutex);
+  close_callbacks_->callbacks.push_back(std::move(callback));
+  const std::function<void()>* mine = &close_callbacks_->callbacks.back();
+  return {nullptr, [book = close_callbacks_, mine](void*) {
             std::lock_guard locked(book->mutex);
             book->callbacks.remove_if([&](const auto& other) { return &other == mine; });
           }};

@@ -188,14 +188,15 @@ class Context {
   pw_status start_split(const Resolved& resolved, const route::ReadySplit& split, const Transfer& transfer,
                         const Notification* notification);
 
-  struct CloseBook {  ///< callbacks for the close of the context; outlives the context while a handle is held
+  struct CloseCallbacks {  ///< callbacks for the close of the context; outlives the context while a handle is
+                           ///< held
     std::mutex mutex;
     std::list<std::function<void()>> callbacks;
   };
 
   Team& team_;
   const KeySeal seal_;
-  std::shared_ptr<CloseBook> close_book_ = std::make_shared<CloseBook>();
+  std::shared_ptr<CloseCallbacks> close_callbacks_ = std::make_shared<CloseCallbacks>();
   ControlSegment control_;
   Progress progress_{team_, control_};
   Registry registry_{control_};
