@@ -81,8 +81,8 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
                                             bytes, pointer));
   if (reinterpret_cast<uint64_t>(address) + bytes < bytes)
     throw Error(PW_OUT_OF_RANGE, format("{} bytes at {} wrap around the address space", bytes, pointer));
-  std::shared_ptr<Region> old;  // released after the lock, because releasing the last pointer waits for the
-                                // service thread
+  // Released after the lock, because releasing the last pointer waits for the service thread.
+  std::shared_ptr<Region> old;
   std::lock_guard adding(adding_);
   old = known(address, bytes);
   if (old != nullptr && old->current()) return old;
@@ -135,8 +135,8 @@ std::shared_ptr<Region> Registry::find(uint32_t slot, uint64_t generation) {
 }
 
 bool Registry::holds(uint64_t address, uint64_t bytes) {
-  std::vector<std::shared_ptr<Region>> held;  // released after the lock, because releasing the last pointer
-                                              // closes the region
+  // Released after the lock, because releasing the last pointer closes the region.
+  std::vector<std::shared_ptr<Region>> held;
   std::lock_guard lock(mutex_);
   return std::ranges::any_of(by_slot_, [&](const auto& entry) {
     const auto region = held.emplace_back(entry.second.lock());

@@ -29,8 +29,8 @@ Listening Listening::open(bool hosts) {
     listening.listeners.push_back(listen_on_any_port(reachable));
     at.insert(at.end(), reachable.begin(), reachable.end());
   }
-  constexpr size_t kRoom = 480;  // bytes left in a join message; a host with more addresses is reached by the
-                                 // first ones
+  // Bytes left in a join message; a host with more addresses is reached by the first ones.
+  constexpr size_t kRoom = 480;
   for (const Address& address : at)
     if (const std::string text = to_string(address); listening.addresses.size() + text.size() < kRoom)
       listening.addresses += (listening.addresses.empty() ? "" : " ") + text;
@@ -117,8 +117,8 @@ void PeerConnections::send_hello(Connection& connection) {
   connection.hello = {static_cast<uint32_t>(rank_), static_cast<uint32_t>(size_), random_bytes<16>()};
   connection.channel.seal_outgoing(hello_key(queue_secret(connection.rank)));
   connection.channel.queue(Type::hello, pack(connection.hello));
-  connection.channel.write();  // at once, because a connection without a hello may be evicted from a full
-                               // queue
+  // Writes at once, because a connection without a hello may be evicted from a full queue.
+  connection.channel.write();
 }
 
 void PeerConnections::finish_connect(Connection& connection) try {

@@ -34,8 +34,8 @@ struct AttemptTimes {
     answer = std::min<uint64_t>(answer + answer / 8, 4'000'000'000);
   }
 };
-constexpr uint64_t kServerSlack = 2'000'000'000;  // ns: so that the server's list of missing ranks arrives
-                                                  // first
+// In ns; it lets the server's list of missing ranks arrive first.
+constexpr uint64_t kServerSlack = 2'000'000'000;
 
 class TeamOfOne final : public Team {
  public:

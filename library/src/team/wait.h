@@ -39,8 +39,8 @@ struct WaitFor {
 template <typename Done, typename BeforeSleep>
 pw_status wait_until(const Waiting& waiting, const WaitFor& wait, Done&& done, BeforeSleep&& before_sleep) {
   const bool blocking = waiting.blocking();
-  thread_local PollTime poll_time;  // one for each kind of wait, because each has its own instance of this
-                                    // function
+  // One for each kind of wait, because each has its own instance of this function.
+  thread_local PollTime poll_time;
   const uint64_t began = blocking ? now_ns() : 0;
   if (blocking ? waiting.poll_before_sleep(poll_time, done) : waiting.poll_first(done)) return PW_OK;
   Interrupt interrupt;

@@ -16,7 +16,7 @@
 
 namespace pw {
 
-/// For the one thread that serves the team.
+/// Used only by the thread that serves the team.
 class Watches {
  public:
   Watches(int rank, const Losses& losses, std::function<wire::Identity(int)> identity_of)
@@ -53,7 +53,7 @@ class Watches {
   const std::function<wire::Identity(int)> identity_of_;
   std::vector<Watch> watches_;
   std::vector<int> mates_;
-  int next_ = -1;  ///< the mate that is watched
+  int next_ = -1;  ///< the rank that is watched
 };
 
 }  // namespace pw
