@@ -1,4 +1,4 @@
-// The optional entries.
+// Tests of the optional entries.
 #include <poll.h>
 
 #include <algorithm>
@@ -118,7 +118,8 @@ std::string events(NearEnd& near) {
     ops.arm(near.end.nic());
     Done& done = near.end.fresh();
     near.must_get(1, 0, near.at(0), 4096, &done);
-    // Sleeping says nothing of how busy the machine is: what has ended though no event came is the evidence.
+    // Time asleep says nothing about how busy the machine is; the evidence is an operation that ended without
+    // an event.
     const auto wait_ms = static_cast<int>(longest_wait_ns / 1'000'000);
     while (done.under_way) {
       pollfd readable{descriptor, POLLIN, 0};
