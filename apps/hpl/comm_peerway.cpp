@@ -1,5 +1,5 @@
 // Messages by Peerway: a put into the receiver's memory that notifies a signal there. On the channel `panel`
-// the receiver first notifies a signal of the sender, which stands for the room that it has.
+// the receiver first notifies a signal of the sender, which means that it has room.
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -21,7 +21,7 @@ auto& at(List& list, int index) {
   return list[static_cast<size_t>(index)];
 }
 
-/// A pool of this rank, and those of all.
+/// This rank's pool, and those of all ranks.
 class Shared {
  public:
   void open(peerway::Context& context, peerway::Team& team, Pool pool, peerway::Timeout timeout) {
@@ -34,7 +34,7 @@ class Shared {
   }
   [[nodiscard]] pw_device device() const { return mine_->device(); }
   [[nodiscard]] auto here(size_t offset, size_t bytes) const { return mine_->span(offset, bytes); }
-  /// Where kernels of this rank's GPU find the pool of another.
+  /// Returns the address at which kernels of this rank's GPU reach another rank's pool.
   [[nodiscard]] char* reach(int rank) const {
     return reinterpret_cast<char*>(all_[static_cast<size_t>(rank)].handle(device()).address);
   }

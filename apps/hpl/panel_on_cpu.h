@@ -1,4 +1,4 @@
-// For tests: the kernels of the panel on a CPU, each block being a thread, and a plain loop to compare with.
+// For tests: runs the panel's kernels on a CPU, each block as a thread, and a plain loop to compare with.
 #ifndef HPL_PANEL_ON_CPU_H
 #define HPL_PANEL_ON_CPU_H
 
@@ -69,7 +69,7 @@ namespace on_cpu {
 using Matrix = std::vector<double>;  // by columns
 using Index = long long;
 
-/// A kernel: its blocks at once, until all have ended.
+/// Runs a kernel: all its blocks at once, until all have ended.
 template <typename Body>
 void launch(int blocks, unsigned threads, Index doubles, Body body) {
   std::vector<std::thread> all;
@@ -113,7 +113,7 @@ struct Factors {
   Index info = 0;             // 1 + the global index of the first column whose pivot is zero
 };
 
-/// Of pivots that are as good, that of the first rank, and then the first row.
+/// Among equal pivots it takes that of the first rank, and there the first row.
 inline Factors plain(const Case& of) {
   Factors made{of.matrix(), {}, 0};
   const auto at = [&](Index i, Index j) -> double& { return made.a[size_t(j * of.rows + i)]; };

@@ -1,6 +1,6 @@
-// Linpack, rank by rank in the order of apps/hpl/factorize.cpp: the messages are SimGrid's, the kernels are
-// times. All messages of a large machine would be 10^8, so only some panels are simulated, and what the ranks
-// of a process column exchange in the same way again and again is simulated once: see hpl_column.h.
+// Simulates Linpack, rank by rank in the order of apps/hpl/factorize.cpp: messages go through SimGrid,
+// kernels are times. All messages of a large machine would be 10^8, so only some panels are simulated, and
+// exchanges that the ranks of a process column repeat many times are simulated once: see hpl_column.h.
 #include "hpl.h"
 
 #include <algorithm>
@@ -22,17 +22,17 @@ void sleep_until(double when) {
   if (when > now()) s4u::this_actor::sleep_until(when);
 }
 
-/// A GPU does one thing at a time. What is ahead goes before what has been put into the queue.
+/// A GPU does one thing at a time. Work of the queue `ahead` goes before queued updates.
 class Gpu {
  public:
   explicit Gpu(size_t pieces) : updated_(pieces, 0) {}
-  /// Puts the update of a piece behind all else.
+  /// Enqueues the update of a piece after everything else.
   void launch(size_t piece, double us) {
     spent_ += us;
     free_ = std::max(free_, now()) + us;
     updated_[piece] = free_;
   }
-  /// When it is done.
+  /// Runs work ahead of queued updates; returns when it is done.
   double ahead(double us) {
     spent_ += us;
     free_ = std::max(free_, now()) + us;
@@ -46,7 +46,7 @@ class Gpu {
 
  private:
   double free_ = 0, spent_ = 0;
-  std::vector<double> updated_;  // of each piece, when its last update is done
+  std::vector<double> updated_;  // for each piece, when its last update is done
 };
 
 class Rank {
@@ -130,7 +130,8 @@ class Rank {
     const std::vector<hpl::Message> own = messages(k);
     for (size_t at = here_; at < own.size(); ++at) pass_on(k, own[at], at + 1 == own.size());
   }
-  /// Between pieces of the update: is the next panel here, and has it room where it goes next?
+  /// Between pieces of the update: checks whether the next panel has arrived, and whether there is room where
+  /// it goes next.
   void poll() {
     const size_t k = have_;
     if (k >= plan_.chosen.size() || mine(k)) return;
@@ -154,7 +155,7 @@ class Rank {
     for (const hpl::Message& message : messages(k)) give(k, message);
   }
 
-  /// Of the rows of so many columns.
+  /// Exchanges the rows of `columns` columns.
   void exchange(size_t k, double columns) {
     if (plan_.rows == 1) return;
     const double share = plan_.share(columns);
@@ -201,13 +202,13 @@ class Rank {
   Lanes panels_, rooms_;
   Column column_;
   std::vector<s4u::CommPtr> passed_on_;
-  size_t have_ = 0;  // panels that have come, or were made here
-  size_t here_ = 0;  // messages of the next one that have come
+  size_t have_ = 0;  // panels that have arrived or were made here
+  size_t here_ = 0;  // messages of the next panel that have arrived
   double first_ = 0;
   bool right_ = true;
 };
 
-/// The middle one of each of so many equal parts of the panels 1 to `all`.
+/// Divides the panels 1 to `all` into equal parts, at most `wanted`, and returns the middle of each.
 std::vector<double> spread(uint64_t all, uint64_t wanted) {
   const uint64_t count = std::min(all, wanted);
   const double part = static_cast<double>(all) / static_cast<double>(count);
@@ -258,7 +259,7 @@ LinpackResult linpack(s4u::Engine& engine, const Job& job, const Linpack& asked,
     spent += rank->spent();
     result.right = result.right && rank->right();
   }
-  // The first panel comes once, and each of those simulated stands for as many.
+  // The first panel arrives once; each simulated panel stands for equally many others.
   const double times = static_cast<double>(n / asked.nb) / static_cast<double>(plan.chosen.size());
   result.us = first + times * (us - first);
   result.busy = spent * times / (static_cast<double>(plan.ranks()) * result.us);
