@@ -8,7 +8,7 @@ namespace hpl {
 
 namespace {
 
-/// What a rank tells all others.
+/// The message of a rank to all others.
 struct Joining {
   PanelUnit unit;
   char why_not[400];  // "": it can reach all ranks of its column

@@ -21,9 +21,9 @@ struct alignas(16) Told {
   unsigned long long number;
 };
 
-/// What the blocks of all ranks send to one rank for a column. There are two, used in turn: a block writes
-/// one again only after it has read the next one from all blocks, which wrote that after they had read the
-/// earlier one. This also holds from one leaf to the next, because the numbers continue.
+/// The messages for a column from the blocks of all ranks to one rank. There are two, used in turn: a block
+/// writes one again only after it has read the next one from all blocks, which wrote that after they had read
+/// the earlier one. This also holds from one leaf to the next, because the numbers continue.
 struct LeafMail {
   Told magnitude[kLeafMaxBlocks];             // of the candidates; those of rank 0 come first
   Told row[kLeafMaxBlocks];                   // the candidates' rows, in the local matrix of their rank

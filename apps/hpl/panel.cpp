@@ -47,7 +47,7 @@ HPL_EACH_CPU void minus_outer(const double* x, double by, double* y, int64_t n) 
   for (int64_t i = 0; i < n; ++i) y[i] -= x[i] * by;
 }
 
-/// What a rank sends for a column: the magnitude and the row of its candidate (-1: it has none), then the
+/// The message of a rank for a column: the magnitude and the row of its candidate (-1: it has none), then the
 /// candidate's row of the panel, then the present top row if this rank has that.
 struct Letter {
   double magnitude;

@@ -1,5 +1,5 @@
-// What a GPU needs before the updates with a panel: the inverse of the panel's triangle, the rows that move,
-// and memory for the rows of U.
+// The data that a GPU needs before the updates with a panel: the inverse of the panel's triangle, the rows
+// that move, and memory for the rows of U.
 #ifndef HPL_READY_CUDA_H
 #define HPL_READY_CUDA_H
 

@@ -8,8 +8,8 @@ namespace {
 
 namespace s4u = simgrid::s4u;
 
-/// What a rank contributes to a block: arbitrary, so that a sum that misses one rank or has it twice is
-/// wrong.
+/// Returns the contribution of a rank to a block: arbitrary, so that a sum that misses one rank or has it
+/// twice is wrong.
 uint64_t gift(size_t rank, size_t block) {
   uint64_t x = (rank << 32 | block) + 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -1,4 +1,4 @@
-// What all ranks of a simulated Linpack know, and their lanes.
+// The data that all ranks of a simulated Linpack share, and their lanes.
 #ifndef SCALE_HPL_PLAN_H
 #define SCALE_HPL_PLAN_H
 
@@ -15,7 +15,7 @@ namespace scale {
 
 constexpr uint64_t kNumber = 8;  // bytes
 
-/// What all ranks know.
+/// The data that all ranks share.
 struct LinpackPlan {
   const Job& job;
   const Linpack& asked;

@@ -15,7 +15,7 @@
 
 namespace pw::torus {
 
-/// What an endpoint's engine works with; outlives the engine.
+/// The objects that an endpoint's engine works with; they outlive the engine.
 struct Surroundings {
   const TorusFile& file;
   Directory& directory;

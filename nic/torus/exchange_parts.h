@@ -1,5 +1,5 @@
-// What an exchange keeps for each peer: the flow of packets, and the messages that wait to be cut into
-// packets.
+// The data that an exchange keeps for each peer: the flow of packets, and the messages that wait to be cut
+// into packets.
 #pragma once
 
 #include "torus/exchange.h"

@@ -1,4 +1,4 @@
-// What an endpoint knows about another one, and the operations towards it.
+// An endpoint's data about another one, and the operations towards it.
 #pragma once
 
 #include <netinet/in.h>

@@ -118,15 +118,15 @@ class Plan {
   /// ok, or why the plan was cancelled: peer_lost, timeout, closed or device.
   [[nodiscard]] Status status() const { return static_cast<Status>(pw_plan_status(get())); }
 
-  /// What the plan moves and by which method: a line for each put and get, then for each send, then for each
-  /// receive, with no line break after the last.
+  /// Describes what the plan moves and by which method: a line for each put and get, then for each send, then
+  /// for each receive, with no line break after the last.
   [[nodiscard]] std::string describe() const {
     const char* text = nullptr;
     check(pw_plan_describe(get(), &text));
     return text;
   }
 
-  /// What a kernel needs to start and finish the plan; pass it by value.
+  /// Returns the struct with which a kernel starts and finishes the plan; pass it by value.
   [[nodiscard]] pw_plan_handle handle() const {
     pw_plan_handle handle{};
     check(pw_plan_get_handle(get(), &handle));
@@ -242,7 +242,7 @@ class Fifo {
  public:
   explicit Fifo(pw_fifo* fifo) : fifo_(fifo) {}
 
-  /// What kernels need to post puts; pass it by value (peerway/device/fifo.cuh).
+  /// Returns the struct with which kernels post puts; pass it by value (peerway/device/fifo.cuh).
   [[nodiscard]] pw_fifo_handle handle() const {
     pw_fifo_handle handle{};
     check(pw_fifo_get_handle(get(), &handle));

@@ -12,7 +12,7 @@
 
 namespace pw::array {
 
-/// What a rank sends the others besides the arrays. Plain bytes.
+/// The message of a rank to the others besides the arrays. Plain bytes.
 struct HaloOpening {
   int32_t device_kind = -1;  ///< device kind of its arrays; -1: it owns no part of any array
   uint32_t arrays = 0;

@@ -9,7 +9,7 @@
 
 namespace pw::bench {
 
-/// What one rank of a pair uses. It owns nothing.
+/// The objects that one rank of a pair uses. It owns none of them.
 struct Ends {
   pw_context* context = nullptr;
   const pw_region* source = nullptr;      ///< own region, sent from
@@ -22,7 +22,7 @@ struct Ends {
   bool leads = false;
 };
 
-/// What moves how many bytes, how often, and how long to wait for it.
+/// The size of the messages, how often they move, and how long to wait for them.
 struct Work {
   pw_block block;           ///< the same on both sides
   uint64_t window = 1;      ///< messages in one sample of the windowed loops

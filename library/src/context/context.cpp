@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kMostTransports = 32;
 
-/// What a rank assumes about all ranks before they have exchanged anything: which transports are wanted, and
-/// whether there are several hosts.
+/// The assumptions of a rank about all ranks before they have exchanged anything: which transports are
+/// wanted, and whether there are several hosts.
 struct Assumed {
   uint32_t wanted = 0;  ///< one bit for each transport
   uint8_t several_hosts = 0;

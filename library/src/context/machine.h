@@ -1,5 +1,5 @@
-// What identifies a machine to a route table (costs measured on one are not used on another), and where a
-// user keeps tables and rules.
+// Identifies a machine for route tables, because costs measured on one machine are not used on another, and
+// says where a user keeps tables and rules.
 #pragma once
 
 #include <map>

@@ -42,7 +42,8 @@ constexpr Handle handle_of_device(uint8_t number) {
   return static_cast<Handle>(static_cast<uint8_t>(Handle::of_device) + number);
 }
 
-/// What the owner of an allocation sends so that a peer can map it. Plain bytes, part of a key.
+/// The description of an allocation that its owner sends so that a peer can map it. Plain bytes, part of a
+/// key.
 struct Export {
   Handle handle = Handle::none;
   uint64_t allocation = 0;  ///< id of the allocation, never reused within a process; importers cache by it
@@ -56,7 +57,7 @@ struct Export {
   bool operator==(const Export&) const = default;
 };
 
-/// What a device knows about the allocation around an address.
+/// A device's information about the allocation around an address.
 struct Allocation {
   DeviceId device;
   std::byte* base = nullptr;
@@ -73,8 +74,8 @@ struct Copy {
   Layout layout;
 };
 
-/// What does the copy: `engine` is the DMA engine (cuda) or the CPU's copy loop (host), `kernel` an SM kernel
-/// (cuda only).
+/// The unit that does a copy: `engine` is the DMA engine (cuda) or the CPU's copy loop (host), `kernel` an SM
+/// kernel (cuda only).
 enum class Method : uint8_t { engine, kernel };
 
 /// An ordered queue of copies on one device. Several threads may use it at once; each call is enqueued as a

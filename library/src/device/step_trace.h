@@ -17,7 +17,8 @@ namespace pw {
 pw_trace_kind kind_of(PlanPart part);
 std::string_view name_of(PlanPart part);
 
-/// What a step does for another rank: a put, a get, a notification or a wait. `kind` is 0 if it does nothing.
+/// The action of a step for another rank: a put, a get, a notification or a wait. `kind` is 0 if it does
+/// nothing.
 struct StepEvent {
   int kind = 0;
   int peer = -1;

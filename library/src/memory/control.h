@@ -99,7 +99,7 @@ struct ProcessFacts {
 /// The facts of this process.
 ProcessFacts facts_of_process(const ControlSegment& segment);
 
-/// What a rank keeps of the facts of another rank on its host.
+/// The facts that a rank keeps of another rank on its host.
 struct Neighbour {
   int32_t rank = 0;
   int32_t process = 0;

@@ -1,4 +1,4 @@
-// What a routing decision depends on besides the size: the operation, the class of the shape and the class of
+// The inputs of a routing decision besides the size: the operation, the class of the shape and the class of
 // the pair of memories. Costs are measured, stored and looked up by these.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a rank knows of its team's collectives: which it has begun, which messages have arrived for its
+// A rank's knowledge of its team's collectives: which it has begun, which messages have arrived for its
 // exchanges, and which were aborted. Pure.
 //
 // All ranks make the same collective calls in the same order, so a number names the same call everywhere.

@@ -18,7 +18,7 @@ enum class Reach : uint8_t {
   hosts,  ///< TCP, and a Unix socket for ranks on this host
 };
 
-/// What rank 0 holds before all ranks have joined.
+/// Rank 0's objects before all ranks have joined.
 struct Opening {
   Ticket ticket;  ///< for the other ranks
   std::unique_ptr<BootstrapServer> server;

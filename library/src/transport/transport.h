@@ -12,7 +12,7 @@
 
 namespace pw {
 
-/// What a rank assumes about all ranks when it opens its transports.
+/// The assumptions of a rank about all ranks when it opens its transports.
 struct Together {
   bool several_hosts = false;
   bool wanted = false;  ///< some rank wants this transport

@@ -1,4 +1,4 @@
-// What another user of the host can do to an endpoint. That user knows everything that anybody can know about
+// Attacks by another user of the host on an endpoint. That user knows everything that anybody can know about
 // a job, and more: its number, its torus file, the endpoint's whole address and the key of its memory; but
 // not its secret.
 #include <arpa/inet.h>

@@ -9,7 +9,7 @@
 
 namespace pw {
 
-/// What the CPU can reach in a pair of memories.
+/// The memory in a pair that the CPU can reach.
 struct MappedFacts {
   bool local = false;  ///< whether the CPU can access the local memory, which is on a GPU
   bool remote = false;

@@ -22,7 +22,7 @@ std::string name_by_file(const std::string& plugin) {
   return name;
 }
 
-// What a rank tells the others about one of its NICs.
+// The message of a rank to the others about one of its NICs.
 struct NicFacts {
   std::string name;
   RankNic rank;

@@ -14,7 +14,7 @@
 
 namespace pw::nic {
 
-/// What a rank says about one of its NICs.
+/// The state of another rank's NIC, as that rank reports it.
 struct RankNic {
   bool running = false;
   std::string text;  ///< why it is not running

@@ -1,4 +1,4 @@
-// What an engine keeps for each rank, including the operations under way towards it.
+// The data that an engine keeps for each rank, including the operations under way towards it.
 #pragma once
 
 #include <atomic>

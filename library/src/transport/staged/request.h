@@ -1,5 +1,5 @@
-// What the initiator of a staged transfer asks the target for, how the target checks its side, and how a
-// failure is reported back. Used over shared memory (staged) and over UCX (ucx/staged).
+// The request of a staged transfer: the initiator makes it, the target checks its side, and failures are
+// reported back. Used over shared memory (staged) and over UCX (ucx/staged).
 #pragma once
 
 #include <atomic>

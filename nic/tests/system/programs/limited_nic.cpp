@@ -56,7 +56,7 @@ bool without(const std::string& entry) {
   return ("+" + limits().without + "+").find("+" + entry + "+") != std::string::npos;
 }
 
-/// What this file adds to an endpoint. Calls of one endpoint are made one at a time, those of several
+/// Data that this file adds to an endpoint. Calls of one endpoint are made one at a time, those of several
 /// endpoints at once.
 struct Limited {
   uint64_t under_way = 0;

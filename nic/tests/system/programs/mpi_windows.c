@@ -123,7 +123,7 @@ static void atomics_of_all_sizes(void) {
   }
 }
 
-/* What a component that supports only words of 4 and 8 bytes can do. */
+/* Atomics that a component supports if it knows only words of 4 and 8 bytes. */
 static void atomics_of_words(void) {
   for (enum Kind kind = allocated; kind <= created; ++kind) {
     ADD_UP(int, MPI_INT);

@@ -1,5 +1,5 @@
-// What arrives from a peer through UCX: addresses, keys of memory and messages. Anything that no process of
-// the job made, or that is out of bounds, is refused.
+// Data that arrives from a peer through UCX: addresses, keys of memory and messages. Anything that no process
+// of the job made, or that is out of bounds, is refused.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -119,7 +119,7 @@ static inline int pw_trace_fits(const char* folder, uint64_t bytes) {
   return (uint64_t)room.f_bavail * room.f_frsize >= bytes + (half < most ? half : most);
 }
 
-/* What a ring is made for. */
+/* The properties of a ring. */
 typedef struct pw_trace_track {
   const char* source; /* the recorder: "core", "program", "gpu", an MPI */
   const char* thread; /* PW_TRACE_NULL: the name of this thread */
