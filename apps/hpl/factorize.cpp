@@ -128,13 +128,15 @@ class Factorization {
     const Timed timed(phases_.broadcast);
     broadcast_.receive(k);
     const Panel here = panel(k);
-    told_.resize(sizeof(PanelHead) / sizeof(int64_t) + static_cast<size_t>(here.width));
-    device_.copy(kAhead, told_.data(), here.memory, sizeof(int64_t) * told_.size());
+    head_and_pivots_.resize(sizeof(PanelHead) / sizeof(int64_t) + static_cast<size_t>(here.width));
+    device_.copy(kAhead, head_and_pivots_.data(), here.memory, sizeof(int64_t) * head_and_pivots_.size());
     device_.take_triangle(here.width, here.square());
-    swap_.prepare(here.first, told_.data() + sizeof(PanelHead) / sizeof(int64_t), here.width);
+    swap_.prepare(here.first, head_and_pivots_.data() + sizeof(PanelHead) / sizeof(int64_t), here.width);
     return here;
   }
-  [[nodiscard]] const PanelHead& head() const { return *reinterpret_cast<const PanelHead*>(told_.data()); }
+  [[nodiscard]] const PanelHead& head() const {
+    return *reinterpret_cast<const PanelHead*>(head_and_pivots_.data());
+  }
 
   /// Updates the columns after the panel; those of the next panel come first, if they are here.
   void step(int64_t k, const Panel& panel) {
@@ -201,7 +203,7 @@ class Factorization {
   Broadcast broadcast_;
   PanelFactorization on_cpu_;
   Swap swap_;
-  std::vector<int64_t> told_;  // the head and the pivots of a panel
+  std::vector<int64_t> head_and_pivots_;  // the head and the pivots of a panel
   bool by_device_;
   std::vector<Mark> updated_;  // for each local block of columns, its last update
 };

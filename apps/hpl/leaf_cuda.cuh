@@ -16,7 +16,7 @@ constexpr int kLeafMaxRanks = 16;
 
 /// A value, with a number that shows that it has arrived: the number of its column, counted over all leaves.
 /// It takes one store and one load.
-struct alignas(16) Told {
+struct alignas(16) FlaggedValue {
   double value;
   unsigned long long number;
 };
@@ -25,10 +25,10 @@ struct alignas(16) Told {
 /// writes one again only after it has read the next one from all blocks, which wrote that after they had read
 /// the earlier one. This also holds from one leaf to the next, because the numbers continue.
 struct LeafMail {
-  Told magnitude[kLeafMaxBlocks];             // of the candidates; those of rank 0 come first
-  Told row[kLeafMaxBlocks];                   // the candidates' rows, in the local matrix of their rank
-  Told values[kLeafMaxBlocks][kLeafColumns];  // the candidates' rows of the leaf
-  Told top[kLeafColumns];                     // the row that the pivot's row replaces
+  FlaggedValue magnitude[kLeafMaxBlocks];  // of the candidates; those of rank 0 come first
+  FlaggedValue row[kLeafMaxBlocks];        // the candidates' rows, in the local matrix of their rank
+  FlaggedValue values[kLeafMaxBlocks][kLeafColumns];  // the candidates' rows of the leaf
+  FlaggedValue top[kLeafColumns];                     // the row that the pivot's row replaces
 };
 
 /// A rank's memory for messages from its column. After it come kMovedBytes for each column of the panel, with
@@ -36,7 +36,7 @@ struct LeafMail {
 struct LeafRoom {
   LeafMail mail[2];
 };
-constexpr unsigned long long kMovedBytes = sizeof(Told) * 2 * kLeafColumns;
+constexpr unsigned long long kMovedBytes = sizeof(FlaggedValue) * 2 * kLeafColumns;
 
 /// A leaf for one rank of the column. Rows of the panel are numbered from the first row of the top.
 struct Leaf {
@@ -54,8 +54,8 @@ struct Leaf {
   int share;                  // rows per block
   unsigned long long number;  // number of the leaf's first column
 
-  [[nodiscard]] __device__ Told* moved(int rank, int column_of_panel, int row) const {
-    return reinterpret_cast<Told*>(room[rank] + 1) + column_of_panel * 2LL * kLeafColumns + row;
+  [[nodiscard]] __device__ FlaggedValue* moved(int rank, int column_of_panel, int row) const {
+    return reinterpret_cast<FlaggedValue*>(room[rank] + 1) + column_of_panel * 2LL * kLeafColumns + row;
   }
   [[nodiscard]] __device__ bool is_top() const { return rows.mine == top; }
   /// Return the rank that owns a row of the panel, and its index in the body there.
@@ -67,13 +67,13 @@ struct Leaf {
 };
 
 #ifndef HPL_ON_CPU  // panel_cuda_test.cpp has these for the CPU, and those of panel_cuda.cuh
-__device__ inline void tell(Told* to, double value, unsigned long long number) {
+__device__ inline void store_flagged(FlaggedValue* to, double value, unsigned long long number) {
   asm volatile(
       "{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.sys.global.b128 [%0], both; }" ::"l"(to),
       "l"(__double_as_longlong(value)), "l"(number)
       : "memory");
 }
-__device__ inline Told look(const Told* from) {
+__device__ inline FlaggedValue look(const FlaggedValue* from) {
   long long value;
   unsigned long long number;
   asm volatile("{ .reg .b128 both; ld.relaxed.sys.global.b128 both, [%2]; mov.b128 {%0, %1}, both; }"
@@ -84,10 +84,10 @@ __device__ inline Told look(const Told* from) {
 }
 #endif
 
-__device__ inline double hear(const Told* from, unsigned long long number) {
-  Told told = look(from);
-  while (told.number != number) told = look(from);
-  return told.value;
+__device__ inline double await_flagged(const FlaggedValue* from, unsigned long long number) {
+  FlaggedValue seen = look(from);
+  while (seen.number != number) seen = look(from);
+  return seen.value;
 }
 
 }  // namespace hpl

@@ -49,7 +49,7 @@ HPL_EACH_CPU void minus_outer(const double* x, double by, double* y, int64_t n) 
 
 /// The message of a rank for a column: the magnitude and the row of its candidate (-1: it has none), then the
 /// candidate's row of the panel, then the present top row if this rank has that.
-struct Letter {
+struct PivotMessage {
   double magnitude;
   int64_t row;
   double unused[6];
@@ -169,12 +169,12 @@ PanelFactorization::Candidate PanelFactorization::best_of_all(int64_t column, Ca
                                                               const double** old) {
   const Grid& grid = layout_.grid;
   const auto width = static_cast<size_t>(panel_->width);
-  const size_t bytes = sizeof(Letter) + 2 * width * sizeof(double);
+  const size_t bytes = sizeof(PivotMessage) + 2 * width * sizeof(double);
   const int holder = static_cast<int>((panel_->first + column) / layout_.nb % grid.rows);
   comm_.settle(Channel::pivot);
-  auto* letter = reinterpret_cast<Letter*>(pool_ + room_.sent(turn_));
-  auto* rows = reinterpret_cast<double*>(letter + 1);
-  *letter = {best.magnitude, best.row, {}};
+  auto* message = reinterpret_cast<PivotMessage*>(pool_ + room_.sent(turn_));
+  auto* rows = reinterpret_cast<double*>(message + 1);
+  *message = {best.magnitude, best.row, {}};
   if (best.values != nullptr) std::copy_n(best.values, width, rows);
   if (*old != nullptr) std::copy_n(*old, width, rows + width);
   for (int p = 0; p < grid.rows; ++p)
@@ -187,7 +187,7 @@ PanelFactorization::Candidate PanelFactorization::best_of_all(int64_t column, Ca
   for (int p = 0; p < grid.rows; ++p) {
     if (p == grid.row) continue;
     comm_.receive(grid.rank(p, grid.column), Channel::pivot);
-    const auto* theirs = reinterpret_cast<const Letter*>(pool_ + room_.received(p, turn_));
+    const auto* theirs = reinterpret_cast<const PivotMessage*>(pool_ + room_.received(p, turn_));
     const auto* values = reinterpret_cast<const double*>(theirs + 1);
     if (p == holder) *old = values + width;
     const bool better = theirs->row >= 0 && (best.row < 0 || theirs->magnitude > best.magnitude ||

@@ -48,17 +48,17 @@ constexpr int kTogether = 8;
 __device__ inline int best_block(const LeafMail& mail, unsigned long long number, int blocks, int otherwise) {
   constexpr int kEach = kLeafMaxBlocks / 32;
   const int lane = threadIdx.x % 32;
-  Told told[kEach];
+  FlaggedValue seen[kEach];
 #pragma unroll
   for (int i = 0; i < kEach; ++i)
-    if (lane + 32 * i < blocks) told[i] = look(&mail.magnitude[lane + 32 * i]);
+    if (lane + 32 * i < blocks) seen[i] = look(&mail.magnitude[lane + 32 * i]);
   Best best{-1, 1 << 30};
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     const int block = lane + 32 * i;
     if (block >= blocks) continue;
-    while (told[i].number != number) told[i] = look(&mail.magnitude[block]);
-    best = better(best, {told[i].value, block});
+    while (seen[i].number != number) seen[i] = look(&mail.magnitude[block]);
+    best = better(best, {seen[i].value, block});
   }
   best = best_of_warp(best);
   return best.magnitude >= 0 ? best.index : otherwise;
@@ -102,26 +102,27 @@ __global__ void __launch_bounds__(kLeafThreads, 1) factorize_leaf(const Leaf lea
       const int here = mine.index < rows ? mine.index
                        : has_top         ? j
                                          : max(rows - 1, 0);  // if all are NaN, any row
-      if (thread < ranks) tell(&leaf.room[thread]->mail[turn].magnitude[me], mine.magnitude, number);
+      if (thread < ranks) store_flagged(&leaf.room[thread]->mail[turn].magnitude[me], mine.magnitude, number);
       const double value = thread < width ? part[thread * share + here] : 0;
       const double old = has_top && thread < width ? part[thread * share + j] : 0;
       for (int p = 0; p < ranks; ++p) {
         LeafMail& theirs = leaf.room[p]->mail[turn];
-        if (thread < width) tell(&theirs.values[me][thread], value, number);
-        if (has_top && thread < width) tell(&theirs.top[thread], old, number);
+        if (thread < width) store_flagged(&theirs.values[me][thread], value, number);
+        if (has_top && thread < width) store_flagged(&theirs.top[thread], old, number);
       }
       if (thread < ranks)
-        tell(&leaf.room[thread]->mail[turn].row[me], static_cast<double>(leaf.before + begin + here), number);
+        store_flagged(&leaf.room[thread]->mail[turn].row[me], static_cast<double>(leaf.before + begin + here),
+                      number);
       const LeafMail& mail = leaf.room[mine_is]->mail[turn];
       const int chosen = best_block(mail, number, ranks * blocks, leaf.top * blocks);
       if (thread < width) {
-        const double best = hear(&mail.values[chosen][thread], number);
+        const double best = await_flagged(&mail.values[chosen][thread], number);
         pivot_row[thread] = best;
-        if (me == chosen) part[thread * share + here] = hear(&mail.top[thread], number);
+        if (me == chosen) part[thread * share + here] = await_flagged(&mail.top[thread], number);
         if (block == 0) leaf.square[(leaf.column + thread) * leaf.panel_width + leaf.column + j] = best;
       }
       if (block == 0 && thread == 0) {
-        chosen_row[j] = static_cast<long long>(hear(&mail.row[chosen], number));
+        chosen_row[j] = static_cast<long long>(await_flagged(&mail.row[chosen], number));
         chosen_rank[j] = chosen / blocks;
       }
     }
@@ -218,7 +219,8 @@ __global__ void __launch_bounds__(2 * kLeafColumns) exchange_rows(const Leaf lea
 #pragma unroll
       for (int k = 0; k < kTogether; ++k) {
         const int j = first + k * step;
-        if (j < leaf.panel_width && !leaf.has(j)) tell(leaf.moved(p, j, thread), held[k], leaf.number);
+        if (j < leaf.panel_width && !leaf.has(j))
+          store_flagged(leaf.moved(p, j, thread), held[k], leaf.number);
       }
     }
     __syncthreads();  // all threads have read what is overwritten now
@@ -226,7 +228,7 @@ __global__ void __launch_bounds__(2 * kLeafColumns) exchange_rows(const Leaf lea
     for (int k = 0; k < kTogether; ++k) {
       const int j = first + k * step;
       if (!takes || j >= leaf.panel_width || leaf.has(j)) continue;
-      target[j * target_ld] = gives ? held[k] : hear(leaf.moved(mine, j, thread), leaf.number);
+      target[j * target_ld] = gives ? held[k] : await_flagged(leaf.moved(mine, j, thread), leaf.number);
     }
   }
 }

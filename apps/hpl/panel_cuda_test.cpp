@@ -16,7 +16,7 @@ class Rank {
       : of_(of),
         square_(size_t(of.columns * of.columns), NAN),
         pivots_(size_t(of.columns)),
-        room_((sizeof(hpl::LeafRoom) + size_t(of.columns) * hpl::kMovedBytes) / sizeof(hpl::Told)) {
+        room_((sizeof(hpl::LeafRoom) + size_t(of.columns) * hpl::kMovedBytes) / sizeof(hpl::FlaggedValue)) {
     const hpl::Dealt dealt = of.dealt(rank);
     while (dealt.global(before_) < of.first()) ++before_;
     for (Index i = 0; i < of.rows; ++i)
@@ -86,7 +86,7 @@ class Rank {
   Index before_ = 0, count_ = 0, ld_ = 0, info_ = 0;
   Matrix square_, body_;
   std::vector<Index> pivots_;
-  std::vector<hpl::Told> room_;
+  std::vector<hpl::FlaggedValue> room_;
   hpl::Leaf leaf_{};
 };
 

@@ -41,9 +41,9 @@ static thread_local std::vector<double> memory;
 
 namespace hpl {
 constexpr int kLeafThreads = 64;
-struct Told;
-static void tell(Told* to, double value, unsigned long long number);
-static Told look(const Told* from);
+struct FlaggedValue;
+static void store_flagged(FlaggedValue* to, double value, unsigned long long number);
+static FlaggedValue look(const FlaggedValue* from);
 static double* shared_memory() { return memory.data(); }
 }  // namespace hpl
 
@@ -51,16 +51,16 @@ static double* shared_memory() { return memory.data(); }
 #include "random.h"
 
 namespace hpl {
-static void tell(Told* to, double value, unsigned long long number) {
+static void store_flagged(FlaggedValue* to, double value, unsigned long long number) {
   __atomic_store(&to->value, &value, __ATOMIC_RELAXED);
   __atomic_store_n(&to->number, number, __ATOMIC_RELEASE);
 }
-static Told look(const Told* from) {
+static FlaggedValue look(const FlaggedValue* from) {
   std::this_thread::yield();
-  Told told{};
-  told.number = __atomic_load_n(&from->number, __ATOMIC_ACQUIRE);
-  __atomic_load(&from->value, &told.value, __ATOMIC_RELAXED);
-  return told;
+  FlaggedValue seen{};
+  seen.number = __atomic_load_n(&from->number, __ATOMIC_ACQUIRE);
+  __atomic_load(&from->value, &seen.value, __ATOMIC_RELAXED);
+  return seen;
 }
 }  // namespace hpl
 

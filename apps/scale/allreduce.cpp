@@ -10,23 +10,23 @@ namespace s4u = simgrid::s4u;
 
 /// Returns the contribution of a rank to a block: arbitrary, so that a sum that misses one rank or has it
 /// twice is wrong.
-uint64_t gift(size_t rank, size_t block) {
+uint64_t contribution(size_t rank, size_t block) {
   uint64_t x = (rank << 32 | block) + 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
 
-Values gifts(size_t rank, size_t first, size_t count) {
+Values contributions(size_t rank, size_t first, size_t count) {
   Values values(count);
-  for (size_t i = 0; i < count; ++i) values[i] = gift(rank, first + i);
+  for (size_t i = 0; i < count; ++i) values[i] = contribution(rank, first + i);
   return values;
 }
 
 Values sums(size_t ranks, size_t count) {
   Values values(count);
   for (size_t rank = 0; rank < ranks; ++rank)
-    for (size_t i = 0; i < count; ++i) values[i] += gift(rank, i);
+    for (size_t i = 0; i < count; ++i) values[i] += contribution(rank, i);
   return values;
 }
 
@@ -126,7 +126,7 @@ Result allreduce_rings(s4u::Engine& engine, const Job& job, uint64_t bytes) {
   result.us = timed(engine, [&] {
     for (size_t rank = 0; rank < ranks; ++rank)
       for (size_t p = 0; p < job.parts; ++p) {
-        auto part = std::make_shared<Part>(gifts(rank, p * ranks, ranks), bytes_of_block,
+        auto part = std::make_shared<Part>(contributions(rank, p * ranks, ranks), bytes_of_block,
                                            rings_of(rank, job.grid, p));
         part->open(s4u::Actor::create("rank", job.host_of[rank], [&, part, p] {
           const Values& sum = part->reduce();
@@ -149,7 +149,7 @@ Result allreduce_doubling(s4u::Engine& engine, const Job& job, uint64_t bytes) {
   result.us = timed(engine, [&] {
     for (size_t rank = 0; rank < ranks; ++rank) {
       const s4u::ActorPtr actor = s4u::Actor::create("rank", job.host_of[rank], [&, rank] {
-        uint64_t sum = gift(rank, 0);
+        uint64_t sum = contribution(rank, 0);
         for (size_t bit = 1; bit < ranks; bit *= 2) {
           const s4u::CommPtr sent = lane(rank, bit).put(bytes, {sum});
           sum += lane(rank ^ bit, bit).wait().at(0);

@@ -57,14 +57,14 @@ class Rank {
         q_(q),
         gpu_(plan.asked.pieces),
         panels_("panel", plan.rank(p, q)),
-        rooms_("room", plan.rank(p, q)),
+        credits_("room", plan.rank(p, q)),
         column_(plan, "swap", p, q) {}
 
   void open(const s4u::ActorPtr& receiver) {
     for (size_t q = 0; q < plan_.columns; ++q) {
       if (q == q_) continue;
       panels_.open(plan_.rank(p_, q), receiver);
-      rooms_.open(plan_.rank(p_, q), receiver);
+      credits_.open(plan_.rank(p_, q), receiver);
     }
     column_.open(receiver);
   }
@@ -108,12 +108,12 @@ class Rank {
   void expect(size_t k) {
     if (k >= plan_.chosen.size() || mine(k)) return;
     for (const hpl::Message& message : messages(k))
-      passed_on_.push_back(rooms_.to(at_place(k, message.parent)).put(kSignalBytes, {k}));
+      passed_on_.push_back(credits_.to(at_place(k, message.parent)).put(kSignalBytes, {k}));
   }
   void give(size_t k, const hpl::Message& message) {
     for (const int child : message.children) {
       const size_t peer = at_place(k, child);
-      right_ = rooms_.from(peer).wait() == Values{k} && right_;
+      right_ = credits_.from(peer).wait() == Values{k} && right_;
       const size_t bytes = plan_.panel_bytes(k);
       passed_on_.push_back(panels_.to(peer).put(message.part.end(bytes) - message.part.begin(bytes), {k}));
     }
@@ -136,7 +136,7 @@ class Rank {
     const size_t k = have_;
     if (k >= plan_.chosen.size() || mine(k)) return;
     const std::vector<hpl::Message> own = messages(k);
-    const auto room = [&](int child) { return rooms_.from(at_place(k, child)).ready(); };
+    const auto room = [&](int child) { return credits_.from(at_place(k, child)).ready(); };
     for (size_t at = here_; at < own.size(); ++at) {
       const auto& [part, parent, children] = own[at];
       const bool last = at + 1 == own.size();
@@ -199,7 +199,7 @@ class Rank {
   const LinpackPlan& plan_;
   size_t p_, q_;
   Gpu gpu_;
-  Lanes panels_, rooms_;
+  Lanes panels_, credits_;
   Column column_;
   std::vector<s4u::CommPtr> passed_on_;
   size_t have_ = 0;  // panels that have arrived or were made here

@@ -22,18 +22,18 @@ inline uint64_t word_of(uint64_t v) { return v << 32 | (v & 0xffffffffu); }
 inline bool torn(uint64_t word) { return word >> 32 != (word & 0xffffffffu); }
 
 /// Runs `turn` again and again in a second thread during the lifetime of this object.
-class Beside {
+class InBackground {
  public:
   template <typename Turn>
-  explicit Beside(Turn turn)
+  explicit InBackground(Turn turn)
       : thread_([this, turn]() mutable {
           while (!stop_.load(std::memory_order_relaxed)) turn();
         }) {}
-  ~Beside() {
+  ~InBackground() {
     stop_ = true;
     thread_.join();
   }
-  Beside(const Beside&) = delete;
+  InBackground(const InBackground&) = delete;
 
  private:
   std::atomic<bool> stop_{false};

@@ -49,7 +49,7 @@ std::string with_word(NearEnd& near) {
     near.renew(1);
     std::atomic<uint64_t> seen{0}, early{0}, parts{0};
     uint64_t last = 0;
-    const Beside watcher([&] {
+    const InBackground watcher([&] {
       const auto at = [&](uint64_t offset) {
         return std::atomic_ref(*near.arena(1).word(offset)).load(std::memory_order_acquire);
       };

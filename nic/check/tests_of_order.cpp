@@ -88,7 +88,7 @@ std::string puts_in_order(NearEnd& near) {
     uint64_t last = 0;
     std::array<bool, kSources> busy{};
     const uint64_t stride = NearEnd::kRoom / kSources;
-    const Beside watcher([&] { poll(near.arena(1), bytes / 8, last, seen); });
+    const InBackground watcher([&] { poll(near.arena(1), bytes / 8, last, seen); });
     uint64_t v = 0;
     for (Rounds rounds(near.share_s / 3, 200); rounds.next(!stated || seen.rounds >= 300);) {
       const uint64_t source = ++v % kSources, word = word_of(v);

@@ -28,7 +28,7 @@ std::string in_puts(NearEnd& near) {
     std::atomic<uint64_t> changes{0}, bad{0}, bad_at{0};
     uint64_t last = 0, at = 0;
     {
-      const Beside watcher([&, words = bytes / 8]() mutable {
+      const InBackground watcher([&, words = bytes / 8]() mutable {
         for (int i = 0; i < 64; ++i) {
           const uint64_t word = Relaxed(block[at]).load(std::memory_order_relaxed);
           if (torn(word)) bad_at = at * 8, bad = word;
@@ -77,7 +77,7 @@ std::string in_gets(NearEnd& near) {
     uint64_t* const block = near.arena(1).word(kBlock);
     uint64_t last = 0, v = 0, new_here = 0;
     std::fill_n(block, words, word_of(0));
-    const Beside owner([&]() mutable {
+    const InBackground owner([&]() mutable {
       for (uint64_t i = 0; i < 64; ++i)
         Relaxed(block[v % words]).store(word_of(v), std::memory_order_relaxed), ++v;
     });
@@ -144,7 +144,7 @@ std::string edges(NearEnd& near) {
       neighbours.add(memory + lane[i].offset + lane[i].bytes);
     }
     uint64_t live = 0;
-    const Beside owner([&] { neighbours.turn(); });
+    const InBackground owner([&] { neighbours.turn(); });
     for (Rounds rounds(near.share_s / 2, kRounds); rounds.next(neighbours.count >= kLeast && live >= kLive);
          ++operations) {
       const uint64_t before = neighbours.count;

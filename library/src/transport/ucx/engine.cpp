@@ -133,7 +133,7 @@ void UcxEngine::keep(std::shared_ptr<void> memory) {
 // Polls UCX so that pending errors are reported before a send. UCX closes a broken connection in one poll and
 // calls its error handler in a later one; a send in between ends the process ("Fatal: unexpected error:
 // Endpoint timeout", seen with UCX 1.22).
-void UcxEngine::hear(const UcxPeer& peer) {
+void UcxEngine::poll_errors(const UcxPeer& peer) {
   constexpr int kMostTurns = 16;
   if (peer.by_messages) return;
   for (int turns = 0; turns < kMostTurns && library_.ucp_worker_progress(worker_) > 0; ++turns) {

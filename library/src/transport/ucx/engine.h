@@ -147,7 +147,7 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
 
   void open();
   bool reaches_memory(ucp_abi::ucp_ep_h endpoint) const;
-  void hear(const UcxPeer& peer);
+  void poll_errors(const UcxPeer& peer);
   unsigned advance();  ///< one round of UCX's progress; also closes broken connections
   void close_broken();
   UcxPeer& peer_of(int rank);

@@ -74,7 +74,7 @@ pw_status UcxEngine::in_order(UcxPeer& peer, std::initializer_list<const void*> 
   if (!peer.backlog.empty()) advance();
   bool done = false;
   if (peer.backlog.empty()) {
-    hear(peer);
+    poll_errors(peer);
     if (const pw_status status = failure_of(peer); status != PW_OK) return status;
     if (const pw_status status = go_on(done); status != PW_OK) return status;
   }
@@ -121,7 +121,7 @@ pw_status UcxEngine::move(int rank, UcxMemory& local, UcxRemoteMemory& remote, b
 pw_status UcxEngine::start(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, bool host,
                            const Piece& piece) {
   peer.unordered = true;
-  hear(peer);
+  poll_errors(peer);
   if (const pw_status status = failure_of(peer); status != PW_OK) return status;
   if (peer.by_messages) return move_by_messages(peer, local, remote, piece);
   Flight* flight = take_flight(peer, &local, &remote);
@@ -177,7 +177,7 @@ void UcxEngine::on_word_ready(void* request, ucs_status_t, void* argument) {
 }
 
 void UcxEngine::send_words(UcxPeer& peer) {
-  hear(peer);
+  poll_errors(peer);
   while (!peer.words.empty() && peer.words.front()->ready) {
     Flight* flight = peer.words.front();
     peer.words.pop_front();
