@@ -81,7 +81,7 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
                                             bytes, pointer));
   if (reinterpret_cast<uint64_t>(address) + bytes < bytes)
     throw Error(PW_OUT_OF_RANGE, format("{} bytes at {} wrap around the address space", bytes, pointer));
-  // Released after the lock, because releasing the last pointer waits for the service thread.
+  // Released after the lock, because releasing the last pointer waits for a thread that serves a peer.
   std::shared_ptr<Region> old;
   std::lock_guard adding(adding_);
   old = known(address, bytes);
@@ -109,8 +109,8 @@ std::shared_ptr<Region> Registry::keep(std::shared_ptr<Region> region) {
   std::shared_ptr<Region> held(plain, [this, region](Region*) mutable {
     region->retire();
     forget(*region);
-    // The service thread may be copying for a peer; it releases the region within one chunk. A forked child
-    // has no such thread.
+    // A thread may be serving a staged transfer of a peer from this region; it releases the region within one
+    // chunk. A forked child has no such thread.
     while (region.use_count() > 1 && control_.mine()) sched_yield();
     region.reset();
   });

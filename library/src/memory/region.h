@@ -83,7 +83,7 @@ class Region : public std::enable_shared_from_this<Region> {
 };
 
 /// All open regions of a context. Dropping the last pointer from allocate() or add() closes a region: it
-/// becomes stale, and when the service thread no longer uses it, the caller may free its memory.
+/// becomes stale, and when no thread serves a peer from it any more, the caller may free its memory.
 class Registry {
  public:
   explicit Registry(ControlSegment& control) : control_(control) {}
@@ -94,8 +94,8 @@ class Registry {
   /// range is empty, wraps around, or leaves its allocation.
   std::shared_ptr<Region> add(void* address, uint64_t bytes);
 
-  /// Returns the open region with this slot and generation, for the service thread that works for a peer;
-  /// null if it was closed.
+  /// Returns the open region with this slot and generation, for a thread that serves a peer; null if it was
+  /// closed.
   std::shared_ptr<Region> find(uint32_t slot, uint64_t generation);
 
   /// Returns the device (not the host) whose memory was registered last; null if there is none.

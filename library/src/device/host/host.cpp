@@ -53,7 +53,8 @@ std::string cpu_model() {
   return "unknown CPU";
 }
 
-// The first and the last page must be mapped, because the service thread of `staged` accesses them for peers.
+// The first and the last page must be mapped, because the thread that serves staged transfers accesses them
+// for peers.
 void check_mapped(const void* address, uint64_t bytes) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<uint64_t>(address);
