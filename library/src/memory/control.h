@@ -20,11 +20,11 @@ namespace pw {
 
 inline constexpr uint32_t kRegionSlots = 65536;
 inline constexpr uint32_t kSignalWords = 65536;
-inline constexpr uint32_t kSignalUnit = 8;  ///< in words: signals begin on their own cache lines
-inline constexpr uint32_t kMailboxes = 1024;
+inline constexpr uint32_t kSignalUnit = 8;    ///< in words: signals begin on their own cache lines
+inline constexpr uint32_t kMailboxes = 1024;  ///< as many ranks of a host can stage
 
-/// The mailbox in which one rank (index: rank modulo kMailboxes) announces a staging channel that it wants to
-/// have served.
+/// The mailbox in which one rank (index: its number among the ranks of this host) announces a staging channel
+/// that it wants to have served.
 struct alignas(32) Mailbox {
   std::atomic<int32_t> descriptor;  ///< memfd number in the announcing process, plus 1; 0: none
   std::atomic<int32_t> rank;

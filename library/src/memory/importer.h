@@ -49,6 +49,9 @@ class Importer {
   /// The number of ranks on this host with a smaller rank number.
   [[nodiscard]] int local_rank() const { return local_rank_; }
 
+  /// The number of ranks of this host, this one too.
+  [[nodiscard]] int local_size() const { return static_cast<int>(neighbours_.size()); }
+
   /// Returns the rank's control segment; null if the rank is on another host. Throws Error if mapping fails.
   std::shared_ptr<Control> control(int rank);
 

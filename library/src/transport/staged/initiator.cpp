@@ -27,8 +27,16 @@ Cut cut_for(const Transfer& transfer, uint64_t chunk_bytes) {
           by_gpu_of(transfer) ? std::clamp(4 * chunk_bytes, kLeastPinned, kRingBytes) : kRingBytes};
 }
 
-Mailbox& mailbox_of(Control& target, int initiator) {
-  return target.mailbox[static_cast<uint32_t>(initiator) % kMailboxes];
+// By its number among the ranks of the host: the numbers of all ranks repeat modulo any number of mailboxes,
+// and where ranks are dealt out to hosts in turn, those of one host do.
+Mailbox& mailbox_of(Control& target, const Importer& importer) {
+  const int index = importer.local_rank();
+  if (index >= static_cast<int>(kMailboxes))
+    throw Error(PW_UNSUPPORTED,
+                format("{} ranks of this host come before this one; at most {} ranks of a host use the path "
+                       "staged: allow another one, or start fewer ranks",
+                       index, kMailboxes));
+  return target.mailbox[index];
 }
 
 void* map_ring(const Descriptor& memfd) {
@@ -45,6 +53,7 @@ StagingInitiator::StagingInitiator(const Surroundings& surroundings, int target,
       surroundings_(surroundings),
       target_(surroundings.importer.control(target)),
       memfd_(make_memfd("peerway-staging", kChannelBytes)),
+      mailbox_(mailbox_of(*target_, surroundings.importer)),
       bell_(surroundings.importer.process(target), target_->bell.load(std::memory_order_acquire),
             target_->bell_identity),
       chunk_bytes_(chunk_bytes),
@@ -59,20 +68,17 @@ StagingInitiator::~StagingInitiator() {
 // Asks the target to serve the channel, by its mailbox.
 void StagingInitiator::announce() {
   if (announced_) return;
-  const int own_rank = surroundings_.team.rank();
-  Mailbox& mailbox = mailbox_of(*target_, own_rank);
-  mailbox.rank.store(own_rank, std::memory_order_relaxed);
-  mailbox.identity.store(memfd_identity(memfd_.get()), std::memory_order_relaxed);
-  mailbox.refused.store(PW_OK, std::memory_order_relaxed);
-  mailbox.descriptor.store(memfd_.get() + 1, std::memory_order_release);
+  mailbox_.rank.store(surroundings_.team.rank(), std::memory_order_relaxed);
+  mailbox_.identity.store(memfd_identity(memfd_.get()), std::memory_order_relaxed);
+  mailbox_.refused.store(PW_OK, std::memory_order_relaxed);
+  mailbox_.descriptor.store(memfd_.get() + 1, std::memory_order_release);
   ring(*target_, bell_);
   announced_ = true;
 }
 
 pw_status StagingInitiator::refused() {
   if (attached()) return PW_OK;
-  const Mailbox& mailbox = mailbox_of(*target_, surroundings_.team.rank());
-  const auto status = static_cast<pw_status>(mailbox.refused.load(std::memory_order_acquire));
+  const auto status = static_cast<pw_status>(mailbox_.refused.load(std::memory_order_acquire));
   if (status == PW_OK) return PW_OK;
   announced_ = false;
   return fail(status, format("rank {} cannot serve a staging channel; its log (PEERWAY_LOG) says why, "
@@ -85,10 +91,9 @@ void StagingInitiator::prepare(const Transfer& transfer) {
   if (ended()) return;  // start() reports why
   announce();
   lock.unlock();
-  const Mailbox& mailbox = mailbox_of(*target_, surroundings_.team.rank());
   const pw_status status = surroundings_.progress.wait(
       {surroundings_.team, rank_, deadline_after(config_number("timeout")), "a staging channel"}, nullptr,
-      [&] { return attached() || over() || mailbox.refused.load(std::memory_order_acquire) != PW_OK; },
+      [&] { return attached() || over() || mailbox_.refused.load(std::memory_order_acquire) != PW_OK; },
       Wakes::always);
   if (status != PW_OK) throw Error(status, last_error_message());
   lock.lock();

@@ -112,7 +112,7 @@ bool StagingService::serve_all() {
 
 void StagingService::attach() {
   Control& control = control_.control();
-  const int mailboxes = std::min<int>(team_.size(), kMailboxes);
+  const int mailboxes = std::min<int>(importer_.local_size(), kMailboxes);
   for (int i = 0; i < mailboxes; ++i) {
     Mailbox& mailbox = control.mailbox[i];
     const int32_t announced = mailbox.descriptor.load(std::memory_order_acquire);
