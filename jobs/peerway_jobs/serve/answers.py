@@ -194,11 +194,14 @@ class StepTold(BaseModel):
 
 
 class Graphs(BaseModel):
-    """What the graphs of a job draw."""
+    """What the graphs of a job draw. `unreadable` names files of samples that were damaged: what they had is
+    missing.
+    """
 
     plots: list[Plot]
     cores: Strips | None
     steps: list[StepTold]
+    unreadable: list[str]
 
 
 class Alarm(BaseModel):

@@ -17,6 +17,7 @@ from peerway_jobs.only_one import started
 from peerway_jobs.rules.load import SHIPPED, BadRules, read_rules
 from peerway_jobs.slurm_json import SlurmFailed, answer_of
 from peerway_jobs.store.disk import MAKE_ROOM, DiskFailed
+from peerway_jobs.store.sample_damage import damaged_samples
 from peerway_jobs.store.schema import RESTORE, emptied, opened
 
 _LEAST_FREE = 0.1  # of the disk
@@ -46,6 +47,7 @@ def all_checks(folder: Path) -> Iterator[Finding]:
     with closing(base):
         yield database(base)
         yield rows(base)
+        yield samples(folder / "samples")
         yield rules(folder / "rules.toml")
         yield disk(folder)
         if started(folder, "server").get("slurm") is False:
@@ -89,6 +91,16 @@ def rows(base: sqlite3.Connection) -> Finding:
         return Finding("rows", "ok", "all can be read")
     some = "; ".join(map(str, damage[:_MOST_NAMED])) + ("; …" if len(damage) > _MOST_NAMED else "")
     return Finding("rows", "warning", f"{len(damage)} cannot be read in full: {some}", RESTORE)
+
+
+def samples(folder: Path) -> Finding:
+    """Whether the files of samples can be read, as far as their tables tell."""
+    damage = list(damaged_samples(folder))
+    if not damage:
+        return Finding("samples", "ok", f"{len(list(folder.glob('*.db')))} files can be read")
+    some = "; ".join(map(str, damage[:_MOST_NAMED])) + ("; …" if len(damage) > _MOST_NAMED else "")
+    advice = "what they had is missing on pages; restore the files from a backup, or move them elsewhere"
+    return Finding("samples", "warning", f"{len(damage)} places cannot be read: {some}", advice)
 
 
 def rules(file: Path) -> Finding:

@@ -44,7 +44,9 @@ def plots(measured: Measured) -> dict[str, Any]:
             drawn.append(
                 {"set": name, "unit": unit, "lines": lines, "left_out": max(0, len(devices) - MOST_LINES)}
             )
-    return {"plots": drawn, "cores": _strips(measured), "steps": _steps(measured)}
+    cores = _strips(measured)
+    unreadable = measured.unreadable  # known once all was read
+    return {"plots": drawn, "cores": cores, "steps": _steps(measured), "unreadable": unreadable}
 
 
 def _line(label: str, series: Series, scale: float) -> dict[str, Any]:

@@ -21,8 +21,8 @@ WORDS: dict[str, tuple[str, str]] = {
         "Ничто из этого не учитывается.",
     ),
     "damage_lead": (
-        "These rows of the database cannot be read in full. If they matter, restore a backup of jobs.db.",
-        "Эти строки базы данных читаются не полностью. Если они важны, восстановите jobs.db из копии.",
+        "These rows and files cannot be read in full. If they matter, restore them from a backup.",
+        "Эти строки и файлы читаются не полностью. Если они важны, восстановите их из резервной копии.",
     ),
     "no_alarms": ("There are no alarms.", "Тревог нет."),
     "audit": ("Log", "Журнал"),

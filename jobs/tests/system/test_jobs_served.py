@@ -274,7 +274,7 @@ def test_doctor_finds_the_server_well(site: ServedSite, jobs: Jobs) -> None:
     found = {each["check"]: each for each in map(json.loads, done.stdout.splitlines())}
     disk = found.pop("disk")
     assert {name: each["state"] for name, each in found.items()} == dict.fromkeys(
-        ("database", "rows", "rules", "squeue", "sinfo", "tokens", "private"), "ok"
+        ("database", "rows", "samples", "rules", "squeue", "sinfo", "tokens", "private"), "ok"
     ), found
     assert disk["state"] in ("ok", "warning")
     assert "4 nodes" in found["sinfo"]["observed"]

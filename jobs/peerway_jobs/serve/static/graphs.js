@@ -167,11 +167,16 @@ document.addEventListener("DOMContentLoaded", () => {
     figure(place.dataset.timeline, true).append(svg);
   };
 
-  const say = (text) => {
+  const paragraph = (name, text) => {
     const told = document.createElement("p");
-    told.className = "note";
+    told.className = name;
     told.textContent = text;
-    place.replaceChildren(told);
+    place.append(told);
+  };
+
+  const say = (text) => {
+    place.replaceChildren();
+    paragraph("note", text);
     place.setAttribute("aria-busy", "false");
   };
 
@@ -190,6 +195,7 @@ document.addEventListener("DOMContentLoaded", () => {
     place.querySelectorAll(".plot").forEach((each) => Plotly.purge(each));
     place.replaceChildren();
     if (!data.plots.length && !data.cores) say(place.dataset.none);
+    if (data.unreadable.length) paragraph("whole alert", `${place.dataset.unreadable}: ${data.unreadable.join(", ")}`);
     const later = data.plots.map(lines); // all places first: they share the width
     if (data.cores) strips(data.cores);
     if (data.steps.length) steps(data.steps);
