@@ -194,10 +194,11 @@ class StepTold(BaseModel):
 
 
 class Graphs(BaseModel):
-    """What the graphs of a job draw. `unreadable` names files of samples that were damaged: what they had is
-    missing.
+    """What the graphs of a job draw. `span` is the time that it had, in seconds since 1970; `unreadable` has
+    the names of files of samples that were damaged: what they had is missing.
     """
 
+    span: tuple[float, float] | None
     plots: list[Plot]
     cores: Strips | None
     steps: list[StepTold]

@@ -45,8 +45,16 @@ def plots(measured: Measured) -> dict[str, Any]:
                 {"set": name, "unit": unit, "lines": lines, "left_out": max(0, len(devices) - MOST_LINES)}
             )
     cores = _strips(measured)
+    run = measured.run
+    whole = (run.started, run.ended or measured.now) if run.started else None
     unreadable = measured.unreadable  # known once all was read
-    return {"plots": drawn, "cores": cores, "steps": _steps(measured), "unreadable": unreadable}
+    return {
+        "span": whole,
+        "plots": drawn,
+        "cores": cores,
+        "steps": _steps(measured),
+        "unreadable": unreadable,
+    }
 
 
 def _line(label: str, series: Series, scale: float) -> dict[str, Any]:

@@ -62,7 +62,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "with_running": ("with running jobs", "с выполняющимися"),
     "array": ("Array", "Массив"),
     "tasks": ("Tasks begun", "Задач запущено"),
-    "not_completed": ("not completed", "не выполнено"),
+    "not_completed": ("not completed", "не завершено успешно"),
     "node": ("Node", "Узел"),
     "unreadable": ("cannot be read", "не читается"),
     "times": ("Times", "Раз"),
