@@ -12,8 +12,8 @@ from pathlib import Path
 
 from peerway_jobs.damage import Damage, damaged_rows
 from peerway_jobs.measured import Measured
-from peerway_jobs.rules.engine import Verdict, judge
 from peerway_jobs.rules.job_fields import job_fields
+from peerway_jobs.rules.judging import Verdict, judge
 from peerway_jobs.rules.load import SHIPPED, BadRules, read_rules
 from peerway_jobs.rules.ruleset import RuleSet
 from peerway_jobs.store.chunks import ChunkStore

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pydantic import BaseModel, Field, create_model
 
-from peerway_jobs.rules.engine import Verdict
+from peerway_jobs.rules.judging import Verdict
 from peerway_jobs.store.runs import Run
 
 _KINDS = get_type_hints(Run)

@@ -320,7 +320,7 @@ def test_graphs_span_the_time_of_the_job_and_show_what_was_not_measured(shown: C
     assert ranges == [["2026-09-21 14:13:20.000", "2026-09-21 16:13:20.000"]]
     text = text_of(browser)
     assert "measurements are complete for 10 % of its time" in text
-    assert "GPU" not in text.partition("What was found")[2].partition("Rules that")[0]  # it had none
+    assert "GPU" not in text.partition("Findings")[2].partition("Rules that")[0]  # it had none
     assert "`" not in text
 
 

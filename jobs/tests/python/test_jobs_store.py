@@ -29,7 +29,7 @@ from jobs_scene import BOOT, START, Job, filed, put
 from peerway_jobs import vanished
 from peerway_jobs.batch import Batch, Interval, Samples
 from peerway_jobs.monitor import Monitor, NotJudged
-from peerway_jobs.rules.engine import Verdict
+from peerway_jobs.rules.judging import Verdict
 from peerway_jobs.store.ahead import AheadStore
 from peerway_jobs.store.chunk import BadChunk, Points, merged, packed, unpacked, unpacked_all
 from peerway_jobs.store.chunks import ChunkStore
