@@ -13,6 +13,7 @@ from browsing import until
 from jobs_server import EVIL, PASSWORD, Server, filed, node_batch, served
 
 from peerway_common.printable import printable
+from peerway_jobs.measured import Measured
 from peerway_jobs.serve import series_data
 from peerway_jobs.store.promql import PromStore
 
@@ -322,6 +323,16 @@ def test_graphs_span_the_time_of_the_job_and_show_what_was_not_measured(shown: C
     assert "measurements are complete for 10 % of its time" in text
     assert "GPU" not in text.partition("Findings")[2].partition("Rules that")[0]  # it had none
     assert "`" not in text
+
+
+def test_graphs_name_the_files_of_which_something_is_missing(
+    shown: Callable[..., Chrome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Measured, "unreadable", property(lambda _: ["samples/day-2026-09-21.db"]))
+    browser = shown("alice", "/jobs/101", lang="ru")
+    graphs_drawn(browser)
+    (told,) = browser.find_elements("css selector", "#graphs > .alert")
+    assert told.text == "не читается: samples/day-2026-09-21.db"
 
 
 def test_on_a_phone_each_figure_of_a_job_says_what_it_is(shown: Callable[..., Chrome]) -> None:
