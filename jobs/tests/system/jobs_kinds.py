@@ -21,9 +21,10 @@ SLEEP = "exec sleep 300"
 LITE = {
     "gpu-idle-after-activity": 'long = "5s"',
     "short-swarm": "many = 5",
-    "cpu-low": "serial = 0.02\n  low = 0.05",
+    "cpu-low": "serial = 0.02\n  low = 0.035",
+    "nothing-computes": "little = 0.02",
     "serial": "most = 0.02\n  little = 0.01",
-    "cpu-starved-gpu": "saturated = 0.2",
+    "cpu-starved-gpu": "saturated = 0.05",
 }
 
 
@@ -62,6 +63,14 @@ def _counts_up(file: str, line: str, each: int) -> str:
     return (
         f"n=0; while :; do n=$((n + {each})); echo {line} > {file}.new; mv {file}.new {file}; sleep 0.2; done"
     )
+
+
+def _traffic(words: int, files: int) -> str:
+    """Words over InfiniBand and files that are opened on Lustre, so many five times a second."""
+    infiniband = "/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data"
+    lustre = "/proc/fs/lustre/llite/scratch-ffff0000/stats"
+    opened = _counts_up(lustre, '"open $n samples [usec] 1 1 1"', files)
+    return f"{_counts_up(infiniband, '$n', words)} & {opened}"
 
 
 def quiet(folder: Path) -> dict[str, Kind]:
@@ -139,12 +148,6 @@ def computing(folder: Path) -> dict[str, Kind]:
         f"while :; do python3 {folder / PROGRAM} {folder}/gpus/a100-1 --seconds 0.6 --utilization 0.9; "
         "sleep 0.6; done"
     )
-    infiniband = "/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data"
-    lustre = "/proc/fs/lustre/llite/scratch-ffff0000/stats"
-    both = [
-        _counts_up(infiniband, "$n", 100_000_000),
-        _counts_up(lustre, '"open $n samples [usec] 1 1 1"', 5000),
-    ]
     return {
         "few_of_many": Kind("ann", ("-w", "h100-1", "-c32"), LOOP, ("cpu-low",), may=("wrong-node-type",)),
         "starved": Kind(
@@ -152,7 +155,7 @@ def computing(folder: Path) -> dict[str, Kind]:
             ("cpu-starved-gpu", "oversubscribed"), may=("gpu-low", "gpu-too-big"),
         ),
         "scattered": Kind(
-            "ann", ("-N2", "-w", "cpu-1,cpu-2", "--exclusive"), f"{both[0]} & {both[1]}",
+            "ann", ("-N2", "-w", "cpu-1,cpu-2", "--exclusive"), _traffic(100_000_000, 5000),
             ("spread", "communication-bound", "metadata-storm"),
             may=("nothing-computes", "cpu-low", "serial"),
         ),
@@ -168,7 +171,8 @@ def right(folder: Path) -> dict[str, Kind]:
         "balanced": Kind("ann", ("-w", "a100-1", "--gres=gpu:2"), f"{gpus[0]} & {gpus[1]} & wait"),
         "busy": Kind("ben", ("-w", "h100-1", "-c2"), f"{LOOP} & {LOOP}", may=("wrong-node-type",)),
         "both_nodes": Kind(
-            "ann", ("-N2", "-w", "cpu-1,cpu-2", "--exclusive"), f"exec srun sh -c '{several}'",
+            "ann", ("-N2", "-w", "cpu-1,cpu-2", "--exclusive"),
+            f"{_traffic(100, 1)} & exec srun sh -c '{several}'",
             may=("cpu-low",),  # three loops on 16 cores
         ),
     }  # fmt: skip

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -119,16 +119,25 @@ def test_each_job_gets_the_conclusion_that_it_should(site: ServedSite, jobs: Job
     assert not found, "\n".join(found)
 
 
-@pytest.mark.long
-def test_jobs_that_compete_for_cores_get_theirs(site: ServedSite) -> None:
+@pytest.fixture(scope="module")
+def hardware(site: ServedSite) -> None:
+    """Lustre and InfiniBand of the nodes cpu-1 and cpu-2."""
     for node in ("cpu-1", "cpu-2"):
-        made = site.cluster.run("sh", "-ec", HARDWARE, host=node)
-        assert made.returncode == 0, made.stderr
-    for kinds in (computing(site.cluster.folder), right(site.cluster.folder)):
-        numbers = submitted(site, kinds)
-        time.sleep(40 * MINUTE_S)
-        found = wrong(site, kinds, ended(site, kinds, numbers))
-        assert not found, "\n".join(found)
+        mounted = site.cluster.run("sh", "-ec", HARDWARE, host=node)
+        assert mounted.returncode == 0, mounted.stderr
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("hardware")
+@pytest.mark.parametrize("kinds_in", [computing, right])
+def test_jobs_that_compete_for_cores_get_theirs(
+    site: ServedSite, kinds_in: Callable[[Path], dict[str, Kind]]
+) -> None:
+    kinds = kinds_in(site.cluster.folder)
+    numbers = submitted(site, kinds)
+    time.sleep(40 * MINUTE_S)
+    found = wrong(site, kinds, ended(site, kinds, numbers))
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.long
