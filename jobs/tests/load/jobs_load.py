@@ -35,7 +35,7 @@ from peerway_jobs.clock import Sent
 from peerway_jobs.frames import frame
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve.people import People
-from peerway_jobs.store.chunks import STRETCH_MS
+from peerway_jobs.store.incoming import STRETCH_MS
 from peerway_jobs.store.runs import Run, row_of
 
 SCRIPT = "#!/bin/bash\n#SBATCH --gres=gpu:1\n" + "srun python train.py --data /lustre/data --epochs 90\n" * 20
