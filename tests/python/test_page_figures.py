@@ -161,6 +161,10 @@ def test_jobs_the_load_of_a_server() -> None:
     )
     mine, statistics = (many[what]["wall_s"] for what in ("my_jobs", "statistics_30_days"))
     assert f"statistics of 30 days | {mine:.2f} s; {statistics:.2f} s |" in text
+    *_, last = (one for one in lines("jobs/load.jsonl") if one["test"] == "many jobs")
+    mine, statistics = (last[what]["wall_s"] for what in ("my_jobs", "statistics_30_days"))
+    loaded_row = f"{last['jobs']:,} on a machine with a load of {last['load']:.0f}"
+    assert f"{loaded_row} | {mine:.2f} s; {statistics:.2f} s |" in text
 
 
 def test_xcalableacc() -> None:
