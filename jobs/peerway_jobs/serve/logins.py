@@ -22,9 +22,7 @@ _STATE = "peerway_login"
 _MOST_PATH = 1000
 _PATH = "peerway_asked"  # cookie: the page that was requested before the login
 ROUTER = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
-OF_PROVIDER = APIRouter(
-    include_in_schema=False, default_response_class=HTMLResponse
-)  # used only with a provider
+OF_PROVIDER = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)  # only with a provider
 
 
 @dataclass

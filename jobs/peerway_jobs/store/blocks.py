@@ -1,4 +1,4 @@
-"""What chunks are made of: the samples of batches, and of what was sealed their means."""
+"""Makes chunks: from the samples of batches, and means of sealed chunks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ LOG = logging.getLogger("peerway_jobs")
 
 
 def thinned_block(bodies: Iterable[bytes], means: bytes | None, step_ms: int) -> bytes:
-    """The chunks of a device as one block of means. A mean that is there already stays: it is of the whole
-    step, and what came late is a few samples of it.
+    """The chunks of a device as one block of means over `step_ms`.
+
+    A mean that already exists is kept: it was made from the whole step, while `bodies` may have only a few
+    late samples of it.
     """
     parts: defaultdict[str, list[Points]] = defaultdict(list)
     for body in bodies:
@@ -28,7 +30,7 @@ def thinned_block(bodies: Iterable[bytes], means: bytes | None, step_ms: int) ->
     thin = {name: thinned(name, merged(several), step_ms) for name, several in parts.items()}
     for name, points in unpacked(means).items() if means else ():
         late = thin.get(name)
-        # Of a counter both may have a value in one step: the last one counts, as always.
+        # For a counter, both may have a value in the same step; the later one counts.
         thin[name] = points if late is None else thinned(name, merged([late, points]), step_ms)
     return packed(thin)
 
@@ -36,7 +38,7 @@ def thinned_block(bodies: Iterable[bytes], means: bytes | None, step_ms: int) ->
 def chunk_rows(
     node: str, devices: dict[tuple[str, str], dict[str, Points]]
 ) -> Iterator[tuple[str, str, str, int, int, bytes]]:
-    """One row a device: its samples of a stretch."""
+    """One row per device, with its samples of a stretch."""
     for (kind, device), metrics in devices.items():
         start = min(int(points.times[0]) for points in metrics.values())
         end = max(int(points.times[-1]) for points in metrics.values())
@@ -49,13 +51,13 @@ def of_batches(
     only: frozenset[str] | None = None,
     wanted: frozenset[str] | None = None,
 ) -> dict[tuple[str, str, str], Points]:
-    """The samples of batches as they came."""
+    """The samples of unsealed batches, by (kind, device, metric)."""
     lists: defaultdict[tuple[str, str, str], tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
     period = max((row["period"] for row in rows), default=0)
     for row in rows:
         try:
             filed = Filed(decode(row["payload"]), row["shift"], b"", row["period"])
-        except BadBatch as error:  # kept by an older version, or damaged: the others count
+        except BadBatch as error:  # an older version stored it, or it is damaged; the others count
             LOG.error("a batch that was kept cannot be read, and is left out: %s", error)
             continue
         at = time_ms(filed)

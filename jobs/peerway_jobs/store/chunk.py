@@ -1,10 +1,10 @@
-"""Sealed chunks: the samples of one device of one node over a stretch of time, as one compressed block.
+"""Sealed chunks: the samples of one device of a node over a stretch of time, as one compressed block.
 
-    "PWC1" · zstd of: length of the head (u32) · head (JSON) · columns
+    "PWC1" · zstd of: length of the header (u32) · header (JSON) · columns
 
-The metrics of a device are mostly sampled together, so the times are kept once for all metrics that share
-them. Times are whole milliseconds, kept as the differences of differences; values are XORed with the one
-before. Both are cut into planes of bytes, which lets zstd find that most of them are zero.
+Most metrics of a device are sampled together, so times are stored once for all metrics that share them. Times
+are integers in milliseconds, stored as differences of differences; each value is XORed with the value before.
+Both are split into byte planes, so that zstd finds that most bytes are zero.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _MOST = 256 << 20  # bytes of an unpacked chunk
 
 
 class BadChunk(ValueError):
-    """A block that was not written by `packed`, or was damaged since."""
+    """The block was not written by `packed`, or was damaged since."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """The samples of one metric of one device: ascending times, no time twice, about one a period (ms)."""
+    """The samples of one metric of one device: strictly ascending times, about one per `period` (ms)."""
 
     times: Times
     values: Values
@@ -41,7 +41,9 @@ class Points:
 
 
 def merged(parts: Iterable[Points]) -> Points:
-    """Several parts as one: in order of time, of two samples of one time the one that came later."""
+    """Several parts as one, in order of time. Of two samples with the same time,
+    the one of the later part counts.
+    """
     several = [part for part in parts if part.times.size]
     if not several:
         return Points(np.empty(0, np.int64), np.empty(0), 0)
@@ -51,13 +53,13 @@ def merged(parts: Iterable[Points]) -> Points:
     values = np.concatenate([part.values for part in several])
     if (np.diff(times) > 0).all():
         return Points(times, values, max(part.period for part in several))
-    # A reversed array makes np.unique keep the last of equal times.
+    # np.unique keeps the first of equal times, hence the reversed array to keep the last.
     unique, at = np.unique(times[::-1], return_index=True)
     return Points(unique, values[::-1][at], max(part.period for part in several))
 
 
 def packed(metrics: Mapping[str, Points]) -> bytes:
-    """One block of all metrics of a device."""
+    """Encode all metrics of a device as one block."""
     columns: list[bytes] = []
     clocks: dict[bytes, int] = {}
     rows = []
@@ -75,13 +77,14 @@ def packed(metrics: Mapping[str, Points]) -> bytes:
 
 
 def unpacked(block: bytes, wanted: frozenset[str] | None = None) -> dict[str, Points]:
-    """The metrics of a block, or those wanted. Raises BadChunk."""
+    """Decode the metrics of a block, or only the `wanted` ones. Raises BadChunk."""
     return unpacked_all([block], wanted)[0]
 
 
 def unpacked_all(blocks: Iterable[bytes], wanted: frozenset[str] | None = None) -> list[dict[str, Points]]:
-    """The metrics of each block. Those of a kind that were measured at the same times, as the cores of a node
-    are, are taken apart together, in a third of the time. Raises BadChunk.
+    """Decode the metrics of each block. Raises BadChunk.
+
+    Blocks with the same times, such as those of a node's cores, are decoded together, in a third of the time.
     """
     decompress = zstandard.ZstdDecompressor().decompress
     unpacked: list[dict[str, Points]] = []
@@ -96,16 +99,16 @@ def unpacked_all(blocks: Iterable[bytes], wanted: frozenset[str] | None = None) 
             unpacked.append({})
             alike[body[:columns]].append((unpacked[-1], body[columns:]))
         for start, several in alike.items():
-            _take_apart(start, several, wanted)
+            _decode_columns(start, several, wanted)
     except (zstandard.ZstdError, ValueError, KeyError, IndexError, struct.error) as error:
         raise BadChunk(f"a damaged chunk: {error}") from None
     return unpacked
 
 
-def _take_apart(
+def _decode_columns(
     start: bytes, several: list[tuple[dict[str, Points], bytes]], wanted: frozenset[str] | None
 ) -> None:
-    """Put into each dictionary the metrics of its columns; all have the same head and clocks."""
+    """Decode the columns into each dictionary; all blocks have the same header and times."""
     at = 4 + struct.unpack_from("<I", start)[0]
     counts, metrics = _unpacked_head(start[4:at])
     clocks = []
@@ -133,8 +136,8 @@ def _planes(words: npt.NDArray[np.uint64]) -> bytes:
     return words.view(np.uint8).reshape(-1, 8).T.tobytes()
 
 
-# What is measured at one moment is so for all devices of a node: many chunks have the same clock, and nearly
-# all of a kind the same head.
+# The devices of a node are measured at the same time. So many chunks have the same times, and nearly all
+# chunks of a kind the same header.
 @lru_cache(64)
 def _unpacked_head(head: bytes) -> tuple[list[int], list[tuple[str, int, int]]]:
     fields = json.loads(head)
@@ -150,7 +153,7 @@ def _unpacked_times(clock: bytes) -> Times:
 
 
 def _words(rows: npt.NDArray[np.uint8], count: int) -> npt.NDArray[np.uint64]:
-    """In each row the words of its planes."""
+    """The 64-bit words of each row's byte planes."""
     planes = rows.reshape(len(rows), 8, count)
     return np.ascontiguousarray(planes.transpose(0, 2, 1)).view(np.uint64)[..., 0]
 

@@ -1,10 +1,10 @@
-"""The embedded store of samples: files of SQLite that hold sealed chunks, never a row a sample.
+"""The built-in store of samples: SQLite files with sealed chunks, not with one row per sample.
 
-A batch lies in `incoming.db` as it came until its stretch of half an hour is over. Then the stretch of a
-node is sealed: one chunk a device in the file of its day, and its batches are deleted. Both files cannot be
-changed at once, so a crash in between leaves the samples in both: a reader meets each twice and takes it
-once. What comes later than that becomes another chunk beside the first. An old day is thinned into the file
-of its month and its file is removed as a whole.
+A batch stays in `incoming.db` as it arrived until its stretch of half an hour is over. Then the stretch of
+its node is sealed: one chunk per device is written to the file of the day, and the batches are deleted. The
+two files cannot be changed atomically, so a crash in between leaves the samples in both; readers then drop
+the duplicates. Samples that arrive later become another chunk beside the first. Old days are thinned into the
+file of their month, and the day's file is removed as a whole.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from peerway_jobs.store.schema import bring_up, opened
 from peerway_jobs.store.transaction import transaction
 
 STRETCH_MS = 1_800_000
-_SETTLE_MS = 120_000  # after the end of a stretch: batches on their way
-_MOST_OPEN = 8  # files of days
+_SETTLE_MS = 120_000  # wait after the end of a stretch, for batches on their way
+_MOST_OPEN = 8  # files of days kept open
 
 _INCOMING = [
     """
@@ -53,7 +53,7 @@ class ChunkStore(Samples):
     """Samples in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the folder, or make it."""
+        """Open the folder, or create it."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._lock = threading.RLock()
@@ -62,7 +62,7 @@ class ChunkStore(Samples):
         self._files: dict[str, sqlite3.Connection] = {}
 
     def put(self, batches: Sequence[Filed]) -> None:
-        """One transaction for all of them."""
+        """Store all batches in one transaction."""
         rows = [
             (
                 b.batch.node,
@@ -87,11 +87,11 @@ class ChunkStore(Samples):
         devices: Iterable[str] | None = None,
         metrics: Iterable[str] | None = None,
     ) -> dict[Key, Points]:
-        """From the sealed chunks and from what is not sealed yet."""
+        """Read from sealed chunks and from unsealed batches."""
         only = None if devices is None else frozenset(devices)
         wanted = None if metrics is None else frozenset(metrics)
         points_of: Found = defaultdict(list)
-        with self._lock:  # a seal moves samples from one file to the other
+        with self._lock:  # because sealing moves samples from one file to another
             for name in self._names(start_ms, end_ms):
                 self._read_chunks(self._file(name), points_of, node, kind, start_ms, end_ms, only, wanted)
             rows = self._incoming.execute(
@@ -118,7 +118,7 @@ class ChunkStore(Samples):
                 self._drop(path)
 
     def seal(self, now_ms: int) -> None:
-        """Make chunks of all stretches that are over, one stretch of one node after the other."""
+        """Seal all stretches that are over, one stretch of one node at a time."""
         last = (now_ms - _SETTLE_MS) // STRETCH_MS
         while True:
             with self._lock:
@@ -154,14 +154,16 @@ class ChunkStore(Samples):
             incoming.executemany("DELETE FROM batches WHERE rowid = ?", [(row["rowid"],) for row in rows])
 
     def _thin(self, path: Path, policy: Policy) -> None:
-        """A day becomes part of its month, one node after the other; until its file is gone a reader meets
-        its samples twice. To thin it again after an interruption changes nothing.
+        """Move a day into its month, thinned, one node at a time.
+
+        Until the day's file is removed, readers find its samples twice. Thinning it again after an
+        interruption has no effect.
         """
         nodes, last = self._contents(path)
         for node in nodes:
             self._thin_node(path.stem, node, policy)
         with self._lock:
-            if self._contents(path)[1] == last:  # else the next time: what was sealed meanwhile is raw
+            if self._contents(path)[1] == last:  # else samples were sealed since: thin them next time
                 self._drop(path)
 
     def _contents(self, path: Path) -> tuple[list[str], int]:
@@ -172,7 +174,9 @@ class ChunkStore(Samples):
             return nodes, day.execute("SELECT coalesce(max(rowid), 0) FROM chunks").fetchone()[0]
 
     def _thin_node(self, day: str, node: str, policy: Policy) -> None:
-        """The lock is held to read and to write, not to reckon: batches must not wait for a whole node."""
+        """Thin a node. The lock is held to read and to write, but not to compute, so
+        that batches need not wait.
+        """
         month, start = f"month-{day[4:11]}", _start_ms(day)
         with self._lock:
             raw = self._file(day).execute(
@@ -206,7 +210,9 @@ class ChunkStore(Samples):
     # -- files
 
     def _names(self, start_ms: int, end_ms: int) -> Iterator[str]:
-        """The files that may have samples of that time; those of months first, so that raw samples win."""
+        """The files that may have samples of this time; months come first, so that raw samples override
+        them.
+        """
         for kind, longest in (("month", 31 * DAY_MS), ("day", DAY_MS)):
             for path in sorted(self._folder.glob(f"{kind}-*.db")):
                 start = _start_ms(path.stem)
@@ -218,7 +224,7 @@ class ChunkStore(Samples):
         if base is None:
             base = opened(self._folder / f"{name}.db")
             bring_up(base, _DAY)
-        self._files[name] = base  # the one used last is last
+        self._files[name] = base  # the most recently used file is last
         while len(self._files) > _MOST_OPEN:
             self._files.pop(next(iter(self._files))).close()
         return base
@@ -239,7 +245,7 @@ class ChunkStore(Samples):
             (node, kind, end, start),
         )
         chosen = [row for row in rows if only is None or row["device"] in only]
-        chosen.sort(key=itemgetter("rowid"))  # here: SQLite would copy each body for it
+        chosen.sort(key=itemgetter("rowid"))  # sorted here, because SQLite would copy each body to sort
         blocks = unpacked_all((row["body"] for row in chosen), wanted)
         for row, metrics in zip(chosen, blocks, strict=True):
             for metric, points in metrics.items():
@@ -252,8 +258,10 @@ def _cut(points: Points, start: int, end: int) -> Points:
 
 
 def _stretch(time: int) -> int:
-    """The number of the stretch with a sample, which stands for the time before it: the one at midnight is
-    the last of a day, as it is the last of a thinned step.
+    """The number of the stretch of a sample.
+
+    A sample stands for the time before it, so the sample at midnight is the last of a day, as it is the last
+    of a thinned step.
     """
     return (time - 1) // STRETCH_MS
 
@@ -263,6 +271,6 @@ def _day(time: int) -> str:
 
 
 def _start_ms(name: str) -> int:
-    """When the time of the file "day-2026-11-22" or "month-2026-11" begins."""
+    """The start (ms since 1970) of the file "day-2026-11-22" or "month-2026-11"."""
     parts = [int(part) for part in name.split("-")[1:]]
     return int(datetime(parts[0], parts[1], parts[2] if len(parts) > 2 else 1, tzinfo=UTC).timestamp() * 1000)
