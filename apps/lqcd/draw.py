@@ -1,4 +1,4 @@
-"""The pictures and tables of docs/apps/lqcd.md, from what evaluate.py kept.
+"""Draws the pictures and makes the tables of docs/apps/lqcd.md from the records of evaluate.py.
 
     python apps/lqcd/draw.py results/h200-x1/lqcd.jsonl docs/pictures
 
@@ -21,12 +21,12 @@ from peerway_measure.report.pictures import CannotDraw, as_svg
 COLOURS = {"two hops": "#4c78a8", "their halos": "#f58518", "linear algebra": "#54a24b", "else": "#bab0ac"}
 Case = tuple[int, str]  # edge and layout
 Medians = dict[str, float]
-Cases = dict[Case, dict[tuple[str, int], Medians]]  # by program and ranks
+Cases = dict[Case, dict[tuple[str, int], Medians]]  # by (program, ranks)
 TIMES = ("hop_us", "halo_us", "algebra_us", "iteration_us", "hop_gbytes", "solver_gflop")
 
 
 def medians(records: list[dict[str, Any]]) -> Cases:
-    """The medians of the rounds, by lattice and layout, then by program and ranks."""
+    """The medians over the rounds, by (lattice, layout), then by (program, ranks)."""
     rounds: dict[Case, dict[tuple[str, int], list[dict[str, Any]]]] = {}
     for record in records:
         if record["record"] == "lqcd":
@@ -42,7 +42,7 @@ def medians(records: list[dict[str, Any]]) -> Cases:
 
 
 def parts(times: Medians) -> dict[str, float]:
-    """What an iteration of CG is made of, in us; "else" is what the parts timed alone do not explain."""
+    """The parts of an iteration of CG in us; "else" is what the separately timed parts do not explain."""
     known = {
         "two hops": 2 * times["hop_us"],
         "their halos": 2 * max(times["halo_us"], 0),
@@ -52,7 +52,7 @@ def parts(times: Medians) -> dict[str, float]:
 
 
 def iterations(cases: Cases) -> go.Figure:
-    """Time of an iteration on as few ranks as were run, a panel a lattice and layout."""
+    """The time of an iteration on the fewest ranks; one panel per lattice and layout."""
     titles = [f"{edge}⁴, {layout}" for edge, layout in cases]
     figure = make_subplots(rows=1, cols=len(cases), subplot_titles=titles, horizontal_spacing=0.07)
     for column, of_case in enumerate(cases.values(), 1):
@@ -84,7 +84,7 @@ def iterations(cases: Cases) -> go.Figure:
 
 
 def scaling(cases: Cases) -> go.Figure:
-    """Time of an iteration by ranks, a panel a lattice and layout."""
+    """The time of an iteration by ranks; one panel per lattice and layout."""
     titles = [f"{edge}⁴, {layout}" for edge, layout in cases]
     figure = make_subplots(rows=1, cols=len(cases), subplot_titles=titles, horizontal_spacing=0.07)
     for column, of_case in enumerate(cases.values(), 1):
@@ -115,7 +115,7 @@ def scaling(cases: Cases) -> go.Figure:
 
 
 def tables(cases: Cases, records: list[dict[str, Any]]) -> str:
-    """Times, then lines of source, as Markdown."""
+    """The times, then the lines of source, as Markdown."""
     lines = ["| lattice, layout | program | ranks | hop | TB/s | linear algebra | CG iteration | GFlop/s |"]
     lines.append("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for (edge, layout), of_case in cases.items():

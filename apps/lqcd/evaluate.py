@@ -27,18 +27,18 @@ from peerway_measure.bench import machine
 from peerway_measure.bench.peers import gpus, openmpi, ucx
 
 GRIDS = ((1, 1), (1, 2), (2, 2), (2, 4))
-HANG_S = 1800.0  # a run that takes longer counts as hanging
-FAR = 1e-7  # relative, between correlators of programs that round differently
+HANG_S = 1800.0  # seconds; a longer run counts as hanging
+FAR = 1e-7  # relative difference allowed between correlators of programs that round differently
 
 Run = dict[str, Any]
 
 
 class WrongRun(Exception):
-    """How a run ended, and what it said."""
+    """A run failed; the message says how it ended and what it printed."""
 
 
 def launched(program: Program, file: Path) -> tuple[list[str], dict[str, str]]:
-    """The command that starts a program, and its settings. Raises CannotBuild."""
+    """The command that starts a program, and its environment variables. Raises CannotBuild."""
     if program.name == "serial":
         return [str(file)], {}
     settings = {"PEERWAY_ACC": "gpu" if program.device == "gpu" else "host"}
@@ -57,7 +57,7 @@ def launched(program: Program, file: Path) -> tuple[list[str], dict[str, str]]:
 
 
 def run(program: Program, options: list[str]) -> Run:
-    """Run a program once; gives what it found. Raises CannotBuild and WrongRun."""
+    """Run a program once; returns its results. Raises CannotBuild and WrongRun."""
     command, settings = launched(program, build(program))
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **settings}
     try:
@@ -74,7 +74,7 @@ def run(program: Program, options: list[str]) -> Run:
 
 
 def as_record(program: Program, lines: list[Run]) -> Run:
-    """Make one record of what a program printed; times in us, rates in 10⁹ a second."""
+    """One record from the lines that a program printed; times in us, rates in 10⁹ per second."""
     by_kind = {line["record"]: line for line in lines}
     speed = by_kind["speed"]
     of_program = {key: by_kind["program"][key] for key in ("lattice", "gauge", "kappa", "enorm")}
@@ -102,7 +102,7 @@ def as_record(program: Program, lines: list[Run]) -> Run:
 
 
 def differences(runs: list[Run]) -> Iterator[str]:
-    """Where runs of one lattice and gauge field do not agree."""
+    """Differences between runs of the same lattice and gauge field."""
     for lattice in {tuple(run["lattice"]) for run in runs}:
         of_lattice = [run for run in runs if tuple(run["lattice"]) == lattice]
         first = of_lattice[0]
@@ -112,7 +112,7 @@ def differences(runs: list[Run]) -> Iterator[str]:
                 yield f"{name}: iterations {run['nconv']}, of {first['program']} {first['nconv']}"
             pairs = zip(run["correlator"], first["correlator"], strict=True)
             far = [abs(value - right) / abs(right) for value, right in pairs]
-            if not all(each <= FAR for each in far):  # not a number is far, too
+            if not all(each <= FAR for each in far):  # NaN counts as a difference
                 worst = ", ".join(f"{each:.1e}" for each in far)
                 yield f"{name}: its correlator is off that of {first['program']}, relatively by {worst}"
 
@@ -126,20 +126,21 @@ class Listed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
         self.parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> list[Any]:
-        """Read each. Raises click.BadParameter."""
+        """Parse each value. Raises click.BadParameter."""
         return [self.parse.convert(part, param, context) for part in value.split(",")]
 
 
 def fitting(places: int) -> list[tuple[int, int]]:
-    """The grids whose processes have a GPU or a core each."""
+    """The grids for which each process has a GPU or a core of its own."""
     return [grid for grid in GRIDS if grid[0] * grid[1] <= places]
 
 
 def measure(
     programs: list[Program], options: list[str], rounds: int, keep: Callable[[Run], None]
 ) -> tuple[list[Run], list[str]]:
-    """Run all in turn, several times, and keep each run, or why there is none; gives the runs and what went
-    wrong.
+    """Run all programs in turn, several times, and store each run or why it is missing.
+
+    Returns the runs and the errors.
     """
     runs: list[Run] = []
     wrong: list[str] = []
@@ -166,7 +167,7 @@ def measure(
 
 
 def line_of(run: Run) -> str:
-    """A run as a line for people."""
+    """A run as one line of text."""
     label = (
         f"{run['program']:12s} {run['lattice'][0]:3d}⁴ {run['layout']:5s} {run['grid'][0]}x{run['grid'][1]}"
     )
@@ -231,7 +232,7 @@ def main(**options: Any) -> None:
         def keep(record: Run) -> None:
             print(json.dumps(record | same), file=file, flush=True)
 
-        for lines in sloc.of_the_programs():
+        for lines in sloc.count_programs():
             keep({"record": "sloc", **asdict(lines)})
         runs, wrong = measure(programs, arguments, options["rounds"], keep)
     wrong += differences(runs)

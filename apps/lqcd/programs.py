@@ -35,17 +35,17 @@ SOURCES = {
     "openacc-mpi": "openacc_mpi.c",
 }
 LAYOUTS = ("rows", "sites")
-# The newest GPU and PTX that gcc 12 knows; the driver translates that for the GPU at hand.
+# The newest GPU and PTX version that gcc 12 knows; the driver translates the PTX for the actual GPU.
 OFFLOAD = "-foffload=nvptx-none=-O3 -misa=sm_80 -mptx=7.0"
 
 
 class CannotBuild(Exception):
-    """What is missing, or what the compiler said, and what to do."""
+    """Something is missing, or the compiler failed; the message says which, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program for a lattice of edge⁴ sites, its processes along t and z, on "gpu" or "cpu"."""
+    """A program for a lattice of edge⁴ sites, with its processes along t and z, on "gpu" or "cpu"."""
 
     name: str
     edge: int
@@ -66,7 +66,7 @@ class Program:
     def file(self) -> Path:
         inputs = "".join((HERE / name).read_text() for name in (SOURCES[self.name], *HEADERS))
         inputs += " ".join([*self.defines, self.device])
-        if self.name.startswith("xacc"):  # the compiler, and the headers of what it generates
+        if self.name.startswith("xacc"):  # the compiler, and the headers of the code it generates
             inputs += "".join(file.read_text() for file in _compiler())
         return FOLDER / f"{self.name}-{self.edge}-{hashlib.sha256(inputs.encode()).hexdigest()[:12]}"
 
@@ -79,7 +79,7 @@ def _compiler() -> list[Path]:
 
 
 def build(program: Program) -> Path:
-    """Compile the program unless it is there; gives its file. Raises CannotBuild."""
+    """Compile the program unless its file exists; returns the file. Raises CannotBuild."""
     if not program.file.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
         draft = program.file.with_suffix(f".{os.getpid()}")
@@ -132,7 +132,7 @@ def _nvcc(program: Program) -> list[str]:
 
 
 def find_tool(tool: str, install: str) -> str:
-    """Find a tool on PATH, then beside this Python. Raises CannotBuild."""
+    """Find a tool on PATH, or else beside this Python. Raises CannotBuild."""
     path = places.tool(tool)
     if path is None:
         raise CannotBuild(f"{tool} was not found; {install}")
@@ -155,14 +155,14 @@ def offloading_compiler() -> str:
 
 
 class Grid(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click alone
-    """Processes along t and z, as "2x4"."""
+    """The numbers of processes along t and z, such as "2x4"."""
 
     name = "grid"
 
     def convert(
         self, value: object, param: click.Parameter | None, context: click.Context | None
     ) -> tuple[int, int]:
-        """Read it. Raises click.BadParameter."""
+        """Parse a grid. Raises click.BadParameter."""
         numbers = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", str(value))
         if numbers is None:
             self.fail(f"{value!r} is no grid; give processes along t and z, as 2x4", param, context)

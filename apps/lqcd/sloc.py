@@ -19,7 +19,7 @@ PROGRAMS = {
     "cuda-mpi": "cuda_mpi.cu",
     "openacc-mpi": "openacc_mpi.c",
 }
-# A literal is kept, a comment is not.
+# Literals are kept, comments are removed.
 _TOKENS = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\n]*|/\*.*?\*/""", re.DOTALL)
 
 
@@ -33,14 +33,14 @@ class Lines:
 
 
 def source_lines(text: str) -> list[str]:
-    """Give the lines that count, each without its spaces."""
+    """The lines that count, each without its spaces."""
     plain = _TOKENS.sub(lambda match: match[1] or "\n" * match[0].count("\n"), text)
     lines = ("".join(line.split()) for line in plain.splitlines())
     return [line for line in lines if line]
 
 
 def common(first: list[str], second: list[str]) -> int:
-    """Give the length of the longest sequence of lines that both have in the same order."""
+    """The length of the longest common subsequence of two lists of lines."""
     row = [0] * (len(second) + 1)
     for line in first:
         before = 0
@@ -52,7 +52,7 @@ def common(first: list[str], second: list[str]) -> int:
 
 
 def count(serial: str, programs: dict[str, str]) -> list[Lines]:
-    """Count the lines of texts: that of serial.c, then the others by their names."""
+    """Count the lines of serial.c and of the other texts, which are given by name."""
     base = source_lines(serial)
     counts = [Lines("serial", len(base), 0)]
     for name, text in programs.items():
@@ -61,12 +61,12 @@ def count(serial: str, programs: dict[str, str]) -> list[Lines]:
     return counts
 
 
-def of_the_programs() -> list[Lines]:
-    """Count the lines of the programs of this folder."""
+def count_programs() -> list[Lines]:
+    """Count the lines of the programs in this folder."""
     texts = {name: (HERE / file).read_text() for name, file in PROGRAMS.items()}
     return count((HERE / "serial.c").read_text(), texts)
 
 
 if __name__ == "__main__":
-    for each in of_the_programs():
+    for each in count_programs():
         print(json.dumps({"record": "sloc", **asdict(each)}))
