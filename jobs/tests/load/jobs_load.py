@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "shared"))  # the scenes of the tests
+sys.path.append(str(Path(__file__).resolve().parents[1] / "shared"))  # the tests' scenes
 sys.path.append(str(Path(__file__).resolve().parents[3] / "tests" / "shared"))
 
 from jobs_node import BOOT, GPUS, batch, cpu_of
@@ -48,7 +48,7 @@ def peak_of(pid: int) -> int:
 
 
 def ingest(folder: Path, nodes: int, rounds: int) -> dict[str, Any]:
-    """POSTs of so many nodes, one batch each, in several rounds: the server's CPU time for one round of 10
+    """Let nodes POST one batch each, in several rounds; returns the server's CPU time for one round of 10
     s.
     """
     monitor = Monitor(folder)
@@ -126,7 +126,7 @@ def post(connection: http.client.HTTPConnection, body: bytes, token: str, now: i
 
 
 def sealing(folder: Path) -> dict[str, Any]:
-    """The CPU time to seal half an hour of one node; all nodes need that once in half an hour."""
+    """The CPU time to seal half an hour of one node; every node needs this once per half hour."""
     from peerway_jobs.store.chunks import ChunkStore
     from peerway_jobs.store.samples import Filed
 
@@ -150,7 +150,7 @@ def sealing(folder: Path) -> dict[str, Any]:
 
 
 def page(folder: Path) -> dict[str, Any]:
-    """The page and the graphs of a job of 24 h on 2 nodes with 8 GPUs and 64 cores each, samples of 10 s."""
+    """The page and graphs of a job of 24 h on 2 nodes with 8 GPUs and 64 cores each, sampled every 10 s."""
     from fastapi.testclient import TestClient
 
     from peerway_jobs.serve.app import create_app
@@ -184,7 +184,7 @@ def page(folder: Path) -> dict[str, Any]:
 
 
 def million(folder: Path, count: int) -> dict[str, Any]:
-    """My jobs, statistics and the administrator's list with so many finished jobs of 1,192 users."""
+    """My jobs, statistics and the administrator's list, with `count` finished jobs of 1,192 users."""
     from fastapi.testclient import TestClient
 
     from peerway_jobs.serve.app import create_app
@@ -234,7 +234,7 @@ def million(folder: Path, count: int) -> dict[str, Any]:
 
 
 def bodies() -> tuple[str, str]:
-    """The verdicts on an efficient and on an inefficient job, as they are kept: of jobs of the tests."""
+    """The stored verdicts of an efficient and of an inefficient job, from the jobs of the tests."""
     with tempfile.TemporaryDirectory() as folder:
         monitor = Monitor(Path(folder), clock=lambda: NOW)
         scene(monitor)
@@ -271,7 +271,7 @@ def jobs(like: dict[str, Any], count: int, now: float) -> Any:
 
 
 def timed(action: Any) -> dict[str, float]:
-    """The least of five: CPU seconds of this process, server and client together, and seconds passed."""
+    """The least of five: CPU seconds of this process (server and client together), and wall-clock seconds."""
     cpu, wall = [], []
     for _ in range(5):
         before, begun = time.process_time(), time.perf_counter()

@@ -1,8 +1,9 @@
-"""A job for each rule of `peerway jobs`, to be submitted on the virtual cluster that small.toml describes.
+"""A job for each rule of `peerway jobs`, to be submitted on the virtual cluster of small.toml.
 
-They are in two groups. Of the first only one computes, so all run at once on any machine; those of the second
-compete for its cores or need nodes of their own. Counters of hardware that is not here (Lustre,
-InfiniBand) are files of the node's namespaces which the job's own script counts up; GPUs are fake_nvml's.
+There are two groups. Only one job of the first group computes, so all can run at once on any machine; jobs of
+the second group compete for its cores or need nodes of their own. Counters of hardware that is missing here
+(Lustre, InfiniBand) are files in the node's namespaces, which the job's own script increments; GPUs are
+fake_nvml's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from peerway_measure.rehearse.cluster.gpus import PROGRAM, gpu_uuid
 LOOP = "while :; do :; done"
 SLEEP = "exec sleep 300"
 
-# What the jobs of partition lite need no more for to be spoken of.
+# Smaller thresholds for jobs of partition lite, so that small jobs suffice for a finding.
 LITE = {
     "gpu-idle-after-activity": 'long = "5s"',
     "short-swarm": "many = 5",
@@ -25,13 +26,14 @@ LITE = {
 }
 
 
-# Jobs of partition lite last less than two minutes here, and most users have enough of them for a swarm.
+# Jobs of partition lite last less than two minutes here, and most users have enough of them to count as a
+# swarm.
 ANY_LITE = "short-swarm"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a job is and does, the rules that must speak of it, and those that may: none else does."""
+    """A job, the rules that must find it, and those that may; no other rule may find it."""
 
     user: str
     options: tuple[str, ...]
@@ -42,7 +44,7 @@ class Kind:
 
     @property
     def allowed(self) -> set[str]:
-        """All rules that may speak of it."""
+        """All rules that may find the job."""
         return {*self.rules, *self.may, *(() if "-p" in self.options else (ANY_LITE,))}
 
     @property
@@ -56,14 +58,14 @@ def _python(program: str) -> str:
 
 
 def _counts_up(file: str, line: str, each: int) -> str:
-    """A counter in a file that grows by so much five times a second; `line` says how it is written there."""
+    """A script that increments a counter in a file five times a second; `line` is the format in the file."""
     return (
         f"n=0; while :; do n=$((n + {each})); echo {line} > {file}.new; mv {file}.new {file}; sleep 0.2; done"
     )
 
 
 def quiet(folder: Path) -> dict[str, Kind]:
-    """Those that may run at once."""
+    """The jobs that can run at once."""
 
     def gpu(node: str, more: str, seconds: int = 300) -> str:
         return f"python3 {folder / PROGRAM} {folder}/gpus/{node} --seconds {seconds} {more}"
@@ -87,8 +89,8 @@ def quiet(folder: Path) -> dict[str, Kind]:
     apart = [
         f"CUDA_VISIBLE_DEVICES={n} {gpu('a100-1', f'--utilization {u}')}" for n, u in ((0, 0.9), (1, 0.2))
     ]
-    # A parent whose child is still to exec sleeps as one that waits for a disk does; the child waits for a
-    # writer of the pipe.
+    # A parent whose child has not called exec yet is in state D, like a process that waits for a disk; the
+    # child waits for a writer of the pipe.
     blocked = "import os; pipe = '/tmp/pipe%d' % os.getpid(); os.mkfifo(pipe); os.posix_spawn('/bin/true', "
     blocked += "['true'], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 3, pipe, os.O_RDONLY, 0)])"
     held = "import time; data = b'x' * ({} << 20); time.sleep(300)"
@@ -116,7 +118,8 @@ def quiet(folder: Path) -> dict[str, Kind]:
         "serial": Kind("ann", ("-p", "cpu", "-w", "cpu-1", "-c8"), LOOP, ("serial",)),  # any core will do
         "nothing": cpu("ben", 1, "-c2", SLEEP, "nothing-computes"),
         "killed": cpu("ben", 1, "--mem=100", f"sleep 1; {_python(held.format(300))}", "out-of-memory",
-            # What has no memory left reads its program again and again; agents may miss a life of seconds.
+            # Without free memory a job reads its program again and again; agents may miss its life of a few
+            # seconds.
             may=("nothing-computes", "io-wait", "no-data"),
         ),
         "near": cpu("ben", 1, "--mem=500", _python(held.format(482)), "memory-near-limit"),
@@ -131,7 +134,7 @@ def quiet(folder: Path) -> dict[str, Kind]:
 
 
 def computing(folder: Path) -> dict[str, Kind]:
-    """Those that keep cores busy, or have two nodes to themselves."""
+    """The jobs that keep cores busy, or have two nodes to themselves."""
     starts_and_stops = (
         f"while :; do python3 {folder / PROGRAM} {folder}/gpus/a100-1 --seconds 0.6 --utilization 0.9; "
         "sleep 0.6; done"
@@ -165,4 +168,4 @@ mount -t tmpfs tmpfs /sys/class
 mkdir -p /sys/class/net /sys/class/infiniband/mlx5_0/ports/1/counters
 mount --bind /tmp/class/net /sys/class/net
 chmod -R a+rwX /proc/fs/lustre /sys/class/infiniband
-"""  # a node's, as the first lines of its agent's sources say where they are
+"""  # a node's files, at the paths that its agent reads
