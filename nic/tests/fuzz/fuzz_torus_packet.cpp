@@ -1,5 +1,5 @@
-// What anybody may send to the UDP socket of the torus NIC. Bytes that are no packet are refused;
-// a packet keeps to its datagram, and one sealed by the job's key is told from one that is not.
+// Fuzzes datagrams that anybody may send to the UDP socket of the torus NIC. Bytes that are no packet are
+// refused; a packet stays within its datagram, and only packets sealed with the job's key are accepted.
 #include <cstring>
 #include <vector>
 

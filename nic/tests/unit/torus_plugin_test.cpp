@@ -114,7 +114,7 @@ struct TorusWay {
   }
 };
 
-// By memory at once, by the engine in its time, by datagrams.
+// Over memory at once, by the engine in simulated time, and over datagrams.
 class TorusPlugin : public ::testing::TestWithParam<const char*> {
  protected:
   std::string file_ = torus_file(GetParam());

@@ -1,5 +1,5 @@
-// What another user of the host can do to an endpoint, who knows all that anybody can know of a job, and
-// more: its number, its torus file, the endpoint's whole address and the key of its memory. Not its secret.
+// Attacks on an endpoint by another user of the host, who knows everything about the job except its secret:
+// its number, its torus file, the endpoint's whole address and the key of its memory.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -146,8 +146,8 @@ class Stranger {
   uint64_t session_ = 0x5000;
 };
 
-/// What `attack` returns in a thread of another user; as root only, else of this one. The kernel keeps users
-/// by thread. A forked child would inherit the locks that other threads hold, those of the sanitizers too.
+/// Runs `attack` in a thread of another user (only as root, else of this user) and returns its result. The
+/// kernel has users per thread; a forked child would inherit locks of other threads, even the sanitizers'.
 template <typename Attack>
 int in_another_user(Attack&& attack) {
   int result = -1;
@@ -218,7 +218,7 @@ TEST(TorusStranger, NotEvenWithItFromAnAddressThatIsNotOfTheJob) {
   EXPECT_STREQ(attacked.text, "what nobody else may read or change");
 }
 
-// Who can see the network has the datagrams of the peers, with their tags, but they count once only.
+// A stranger who can see the network has the peers' datagrams with their tags, but each counts only once.
 TEST(TorusStranger, DoesNothingByRepeatingWhatAPeerSent) {
   Attacked attacked;
   char stored = 0;

@@ -124,7 +124,7 @@ pw_nic_status nic_connect(pw_nic* nic, const pw_nic_address* address, pw_nic_pee
   return PW_NIC_OK;
 }
 
-// What is posted goes on, and ends as it would have.
+// Posted operations continue, and end as if the peer were still connected.
 void nic_disconnect(pw_nic* nic, pw_nic_peer* peer) {
   std::lock_guard lock(nic->mutex);
   if (nic->has("forgets-disconnected"))
@@ -147,8 +147,8 @@ pw_nic_status nic_register(pw_nic* nic, const pw_nic_span* span, pw_nic_memory**
   return PW_NIC_OK;
 }
 
-// What is posted from or to it here ends without being done, what is under way is waited for, and so are
-// peers, but for dead ones, which stay counted in.
+// Operations posted here from or to the memory end without being done. Those under way are waited for, and so
+// are peers, except dead ones, which stay counted.
 void nic_deregister(pw_nic* nic, pw_nic_memory* memory) {
   memory->slot->generation = 0;
   {

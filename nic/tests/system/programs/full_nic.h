@@ -123,7 +123,7 @@ inline pw_nic_status copy(const Operation& what, void* local, uint64_t far, uint
   return moved < 0 && errno == ESRCH ? PW_NIC_UNREACHABLE : PW_NIC_REFUSED;
 }
 
-// Whole words at the target, with what lay beside the bytes before.
+// Writes whole words at the target; the bytes beside the data keep their old values.
 inline pw_nic_status copy_with_edges(const Operation& what, const std::byte* local, uint64_t far,
                                      uint64_t bytes) {
   const uint64_t first = far / 8 * 8, last = (far + bytes + 7) / 8 * 8;
@@ -209,7 +209,7 @@ inline Pointer next(pw_nic& nic) {
   return taken;
 }
 
-// With the mutex.
+// The caller holds the mutex.
 inline void tell(pw_nic& nic) {
   if (nic.armed && !nic.ended.empty() && !nic.has("mute")) eventfd_write(nic.event, 1);
 }

@@ -45,7 +45,7 @@ Limits read_limits() {
   return limits;
 }
 
-/// As they were when the library asked for the table of entries: before it opens anything.
+/// The limits, read when the library asks for the table of entries, before it opens anything.
 Limits& limits() {
   static Limits read;
   return read;
@@ -55,7 +55,7 @@ bool without(const std::string& entry) {
   return ("+" + limits().without + "+").find("+" + entry + "+") != std::string::npos;
 }
 
-/// What this file adds to an endpoint. Calls of one endpoint come one at a time, those of several at once.
+/// The additional state of an endpoint. Calls to one endpoint come one at a time, to several in parallel.
 struct Limited {
   uint64_t under_way = 0;
   std::mt19937 random;

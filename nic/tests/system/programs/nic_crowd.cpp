@@ -1,5 +1,5 @@
-// As many endpoints of a plugin of peerway/nic.h as there can be, several in each process. Each puts to its
-// neighbour and gets from it, and every byte is checked; one more than there can be is refused.
+// Opens the largest possible number of endpoints of a plugin of peerway/nic.h, several in each process. Each
+// puts to its neighbour and gets from it, and every byte is checked; one more endpoint is refused.
 //
 //     nic_crowd PLUGIN PROCESSES ENDPOINTS-OF-EACH CONFIGURATION [DESCRIPTORS]
 //

@@ -1,4 +1,4 @@
-// What may overtake what, as a table.
+// A table of which operations may overtake which.
 #include <gtest/gtest.h>
 
 #include "torus/order.h"

@@ -1,5 +1,5 @@
-// What comes from a peer through UCX: addresses, keys of memory and messages. What no process of the job
-// made, or what does not keep to the bounds, is refused.
+// Addresses, memory keys and messages that come from a peer through UCX. They are refused if no process of
+// the job made them, or if they exceed their bounds.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -82,7 +82,7 @@ class UctInbox : public ::testing::Test {
     memory = world.nics.front()->memories.back()->address;
   }
 
-  /// As a sender of that number would, by puts.
+  /// Puts a message, as the sender of that number would.
   void send(uint32_t number, uint64_t count, uint8_t id, size_t bytes) {
     const uint64_t ring = ring_at(endpoint->info().endpoints, number);
     store(presence_at(number), static_cast<uint64_t>(Presence::here));
