@@ -24,7 +24,7 @@ class BadSettings(ValueError):
 
 @dataclass(slots=True)
 class Settings:
-    """As in slurm/jobs-agent.toml. `root` and `nvml` are for tests: another file tree or driver module."""
+    """The settings of slurm/jobs-agent.toml. `root` (a file tree) and `nvml` (a module) are for tests."""
 
     server: str = ""
     token_file: str = ""

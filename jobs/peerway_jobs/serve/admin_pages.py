@@ -66,7 +66,7 @@ def alarmed(request: Request, server: Server, pages: Templates, viewer: Administ
 
 @ROUTER.get("/audit")
 def audited(request: Request, server: Server, pages: Templates, viewer: Administrator) -> Response:
-    """Who logged in, and who changed rules, people and tokens."""
+    """The audit log: who logged in, and who changed rules, people and tokens."""
     return pages.show(request, "audit.html.j2", viewer, entries=entries(server.monitor.jobs))
 
 

@@ -223,7 +223,7 @@ class Alarm(BaseModel):
 
 
 class AuditEntry(BaseModel):
-    """Who did what, and from where."""
+    """One entry of the audit log: a person, an address, an action and its details."""
 
     at: float
     who: str

@@ -160,7 +160,7 @@ def statistics(
     days: Annotated[int, Query(ge=1, le=366)] = 30,
     running: bool = False,
 ) -> Response:
-    """What users, accounts, … had and wasted."""
+    """The sums by user, account, …: what they had and wasted."""
     by = by if by in SUMMED else "user"
     now = server.monitor.clock()
     rows = sums(
