@@ -1,4 +1,4 @@
-"""What `peerway jobs doctor` looks at on a node: each check is a question, what was found, and what to do."""
+"""The node checks of `peerway jobs doctor`: each yields what was found and, if something is wrong, advice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TIMEOUT_S = 10
 
 @dataclass(slots=True)
 class Diagnosis:
-    """`state` is ok, warning, broken, or absent where there was nothing to look at."""
+    """One result. `state` is ok, warning, broken, or absent if the node has nothing to check."""
 
     check: str
     state: str
@@ -34,7 +34,7 @@ class Diagnosis:
 
 
 def all_checks(settings: Settings) -> Iterator[Diagnosis]:
-    """Every check of this node, in the order of the chain."""
+    """Every check of this node: Slurm first, then what stands on it, and the server last."""
     slurm, why_not = scontrol("show", "config")
     yield slurm_answers(slurm, why_not)
     yield cgroup_layout(Cgroups(settings.root).version(), slurm)
@@ -46,7 +46,7 @@ def all_checks(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def scontrol(*words: str) -> tuple[str, str]:
-    """What scontrol prints; where it cannot be asked nothing, and why not."""
+    """The output of scontrol and ""; if scontrol fails, "" and the reason."""
     try:
         done = ran("scontrol", *words)
     except SlurmFailed as error:
@@ -57,13 +57,13 @@ def scontrol(*words: str) -> tuple[str, str]:
 
 
 def setting(config: str, name: str) -> str:
-    """One line of `scontrol show config`; empty for none."""
+    """The value of one setting in the output of `scontrol show config`; empty if it is not set."""
     match = re.search(rf"^{re.escape(name)}\s*=\s*(.*?)\s*$", config, re.MULTILINE)
     return "" if match is None or match[1] == "(null)" else match[1]
 
 
 def slurm_answers(config: str, why_not: str) -> Diagnosis:
-    """Whether Slurm can be asked for what prolog and epilog missed."""
+    """Whether the agent can ask Slurm about jobs that prolog and epilog did not report."""
     if why_not:
         advice = (
             "let the agent's user run scontrol (PATH, SLURM_CONF, munge): the agent asks it for jobs whose "
@@ -93,7 +93,7 @@ def cgroup_layout(version: str, config: str) -> Diagnosis:
 
 
 def hooks(config: str, events: Path) -> Iterator[Diagnosis]:
-    """Whether prolog and epilog tell the agent."""
+    """Whether prolog and epilog are installed and can pass their records to the agent."""
     for name in ("Prolog", "Epilog"):
         script = setting(config, name)
         if not config:
@@ -141,7 +141,7 @@ def _mentions(script: Path) -> bool:
 
 
 def gpus(devices: Gpus, config: str) -> Iterator[Diagnosis]:
-    """Whether Slurm's numbers of GPUs lead to the right UUIDs."""
+    """Whether Slurm's GPU numbers can be mapped to UUIDs, and NVML orders the GPUs in the same way."""
     if not devices.devices:
         state = "warning" if "gpu" in setting(config, "GresTypes") else "absent"
         yield Diagnosis("gpus", state, f"no GPU: {devices.why_none or 'NVML shows none'}")
@@ -167,7 +167,7 @@ def gpus(devices: Gpus, config: str) -> Iterator[Diagnosis]:
 
 
 def rights(settings: Settings) -> Diagnosis:
-    """Whether what needs privileges can be read: I/O and environments of other users' processes."""
+    """Whether the agent has the privileges that it needs to read /proc/PID/io of other users' processes."""
     processes = Processes(settings.root)
     processes.scan()
     others = [pid for pid in processes.table if (processes.uid(pid) or 0) not in (0, os.geteuid())]
@@ -184,7 +184,7 @@ def rights(settings: Settings) -> Diagnosis:
 
 
 def token(settings: Settings) -> Diagnosis:
-    """Whether there is a token that only the agent may read."""
+    """Whether a server is set and its token file can be read by the agent alone."""
     if not settings.server:
         return Diagnosis("token", "absent", "no server is set, so the agent sends nothing")
     try:
@@ -195,7 +195,7 @@ def token(settings: Settings) -> Diagnosis:
 
 
 def server(settings: Settings) -> Diagnosis:
-    """Whether the server can be reached with TLS, and its clock agrees with this node's."""
+    """Whether the server answers (over TLS if its address is https) and its clock agrees with this node's."""
     if not settings.server:
         return Diagnosis("server", "absent", "no server is set")
     address = urlsplit(settings.server)
@@ -224,7 +224,7 @@ def server(settings: Settings) -> Diagnosis:
         return Diagnosis(
             "server", "warning", f"{settings.server} answers without a date, so its clock is unknown"
         )
-    if abs(wrong) > _CLOCK_S + 1:  # the header has whole seconds
+    if abs(wrong) > _CLOCK_S + 1:  # the Date header has whole seconds
         advice = (
             "run chrony or ntpd on both; until then the server dates this node's batches by its own clock"
         )

@@ -1,6 +1,4 @@
-"""A job of a few seconds, to see that the whole chain works here: Slurm, prolog, agent, figures, epilog, and
-what the server has of it.
-"""
+"""Runs a job of a few seconds to check the whole chain: Slurm, prolog, agent, figures, epilog and server."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from peerway_jobs.frames import BadFrame, read_frames
 from peerway_jobs.slurm_json import SlurmFailed, ran, why_failed
 from peerway_jobs.untrusted import BadBatch
 
-_PATIENCE_S = 120
+_DEADLINE_S = 120
 _SUBMIT = (
     "run it as a user who may submit jobs to this node (SLURM_CONF, munge, account, partition); `node` in "
     "the agent's settings is its name in Slurm"
@@ -26,7 +24,7 @@ _SUBMIT = (
 
 
 def run(settings: Settings) -> Diagnosis:
-    """Submit a job to this node and find it in the agent's spool: its interval, and figures of its step."""
+    """Submit a job to this node and look in the agent's spool for its interval and its step's figures."""
     if shutil.which("sbatch") is None:
         return Diagnosis(
             "self-test", "absent", "there is no sbatch here", "run it where Slurm's commands are"
@@ -39,7 +37,7 @@ def run(settings: Settings) -> Diagnosis:
     seen: dict[str, Interval] = {}
     figures = 0
     known: set[tuple[str, int]] = set()
-    deadline = time.monotonic() + seconds + _PATIENCE_S
+    deadline = time.monotonic() + seconds + _DEADLINE_S
     while time.monotonic() < deadline:
         for batch in _spooled(Path(settings.state) / "spool"):
             if (batch.stream, batch.seq) in known:
@@ -62,7 +60,7 @@ def run(settings: Settings) -> Diagnosis:
 
 
 def _submitted(node: str, seconds: float) -> int:
-    """The number of a job that sleeps there. Raises SlurmFailed."""
+    """Submit a job that sleeps on the node; returns its number. Raises SlurmFailed."""
     words = ("-J", "peerway-self-test", "-w", node, "-n1", "-t2", "-o", "/dev/null")
     done = ran("sbatch", "--parsable", *words, "--wrap", f"exec sleep {seconds:g}")
     if done.returncode:
@@ -93,13 +91,13 @@ def _judge(settings: Settings, job: int, interval: Interval, figures: int) -> Di
 
 
 def _at_server(settings: Settings, job: int, evidence: str) -> Diagnosis:
-    """The server tells a node of the jobs of which it has acknowledged that node's word."""
+    """Ask the server for the job, with the node's token: it answers if it has the node's batch."""
     import click
 
     from peerway_jobs.asking import of_node
 
     why = "it does not know the job"
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _DEADLINE_S
     while time.monotonic() < deadline:
         try:
             token = read_token(Path(settings.token_file))
@@ -115,7 +113,7 @@ def _at_server(settings: Settings, job: int, evidence: str) -> Diagnosis:
 
 
 def _spooled(folder: Path) -> list[Batch]:
-    """The newest file is always there, even when all of it was sent."""
+    """The batches of the spool's two newest files; the newest file exists even if all of it was sent."""
     batches: list[Batch] = []
     for path in sorted(folder.glob("*.frames"))[-2:]:
         try:

@@ -1,4 +1,4 @@
-"""`peerway jobs doctor`: whether the whole chain from Slurm to the server works here."""
+"""`peerway jobs doctor`: checks the whole chain from Slurm to the server on this host."""
 
 from __future__ import annotations
 

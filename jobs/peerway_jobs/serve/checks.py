@@ -1,4 +1,4 @@
-"""What `peerway jobs doctor --data` looks at on the server: rights at Slurm, rules, the disk, tokens."""
+"""The server checks of `peerway jobs doctor --data`: database, rules, disk, Slurm and tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from peerway_jobs.store.disk import MAKE_ROOM, DiskFailed
 from peerway_jobs.store.sample_damage import damaged_samples
 from peerway_jobs.store.schema import RESTORE, emptied, opened
 
-_LEAST_FREE = 0.1  # of the disk
+_LEAST_FREE = 0.1  # share of the disk
 _MOST_NAMED = 8
 _AS_SERVER = (
     "run this as the server's user, who needs squeue, sinfo and scontrol of Slurm 22.05 or newer, SLURM_CONF "
@@ -29,7 +29,7 @@ _AS_SERVER = (
 
 
 def all_checks(folder: Path) -> Iterator[Diagnosis]:
-    """Every check of the server that has this folder, beside it. Nothing is written."""
+    """Every check of the server that uses this folder, which may be running. Nothing is written."""
     if not (folder / "jobs.db").stat().st_size:
         cause = emptied(folder / "jobs.db")
         yield Diagnosis(
@@ -68,7 +68,7 @@ def _unreadable(error: sqlite3.Error) -> Diagnosis:
 
 
 def database(base: sqlite3.Connection) -> Diagnosis:
-    """Whether the database of jobs is whole, and what is in it."""
+    """Whether the database is intact, and how many runs it has."""
     try:
         (complaint,) = base.execute("PRAGMA quick_check(1)").fetchone()
         if complaint != "ok":
@@ -116,7 +116,7 @@ def rules(file: Path) -> Diagnosis:
 
 
 def disk(folder: Path) -> Diagnosis:
-    """Whether there is room for more."""
+    """Whether the disk has space left."""
     room = Room(folder)
     ours = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     usage = f"{folder} has {about_text(ours)}; {room}"
@@ -128,7 +128,7 @@ def disk(folder: Path) -> Diagnosis:
 
 
 def slurm(base: sqlite3.Connection) -> Iterator[Diagnosis]:
-    """Whether Slurm tells this user of jobs and nodes as JSON, and each node's agent has a token."""
+    """Whether Slurm gives this user jobs and nodes as JSON, and whether each node has an agent's token."""
     for command, words, kind in (
         ("squeue", ("--all", "--states=all"), "jobs"),
         ("sinfo", ("--all",), "nodes"),
@@ -160,7 +160,7 @@ def tokens(base: sqlite3.Connection, nodes: set[str]) -> Diagnosis:
 
 
 def private(config: str, why_not: str) -> Diagnosis:
-    """Whether Slurm may hide jobs from the server's user."""
+    """Whether Slurm's PrivateData may hide jobs from the server's user."""
     hidden = {word for word in setting(config, "PrivateData").split(",") if word in ("jobs", "nodes")}
     if why_not:
         state = "broken" if shutil.which("scontrol") else "absent"

@@ -1,4 +1,4 @@
-"""What is answered when a page or a call cannot be: the API in JSON, pages in HTML."""
+"""Answers for errors: JSON for the API, HTML for pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from peerway_jobs.store.samples import StoreFailed
 
 
 def add_errors(app: FastAPI, pages: Pages, access: Access, report: Callable[[str, Exception], None]) -> None:
-    """Tell the application how to answer errors, and what to report of them."""
+    """Register the error handlers; errors of the database are passed to `report`."""
 
     def page(request: Request, status: int, why: str) -> Response:
         try:

@@ -1,4 +1,4 @@
-"""Templates, and what each of them gets: the language, forms of figures, who looks."""
+"""Renders the templates, with what all of them need: language, formats of figures, and the viewer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def prose(text: str) -> Markup:
 
 
 class Pages:
-    """Templates, and what each of them gets."""
+    """Renders pages from templates."""
 
     def __init__(self, state: State, oidc: bool, mails: bool = False) -> None:
         self._state, self._oidc, self._mails = state, oidc, mails
@@ -42,7 +42,7 @@ class Pages:
 
     @staticmethod
     def language(request: Request) -> str:
-        """The language of the cookie, else of the browser."""
+        """The language of the cookie, or else of the browser."""
         chosen = request.cookies.get("peerway_language", "")
         if chosen in LANGUAGES:
             return chosen
@@ -51,7 +51,7 @@ class Pages:
     def show(
         self, request: Request, name: str, viewer: Viewer | None, status: int = 200, **values: Any
     ) -> HTMLResponse:
-        """A page."""
+        """Render a page."""
         lang = self.language(request)
 
         def form(kind: str) -> Any:
@@ -64,7 +64,7 @@ class Pages:
                 return "?"
             if at is None:
                 return "–"
-            # live.js puts the reader's own time beside it
+            # live.js adds the reader's local time
             return Markup('<time datetime="{}">{}</time>').format(
                 at.strftime("%Y-%m-%dT%H:%M:%SZ"), at.strftime("%Y-%m-%d %H:%M") + (" UTC" if zone else "")
             )

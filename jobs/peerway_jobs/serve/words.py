@@ -1,4 +1,4 @@
-"""Every word of the pages, in English and Russian: one line a key, so that none can lack a language."""
+"""All texts of the pages, in English and Russian; each key has both, so that no language can lack one."""
 
 from __future__ import annotations
 
@@ -278,6 +278,6 @@ WORDS: dict[str, tuple[str, str]] = {
 
 
 def word(key: str, language: str, **places: object) -> str:
-    """The text of a key. A key that is missing is a defect, and raises KeyError."""
+    """The text of a key, with its places filled in. Raises KeyError for an unknown key, which is a bug."""
     text = WORDS[key][LANGUAGES.index(language)]
     return text.format(**places) if places else text

@@ -1,4 +1,4 @@
-"""What chunks are made of: the samples of batches, and of what was sealed their means."""
+"""Makes chunks: from the samples of batches, and means of sealed chunks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def thinned_block(blocks: Iterable[Mapping[str, Points]], means: Mapping[str, Po
     thin = {name: thinned(name, merged(several), step_ms) for name, several in parts.items()}
     for name, points in means.items():
         late = thin.get(name)
-        # Of a counter both may have a value in one step: the last one counts, as always.
+        # For a counter, both may have a value in the same step; the later one counts.
         thin[name] = points if late is None else thinned(name, merged([late, points]), step_ms)
     return packed(thin)
 
@@ -48,7 +48,7 @@ def thinned_block(blocks: Iterable[Mapping[str, Points]], means: Mapping[str, Po
 def chunk_rows(
     node: str, devices: dict[tuple[str, str], dict[str, Points]]
 ) -> Iterator[tuple[str, str, str, int, int, bytes]]:
-    """One row a device: its samples of a stretch."""
+    """One row per device, with its samples of a stretch."""
     for (kind, device), metrics in devices.items():
         start = min(int(points.times[0]) for points in metrics.values())
         end = max(int(points.times[-1]) for points in metrics.values())
@@ -62,7 +62,7 @@ def of_batches(
     only: frozenset[str] | None = None,
     wanted: frozenset[str] | None = None,
 ) -> dict[tuple[str, str, str], Points]:
-    """The samples of batches as they came. `damaged` is told of those that are left out."""
+    """The samples of unsealed batches, by (kind, device, metric)."""
     lists: defaultdict[tuple[str, str, str], tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
     period = 0
     for row in rows:

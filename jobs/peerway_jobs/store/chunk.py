@@ -1,6 +1,6 @@
-"""Sealed chunks: the samples of one device of one node over a stretch of time, as one compressed block.
+"""Sealed chunks: the samples of one device of a node over a stretch of time, as one compressed block.
 
-    "PWC1" · zstd of: length of the head (u32) · head (JSON) · columns
+    "PWC1" · zstd of: length of the header (u32) · header (JSON) · columns
 
 The metrics of a device are mostly sampled together, so the times are kept once for all metrics that share
 them. Times are whole milliseconds, kept as the differences of differences; values are XORed with the one
@@ -31,7 +31,7 @@ _MOST = 256 << 20  # bytes of an unpacked chunk
 
 
 class BadChunk(ValueError):
-    """A block that was not written by `packed`, or was damaged since."""
+    """The block was not written by `packed`, or was damaged since."""
 
 
 _DAMAGED = (zstandard.ZstdError, ValueError, TypeError, LookupError, RecursionError, struct.error)
@@ -39,7 +39,7 @@ _DAMAGED = (zstandard.ZstdError, ValueError, TypeError, LookupError, RecursionEr
 
 @dataclass(frozen=True)
 class Points:
-    """The samples of one metric of one device: ascending times, no time twice, about one a period (ms)."""
+    """The samples of one metric of one device: strictly ascending times, about one per `period` (ms)."""
 
     times: Times
     values: Values
@@ -47,7 +47,9 @@ class Points:
 
 
 def merged(parts: Iterable[Points]) -> Points:
-    """Several parts as one: in order of time, of two samples of one time the one that came later."""
+    """Several parts as one, in order of time. Of two samples with the same time,
+    the one of the later part counts.
+    """
     several = [part for part in parts if part.times.size]
     if not several:
         return Points(np.empty(0, np.int64), np.empty(0), 0)
@@ -57,13 +59,13 @@ def merged(parts: Iterable[Points]) -> Points:
     values = np.concatenate([part.values for part in several])
     if (np.diff(times) > 0).all():
         return Points(times, values, max(part.period for part in several))
-    # A reversed array makes np.unique keep the last of equal times.
+    # np.unique keeps the first of equal times, hence the reversed array to keep the last.
     unique, at = np.unique(times[::-1], return_index=True)
     return Points(unique, values[::-1][at], max(part.period for part in several))
 
 
 def packed(metrics: Mapping[str, Points]) -> bytes:
-    """One block of all metrics of a device."""
+    """Encode all metrics of a device as one block."""
     columns: list[bytes] = []
     clocks: dict[bytes, int] = {}
     rows = []
@@ -163,8 +165,8 @@ def _planes(words: npt.NDArray[np.uint64]) -> bytes:
     return words.view(np.uint8).reshape(-1, 8).T.tobytes()
 
 
-# What is measured at one moment is so for all devices of a node: many chunks have the same clock, and nearly
-# all of a kind the same head.
+# The devices of a node are measured at the same time. So many chunks have the same times, and nearly all
+# chunks of a kind the same header.
 @lru_cache(64)
 def _unpacked_head(head: bytes) -> tuple[list[int], list[tuple[str, int, int]]]:
     fields = json.loads(head)
@@ -192,7 +194,7 @@ def _unpacked_times(clock: bytes) -> Times:
 
 
 def _words(rows: npt.NDArray[np.uint8], count: int) -> npt.NDArray[np.uint64]:
-    """In each row the words of its planes."""
+    """The 64-bit words of each row's byte planes."""
     planes = rows.reshape(len(rows), 8, count)
     return np.ascontiguousarray(planes.transpose(0, 2, 1)).view(np.uint64)[..., 0]
 

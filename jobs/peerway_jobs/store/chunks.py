@@ -1,10 +1,10 @@
-"""The embedded store of samples: files of SQLite that hold sealed chunks, never a row a sample.
+"""The built-in store of samples: SQLite files with sealed chunks, not with one row per sample.
 
-A batch lies in `incoming.db` as it came until its stretch of half an hour is over. Then the stretch of a
-node is sealed: one chunk a device in the file of its day, and its batches are deleted. Both files cannot be
-changed at once, so a crash in between leaves the samples in both: a reader meets each twice and takes it
-once. What comes later than that becomes another chunk beside the first. An old day is thinned into the file
-of its month and its file is removed as a whole.
+A batch stays in `incoming.db` as it arrived until its stretch of half an hour is over. Then the stretch of
+its node is sealed: one chunk per device is written to the file of the day, and the batches are deleted. The
+two files cannot be changed atomically, so a crash in between leaves the samples in both; readers then drop
+the duplicates. Samples that arrive later become another chunk beside the first. Old days are thinned into the
+file of their month, and the day's file is removed as a whole.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ChunkStore(Samples):
     """Samples in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the folder, or make it."""
+        """Open the folder, or create it."""
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.RLock()
         self._damage = DamageLog()
@@ -56,7 +56,7 @@ class ChunkStore(Samples):
         devices: Iterable[str] | None = None,
         metrics: Iterable[str] | None = None,
     ) -> dict[Key, Points]:
-        """From the sealed chunks and from what is not sealed yet."""
+        """Read from sealed chunks and from unsealed batches."""
         only = None if devices is None else frozenset(devices)
         wanted = None if metrics is None else frozenset(metrics)
         points_of: Found = defaultdict(list)
@@ -150,7 +150,9 @@ class ChunkStore(Samples):
             return nodes, day.execute("SELECT coalesce(max(rowid), 0) FROM chunks").fetchone()[0]
 
     def _thin_node(self, day: str, node: str, policy: Policy) -> None:
-        """The lock is held to read and to write, not to reckon: batches must not wait for a whole node."""
+        """Thin a node. The lock is held to read and to write, but not to compute, so
+        that batches need not wait.
+        """
         month, start = f"month-{day[4:11]}", _start_ms(day)
         with self._lock:
             raw = (
@@ -217,7 +219,7 @@ class ChunkStore(Samples):
             (node, kind, end, start),
         )
         chosen = [row for row in rows if only is None or row["device"] in only]
-        chosen.sort(key=itemgetter("rowid"))  # here: SQLite would copy each body for it
+        chosen.sort(key=itemgetter("rowid"))  # sorted here, because SQLite would copy each body to sort
         blocks = unpacked_all((row["body"] for row in chosen), wanted)
         for row, metrics in zip(chosen, blocks, strict=True):
             if isinstance(metrics, BadChunk):

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "shared"))  # the scenes of the tests
+sys.path.append(str(Path(__file__).resolve().parents[1] / "shared"))  # the tests' scenes
 sys.path.append(str(Path(__file__).resolve().parents[3] / "tests" / "shared"))
 
 from jobs_many import million, timed
@@ -45,7 +45,7 @@ def peak_of(pid: int) -> int:
 
 
 def ingest(folder: Path, nodes: int, rounds: int) -> dict[str, Any]:
-    """POSTs of so many nodes, one batch each, in several rounds: the server's CPU time for one round of 10
+    """Let nodes POST one batch each, in several rounds; returns the server's CPU time for one round of 10
     s.
     """
     monitor = Monitor(folder)
@@ -123,7 +123,7 @@ def post(connection: http.client.HTTPConnection, body: bytes, token: str, now: i
 
 
 def sealing(folder: Path) -> dict[str, Any]:
-    """The CPU time to seal half an hour of one node; all nodes need that once in half an hour."""
+    """The CPU time to seal half an hour of one node; every node needs this once per half hour."""
     from peerway_jobs.store.chunks import ChunkStore
     from peerway_jobs.store.samples import Filed
 
@@ -147,7 +147,7 @@ def sealing(folder: Path) -> dict[str, Any]:
 
 
 def page(folder: Path) -> dict[str, Any]:
-    """The page and the graphs of a job of 24 h on 2 nodes with 8 GPUs and 64 cores each, samples of 10 s."""
+    """The page and graphs of a job of 24 h on 2 nodes with 8 GPUs and 64 cores each, sampled every 10 s."""
     from fastapi.testclient import TestClient
 
     from peerway_jobs.serve.app import create_app

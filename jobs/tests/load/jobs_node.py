@@ -1,4 +1,4 @@
-"""A busy node with 8 GPUs for tests of load: what its agent sends, and a day of it as a server has it."""
+"""A busy node with 8 GPUs for load tests: its agent's batches, and a day of it as a server stores it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ CORES, GPUS, STEPS = 64, 8, 4
 
 
 def cpu_of(pid: int) -> float:
-    """CPU seconds of a process so far."""
+    """CPU seconds that a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def batch(node: str, seq: int, wall_ms: int) -> Batch:
-    """What an agent of a node with 8 busy GPUs sends each 10 s: all metrics of all devices."""
+    """A batch of a node with 8 busy GPUs, as its agent sends it every 10 s: all metrics of all devices."""
     devices = {
         "node": ["node"],
         "core": [str(n) for n in range(CORES)],
@@ -47,7 +47,9 @@ def batch(node: str, seq: int, wall_ms: int) -> Batch:
 
 
 def fill(monitor: Monitor, node: str, start: int, *, ended: bool = True) -> None:
-    """Sealed chunks of a node over 24 h, as sealing would leave them, and the allocation of job 1 there."""
+    """Store 24 h of a node as sealed chunks, as sealing would make them, and the allocation of job 1
+    there.
+    """
     end = (start + 86_400) * 1000 if ended else None
     one = batch(node, 1, start * 1000)
     one.intervals = [

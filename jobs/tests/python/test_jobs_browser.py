@@ -1,6 +1,4 @@
-"""The pages of jobs in a real browser, as a user and as an administrator, wide and on a phone, in two
-languages.
-"""
+"""The pages of jobs in a real browser: as user and administrator, wide and on a phone, in two languages."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def shown(browser: Chrome, server: Server) -> Iterator[Callable[..., Chrome]]:
-    """Open a page of the server as somebody."""
+    """Yield a function that opens a page of the server as a given person."""
     browser.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": False, **ONLINE})
     at: dict[str, Any] = {"who": None}
 
@@ -344,7 +342,7 @@ def test_on_a_phone_each_figure_of_a_job_says_what_it_is(shown: Callable[..., Ch
     assert labels == [f'"{name}: "' for name in ("Nodes, cores, GPUs", "Idle GPU-hours", "Idle core-hours")]
     picture(browser, "phone-wasted")
     tabs = "return [...document.querySelectorAll('nav a')].map((tab) => tab.getBoundingClientRect().right)"
-    assert max(browser.execute_script(tabs)) <= 390  # all can be seen
+    assert max(browser.execute_script(tabs)) <= 390  # all are visible
     assert complaints(browser) == []
 
 
@@ -374,7 +372,7 @@ def test_it_can_be_used_by_keyboard(shown: Callable[..., Chrome]) -> None:
 
     browser = shown("alice", "/jobs")
     seen = []
-    for _ in range(40):  # each part of a date is a stop
+    for _ in range(40):  # each part of a date is a tab stop
         ActionChains(browser).send_keys(Keys.TAB).perform()
         seen.append(browser.execute_script("return document.activeElement.textContent.trim()"))
         if seen[-1] == "102":
@@ -387,7 +385,7 @@ def test_it_can_be_used_by_keyboard(shown: Callable[..., Chrome]) -> None:
 
 
 def press(browser: Chrome, key: str, until_text: str) -> None:
-    """Tab to what is called so, and press the key on it."""
+    """Tab to the element with this name and press the key on it."""
     from selenium.webdriver import ActionChains, Keys
 
     for _ in range(60):
@@ -405,7 +403,7 @@ def test_evidence_tiles_and_rules_are_reached_by_keyboard(shown: Callable[..., C
     press(browser, Keys.ENTER, "Evidence")
     assert browser.execute_script("return document.querySelector('.finding details').open")
     browser = shown("alice", "/cluster")
-    press(browser, "", "node05")  # each tile can be stopped at, and read out
+    press(browser, "", "node05")  # each tile can be reached with Tab and read aloud
     browser = shown("admin", "/admin/rules")
     browser.find_element("id", "text").send_keys(Keys.HOME)
     ActionChains(browser).send_keys(Keys.TAB).perform()  # leaves the editor

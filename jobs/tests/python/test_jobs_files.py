@@ -1,4 +1,4 @@
-"""The files of the jobs server's databases: who may read them, and when one lost its content."""
+"""The files of the server's databases: who may read them, and what happens if one lost its content."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_damaged_file_of_waiting_batches_is_named(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_beside_its_log_is_not_taken_for_a_new_database(tmp_path: Path) -> None:
-    """SQLite would delete the log, with all that is in it."""
+    """SQLite would delete the log with all its data."""
     (tmp_path / "jobs.db").touch()
     (tmp_path / "jobs.db-wal").write_bytes(b"changes")
     assert "jobs.db is empty (0 bytes), but the folder has jobs.db-wal" in refused("list", "--data", tmp_path)
@@ -103,7 +103,7 @@ def test_an_empty_file_beside_its_log_is_not_taken_for_a_new_database(tmp_path: 
 
 
 def test_an_empty_file_alone_becomes_a_database(tmp_path: Path) -> None:
-    """A server that was killed when it had just made the file leaves this, and its lock."""
+    """A server that was killed just after it created the file leaves this file and its lock."""
     for name in ("jobs.db", "server.lock"):
         (tmp_path / name).touch()
     told = refused("doctor", "--data", tmp_path)

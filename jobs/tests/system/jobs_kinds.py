@@ -17,7 +17,7 @@ from peerway_measure.rehearse.cluster.gpus import PROGRAM, gpu_uuid
 LOOP = "while :; do :; done"
 SLEEP = "exec sleep 300"
 
-# What the jobs of partition lite need no more for to be spoken of.
+# Smaller thresholds for jobs of partition lite, so that small jobs suffice for a finding.
 LITE = {
     "gpu-idle-after-activity": 'long = "5s"',
     "short-swarm": "many = 5",
@@ -28,13 +28,14 @@ LITE = {
 }
 
 
-# Jobs of partition lite last less than two minutes here, and most users have enough of them for a swarm.
+# Jobs of partition lite last less than two minutes here, and most users have enough of them to count as a
+# swarm.
 ANY_LITE = "short-swarm"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a job is and does, the rules that must speak of it, and those that may: none else does."""
+    """A job, the rules that must find it, and those that may; no other rule may find it."""
 
     user: str
     options: tuple[str, ...]
@@ -45,7 +46,7 @@ class Kind:
 
     @property
     def allowed(self) -> set[str]:
-        """All rules that may speak of it."""
+        """All rules that may find the job."""
         return {*self.rules, *self.may, *(() if "-p" in self.options else (ANY_LITE,))}
 
     @property
@@ -59,7 +60,7 @@ def _python(program: str) -> str:
 
 
 def _counts_up(file: str, line: str, each: int) -> str:
-    """A counter in a file that grows by so much five times a second; `line` says how it is written there."""
+    """A script that increments a counter in a file five times a second; `line` is the format in the file."""
     return (
         f"n=0; while :; do n=$((n + {each})); echo {line} > {file}.new; mv {file}.new {file}; sleep 0.2; done"
     )
@@ -74,7 +75,7 @@ def _traffic(words: int, files: int) -> str:
 
 
 def quiet(folder: Path) -> dict[str, Kind]:
-    """Those that may run at once."""
+    """The jobs that can run at once."""
 
     def gpu(node: str, more: str, seconds: int = 300) -> str:
         return f"python3 {folder / PROGRAM} {folder}/gpus/{node} --seconds {seconds} {more}"
@@ -98,8 +99,8 @@ def quiet(folder: Path) -> dict[str, Kind]:
     apart = [
         f"CUDA_VISIBLE_DEVICES={n} {gpu('a100-1', f'--utilization {u}')}" for n, u in ((0, 0.9), (1, 0.2))
     ]
-    # A parent whose child is still to exec sleeps as one that waits for a disk does; the child waits for a
-    # writer of the pipe.
+    # A parent whose child has not called exec yet is in state D, like a process that waits for a disk; the
+    # child waits for a writer of the pipe.
     blocked = "import os; pipe = '/tmp/pipe%d' % os.getpid(); os.mkfifo(pipe); os.posix_spawn('/bin/true', "
     blocked += "['true'], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 3, pipe, os.O_RDONLY, 0)])"
     held = "import time; data = b'x' * ({} << 20); time.sleep(300)"
@@ -127,7 +128,8 @@ def quiet(folder: Path) -> dict[str, Kind]:
         "serial": Kind("ann", ("-p", "cpu", "-w", "cpu-1", "-c8"), LOOP, ("serial",)),  # any core will do
         "nothing": cpu("ben", 1, "-c2", SLEEP, "nothing-computes"),
         "killed": cpu("ben", 1, "--mem=100", f"sleep 1; {_python(held.format(300))}", "out-of-memory",
-            # What has no memory left reads its program again and again; agents may miss a life of seconds.
+            # Without free memory a job reads its program again and again; agents may miss its life of a few
+            # seconds.
             may=("nothing-computes", "io-wait", "no-data"),
         ),
         "near": cpu("ben", 1, "--mem=500", _python(held.format(482)), "memory-near-limit"),
@@ -143,7 +145,7 @@ def quiet(folder: Path) -> dict[str, Kind]:
 
 
 def computing(folder: Path) -> dict[str, Kind]:
-    """Those that keep cores busy, or have two nodes to themselves."""
+    """The jobs that keep cores busy, or have two nodes to themselves."""
     starts_and_stops = (
         f"while :; do python3 {folder / PROGRAM} {folder}/gpus/a100-1 --seconds 0.6 --utilization 0.9; "
         "sleep 0.6; done"
@@ -204,4 +206,4 @@ mount -t tmpfs tmpfs /sys/class
 mkdir -p /sys/class/net /sys/class/infiniband/mlx5_0/ports/1/counters
 mount --bind /tmp/class/net /sys/class/net
 chmod -R a+rwX /proc/fs/lustre /sys/class/infiniband
-"""  # a node's, as the first lines of its agent's sources say where they are
+"""  # a node's files, at the paths that its agent reads
