@@ -119,7 +119,7 @@ def _prints(option: str, below: str, folder_help: str) -> Callable[[_Function], 
 @_prints("--prefix", "", "the folder with include/ and lib/ of this installation")
 @_prints("--cmakedir", "lib/cmake/peerway", "the folder for CMake's peerway_DIR")
 def command() -> None:
-    """Peerway: the direct way between memories. Measure every path, choose the fastest, use it."""
+    """Peerway moves data between GPUs and hosts: measure every path, choose the fastest, use it."""
 
 
 def main() -> None:
