@@ -26,8 +26,9 @@ _MOST_PARTS = 2**32 - 1
 
 
 def block_of(extent: int, parts: int, index: int) -> range:
-    """Which of `extent` elements are part `index`, where they are block-distributed over `parts`. Every part
-    has ceil(extent / parts) elements except the last ones, which are shorter or empty.
+    """The elements that part `index` has if `extent` elements are block-distributed over `parts`. Every part
+    has ceil(extent / parts) elements except the last ones, which are shorter or empty. Raises InvalidArgument
+    if there is no such part.
 
     Raises InvalidArgument where there is no such part.
     """
@@ -58,7 +59,7 @@ class Halo(Plan):
         self.extents = tuple(extents)  # extents of the whole arrays, over all ranks
 
     def close(self) -> None:
-        """Ends the halo and releases the arrays. It must not be between a start and its finish. Closing twice
+        """Ends the halo and releases the arrays. Do not call it between a start and its finish. Closing twice
         does nothing.
         """
         super().close()
@@ -68,7 +69,7 @@ class Halo(Plan):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What Context.halo was asked for all its arrays."""
+    """The arguments of Context.halo that apply to all its arrays."""
 
     grid: int | Sequence[int]
     shadow: Sides
@@ -79,13 +80,13 @@ class Asked:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Extents of the process grid."""
+        """The extents of the process grid."""
         return (self.grid,) if isinstance(self.grid, int) else tuple(int(extent) for extent in self.grid)
 
 
 @dataclass(slots=True)
 class _Local:
-    """One array as this rank has it."""
+    """This rank's part of one array."""
 
     array: object
     layout: Layout
@@ -97,15 +98,17 @@ class _Local:
 
     @property
     def owned(self) -> tuple[int, ...]:
-        """Elements without the shadow. An array that holds no element in a dimension owns none there."""
+        """The number of elements without the shadow, for each dimension; 0 if the array has no element
+        in it.
+        """
         return tuple(
             max(count - sum(sides), 0) for count, sides in zip(self.layout.shape, self.shadow, strict=True)
         )
 
 
 def make_halo(context: _core.Context, rank: int, size: int, u: object, request: Asked) -> Halo:
-    """What Context.halo does. A rank that refuses its arguments sends the refusal to the others, so that none
-    waits for it.
+    """Implements Context.halo. A rank that refuses its arguments tells the others, so that none waits
+    for it.
     """
     places = request.places
     arrays = list(u) if isinstance(u, list | tuple) else [u]
@@ -175,7 +178,7 @@ def _local(array: object, grid: tuple[int, ...], request: Asked) -> _Local:
 def _distribution(
     array: object, ndim: int, grid: tuple[int, ...], dims: Sequence[int | None] | None
 ) -> tuple[int, ...]:
-    """For each dimension of the array the grid's that it is distributed over, or -1."""
+    """For each dimension of the array, the dimension of the grid that it is distributed over, or -1."""
     if dims is None and len(grid) > ndim:
         raise InvalidArgument(
             f"peerway: {called(array)} has {ndim} dimensions, the process grid {grid} has {len(grid)}; say "
@@ -197,7 +200,7 @@ def _distribution(
 
 
 def _sides(name: str, given: Sides, over: tuple[int, ...]) -> _Pairs:
-    """(lower, upper) for each dimension. One number is for all the distributed ones."""
+    """(lower, upper) for each dimension. A single number applies to all distributed dimensions."""
     if isinstance(given, int):
         pairs = [(given, given) if place >= 0 else (0, 0) for place in over]
     else:

@@ -1,4 +1,6 @@
-"""Regions, remotes and signals: what is moved, where to, and when it has arrived."""
+"""Regions, remotes and signals: memory to move from, memory to move to, and how ranks learn that data
+arrived.
+"""
 
 from __future__ import annotations
 

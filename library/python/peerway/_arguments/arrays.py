@@ -16,7 +16,9 @@ from peerway.views import Element
 
 
 def span_of(array: object) -> tuple[int, int, object]:
-    """Address and size of an array's memory, of any library and device, and the object that keeps it alive.
+    """The address and size of an array's memory, and the object that keeps it alive. The array may be of any
+    library and device. Raises InvalidArgument for arrays with gaps, read-only arrays and objects that expose
+    no memory.
 
     Raises InvalidArgument for arrays with gaps, read-only arrays and objects that expose no memory.
     """
@@ -37,8 +39,8 @@ def span_of(array: object) -> tuple[int, int, object]:
 def array_over(
     memory: object, address: int, device: str, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> Any:
-    """Memory as an array that keeps `memory` alive: a NumPy array on the host; on a GPU a CuPy array, else a
-    PyTorch tensor, else a CudaView where neither is installed or has such a type.
+    """Memory as an array that keeps `memory` alive: a NumPy array on the host; on a GPU a CuPy array,
+    otherwise a PyTorch tensor, or a CudaView if neither is installed or has such a type.
     """
     view = view_over(memory, address, device, dtype, shape)
     if not isinstance(view, CudaView) or dtype.kind not in NUMBERS or not dtype.isnative:
@@ -52,7 +54,9 @@ def array_over(
 
 
 def tensor_over(memory: object, address: int, device: str, element: Element, shape: tuple[int, ...]) -> Any:
-    """Memory of a type that PyTorch alone has, as its tensor: one of integers of that size, seen as it."""
+    """Memory as a PyTorch tensor, of a type that only PyTorch has: a tensor of integers of the same size,
+    viewed as that type.
+    """
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     integers = array_over(memory, address, device, np.dtype(f"i{element.size}"), shape)
@@ -60,15 +64,15 @@ def tensor_over(memory: object, address: int, device: str, element: Element, sha
 
 
 def view_over(memory: object, address: int, device: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
-    """The same without CuPy: a NumPy array on the host, a CudaView on a GPU."""
+    """Memory as an array without CuPy or PyTorch: a NumPy array on the host, a CudaView on a GPU."""
     if device == "host":
         return np.asarray(_HostView(memory, interface_of(address, dtype, shape)))
     return CudaView(memory, address, int(device.partition(":")[2]), dtype, shape)
 
 
 def _by_cupy(view: CudaView) -> Any:
-    """The view as a CuPy array, which keeps it. Not by cupy.asarray, which copies memory of a GPU that is not
-    the current one.
+    """The view as a CuPy array, which keeps the view alive. cupy.asarray would not do: it copies memory of a
+    GPU that is not the current one.
     """
     import cupy  # type: ignore[import-not-found, unused-ignore]
 
@@ -78,7 +82,7 @@ def _by_cupy(view: CudaView) -> Any:
 
 
 def _by_torch(view: CudaView) -> Any:
-    """The view as a PyTorch tensor, which keeps it."""
+    """The view as a PyTorch tensor, which keeps the view alive."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     return torch.as_tensor(view, device=f"cuda:{view.place[1]}")
@@ -88,7 +92,7 @@ NUMBERS = "?biufc"  # the kinds of types, as NumPy names them, that these librar
 
 
 class _HostView:
-    """The base that NumPy keeps for a view."""
+    """The object to which NumPy keeps a reference as the base of an array."""
 
     def __init__(self, memory: object, interface: dict[str, Any]) -> None:
         self._memory = memory
@@ -96,8 +100,9 @@ class _HostView:
 
 
 class CudaView:
-    """A region of CUDA memory as an array for CuPy (`cupy.asarray`), PyTorch (`torch.as_tensor`) and others,
-    which index it; indexing the view itself raises InvalidArgument.
+    """A region of CUDA memory that CuPy (`cupy.asarray`), PyTorch (`torch.as_tensor`) and others accept as an
+    array. Index the array that they make; indexing this view raises InvalidArgument. `__dlpack__` gives
+    untyped bytes, `__cuda_array_interface__` has the requested type and shape.
 
     `__dlpack__` gives the bytes, untyped; `__cuda_array_interface__` the type and shape asked for.
     """
@@ -155,7 +160,7 @@ class CudaView:
 
 
 def interface_of(address: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> dict[str, Any]:
-    """The dictionary of both array interfaces for dense memory."""
+    """The dictionary that both array interfaces use, for dense memory."""
     return {
         "data": (address, False),
         "typestr": dtype.str,
@@ -167,7 +172,7 @@ def interface_of(address: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> 
 
 
 def _contiguous(layout: Layout) -> bool:
-    """Whether the elements follow one another, in the order of any dimension."""
+    """Whether the elements follow one another without gaps, in any order of the dimensions."""
     expected = layout.item
     for stride, count in sorted(zip(layout.strides, layout.shape, strict=True)):
         if count != 1 and stride != expected:
