@@ -145,7 +145,7 @@ def _check_grid(grid: tuple[int, ...], size: int) -> None:
     if min(grid, default=0) < 1 or prod(grid) != size:
         raise InvalidArgument(
             f"peerway: a process grid of {grid} has {prod(grid) if grid else 0} places, but the team has "
-            f"{size} ranks; they must be as many."
+            f"{size} ranks; the two must be equal."
         )
 
 

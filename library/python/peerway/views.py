@@ -99,7 +99,7 @@ class View(Generic[Side]):
         return View(self.of, self.kind, self.item, tuple(shape), tuple(strides), offset)
 
     def __iter__(self) -> None:
-        raise TypeError("peerway: a view has no values to go through; put and get move them.")
+        raise TypeError("peerway: a view cannot be iterated over; put and get move its elements.")
 
     def __repr__(self) -> str:
         return f"<peerway.View of {self.shape} {_name(self.kind)} in {self.of!r}>"
@@ -169,7 +169,7 @@ def shape_for(room: int, element: Element, shape: int | Sequence[int] | None, wh
             f"{prod(whole) * element.size} "
             f"bytes, but the region has {room}: {where}."
             if min(whole, default=0) >= 0
-            else f"peerway: {whole} is not a shape: its numbers must be 0 or more."
+            else f"peerway: {whole} is not a shape; all its numbers must be 0 or more."
         )
     return whole
 
@@ -248,7 +248,7 @@ def _part(key: Index, axis: int, count: int) -> tuple[int, int, int]:
         place = index(key)  # type: ignore[arg-type]
     except TypeError:
         raise InvalidArgument(
-            f"peerway: {written(key)} is not an index of a view; whole numbers, slices and ... are."
+            f"peerway: {written(key)} is not an index of a view; use whole numbers, slices and ...."
         ) from None
     if not -count <= place < count:
         raise OutOfRange(f"peerway: index {place} is outside axis {axis}, which has {count} elements.")

@@ -185,7 +185,7 @@ def ask(folder: Path, **request: Any) -> Any:
     except OSError:
         connection.close()
         raise Gone(
-            f"no copy is up in {folder}; `peerway rehearse start {shell_word(folder)}` starts it"
+            f"no copy runs in {folder}; `peerway rehearse start {shell_word(folder)}` starts it"
         ) from None
     finally:
         os.chdir(before)

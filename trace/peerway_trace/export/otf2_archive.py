@@ -60,7 +60,7 @@ def export(trace: Trace, target: Path) -> None:
         if archive is not None:
             archive.close = lambda: None  # its destructor would try again, and print a traceback
         raise OSError(
-            f"the library of OTF2 failed ({error}); the lines before say at what. Is there room?"
+            f"the library of OTF2 failed ({error}); the lines before say why. Is the disk full?"
         ) from error
 
 

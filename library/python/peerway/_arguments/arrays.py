@@ -123,13 +123,13 @@ class CudaView:
         return self.shape[0]
 
     def __getitem__(self, key: object) -> Any:
-        raise self._unreachable("is not indexed from the host")
+        raise self._unreachable("cannot be indexed from the host")
 
     def __setitem__(self, key: object, value: object) -> None:
-        raise self._unreachable("is not indexed from the host")
+        raise self._unreachable("cannot be indexed from the host")
 
     def __iter__(self) -> Any:
-        raise self._unreachable("is not indexed from the host")
+        raise self._unreachable("cannot be indexed from the host")
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> Any:
         raise self._unreachable("cannot be a NumPy array")

@@ -119,7 +119,7 @@ def _by_dlpack(array: object) -> Layout:
         address, shape, strides, item = _core.dlpack_layout(array)
     except TypeError:
         raise InvalidArgument(
-            f"peerway: {called(array)} gives no DLPack view that may be written to, as peers will."
+            f"peerway: {called(array)} gives no writable DLPack view, which peers need."
         ) from None
     kind = _kind(getattr(array, "dtype", f"V{item}"))
     return Layout(address, tuple(shape), tuple(strides), item, kind, array)

@@ -112,7 +112,7 @@ def spread(hosts: Sequence[Host], ranks: int) -> list[str]:
     if len(result) < ranks:
         raise BadHosts(
             f"{ranks} ranks were asked for, and the hosts take {len(result)}: {_listed(merged)}; --hosts "
-            "says where more shall run"
+            "can name more"
         )
     return result[:ranks]
 

@@ -69,7 +69,7 @@ def find_launcher(named: str | None) -> Launcher:
         return Launcher(path, "mpich")
     first = text.strip().splitlines()[0] if text.strip() else "nothing"
     raise MpiError(
-        f"{path} belongs to an MPI that is not known here: --version says '{first}'; Open MPI and MPICH are"
+        f"{path} belongs to an unknown MPI: --version says '{first}'; use that of Open MPI or MPICH"
     )
 
 

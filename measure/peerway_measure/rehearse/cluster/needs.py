@@ -19,7 +19,7 @@ def check_folder(folder: Path) -> None:
     """Raise BadDescription for a folder whose name Slurm, munge or the file servers cannot use."""
     if any(character.isspace() for character in str(folder)):
         raise BadDescription(
-            f"a virtual cluster cannot lie in {str(folder)!r}: Slurm's files end a name at a space; name "
+            f"a virtual cluster cannot be in {str(folder)!r}: Slurm's files end a name at a space; name "
             "a folder without one (TMPDIR, where none was named)"
         )
 
