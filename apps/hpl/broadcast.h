@@ -91,11 +91,11 @@ class Broadcast {
     int root;  // the rank
     size_t bytes;
     std::vector<Message> messages;
-    size_t here;  // of the messages
+    size_t here;  // how many of the messages have come
   };
-  /// Those of a panel, with ranks in the place of places.
+  /// The messages of a panel with this root; they name ranks instead of places in the row.
   [[nodiscard]] std::vector<Message> messages_of(int root) const;
-  /// Of a message from this rank.
+  /// The channel of a message of a panel.
   [[nodiscard]] Channel channel(int from, int root) const {
     return sending_.by_stream && from == root ? Channel::prepared : Channel::panel;
   }

@@ -1,4 +1,4 @@
-// HPL.dat: 31 lines, of which each counts by its number; a value is what stands first.
+// Reads HPL.dat. It has 31 lines; the number of a line says what it means, and its values come first.
 #include <fstream>
 #include <sstream>
 
@@ -36,7 +36,7 @@ class Lines {
   Number number(size_t line, double least, double most) const {
     return numbers<Number>(line, 1, least, most)[0];
   }
-  /// The values of a line, of which the line before tells how many there are.
+  /// The values of a line; the line before says how many there are.
   template <typename Number>
   std::vector<Number> counted(size_t line, double least, double most) const {
     return numbers<Number>(line, number<size_t>(line - 1, 1, 1000), least, most);

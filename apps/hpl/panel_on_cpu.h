@@ -113,7 +113,7 @@ struct Factors {
   Index info = 0;             // 1 + the global index of the first column whose pivot is zero
 };
 
-/// Of pivots that are as good, that of the first rank, and then the first row.
+/// A plain factorization. Among equally good pivots it takes that of the first rank, and there the first row.
 inline Factors plain(const Case& of) {
   Factors made{of.matrix(), {}, 0};
   const auto at = [&](Index i, Index j) -> double& { return made.a[size_t(j * of.rows + i)]; };

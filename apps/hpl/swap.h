@@ -27,11 +27,11 @@ struct SwapRoom {
   size_t first, place;
   static constexpr int kPlaces = 3;
 };
-/// Of the queues kAhead and kRows, which have exchanges.
+/// The rooms of the queues kAhead and kRows, the ones that exchange rows.
 struct SwapRooms {
   SwapRoom ahead, rows;
-  size_t bytes;  // of all
-  /// In the pool from `first` on, for exchanges of at most `widest` columns.
+  size_t bytes;  // in total
+  /// Lays the rooms out in the pool from `first` on, for exchanges of at most `widest` columns.
   static SwapRooms of(const Layout& layout, int64_t widest, size_t first);
 };
 
@@ -41,7 +41,7 @@ class Swap {
   Swap(Comm& comm, Device& device, const Layout& layout, double* a, char* pool, const SwapRooms& rooms,
        double* top);
 
-  /// Of the panel whose first row is `first`.
+  /// Prepares the exchanges for the panel whose first row is `first`.
   void prepare(int64_t first, const int64_t* pivots, int64_t count);
   /// Exchanges the rows of the local columns `begin` to `end`, in the queue kAhead or kRows. The result says
   /// where the rows of the top are then.

@@ -154,7 +154,7 @@ class Rank {
     for (const hpl::Message& message : messages(k)) give(k, message);
   }
 
-  /// Of the rows of so many columns.
+  /// Exchanges the rows of this many columns.
   void exchange(size_t k, double columns) {
     if (plan_.rows == 1) return;
     const double share = plan_.share(columns);

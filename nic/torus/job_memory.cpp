@@ -85,7 +85,7 @@ std::shared_ptr<JobMemory> JobMemory::at(const std::string& name, uint64_t bytes
       throw Failure(PW_NIC_BROKEN, format("torus: the processes of this job at the socket @{} neither answer "
                                           "nor end; is one stopped?",
                                           name));
-    usleep(1000);  // who has the name does not listen yet, or is about to end
+    usleep(1000);  // the process that has the name does not listen yet, or is about to end
   }
   here[name] = job_memory;
   return job_memory;
@@ -165,7 +165,7 @@ void JobMemory::hand_out() const {
     part->cmsg_len = CMSG_LEN(2 * sizeof(int));
     const std::array<int, 2> both{memory_.get(), listener_.get()};
     std::memcpy(CMSG_DATA(part), both.data(), sizeof both);
-    sendmsg(socket.get(), &hand.header, MSG_NOSIGNAL | MSG_DONTWAIT);  // who does not take it asks again
+    sendmsg(socket.get(), &hand.header, MSG_NOSIGNAL | MSG_DONTWAIT);  // if lost, the process asks again
   }
 }
 

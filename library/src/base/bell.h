@@ -11,7 +11,7 @@ class Bell {
  public:
   /// A bell of this process. Throws Error.
   Bell();
-  /// That of a process of this host, by the number of its descriptor there. Throws Error.
+  /// The bell of another process of this host, by its descriptor number there. Throws Error.
   Bell(int process, int number, uint64_t identity);
 
   void ring() const noexcept;

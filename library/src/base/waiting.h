@@ -104,7 +104,7 @@ class Notice {
   explicit Notice(std::shared_ptr<const Waiting> waiting) : waiting_(std::move(waiting)) {}
   [[nodiscard]] bool given() const { return given_.load(std::memory_order_acquire); }
 
-  /// What the callback is given; give() takes it back.
+  /// The argument of the callback; give() releases it.
   static void* hand_out(const std::shared_ptr<Notice>& notice) { return new std::shared_ptr<Notice>(notice); }
   static void take_back(void* user) { delete static_cast<std::shared_ptr<Notice>*>(user); }
   static void give(void* user) {

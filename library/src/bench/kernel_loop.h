@@ -8,7 +8,7 @@
 
 namespace pw::bench {
 
-/// What the kernel does.
+/// The work of the kernel.
 enum class InKernel : uint8_t {
   one_sided,  ///< starts and finishes the plans of a latency_trip()
   messages,   ///< those of a message_trip(), by as many blocks as they have pieces

@@ -9,7 +9,7 @@
 
 namespace pw::bench {
 
-/// What one rank of a pair holds. Nothing here is owned.
+/// The objects of one rank of a pair. It owns none of them.
 struct Ends {
   pw_context* context = nullptr;
   const pw_region* source = nullptr;      ///< mine, sent from

@@ -132,7 +132,7 @@ class Context {
            range.local_offset <= range.local->bytes() &&
            range.bytes <= range.local->bytes() - range.local_offset;
   }
-  /// As far as can be told at once.
+  /// The status, as far as it is known at once.
   bool is_usable(const Remote& remote) const { return remote.current() && team_.none_lost() && !closed(); }
   pw_status check(const Remote& remote) { return is_usable(remote) ? PW_OK : why_not(remote); }
   pw_status why_not(const Remote& remote);  ///< PW_OK where it is another rank that is lost
@@ -185,7 +185,7 @@ class Context {
   pw_status start_split(const Resolved& resolved, const route::ReadySplit& split, const Transfer& transfer,
                         const Notification* notification);
 
-  struct CloseBook {  ///< who wants to know when the context is closed; outlives it while a handle is held
+  struct CloseBook {  ///< what to call when the context is closed; outlives it while a handle is held
     std::mutex mutex;
     std::list<std::function<void()>> callbacks;
   };

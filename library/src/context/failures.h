@@ -19,7 +19,7 @@ class Failures {
   /// The number of failures noted towards the rank so far (PW_ANY_RANK: in all).
   [[nodiscard]] uint64_t count(int rank) const;
 
-  /// That of the marks, with what failed noted.
+  /// The status of the marks; failures are noted.
   pw_status outcome(Marks& marks);
 
   /// PW_OK, or the last failure towards the rank (PW_ANY_RANK: any) if there are more than `seen`.

@@ -10,10 +10,10 @@ namespace pw {
 /// "cpu" -> "...", "cores" -> "2", "cuda:0" -> "NVIDIA H200", ...
 std::map<std::string, std::string> machine();
 
-/// Where this machine's route table is looked for when no other is named.
+/// The default place of this machine's route table.
 std::string default_table_file();
 
-/// Where the user's rules are looked for when no other file is named.
+/// The default place of the user's rules.
 std::string default_rules_file();
 
 }  // namespace pw

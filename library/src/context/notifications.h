@@ -82,7 +82,7 @@ class Notifications final : public Source, public Marker {
   Progress& progress_;
   const std::function<Path&(const Remote&)> far_;
   std::mutex turning_;            ///< one thread at a time; before the lock of a signal
-  std::mutex mutex_;              ///< of what follows; after the lock of a signal
+  std::mutex mutex_;              ///< protects what follows; after the lock of a signal
   std::list<Deferred> deferred_;  ///< what lies in an entry belongs to who turns
   std::map<int, Line> lines_;
   std::atomic<uint64_t> open_{0};    ///< entries

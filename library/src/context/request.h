@@ -57,7 +57,7 @@ struct pw_request {
   bool complete();
   /// The status with which it ended, with the message in this thread.
   pw_status ending();
-  /// As of a Request; of one that is complete: none, and always.
+  /// Like those of a Request; if it is complete: none, and always true.
   [[nodiscard]] pw::Source* source();
   [[nodiscard]] pw::Wakes wakes();
 

@@ -89,7 +89,7 @@ class Resolver {
   [[nodiscard]] uint64_t chunk_bytes() const;
 
  private:
-  /// Where a remote keeps the answer.
+  /// The place where a remote keeps the answer.
   static size_t place(Op op, route::ShapeClass shape, const Region& local) noexcept {
     return (local.memory_class.load(std::memory_order_relaxed) * Remote::kOps + static_cast<uint32_t>(op)) *
                Remote::kShapeClasses +

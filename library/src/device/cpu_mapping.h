@@ -13,7 +13,7 @@ class CpuMapping {
   virtual ~CpuMapping() = default;
   CpuMapping(const CpuMapping&) = delete;
 
-  /// Where the first byte of the allocation appears.
+  /// The address at which the CPU sees the first byte of the allocation.
   [[nodiscard]] std::byte* address() const { return address_; }
 
   /// Copies into the mapping; `to` lies in it. A store that follows is seen after the bytes.

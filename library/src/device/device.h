@@ -42,7 +42,7 @@ constexpr Handle handle_of_device(uint8_t number) {
   return static_cast<Handle>(static_cast<uint8_t>(Handle::of_device) + number);
 }
 
-/// What an owner sends of an allocation so that a peer can map it. Plain bytes, part of a key.
+/// The facts that a peer needs to map an allocation. Plain bytes, part of a key.
 struct Export {
   Handle handle = Handle::none;
   uint64_t allocation = 0;  ///< id of the allocation, never used twice by one process; importers cache by it
@@ -180,7 +180,7 @@ class Device {
   virtual void pin(void* address, uint64_t bytes) = 0;
   virtual void unpin(void* address) noexcept = 0;
 
-  /// Where this device finds an address of the process: pinned host memory, or its own.
+  /// This device's address for an address of the process, of pinned host memory or of its own.
   [[nodiscard]] virtual void* as_seen(void* address) { return address; }
 
   /// Whether this device's queues can reach memory of `other` (a device of any process of this host)

@@ -50,7 +50,7 @@ struct ProgramStep {
   int32_t notified = -1;  ///< tag of the signal whose words the mark is
   int32_t awaited = -1;   ///< tag of the signal whose words the wait is for, where it is a step of its own
   std::string_view way = "";  ///< how it moves them; the text outlives the runner
-  Sleepers* woken = nullptr;  ///< who may sleep until the mark is made; the CPU wakes them
+  Sleepers* woken = nullptr;  ///< threads that may sleep until the mark is made; the CPU wakes them
 };
 
 /// Host memory by which the host ends a program's waits and is told of those that ended early: one page,
@@ -93,7 +93,7 @@ class Runner {
   /// Calls `call(user)` on some thread once what begin() began is done; false where only done() finds out.
   virtual bool notify(void (*call)(void*), void* user) = 0;
 
-  /// How often the part was done, by all that started it; to be asked when nothing is under way.
+  /// How often the part was done, over all starts; call it when nothing is under way.
   virtual uint64_t epochs(PlanPart part) = 0;
 
   /// PW_UNSUPPORTED where there are no kernels.

@@ -145,7 +145,7 @@ void Importer::pin_control(int rank, Device& device) {
   entry = segment;
   if (device.id().kind == PW_HOST) return;
   segment->sleepers.unseen.store(1);  // a GPU can write a word there, and wake nobody
-  wake(segment->sleepers);            // who sleeps must know
+  wake(segment->sleepers);            // threads that sleep must notice
 }
 
 }  // namespace pw

@@ -36,7 +36,7 @@ class Remote : public std::enable_shared_from_this<Remote> {
     return generation_ == nullptr || generation_->load(std::memory_order_acquire) == key.generation;
   }
 
-  /// Where the CPU reaches the region, or null.
+  /// The address at which the CPU reaches the region, or null.
   [[nodiscard]] std::byte* host_address() const noexcept { return host_address_; }
 
   /// Where queues of `device` reach the region; mapped at the first call. Throws Error with the reason when

@@ -55,7 +55,7 @@ class RemoteMemory {
   pw_nic_key key_{};
 };
 
-/// What an endpoint tells others so that they can open a stream to it. Plain bytes.
+/// The facts that other endpoints need to open a stream to an endpoint. Plain bytes.
 struct EndpointFacts {
   pw_nic_address address;
   pw_nic_key control;  ///< of its markers and mailboxes

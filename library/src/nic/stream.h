@@ -78,7 +78,7 @@ class Stream {
   pw_nic_status start_word(const Word& word);
   pw_nic_status start_get_of_marker(pw_nic_done* done);
   void activate() { endpoint_.activate(*this); }
-  /// What the NIC may still call, once this stream is gone.
+  /// Operations that the NIC may still complete after this stream is destroyed.
   void keep(std::shared_ptr<void> operations) { endpoint_.abandoned_.push_back(std::move(operations)); }
   static void call(pw_nic_done* done, pw_nic_status status) {
     if (done != nullptr) done->call(done, status);

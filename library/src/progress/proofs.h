@@ -35,7 +35,7 @@ class Proofs {
   void end() { complete_ = std::max(complete_, std::exchange(proving_, 0)); }
   /// It could not begin for lack of room: it is due again.
   void put_off() { proving_ = 0; }
-  /// There is no proof any more: what is wanted is over.
+  /// No proof will come any more; nothing is awaited.
   void give_up() {
     proving_ = 0;
     complete_ = std::max(complete_, wanted_);

@@ -109,7 +109,7 @@ class Router {
 
   /// Whether the table has a cost of that operation between such memories; of any shape.
   [[nodiscard]] bool measured(Op op, const PairClass& pair) const;
-  /// That pair, if it was measured; else the first of the table that differs by its link alone.
+  /// That pair, if it was measured; otherwise the first of the table that differs only in its link.
   [[nodiscard]] std::optional<PairClass> nearest_measured(Op op, const PairClass& pair) const;
 
   /// Throws Error(PW_UNSUPPORTED) when no path is available, naming all reasons; in strict mode

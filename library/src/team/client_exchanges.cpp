@@ -114,7 +114,7 @@ void BootstrapClient::write_to(int rank, uint64_t number, ByteView text, uint64_
   while (!peers_.send(rank, Type::exchange, packed)) {
     {
       const std::lock_guard lock(mutex_);
-      unreached_.erase(rank);  // of an earlier attempt
+      unreached_.erase(rank);  // an earlier attempt failed
     }
     if (peers_.connect(rank, identity_of(rank).addresses, deadline)) send_reports(rank);
   }

@@ -34,7 +34,7 @@ struct CollectiveCall {
   size_t bytes = 0;  ///< that this rank gives; 0 where it talks to its partners alone
 };
 
-/// As the caller knows it: "barrier", "all_gather", "creation of a context".
+/// The name that callers know: "barrier", "all_gather", "creation of a context".
 const char* name_of(Collective kind);
 /// With its bytes: "all_gather of 8 bytes".
 std::string name_of(const CollectiveCall& call);

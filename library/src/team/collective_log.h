@@ -63,7 +63,7 @@ class CollectiveLog {
   /// and the first round is over. A message to an aborted exchange is dropped; its sender learns of the
   /// abort anyway.
   bool accept(int from, const wire::ExchangePart& part);
-  /// Those of `ranks` whose next message has not arrived.
+  /// The ranks among `ranks` whose next message has not arrived.
   [[nodiscard]] std::vector<int> missing(uint64_t number, const std::vector<int>& ranks) const;
   /// The next message of each, in rank order; in the first round also those of other ranks.
   PeerMessages take(uint64_t number, const std::vector<int>& ranks);
@@ -94,7 +94,7 @@ class CollectiveLog {
     std::vector<int> among;  ///< empty: all ranks
     [[nodiscard]] bool includes(int rank) const;
   };
-  struct Claim {  ///< of a letter that came early
+  struct Claim {  ///< what a message that came early says about its sender's call
     Collective kind;
     uint64_t place;
   };

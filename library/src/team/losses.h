@@ -55,7 +55,7 @@ class Losses {
   };
   std::atomic<bool>& some_;
   std::vector<std::atomic<uint8_t>> how_;  ///< a wire::How
-  mutable std::mutex times_;               ///< of what follows
+  mutable std::mutex times_;               ///< protects what follows
   std::map<int, uint64_t> since_ns_;       ///< written before how_
   std::atomic<int> first_{-1};
   std::shared_ptr<Book> book_ = std::make_shared<Book>();

@@ -117,7 +117,7 @@ class PeerConnections {
 
   const int rank_, size_;
   const Secret secret_;
-  mutable std::mutex mutex_;  ///< of what follows
+  mutable std::mutex mutex_;  ///< protects what follows
   AcceptQueue accept_queue_;
   std::vector<std::unique_ptr<Connection>> connections_;
   size_t polled_ = 0;  ///< connections in the last add_to()

@@ -160,7 +160,7 @@ bool TransferQueue::reached(Mark mark) {
   if (done(mark)) return true;
   if (!ended()) return false;
   const std::lock_guard lock(mutex_);
-  return drop_all();  // whoever sees the failure may free the memory
+  return drop_all();  // a caller that sees the failure may free the memory
 }
 
 pw_status TransferQueue::outcome(Mark mark) {

@@ -30,7 +30,7 @@ class TransferQueue {
   /// Whether something waits. Takes the lock of start(), so that the progress thread misses nothing.
   [[nodiscard]] bool waits();
 
-  /// As those of a Marker.
+  /// See Marker.
   [[nodiscard]] Mark mark() const { return accepted_.load(std::memory_order_acquire); }
   bool reached(Mark mark);
   pw_status outcome(Mark mark);

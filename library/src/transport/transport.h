@@ -33,7 +33,7 @@ class Transport {
   /// rank was told to use it and cannot: then no rank gets its context.
   virtual Bytes open(const Together&) { return {}; }
 
-  /// What the ranks sent, by rank.
+  /// The data that each rank sent, by rank.
   virtual void meet(const std::vector<Bytes>& /*ranks*/) {}
 
   /// Adds what peers need to reach the region by it, or the words of this rank's signals.
@@ -41,7 +41,7 @@ class Transport {
   virtual void attach_signals(Key&) {}
 };
 
-/// What a setting lists, of all transports of this build.
+/// The path families that settings list, of all transports of this build.
 std::vector<PathFamily> path_families();
 
 /// The transports of this build, in order of preference where nothing was measured.

@@ -141,7 +141,7 @@ inline Packet load_packet(const Packet* from) {
   return {low.data, low.flag, high.data, high.flag};
 }
 inline Word clock_ns() {
-  sched_yield();  // who looks at it mostly waits, and maybe for one that needs this CPU
+  sched_yield();  // a thread that reads it mostly waits, perhaps for one that needs this CPU
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<Word>(now.tv_sec) * 1000000000u + static_cast<Word>(now.tv_nsec);

@@ -76,7 +76,7 @@ class CudaDevice final : public Device {
   MakeImage make_image_;
   std::string name_;
   PeerAccesses peers_;
-  std::mutex mutex_;  ///< of what follows
+  std::mutex mutex_;  ///< protects what follows
   VmmKind vmm_;
   std::atomic<CUcontext> context_ = nullptr;
   std::atomic<const Kernels*> kernels_ = nullptr;

@@ -23,7 +23,7 @@ struct Info {
   int mapping_type;
 };
 
-/// What the library's functions are called with; `Gdr` is its gdr_t.
+/// The types of the library's arguments; `Gdr` is its gdr_t.
 using Gdr = struct gdr*;
 struct Api {
   Gdr (*gdr_open)() = nullptr;

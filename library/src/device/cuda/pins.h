@@ -21,7 +21,7 @@ class Pins {
   void pin(void* address, uint64_t bytes);
   void unpin(void* address) noexcept;
 
-  /// Where the device finds host memory pinned here; the address itself where it is not pinned here.
+  /// The device's address of host memory pinned here; the same address if it is not pinned here.
   [[nodiscard]] uint64_t device_address(uint64_t address);
 
  private:

@@ -10,7 +10,7 @@
 
 namespace pw::cuda {
 
-/// How CUDA memory is shown to other processes.
+/// How CUDA memory is exported to other processes.
 inline constexpr Handle kIpc = handle_of_device(0);     ///< legacy CUDA IPC (cudaMalloc)
 inline constexpr Handle kFd = handle_of_device(1);      ///< a file descriptor of a VMM allocation
 inline constexpr Handle kFabric = handle_of_device(2);  ///< a fabric handle
@@ -45,7 +45,7 @@ PointerFacts describe_pointer(const Driver& driver, uint64_t address);
 /// Allocation::id from the two ids of the driver; 0 where it has none.
 uint64_t allocation_id(uint64_t buffer, uint64_t block);
 
-/// As describe_pointer() and then the above, asking for those two only.
+/// The same as describe_pointer() and then the above, but queries only those two.
 uint64_t allocation_id_at(const Driver& driver, uint64_t address);
 
 /// The allocation around the `bytes` bytes at `address`, with the handle to export it by or the reason why it

@@ -12,7 +12,7 @@
 
 namespace pw::cuda {
 
-/// What a queue needs to know of its GPU.
+/// The facts about a GPU that its queues need.
 struct Gpu {
   const Driver& driver;
   int ordinal = 0;

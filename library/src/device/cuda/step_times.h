@@ -20,7 +20,7 @@ class TracedTimes {
   ~TracedTimes();  ///< the context must be current, and nothing under way
   TracedTimes(const TracedTimes&) = delete;
 
-  /// What the kernels begin with, to be written to device memory.
+  /// The initial contents of the device memory that the kernels use.
   [[nodiscard]] peerway::device::StepTimes initial() const;
 
   /// The part as a launch has it, which this thread was called to make: it tells from where.

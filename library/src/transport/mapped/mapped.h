@@ -9,7 +9,7 @@
 
 namespace pw {
 
-/// What the CPU can reach of a pair.
+/// The memories of a pair that the CPU can reach.
 struct MappedFacts {
   bool local = false;  ///< it loads and stores in the local memory, which is of a GPU
   bool remote = false;

@@ -71,7 +71,7 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
   /// Gets one word, which is there once a mark is reached. One at a time. Throws Error.
   std::shared_ptr<const uint64_t> get_word(int rank, RankMemory& remote, uint64_t offset);
 
-  /// As those of a Path.
+  /// See Path.
   Mark mark(int rank);
   bool reached(int rank, Mark mark);
   pw_status outcome(int rank, Mark mark);
@@ -108,7 +108,7 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
   std::function<std::optional<nic::EndpointFacts>(int rank)> facts_of_;
   std::vector<std::atomic<Reach>> reach_;  ///< by rank
 
-  std::mutex mutex_;                             ///< of what follows
+  std::mutex mutex_;                             ///< protects what follows
   std::vector<std::unique_ptr<NicPeer>> peers_;  ///< by rank; null before the first use
   std::vector<NicPeer*> unproven_;               ///< those of which something is wanted
   std::vector<NicPeer*> crammed_;                ///< those with a backlog

@@ -45,7 +45,7 @@ class StagingService final : public Source {
   ControlSegment& control_;
   Importer& importer_;
   Registry& registry_;
-  std::mutex mutex_;                               ///< of what follows
+  std::mutex mutex_;                               ///< protects what follows
   std::map<int, std::unique_ptr<Served>> served_;  ///< by rank
   std::atomic<uint32_t> seen_{0};                  ///< the doorbell at the last turn
   uint64_t moved_ns_ = 0;                          ///< when something moved last

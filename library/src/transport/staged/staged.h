@@ -58,7 +58,7 @@ class Staged final : public Path, public Source {
   std::atomic<uint64_t> waiting_{0};      ///< transfers in the queues of all
   std::atomic<uint64_t> happened_ns_{0};  ///< when one of them went on last
   std::vector<std::atomic<StagingInitiator*>> by_rank_;
-  std::mutex making_;  ///< of what follows
+  std::mutex making_;  ///< protects what follows
   std::vector<std::unique_ptr<StagingInitiator>> all_;
 };
 

@@ -118,7 +118,7 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
   /// UCX.
   void receive(std::function<void(ByteView)> receiver);
 
-  /// As those of a Path.
+  /// See Path.
   Mark mark(int rank);
   bool reached(int rank, Mark mark);
   pw_status outcome(int rank, Mark mark);
@@ -202,7 +202,7 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
   uint32_t memory_kinds_ = 0;
   std::function<Bytes(int rank)> address_of_;
 
-  std::mutex mutex_;  ///< of what follows, and of every call of UCX
+  std::mutex mutex_;  ///< protects what follows, and of every call of UCX
   ucp_abi::ucp_context_h context_ = nullptr;
   ucp_abi::ucp_worker_h worker_ = nullptr;
   uint64_t copied_ = 0;                          ///< a datatype: the bytes of a Flight

@@ -25,7 +25,7 @@ std::vector<std::string> candidates(const std::string& setting);
 /// what is wrong with it.
 const Library* load(const std::vector<std::string>& files, std::string& why);
 
-/// What UCX says of a status.
+/// UCX's text for a status.
 std::string text_of(const Library& library, ucp_abi::ucs_status_t status);
 
 }  // namespace pw::ucx

@@ -30,7 +30,7 @@ struct MessageHeader {
 };
 static_assert(sizeof(MessageHeader) == 48);
 
-/// How far the messages of one sender have come. They may overtake one another.
+/// Up to which number the messages of one sender have arrived. They may overtake one another.
 class Order {
  public:
   /// All numbers up to this one have been done.

@@ -77,7 +77,7 @@ struct UcxEngine::UcxPeer {
   ucp_abi::ucs_status_t failure = 0;     ///< of the connection; set before failure_seen
   std::atomic<bool> failure_seen{false};
 
-  // Where operations go as messages:
+  // If operations go as messages:
   bool by_messages = false;
   Line puts, gets;            ///< to the peer; words are among the puts
   pw_status refused = PW_OK;  ///< why the peer did not do one of them, since the last flush
@@ -88,7 +88,7 @@ struct UcxEngine::UcxPeer {
   pw_status refusal = PW_OK;  ///< for the next ack
 };
 
-/// What UCX hands back when an operation is done.
+/// The user data of an operation, which UCX passes to its callback.
 struct UcxEngine::Flight {
   UcxPeer* peer = nullptr;
   Used* local = nullptr;

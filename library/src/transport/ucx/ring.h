@@ -66,7 +66,7 @@ class Half {
   Half(UcxEngine& engine, Ring& own, int rank, FarRing far)
       : engine_(engine), own_(own), rank_(rank), far_(std::move(far)) {}
 
-  /// As ChunkWalk::begin.
+  /// See ChunkWalk::begin.
   void begin(bool fill, const Layout& layout, std::byte* first, Queue* queue);
 
   /// Does what can be done now. After a failure chunks are still passed, without their bytes.

@@ -19,7 +19,7 @@ class StagedInitiator final : public TransferQueue {
   /// Waits until both rings are there, and makes what moves memory of such a transfer. Throws Error.
   void prepare(const Transfer& transfer);
 
-  /// What the target says of its ring; from any thread.
+  /// Takes the target's note about its ring; may be called from any thread.
   void answer(RingNote note);
 
  private:

@@ -8,7 +8,7 @@
 
 namespace pw::cuda {
 
-// How the words travel. All messages of a kernel travel alike: code for both would take longer to run.
+// How the words travel: the same way for all messages of a kernel, because code for both would be slower.
 enum class Form { packets, lines };
 
 // A send or receive of so many packets or lines, in pieces of `share`.
@@ -27,7 +27,7 @@ struct alignas(64) PlanMessage {
 };
 static_assert(sizeof(PlanMessage) == 64, "one cache line of constants");
 
-// How many bytes further the slots lie in odd epochs.
+// The offset in bytes of the slots of odd epochs.
 PW_ON_DEVICE long long odd_offset_of(const PlanMessage& message) {
   return static_cast<long long>(message.turn) * static_cast<long long>(sizeof(peerway::device::Line));
 }
