@@ -132,7 +132,7 @@ class Context {
            range.local_offset <= range.local->bytes() &&
            range.bytes <= range.local->bytes() - range.local_offset;
   }
-  /// The status, as far as it is known at once.
+  /// Whether the remote can be used, as far as is known at once.
   bool is_usable(const Remote& remote) const { return remote.current() && team_.none_lost() && !closed(); }
   pw_status check(const Remote& remote) { return is_usable(remote) ? PW_OK : why_not(remote); }
   pw_status why_not(const Remote& remote);  ///< PW_OK where it is another rank that is lost

@@ -27,7 +27,7 @@ struct StepEvent {
 /// The events of one step in an epoch; a put that notifies by more than one has a second event.
 std::vector<StepEvent> events_of(const ProgramStep& step, uint64_t epoch);
 
-/// The messages that a start sends.
+/// The bytes that a start sends.
 uint64_t sent_bytes(const Program& program);
 
 /// A part of a plan that ran, in ns of the GPU.

@@ -23,7 +23,7 @@ struct Info {
   int mapping_type;
 };
 
-/// The types of the library's arguments; `Gdr` is its gdr_t.
+/// The functions of the library; `Gdr` is its gdr_t.
 using Gdr = struct gdr*;
 struct Api {
   Gdr (*gdr_open)() = nullptr;
