@@ -197,6 +197,38 @@ def test_documents_name_only_files_that_exist() -> None:
     assert missing == []
 
 
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as links name them, on GitHub and on the site alike."""
+    titles = re.findall(r"^#+ (.*)", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.M)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
+
+
+def test_readmes_name_only_headings_that_exist() -> None:
+    """MkDocs checks the headings that pages of the site name."""
+    links = [
+        (page, *link)
+        for page in [*ROOT.glob("*.md"), *ROOT.glob("*/README.md")]
+        for link in re.findall(r"\]\(([^)#:\s]*\.md)#([^)]*)\)", page.read_text())
+    ]
+    assert links
+    assert [link for link in links if link[2] not in anchors(link[0].parent / link[1])] == []
+
+
+def test_lines_of_documents_are_as_short_as_those_of_code() -> None:
+    """Tables, headings and links that cannot be broken excepted."""
+    long = []
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *(ROOT / "docs").rglob("*.md")]:
+        if page.name == "CHANGELOG.md":  # it has a line for each entry
+            continue
+        text = re.sub(
+            r"^ *```.*?^ *```", lambda code: "\n" * code[0].count("\n"), page.read_text(), flags=re.M | re.S
+        )
+        for number, line in enumerate(text.splitlines(), 1):
+            if len(line) > 110 and not line.startswith(("|", "#", "!", "<img")) and " " in line.strip():
+                long.append(f"{page.relative_to(ROOT)}:{number}")
+    assert long == [], "break these lines at 110 columns"
+
+
 def test_documents_name_only_paths_that_exist() -> None:
     """A path from the root of the tree in backquotes, in the documents and in the READMEs of folders."""
     pages = [*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *(ROOT / "docs").rglob("*.md")]
