@@ -7,7 +7,7 @@
 namespace pw::torus {
 
 // At the first operation that must go by datagrams, or when a peer asks for it. False when there can be none:
-// who asked gives up after a while.
+// the peer gives up after a while.
 bool Engine::open_wire() {
   EndpointEntry& entry = shared_.entry[around_.self.number];
   entry.port_requested = false;

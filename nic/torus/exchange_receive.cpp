@@ -19,7 +19,7 @@ void Exchange::take_datagram(std::span<const std::byte> datagram, const sockaddr
     ++counters_.rejected;
     return;
   }
-  if (header.to_session != self_.session) return;  // for one who had the number and the port before
+  if (header.to_session != self_.session) return;  // meant for an earlier owner of the number and port
   if (header.kind == Kind::bye) {
     lose(header.from_session);
     return;

@@ -47,7 +47,7 @@ struct TorusFile {
   double hop_ns = 129, latency_ns = 850, gap_ns = 0, gbit_per_s = 75;
   bool timed = false;              ///< whether these four are modelled
   uint32_t guarantees = 3;         ///< PW_NIC_PUTS_IN_ORDER, PW_NIC_GETS_BEHIND_PUTS: what is kept
-  uint32_t stated = 3;             ///< what query() says; different only to test those who check
+  uint32_t stated = 3;             ///< what query() says; different only in tests of checkers
   std::vector<NodeAddress> nodes;  ///< one for each node; empty: all on this host
   std::vector<std::pair<uint32_t, uint32_t>> cut;
   std::vector<Death> dead;

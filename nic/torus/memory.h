@@ -36,7 +36,7 @@ struct Memory {
   int32_t device;
   uint32_t slot, generation;
   uint64_t descriptor_offset = 0;
-  Descriptor descriptor;  ///< keeps the file behind it open for those who map it
+  Descriptor descriptor;  ///< keeps the file behind it open for peers that map it
   std::atomic<bool> alive{true};
 
   [[nodiscard]] bool holds(const void* data, uint64_t count) const {

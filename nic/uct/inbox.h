@@ -2,7 +2,7 @@
 // may have. The pages of a ring are touched, and so exist, only when there is such a sender.
 //
 // A sender writes a message into the next slot and, after that, the slot's word, which has the count of the
-// message in it: whoever polls needs no reset of slots. The receiver counts what it has taken in the ring's
+// message in it, so slots need not be reset. The receiver counts what it has taken in the ring's
 // first word, which the sender gets when the ring looks full.
 #pragma once
 

@@ -33,7 +33,7 @@ PackedKey unpack_key(const void* bytes, const Secret& secret);
 /// is in use, it waits for a transfer to end. Under the domain's lock.
 class RegisteredMemory {
  public:
-  /// Throws Error when the NIC refuses the memory; for want of room only when it may not wait for that.
+  /// Throws Error if the NIC refuses the memory; if it is full, only when this may not wait.
   RegisteredMemory(Domain& domain, const pw_nic_span& span, bool may_wait);
   RegisteredMemory(const RegisteredMemory&) = delete;
   ~RegisteredMemory();

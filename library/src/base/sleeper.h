@@ -16,7 +16,7 @@ struct alignas(64) Sleepers {
 };
 
 namespace detail {
-/// Whether who wakes must order its store before the look at `count` itself. Else the sleeper does it for
+/// Whether the waker itself must order its store before it reads `count`. Otherwise the sleeper does it for
 /// all.
 extern std::atomic<bool> wakers_order;
 void wake_all(Sleepers& sleepers);

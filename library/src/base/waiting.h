@@ -43,7 +43,7 @@ class Waiting {
   [[nodiscard]] bool blocking() const { return blocking_.load(std::memory_order_relaxed); }
   void set_blocking(bool blocking) { blocking_.store(blocking, std::memory_order_relaxed); }
 
-  /// Ranks share CPUs: who spins keeps away the one it waits for.
+  /// Ranks share CPUs: a rank that spins takes the CPU from the one it waits for.
   [[nodiscard]] bool oversubscribed() const { return oversubscribed_.load(std::memory_order_relaxed); }
   void set_oversubscribed(bool oversubscribed) {
     oversubscribed_.store(oversubscribed, std::memory_order_relaxed);

@@ -210,7 +210,7 @@ class Context {
   uint64_t later_paths_ = 0;  ///< the bits of all that do not complete at the start
   std::vector<std::atomic<uint64_t>>
       started_towards_;            ///< of each rank: the bits of what was started towards it, and by
-  std::shared_ptr<void> on_loss_;  ///< wakes who sleeps
+  std::shared_ptr<void> on_loss_;  ///< wakes sleeping threads
   std::mutex attachment_mutex_;
   std::shared_ptr<void> attachment_;  ///< last: it uses all of the above
 };

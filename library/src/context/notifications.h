@@ -83,7 +83,7 @@ class Notifications final : public Source, public Marker {
   const std::function<Path&(const Remote&)> far_;
   std::mutex turning_;            ///< one thread at a time; before the lock of a signal
   std::mutex mutex_;              ///< protects what follows; after the lock of a signal
-  std::list<Deferred> deferred_;  ///< what lies in an entry belongs to who turns
+  std::list<Deferred> deferred_;  ///< an entry's contents belong to the thread that turns
   std::map<int, Line> lines_;
   std::atomic<uint64_t> open_{0};    ///< entries
   std::atomic<bool> failed_{false};  ///< some notification ever did

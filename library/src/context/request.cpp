@@ -201,7 +201,7 @@ pw_status pw_request_wait_all(pw_request* const* requests, size_t count, uint64_
     if (count == 0) return PW_OK;
     const Requests all(requests, count);
     check_list(all);
-    size_t reached = 0;  // the first so many
+    size_t reached = 0;  // how many are complete, from the first on
     const auto done = [&] {
       while (reached < count && all[reached]->complete()) ++reached;
       return reached == count;

@@ -17,13 +17,13 @@ namespace pw {
 /// A decision with the paths themselves. Immutable once published.
 struct Resolved {
   uint64_t epoch;             ///< of the resolver when it was made; an older one is made anew
-  uint64_t small_bytes = 0;   ///< up to so many `small` is the path: beside the epoch, with nothing to walk
+  uint64_t small_bytes = 0;   ///< `small` is the path up to this size; next to the epoch, for a quick lookup
   uint64_t copied_bytes = 0;  ///< the same where that path copies by the CPU (Path::copies), else 0
   Path* small = nullptr;      ///< null where they are split
   std::shared_ptr<const route::Route> route;
   std::vector<Path*> paths;  ///< in the order of the route's indices
 
-  /// The path of so many bytes; null where they are split.
+  /// The path for this many bytes; null if they are split.
   [[nodiscard]] Path* path_of(uint64_t bytes) const noexcept {
     if (bytes <= small_bytes) return small;
     const route::Choice& choice = route->lookup(bytes);

@@ -70,7 +70,7 @@ class Search {
   int64_t block_bytes_;
   uint32_t dims_ = 0;
   std::array<Dimension, PW_MAX_DIMS> dimension_{};  ///< smallest stride first
-  std::array<int64_t, PW_MAX_DIMS + 1> reach_{};    ///< of so many dimensions: their largest distance
+  std::array<int64_t, PW_MAX_DIMS + 1> reach_{};    ///< by number of dimensions: their largest distance
   uint32_t steps_ = 0;
 };
 

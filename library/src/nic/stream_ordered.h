@@ -54,7 +54,7 @@ class ProbingStream final : public OrderedStream {
   uint64_t seen_ = 0;     ///< markers that are known to be there
   uint64_t ended_ = 0;    ///< flushes that were done
   std::array<pw_nic_done*, kFlushes> flushes_{};  ///< flush i waits for marker i + 1
-  uint64_t looking_since_ = 0;                    ///< the first get of those in vain; 0: none
+  uint64_t looking_since_ = 0;                    ///< when the first get that saw nothing was made; 0: none
   uint64_t next_look_ = 0;
   std::shared_ptr<Probe> probe_;
 };

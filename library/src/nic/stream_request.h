@@ -35,7 +35,7 @@ class RequestStream final : public Stream {
   };
   struct Flush {
     pw_nic_done* done;
-    uint64_t after;  ///< so many requests are answered
+    uint64_t after;  ///< how many requests must be answered first
   };
   struct OutstandingRequests {
     std::array<PutRequest, kSlots> request;

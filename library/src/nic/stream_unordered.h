@@ -48,8 +48,8 @@ class UnorderedStream final : public Stream {
   Later& front() { return later_[finished_ % kWaiting]; }
 
   uint64_t puts_ = 0;      ///< that were started, words among them
-  uint64_t in_place_ = 0;  ///< the first so many are proven to be in place
-  uint64_t probed_ = 0;    ///< probes under way prove so many
+  uint64_t in_place_ = 0;  ///< how many are proven to be in place
+  uint64_t probed_ = 0;    ///< how many the probes under way will prove
   uint64_t behind_ = 0;    ///< puts before the end of the last word: the next word waits for them
   uint64_t entered_ = 0, finished_ = 0;
   std::array<Later, kWaiting> later_{};

@@ -103,7 +103,7 @@ void Progress::sleep(bool away) {
   unwatch();
   const bool sleepers = sleepers_.load(std::memory_order_seq_cst) > 0;
   for (Source* source : sources()) {
-    if (away) {  // those who turn it may stop, and need not tell this thread
+    if (away) {  // the threads that turn it may stop without telling this thread
       if (!source->rings() || source->has_work()) longest = std::min(longest, kAway);
       continue;
     }

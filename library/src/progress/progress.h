@@ -82,7 +82,7 @@ class Progress {
   static constexpr size_t kMostSources = 32;
   std::mutex adding_;
   std::array<Source*, kMostSources> all_{};
-  std::atomic<size_t> count_{0};  ///< the first so many of them are there
+  std::atomic<size_t> count_{0};  ///< how many of the entries are in use
   std::atomic<int> turners_{0};   ///< threads that turn the sources
   std::atomic<int> sleepers_{0};  ///< threads that leave it to the progress thread, and sleep
   std::atomic<bool> asleep_{false};

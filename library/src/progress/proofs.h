@@ -15,10 +15,10 @@ class Proofs {
  public:
   /// One more operation, which may still wait for room.
   void accept() { ++accepted_; }
-  /// The next so many of those accepted were given to the network.
+  /// `more` further accepted operations were given to the network.
   void issue(uint64_t more = 1) { issued_ += more; }
 
-  /// A mark behind all that was accepted; from here on it is wanted.
+  /// A mark after all accepted operations, which will now be proven.
   Mark want() { return wanted_ = accepted_; }
   /// Whether something that is wanted is not proven yet.
   [[nodiscard]] bool wanting() const { return wanted_ > complete_; }
@@ -27,13 +27,13 @@ class Proofs {
   [[nodiscard]] bool reached(Mark mark) const { return complete_ >= mark; }
 
   [[nodiscard]] bool under_way() const { return proving_ != 0; }
-  /// Whether a proof is to be begun: one is wanted, none is under way, and all that it is wanted of was
+  /// Whether to begin a proof: one is wanted, none is under way, and all operations that it must prove were
   /// issued.
   [[nodiscard]] bool due() const { return wanting() && !under_way() && issued_ >= wanted_; }
   /// Begins a proof of all that was issued so far. Operations issued from here on belong to the next one.
   void begin() { proving_ = issued_; }
   void end() { complete_ = std::max(complete_, std::exchange(proving_, 0)); }
-  /// It could not begin for lack of room: it is due again.
+  /// The proof could not begin because the NIC's queue is full: it is due again.
   void put_off() { proving_ = 0; }
   /// No proof will come any more; nothing is awaited.
   void give_up() {
@@ -42,11 +42,11 @@ class Proofs {
   }
 
  private:
-  uint64_t accepted_ = 0;  ///< operations
-  uint64_t issued_ = 0;    ///< the first so many were issued
-  uint64_t wanted_ = 0;    ///< the first so many are to be proven complete
-  uint64_t complete_ = 0;  ///< the first so many are, or have failed
-  uint64_t proving_ = 0;   ///< the first so many are what the proof under way is of; 0: none is
+  uint64_t accepted_ = 0;  ///< operations accepted; the others count how many of these, from the first on:
+  uint64_t issued_ = 0;    ///< were issued
+  uint64_t wanted_ = 0;    ///< are to be proven complete
+  uint64_t complete_ = 0;  ///< are complete, or have failed
+  uint64_t proving_ = 0;   ///< will be proven by the proof under way; 0: there is none
 };
 
 }  // namespace pw

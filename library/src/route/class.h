@@ -12,8 +12,7 @@
 
 namespace pw::route {
 
-/// How the bytes lie. Strided shapes are told apart by the bytes of one block, which is what their cost hangs
-/// on.
+/// How the bytes lie. Strided shapes are classed by the bytes of one block, on which their cost depends.
 enum class ShapeClass : uint8_t { contiguous, blocks_16, blocks_128, blocks_1024, blocks_8192, blocks_large };
 
 inline constexpr std::array<ShapeClass, 6> kShapeClasses = {

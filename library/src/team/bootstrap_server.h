@@ -63,9 +63,8 @@ class BootstrapServer {
   const uint64_t deadline_;
   Gathers gathers_;
   AcceptQueue accept_queue_;
-  std::vector<std::unique_ptr<Connection>>
-      connections_;                          ///< of those who know the secret; rank 0's own is the first
-  std::map<uint32_t, Connection*> clients_;  ///< by rank: joined and not gone
+  std::vector<std::unique_ptr<Connection>> connections_;  ///< authenticated ones; rank 0's own is the first
+  std::map<uint32_t, Connection*> clients_;               ///< by rank: joined and not gone
   std::vector<wire::Identity> roster_;
   bool complete_ = false;               ///< all have joined
   bool own_joined_ = false;             ///< rank 0 has

@@ -57,7 +57,7 @@ class CollectiveLog {
 
   /// Makes these ranks partners: this rank sends to them and waits for their messages.
   void address(uint64_t number, const std::vector<int>& ranks);
-  /// All partners so far, also ranks that have sent to this one unasked.
+  /// All partners so far, including ranks that have sent to this one first.
   [[nodiscard]] std::vector<int> partners(uint64_t number) const;
   /// Keeps a message. False if it must be refused: the exchange has ended here, or the sender is no partner
   /// and the first round is over. A message to an aborted exchange is dropped; its sender learns of the

@@ -125,7 +125,7 @@ std::vector<Gathers::Answer> Gathers::abort(const wire::Failure& failure) {
   gather.given.resize(next_.size());
   if (gather.count > 0 && through_server(gather.kind))
     fail(sequence, gather, failure.refusal, answers);
-  else  // the bootstrap server passes it on to those who talk to their partners
+  else  // the bootstrap server passes it on to ranks that talk to their partners
     gather.failure = failure.refusal;
   return answers;
 }

@@ -99,7 +99,7 @@ std::array<std::byte, 16> host_of(const sockaddr_storage& from) {
     std::memcpy(host.data(), &reinterpret_cast<const sockaddr_in&>(from).sin_addr, sizeof(in_addr));
   } else if (from.ss_family == AF_INET6) {
     const in6_addr& address = reinterpret_cast<const sockaddr_in6&>(from).sin6_addr;
-    // One who has an address of an IPv6 network has all of them.
+    // A peer with one address of an IPv6 network can have all of them.
     std::memcpy(host.data(), &address, IN6_IS_ADDR_V4MAPPED(&address) ? sizeof address : sizeof address / 2);
   }
   return host;

@@ -80,7 +80,7 @@ class Marks {
   [[nodiscard]] bool open() const { return reached_ < all_.size(); }
 
   std::vector<Entry> all_;
-  size_t reached_ = 0;  ///< the first so many
+  size_t reached_ = 0;  ///< how many are reached, from the first on
 };
 
 }  // namespace pw

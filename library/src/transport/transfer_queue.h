@@ -70,7 +70,7 @@ class TransferQueue {
   /// The rank was lost, or a context closed. And that as a failure.
   [[nodiscard]] virtual bool over() const = 0;
   virtual pw_status why_over() = 0;
-  /// Whether the other end has done the first so many that it was asked for; and how, each failure once.
+  /// Whether the other end has carried out its first `count` requests; and how, each failure once.
   [[nodiscard]] virtual bool served(uint64_t count) const = 0;
   virtual pw_status outcome_there() = 0;
 
@@ -104,8 +104,8 @@ class TransferQueue {
   std::string why_;
   std::atomic<pw_status> broken_{PW_OK};
   std::atomic<uint64_t> accepted_{0};
-  std::atomic<uint64_t> moved_{0};    ///< the first so many are done at this end
-  std::atomic<uint64_t> refused_{0};  ///< the first so many were, and the other end knows nothing of them
+  std::atomic<uint64_t> moved_{0};    ///< how many are done at this end
+  std::atomic<uint64_t> refused_{0};  ///< how many were refused here, which the other end does not know
 };
 
 }  // namespace pw

@@ -22,7 +22,7 @@ struct alignas(128) Line {
 
 namespace detail {
 
-/// How many lines carry so many words.
+/// The number of lines that carry this many words.
 PW_ON_DEVICE constexpr unsigned lines_of(unsigned words) { return (words + kWordsOfLine - 1) / kWordsOfLine; }
 
 /// Where word `n` of a copy lies, on both sides.
@@ -37,7 +37,7 @@ PW_ON_DEVICE unsigned char* target_of(const StridedCopy& copy, unsigned n) {
   return copy.to + target;
 }
 
-/// Lines `first` to `last` - 1 of a message of so many words, which a scope sends or receives.
+/// Lines `first` to `last` - 1 of a message of `words` words, which a scope sends or receives.
 struct Lines {
   unsigned first, last, words;
 };

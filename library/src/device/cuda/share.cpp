@@ -143,7 +143,7 @@ void export_handle(const Driver& driver, const Allocation& allocation, Export& e
   } else if (allocation.handle == kFabric) {
     export_vmm(driver, allocation, CU_MEM_HANDLE_TYPE_FABRIC, exported.handle_bytes.data(),
                "fabric handle (is nvidia-imex running?)");
-  }  // Handle::none: peers are told why by the key
+  }  // Handle::none: the key tells peers why
 }
 
 std::shared_ptr<Mapping> import_handle(const Driver& driver, const Export& exported, int ordinal,

@@ -1,4 +1,4 @@
-// The times that a traced plan's kernels take: where they write them, and who reads them.
+// The times that a traced plan's kernels take: where they are written, and how they are read.
 #pragma once
 
 #include <memory>

@@ -34,7 +34,7 @@ class PeerGpu final : public Path {
   struct DeviceQueue {  ///< of one device towards one rank
     std::unique_ptr<Queue> queue;
     std::atomic<uint64_t> started{0};   ///< transfers
-    std::atomic<uint64_t> complete{0};  ///< the first so many are
+    std::atomic<uint64_t> complete{0};  ///< how many are complete
     pw_status failed = PW_OK;           ///< with the lock
   };
   DeviceQueue& queue_to(int rank, Device& device);

@@ -12,7 +12,7 @@ namespace pw::ucx {
 /// The sender's ring; as a question or as the answer to one.
 struct RingNote {
   bool answer = false;
-  int32_t rank = 0;          ///< who sends it
+  int32_t rank = 0;          ///< the sender
   pw_status status = PW_OK;  ///< of an answer: why there is no ring
   uint64_t address = 0;
   Bytes key;

@@ -28,7 +28,7 @@ inline bool means_lost(ucp_abi::ucs_status_t status) {
 struct UcxEngine::Line {
   std::deque<Flight*> open;
   uint64_t sent = 0;
-  std::atomic<uint64_t> done{0};  ///< the first so many are
+  std::atomic<uint64_t> done{0};  ///< how many are done
 };
 
 struct UcxEngine::UcxPeer {

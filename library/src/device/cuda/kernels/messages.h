@@ -11,7 +11,7 @@ namespace pw::cuda {
 // How the words travel: the same way for all messages of a kernel, because code for both would be slower.
 enum class Form { packets, lines };
 
-// A send or receive of so many packets or lines, in pieces of `share`.
+// A send or receive of packets or lines, in pieces of `share`.
 struct alignas(64) PlanMessage {
   unsigned char* memory;          // word 0
   unsigned char* slots;           // its packet or line, in even epochs
