@@ -301,7 +301,7 @@ def test_parts_are_named_by_their_end_or_by_their_length(ctx: peerway.Context) -
     ctx.flush()
     assert (source[32:48] == expected[:16]).all()
     for wrong in ((0, 1, 2), (slice(0, 2), 3)):
-        with pytest.raises(peerway.InvalidArgument, match=r"\[first, bytes\] does"):
+        with pytest.raises(peerway.InvalidArgument, match=r"use \[first:end\] or \[first, bytes\]"):
             region[wrong]  # type: ignore[index]
 
 
