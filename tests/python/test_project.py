@@ -53,8 +53,8 @@ DISTRIBUTIONS = {
     "prometheus_client": "prometheus-client", "pydantic": "fastapi", "pynvml": "nvidia-ml-py",
     "starlette": "fastapi",
 }  # fmt: skip
-# Used where they are: other people's GPU packages, the pictures of a report, and types.
-OPTIONAL = {"cupy", "kvikio", "plotly", "selenium", "torch", "typing_extensions"}
+# Used if they are installed: packages for GPUs, for the pictures of a report, and for types.
+OPTIONAL = {"cupy", "jax", "kvikio", "plotly", "selenium", "torch", "typing_extensions"}
 
 
 @pytest.mark.parametrize(
