@@ -1,4 +1,4 @@
-// Reads the command line with libc's getopt_long.
+// Parses the command line with getopt_long of libc.
 #include "options.h"
 
 #include <getopt.h>
@@ -23,31 +23,29 @@ Simulates a communication of all nodes of a machine with SimGrid, and prints a J
   --pattern NAME        message, halo/put, halo/two-sided, allreduce/rings,         halo/put
                         allreduce/doubling or hpl
   --grid AxBx..         the ranks, first dimension the fastest                      as the torus
-  --bytes N,...         size of the message, of a face, or of the vector            1024
-  --shuffle SEED        place ranks at random; default: near their neighbours
-  --parts N             parts of an allreduce by rings; 2 per dimension use all     1
-                        links
-  --to NODE             receiver of a message from node 0                           1
-  --hop-ns X            time of a hop                                               129
-  --message-ns X        time of a small message over one hop, both ends included    850
-  --link-gbits X        rate of a link, in each direction                           75
-  --host-gbits X        rate of a node over all its links, in each direction;       0
-                        0: no limit
-  --eager BYTES         larger two-sided messages are announced and fetched         8192
+  --bytes N,...         of the message, of a face, or of the vector                 1024
+  --shuffle SEED        ranks on nodes by chance; else near to their neighbours
+  --parts N             of an allreduce by rings: 2 a dimension use all links       1
+  --to NODE             of a message from node 0                                    1
+  --hop-ns X            of a hop                                                    129
+  --message-ns X        of a small message over one hop, both ends included         850
+  --link-gbits X        of a link, in each direction                                75
+  --host-gbits X        of a node, in each direction, all links together; 0: any    0
+  --eager BYTES         two-sided messages above it are announced and fetched       8192
 
-Options of hpl, whose grid is P x Q:
+Of hpl, whose grid is P x Q:
 
   --n N,...             equations                                                   65536
   --nb NB               rows and columns of a block                                 1024
-  --panels COUNT        panels to simulate, evenly spread over all                  64
+  --panels COUNT        that are simulated, evenly spread over all                  64
   --bcast VARIANT       1ring, 1ringM, 2ring, 2ringM, tree or star                  1ringM
   --pivots HOW          all: an exchange with all ranks of the column at once;      all
                         doubling: with one after another
-  --exchange HOW        alike: one message stands for the messages of an exchange    alike
-                        of rows; whole: all messages are simulated
-  --gemm-tflops X       rate of DGEMM on a GPU                                      50
-  --column-us X         time of a panel's kernels, for each of its columns          10
-  --element-ps X        time to move and solve rows, for each element of U          200
+  --exchange HOW        of rows: by one message each of as much time,               alike
+                        or by all messages: alike or whole
+  --gemm-tflops X       of DGEMM on a GPU                                           50
+  --column-us X         kernels of a panel, for each of its columns                 10
+  --element-ps X        rows moved and solved, for each element of U                200
 )";
 
 [[noreturn]] void refuse(const std::string& option, const std::string& found, const std::string& allowed) {
