@@ -23,7 +23,7 @@ Depends: python3 (>= {python}), python3 (<< {next_python}), libstdc++6 (>= 11), 
 Section: net
 Priority: optional
 Homepage: https://github.com/peerway/peerway
-Description: the direct way between two memories
+Description: one-sided communication between GPUs and hosts
  Peerway finds every path that bytes can take between GPUs and hosts, measures
  each, and moves data by the table. This package has the command peerway with
  measuring and the agent of jobs, in /opt/peerway.

@@ -59,7 +59,8 @@ def figures(records: list[Record]) -> str:
     where = f"{first.extra['mpi']}, UCX {first.extra['ucx']}, 2 ranks, {first.device}, {first.time[:10]}"
     load = median(r.extra["load"] for r in records)
     lines = [
-        f"{where}; medians of {rounds} {'round' if rounds == 1 else 'rounds'}; load average {load:.1f}.",
+        f"{where};",
+        f"medians of {rounds} {'round' if rounds == 1 else 'rounds'}; load average {load:.1f}.",
         "",
         "| latency, one way | 1 B | 99 % | 1 KiB | 99 % | 4 KiB | 99 % |",
         "| --- | --- | --- | --- | --- | --- | --- |",

@@ -1,1 +1,3 @@
-"""What the products of Peerway share: the command line, files, units and texts. It imports none of them."""
+"""Code that several products of Peerway use: the command line, files, units and texts. It imports no
+product.
+"""

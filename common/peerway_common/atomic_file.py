@@ -1,6 +1,4 @@
-"""Files as wholes: written anew at once or not at all, so that a reader never sees half of one; read at once
-where they are small, as they should be.
-"""
+"""Write files atomically, so that a reader never sees half of one, and read files that should be small."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from pathlib import Path
 
 
 def read(path: Path, most: int) -> bytes:
-    """All of a file of at most `most` bytes. Raises OSError, or ValueError for a longer one."""
+    """Read a file of at most `most` bytes. Raises OSError, or ValueError for a longer one."""
     with path.open("rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -21,8 +19,8 @@ def read(path: Path, most: int) -> bytes:
 
 
 def text(path: Path, most: int) -> str:
-    """The text that a person wrote to a file of at most `most` bytes. Raises OSError, and ValueError, which
-    names the file, for a longer one and for what is not UTF-8.
+    """Read the text that a person wrote to a file of at most `most` bytes. Raises OSError, or a ValueError
+    that names the file if it is longer or not UTF-8.
     """
     try:
         data = read(path, most)
@@ -38,15 +36,16 @@ def text(path: Path, most: int) -> str:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write the text as a whole. Raises OSError."""
+    """Write the text as the new content of the file, atomically. Raises OSError."""
     with draft(path) as beside:
         beside.write_text(text, encoding="utf-8")
 
 
 @contextlib.contextmanager
 def draft(path: Path) -> Iterator[Path]:
-    """Give a name beside `path` that becomes it at the end, if anything was written there. A link stays one,
-    and what is no file, as /dev/null or a pipe, is written itself. Raises OSError.
+    """Give a temporary name next to `path`; at the end the file of that name, if anything was written,
+    replaces `path`. A symbolic link stays a link, and what is not a regular file, such as /dev/null or a
+    pipe, is written directly. Raises OSError.
     """
     for wrong, number in ((path.is_dir(), errno.EISDIR), (not path.parent.is_dir(), errno.ENOENT)):
         if wrong:

@@ -1,5 +1,5 @@
-"""What is free on a file system, for messages: "No space left on device" names neither the device nor how
-large it is.
+"""Free space on a file system, for messages: "No space left on device" names neither the device nor its
+size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Room:
-    """What is free on the file system of a file, which need not be there yet. Raises OSError."""
+    """The free space on the file system of a file, which need not exist yet. Raises OSError."""
 
     def __init__(self, path: Path) -> None:
         path = Path(os.path.realpath(path))
@@ -30,7 +30,7 @@ class Room:
 
     @property
     def is_full(self) -> bool:
-        """Whether a database may find no room."""
+        """Whether a database may run out of space."""
         return self.free < _LEAST_FREE or self.files == 0
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class Room:
 
 
 def why(path: Path, error: OSError) -> str:
-    """What the system says; where it is that there is no room, also of what, and how much is free there."""
+    """The system's message; if the disk is full, also which one, and how much is free there."""
     text = error.strerror or str(error)
     if error.errno not in _NO_ROOM:
         return text

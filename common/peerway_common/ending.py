@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP while something is measured: the same end for all three."""
+"""End a measurement in the same way on Ctrl-C, SIGTERM and SIGHUP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Ended(BaseException):
-    """The user, or the system, wants an end. `code` is the exit status that says so."""
+    """The user or the system ended the command. `code` is the exit code for that."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -23,7 +23,8 @@ class Ended(BaseException):
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """While the block runs such a signal raises Ended, once: the end itself is not interrupted.
+    """While the block runs, such a signal raises Ended, but only once, so that the clean-up is not
+    interrupted. Signals that this process was told to ignore (SIGHUP by nohup) stay ignored.
 
     What this process was told to ignore (SIGHUP by nohup) it ignores.
     """

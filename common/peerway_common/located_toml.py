@@ -1,4 +1,4 @@
-"""A file of TOML that a person wrote, whose mistakes are told with line and column."""
+"""TOML files that people write. Errors name the line and column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_BYTES = 1 << 20
 
 
 class LocatedToml:
-    """`values` is what the text says. All mistakes are raised as `error`: "name:line:column: why"."""
+    """A TOML file. `values` is its content. All mistakes are raised as `error`: "name:line:column: why"."""
 
     def __init__(self, text: str, name: str, error: type[ValueError]) -> None:
         self.text, self.name, self._error, self._lines = text, name, error, text.splitlines()
@@ -27,7 +27,7 @@ class LocatedToml:
 
     @classmethod
     def read(cls, path: Path, error: type[ValueError]) -> LocatedToml:
-        """Those of a file. Raises OSError, and `error` for what is no text or too long."""
+        """Read a file. Raises OSError, and `error` if the file is not text or too long."""
         try:
             text = atomic_file.text(path, _MOST_BYTES)
         except ValueError as wrong:
@@ -35,7 +35,9 @@ class LocatedToml:
         return cls(text, str(path), error)
 
     def wrong(self, table: str, key: str, why: str, number: int = 0) -> NoReturn:
-        """A mistake at a key; `table` is "" for keys above all tables, `number` counts tables of one name."""
+        """The error for a mistake at a key; `table` is "" for keys above all tables, `number` says which of
+        several tables of that name.
+        """
         line, column = self.place(table, key, number)
         raise self._error(f"{self.name}:{line}:{column}: {why}")
 

@@ -1,4 +1,4 @@
-"""Text of others made safe to show: records, tables, names of hosts and plugins may hold anything.
+"""Make text of unknown origin safe to show: names in records, tables, hosts and plugins may contain anything.
 
 What a terminal would obey (escape sequences), what changes the order of the letters beside it (bidi
 overrides), what cannot be seen and what UTF-8 does not have (lone surrogates) becomes an escape as Python
@@ -17,21 +17,21 @@ _ESCAPED_IN_JSON = re.compile(r"[^\n\x20-\x7e]")
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    """The text on one line, or, with `lines`, with the newlines that it has."""
+    """The text on one line or, with `lines`, with its own newlines."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or (lines and c == "\n") else _escape(c) for c in text)
 
 
 def shortened(text: str, most: int = 60) -> str:
-    """The text made printable, and cut where it is longer than `most` characters."""
+    """The text made printable, and cut if it is longer than `most` characters."""
     text = printable(text[: most + 1])
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def one_line(program: str, text: str, most: int = 2000) -> str:
-    """What a program wrote, on one line: each line once, without its name before it. Of very much the end,
-    where the cause is.
+    """The output of a program on one line: each different line once, without the program's name before it. If
+    it is very long, only the end, where the cause is.
     """
     lines = (line.strip().removeprefix(f"{program}: ") for line in text.splitlines())
     whole = printable("; ".join(dict.fromkeys(filter(None, lines))))
@@ -49,5 +49,5 @@ def _escape(character: str) -> str:
 
 
 def shell_word(path: object) -> str:
-    """Write a path as one word of a command in a message, so that a shell takes the command as it is."""
+    """A path quoted for a shell, for commands in messages."""
     return shlex.quote(str(path))

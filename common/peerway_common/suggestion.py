@@ -1,4 +1,4 @@
-"""The name that somebody may have meant."""
+"""Suggest the name that somebody may have meant."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def meant(name: str, known: Iterable[str], likeness: float = 0.6) -> str:
-    """Give "; did you mean put_latency?" for a name like one of the known ones, else an empty text."""
+    """ "; did you mean put_latency?" if the name is similar to a known one, otherwise an empty text."""
     import difflib
 
     close = difflib.get_close_matches(name, list(known), 1, likeness)

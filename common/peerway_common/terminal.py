@@ -1,5 +1,5 @@
-"""The terminal, or what stands in its place: the one way to print. Whatever text comes here, from records,
-tables, plugins or the system, none of it is obeyed: neither by the terminal nor, as markup, by rich.
+"""The one way to print to a terminal or a file. Text from records, tables, plugins or the system is never
+obeyed, neither by the terminal nor, as markup, by rich.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ class Terminal(Console):
     """A console on which text is only text."""
 
     def __init__(self, *, stderr: bool = False, plain_width: int | None = None) -> None:
-        """`plain_width`: that of what is not a terminal; rich's own default without it."""
+        """`plain_width`: the width if it is not a terminal; by default that of rich."""
         super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
         if plain_width and not self.is_terminal:
             self.width = plain_width
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Plain text, safe to show; rich makes its texts of strings here."""
+        """Make text safe to show; rich calls this for strings."""
         return super().render_str(printable(text, lines=True), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """What rich draws of a renderable; a text is made safe before."""
+        """Draw a renderable with rich; a text is made safe first."""
         return super().render(_safe(renderable), options)
 
 
 def table_console() -> Terminal:
-    """Standard output, as wide as the terminal is."""
+    """Standard output, as wide as the terminal."""
     return Terminal(plain_width=PLAIN_WIDTH)
 
 

@@ -1,4 +1,4 @@
-"""How sizes, times and bandwidths are written for people: one spelling for every table and plot."""
+"""Sizes, times and bandwidths as text, spelled the same in every table and plot."""
 
 from __future__ import annotations
 

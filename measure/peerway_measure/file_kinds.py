@@ -14,7 +14,7 @@ _MOST_RECORD = 1 << 20
 
 
 def is_route_table(path: Path) -> bool:
-    """Whether it is one of `peerway tune`, of whatever version."""
+    """Whether it is a route table of `peerway tune`, of any version."""
     if not path.is_file():  # what a pipe gives is gone once read
         return False
     try:

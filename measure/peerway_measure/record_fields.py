@@ -1,4 +1,4 @@
-"""What the fields of a record may hold, and the words with which another value is refused."""
+"""The values that fields of a record may have, and the error texts for others."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ NUMBERS = {
 
 
 class RecordError(ValueError):
-    """A record that cannot be used: the message names the file and line, the field and its value."""
+    """A record cannot be used; the message names the file and line, the field and its value."""
 
 
 def plainly_right(r: Any) -> bool:
-    """Whether a record is right at a glance, as nearly all are; if not, the checks say why."""
+    """A quick check that nearly all records pass; for the others, slower checks find out what is wrong."""
     texts = (r.test, r.via, r.op, r.shape, r.source, r.target, r.host, r.version)
     return (
         {*map(type, texts)} == _ONLY_TEXT and "" not in texts
@@ -49,7 +49,7 @@ def plainly_right(r: Any) -> bool:
 
 
 def typed(record: object, name: str, kind: Any, wanted: str) -> Any:
-    """The field's value, which must be of this kind; true and false are no numbers."""
+    """Return the field's value, which must be of this type; true and false are not numbers."""
     value = getattr(record, name)
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
         refuse(name, value, wanted)
@@ -57,7 +57,7 @@ def typed(record: object, name: str, kind: Any, wanted: str) -> Any:
 
 
 def number(record: object, name: str) -> None:
-    """A number must be 0, or within the bounds of its field."""
+    """Check a number, which must be 0 or within the bounds of its field."""
     value = typed(record, name, int | float, "a number")
     least, most = NUMBERS[name]
     if not (value == 0 or least <= value <= most):
@@ -65,7 +65,7 @@ def number(record: object, name: str) -> None:
 
 
 def check_time(value: object) -> None:
-    """A time must be in UTC, as records spell it."""
+    """Check a time, which must be in UTC, as records spell it."""
     wanted = "a time in UTC such as 2026-11-21T09:30:00Z"
     try:
         right = (
@@ -79,16 +79,16 @@ def check_time(value: object) -> None:
 
 
 def check(right: bool, name: str, value: object, wanted: str) -> None:
-    """Raises RecordError unless right; `wanted` is what the field must be."""
+    """Raises RecordError unless `right`; `wanted` says what the field must be."""
     if not right:
         refuse(name, value, wanted)
 
 
 def refuse(name: str, value: object, wanted: str) -> NoReturn:
-    """For a `wanted` that takes time to say, and is not needed for most of the many records."""
+    """Like check(), but computes `wanted` only if it is needed, which takes time."""
     raise RecordError(f"field '{shortened(name)}' is {short(value)}, but must be {wanted}")
 
 
 def short(value: object) -> str:
-    """A value as an error shows it."""
+    """A value as errors show it."""
     return shortened(repr(value[:64] if isinstance(value, str) and len(value) > 64 else value))

@@ -20,11 +20,11 @@ STANDARD = Path("-")
 
 
 class WriteFailed(Exception):
-    """An output takes no more records; the message names it and says why."""
+    """An output does not accept more records; the message names it and says why."""
 
 
 class Unusable(ValueError):
-    """The file cannot be what the records go to: what it holds, and what to do."""
+    """The file cannot be used as output for records; the message says what it contains, and what to do."""
 
 
 class Output(Protocol):
@@ -34,7 +34,7 @@ class Output(Protocol):
         """Write one record. Raises WriteFailed."""
 
     def close(self) -> None:
-        """No more will come."""
+        """Close the output."""
 
 
 class StandardOutput:
@@ -50,11 +50,13 @@ class StandardOutput:
             raise WriteFailed(f"cannot write to standard output: {error.strerror}") from None
 
     def close(self) -> None:
-        """No more will come."""
+        """Close the output."""
 
 
 def drop_standard_output() -> None:
-    """Standard output takes no more: what Python still holds for it must not fail once more at the exit."""
+    """Drop what Python still holds for standard output, which accepts no more, so that it does not fail again
+    at the exit.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
@@ -82,7 +84,7 @@ class RecordFile:
             raise
 
     def _try(self, kind: os.stat_result) -> None:
-        """Have an empty line written, where it can be taken back or tells nobody anything."""
+        """Try to write an empty line, if it can be removed again or does no harm."""
         if stat.S_ISREG(kind.st_mode):
             os.write(self._descriptor, b"\n")
             os.ftruncate(self._descriptor, kind.st_size)
@@ -90,7 +92,7 @@ class RecordFile:
             os.write(self._descriptor, b"\n")
 
     def add(self, record: Record) -> None:
-        """Write one record whole, or none of it. Raises WriteFailed."""
+        """Write a whole record, or nothing. Raises WriteFailed."""
         text = (record.as_json() + "\n").encode()
         written = 0
         try:
@@ -106,7 +108,7 @@ class RecordFile:
             os.ftruncate(self._descriptor, kind.st_size - written)
 
     def close(self) -> None:
-        """No more will come; a file that was made for nothing goes again."""
+        """Close the file; remove it if it was created and nothing was written."""
         if self._descriptor < 0:
             return
         kind = os.fstat(self._descriptor)

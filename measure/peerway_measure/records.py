@@ -52,7 +52,7 @@ _texts_of: Callable[[Any], tuple[str, ...]] = attrgetter(*_TEXTS)
 
 
 class TruncatedRecordWarning(UserWarning):
-    """The last line of a file was cut off and was skipped, as asked."""
+    """The last line of a file was cut off and, as requested, skipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class Record:
             self._check()
 
     def _check(self) -> None:
-        """Find what is wrong and refuse it, or see that it is right all the same."""
+        """Find what is wrong and refuse it, or find that the record is right after all."""
         for name in _NAMES:
             check(bool(typed(self, name, str, "text")), name, getattr(self, name), "text that is not empty")
         for name in ("device", "driver", "command"):
@@ -175,7 +175,7 @@ class Record:
 
     @property
     def node_type(self) -> str:
-        """What kind of node made it, as a campaign or its user says; "" without one."""
+        """The type of the node that made it, according to a campaign or the user; "" without one."""
         name = self.extra.get(NODE_TYPE, "")
         return name if isinstance(name, str) else ""
 
@@ -209,7 +209,7 @@ _PUT = tuple(getattr(Record, f.name).__set__ for f in fields(Record))
 
 
 def factor_text(name: str, value: str) -> str:
-    """How the shape of a record tells a factor that its test itself does not know: "threads=4"."""
+    """How the shape of a record names a factor that its test does not know: "threads=4"."""
     return f"{name}={'_'.join(value.split())}"
 
 
@@ -233,12 +233,12 @@ def read(
 
 
 def write(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
-    """Writes the file anew, whole or not at all."""
+    """Writes the file anew, atomically."""
     atomic_file.replace(Path(path), "".join(record.as_json() + "\n" for record in records))
 
 
 def append(path: str | os.PathLike[str], record: Record) -> None:
-    """Adds one line at the end, in one write, so that a measurement that dies later keeps it."""
+    """Appends one line in a single write, so that it is kept even if the measurement dies later."""
     try:
         with Path(path).open("ab", buffering=0) as file:
             file.write((record.as_json() + "\n").encode())
@@ -277,7 +277,7 @@ def parse(line: str) -> Record:
 
 @cache
 def _decoder() -> json.JSONDecoder:
-    """One for all lines: json.loads makes another for each."""
+    """One decoder for all lines, because json.loads makes a new one for each."""
     return json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
 
 
@@ -306,7 +306,7 @@ def _read_file(path: Path, truncated: str, spare: int) -> tuple[list[Record], in
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Lines with their newlines, the too long ones cut off behind the longest that there may be."""
+    """Lines with their newlines; lines that are too long are cut off."""
     return iter(lambda: file.readline(LONGEST_LINE + 1), b"")
 
 

@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* kPrefix = "peerway-storage-";
 constexpr const char* kManifest = "manifest.json";
-constexpr size_t kNamed = 8;  // of the foreign files that are named
+constexpr size_t kNamed = 8;  // the most foreign files that an answer names
 
 struct Closed {
   int descriptor;
@@ -92,7 +92,7 @@ struct Cached {
 
 }  // namespace
 
-// Of a whole file, or of `length` bytes of it from `offset` on.
+// Counts the pages in the page cache, of a whole file or of `length` bytes from `offset` on.
 Answer residency(const Words& words) {
   const Closed file{must(open(words.text("path").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW), "open")};
   struct stat status;

@@ -1,5 +1,5 @@
 // peerway-storage OPERATION word=value ...: one operation on a file system, in a process of its own, so that
-// whoever started it can give it up when the mount hangs. It prints one object of JSON; one that failed has
+// its parent can give it up when the mount hangs. It prints one object of JSON; one that failed has
 // `error`, and exits with 1.
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -48,7 +48,7 @@ struct Usage {
   }
 };
 
-// Says "ready" to whoever started this process, and waits for a line from there: other nodes are ready, too.
+// Says "ready" to the parent process, and waits for a line from it, which says that other nodes are ready.
 // It does not come where that process has ended, and then this one does as well.
 inline void await_others() noexcept {
   constexpr char ready[] = "ready\n";

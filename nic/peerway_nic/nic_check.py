@@ -1,4 +1,4 @@
-"""`peerway nic-check`: whether a NIC's plugin does what nic.h asks and keeps its ordering guarantees."""
+"""`peerway nic-check`: check that a NIC plugin does what nic.h requires and keeps its ordering guarantees."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""No module needs itself: the imports of all modules, those in functions and for types among them, form no
-circle. Nor do the includes of the layers of the core, which are the folders of library/src, and of the rooms
-of xacc/runtime. Products import downward only.
+"""Imports and includes form no circle, and products import downward only.
+
+Imports inside functions and those for types count, too. Includes are checked between the folders of
+library/src, which are the layers of the library, and between the folders of xacc/runtime.
 """
 
 from __future__ import annotations
@@ -149,19 +150,19 @@ def test_no_layer_of_the_core_needs_itself() -> None:
     assert not circle(found), f"includes run in a circle: {circle(found)}; move what both need below both"
 
 
-def test_a_room_of_the_run_time_of_directives_includes_only_those_before_it() -> None:
-    # the rows of xacc/runtime/README.md; rooms of one row know nothing of each other
+def test_a_folder_of_the_run_time_of_directives_includes_only_those_before_it() -> None:
+    # the rows of xacc/runtime/README.md; folders of one row do not include each other
     rows = re.findall(r"^\| (`.*?/`) \|", (ROOT / "xacc" / "runtime" / "README.md").read_text(), re.MULTILINE)
     found = layers(ROOT / "xacc" / "runtime", "xacc/runtime/")
     assert found["data"] >= {"gpu", "program"}
-    row = {room: n for n, text in enumerate(rows) for room in re.findall(r"`(\w+)/`", text)}
+    row = {folder: n for n, text in enumerate(rows) for folder in re.findall(r"`(\w+)/`", text)}
     assert row.keys() == found.keys()
     wrong = {
-        f"{room} includes {other}"
-        for room, included in found.items()
+        f"{folder} includes {other}"
+        for folder, included in found.items()
         for other in included
-        if row[other] >= row[room]
+        if row[other] >= row[folder]
     }
     assert not wrong
     flat = [path.name for path in (ROOT / "xacc" / "runtime").glob("*.[hc]*")]
-    assert not flat, "a file of the run time stands in a room"
+    assert not flat, "each file of the run time lies in one of these folders"

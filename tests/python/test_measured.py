@@ -158,13 +158,13 @@ def test_what_lines_changed_on_two_gpus() -> None:
     halo = _listed(_us(old, "halo", 1536 * K, via) for via in ("plan/graph", "plan/stream", "plan"))
     assert f"exchanges in a graph {exchanges}, messages {messages}, the halo {halo}." in section
     kernel = [time_text(_us(found, "kernel_latency", 8, "sendrecv/kernel")) for found in (new, old)]
-    assert f"slower, {kernel[0]} where packets took {kernel[1].removesuffix(' µs')}:" in section
+    assert f"{kernel[0]} instead of {kernel[1].removesuffix(' µs')} by packets" in section
     read = [records.read([folder / "kernels" / f"{name}.jsonl"]) for name in ("before", "after")]
     less = [
         _us(read[0], "kernel_latency", 8, via) - _us(read[1], "kernel_latency", 8, via)
         for via in ("sendrecv/kernel", "plan/kernel")
     ]
-    assert f"cost {less[0]:.2f} µs of a message and {less[1]:.2f} µs of a put (`kernels/`" in section
+    assert f"cost {less[0]:.2f} µs per message and {less[1]:.2f} µs per put (`kernels/`" in section
     puts = _listed(_us(read[1], "kernel_latency", size, "plan/kernel") for size in (8, 8 * K, 64 * K))
     assert f"takes {puts} for 8 B, 8 KiB and 64 KiB (`kernels/`)" in section
     on_gpus = [record for record in new if record.source.startswith("cuda")]
@@ -172,15 +172,16 @@ def test_what_lines_changed_on_two_gpus() -> None:
     each = (sends[1] - sends[0]) / 8
     small = round(_us(new, "exchange", 8, "sendrecv/graph"), 2)
     whole = _us(new, "halo", 1536 * K, "plan/graph")
-    assert (
-        f"takes {each:.2f} µs more for each MiB (`sends.jsonl`), so these need {1.5 * each:.2f} µs" in section
-    )
+    assert f"takes {each:.2f} µs more for each MiB (`sends.jsonl`)." in section
+    assert f"the faces need {1.5 * each:.2f} µs on the link" in section
     assert f"takes {small} µs: together {1.5 * each + small:.2f} µs" in section
-    assert f"It takes {time_text(whole)}." in section
+    assert f"The halo takes {time_text(whole)}." in section
     threads = [records.read([folder / "line-threads" / f"{count}.jsonl"]) for count in (256, 512)]
     small, large = ([_us(found, "halo", mib * M // 2, "plan/graph") for found in threads] for mib in (3, 12))
-    for before, after in (small, large):
-        assert f"{time_text(before)}, where it took {after:.3g}" in section
+    fewer, more = map(time_text, small)
+    assert f"with 256 threads the halo took {fewer}, with 512 it took {more};" in section
+    fewer, more = map(time_text, large)
+    assert f"two faces of 3 MiB took {fewer} and {more} (`line-threads/`" in section
 
 
 def test_halos_by_each_method() -> None:
@@ -206,7 +207,7 @@ def test_no_run_of_the_halo_on_four_gpus_was_slow() -> None:
     older = records.read([ROOT / "results" / "h100-x4" / "before-lines" / "halo.jsonl"])
     section = PAGE.split("(`results/h100-x4`)")[1].split("\n## ")[0]
     took = _listed(_us(older, "halo", 1536 * K, via) for via in ("plan/graph", "plan/stream", "plan"))
-    assert f"the halo took {took}." in section
+    assert f"the halo took {took}," in section
     row = "| the slowest p99 of a run |"
     differ = {}
     for via in ("plan/graph", "plan/stream", "plan"):
@@ -234,7 +235,7 @@ def test_no_run_of_the_stencil_on_four_gpus_was_slow() -> None:
     assert medians in section
     assert slowest in section
     mpi = {record.via: time_text(record.p50_us) for record in found if record.via.startswith("mpi")}
-    assert f"MPI takes {mpi['mpi']} and {mpi['mpi-overlap']} overlapped" in section
+    assert f"MPI took {mpi['mpi']}, and {mpi['mpi-overlap']} overlapped" in section
 
 
 def test_what_a_blocking_wait_costs() -> None:

@@ -53,8 +53,8 @@ DISTRIBUTIONS = {
     "prometheus_client": "prometheus-client", "pydantic": "fastapi", "pynvml": "nvidia-ml-py",
     "starlette": "fastapi",
 }  # fmt: skip
-# Used where they are: other people's GPU packages, the pictures of a report, and types.
-OPTIONAL = {"cupy", "kvikio", "plotly", "selenium", "torch", "typing_extensions"}
+# Used if they are installed: packages for GPUs, for the pictures of a report, and for types.
+OPTIONAL = {"cupy", "jax", "kvikio", "plotly", "selenium", "torch", "typing_extensions"}
 
 
 @pytest.mark.parametrize(
@@ -195,6 +195,38 @@ def test_documents_name_only_files_that_exist() -> None:
         f"{page.relative_to(ROOT)}: {name}" for page, name in targets if not (page.parent / name).exists()
     ]
     assert missing == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as links name them, on GitHub and on the site alike."""
+    titles = re.findall(r"^#+ (.*)", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.M)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
+
+
+def test_readmes_name_only_headings_that_exist() -> None:
+    """MkDocs checks the headings that pages of the site name."""
+    links = [
+        (page, *link)
+        for page in [*ROOT.glob("*.md"), *ROOT.glob("*/README.md")]
+        for link in re.findall(r"\]\(([^)#:\s]*\.md)#([^)]*)\)", page.read_text())
+    ]
+    assert links
+    assert [link for link in links if link[2] not in anchors(link[0].parent / link[1])] == []
+
+
+def test_lines_of_documents_are_as_short_as_those_of_code() -> None:
+    """Tables, headings and links that cannot be broken excepted."""
+    long = []
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *(ROOT / "docs").rglob("*.md")]:
+        if page.name == "CHANGELOG.md":  # it has a line for each entry
+            continue
+        text = re.sub(
+            r"^ *```.*?^ *```", lambda code: "\n" * code[0].count("\n"), page.read_text(), flags=re.M | re.S
+        )
+        for number, line in enumerate(text.splitlines(), 1):
+            if len(line) > 110 and not line.startswith(("|", "#", "!", "<img")) and " " in line.strip():
+                long.append(f"{page.relative_to(ROOT)}:{number}")
+    assert long == [], "break these lines at 110 columns"
 
 
 def test_documents_name_only_paths_that_exist() -> None:

@@ -30,7 +30,7 @@ struct Cupti {
 // Never destroyed: CUPTI's thread may still be at it when the process ends.
 struct World {
   Cupti cupti;
-  std::mutex mutex;                                                  ///< of what follows
+  std::mutex mutex;                                                  ///< protects what follows
   std::map<std::pair<uint32_t, uint32_t>, pw_trace_writer*> tracks;  ///< by GPU and stream
   std::unordered_map<std::string, std::string> names;                ///< of kernels, as people write them
   bool over = false;

@@ -1,1 +1,1 @@
-"""Traces of programs: what records them, what reads them, and the page that shows them."""
+"""Record traces of programs, read them, and show them as a page."""

@@ -1,4 +1,4 @@
-"""What a trace says: tables of messages, bursts, lost time and rates against the measured curve, and
+"""Analyse a trace: tables of messages, bursts, lost time and rates compared with the measured curve, and
 findings, each a sentence with its evidence.
 """
 
@@ -34,7 +34,7 @@ _WITH_A_RANK = (
 
 
 def analyse(trace: Trace, curves: Sequence[Curve]) -> Analysis:
-    """Compute everything."""
+    """Compute all tables and findings."""
     result = Analysis(_heading(trace))
     _losses(trace, result)
     busy = busy_hosts.find(trace)
@@ -67,7 +67,7 @@ def analyse(trace: Trace, curves: Sequence[Curve]) -> Analysis:
 
 
 def _important(trace: Trace, lost: waits.Waits, result: Analysis) -> None:
-    """What the timeline should show, where it cannot show all: the waits."""
+    """The events that the timeline should show if it cannot show all: the waits."""
     begin = trace["begin"][lost.event]
     result.important = np.stack([begin, begin + trace["duration"][lost.event], lost.lost], axis=1)
 
@@ -94,7 +94,9 @@ def _heading(trace: Trace) -> list[str]:
 
 
 def _losses(trace: Trace, result: Analysis) -> None:
-    """How the command ended, and what the trace lacks, come first: everything below is without it."""
+    """How the command ended, and what the trace lacks. These findings come first, because the others are
+    without it.
+    """
     if status := trace.about.get("status"):
         result.findings.append(
             Finding(
@@ -139,7 +141,7 @@ def _losses(trace: Trace, result: Analysis) -> None:
 
 
 def _no_events(trace: Trace) -> Iterator[Finding]:
-    """Why there is nothing to analyse: no finding would else look as if all were well."""
+    """Say why there is nothing to analyse; without a finding it would look as if all were well."""
     if len(trace):
         return
     level = trace.about.get("level") or "full"
@@ -162,7 +164,9 @@ def _no_events(trace: Trace) -> Iterator[Finding]:
 
 
 def _absent(trace: Trace) -> Iterator[Finding]:
-    """Ranks that others communicated with, and that did not record, though none was left out on purpose."""
+    """Ranks that others communicated with and that did not record, although they were not left out on
+    purpose.
+    """
     if trace.about.get("ranks") or not trace.ranks:
         return
     named = np.unique(trace["peer"][np.isin(trace["kind"], _WITH_A_RANK)])
@@ -178,7 +182,7 @@ def _absent(trace: Trace) -> Iterator[Finding]:
 
 
 def _operations(trace: Trace) -> Table:
-    """Of the sums, which are complete also where events are not."""
+    """The table of operations, from the sums, which are complete even if events were lost."""
     sums = trace.sums
     groups: dict[str, list[int]] = {}
     for name, count, size, ns in zip(sums["name"], sums["count"], sums["bytes"], sums["ns"], strict=True):

@@ -1,5 +1,5 @@
-"""Tables, figures and findings of bursts: how they depend on the gap, the largest, and how fast each was
-beside the measured curve. And all of them as a file for other tools.
+"""Tables, figures and findings about bursts: how they depend on the gap, the largest, and how fast each was
+compared with the measured curve; and a file with all bursts for other tools.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SLOW = 0.5  # of the curve's rate
 
 
 def tell(trace: Trace, sent: Messages, curves: Sequence[Curve], result: Analysis) -> None:
-    """Everything that a report says of bursts."""
+    """Everything that a report says about bursts."""
     expected = streamed_ns(trace, sent, curves)
     # Of a large trace those of one gap have a share of all memory.
     rows = [_of_gap(bursts.find(trace, sent, gap, expected)) for gap in bursts.GAPS_NS]
@@ -103,7 +103,7 @@ def _largest(grouped: Bursts) -> Table:
 
 
 def _against_curves(grouped: Bursts, result: Analysis) -> None:
-    """By rank, and a finding where bursts of many bytes were slow."""
+    """The table by rank, and a finding if bursts of many bytes were slow."""
     known = np.flatnonzero(np.isfinite(grouped.of_curve) & (grouped.bytes > 0))
     if not len(known):
         return
@@ -147,7 +147,7 @@ def _beyond(grouped: Bursts, which: NDArray[Any]) -> float:
 
 
 def _sizes(sizes: NDArray[Any]) -> tuple[list[str], list[int]]:
-    """How many messages there are up to each power of two, from the smallest to the largest."""
+    """The number of messages up to each power of two, from the smallest."""
     count = np.bincount(size_classes(sizes))
     first = int(np.flatnonzero(count)[0]) if count.any() else 0
     labels = ["0 B", *(f"to {size_text(1 << power)}" for power in range(len(count) - 1))]

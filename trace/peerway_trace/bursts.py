@@ -18,7 +18,7 @@ GAPS_NS = (1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
 
 @dataclass(frozen=True)
 class Bursts:
-    """One entry for each burst, by rank and time. A message alone is no burst."""
+    """One entry for each burst, by rank and time. A single message is not a burst."""
 
     gap_ns: int
     rank: NDArray[Any]
@@ -44,12 +44,12 @@ class Bursts:
 
     @property
     def of_curve(self) -> NDArray[Any]:
-        """The rate over that of the curves for the same messages; NaN where it is not known."""
+        """The rate divided by that of the curves for the same messages; NaN if it is not known."""
         return np.asarray(self.expected / np.maximum(self.length, 1))
 
 
 def find(trace: Trace, messages: Messages, gap_ns: int, expected: NDArray[Any] | None = None) -> Bursts:
-    """The bursts of all ranks; `expected` is what the curves say of each message, in ns."""
+    """The bursts of all ranks; `expected` is the time of each message according to the curves, in ns."""
     if expected is None:
         expected = np.full(len(messages), np.nan)
     sender = trace.rank[messages.event]
@@ -99,7 +99,7 @@ def _distinct(burst: NDArray[Any], peer: NDArray[Any], bursts: int) -> NDArray[A
 def _in_flight(
     burst: NDArray[Any], begin: NDArray[Any], end: NDArray[Any], first: NDArray[Any]
 ) -> NDArray[Any]:
-    """Count up at each beginning and down at each end: over a burst that comes to nothing."""
+    """Count up at each beginning and down at each end; over a whole burst the sum is 0."""
     both = np.concatenate([burst, burst])
     step = np.concatenate([np.ones(len(begin), np.int32), -np.ones(len(end), np.int32)])
     order = np.lexsort((-step, np.concatenate([begin, end]), both))

@@ -1,5 +1,5 @@
-"""Hosts with too few CPUs for their ranks. A rank that waits there for a CPU looks like one that computes for
-long, or comes late: whatever blames it has to say so.
+"""Find hosts with too few CPUs for their ranks. A rank that waits there for a CPU looks as if it computed for
+long or came late, so every finding that blames such a rank must say so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class BusyHost:
 
 
 def find(trace: Trace) -> list[BusyHost]:
-    """Those of a trace, among the hosts whose CPUs it knows."""
+    """The busy hosts among those whose CPUs the trace knows."""
     known, waits = trace.about.get("cpus", {}), trace.about.get("cpu_waits", {})
     ranks: dict[str, set[int]] = {}
     for thread in trace.threads:
@@ -39,7 +39,7 @@ def find(trace: Trace) -> list[BusyHost]:
 
 
 def tell(findings: Sequence[BusyHost], result: Analysis) -> None:
-    """A finding for each host."""
+    """A finding for each busy host."""
     for entry in findings:
         if entry.cpus is not None:
             cpus = count_text(entry.cpus, "CPU", "CPUs")
@@ -55,8 +55,8 @@ def tell(findings: Sequence[BusyHost], result: Analysis) -> None:
 
 
 def caution(hosts: Sequence[BusyHost], rank: int) -> str:
-    """What to think of a rank that is blamed, if its host was busy; else an empty text. It is the same for
-    all ranks, and refers to the finding of the host.
+    """What a finding about a rank must add if its host was busy; otherwise an empty text. It is the same for
+    all ranks, and refers to the finding about the host.
     """
     busy = any(rank in host.ranks for host in hosts)
     return "The rank may have waited for a CPU, as its host was busy: see above." if busy else ""

@@ -40,7 +40,7 @@ WHAT_TO_DO = {
 
 
 class Causes:
-    """What explains the time of messages; all columns have one entry for each message."""
+    """What explains the times of messages; each column has one entry for each message."""
 
     def __init__(self, trace: Trace, sent: Messages, outer: Lanes) -> None:
         self._trace, self._sent = trace, sent
@@ -76,7 +76,7 @@ class Causes:
         return late, rendezvous
 
     def _done(self, which: NDArray[Any]) -> NDArray[Any]:
-        """When the send was complete: of a blocking one its end, else that of its request."""
+        """When the send was complete: the end of a blocking send, otherwise the end of its request."""
         trace, event = self._trace, self._sent.event[which]
         request = completed(trace, event)
         # The call that found it complete may have come long after: until then nothing is known.
@@ -85,7 +85,7 @@ class Causes:
         return np.asarray(trace["begin"][event] + trace["duration"][event])
 
     def _of_outer_or_lane(self, stalled: stalls.Part, proxies: bool) -> NDArray[Any]:
-        """How long each message was stalled: in its own call, or in a start that a proxy served for it."""
+        """How long each message was stalled, in its own call or in a start that a proxy served for it."""
         trace, outer = self._trace, self._outer
         event, _, lost = stalled
         if not len(event):
@@ -108,7 +108,7 @@ class Causes:
         return np.where(inside, lost[order[np.maximum(at, 0)]], 0)
 
     def of(self, which: NDArray[Any], expected: NDArray[Any]) -> NDArray[Any]:
-        """The cause of each of some slow messages, as an index in CAUSES."""
+        """The causes of some slow messages, as indices into CAUSES."""
         beyond = self.network[which] - expected
         parts = np.stack([
             self.late[which], self.rendezvous[which], self._proxies[which], self._staging[which],
@@ -123,7 +123,7 @@ class Causes:
         return cause
 
     def _first(self) -> NDArray[Any]:
-        """The first message of each pair and path."""
+        """Whether it is the first message of its pair and path."""
         sent = self._sent
         where = self._trace["where"][sent.event].astype(np.int64)
         size = int(max(sent.source.max(), sent.target.max())) + 2
@@ -131,7 +131,7 @@ class Causes:
         return np.unique(keys, return_index=True)[1]
 
     def _contended(self, which: NDArray[Any]) -> NDArray[Any]:
-        """Whether others of the sender or to the receiver were under way for half of the time."""
+        """Whether other messages of the sender or to the receiver were under way for half of the time."""
         sent = self._sent
         where = self._trace["where"][sent.event]
         result = np.zeros(len(which), bool)
@@ -147,8 +147,8 @@ class Causes:
 def _shared(
     begin: NDArray[Any], end: NDArray[Any], number: NDArray[Any], wanted: NDArray[Any]
 ) -> NDArray[Any]:
-    """Whether at least one other of these intervals lay over half of each of the wanted ones: two or more
-    were open then.
+    """For each of the wanted intervals, whether at least one other interval overlapped it for more than half
+    of it.
     """
     times = np.concatenate([begin, end])
     change = np.concatenate([np.ones(len(begin), np.int64), -np.ones(len(end), np.int64)])

@@ -24,7 +24,9 @@ STRETCHES = 8
 
 @dataclass(frozen=True)
 class Correction:
-    """What to take from a host's times: `offset` ns at the trace's beginning, and `drift` ns a ns since."""
+    """What to subtract from a host's times: `offset` ns at the beginning of the trace, plus `drift` ns for
+    each ns since.
+    """
 
     host: str
     offset: float
@@ -32,13 +34,13 @@ class Correction:
     messages: int  # that it was found from; 0: there were none both ways, and the times are as they were
 
     def of(self, times: NDArray[Any]) -> NDArray[Any]:
-        """How much to take from times."""
+        """How much to subtract from these times."""
         rounded: NDArray[Any] = np.rint(self.offset + self.drift * (times - self.offset)).astype(np.int64)
         return rounded
 
 
 def corrections(trace: Trace) -> list[Correction]:
-    """Of each host but the one of the lowest rank, whose time is that of all."""
+    """The corrections of all hosts except that of the lowest rank, whose clock all others are aligned to."""
     names = list(dict.fromkeys(thread.host for thread in trace.threads))
     if len(names) < 2:
         return []
@@ -77,7 +79,9 @@ def correct(trace: Trace, result: Sequence[Correction]) -> None:
 
 @dataclass(frozen=True)
 class _Arrows:
-    """From a host to another: when it began on the one, and how much later it ended on the other."""
+    """Messages from one host to another: when each began on the first, and how much later it ended on the
+    second.
+    """
 
     source: NDArray[Any]
     target: NDArray[Any]
@@ -95,7 +99,7 @@ def _between(trace: Trace, host: NDArray[Any], pairs: Sequence[Pairs]) -> _Arrow
 
 
 def _line(arrows: _Arrows, here: int, there: int) -> tuple[float, float, int] | None:
-    """How far `there` is ahead of `here`: at 0, and how that grows."""
+    """How far `there` is ahead of `here`: at time 0, and how this grows."""
     to = (arrows.source == here) & (arrows.target == there)
     back = (arrows.source == there) & (arrows.target == here)
     if not (to.any() and back.any()):

@@ -1,4 +1,4 @@
-"""Makes a trace of the rings that threads have left: one clock, one list of names, all events in order."""
+"""Make a trace from the rings that threads have left: one clock, one list of names, all events in order."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ SHORTEST_NS = 100_000  # of a clock whose rate can be told
 
 @dataclass(frozen=True)
 class Clock:
-    """Ticks of one host's clock as nanoseconds of its CLOCK_MONOTONIC."""
+    """Converts ticks of one host's clock into nanoseconds of its CLOCK_MONOTONIC."""
 
     ticks: int
     ns: int
     ns_a_tick: float
 
     def at(self, ticks: NDArray[Any]) -> NDArray[Any]:
-        """Nanoseconds of times."""
+        """These times in nanoseconds."""
         since = ticks.astype(np.int64) - np.int64(self.ticks)
         then: NDArray[Any] = np.rint(since * self.ns_a_tick).astype(np.int64) + self.ns
         return then
 
     def span(self, ticks: NDArray[Any]) -> NDArray[Any]:
-        """Nanoseconds of durations."""
+        """These durations in nanoseconds."""
         # What a damaged file has may be longer than numbers of 64 bits.
         return np.rint(np.minimum(ticks * self.ns_a_tick, 2.0**62)).astype(np.int64)
 
 
 def clock_of(readings: Sequence[tuple[int, int]]) -> Clock | None:
-    """The clock through the first and the last reading of it, a line: both of its counters are steady. None
-    where they are too near to one another.
+    """The clock as a line through its first and its last reading; both of its counters are steady. None if
+    the two readings are too close to each other.
     """
     first, last = min(readings), max(readings)
     ticks, ns = last[0] - first[0], last[1] - first[1]
@@ -57,8 +57,8 @@ def _name(ring: Ring) -> Name:
 
 
 def _clocks(result: Sequence[Ring], readings: dict[str, list[tuple[int, int]]]) -> dict[Name, Clock]:
-    """By their names. A host's that recorded too shortly to tell has the rate of another, most likely of its
-    kind; the others count nanoseconds.
+    """The clocks by name. A host that recorded too shortly to determine its rate gets the rate of another
+    host, which is probably of the same kind; the others count nanoseconds.
     """
     clocks: dict[Name, Clock | None] = {}
     own: dict[Name, list[tuple[int, int]]] = {}
@@ -84,7 +84,9 @@ def _clocks(result: Sequence[Ring], readings: dict[str, list[tuple[int, int]]]) 
 
 
 def _facts(clocks: dict[Name, Clock]) -> dict[str, Any]:
-    """What trace.json says of them: of a GPU's how far it is ahead of its host's, and how that grows."""
+    """What trace.json says about clocks: for a GPU, how far its clock is ahead of its host's, and how this
+    grows.
+    """
     gpus = [
         {"host": host, "gpu": gpu, "offset_ns": clock.ticks - clock.ns, "drift": 1 / clock.ns_a_tick - 1}
         for (host, kind, gpu), clock in clocks.items()
@@ -99,12 +101,14 @@ def _facts(clocks: dict[Name, Clock]) -> dict[str, Any]:
 
 
 def _agrees(clock: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Both counters of a clock grow together."""
+    """Whether both counters of a clock grow together."""
     return (clock[0] < other[0]) == (clock[1] < other[1])
 
 
 def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[int, int]]]) -> Trace:
-    """Turn FOLDER/rings into a trace in FOLDER. `readings`: of hosts' clocks, beyond those in the rings."""
+    """Turn FOLDER/rings into a trace in FOLDER. `readings`: further readings of hosts' clocks, besides those
+    in the rings.
+    """
     result, lost = _read(folder / "rings")
     notes = _about_memory(folder / "rings", result, lost)
     # A thread that recorded before its process knew its rank.
@@ -173,7 +177,7 @@ def _read(folder: Path) -> tuple[list[Ring], list[str]]:
 
 
 def _open(begun: dict[str, NDArray[Any]], thread: int, names: list[str]) -> list[Open]:
-    """What a thread had begun and not ended, outermost first."""
+    """The operations that a thread had begun and not ended, outermost first."""
     return [
         Open(thread, names[name], int(kind), int(begin), int(peer), int(size))
         for name, kind, begin, peer, size in zip(
@@ -183,7 +187,7 @@ def _open(begun: dict[str, NDArray[Any]], thread: int, names: list[str]) -> list
 
 
 def _about_memory(folder: Path, result: Sequence[Ring], lost: list[str]) -> list[str]:
-    """What there is to say of rings that should be in memory, and are not."""
+    """What to say about rings that should be in memory and are not."""
     there = memory.target(folder)
     if there is None:
         return []
@@ -205,7 +209,7 @@ def _about_memory(folder: Path, result: Sequence[Ring], lost: list[str]) -> list
 
 
 def _with_one_clock(folder: Path) -> Trace:
-    """Bring the clocks of several hosts together, and keep what was done."""
+    """Align the clocks of several hosts, and keep the corrections."""
     trace = load(folder)
     result = corrections(trace)
     if not result:

@@ -38,8 +38,8 @@ Side = Sequence[Trace]  # of one or several runs
 
 @dataclass(frozen=True)
 class Change:
-    """One operation at one place, or the messages by one path of one pair of ranks, of one size class (below
-    2^n bytes).
+    """One operation at one place, or the messages of one path, pair of ranks and size class (below 2^n
+    bytes).
     """
 
     operation: str
@@ -57,7 +57,7 @@ class Change:
 
 
 def compare(before: Side, after: Side) -> list[Change]:
-    """The operations at places that both have, those whose total time changed most first."""
+    """The operations at places that both sides have, those whose total time changed most first."""
     return _changes(_runs(before, _calls), _runs(after, _calls), confounded(before, after))
 
 
@@ -76,7 +76,7 @@ def confounded(before: Side, after: Side) -> bool:
 
 
 def alone(before: Side, after: Side) -> tuple[list[Group], list[Group]]:
-    """The groups of calls that only one side has: a call that was added or taken away."""
+    """The groups of calls that only one side has, because a call was added or removed."""
     return _alone(_runs(before, _calls, 1), _runs(after, _calls, 1))
 
 
@@ -92,7 +92,7 @@ def _alone(before: dict[Group, Any], after: dict[Group, Any]) -> tuple[list[Grou
 def _runs(
     side: Side, read: Callable[[Trace, int], Samples], fewest: int = FEWEST
 ) -> dict[Group, list[Calls]]:
-    """Of each group, its calls in each of the runs that have it."""
+    """For each group, its calls in each of the runs that have it."""
     result: dict[Group, list[Calls]] = {}
     for trace in side:
         for group, calls in read(trace, fewest).items():
@@ -129,8 +129,8 @@ def _changes(
 
 
 def _dependence(before: list[NDArray[Any]], after: list[NDArray[Any]]) -> Dependence | None:
-    """How much samples of one run have in common: how far the means of runs of a side lie apart, of ranks
-    among all samples, beside what as many independent samples would give. None where both sides have one run.
+    """How much the samples of one run have in common: how far the means of the ranks of runs on one side
+    differ, compared with the means of as many independent samples. None if both sides have one run.
     """
     freedom = len(before) + len(after) - 2
     if freedom == 0:
@@ -152,7 +152,7 @@ def _dependence(before: list[NDArray[Any]], after: list[NDArray[Any]]) -> Depend
 
 
 def _calls(trace: Trace, fewest: int) -> Samples:
-    """The calls of each operation, place and size, without regions and what goes on beside calls."""
+    """The calls of each operation, place and size, without regions and without what overlaps calls."""
     events = np.flatnonzero(~np.isin(trace["kind"], SPANS))
     site = places(trace, events)
     is_wait = trace["kind"][events] == Kind.SIGNAL  # whose bytes are a value
@@ -193,7 +193,7 @@ def _grouped(keys: NDArray[Any], fewest: int) -> Iterator[tuple[int, NDArray[Any
 
 
 def _samples(rank: NDArray[Any], begin: NDArray[Any], duration: NDArray[Any]) -> NDArray[Any]:
-    """Medians of stretches of each rank's calls."""
+    """The medians of consecutive parts of each rank's calls."""
     result = []
     for number in np.unique(rank):
         own = np.flatnonzero(rank == number)

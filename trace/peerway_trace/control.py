@@ -16,13 +16,13 @@ MAGIC, STOPPED = b"PWGATE 1", 1
 
 
 class NoJob(Exception):
-    """A folder in which no job records; for people."""
+    """No job records in this folder; the message says so."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """When to record: seconds since the command began (infinite: not until it is told to), and for how
-    long.
+    """When to record: the seconds from the start of the command (infinite: not until `peerway trace start`),
+    and for how long.
     """
 
     begin: float = 0.0
@@ -30,7 +30,9 @@ class Window:
 
 
 def stop(rings: Path) -> int:
-    """Stop all processes; give how many there were. What is under way is still recorded."""
+    """Stop recording in all processes; return how many there were. Operations under way are still
+    recorded.
+    """
     (rings / "stopped").touch()
     return _set(rings, stopped=True)
 
@@ -54,12 +56,12 @@ def _set(rings: Path, *, stopped: bool) -> int:
 
 
 def processes(count: int) -> str:
-    """As the subject of what they do now."""
+    """A number of processes as the subject of a sentence, with its verb."""
     return "1 process now records" if count == 1 else f"{count:,} processes now record"
 
 
 def rings_of(folder: Path) -> Path:
-    """The rings of a job that runs. Raises NoJob."""
+    """The rings of a running job. Raises NoJob."""
     rings = folder / "rings"
     if not rings.is_dir():
         raise NoJob(f"no running job records to {folder}: name the folder that `peerway trace -o` has")
@@ -68,7 +70,7 @@ def rings_of(folder: Path) -> Path:
 
 @contextlib.contextmanager
 def kept(rings: Path, window: Window) -> Iterator[None]:
-    """Keep to a window while the block runs: what lies before it and behind it is not recorded."""
+    """While the block runs, record only within the window."""
     over = threading.Event()
 
     def watch() -> None:

@@ -52,7 +52,7 @@ class Path:
 def find(
     trace: Trace, matched: Pairs, signals: Pairs, outer: Lanes, regions: Regions | None = None
 ) -> Path | None:
-    """The path; None where there are no calls."""
+    """The critical path; None if there are no calls."""
     from peerway._core import TraceReplay
 
     if not len(outer.event):
@@ -84,7 +84,7 @@ def find(
 
 
 def _parts(trace: Trace, outer: Lanes, regions: Regions) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
-    """What each step, and the time before it, counts as; and the names of that."""
+    """The part that each step belongs to, and the part of the time before it; and the names of the parts."""
     many = len(trace.names)
     keys = trace["name"][outer.event].astype(np.int64) * many + places(trace, outer.event, regions)
     ended = outer.before()
@@ -111,8 +111,8 @@ def _parts(trace: Trace, outer: Lanes, regions: Regions) -> tuple[NDArray[Any], 
 
 
 def _kernels(trace: Trace, outer: Lanes, ended: NDArray[Any], of_host: NDArray[Any]) -> NDArray[Any]:
-    """Of each stretch between two calls for most of which the rank's GPU ran kernels: the name of the last
-    that had begun. The launch of a kernel and the wait for it are not recorded; such a stretch is that wait.
+    """For each stretch between two calls during most of which the rank's GPU ran kernels, the name of the
+    kernel that began last. Launches and waits for kernels are not recorded; such a stretch is a wait.
     """
     result = np.zeros(len(outer.event), np.int64)
     kernels = of_kind(trace, (Kind.KERNEL,))
@@ -130,7 +130,9 @@ def _kernels(trace: Trace, outer: Lanes, ended: NDArray[Any], of_host: NDArray[A
 
 
 def _needs(trace: Trace, matched: Pairs, signals: Pairs, outer: Lanes) -> tuple[NDArray[Any], ...]:
-    """By step: after, on, and how many ns after the beginning of that."""
+    """Dependencies as columns: the step, the step that it depends on, and how many ns after the beginning of
+    that.
+    """
     held, _, there = waits.sends(trace, matched)
     of_collectives = waits.collectives(trace)
     from_root = (of_collectives.needs == 1) & (of_collectives.culprit != of_collectives.event)
@@ -149,8 +151,9 @@ def _needs(trace: Trace, matched: Pairs, signals: Pairs, outer: Lanes) -> tuple[
 
 
 def _meetings(trace: Trace, outer: Lanes) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Of each step: the collective that it comes to, and the one that it waits for all to come to; -1: none.
-    One that does not block is waited for by a later step, which waits for the last of several.
+    """For each step, the collective that it enters, and the collective that it waits for; -1: none. A step
+    later than the start waits for a collective that does not block; if it waits for several, it waits for the
+    last.
     """
     meeting = np.full(len(outer.event), -1, np.int32)
     awaits = np.full(len(outer.event), -1, np.int32)
@@ -170,7 +173,9 @@ def _meetings(trace: Trace, outer: Lanes) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def tell(path: Path, waited: int, result: Analysis, busy: Sequence[BusyHost] = ()) -> None:
-    """The table, and what to shorten first, where ranks waited for each other: so many ns."""
+    """The table, and a finding about what to shorten first, if ranks waited for each other for at least this
+    many ns.
+    """
     rows = [
         [part.text, ns_text(part.on_path), percent(part.on_path / path.length),
          ns_text(part.shorter) if part.shorter is not None else "",

@@ -1,5 +1,6 @@
-"""What CUDA and NVTX load into traced programs: `libpeerway_trace_cuda.so`, which records kernels and copies
-by CUPTI, and ranges of NVTX. Both have a variable for that, so that nothing is loaded into other programs.
+"""The library that CUDA and NVTX load into traced programs: `libpeerway_trace_cuda.so`, which records kernels
+and copies with CUPTI, and NVTX ranges. Each has an environment variable that names the library, so nothing is
+loaded into other programs.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pathlib import Path
 
 
 def variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables to run a command with. One that the user has set is kept."""
+    """The environment variables that load it into a command. Those that the user has set are kept."""
     library = injected()
     if library is None:
         return {}
@@ -21,7 +22,7 @@ def variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def injected() -> Path | None:
-    """The library, beside the extension module."""
+    """The path of the library, which is beside the extension module."""
     from peerway import _core
 
     library = Path(_core.__file__).parent / "lib" / "libpeerway_trace_cuda.so"
@@ -29,7 +30,7 @@ def injected() -> Path | None:
 
 
 def cupti_libraries() -> Iterator[Path]:
-    """CUPTI's library where wheels and toolkits have it, the newest first."""
+    """CUPTI's libraries in wheels and toolkits, the newest first."""
     for folder in dict.fromkeys(Path(entry) for entry in sys.path if entry):
         yield from sorted(folder.glob("nvidia/cu[0-9]*/lib/libcupti.so.[0-9]*"), reverse=True)
         yield from sorted(folder.glob("nvidia/cuda_cupti/lib/libcupti.so.[0-9]*"), reverse=True)

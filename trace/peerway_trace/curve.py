@@ -31,7 +31,7 @@ OPS = {"put": (Kind.PUT,), "get": (Kind.GET,), "send": (Kind.SEND, Kind.ISEND)}
 
 @dataclass(frozen=True)
 class Curve:
-    """What one path costs: sizes in bytes, times of a message in ns."""
+    """The cost of one path: sizes in bytes, and times of a message in ns."""
 
     path: str
     op: str  # put, get, or send for messages of an MPI
@@ -41,14 +41,14 @@ class Curve:
     streamed: bool = False  # one message of many that follow each other
 
     def at(self, sizes: NDArray[Any]) -> NDArray[Any]:
-        """The cost of sizes; beyond the last the rate stays."""
+        """The cost at these sizes; beyond the last size the rate stays the same."""
         inside = np.interp(sizes, self.sizes, self.ns)
         return np.asarray(np.where(sizes > self.sizes[-1], self.ns[-1] * sizes / self.sizes[-1], inside))
 
 
 def of_table(file: Path) -> list[Curve]:
-    """The curves of contiguous puts and gets. Where classes of pairs differ, the cheapest, which none should
-    beat. Raises TableError and OSError.
+    """The curves of contiguous puts and gets. If pair classes differ, the cheapest, because no message should
+    be faster. Raises TableError and OSError.
     """
     result: dict[tuple[str, str], dict[float, float]] = {}
     for line in read_table(file).lines:
@@ -60,8 +60,8 @@ def of_table(file: Path) -> list[Curve]:
 
 
 def of_records(file: Path) -> list[Curve]:
-    """The curves of records of latency and bandwidth; those of an MPI (the peer openmpi, apps/mpi) judge its
-    messages. Raises OSError, and ValueError with the line that is no record.
+    """The curves of records of latency and bandwidth; those of an MPI (the peer openmpi, apps/mpi) are for
+    its messages. Raises OSError, and ValueError with the line that is not a record.
     """
     result: dict[tuple[str, str, str, bool], dict[float, float]] = {}
     for number, line in enumerate(atomic_file.text(file, MOST_BYTES).splitlines(), start=1):
@@ -82,7 +82,7 @@ def of_records(file: Path) -> list[Curve]:
 
 
 def _add(result: dict[tuple[str, str, str, bool], dict[float, float]], record: dict[str, Any]) -> None:
-    """A point of a curve, where the record is of a test that gives one."""
+    """Add a point to a curve, if the record is of a test that gives one."""
     streamed = record["test"] in BANDWIDTHS
     if not (streamed or record["test"] in LATENCIES) or record["shape"] != "contiguous":
         return
@@ -95,7 +95,7 @@ def _add(result: dict[tuple[str, str, str, bool], dict[float, float]], record: d
 
 
 def _stack(record: dict[str, Any]) -> str:
-    """The MPI whose messages a record is of; empty where it is of none."""
+    """The MPI whose messages a record measures; empty if it measures none."""
     if record["via"] in STACKS:
         return str(record["via"])
     text = str(record.get("extra", {}).get("mpi", "")).lower()
@@ -111,19 +111,21 @@ def _curve(path: str, op: str, points: dict[float, float], stack: str = "", stre
 
 
 def path_of(where: str) -> str:
-    """The path or paths that carried a message: `where` also says of what it is a part ("plan, peer/shm")."""
+    """The path or paths that carried a message; `where` may also say that it was part of something ("plan,
+    peer/shm").
+    """
     method, comma, path = where.partition(", ")
     return path if comma and method in PARTS else where
 
 
 def stack_of(trace: Trace) -> str:
-    """The MPI whose calls a trace has; empty where it has none, or one that is not known."""
+    """The MPI whose calls a trace has; empty if it has none, or one that is not known."""
     return next((thread.source for thread in trace.threads if thread.source in STACKS), "")
 
 
 def ambiguous(trace: Trace, curves: Sequence[Curve]) -> list[str]:
-    """The ways of this trace's MPI that there are curves of, if there are several: which of them the program
-    went is not known.
+    """The ways of this trace's MPI that have curves, if there are several: the trace does not say which of
+    them the program used.
     """
     stack = stack_of(trace)
     ways = sorted({curve.path for curve in curves if curve.op == "send" and stack and curve.stack == stack})
@@ -133,8 +135,8 @@ def ambiguous(trace: Trace, curves: Sequence[Curve]) -> list[str]:
 def curve_of(
     trace: Trace, curves: Sequence[Curve], op: str, path: str, streamed: bool = False
 ) -> Curve | None:
-    """The curve that judges the messages of a path or communicator. A burst is judged as messages that each
-    go alone where no test of bandwidth was measured.
+    """The curve for the messages of a path or communicator. If no test of bandwidth was measured, the curve
+    for a burst is that of single messages.
     """
     if op == "send":
         stack = "" if ambiguous(trace, curves) else stack_of(trace)
@@ -146,7 +148,7 @@ def curve_of(
 
 
 def streamed_ns(trace: Trace, sent: Messages, curves: Sequence[Curve]) -> NDArray[Any]:
-    """What each message would take in a stream of its like; NaN where no curve says it."""
+    """The time of each message in a stream of similar ones; NaN if no curve has it."""
     expected = np.full(len(sent), np.nan)
     where, kinds = trace["where"][sent.event], trace["kind"][sent.event]
     for name in np.unique(where):

@@ -1,4 +1,6 @@
-"""GPUs that had nothing to do between their first and their last work: how long, and before which work."""
+"""GPUs that had nothing to do between their first and their last work: for how long, and before which
+work.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ IDLE = 0.05  # of the time: less is no finding
 
 @dataclass(frozen=True)
 class Idle:
-    """One GPU's gaps, in which no stream of a process that records had work."""
+    """The gaps of one GPU, in which no stream of a recording process had work."""
 
     gpu: str
     busy: int  # ns
@@ -28,17 +30,17 @@ class Idle:
 
     @property
     def total(self) -> int:
-        """All gaps, in ns."""
+        """The sum of all gaps, in ns."""
         return int(self.length.sum())
 
     @property
     def share(self) -> float:
-        """Of the time from the first work to the last."""
+        """The share of the time from the first to the last work."""
         return self.total / max(1, self.busy + self.total)
 
 
 def find(trace: Trace) -> list[Idle]:
-    """Of each GPU that did anything."""
+    """The gaps of each GPU that did any work."""
     own = np.flatnonzero(np.isin(trace["kind"], OF_GPU))
     hosts = {thread.host for thread in trace.threads}
     names = [
@@ -60,7 +62,7 @@ def find(trace: Trace) -> list[Idle]:
 
 
 def tell(trace: Trace, result: Analysis) -> None:
-    """A table of all, and a finding for each that was idle for long."""
+    """A table of all GPUs, and a finding for each that was idle for long."""
     gpus = find(trace)
     if not gpus:
         return

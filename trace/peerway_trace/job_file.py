@@ -1,4 +1,4 @@
-"""What `peerway trace` leaves beside the rings of a job, for who makes a trace of them later."""
+"""The file that `peerway trace` leaves with the rings of a job, for a later `peerway trace collect`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME = "job.json"
 
 
 def write(rings: Path, about: dict[str, Any], readings: dict[str, list[tuple[int, int]]]) -> None:
-    """Keep what trace.json says of the job, and the readings of clocks. Raises OSError."""
+    """Keep what trace.json will say about the job, and readings of clocks. Raises OSError."""
     (rings / NAME).write_text(json.dumps({"about": about, "readings": readings}) + "\n")
 
 
@@ -24,7 +24,7 @@ def remove(rings: Path) -> None:
 
 
 def read(rings: Path) -> tuple[dict[str, Any], dict[str, list[tuple[int, int]]]]:
-    """Give both; where `peerway trace` was ended first, what stands for them."""
+    """Read both; if `peerway trace` was killed first, return defaults."""
     try:
         result = json.loads((rings / NAME).read_text())
         readings = {

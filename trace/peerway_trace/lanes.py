@@ -1,5 +1,5 @@
-"""What each thread and stream did one after the other: its outermost calls, which do not overlap, and the
-time between them, in which it computed.
+"""The outermost calls of each thread and stream, which do not overlap, and the time between them, in which it
+computed.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Lanes:
     step: NDArray[Any]  # of each event of the trace: the outermost call that it is in; -1: in none
 
     def of_rank(self, rank: int) -> list[slice]:
-        """Where the calls of a rank's lanes are."""
+        """The calls of a rank's lanes."""
         return [slice(int(self.first[n]), int(self.first[n + 1])) for n in np.flatnonzero(self.rank == rank)]
 
     def before(self) -> NDArray[Any]:
-        """The end of the call before each; of the first of a lane 0."""
+        """The end of the preceding call for each call; 0 for the first of a lane."""
         ends = np.zeros(len(self.begin), np.int64)
         ends[1:] = (self.begin + self.duration)[:-1]
         ends[self.first[:-1][np.diff(self.first) > 0]] = 0
@@ -96,7 +96,7 @@ def _ranks(trace: Trace, system: NDArray[Any]) -> NDArray[Any]:
 
 
 class Cover:
-    """Intervals that may overlap, as how long any of them had lasted at a time."""
+    """Intervals that may overlap, stored as how long at least one of them had lasted at a given time."""
 
     def __init__(self, begin: NDArray[Any], end: NDArray[Any]) -> None:
         order = np.argsort(begin, kind="stable")
@@ -111,11 +111,11 @@ class Cover:
 
     @property
     def total(self) -> int:
-        """How long, in all."""
+        """The total length."""
         return int(self._before[-1])
 
     def until(self, time: NDArray[Any]) -> NDArray[Any]:
-        """How long, before a time."""
+        """The length before a time."""
         place = np.searchsorted(self.begin, time, "right")
         if not len(self.begin):
             return np.zeros(len(time), np.int64)
@@ -125,9 +125,9 @@ class Cover:
         )
 
     def between(self, begin: NDArray[Any], end: NDArray[Any]) -> NDArray[Any]:
-        """How long, within other intervals."""
+        """The length within other intervals."""
         return np.asarray(self.until(end) - self.until(begin))
 
     def shared(self, other: Cover) -> int:
-        """How long both lasted."""
+        """The length of the overlap with another cover."""
         return int(self.between(other.begin, other.end).sum())

@@ -1,4 +1,4 @@
-"""Lost time by the operation and the place that called: a table, and what to do about the worst."""
+"""Lost time by operation and call site: a table, and what to do about the worst."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def by_place(
     regions: Regions | None = None,
     busy: Sequence[BusyHost] = (),
 ) -> None:
-    """The table of lost time, and a finding for each place that lost more than little."""
+    """The table of lost time, and a finding for each place that lost more than a little."""
     if not len(lost.event):
         return
     site = places(trace, lost.event, regions)
@@ -59,7 +59,7 @@ def by_place(
 
 
 class _Lost:
-    """What calls of one operation at one place lost to one state."""
+    """The time that calls of one operation at one place lost to one state."""
 
     def __init__(self, trace: Trace, lost: waits.Waits, which: NDArray[Any]) -> None:
         ns = lost.lost[which]
@@ -114,7 +114,7 @@ WHAT_TO_DO = {
 
 
 def _begun(call: str) -> str:
-    """As the beginning of a sentence; a name such as all_gather stays as it is."""
+    """The name as the beginning of a sentence; a name such as all_gather is not capitalised."""
     return call if "_" in call.partition(" ")[0] else call[:1].upper() + call[1:]
 
 
@@ -123,7 +123,7 @@ def _part(share: float) -> str:
 
 
 def _most(ranks: NDArray[Any], ns: NDArray[Any]) -> tuple[int, float]:
-    """The rank with the most, and its share."""
+    """The rank with the largest value, and its share."""
     result, groups = np.unique(ranks, return_inverse=True)
     sums = np.bincount(groups, ns)
     return int(result[sums.argmax()]), float(sums.max() / sums.sum())

@@ -29,7 +29,7 @@ LEFT = 4 << 30  # bytes for the program at most, as in library/include/peerway/t
 
 
 def why_not(memory: Path, events: int) -> str:
-    """Why rings of so many events are not kept there; empty if they are."""
+    """Why rings of this many events are not kept in memory; empty if they are."""
     if not (memory.is_dir() and os.access(memory, os.W_OK | os.X_OK)):
         return f"{memory} cannot be written to"
     result = os.statvfs(memory)
@@ -46,7 +46,7 @@ def why_not(memory: Path, events: int) -> str:
 
 @contextlib.contextmanager
 def held(rings: Path, memory: Path) -> Iterator[Path]:
-    """Make a folder in memory for rings, and hold it. Raises OSError."""
+    """Make a folder in memory for rings, and lock it. Raises OSError."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=memory.resolve()))
     with (folder / OWNER).open("w") as owner:
         fcntl.flock(owner, fcntl.LOCK_EX)
@@ -57,7 +57,7 @@ def held(rings: Path, memory: Path) -> Iterator[Path]:
 
 
 def target(rings: Path) -> Path | None:
-    """The folder in memory, which may be that of another host; None where there is none."""
+    """The folder in memory, which may be on another host; None if there is none."""
     return (rings / LINK).readlink() if (rings / LINK).is_symlink() else None
 
 
@@ -68,7 +68,7 @@ def files(rings: Path) -> list[Path]:
 
 
 def settle(rings: Path) -> None:
-    """Bring what is in memory to the folder of the trace. Raises OSError; then it is still in memory."""
+    """Move what is in memory to the folder of the trace. Raises OSError; then it is still in memory."""
     if not (rings / LINK).is_dir():
         return
     for file in (rings / LINK).glob("*.ring"):
@@ -79,7 +79,7 @@ def settle(rings: Path) -> None:
 
 
 def discard(rings: Path) -> None:
-    """Remove what is in memory."""
+    """Remove the rings from memory."""
     if (rings / LINK).is_dir():
         shutil.rmtree((rings / LINK).resolve())
     (rings / LINK).unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def in_use(rings: Path) -> bool:
 
 
 def left_behind(memory: Path = MEMORY) -> list[str]:
-    """Say what killed commands of this user have left there; what belongs to no trace any more is removed."""
+    """Name what killed commands of this user have left there; remove what no longer belongs to a trace."""
     result = []
     for folder in sorted(memory.glob(f"{PREFIX}*")):
         with contextlib.suppress(OSError):  # another one tidies up, too

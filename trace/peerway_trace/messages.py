@@ -23,7 +23,7 @@ MOVES = (Kind.PUT, Kind.GET, Kind.RMA_PUT, Kind.RMA_GET)
 
 @dataclass(frozen=True)
 class Pairs:
-    """Events that belong together, as indices into the trace's columns; and those that are alone."""
+    """Events that belong together, as indices into the trace's columns; and events without a partner."""
 
     first: NDArray[Any]
     second: NDArray[Any]
@@ -49,7 +49,7 @@ class Messages:
 
 
 def size_classes(sizes: NDArray[Any]) -> NDArray[Any]:
-    """0: no bytes; n: to 2^(n - 1)."""
+    """Classes of sizes: 0 has no bytes, n up to 2^(n - 1) bytes."""
     return np.asarray(np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64) + (sizes > 0))
 
 
@@ -61,8 +61,8 @@ def of_kind(trace: Trace, kinds: tuple[Kind, ...]) -> NDArray[Any]:
 
 
 def _not_cancelled(trace: Trace, sends: NDArray[Any]) -> NDArray[Any]:
-    """Without those that were cancelled, which nobody receives: both events of a request begin at one time in
-    one process.
+    """The events without cancelled sends, which nobody receives. Both events of a request begin at the same
+    time in the same process.
     """
     cancelled = of_kind(trace, (Kind.CANCELLED,))
     if not len(cancelled):
@@ -77,7 +77,7 @@ def _not_cancelled(trace: Trace, sends: NDArray[Any]) -> NDArray[Any]:
 
 
 def match(trace: Trace) -> Pairs:
-    """Join sends and receives of MPI."""
+    """Match the sends and receives of MPI."""
     rank = trace.rank
     sends, receives = _not_cancelled(trace, of_kind(trace, SENDS)), of_kind(trace, RECEIVES)
     sends, receives = sends[trace["peer"][sends] >= 0], receives[trace["peer"][receives] >= 0]
@@ -104,7 +104,7 @@ def match(trace: Trace) -> Pairs:
 
 
 def match_signals(trace: Trace) -> Pairs:
-    """Join each wait for a signal with the notification that ended it."""
+    """Match each wait for a signal with the notification that ended it."""
     rank = trace.rank
     kind, peer, tag = trace["kind"], trace["peer"], trace["tag"]
     notifications = np.flatnonzero(((kind == Kind.PUT) | (kind == Kind.NOTIFY)) & (tag >= 0) & (peer >= 0))
@@ -131,7 +131,7 @@ def match_signals(trace: Trace) -> Pairs:
 
 
 def messages(trace: Trace, matched: Pairs, signals: Pairs) -> Messages:
-    """All that carried bytes, or was a message of MPI without any."""
+    """All messages: what carried bytes, and messages of MPI even if they carried none."""
     begin, duration = trace["begin"], trace["duration"]
     event = np.concatenate([of_kind(trace, MOVES), matched.first, matched.alone_first])
     received = np.full(len(trace), -1, np.int64)

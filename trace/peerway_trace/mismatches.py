@@ -1,5 +1,5 @@
-"""What does not fit together in a program of MPI: messages that only one side has, or whose bytes differ, and
-collectives that ranks call in different orders.
+"""Mismatches in an MPI program: messages that only one side has, or whose bytes differ, and collectives that
+ranks call in different orders.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ WINDOW = "If events are lost, or recording began late, the report may compare th
 
 
 def tell(trace: Trace, matched: Pairs, result: Analysis) -> None:
-    """The findings."""
+    """The findings about mismatches."""
     _unmatched(trace, matched, result)
     _unlike_bytes(trace, matched, result)
     _unlike_collectives(trace, result)
@@ -66,7 +66,7 @@ def _unlike_bytes(trace: Trace, matched: Pairs, result: Analysis) -> None:
 
 
 def _unlike_collectives(trace: Trace, result: Analysis) -> None:
-    """The k-th of each rank in a communicator must be the same everywhere."""
+    """Check that the k-th collective of each rank in a communicator is the same on all ranks."""
     matches = waits.collectives(trace)
     if not len(matches.event):
         return
@@ -105,6 +105,6 @@ def _call(trace: Trace, event: int) -> str:
 
 
 def _place(trace: Trace, event: int) -> tuple[tuple[int, int], int]:
-    """Where the timeline shows it."""
+    """The place in the timeline."""
     begin: NDArray[np.int64] = trace["begin"]
     return (int(begin[event]), int(begin[event] + trace["duration"][event])), int(trace.rank[event])

@@ -16,11 +16,11 @@ from peerway_trace.mpi_wrappers import source
 
 
 class MpiError(Exception):
-    """What keeps an MPI's calls from being recorded, for people."""
+    """An MPI's calls cannot be recorded; the message says why."""
 
 
 def library(mpicc: str) -> Path:
-    """Give the library for the MPI of a compiler, made now unless it is in the cache. Raises MpiError."""
+    """The library for the MPI of a compiler, from the cache or compiled now. Raises MpiError."""
     from peerway import _core
 
     here = Path(__file__).parent
@@ -71,7 +71,7 @@ def _run(command: list[str], purpose: str) -> str:
 
 
 def compiler_of(command: list[str]) -> str | None:
-    """The mpicc beside the mpirun that a command names; None where it names none. Raises MpiError."""
+    """The mpicc beside the mpirun that a command names; None if it names none. Raises MpiError."""
     name = Path(command[0]).name
     if name.startswith("python") and command[1:3] == ["-m", "peerway"]:
         name, command = "peerway", command[2:]

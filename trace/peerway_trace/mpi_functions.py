@@ -1,4 +1,4 @@
-"""The functions of an MPI, as its mpi.h declares them, and what is recorded of which."""
+"""The functions of an MPI that its mpi.h declares, and what is recorded of each."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ class Function:
 
     @property
     def declared(self) -> str:
-        """The list of parameters, a0 the first."""
+        """The list of parameters; the first is a0."""
         return ", ".join(f"{kind} a{i}{rest}" for i, (kind, rest) in enumerate(self.parameters)) or "void"
 
     @property
     def arguments(self) -> list[str]:
-        """What the wrapper has been given."""
+        """The arguments with which the wrapper was called."""
         return [f"a{i}" for i in range(len(self.parameters))]
 
     def of_type(self, kind: str) -> str | None:
@@ -113,7 +113,7 @@ class Function:
 
 
 def functions(header: str) -> list[Function]:
-    """Find the functions of a preprocessed mpi.h that are to be wrapped."""
+    """The functions of a preprocessed mpi.h that get wrappers."""
     result = {}
     for name, inside in PROTOTYPE.findall(header):
         words = [" ".join(word.split()) for word in inside.split(",")]
@@ -135,7 +135,7 @@ def _parameter(text: str) -> tuple[str, str]:
 
 
 def table() -> dict[str, tuple[str, list[str]]]:
-    """What is recorded of each function: the kind of wrapper, and the roles of its parameters."""
+    """What is recorded for each function: the kind of wrapper, and the roles of its parameters."""
     rows = [[part.strip() for part in line.split("|")] for line in TABLE.strip().splitlines()]
     result = {}
     for names, kind, roles in rows:

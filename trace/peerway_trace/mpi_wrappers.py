@@ -1,5 +1,5 @@
-"""Wrappers around an MPI's functions, as C: what each notes before the call and after it. mpi.c is what they
-share.
+"""Generate the C code of wrappers around an MPI's functions: what each records before and after the call.
+mpi.c is the code that they share.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ CALLS = (
 
 
 def source(header: str) -> str:
-    """The wrappers of an MPI, as C."""
+    """The C code of all wrappers of an MPI."""
     known = table()
     # Open MPI's Fortran calls PMPI, as does MPICH's mpi_f08: so each wrapper stands for both names.
     texts = []
@@ -50,7 +50,7 @@ OF_MANY = ("WAITALL", "TESTALL", "WAITSOME", "WAITANY", "TESTANY")
 
 
 def _wrapper(function: Function, kind: str, of: dict[str, str]) -> str:
-    """One wrapper: what it notes before, the call, and what it notes after."""
+    """One wrapper: what it records before the call, the call, and what it records after."""
     name, comm = function.name, of.get("comm") or function.of_type("MPI_Comm")
     event = EVENTS.get(kind, "WAIT" if kind.startswith(("WAIT", "TEST")) else "CALL")
     before, after = _message(function, kind, of, comm), []
@@ -89,7 +89,7 @@ Notes = tuple[list[str], list[str]]  # before the call, and after it
 
 
 def _message(function: Function, kind: str, of: dict[str, str], comm: str | None) -> list[str]:
-    """Before the call: to whom, where, and how many bytes."""
+    """Before the call: the receiver, the communicator, and the number of bytes."""
     group = f"pw_group_of({comm})" if comm else None
     if win := function.of_type("MPI_Win"):
         group = f"pw_group_of_win({win})"
@@ -109,7 +109,7 @@ def _message(function: Function, kind: str, of: dict[str, str], comm: str | None
 
 
 def _received(kind: str, of: dict[str, str], comm: str | None) -> Notes:
-    """What a receive that blocks brought."""
+    """After the call: what a blocking receive received."""
     if kind == "RECV":
         return [], [f"pw_arrived(&call, {comm}, status);"]
     if kind != "SENDRECV":
@@ -146,7 +146,7 @@ def _started(function: Function, kind: str, of: dict[str, str], comm: str | None
 
 
 def _completed(kind: str, of: dict[str, str]) -> Notes:
-    """The request that the call waits or asks for."""
+    """The request that the call waits for or tests."""
     if kind not in ("WAIT", "TEST"):
         return [], []
     flag = f"if (*{of['flag']}) " if kind == "TEST" else ""
@@ -157,7 +157,7 @@ def _completed(kind: str, of: dict[str, str]) -> Notes:
 
 
 def _probed(kind: str, of: dict[str, str], comm: str | None) -> Notes:
-    """The message that a matched probe found, or that is received behind one."""
+    """The message that a matched probe found, or that is received after one."""
     if kind == "MPROBE":
         result = _found(kind, of)
         return [], [f"if (result == MPI_SUCCESS && {result}) pw_probed(&call, {comm}, *{of['message']});"]
@@ -188,14 +188,14 @@ def _made_or_freed(function: Function, kind: str, of: dict[str, str]) -> Notes:
 
 
 def _found(kind: str, of: dict[str, str]) -> str:
-    """Whether the call found what it asked for; one that waits always does."""
+    """Whether the call found what it tests for; a call that waits always does."""
     if kind in ("TEST", "TESTALL", "TESTANY") or (kind in ("PROBE", "MPROBE") and "flag" in of):
         return f"*{of.get('flag')}"
     return f"*{of.get('found')} > 0" if kind == "WAITSOME" else "1"
 
 
 def _request(name: str, kind: str, of: dict[str, str]) -> str:
-    """What the request that a call gives is told by, as fields of pw_request; empty where it gives none."""
+    """The description of the request that a call makes, as fields of pw_request; empty if it makes none."""
     persistent = f".persistent = {int(kind.endswith('_INIT'))}"
     silent = f".silent = {of['peer']} == MPI_PROC_NULL" if "peer" in of else ".silent = 0"
     if kind in ("ISEND", "SEND_INIT"):
@@ -218,7 +218,7 @@ def _request(name: str, kind: str, of: dict[str, str]) -> str:
 
 
 def _birth(function: Function, kind: str, of: dict[str, str]) -> str:
-    """What is noted of a new communicator or window."""
+    """What is recorded about a new communicator or window."""
     parent = function.of_type("MPI_Comm")
     if kind == "WINDOW_BIRTH":
         window = function.of_type("MPI_Win *") or function.of_type("MPI_Win*")
@@ -233,14 +233,14 @@ def _birth(function: Function, kind: str, of: dict[str, str]) -> str:
 
 
 def _ranks(name: str, comm: str | None, group: str | None) -> str:
-    """To how many ranks one sends in a collective."""
+    """The number of ranks to which this rank sends in a collective."""
     if "eighbor_" in name:
         return f"(call.writer != NULL ? pw_neighbours({comm}) : 0)"
     return f"(call.writer != NULL ? {group}->size : 0)"
 
 
 def _bytes(of: dict[str, str], size: str) -> list[str]:
-    """How many bytes this rank contributes; `size` is to how many ranks."""
+    """The bytes that this rank contributes; `size` is the number of ranks that it sends to."""
     if "count" in of:
         return [f"pw_bytes(&call, {of['count']}, {of['type']});"]
     if "type_one" in of:
@@ -258,7 +258,7 @@ def _bytes(of: dict[str, str], size: str) -> list[str]:
 
 
 def _several(kind: str, of: dict[str, str]) -> Notes:
-    """What a call with several requests keeps before, and says after."""
+    """What a call with several requests keeps before the call, and reports after it."""
     if kind not in OF_MANY:
         return [], []
     statuses = of.get("statuses", "MPI_STATUSES_IGNORE")

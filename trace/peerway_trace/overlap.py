@@ -1,5 +1,5 @@
-"""Overlap: how much of the time in which messages were under way a rank computed, or its GPU did; by rank,
-and by the place that started them.
+"""Overlap: how much a rank or its GPU computed while messages were under way, by rank and by the place that
+started the messages.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from peerway_trace.waits import waiting_call
 
 @dataclass(frozen=True)
 class Spans:
-    """What went on beside the program: non-blocking messages from their start to their completion, and puts
-    from their call to their arrival.
+    """What was under way while the program ran: non-blocking messages from their start to their completion,
+    and puts from their call to their arrival.
     """
 
     event: NDArray[Any]
@@ -35,7 +35,9 @@ class Spans:
 
 @dataclass(frozen=True)
 class OfRank:
-    """One rank's; ns in which at least one message was under way, and what happened then."""
+    """The overlap of one rank: the time in ns in which at least one message was under way, and what happened
+    meanwhile.
+    """
 
     rank: int
     under_way: int
@@ -44,7 +46,7 @@ class OfRank:
 
 
 def find(trace: Trace, sent: Messages, outer: Lanes) -> tuple[Spans, list[OfRank]]:
-    """All spans, and the sums of each rank."""
+    """All spans, and the sums for each rank."""
     requests = of_kind(trace, (Kind.SENT, Kind.RECEIVED))
     requests = requests[trace["duration"][requests] > 0]
     puts = np.flatnonzero(np.isin(trace["kind"][sent.event], (Kind.PUT, Kind.RMA_PUT)))
@@ -84,7 +86,7 @@ def find(trace: Trace, sent: Messages, outer: Lanes) -> tuple[Spans, list[OfRank
 
 
 def tell(trace: Trace, sent: Messages, outer: Lanes, result: Analysis, regions: Regions) -> None:
-    """Tables by rank and by place, and a finding where waiting took most."""
+    """Tables by rank and by place, and a finding if waiting took most of the time."""
     spans, ranks = find(trace, sent, outer)
     if not len(spans.event):
         return
@@ -105,8 +107,8 @@ def tell(trace: Trace, sent: Messages, outer: Lanes, result: Analysis, regions: 
 
 @dataclass(frozen=True)
 class OfPlace:
-    """The messages of one name and place, summed over ranks: ns in which at least one was under way, and what
-    happened then.
+    """The messages of one name and place, summed over ranks: the time in ns in which at least one was under
+    way, and what happened meanwhile.
     """
 
     under_way: int
@@ -116,8 +118,8 @@ class OfPlace:
 
 
 def of_place(trace: Trace, spans: Spans, which: NDArray[Any], outer: Lanes) -> OfPlace:
-    """Of some spans. A time counts once, however many messages were under way: their sum would be longer than
-    the program.
+    """The overlap of some spans. A time counts once, however many messages were under way; otherwise the sum
+    could be longer than the program.
     """
     event = spans.event[which]
     rank, lane = trace.rank[event], system_threads(trace)[trace["thread"][event]]

@@ -76,7 +76,7 @@ def show(console: Console, analysis: Analysis) -> None:
 
 
 def render(trace: Trace, analysis: Analysis, most: int = MOST_EVENTS) -> str:
-    """The whole page as text, with at most so many events in its timeline."""
+    """The whole page as text, with at most this many events in its timeline."""
     drawn = build(trace, analysis.path, analysis.important, most) if len(trace) else None
     names = []
     if drawn:
@@ -119,7 +119,7 @@ def render(trace: Trace, analysis: Analysis, most: int = MOST_EVENTS) -> str:
 
 
 def _said(drawn: Timeline) -> str:
-    """What of the trace is on the page."""
+    """What the page says about which part of the trace it shows."""
     size = about_text(len(drawn.data) + len(drawn.head))
     if drawn.shown == drawn.events:
         return f"All {drawn.events:,} events ({size})."
@@ -142,7 +142,7 @@ def _printable_finding(finding: Finding) -> Finding:
 
 
 def _plot(of: Scatter) -> dict[str, Any]:
-    """Messages and curve, for trace-plots.js."""
+    """The messages and the curve, for trace-plots.js."""
     curve = None
     if of.curve is not None:
         sizes = np.unique(np.concatenate([of.sizes, of.curve.sizes.clip(of.sizes.min(), of.sizes.max())]))
@@ -155,7 +155,7 @@ def _plot(of: Scatter) -> dict[str, Any]:
 
 
 def _cdf(of: Distribution) -> dict[str, Any]:
-    """The share of values that are at most so much: all of few values, the quantiles of many."""
+    """The share of values that are at most so large; of many values only the quantiles."""
     shares = np.linspace(0, 1, min(len(of.values), MOST_POINTS))
     values = np.quantile(of.values * (100 if of.unit == "share" else 1), shares, method="inverted_cdf")
     text, base = UNITS[of.unit]
@@ -177,7 +177,9 @@ def _points(sizes: NDArray[Any], ns: NDArray[Any]) -> dict[str, Any]:
 
 
 def _ticks(values: NDArray[Any], base: int, text: Callable[[float], str], most: int = 7) -> dict[str, Any]:
-    """Ticks, as many as it takes to read values of one decade, too; sizes have powers of two around them."""
+    """Tick marks, as many as are needed to read values even within one decade; for sizes they are powers of
+    two.
+    """
     if base == 10:
         axis = value_axis(values.tolist(), lambda value: tick_text(text(value)))
         return {"values": axis["tickvals"], "texts": axis["ticktext"], "range": axis["range"]}
@@ -195,7 +197,7 @@ def _printable(table: Table) -> Table:
 
 @dataclass(frozen=True)
 class _Measure:
-    """What the matrix can show of each pair of ranks."""
+    """A quantity that the matrix can show for each pair of ranks."""
 
     title: str
     values: NDArray[Any]
@@ -215,7 +217,7 @@ def _measures(of: Matrix) -> list[_Measure]:
 
 
 def _cells(of: _Measure) -> list[list[tuple[str, int]]]:
-    """Cells of text and a share of the largest in percent; of larger jobs the first ranks."""
+    """The cells as text and as a share of the largest in percent; for large jobs only the first ranks."""
     shown = of.values[:MOST_RANKS, :MOST_RANKS]
     most = float(shown.max()) or 1.0
     return [
@@ -225,10 +227,10 @@ def _cells(of: _Measure) -> list[list[tuple[str, int]]]:
 
 
 def _matrix(of: Matrix) -> list[list[tuple[str, int]]]:
-    """The measure that the page shows at first."""
+    """The quantity that the page shows at first."""
     return _cells(_measures(of)[0])
 
 
 def _matrices(of: Matrix) -> list[list[list[tuple[str, int]]]]:
-    """All measures, for trace-matrix.js."""
+    """All quantities, for trace-matrix.js."""
     return [_cells(measure) for measure in _measures(of)]

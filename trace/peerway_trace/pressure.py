@@ -1,4 +1,4 @@
-"""How long programs waited for a CPU, as the kernel counts it (pressure stall information, Linux 4.20)."""
+"""How long programs waited for a CPU according to the kernel (pressure stall information, Linux 4.20)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ ROOT = Path("/")
 
 
 def waited_us(root: Path = ROOT) -> int | None:
-    """The time in which at least one program waited, since the start of the count: of this process's cgroup,
-    else of the host. None where the kernel does not count it.
+    """The time during which at least one program waited since the kernel began to count, in this process's
+    cgroup or otherwise on the host. None if the kernel does not count it.
     """
     own = re.search(r"^0::(/.*)$", _text(root / "proc/self/cgroup"), re.MULTILINE)
     group = [root / "sys/fs/cgroup" / own[1].strip("/") / "cpu.pressure"] if own else []
@@ -22,13 +22,13 @@ def waited_us(root: Path = ROOT) -> int | None:
 
 
 class Meter:
-    """Counts from when it is made."""
+    """Counts from the moment when it is made."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self._root, self._before, self._began = root, waited_us(root), time.monotonic()
 
     def share(self) -> float | None:
-        """Of the time since then, in how much programs waited; None where that is not known."""
+        """The share of the time since then during which programs waited; None if it is not known."""
         after, took = waited_us(self._root), time.monotonic() - self._began
         if self._before is None or after is None or took <= 0:
             return None

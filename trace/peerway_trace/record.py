@@ -1,4 +1,4 @@
-"""Runs a command so that its processes record, and makes a trace of what they leave."""
+"""Run a command so that its processes record, and make a trace from what they leave."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from peerway_trace.store import Trace
 
 
 class RecordError(Exception):
-    """What keeps a command from being traced, for people."""
+    """The command cannot be traced; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,9 @@ class Request:
 
 
 def record(request: Request) -> tuple[int, Trace]:
-    """Run the command to its end; give its exit status, as shells do, and the trace. Raises RecordError."""
+    """Run the command to its end; return its exit code as shells give it, and the trace. Raises
+    RecordError.
+    """
     folder = request.folder.resolve()
     with contextlib.ExitStack() as stack:
         ring_folder = _new_folder(folder)
@@ -54,7 +56,7 @@ def record(request: Request) -> tuple[int, Trace]:
 
 
 def _variables(request: Request, ring_folder: Path) -> dict[str, str]:
-    """What the processes of the command read."""
+    """The environment variables that the processes of the command read."""
     variables = {
         "PEERWAY_TRACE_DIR": str(ring_folder),
         "PEERWAY_TRACE_MEMORY": "",
@@ -116,7 +118,7 @@ def _record(
 
 
 def _settled(ring_folder: Path) -> Path:
-    """Where the rings stay until they are collected: in memory only if the disk is full."""
+    """Where the rings are until they are collected; they are still in memory only if the disk is full."""
     try:
         memory.settle(ring_folder)
     except OSError:
@@ -125,7 +127,9 @@ def _settled(ring_folder: Path) -> Path:
 
 
 def _exported(command: list[str], names: list[str]) -> list[str]:
-    """Have an Open MPI's mpirun hand the variables on, also to other hosts; other launchers do it unasked."""
+    """Make an Open MPI's mpirun pass the variables on, also to other hosts; other launchers do it by
+    default.
+    """
     if not Path(command[0]).name.startswith(("mpirun", "mpiexec")):
         return command
     try:
@@ -137,7 +141,7 @@ def _exported(command: list[str], names: list[str]) -> list[str]:
 
 
 def _new_folder(folder: Path) -> Path:
-    """Make the folder of a trace, and that of its rings; one that holds something is kept. Raises
+    """Make the folder of a trace and that of its rings; a folder with files is left as it is. Raises
     RecordError.
     """
     try:
@@ -153,7 +157,7 @@ def _new_folder(folder: Path) -> Path:
 
 
 def _in_memory(stack: contextlib.ExitStack, ring_folder: Path, base: Path) -> Path:
-    """The folder in which rings are meanwhile. Raises RecordError."""
+    """The folder in memory for the rings while the command runs. Raises RecordError."""
     try:
         return stack.enter_context(memory.held(ring_folder, base))
     except OSError as error:
@@ -165,7 +169,9 @@ def _in_memory(stack: contextlib.ExitStack, ring_folder: Path, base: Path) -> Pa
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> int:
-    """Run a command; what would end this process is for the command, whose trace is to be saved."""
+    """Run a command. Signals that would end this process are left to the command, because its trace must be
+    saved.
+    """
     previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     program: subprocess.Popen[bytes] | None = None
 

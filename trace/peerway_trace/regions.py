@@ -1,4 +1,4 @@
-"""Which region of the program an event lies in."""
+"""Find the region of the program that contains an event."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from peerway_trace.store import Trace
 
 
 class Regions:
-    """The regions of all threads. Those that a program and a library recorded count for all events of their
-    thread of the operating system.
+    """The regions of all threads. Regions that a program and a library recorded apply to all events of their
+    operating-system thread.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -54,7 +54,7 @@ class Regions:
 
 
 def system_threads(trace: Trace) -> NDArray[Any]:
-    """A number for each entry of the trace's threads: several recorders may have seen one thread."""
+    """A number for each entry of the trace's threads; several recorders may have seen the same thread."""
     number: dict[tuple[str, int, int], int] = {}
     return np.array(
         [number.setdefault((thread.host, thread.pid, thread.tid), len(number)) for thread in trace.threads]
@@ -66,7 +66,9 @@ def system_threads(trace: Trace) -> NDArray[Any]:
 def _innermost(
     names: NDArray[Any], which: NDArray[Any], of: NDArray[Any], begins: NDArray[Any]
 ) -> NDArray[Any]:
-    """What is open after each boundary. Without nesting, that is what the boundary opened."""
+    """The innermost open region after each boundary. Without nesting, it is the region that the boundary
+    opened.
+    """
     alternate = len(begins) and begins[::2].all() and not begins[1::2].any()
     if alternate and np.array_equal(which[::2], which[1::2]):
         return np.where(begins, names[which], 0)
@@ -92,7 +94,7 @@ def enclosing(trace: Trace, events: NDArray[Any], regions: Regions | None = None
 
 
 def places(trace: Trace, events: NDArray[Any], regions: Regions | None = None) -> NDArray[Any]:
-    """The place that called, as an index into the names; of what has none the region around it."""
+    """The call sites as indices into the names; if a call has none, the region around it."""
     known = np.array([name != "" for name in trace.names])
     site = trace["site"][events].astype(np.int64)
     site[~known[site]] = 0
@@ -103,6 +105,6 @@ def places(trace: Trace, events: NDArray[Any], regions: Regions | None = None) -
 
 
 def call_text(trace: Trace, name: int, place: int) -> str:
-    """An operation and where it is called, as one says it."""
+    """An operation and its call site, as a sentence says it."""
     operation = trace.names[name] or "an operation"
     return f"{operation} at {trace.names[place]}" if place > 0 and trace.names[place] else operation

@@ -41,7 +41,7 @@ HEADER = np.dtype(
 
 
 class Kind(IntEnum):
-    """What an event is, as in trace/format.h."""
+    """The kind of an event, as in trace/format.h."""
 
     PUT = 1
     GET = 2
@@ -88,7 +88,7 @@ MADE_OR_FREED = (Kind.COMM_MADE, Kind.COMM_FREED, Kind.WINDOW_MADE, Kind.WINDOW_
 
 
 class ClockKind(IntEnum):
-    """Which clock the times of a ring are of."""
+    """The clock that the times of a ring come from."""
 
     HOST = 0
     NS = 1
@@ -96,12 +96,12 @@ class ClockKind(IntEnum):
 
 
 class BadRing(Exception):
-    """A file that no recorder wrote, or of which not even the header is left; for people."""
+    """The file is not a ring of a recorder, or not even its header is complete; the message says so."""
 
 
 @dataclass(frozen=True)
 class Ring:
-    """What one thread recorded. Times are ticks of its clock."""
+    """The events of one thread. Times are ticks of its clock."""
 
     file: Path
     host: str
@@ -191,7 +191,7 @@ def read(file: Path) -> Ring:
 
 
 def _header(file: Path) -> Any:
-    """The header of a ring of this version, whose numbers are possible ones. Raises BadRing."""
+    """The header of a ring, checked for its version and for possible values. Raises BadRing."""
     size = file.stat().st_size
     if size < HEADER.itemsize:
         raise BadRing(
@@ -223,7 +223,7 @@ def _header(file: Path) -> Any:
 
 
 def _clock(file: Path, header: Any) -> list[tuple[int, int]]:
-    """The readings of a clock that can be one. Raises BadRing."""
+    """The readings of a clock, checked for plausibility. Raises BadRing."""
     clock = [(int(t), int(n)) for t, n in zip(header["ticks"], header["ns"], strict=True)]
     (opened, then), (last, now) = clock
     if (
@@ -236,7 +236,7 @@ def _clock(file: Path, header: Any) -> list[tuple[int, int]]:
 
 
 def _in_order(file: Path, capacity: int, written: int) -> NDArray[Any]:
-    """The events that the file has room for, the oldest first."""
+    """The complete events of the file, the oldest first."""
     room = min((file.stat().st_size - HEADER.itemsize) // EVENT.itemsize, capacity)
     if not room:
         return np.empty(0, EVENT)
@@ -247,7 +247,9 @@ def _in_order(file: Path, capacity: int, written: int) -> NDArray[Any]:
 
 
 def _add_events(cells: NDArray[Any], events: NDArray[Any]) -> None:
-    """Add what is in the ring to the sums of what is no longer there: of level full, by names alone."""
+    """Add the events in the ring to the sums of events that are no longer there; at level full, only by
+    name.
+    """
     of = fields(events)
     cells["name"][of["name"]] = of["name"]
     for column, values in (("count", 1), ("bytes", of["bytes"].astype(np.uint64)), ("ticks", of["duration"])):
@@ -255,7 +257,9 @@ def _add_events(cells: NDArray[Any], events: NDArray[Any]) -> None:
 
 
 def _plausible(events: NDArray[Any], opened: int) -> NDArray[Any]:
-    """Events of the life of the program: what another thread began may be older than the ring it ended in."""
+    """Whether events are from the life of the program; an event that another thread began may be older than
+    the ring in which it ended.
+    """
     first = np.uint64(opened)
     begin = events["begin"]
     near = np.where(begin >= first, begin - first, first - begin) < LONGEST

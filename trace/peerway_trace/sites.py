@@ -1,5 +1,5 @@
-"""Places in programs that called: an address in a file becomes a function and a line, where binutils and the
-program's debug information are there.
+"""Turn call sites into text: an address in a file becomes a function and a line, if binutils and the
+program's debug information are installed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ OURS = re.compile(r"(^|/)peerway/([a-z_]+/)*[a-z_]+\.hpp$")
 
 
 def resolve(names: list[str]) -> None:
-    """Replace the places among names by what they are: "main at ring.c:12", else "program+0x1189"."""
+    """Replace the call sites among names by text: "main at ring.c:12", or otherwise "program+0x1189"."""
     of_file: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for index, name in enumerate(names):
         if match := PLACE.fullmatch(name):
@@ -29,8 +29,8 @@ def resolve(names: list[str]) -> None:
 
 
 def _ask(file: str, addresses: list[str]) -> list[str | None]:
-    """Ask addr2line; None for what it does not know, and an empty text where it knows nothing but our own
-    inline functions.
+    """Ask addr2line; None for what it does not know, and an empty text if it knows only inline functions of
+    Peerway.
     """
     unknown: list[str | None] = [None] * len(addresses)
     if shutil.which("addr2line") is None or not Path(file).is_file():

@@ -23,8 +23,8 @@ Part = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
 def of_proxies(trace: Trace) -> Part:
-    """The start that a proxy served, what it did for it first, and ns. Any thread of a rank may be its
-    proxy.
+    """The start that a proxy served, the first work that it did for it, and ns. Any thread of a rank may be
+    its proxy.
     """
     event = of_kind(trace, (Kind.PROXY,))
     work = of_kind(trace, (Kind.PUT, Kind.NOTIFY, Kind.NIC))
@@ -43,7 +43,7 @@ def of_proxies(trace: Trace) -> Part:
 
 
 def of_staging(trace: Trace, outer: Lanes) -> Part:
-    """The call that filled bounce buffers, what emptied the one that it waited for, and ns."""
+    """The call that filled bounce buffers, the drain that emptied the buffer that it waited for, and ns."""
     staged = of_kind(trace, (Kind.STAGED,))
     is_fill = np.array([name == "fill" for name in trace.names])[trace["where"][staged]]
     fill, drain = staged[is_fill], staged[~is_fill]

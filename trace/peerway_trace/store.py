@@ -29,12 +29,12 @@ SUM_COLUMNS = {
 
 
 class BadTrace(Exception):
-    """A folder that holds no trace, or one that cannot be read; for people."""
+    """The folder has no trace, or one that cannot be read; the message says so."""
 
 
 @dataclass(frozen=True)
 class Thread:
-    """One thread as one recorder saw it; the column `thread` is the index in the list of them."""
+    """A thread as one recorder saw it; the column `thread` is an index into the list of threads."""
 
     rank: int
     host: str
@@ -52,7 +52,7 @@ class Thread:
 
 @dataclass(frozen=True)
 class Open:
-    """What a thread had begun and never ended: where it was when it was killed."""
+    """An operation that a thread had begun and never ended: where the thread was when it was killed."""
 
     thread: int
     name: str
@@ -64,7 +64,7 @@ class Open:
 
 @dataclass
 class Trace:
-    """All of a trace. Times are nanoseconds since its beginning, of one clock."""
+    """A whole trace. Times are nanoseconds since its beginning, on one clock."""
 
     about: dict[str, Any]
     names: list[str]
@@ -87,21 +87,21 @@ class Trace:
 
     @property
     def ranks(self) -> list[int]:
-        """The ranks that recorded; processes that have none do not count."""
+        """The ranks that recorded, without processes that have no rank."""
         return sorted({thread.rank for thread in self.threads if thread.rank >= 0})
 
     @property
     def length(self) -> int:
-        """From the beginning to when the last event ended, in ns; 0 where there is none."""
+        """The time from the beginning to the end of the last event, in ns; 0 if there is none."""
         return int((self["begin"] + self["duration"]).max(initial=0))
 
     @property
     def dropped(self) -> int:
-        """Events that were recorded and are not here."""
+        """The number of events that were recorded and are not in the trace."""
         return sum(thread.overwritten + thread.cut for thread in self.threads)
 
     def where(self, mask: NDArray[Any]) -> Trace:
-        """The same with these events alone."""
+        """A trace with only these events."""
         columns = {name: column[mask] for name, column in self.columns.items()}
         return Trace(self.about, self.names, self.threads, columns, self.sums, self.open)
 
@@ -139,7 +139,7 @@ class Writer:
         sums: dict[str, NDArray[Any]],
         unended: list[Open],
     ) -> None:
-        """Write what is known once all is read."""
+        """Write what is known only after everything was read."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -154,7 +154,7 @@ class Writer:
 
 
 def _columns(file: Path) -> dict[str, NDArray[Any]]:
-    """One column after the other, so that a large trace is never in memory twice."""
+    """Read one column after the other, so that a large trace is never in memory twice."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""What a report consists of: tables, scatters and findings, as text for people where they are text."""
+"""The parts of a report: tables, scatter plots and findings, with text already formatted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LITTLE = 0.01  # of the time: less is no finding
 
 @dataclass
 class Table:
-    """One table of the report; all cells are text, for people."""
+    """One table of the report; all cells are text."""
 
     title: str
     columns: list[str]
@@ -28,7 +28,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, or worth knowing."""
+    """Something that is wrong, or worth knowing."""
 
     text: str  # a sentence
     evidence: str = ""  # what shows it
@@ -41,7 +41,7 @@ class Finding:
 
     @property
     def link(self) -> str:
-        """Its place in the timeline of the page; empty where it has none."""
+        """The place in the timeline of the page; empty if there is none."""
         if self.span is None:
             return ""
         begin, end = self.span
@@ -51,7 +51,9 @@ class Finding:
 
 
 def by_advice(findings: list[Finding]) -> list[list[Finding]]:
-    """In their order, those of one advice together, so that it is read once."""
+    """The findings in their order, but with those of the same advice together, so that the advice is shown
+    once.
+    """
     groups: dict[str, list[Finding]] = {}
     for number, finding in enumerate(findings):
         groups.setdefault(finding.todo or f"none {number}", []).append(finding)
@@ -70,7 +72,7 @@ class Scatter:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Values of which the page draws the share that is at most so much, on a logarithmic axis."""
+    """Values of which the page draws the cumulative distribution, on a logarithmic axis."""
 
     title: str
     axis: str
@@ -90,7 +92,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Messages from each rank to each: how many, and their bytes and times."""
+    """Messages from each rank to each other: their number, bytes and times."""
 
     messages: NDArray[Any]
     bytes: NDArray[Any]
@@ -100,12 +102,12 @@ class Matrix:
 
     @property
     def mean(self) -> NDArray[Any]:
-        """The bytes of a message."""
+        """The mean size of a message in bytes."""
         return np.asarray(self.bytes / np.maximum(1, self.messages))
 
     @property
     def rate(self) -> NDArray[Any]:
-        """MB/s while a message moved."""
+        """The rate in MB/s while a message moved."""
         return np.asarray(np.where(self.ns > 0, self.bytes * 1e3 / np.maximum(1, self.ns), 0))
 
 
@@ -125,15 +127,15 @@ class Analysis:
 
 
 def ns_text(ns: float) -> str:
-    """A time for people."""
+    """A time as text."""
     return time_text(ns / 1e3) if ns else "0"
 
 
 def percent(part: float) -> str:
-    """A share for people."""
+    """A share as text."""
     return f"{100 * part:.3g} %" if part == 0 or abs(part) >= 1e-4 else "< 0.01 %"
 
 
 def count_text(count: int, singular: str, many: str) -> str:
-    """A number of things."""
+    """A number as text."""
     return f"1 {singular}" if count == 1 else f"{count:,} {many}"

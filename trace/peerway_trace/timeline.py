@@ -56,7 +56,7 @@ class Timeline:
 def build(
     trace: Trace, path: NDArray[Any] | None, important: NDArray[Any] | None, most: int = MOST_EVENTS
 ) -> Timeline:
-    """Of a trace that has events."""
+    """Make the timeline of a trace that has events."""
     span = trace.length or 1
     windows = _windows(trace, important, span, most)
     inside = np.zeros(len(trace), bool)
@@ -120,7 +120,7 @@ def _events(
 
 
 def _shuffled(column: NDArray[Any]) -> bytes:
-    """The lowest bytes of all values, then the next: most are alike."""
+    """The lowest bytes of all values, then the next ones, because most of these are equal."""
     kept = column.astype(column.dtype.newbyteorder("<"))
     return np.ascontiguousarray(kept.view(np.uint8).reshape(len(column), column.itemsize).T).tobytes()
 
@@ -134,7 +134,7 @@ def _class_of_kind() -> list[int]:
 
 
 def _windows(trace: Trace, important: NDArray[Any] | None, span: int, most: int) -> list[tuple[int, int]]:
-    """The whole, or those with the most lost time that fit together, joined where they touch."""
+    """The whole trace, or the windows with the most lost time that fit together, joined where they touch."""
     if len(trace) <= most:
         return [(0, span)]
     width = span / WINDOWS
@@ -164,7 +164,7 @@ def _windows(trace: Trace, important: NDArray[Any] | None, span: int, most: int)
 
 
 def _lanes(trace: Trace, system: NDArray[Any]) -> list[dict[str, Any]]:
-    """The threads and streams, by rank; GPUs' after the threads."""
+    """The threads and streams, by rank; streams of GPUs come after the threads."""
     seen: dict[int, dict[str, Any]] = {}
     for number, thread in zip(system.tolist(), trace.threads, strict=False):
         of_gpu = thread.tid >= FIRST_STREAM
@@ -201,7 +201,7 @@ def _rows(
 
 
 def _packed(begins: list[int], ends: list[int]) -> NDArray[Any]:
-    """A row for each interval where it overlaps no other; the last row takes what finds none."""
+    """The first row in which each interval overlaps no other; if there is none, the last row."""
     free = list(range(WIDEST))
     busy: list[tuple[int, int]] = []
     rows = []

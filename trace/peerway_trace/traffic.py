@@ -1,4 +1,4 @@
-"""Tables of messages: by size, path and pair, and against the measured curve."""
+"""Tables of messages: by size, path and pair, and compared with the measured curve."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SLOW = 2.0  # a message that takes so many times the curve is below half of it
 
 
 def _statistics(title: str, first: str, groups: NDArray[Any], labels: list[str], sent: Messages) -> Table:
-    """Count, bytes, times and rate of groups of messages; `groups` has indices of `labels`."""
+    """Number, bytes, times and rate of groups of messages; `groups` has indices into `labels`."""
     order = np.argsort(groups, kind="stable")
     starts = np.searchsorted(groups[order], np.arange(len(labels) + 1))
     rows = []
@@ -60,7 +60,7 @@ def by_path(trace: Trace, sent: Messages) -> Table:
 
 
 def _matrix(sent: Messages) -> Matrix | None:
-    """Of the messages whose both ends are known; None where there are none."""
+    """The matrix of messages whose both ends are known; None if there are none."""
     known = (sent.source >= 0) & (sent.target >= 0)
     if not known.any():
         return None
@@ -113,7 +113,7 @@ def by_pair(sent: Messages, result: Analysis) -> None:
 def against_curves(
     trace: Trace, sent: Messages, curves: Sequence[Curve], outer: Lanes, result: Analysis
 ) -> None:
-    """Against the curve of the path that carried them; and why slow ones were slow."""
+    """Compare messages with the curve of the path that carried them, and say why slow ones were slow."""
     kinds = trace["kind"][sent.event]
     where = trace["where"][sent.event]
     causes = Causes(trace, sent, outer) if curves else None
@@ -171,7 +171,7 @@ def _say_ambiguous(trace: Trace, curves: Sequence[Curve], result: Analysis) -> N
 
 
 def _record(sent: Messages, result: Analysis, which: NDArray[Any], ns: NDArray[Any]) -> None:
-    """The timeline should show these."""
+    """Remember messages that the timeline should show."""
     rows = np.stack([sent.begin[which], sent.end[which], ns.astype(np.int64)], axis=1)
     result.important = rows if result.important is None else np.concatenate([result.important, rows])
 
@@ -180,7 +180,7 @@ def _by_cause(
     sent: Messages, which: NDArray[Any], slow: NDArray[Any], cause: NDArray[Any], beyond: NDArray[Any],
     label: str, rows: list[list[str]],
 ) -> int:  # fmt: skip
-    """Add a row for each cause; give the one of most messages."""
+    """Add a row for each cause; return the cause of most messages."""
     count = np.bincount(cause, minlength=len(CAUSES))
     bytes_, ns = (np.bincount(cause, v, len(CAUSES)) for v in (sent.bytes[which][slow], beyond))
     for i in np.argsort(-count, kind="stable"):

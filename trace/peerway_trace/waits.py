@@ -49,7 +49,7 @@ class Waits:
 
 
 def find(trace: Trace, matched: Pairs, signals: Pairs, outer: Lanes | None = None) -> Waits:
-    """All that was lost."""
+    """All events that lost time."""
     outer = outer or lanes(trace)
     blocking, completed, imbalance = _at_collectives(trace, outer)
     late_sender, late_receiver, rendezvous, completed = _once(
@@ -86,12 +86,14 @@ def _once(parts: list[Part]) -> list[Part]:
 
 
 def _until(trace: Trace, event: NDArray[Any], then: NDArray[Any]) -> NDArray[Any]:
-    """How much of the events lay before a time."""
+    """How much of the events was before a time."""
     return np.asarray(np.clip(then - trace["begin"][event], 0, trace["duration"][event]))
 
 
 def _late_wake_up(trace: Trace, signals: Pairs) -> Part:
-    """Usual is the median of waits that had begun when their signal was notified, by path and size."""
+    """Find late wake-ups. The usual time is the median of waits that had begun when their signal was
+    notified, by path and size.
+    """
     begin, duration = trace["begin"], trace["duration"]
     notified = begin[signals.first] + duration[signals.first]
     waited = np.flatnonzero(begin[signals.second] < notified)
@@ -108,7 +110,7 @@ def _late_wake_up(trace: Trace, signals: Pairs) -> Part:
 
 
 def completed(trace: Trace, sent: NDArray[Any]) -> NDArray[Any]:
-    """Of sends that were only started, the event of their request; of all others, themselves."""
+    """For sends that were only started, the event of their request; for all others, themselves."""
     result = sent.copy()
     requests = of_kind(trace, (Kind.SENT,))
     started = np.flatnonzero(trace["kind"][sent] == Kind.ISEND)
@@ -127,16 +129,16 @@ def completed(trace: Trace, sent: NDArray[Any]) -> NDArray[Any]:
 
 
 def receives(trace: Trace, matched: Pairs) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Of each message whose receiver waited for it in a call: that call, and the send."""
+    """For each message whose receiver waited for it in a call: that call, and the send."""
     waiting = waiting_call(trace, matched.second)
     known = waiting >= 0
     return waiting[known], matched.first[known]
 
 
 def sends(trace: Trace, matched: Pairs) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Of each message whose sender was held until the receiver was there: the call in which it was, the
-    receive as it was posted, and the call of the receiver that it needed: the receive, or the one that
-    waited for it.
+    """For each message whose sender was held until the receiver was ready: the call in which the sender was,
+    the receive as it was posted, and the call of the receiver that the sender waited for, which is the
+    receive or the call that waited for it.
     """
     begin = trace["begin"]
     # A send that was only started lost its time in the call that waited for it.
@@ -159,7 +161,9 @@ def _late_sender(trace: Trace, matched: Pairs) -> Part:
 
 
 def _late_receiver(trace: Trace, matched: Pairs) -> tuple[Part, Part]:
-    """Until the receive was posted; and, from the beginning too, until the receiver was in a call for it."""
+    """The time until the receive was posted; and, if counted from the beginning, until the receiver was in a
+    call for it.
+    """
     event, posted, there = sends(trace, matched)
     late = _until(trace, event, trace["begin"][posted])
     held = _until(trace, event, np.maximum(trace["begin"][posted], trace["begin"][there]))
@@ -194,7 +198,7 @@ def waiting_call(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
 
 
 def _nearest(keys: NDArray[Any], wanted: NDArray[Any], most: int) -> NDArray[Any]:
-    """Where each of the wanted is among the keys, give or take `most`; -1: nowhere."""
+    """The index of each wanted value among the keys, within `most`; -1: none."""
     order = np.argsort(keys, kind="stable")
     at = np.minimum(np.searchsorted(keys[order], wanted - most), len(keys) - 1)
     return np.where(np.abs(keys[order][at] - wanted) <= most, order[at], -1)
@@ -203,7 +207,7 @@ def _nearest(keys: NDArray[Any], wanted: NDArray[Any], most: int) -> NDArray[Any
 def _largest(
     event: NDArray[Any], culprit: NDArray[Any], lost: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Of what one call waited for, the last to come is what it waited for."""
+    """If one call waited for several events, it waited for the one that came last."""
     order = np.lexsort((-lost, event))
     _, first = np.unique(event[order], return_index=True)
     kept = order[first]
@@ -224,8 +228,8 @@ class Collectives:
 
 
 def collectives(trace: Trace) -> Collectives:
-    """All collectives: the k-th of a rank in a communicator is the k-th of the others. Those of a team are
-    numbered (tag), so that a rank may have been recorded later than others.
+    """All collectives: the k-th call of a rank in a communicator matches the k-th of the others. Collectives
+    of a team are numbered (tag), so a rank may have begun to record later than others.
     """
     event = of_kind(trace, (Kind.COLLECTIVE,))
     rank, begin, where = trace.rank[event], trace["begin"][event], trace["where"][event]
@@ -251,7 +255,7 @@ def collectives(trace: Trace) -> Collectives:
 
 
 def _calls(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
-    """Of each collective the call in which its rank waited for the others."""
+    """For each collective the call in which its rank waited for the others."""
     started = starts(trace, event)
     result = np.where(started, -1, event)
     done = of_kind(trace, (Kind.COLLECTIVE_DONE,))
@@ -278,7 +282,7 @@ def starts(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
 
 
 def _at_collectives(trace: Trace, outer: Lanes) -> tuple[Part, Part, Part]:
-    """Waits of collectives that block, those of calls that wait for others, and imbalance."""
+    """Waits at blocking collectives, waits in calls that wait for other collectives, and imbalance."""
     result = collectives(trace)
     event, culprit, call = result.event, result.culprit, result.call
     if not len(event):
@@ -302,13 +306,15 @@ def _at_collectives(trace: Trace, outer: Lanes) -> tuple[Part, Part, Part]:
 
 
 def _scattered(event: NDArray[Any], value: NDArray[Any], wanted: NDArray[Any]) -> NDArray[Any]:
-    """The values of the wanted among some events."""
+    """The values of the wanted events among all events."""
     order = np.argsort(event)
     return np.asarray(value[order][np.searchsorted(event[order], wanted)])
 
 
 def _needs(name: str) -> int:
-    """0: all need all; 1: all need the root; 2: the root needs all; 3: each needs some others."""
+    """Which ranks need which: 0: all need all; 1: all need the root; 2: the root needs all; 3: each needs
+    some others.
+    """
     short = name.removeprefix("start of ").removeprefix("MPI_").removeprefix("I").removesuffix("_c").lower()
     if short.startswith("neighbor"):
         return 3

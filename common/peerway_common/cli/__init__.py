@@ -93,7 +93,7 @@ _OUTPUT_ENDED = (errno.EPIPE, errno.ENOSPC)
 
 
 def _prints(option: str, below: str, folder_help: str) -> Callable[[_Function], _Function]:
-    """An option that prints a folder of the installation and ends, for build systems."""
+    """An option for build systems that prints a folder of the installation and exits."""
 
     def show(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
         if wanted:
@@ -119,7 +119,7 @@ def _prints(option: str, below: str, folder_help: str) -> Callable[[_Function], 
 @_prints("--prefix", "", "the folder with include/ and lib/ of this installation")
 @_prints("--cmakedir", "lib/cmake/peerway", "the folder for CMake's peerway_DIR")
 def command() -> None:
-    """Peerway: the direct way between memories. Measure every path, choose the fastest, use it."""
+    """Peerway moves data between GPUs and hosts: measure every path, choose the fastest, use it."""
 
 
 def main() -> None:
@@ -149,7 +149,7 @@ def main() -> None:
 
 
 def _end(error: Exception) -> NoReturn:
-    """Say what a user can mend, and exit; anything else is a defect, and is raised again."""
+    """Print an error that a user can mend, and exit; anything else is a defect, and is raised again."""
     if isinstance(error, _library_errors()):
         _say(str(error))
         sys.exit(1)
@@ -165,14 +165,14 @@ def _end(error: Exception) -> NoReturn:
 
 
 def _library_errors() -> tuple[type[Exception], ...]:
-    """The errors of the library, where something has imported it."""
+    """The exceptions of the library, if it was imported."""
     errors = sys.modules.get("peerway.errors")
     return (errors.Error,) if errors else ()
 
 
 def _open_closed_outputs() -> None:
-    """Python has None for a stream that was closed before it started, as cron and daemons do: what goes there
-    goes nowhere. Its descriptor must not become that of a file which is opened later.
+    """Give streams that were closed at the start (by cron, or a daemon) a replacement that drops what is
+    written; Python has None for them. Otherwise a file that is opened later would get their descriptors.
     """
     for name, number in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
@@ -185,7 +185,7 @@ def _open_closed_outputs() -> None:
 
 
 def _leave_output(error: OSError) -> NoReturn:
-    """Standard output takes no more: its reader has gone, which is no error of ours, or its disk is full."""
+    """Standard output takes no more: its reader has closed it, which is not an error, or its disk is full."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is written at the exit
     if error.errno != errno.EPIPE:
         _say(f"cannot write to standard output: {error.strerror}")
@@ -193,6 +193,6 @@ def _leave_output(error: OSError) -> NoReturn:
 
 
 def _say(message: str) -> None:
-    """Write an error; those of the library have its name in front already."""
+    """Print an error. Those of the library already begin with its name."""
     message = printable(message.removeprefix("peerway: "), lines=True)
     click.echo(f"peerway: {message}", err=True)

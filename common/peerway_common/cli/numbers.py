@@ -1,4 +1,4 @@
-"""Numbers that options take: what click's own types call "integer range" in help and in errors."""
+"""Types of options that are numbers. click's own types would say "integer range" in help and errors."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Whole(click.IntRange):
     name = "integer"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """Say how the help writes it."""
+        """The name of the value in help."""
         return "N"
 
 
 class Number(click.FloatRange):
-    """A finite number, with both bounds; an option that takes one names its unit by its metavar."""
+    """A finite number with two bounds; the metavar of an option says its unit."""
 
     name = "number"
 
@@ -30,7 +30,7 @@ class Number(click.FloatRange):
         self._least, self._most = min, max
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse also nan, which compares with no bound."""
+        """Also refuse nan, which no comparison with a bound refuses."""
         try:
             result = float(value)
         except (TypeError, ValueError):

@@ -13,21 +13,21 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 class BadInput(click.ClickException):
-    """Input that a verb cannot use; exits with 2, so that it is told apart from a finding (1)."""
+    """Input that a verb cannot use; exits with 2, so that it differs from a finding (1)."""
 
     exit_code = 2
 
 
 class Name(click.Choice[str]):
-    """One of many names: a wrong one is answered with the nearest."""
+    """One of many names; the error for a wrong name suggests the nearest one."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        """Say which there are, and which may be meant."""
+        """List the names, or suggest one."""
         return f"there is no {value}{meant(value, self.choices) or '.'} There are {', '.join(self.choices)}"
 
 
 def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
-    """Make an option's callback of a parser that raises ValueError."""
+    """Make the callback of an option from a parser that raises ValueError."""
 
     def callback(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
         try:
@@ -39,7 +39,7 @@ def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parame
 
 
 def names(text: str) -> list[str]:
-    """Read "a,b". Raises ValueError where it has no name."""
+    """Read "a,b". Raises ValueError if there is no name."""
     result = [name.strip() for name in text.split(",") if name.strip()]
     if not result:
         raise ValueError(f"'{text}' has no name; write one or more, separated by commas, or leave it out")
@@ -47,7 +47,7 @@ def names(text: str) -> list[str]:
 
 
 def format_option(*forms: str) -> Callable[[Decorated], Decorated]:
-    """Give --format, of which the first is the default."""
+    """The option --format; the first format is the default."""
     return click.option(
         "--format", "form", type=click.Choice(forms), default=forms[0], show_default=True,
         help="How to write the result.",

@@ -1,4 +1,4 @@
-"""Groups of commands, whose commands are called verbs everywhere."""
+"""Groups of commands, which Peerway calls verbs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from peerway_common.suggestion import meant
 
 
 class VerbGroup(click.Group):
-    """A group that calls its commands verbs, in the order in which they were added, which is that of their
-    use, and names the nearest one for a word that is none.
+    """A group that calls its commands verbs and keeps them in the order in which they were added. For a wrong
+    verb it suggests the nearest one.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -31,7 +31,7 @@ class VerbGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Refuse a word that is no verb with the nearest one."""
+        """Refuse a wrong verb, and suggest the nearest one."""
         verbs = self.list_commands(ctx)
         if args[0] not in verbs and not args[0].startswith("-"):
             near = meant(args[0], verbs) or "."
@@ -55,17 +55,17 @@ class Verb:
 
     @property
     def requirement(self) -> str:
-        """What pip is to install for all uses of the verb, as a shell takes it."""
+        """What to pass to pip so that all of the verb works, quoted for a shell."""
         return f"'{self.distribution}[{self.extra}]'" if self.extra else self.distribution
 
 
 def in_package(package: str, helps: dict[str, str]) -> dict[str, Verb]:
-    """Give the table of verbs whose modules are files of a package, from the help of each."""
+    """The table of verbs whose modules are files of a package, with the first line of the help of each."""
     return {name: Verb(text, f"{package}.{name.replace('-', '_')}") for name, text in helps.items()}
 
 
 class Verbs(VerbGroup):
-    """Verbs from a table by name, so that `--help` imports none of them."""
+    """Verbs from a table, so that `--help` imports none of them."""
 
     def __init__(self, verbs: dict[str, Verb], **settings: Any) -> None:
         super().__init__(**settings)
@@ -76,8 +76,8 @@ class Verbs(VerbGroup):
         return list(self.verbs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a verb, imported now; None for a word that is no verb. Raises ClickException where
-        the part of Peerway that has it is not installed.
+        """The command of a verb, imported now; None if there is no such verb. Raises ClickException if the
+        distribution that has it is not installed.
         """
         verb = self.verbs.get(cmd_name)
         if verb is None:

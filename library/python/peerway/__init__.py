@@ -1,4 +1,4 @@
-"""Peerway: one-sided communication between memories of any device, over the fastest path there is.
+"""Peerway: one-sided communication between GPUs and hosts, over the fastest path that was measured.
 
     with peerway.Context() as ctx:                         # rank and size from the launcher
         region = ctx.allocate("host", 1 << 20)

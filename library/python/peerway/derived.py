@@ -1,5 +1,5 @@
-"""What Peerway takes where a setting is not given, on this machine: the values that `peerway config` shows,
-and what each comes from.
+"""The values that Peerway derives from this machine for settings that are not given. `peerway config` shows
+them, and where each comes from.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ class Derived(NamedTuple):
 
 
 def derive(name: str) -> Derived | None:
-    """The value in force of a setting that is empty; None where it has none."""
+    """The derived value of a setting that is empty; None if it has none."""
     result = _SETTINGS.get(name)
     return None if result is None else result()
 
 
 def machine() -> dict[str, tuple[str, Derived]]:
-    """What was found here beyond the settings, each with what it is for."""
+    """Facts about this machine beyond the settings, each with what it is used for."""
     return {
         "config_file": ("Where settings are read from, beside the environment.", _config_file()),
         "cores": ("CPU cores that this process may run on; ranks that wait share them.", _cores()),

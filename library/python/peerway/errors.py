@@ -28,15 +28,15 @@ class PeerLost(Error, ConnectionError, status="peer_lost"):
 
 
 class InvalidArgument(Error, ValueError, status="invalid_argument"):
-    """An argument that is never valid, or not now."""
+    """The argument is never valid, or not valid at this point."""
 
 
 class OutOfRange(Error, IndexError, status="out_of_range"):
-    """Past the end of a region, or a rank outside the team."""
+    """The range goes past the end of a region, or the rank is outside the team."""
 
 
 class BadKey(Error, ValueError, status="bad_key"):
-    """The bytes are not a key, or one of another version."""
+    """The bytes are not a key, or a key of another version."""
 
 
 class StaleKey(Error, status="stale_key"):
@@ -60,7 +60,7 @@ class NoMemory(Error, MemoryError, status="no_memory"):
 
 
 class Denied(Error, PermissionError, status="denied"):
-    """A wrong secret, or the operating system refused."""
+    """The secret is wrong, or the operating system refused."""
 
 
 class SystemFailure(Error, OSError, status="system"):
@@ -72,11 +72,11 @@ class DeviceFailure(Error, status="device"):
 
 
 class BadTable(Error, ValueError, status="bad_table"):
-    """A route table or rules file that cannot be used."""
+    """The route table or rules file cannot be used."""
 
 
 class BadConfig(Error, ValueError, status="bad_config"):
-    """A configuration value that cannot be used."""
+    """The value of a setting cannot be used."""
 
 
 class Closed(Error, status="closed"):

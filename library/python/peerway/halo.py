@@ -26,8 +26,9 @@ _MOST_PARTS = 2**32 - 1
 
 
 def block_of(extent: int, parts: int, index: int) -> range:
-    """Which of `extent` elements are part `index`, where they are block-distributed over `parts`. Every part
-    has ceil(extent / parts) elements except the last ones, which are shorter or empty.
+    """The elements that part `index` has if `extent` elements are block-distributed over `parts`. Every part
+    has ceil(extent / parts) elements except the last ones, which are shorter or empty. Raises InvalidArgument
+    if there is no such part.
 
     Raises InvalidArgument where there is no such part.
     """
@@ -58,7 +59,7 @@ class Halo(Plan):
         self.extents = tuple(extents)  # extents of the whole arrays, over all ranks
 
     def close(self) -> None:
-        """Ends the halo and releases the arrays. It must not be between a start and its finish. Closing twice
+        """Ends the halo and releases the arrays. Do not call it between a start and its finish. Closing twice
         does nothing.
         """
         super().close()
@@ -68,7 +69,7 @@ class Halo(Plan):
 
 @dataclass(frozen=True, slots=True)
 class HaloOptions:
-    """What Context.halo was given for all its arrays."""
+    """The arguments of Context.halo that apply to all its arrays."""
 
     grid: int | Sequence[int]
     shadow: Sides
@@ -80,7 +81,7 @@ class HaloOptions:
 
 @dataclass(slots=True)
 class _Local:
-    """One array as this rank has it."""
+    """This rank's part of one array."""
 
     array: object
     layout: Layout
@@ -92,15 +93,17 @@ class _Local:
 
     @property
     def owned(self) -> tuple[int, ...]:
-        """Elements without the shadow. An array that holds no element in a dimension owns none there."""
+        """The number of elements without the shadow, for each dimension; 0 if the array has no element
+        in it.
+        """
         return tuple(
             max(count - sum(sides), 0) for count, sides in zip(self.layout.shape, self.shadow, strict=True)
         )
 
 
 def make_halo(context: _core.Context, rank: int, size: int, u: object, options: HaloOptions) -> Halo:
-    """What Context.halo does. A rank that refuses its arguments sends the refusal to the others, so that none
-    waits for it.
+    """Implements Context.halo. A rank that refuses its arguments tells the others, so that none waits
+    for it.
     """
     places = places_of(options.grid)
     arrays = list(u) if isinstance(u, list | tuple) else [u]
@@ -143,7 +146,7 @@ def check_grid(grid: tuple[int, ...], size: int) -> None:
     if min(grid, default=0) < 1 or prod(grid) != size:
         raise InvalidArgument(
             f"peerway: a process grid of {grid} has {prod(grid) if grid else 0} places, but the team has "
-            f"{size} ranks; they must be as many."
+            f"{size} ranks; the two must be equal."
         )
 
 
@@ -176,7 +179,7 @@ def _local(array: object, grid: tuple[int, ...], options: HaloOptions) -> _Local
 def _distribution(
     array: object, ndim: int, grid: tuple[int, ...], dims: Sequence[int | None] | None
 ) -> tuple[int, ...]:
-    """For each dimension of the array the grid's that it is distributed over, or -1."""
+    """For each dimension of the array, the dimension of the grid that it is distributed over, or -1."""
     if dims is None and len(grid) > ndim:
         raise InvalidArgument(
             f"peerway: {called(array)} has {ndim} dimensions, the process grid {grid} has {len(grid)}; say "
@@ -198,7 +201,7 @@ def _distribution(
 
 
 def sides_of(name: str, given: Sides, over: tuple[int, ...]) -> _Pairs:
-    """(lower, upper) for each dimension. One number is for all the distributed ones."""
+    """(lower, upper) for each dimension. A single number applies to all distributed dimensions."""
     if isinstance(given, int):
         pairs = [(given, given) if place >= 0 else (0, 0) for place in over]
     else:

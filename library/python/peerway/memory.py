@@ -1,4 +1,6 @@
-"""Regions, remotes and signals: what is moved, where to, and when it has arrived."""
+"""Regions, remotes and signals: memory to move from, memory to move to, and how ranks learn that data
+arrived.
+"""
 
 from __future__ import annotations
 
@@ -61,8 +63,8 @@ class Addressed:
     def _from_offset(self, part: tuple[object, ...]) -> Span[Self]:
         if len(part) != 2 or any(isinstance(bound, slice) for bound in part):
             raise InvalidArgument(
-                f"peerway: {written(part)} names no bytes; [first, bytes] does, as [first:end]. Elements are "
-                "view(dtype)[...]."
+                f"peerway: {written(part)} names no bytes; use [first:end] or [first, bytes]. For "
+                "elements use view(dtype)[...]."
             )
         first = number("the first byte of a range", part[0], -self.bytes)
         first += self.bytes if first < 0 else 0
@@ -70,7 +72,7 @@ class Addressed:
 
     def __iter__(self) -> None:
         raise TypeError(
-            f"peerway: {self!r} has no values to go through; region.array() has those of a region here."
+            f"peerway: {self!r} cannot be iterated over; region.array() has the values of a region here."
         )
 
     def block(

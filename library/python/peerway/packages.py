@@ -1,4 +1,5 @@
-"""Where NVIDIA's and UCX's libraries lie that came as Python packages: only Python knows all its folders.
+"""Find NVIDIA's and UCX's libraries that were installed as Python packages; only Python knows all its
+folders.
 
 The library looks for them there last, after the settings (nvrtc_library, ucx_library), the toolkit and the
 system. The folders travel in PEERWAY_PACKAGES, so that ranks and other children find them too, in whatever

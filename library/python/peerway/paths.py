@@ -1,4 +1,4 @@
-"""Paths: which there are between two memories and why some cannot be used, their names and purposes."""
+"""The paths between two memories: their names, what they are for, and why some cannot be used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from peerway import _core
 
 
 class PathInfo(NamedTuple):
-    """One path and whether it can serve a pair of memories; `why_not` says what stands in the way.
+    """One path, and whether it can serve a pair of memories; `why_not` says why not. `suited` is False for a
+    path that is not meant for such memories, so that nothing on this machine could help.
 
     `suited` is False for a path that is not made for such memories: nothing on this machine could help.
     """
@@ -25,5 +26,5 @@ def paths_for(context: _core.Context, remote: _core.Remote, region: _core.Region
 
 
 def covers(wanted: str, name: str) -> bool:
-    """Whether a path asked for means this path: "peer" means all of "peer/..."."""
+    """Whether a requested path includes this path: "peer" includes all of "peer/..."."""
     return name == wanted or name.startswith(wanted + "/")

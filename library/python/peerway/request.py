@@ -56,7 +56,7 @@ class Request:
         self._core.wait(0)
 
     def close(self) -> None:
-        """Lets go of it; the operation goes on. Closing twice does nothing."""
+        """Releases the request; the operation goes on. Closing twice does nothing."""
         self._core.close()
         self._keep = None
 

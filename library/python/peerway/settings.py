@@ -1,4 +1,4 @@
-"""The settings of the library and of the products that are installed beside it."""
+"""The settings of the library, and of the products that are installed with it."""
 
 from __future__ import annotations
 

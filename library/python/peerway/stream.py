@@ -48,8 +48,8 @@ class Stream:
 
 
 def stream_handle(stream: object, device: str) -> tuple[str, int, int]:
-    """Kind and index of a stream's device, and its handle. A CUDA stream that does not report its device is
-    taken to be of the plan's, `device`.
+    """Kind and index of a stream's device, and its handle. If a CUDA stream does not report its device, it is
+    assumed to be on `device`, the plan's.
     """
     if isinstance(stream, Stream):
         kind, index = split_device(stream.device)

@@ -1,4 +1,4 @@
-"""Teams: who communicates."""
+"""Teams: the processes that communicate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from peerway._arguments.validation import number, of_kind, seconds
 
 
 class Closing:
-    """What is closed at the end of a `with` statement."""
+    """An object that is closed at the end of a `with` statement."""
 
     def close(self) -> None:
         raise NotImplementedError
@@ -26,7 +26,7 @@ class Closing:
 
 
 class Team(Closing):
-    """The processes that communicate: their ranks, and an exchange of a few bytes."""
+    """The processes that communicate: their ranks, and an out-of-band channel for a few bytes."""
 
     def __init__(self, core: _core.Team) -> None:
         self._core = core

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def region(name: str) -> Iterator[None]:
-    """Names what the program does until the end of the block, in its trace."""
+    """Names this part of the program in its trace, until the end of the block."""
     from peerway import _core
 
     if not _core.tracing():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class HasBytes(Protocol):
-    """What a view needs of its region or remote."""
+    """The interface of regions and remotes that a view uses."""
 
     bytes: int
 
@@ -99,14 +99,14 @@ class View(Generic[Side]):
         return View(self.of, self.kind, self.item, tuple(shape), tuple(strides), offset)
 
     def __iter__(self) -> None:
-        raise TypeError("peerway: a view has no values to go through; put and get move them.")
+        raise TypeError("peerway: a view cannot be iterated over; put and get move its elements.")
 
     def __repr__(self) -> str:
         return f"<peerway.View of {self.shape} {_name(self.kind)} in {self.of!r}>"
 
 
 def view_of(of: Side, dtype: DTypeLike, shape: int | Sequence[int] | None, offset: int) -> View[Side]:
-    """What the `view` methods do."""
+    """Implements the `view` methods."""
     element = element_of(dtype)
     whole = shape_for(of.bytes - offset, element, shape, f"byte {offset} on, {of!r}" if offset else repr(of))
     strides = [prod(whole[axis + 1 :]) * element.size for axis in range(len(whole))]
@@ -114,14 +114,16 @@ def view_of(of: Side, dtype: DTypeLike, shape: int | Sequence[int] | None, offse
 
 
 class Element(NamedTuple):
-    """The type of elements: NumPy's name of it, PyTorch's where NumPy has none (bfloat16), and its bytes."""
+    """The type of elements: NumPy's name of it, or PyTorch's if NumPy has none (bfloat16), and its size in
+    bytes.
+    """
 
     kind: str
     size: int
 
 
 def numpy_type(dtype: Any) -> np.dtype[Any] | None:
-    """NumPy's type for one of NumPy or PyTorch; None for a type that PyTorch alone has."""
+    """NumPy's type for a type of NumPy or PyTorch; None for a type that only PyTorch has."""
     name = str(dtype)
     if not name.startswith("torch."):
         known: np.dtype[Any] = np.dtype(dtype)
@@ -133,7 +135,9 @@ def numpy_type(dtype: Any) -> np.dtype[Any] | None:
 
 
 def element_of(dtype: Any) -> Element:
-    """The element type that NumPy or PyTorch calls so. Raises InvalidArgument unless it is plain bytes."""
+    """The element type with that name in NumPy or PyTorch. Raises InvalidArgument unless it is plain
+    bytes.
+    """
     known = numpy_type(dtype)
     if known is None:
         return Element(str(dtype).removeprefix("torch."), dtype.itemsize)
@@ -165,7 +169,7 @@ def shape_for(room: int, element: Element, shape: int | Sequence[int] | None, wh
             f"{prod(whole) * element.size} "
             f"bytes, but the region has {room}: {where}."
             if min(whole, default=0) >= 0
-            else f"peerway: {whole} is not a shape: its numbers must be 0 or more."
+            else f"peerway: {whole} is not a shape; all its numbers must be 0 or more."
         )
     return whole
 
@@ -202,7 +206,7 @@ Dims = tuple[list[int], list[int], int]  # counts, strides, block bytes
 def _joined(
     shape: tuple[int, ...], item: int, blocks: tuple[int, ...], other: tuple[int, ...]
 ) -> tuple[Dims, Dims]:
-    """The dimensions of two layouts of one shape, slowest first, as few as describe both."""
+    """The dimensions of two layouts of the same shape, slowest first, joined into as few as possible."""
     if 0 in shape:
         return ([], [], 0), ([], [], 0)
     block = item
@@ -231,7 +235,7 @@ def _block(side: View[Any], counts: list[int], strides: list[int], block_bytes: 
 
 
 def _part(key: Index, axis: int, count: int) -> tuple[int, int, int]:
-    """First element, step and length of what one index takes of an axis."""
+    """First element, step and length of the part of an axis that an index selects."""
     if isinstance(key, slice):
         try:
             first, end, step = key.indices(count)
@@ -244,7 +248,7 @@ def _part(key: Index, axis: int, count: int) -> tuple[int, int, int]:
         place = index(key)  # type: ignore[arg-type]
     except TypeError:
         raise InvalidArgument(
-            f"peerway: {written(key)} is not an index of a view; whole numbers, slices and ... are."
+            f"peerway: {written(key)} is not an index of a view; use whole numbers, slices and ...."
         ) from None
     if not -count <= place < count:
         raise OutOfRange(f"peerway: index {place} is outside axis {axis}, which has {count} elements.")
@@ -252,7 +256,7 @@ def _part(key: Index, axis: int, count: int) -> tuple[int, int, int]:
 
 
 def written(key: object) -> str:
-    """An index as it was written."""
+    """An index as the program wrote it."""
     if isinstance(key, tuple):
         return f"[{', '.join(written(index)[1:-1] for index in key)}]"
     if isinstance(key, slice):

@@ -10,7 +10,7 @@
 
 namespace pw {
 
-/// What a FIFO's entries are about.
+/// The remotes and regions that a FIFO's entries name.
 struct FifoLists {
   std::vector<std::shared_ptr<Region>> regions;
   std::vector<Remote*> remotes;  ///< regions and signals

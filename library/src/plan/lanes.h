@@ -70,7 +70,7 @@ struct LaneReport {
   uint32_t pieces = 1;
 };
 void put_report(ByteWriter& to, const LaneReport& report);
-/// That of the lane with this number in a letter. Throws Error for bytes that are no report.
+/// The report of the lane with this number in a message. Throws Error if the bytes are not a report.
 LaneReport parse_lane_report(ByteView letter, size_t number);
 
 /// The largest word of at most 8 bytes in which one side of a layout can be moved.

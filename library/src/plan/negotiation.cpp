@@ -119,7 +119,7 @@ void Plan::find_partners(const PeerMessages& offered) {
   for (Lane& lane : receives_) meet(lane, false);
 }
 
-// A rank's own lane needs no partner that is ready. The route is asked for a message of so many bytes.
+// A rank's own lane needs no partner that is ready. The route is looked up by the bytes of the message.
 LaneKind Plan::routed(const Lane& lane, uint64_t bytes) const {
   if (is_own(lane) && lane.reach.mailbox) return LaneKind::straight;
   const auto methods = methods_of(device_kind(), lane.reach);

@@ -89,7 +89,7 @@ class Plan {
         layout;  ///< between the block and dense bytes: `from` is the block of a send, `to` that of a receive
     // Once its other end is known:
     LaneOffer theirs;
-    size_t place = 0;  ///< of that among the other rank's sends and receives with this one
+    size_t place = 0;  ///< its index among the other rank's sends and receives with this one
     Remote* mailbox = nullptr;
     Remote* target = nullptr;  ///< send: the region it goes to
     LaneReach reach;

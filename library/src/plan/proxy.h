@@ -62,7 +62,7 @@ class Proxy final : public Source {
   std::atomic<bool> active_{false};  ///< something is triggered, and not done
   std::atomic<uint64_t> count_{0};   ///< of what is served
   std::atomic<uint64_t> since_{0};   ///< ns: when something was done last
-  std::mutex mutex_;                 ///< of what follows
+  std::mutex mutex_;                 ///< protects what follows
   std::condition_variable changed_;
   std::vector<std::shared_ptr<Served>> served_;
   std::shared_ptr<Served> current_;  ///< at which a thread is

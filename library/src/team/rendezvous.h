@@ -12,7 +12,7 @@
 
 namespace pw {
 
-/// Where rank 0 listens.
+/// The addresses at which rank 0 listens.
 enum class Reach : uint8_t {
   host,   ///< a Unix socket: all ranks are on this host
   hosts,  ///< TCP, and a Unix socket for ranks on this host

@@ -1,4 +1,6 @@
-"""What disturbs a measurement on this host, found before it: load, too few CPUs, a quota, slow clocks."""
+"""What will disturb a measurement on this host, found before it starts: load, too few CPUs, a quota, slow
+clocks.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ ROOT = Path("/")
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """`busy` is how many of this process's `cpus` others use, `quota` how many a container may; None: all."""
+    """`busy` is how many of this process's `cpus` other processes use, `quota` how many a container may use;
+    None: all.
+    """
 
     cpus: int
     busy: float = 0.0
@@ -64,7 +68,7 @@ def _cpus(count: int) -> str:
 
 
 def _busy_s(root: Path, allowed: set[int]) -> Mapping[int, float]:
-    """The seconds that each CPU has worked since the start, or was taken by the hypervisor."""
+    """The seconds that each CPU has worked since boot, or that the hypervisor has taken from it."""
     busy = {}
     tick = os.sysconf("SC_CLK_TCK")
     for line in _text(root / "proc/stat").splitlines():
@@ -76,7 +80,7 @@ def _busy_s(root: Path, allowed: set[int]) -> Mapping[int, float]:
 
 
 def _quota(root: Path) -> float | None:
-    """The fewest CPUs that any cgroup around this process allows."""
+    """The smallest number of CPUs that a cgroup around this process allows."""
     quotas = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -89,7 +93,7 @@ def _quota(root: Path) -> float | None:
 
 
 def _upwards(path: str) -> Sequence[str]:
-    """A cgroup, and all around it; inside a container its own is the top, whatever it is called."""
+    """A cgroup and all that contain it; inside a container its own is the top, whatever its name."""
     parts = [part for part in path.split("/") if part not in ("", "..")]
     return ["/".join(parts[:length]) for length in range(len(parts), -1, -1)]
 

@@ -1,4 +1,4 @@
-"""The halo of a distributed array: what `peerway bench halo` exchanges, and how records spell it."""
+"""The halo of a distributed array that `peerway bench halo` exchanges, and how records spell it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ class Halo:
 
     @property
     def label(self) -> str:
-        """As records spell it: what is not said is width 1:1 over several ranks, periodic, and no corners."""
+        """The spelling in records. What it leaves out has the default: width 1:1 over several ranks,
+        periodic, no corners.
+        """
         parts = [f"halo:{_times(self.grid)}", _times(self.local), str(self.element)]
         if self.width != _usual_width(self.grid, len(self.local)):
             parts.append("w" + "_".join(f"{below}:{above}" for below, above in self.width))
@@ -87,7 +89,7 @@ class Halo:
         return "/".join([*parts, "corners"] if self.corners else parts)
 
     def _received(self, d: int) -> int:
-        """The most layers that a rank receives in a dimension."""
+        """The most layers that any rank receives in a dimension."""
         ranks = self.grid[d] if d < len(self.grid) else 1
         if self.periodic[d] or ranks > 2:
             return sum(self.width[d])

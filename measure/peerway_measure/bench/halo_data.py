@@ -1,4 +1,4 @@
-"""What a rank's part of a distributed array holds before and after its halo is refreshed."""
+"""The contents of a rank's part of a distributed array before and after its halo is refreshed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts that each record keeps about its run: its number, and the state of the host that can change between
+"""Facts that each record has about its run: its number, and the state of the host that can change between
 runs.
 """
 
@@ -47,7 +47,7 @@ def host_state(root: Path = conditions.ROOT) -> dict[str, Any]:
 
 
 def _numa(root: Path, cpus: list[int]) -> str:
-    """The CPUs that this process may use, and the NUMA nodes that they are of: "CPUs 0-3 of node 0 of 2"."""
+    """The CPUs that this process may use, and their NUMA nodes: "CPUs 0-3 of node 0 of 2"."""
     folders = list((root / "sys/devices/system/node").glob("node[0-9]*"))
     own = {int(f.name[4:]) for f in folders if any((f / f"cpu{cpu}").exists() for cpu in cpus)}
     if not own:
@@ -56,7 +56,7 @@ def _numa(root: Path, cpus: list[int]) -> str:
 
 
 def _nics(root: Path) -> dict[str, str]:
-    """The firmware of InfiniBand and RoCE NICs, and the version of their driver where it has one: OFED's."""
+    """The firmware of InfiniBand and RoCE NICs, and the version of their driver if it has one (OFED)."""
     nics = sorted((root / "sys/class/infiniband").glob("*"))
     firmware = {_text(nic / "fw_ver") for nic in nics}
     drivers = {_text(nic / "device/driver/module/version") for nic in nics}

@@ -1,4 +1,4 @@
-"""Which cases of a plan are measured over which ways, as the ranks find out together."""
+"""Decide which cases are measured over which ways. The ranks find this out together."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class Job:
 
     @property
     def allowed(self) -> str:
-        """The paths that the user leaves to the route; "" for all, and for a path that is measured alone."""
+        """The paths among which the route may choose; "" for all, and for a path that is measured alone."""
         return os.environ.get("PEERWAY_PATHS", "") if self.paths == ROUTE else ""
 
     def point(self, ranks: int) -> str:
-        """How `resume` names what it measures."""
+        """The name that `resume` has for what this job measures."""
         return resume.of_case(self.case, self.via, ranks, self.via in LIMITS, self.allowed)
 
 
 def jobs_of(plan: Plan, links: Links, reporter: Reporter, ranks: int) -> list[Job]:
-    """The jobs of which there are not all records already. Collective: the same on all ranks."""
+    """The jobs that do not have all their records yet. Collective: the same on all ranks."""
     jobs = list(_all(plan, links, reporter))
     a_run = Counter(job.point(ranks) for job in jobs)
     have = Counter({point: max(0, count - plan.run * a_run[point]) for point, count in plan.have.items()})
@@ -82,15 +82,15 @@ def _path_jobs(
 
 
 def _sends(case: Case) -> str:
-    """The way over plans that measures sends: on GPUs in the order of a stream, as programs start them."""
+    """The way over plans that measures sends: on GPUs in stream order, as programs start them."""
     if not case.kind.by_methods:
         return ""
     return "sendrecv/stream" if case.source.startswith("cuda") else "sendrecv"
 
 
 def _plan_jobs(plan: Plan, case: Case, reporter: Reporter) -> Iterator[Job]:
-    """The case over plans, in all ways or in those that the settings name; where they name paths, the first
-    way over these.
+    """The case over plans, in all ways or in those that the settings name; if they name paths, the first way
+    over these.
     """
     ways = case.kind.plan_ways(case.source) if case.source == case.target else ()
     via = {way: f"{way}/{plan.policy}" if case.kind.policies else way for way in ways}
@@ -133,7 +133,7 @@ def _paths(case: Case, op: str, links: Links, reporter: Reporter) -> list[PathIn
 
 
 def _settings(plan: Plan, case: Case, infos: list[PathInfo], reporter: Reporter) -> Iterator[tuple[str, str]]:
-    """The ways of the plan that can be used, or else all available paths and the route."""
+    """The ways of the plan that can be used; without settings, all available paths and the route."""
     available = [info.name for info in infos if info.available]
     if not available:
         return
@@ -165,7 +165,7 @@ def _settings(plan: Plan, case: Case, infos: list[PathInfo], reporter: Reporter)
 
 
 def _is_of_others(setting: Setting, case: Case) -> bool:
-    """Whether it names paths where methods of plans are measured, or the other way round."""
+    """Whether the setting names paths although methods of plans are measured, or the other way round."""
     methods = setting.paths.startswith("plan")
     return setting.paths != ROUTE and methods != case.kind.by_methods
 
@@ -179,7 +179,9 @@ def _usable(paths: str, available: list[str]) -> list[str]:
 
 
 def _check_known(want: str, infos: list[PathInfo]) -> None:
-    """Refuse a path that is none, and a NIC that this context does not have with what to set."""
+    """Refuse a path that does not exist. For a NIC that this context does not have, the error says what to
+    set.
+    """
     if want != ROUTE and want not in PLAN_WAYS and not any(covers(want, info.name) for info in infos):
         if want.startswith("nic:"):
             _core.check_paths(want, [info.name for info in infos])

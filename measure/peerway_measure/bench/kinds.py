@@ -1,4 +1,4 @@
-"""The tests there are: what each one does, how its samples become times, and what its table shows."""
+"""All tests: what each one does, how its samples become times, and what its table shows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Kind:
 
     @property
     def usual(self) -> bool:
-        """Whether it is among the tests of a benchmark that names none."""
+        """Whether a benchmark that names no tests runs it."""
         return self.by_paths and not self.by_methods
 
     @property
@@ -53,7 +53,7 @@ class Kind:
 
     @property
     def routed_op(self) -> str:
-        """The operation whose routes are measured: a signal or a registration goes as a put does."""
+        """The operation whose routes are measured: signals and registrations use those of puts."""
         return self.op if self.op in ("get", SEND) else "put"
 
     @property
@@ -64,11 +64,11 @@ class Kind:
         return self.column == "p50_us"
 
     def plan_ways(self, memory: str) -> tuple[str, ...]:
-        """The ways over plans in one kind of memory."""
+        """The ways over plans for one kind of memory."""
         return self.plans + self.gpu_plans if memory.startswith("cuda") else self.plans
 
     def window(self, size: int) -> int:
-        """Messages in one sample."""
+        """The number of messages in one sample."""
         if not self.windowed:
             return 1
         return max(FEWEST_IN_WINDOW, min(BANDWIDTH_WINDOW, BANDWIDTH_BYTES // max(size, 1)))

@@ -1,4 +1,4 @@
-"""What the hardware allows, measured in the same run: one core's memcpy, and a bare flag between two
+"""Limits of the hardware, measured in the same run: one core's memcpy, and a bare flag between two
 processes.
 """
 
@@ -30,7 +30,7 @@ _FLAG_TESTS = ("put_latency", "signal_latency")
 
 
 def limit_of(case: Case) -> str | None:
-    """The limit that belongs beside a case, if any. Both are of host memory."""
+    """The limit to compare a case with, if there is one. Both limits are of host memory."""
     if (case.source, case.target) != ("host", "host"):
         return None
     if case.test in _MEMCPY_TESTS:

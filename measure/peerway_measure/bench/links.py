@@ -27,11 +27,13 @@ Pairs = Sequence[tuple[int, int]]
 
 
 class CaseFailed(Exception):
-    """A case failed on one rank and all ranks agreed to skip it; the next case begins."""
+    """A case failed on one rank, and all ranks agreed to skip it and to go on with the next."""
 
 
 def agree(context: Context, error: str) -> None:
-    """Every rank says what went wrong with it, if anything; raises CaseFailed with the first, on all."""
+    """Every rank says what went wrong on it, if anything; raises CaseFailed with the first error, on all
+    ranks.
+    """
     for rank, text in enumerate(context.team.all_gather(error.encode(), EXCHANGE_S)):
         if text:
             raise CaseFailed(text.decode() + (f" (rank {rank})" if context.size > 1 else ""))
@@ -39,7 +41,7 @@ def agree(context: Context, error: str) -> None:
 
 @dataclass(slots=True)
 class Link:
-    """This rank's end of a pair, ready to be timed. A rank that only looks on knows the two devices."""
+    """This rank's end of a pair, ready to be timed. A rank outside the pair knows only the two devices."""
 
     partner: int = -1
     leads: bool = False
@@ -54,7 +56,7 @@ class Link:
     signals: list[Signal | Remote] = field(default_factory=list)
 
     def close(self) -> None:
-        """Lets go of everything but the memory."""
+        """Releases everything except the memory."""
         self.loops = self.plans = None
         for part in (self.far_source, self.far_target, *self.signals):
             if part is not None:
@@ -76,7 +78,7 @@ class Links:
         return self._memory[kind, role]
 
     def reserve(self, source: str, target: str, size: int) -> None:
-        """Makes source and target at least `size` bytes large. Raises CaseFailed when some rank cannot."""
+        """Makes source and target at least `size` bytes large. Raises CaseFailed if a rank cannot."""
         wanted = [(source, "source"), (target, "target")]
         short = [key for key in wanted if key not in self._memory or self._memory[key].bytes < size]
         if not short:
@@ -93,7 +95,7 @@ class Links:
         agree(self._context, error)
 
     def link(self, source: str, target: str, pairs: Pairs) -> Link:
-        """This rank's link between memory that was reserved."""
+        """This rank's link between memories that were reserved."""
         key = (source, target, tuple(pairs))
         if key not in self._links:
             self._links[key] = self._connect(*key)
@@ -112,15 +114,15 @@ class Links:
         return link.plans or link.loops
 
     def drop(self) -> None:
-        """Forgets all links: their signals may be out of step after a failure, or their memory is going
-        away.
+        """Forgets all links, because their signals may be out of step after a failure, or their memory will
+        be freed.
         """
         for link in self._links.values():
             link.close()
         self._links.clear()
 
     def paths(self, source: str, target: str, pairs: Pairs, op: str) -> list[PathInfo]:
-        """Every path, available only where every rank of the pairs can use it. The same on all ranks."""
+        """Every path; it is available only if every rank of the pairs can use it. The same on all ranks."""
         link = self.link(source, target, pairs)
         mine: list[PathInfo] = []
         if link.far_source is not None and link.far_target is not None:
@@ -215,5 +217,5 @@ class Links:
 
 
 def _label(kind: str, device: str) -> str:
-    """How records name a memory: the GPU itself, but "host:malloc" apart from "host"."""
+    """The name of a memory in records: the GPU itself; "host:malloc" differs from "host"."""
     return kind if device == "host" else device

@@ -1,4 +1,4 @@
-"""What a record says about where it was made: host, CPU or GPU, driver, version, command."""
+"""Facts about where a record was made: host, CPU or GPU, driver, version, command."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def command() -> str:
 
 
 def recorded_command(words: Iterable[str], names: Mapping[Path, str]) -> str:
-    """A command as records keep it: of these paths, which this machine alone has, only their names there."""
+    """A command as records keep it: of these paths, which exist only on this machine, only the file names."""
     return shlex.join(_renamed(word, names) for word in words)
 
 
@@ -44,7 +44,7 @@ def _renamed(word: str, names: Mapping[Path, str]) -> str:
 
 
 def device_name(device: str) -> str:
-    """The hardware behind "host" or "cuda:0"; "" for a device that is not here."""
+    """The hardware behind "host" or "cuda:0"; "" for a device that does not exist here."""
     return dict(_core.devices()).get(device, "")
 
 

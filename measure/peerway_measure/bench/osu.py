@@ -30,7 +30,7 @@ def as_osu(records: Iterable[Record]) -> str:
 
 
 def _blocks(records: Iterable[Record]) -> list[list[Record]]:
-    """The records of one curve together, by size; curves in the order of their first record."""
+    """The records of each curve, by size; the curves in the order of their first record."""
     curves: dict[tuple[object, ...], list[Record]] = {}
     for r in records:
         key = (r.test, r.op, shape_class(r.shape), r.source, r.target, r.ranks, r.host, r.via)
@@ -63,5 +63,5 @@ def _osu_columns(test: str) -> dict[str, str]:
 
 
 def _one_line(text: str) -> str:
-    """A name from a record may hold anything; a newline would end the comment."""
+    """A name from a record may contain anything; a newline in it would end the comment."""
     return printable(" ".join(text.split()))

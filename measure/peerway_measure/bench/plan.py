@@ -1,5 +1,5 @@
-"""The plan of a benchmark run: every case, spelled out, as the ranks read it. Plain data; made before
-anything starts.
+"""The list of cases of a benchmark run, spelled out as plain data. It is made before anything starts, and the
+ranks read it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Case:
 
     @property
     def kind(self) -> Kind:
-        """What the test does."""
+        """The test's kind, which says what it does."""
         return KINDS[self.test]
 
 
@@ -96,7 +96,7 @@ def _case(shape: dict[str, int | str], pairs: list[list[int]], **rest: Any) -> C
 
 
 def alike(memories: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The pairs of one kind of memory, which plans have on both sides."""
+    """The pairs with the same kind of memory on both sides, as plans have."""
     return [(source, target) for source, target in memories if source == target]
 
 
@@ -119,8 +119,8 @@ def make_cases(
     ranks: int,
     own: Mapping[str, Sequence[Shape]] | None = None,
 ) -> list[Case]:
-    """All cases of the tests asked for: sizes for contiguous shapes, `cubes` for the cube test's faces, `own`
-    for the shapes of tests that have their own.
+    """All cases of the requested tests: sizes for contiguous shapes, `cubes` for the cube test's faces, `own`
+    for tests with shapes of their own.
     """
     sizes, cubes = list(sizes), list(cubes)
     faces = [shapes.face(n, across) for n in cubes for across in "ijk"]

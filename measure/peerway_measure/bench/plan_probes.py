@@ -1,4 +1,4 @@
-"""Cases over plans, ready to be timed: between two ranks, halos, and computations between messages."""
+"""Probes for cases over plans: between two ranks, halos, and computations between messages."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def plan_probe(context: Context, links: Links, case: Case, way: str, timeout_s: 
 
 
 def batch_of(case: Case, start: str) -> int:
-    """The trips that one sample has, after which the host waits."""
+    """The number of iterations in one sample, after which the host waits."""
     if start in ("host", "kernel"):
         return 1
     return SMALL_BATCH if case.shape.bytes <= SMALL_BYTES else LARGE_BATCH
 
 
 class PairProbe:
-    """Plans between the two ranks of a pair, each way ("plan/stream") a way to start them. Collective."""
+    """Plans between the two ranks of a pair; each way ("plan/stream") starts them differently. Collective."""
 
     def __init__(self, context: Context, links: Links, case: Case, way: str, timeout_s: float) -> None:
         self._context, self._links, self._case = context, links, case
@@ -77,12 +77,12 @@ class PairProbe:
             self._loops = _core.plan_loop(self._pair, test, block, start, self.batch, timeout_s)
 
     def prepare(self, seed: int) -> None:
-        """As Probe says, like all of these."""
+        """See Probe, also for the other methods."""
         if self.takes_part:
             fill(self._links, self._case, self._context.rank, seed)
 
     def loop(self, count: int) -> Samples:
-        """Both ranks of a pair; nothing on one that looks on."""
+        """Times both ranks of a pair; does nothing on other ranks."""
         return (np.empty(0), 0.0) if self._loops is None else self._loops.run(count)
 
     def right(self, seed: int) -> bool:
@@ -100,7 +100,9 @@ class PairProbe:
 
 
 class AsyncProbe(PairProbe):
-    """async_pingpong, each way a mode. The computation is checked, too: how often it ran tells its result."""
+    """async_pingpong; each way is a mode. The result of the computation shows how often it ran, which is
+    checked, too.
+    """
 
     def _make(self, way: str, timeout_s: float) -> None:
         self.batch = ASYNC_BATCH
@@ -114,26 +116,26 @@ class AsyncProbe(PairProbe):
             )  # fmt: skip
 
     def prepare(self, seed: int) -> None:
-        """Also gives the buffer something to compute on."""
+        """Also fills the buffer to compute on."""
         super().prepare(seed)
         self._start = np.random.default_rng(seed).integers(0, 1 << 32, self._computed // 4, np.uint32)
         _core.store(self._buffer._core, self._start.view(np.uint8))
         self._trips = 0
 
     def loop(self, count: int) -> Samples:
-        """Counts the computations."""
+        """Also counts the computations."""
         self._trips += count * self.batch
         return super().loop(count)
 
     def right(self, seed: int) -> bool:
-        """Whether the message arrived and each trip computed once."""
+        """Whether the message arrived, and each iteration computed once."""
         actual = np.empty_like(self._start)
         _core.load(self._buffer._core, actual.view(np.uint8))
         computed = bool(np.array_equal(actual, self._start + np.uint32(self._trips & 0xFFFFFFFF)))
         return super().right(seed) and (computed or not self.takes_part)
 
     def close(self) -> None:
-        """Frees the buffer, too."""
+        """Also frees the buffer."""
         super().close()
         self._buffer.close()
 
@@ -167,17 +169,17 @@ class HaloProbe:
         )  # fmt: skip
 
     def prepare(self, seed: int) -> None:
-        """This rank's own elements, and a poisoned halo."""
+        """Fills this rank's own elements, and poisons the halo."""
         image = halo_data.image(self._halo, self._context.rank, seed, after=False)
         _core.store(self._array._core, image)
 
     def loop(self, count: int) -> Samples:
-        """All ranks."""
+        """Times all ranks."""
         assert self._loops is not None
         return self._loops.run(count)
 
     def right(self, seed: int) -> bool:
-        """Whether the halo has the neighbours' elements, and all else is as it was."""
+        """Whether the halo has the neighbours' elements, and everything else is unchanged."""
         wanted = halo_data.image(self._halo, self._context.rank, seed, after=True)
         actual = np.empty_like(wanted)
         _core.load(self._array._core, actual)

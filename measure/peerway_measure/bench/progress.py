@@ -1,4 +1,6 @@
-"""How far a measurement is, on standard error: a bar on a terminal, else a line whenever the test changes."""
+"""Progress of a measurement on standard error: a bar on a terminal, otherwise a line whenever the test
+changes.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _TimeLeft(ProgressColumn):
-    """The time that is left: until the end that the task knows, else at the pace of the last cases."""
+    """The remaining time: until the task's known end, or estimated from the pace of the last cases."""
 
     def render(self, task: Task) -> Text:
         """Format the remaining time for the bar."""
@@ -46,7 +48,7 @@ def bar(console: Terminal, *, thread: bool = True) -> Progress:
 
 @contextmanager
 def shown(title: str, ends: float = 0) -> Iterator[Step]:
-    """Show progress while the block runs; it calls the step that is given. `ends` is when it must be over, in
+    """Show progress while the block runs, which calls the given step. `ends` is when it must be over, in
     seconds since 1970.
     """
     console = Terminal(stderr=True)

@@ -1,4 +1,4 @@
-"""The line from the ranks of a benchmark to their session."""
+"""The channel from the ranks of a benchmark to their session."""
 
 from __future__ import annotations
 

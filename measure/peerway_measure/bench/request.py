@@ -1,4 +1,4 @@
-"""The request of a benchmark from the command line, and the plan made from it."""
+"""The benchmark that the command line requests, and the list of cases made from it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GPUDIRECT_MEMORIES = (("cuda", "cuda"), ("cuda", "host"), ("host", "cuda"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The options of `peerway bench` that say what to measure; None or empty is what its help says."""
+    """The options of `peerway bench` that say what to measure; for None or empty, see the help."""
 
     tests: Sequence[str] = ()
     ranks: int | None = None
@@ -119,7 +119,7 @@ class Request:
         )
 
     def environment(self) -> Mapping[str, str]:
-        """Settings that the ranks need: on one host UCX is not started unless it is asked for."""
+        """Settings that the ranks need: on one host UCX is started only if it is requested."""
         wanted = any("ucx" in setting.paths for setting in self._settings())
         return {"PEERWAY_UCX": "on"} if wanted else {}
 
@@ -145,18 +145,20 @@ class Request:
         return own | {"halo": [shapes.of_halo(self.halo)]} if self.halo else own
 
     def _with_all_trips(self, case: Case) -> Case:
-        """Set the number of samples that gives the trips of such a test, whatever the time."""
+        """Set the number of samples to that of such a test, regardless of the time."""
         return replace(case, samples=QUICK_ASYNC_SAMPLES if self.quick else ASYNC_SAMPLES)
 
 
 def _setting(text: str) -> Setting:
-    """A path alone, or several with '+' between, among which the route table chooses."""
+    """A single path, or several with '+' between, among which the route table chooses."""
     paths = text.replace("+", ",")
     return Setting(text, paths, needs=paths if paths != text else "")
 
 
 def _each_pair(cases: Sequence[Case], ranks: int) -> list[Case]:
-    """Each case between every two ranks in turn; tests of all pairs at once stay as they are."""
+    """Each case between every two ranks, one pair after the other; tests of all pairs at once stay as they
+    are.
+    """
     every = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
     single = [case for case in cases if not case.kind.all_pairs and case.pairs]
     rest = [case for case in cases if case.kind.all_pairs or not case.pairs]

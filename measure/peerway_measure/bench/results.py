@@ -1,4 +1,6 @@
-"""Turns messages into records: writes each at once and keeps what could not be measured."""
+"""Turn messages of the ranks into records: write each at once, and keep notes of what could not be
+measured.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +50,12 @@ class Results:
             output.add(record)
 
     def note(self, text: str) -> None:
-        """Keeps a remark for the end, once."""
+        """Keeps a note for the end, once."""
         if text not in self.notes:
             self.notes.append(text)
 
     def note_unmeasured(self, remedy: str = "give it more --time") -> None:
-        """Keeps one remark of all cases for which there was no time."""
+        """Keeps one note about all cases for which there was no time."""
         total = len(self.unmeasured)
         if not total:
             return
@@ -67,7 +69,7 @@ class Results:
         self.note(f"no time was left for {total} of {whole} measurements: {', '.join(words)}; {remedy}")
 
     def add_unmeasured(self, name: str, size: int) -> None:
-        """Keeps what of `size` bytes there was no time for: a test and the way that it takes."""
+        """Keeps a case for which there was no time: a test, a way and a size."""
         self.unmeasured.append((name, size))
 
     def follow(self, messages: Iterable[Message], step: Step) -> None:

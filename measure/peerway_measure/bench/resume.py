@@ -1,6 +1,6 @@
-"""Contents of a file that is continued: points, and how many records of each. A point is all that a run
-of the same command measures again; so that it is the same for a record and for a case not yet measured, GPUs
-count by kind.
+"""Which points a file that is continued already has, and how many records of each. A point identifies what a
+run of the same command would measure again. It has the kinds of GPUs instead of their numbers, so that a
+record and a case not yet measured have the same point.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def of_case(case: Case, via: str, ranks: int, limit: bool = False, allowed: str 
 
 
 def lacks(have: Have, point: str) -> bool:
-    """Whether a record of a point is still to be made; one that is there is used up by asking."""
+    """Whether a point still needs a record; a record that exists is used up by the call."""
     if have[point] > 0:
         have[point] -= 1
         return False
@@ -48,7 +48,7 @@ def lacks(have: Have, point: str) -> bool:
 def point(
     test: str, via: str, shape: str, size: int, ranks: int, source: str, target: str, allowed: str = ""
 ) -> str:
-    """How a point is named."""
+    """The name of a point."""
     return f"{test} {via} {shape} {size} {ranks} {_kind(source)} {_kind(target)} {allowed}"
 
 

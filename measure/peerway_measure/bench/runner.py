@@ -1,4 +1,4 @@
-"""A whole benchmark: Peerway's ranks, then the peers, into one set of results."""
+"""A complete benchmark: Peerway's ranks, then the other libraries, into one set of results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run_paths(plan: Plan, results: Results, step: Step, environment: Mapping[str
 
 
 def starts_of(plan: Plan) -> Iterator[tuple[Plan, dict[str, str]]]:
-    """What one start of the ranks measures, and with which settings: how they wait is one of them."""
+    """What each start of the ranks measures, and with which settings; how they wait is one of these."""
     for policies in dict.fromkeys(case.kind.policies for case in plan.cases):
         cases = [case for case in plan.cases if case.kind.policies == policies]
         for policy in policies or ("",):
@@ -149,7 +149,7 @@ def _peer_records(
 
 
 def _measured(part: PeerPlan, plan: Plan, most: int) -> frozenset[tuple[str, PeerCase]]:
-    """The cases of which a file that is continued has more than `most` records, each with its way."""
+    """The cases, each with its way, of which a file that is continued has more than `most` records."""
     from peerway_measure.bench.peers.base import OF_ALL_RANKS
 
     def point(via: str, case: PeerCase) -> str:

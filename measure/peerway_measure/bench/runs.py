@@ -1,4 +1,4 @@
-"""All runs of a benchmark, Peerway's part of each and then the peers', within the time that was given."""
+"""All runs of a benchmark within the given time; each measures Peerway first and then the other libraries."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def measure(
 
 
 def _parts(plan: Plan, repeat: int, results: Results) -> Iterator[Plan]:
-    """The plan of each run, with its part of the time that is left; none for those that find none left."""
+    """The plan of each run, with its share of the remaining time; none for runs for which no time remains."""
     for number, run in enumerate(host_state.runs(plan, repeat, results), start=1):
         if number > 1 and 0 < plan.ends < time.time():
             runs = f"run {number}" if number == repeat else f"runs {number} to {repeat}"

@@ -1,4 +1,6 @@
-"""Taking the samples of one case on all ranks together: data, warm-up, as many samples as fit, check."""
+"""Take the samples of one case on all ranks together: fill data, warm up, take as many samples as the time
+allows, check data.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ Samples = tuple["NDArray[np.float64]", float]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Result of one run of a case: the slowest pair's time of each sample, and whether all data was right."""
+    """The result of one run of a case: for each sample the time of the slowest pair, and whether all data was
+    right.
+    """
 
     samples_ns: NDArray[np.float64]
     cpu_percent: float
@@ -61,13 +65,13 @@ class Probe(Protocol):
         """Takes samples, on all ranks that take part at the same time."""
 
     def right(self, seed: int) -> bool:
-        """Whether exactly what should arrive at this rank did."""
+        """Whether exactly the expected data arrived at this rank."""
 
     def chosen(self) -> str:
-        """The path that is taken, where it was the route's choice."""
+        """The path that was taken, if the route chose it."""
 
     def close(self) -> None:
-        """Lets go of what only this case needs."""
+        """Releases what only this case needs."""
 
 
 class Sampler:
@@ -96,7 +100,7 @@ class Sampler:
         )
 
     def _count(self, case: Case, probe: Probe) -> int:
-        """How many samples fit the time, judged by the least of a few."""
+        """The number of samples that fit the time, judged by the fastest of a few."""
         if case.samples:
             return case.samples
         look = FIRST_LOOK
@@ -115,7 +119,9 @@ class Sampler:
     def _slowest(
         self, probe: Probe, samples: NDArray[np.float64], cpu: float
     ) -> tuple[NDArray[np.float64], tuple[float, ...]]:
-        """Of all that measure; the CPU's use of all that take part, those that measure first."""
+        """The maximum over all ranks that measure; and the CPU use of all ranks that take part, those that
+        measure first.
+        """
         mine = samples if probe.measures else samples[:0]
         part = struct.pack("?d", probe.takes_part, cpu) + mine.tobytes()
         parts = self._context.team.all_gather(part, EXCHANGE_S)
@@ -135,12 +141,12 @@ class Sampler:
         return float(struct.unpack("d", parts[0])[0])
 
     def _together(self, step: Callable[[], object]) -> None:
-        """Does a step on every rank; a failure on one becomes CaseFailed on all."""
+        """Does a step on every rank; if it fails on one, all raise CaseFailed."""
         together(self._context, step)
 
 
 def together(context: Context, step: Callable[[], object]) -> None:
-    """Does a step on every rank; a failure on one becomes CaseFailed on all."""
+    """Does a step on every rank; if it fails on one, all raise CaseFailed."""
     error = ""
     try:
         step()
@@ -165,12 +171,12 @@ class LinkProbe:
         self.target = self._link.got_target if got else self._link.target
 
     def prepare(self, seed: int) -> None:
-        """As Probe says, like all of these."""
+        """See Probe, also for the other methods."""
         if self.takes_part:
             fill(self._links, self._case, self._context.rank, seed)
 
     def loop(self, count: int) -> Samples:
-        """Both ranks of a pair; nothing on one that looks on."""
+        """Times both ranks of a pair; does nothing on other ranks."""
         if self._link.loops is None:
             return np.empty(0), 0.0
         kind, case = self._case.kind, self._case
@@ -191,7 +197,7 @@ class LinkProbe:
         return self._links.chosen(self._case, self._link)
 
     def close(self) -> None:
-        """The link stays, for the next case."""
+        """Keeps the link for the next case."""
 
 
 def fill(links: Links, case: Case, rank: int, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""One start of the ranks: launches them with a plan and hands back their messages as they come.
+"""One start of the ranks: launch them with a plan, and pass on their messages as they come.
 
 The plan goes to rank 0's standard input and the messages come by its standard output, one line of JSON each:
 so nothing is put into any folder, and it is the same whichever hosts the ranks are on.
@@ -26,7 +26,7 @@ class SessionPlan(Protocol):
 
     @property
     def ranks(self) -> int:
-        """How many."""
+        """The number of ranks."""
 
     @property
     def launch(self) -> Sequence[str]:
@@ -34,18 +34,18 @@ class SessionPlan(Protocol):
 
     @property
     def timeout_s(self) -> float:
-        """For them to end after their last word."""
+        """How long they may take to end after their last message."""
 
     def as_json(self) -> str:
         """The JSON that rank 0 reads."""
 
 
 class SessionFailed(RuntimeError):
-    """The ranks could not be started, or ended before they were done; the message has what they said."""
+    """The ranks could not be started, or ended too early; the message has their output."""
 
 
 class PlanRefused(ValueError):
-    """The ranks say that the plan cannot be: a path that there is none of, a route table that is broken."""
+    """The ranks refuse the plan, for example because a path does not exist or a route table is broken."""
 
 
 @contextlib.contextmanager
@@ -120,7 +120,7 @@ def decoded(lines: Iterable[str]) -> Generator[Message, None, bool]:
 
 
 def _status(process: subprocess.Popen[bytes], patience: float) -> int | None:
-    """How the launcher ends whose ranks say no more; None when it does not."""
+    """The exit code of a launcher whose ranks send no more; None if it does not end."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(patience)
     return process.returncode

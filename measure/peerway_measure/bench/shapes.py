@@ -1,4 +1,4 @@
-"""Sizes and shapes as they are asked for on the command line, and the bytes they stand for."""
+"""Sizes and shapes as the command line spells them, and the bytes that they stand for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Shape:
 
     @property
     def extent(self) -> int:
-        """The bytes between the first that is touched and one past the last."""
+        """The bytes from the first that is touched to the last, inclusive."""
         return (self.blocks - 1) * self.pitch + self.block_bytes
 
 

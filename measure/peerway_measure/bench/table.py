@@ -1,4 +1,4 @@
-"""Records as the tables of `peerway bench`: a row a size, a column a way, one table for each test, shape and
+"""The tables of `peerway bench`: a row for each size, a column for each way, a table for each test, shape and
 pair.
 """
 
@@ -99,7 +99,7 @@ def _size(record: Record) -> int:
 
 
 def title(block: Block, statistic: str | None = None) -> str:
-    """What a block's table shows, in words."""
+    """What a block's table shows, as text."""
     column = column_of(block, statistic)
     face = block.shape.removeprefix("cube/")
     shape = _FACES.get(face, block.shape.removeprefix("halo:"))

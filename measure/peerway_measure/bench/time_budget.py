@@ -1,4 +1,4 @@
-"""A budget of time for a whole measurement, divided over what is still to be done."""
+"""Divide a budget of time over what is still to be measured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Job = TypeVar("Job")
 
 
 class TimeBudget:
-    """How long each case may sample. What one leaves is for those after it."""
+    """How long each case may sample. Time that one case does not use is left for those after it."""
 
     def __init__(self, ends: float) -> None:
         self._ends = time.monotonic() + ends - time.time()
@@ -52,7 +52,7 @@ class TimeBudget:
             remaining -= len(members)
 
     def _share(self, remaining_s: float, cases: int) -> float:
-        """Seconds that the next of `cases` may sample, out of those that remain."""
+        """The seconds that the next of `cases` may sample, out of the remaining time."""
         return max(LEAST_S, remaining_s / cases / self._stretch()) if remaining_s > 0 else 0.0
 
     def _stretch(self) -> float:

@@ -1,4 +1,4 @@
-"""What each rank of a benchmark runs: `python -m peerway_measure.bench.worker`.
+"""The program of each rank of a benchmark: `python -m peerway_measure.bench.worker`.
 
 Rank 0 reads the plan from its standard input and reports to its standard output, one line of JSON a message.
 """
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _plan(team: Team) -> Plan:
-    """The plan that rank 0 was given, on all ranks; its files are where the settings say. Collective."""
+    """The plan that rank 0 received, on all ranks; its files are where the settings say. Collective."""
     text = sys.stdin.buffer.read() if team.rank == 0 else b""
     plan = Plan.from_json(team.all_gather(text, EXCHANGE_S)[0].decode())
     for setting, content in plan.files.items():
@@ -81,7 +81,7 @@ def _carry_out(plan: Plan, context: Context, reporter: Reporter) -> None:
 
 
 def _shares(plan: Plan, jobs: Sequence[Job], sampler: Sampler) -> Iterator[tuple[Job, float]]:
-    """Each job and for how many seconds it may sample. Collective."""
+    """Each job, and how many seconds it may sample. Collective."""
     if not plan.ends:
         yield from ((job, plan.budget_s) for job in jobs)
         return
@@ -91,7 +91,7 @@ def _shares(plan: Plan, jobs: Sequence[Job], sampler: Sampler) -> Iterator[tuple
 
 
 def _group(job: Job) -> object:
-    """The test, between which memories and ranks: each has its part of a time that was given."""
+    """The test with its memories and ranks: each group gets a share of a given time."""
     case = job.case
     return case.test, case.source, case.target, case.pairs
 

@@ -1,5 +1,5 @@
-"""Records of what a test of a campaign printed: those of the one schema as they are, and the lines of JSON of
-`apps/hpl` and `apps/lqcd`, whose times become records.
+"""Make records from the output of a campaign's test: records are taken as they are, and the JSON lines of
+`apps/hpl` and `apps/lqcd` are converted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Line = dict[str, Any]
 
 
 def read(path: Path, command: str) -> list[Record]:
-    """All that this command printed. Raises RecordError."""
+    """All records in the output of this command. Raises RecordError."""
     lines = list(_lines(path))
     if not lines:
         return records.read(path)
@@ -38,7 +38,7 @@ def read(path: Path, command: str) -> list[Record]:
 
 
 def _lines(path: Path) -> Iterator[Line]:
-    """The JSON lines of applications, which stand among lines for people."""
+    """The JSON lines of applications, which are mixed with readable lines."""
     with path.open(errors="replace") as file:
         for line in file:
             if line.startswith("{"):

@@ -1,4 +1,5 @@
-"""What a pass of a campaign tries no more, and why: a measurement, a test on one node, or a whole node.
+"""Decide what a pass of a campaign does not try again, and why: a measurement, a test on one node, or a whole
+node.
 
 A test that cannot work must cost only itself, and a node that is broken only that node. So a node is set
 aside when it could not be reached several times in a row, or when two tests fail on it in a row that work
@@ -19,7 +20,7 @@ _MOST_NODES = 12  # that a line names
 
 
 class _Place(NamedTuple):
-    """A test on a node: as any of the test's nodes, or as the one that starts it."""
+    """A test on a node, with the node either as any node of the test or as the one that starts it."""
 
     test: str
     node: str
@@ -82,7 +83,7 @@ class Failures:
         return [*filter(None, lines)]
 
     def why_lost(self, task: Task) -> str:
-        """Why it is not tried in this pass any more; "" for one that is."""
+        """Why it is not tried again in this pass; "" if it is."""
         places = [_started(task), *(_on(task, node) for node in task.nodes)]
         return (
             next((self.aside[node] for node in task.nodes if node in self.aside), "")
@@ -91,7 +92,7 @@ class Failures:
         )
 
     def lines(self, lost: Iterable[Task]) -> list[str]:
-        """What was not measured and why, a line for each reason: a node, or a test on a type."""
+        """What was not measured and why, with a line for each reason: a node, or a test on a type."""
         tasks = [task for task in lost if self.aside.keys().isdisjoint(task.nodes)]
         return away_lines(self.aside) + by_test_and_type((task, self.why_lost(task)) for task in tasks)
 
@@ -109,14 +110,14 @@ class Failures:
         return f"{place.test} is tried no more on {place.node}: {counted(self._tries, 'measurement')} failed"
 
     def _set_aside(self, task: Task, node: str, why: str) -> str:
-        """The line that says so; "" for a node that is not broken, or set aside already."""
+        """The line that says so; "" for a node that is not broken, or is already set aside."""
         if node in self.aside or not (known := self._is_broken(task, node)):
             return ""
         self.aside[node] = why
         return f"{node} is set aside: {known}; others go on"
 
     def _is_broken(self, task: Task, node: str) -> str:
-        """By what a node is known to be broken; "" for one that is not."""
+        """What shows that a node is broken; "" if it is not."""
         if (times := self._unreached_in_a_row[node]) >= max(2, self._tries):
             return f"it was not reached {times} times in a row"
         odd = {test for test in self._failed_in_a_row[node] if self._worked[test, task.type] - {node}}

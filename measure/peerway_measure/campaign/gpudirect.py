@@ -1,4 +1,6 @@
-"""What GPUDirect gives on each node type: a row for each test and type, a column for each setting."""
+"""What each kind of GPUDirect gains on each node type: a row for each test and type, a column for each
+setting.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ NOT_MEASURED = "not measured"
 
 @dataclass(frozen=True)
 class Matrix:
-    """What it is about, its columns, and rows of test, node type and a cell for each column."""
+    """Its title, its columns, and rows with a test, a node type, and a cell for each column."""
 
     name: str
     columns: tuple[str, ...]
@@ -76,7 +78,7 @@ def _cells(settings: Sequence[str], vias: dict[str, list[Record]]) -> list[str]:
 
 
 def _active(several: Sequence[Record]) -> str:
-    """What the library said of GPUDirect Storage, where that was asked."""
+    """What the library reported about GPUDirect Storage, if it was used."""
     states = {str(r.extra["gds_active"]) for r in several if "gds_active" in r.extra}
     words = {"True": "active", "False": "not active", "unknown": "not known whether active"}
     return f" ({', '.join(sorted(words.get(state, printable(state)) for state in states))})" if states else ""

@@ -27,7 +27,7 @@ class Hosts:
         self._children: dict[str, tuple[int, int]] = {}  # process, and the descriptor that tells its end
 
     def start(self, task: Task) -> None:
-        """Start one. Raises OSError."""
+        """Start a keeper. Raises OSError."""
         argv = ["sh", "-c", task.test.shell]
         if self._plan.agent or not is_this_host(task.node):
             # The node ends it, too: what ssh leaves behind when it is killed would go on there.
@@ -40,7 +40,7 @@ class Hosts:
         self._children[task.id] = (pid, os.pidfd_open(pid))
 
     def running(self, names: Set[str]) -> set[str]:
-        """Those of this runner, and those of an earlier one whose locks are held."""
+        """The keepers of this runner, and those of an earlier one whose locks are held."""
         for name, (pid, end) in [*self._children.items()]:
             if os.waitpid(pid, os.WNOHANG)[0]:
                 os.close(end)
@@ -48,23 +48,23 @@ class Hosts:
         return {name for name in names if name in self._children or self._journal.is_kept(name)}
 
     def returned(self, names: Set[str], others: Callable[[], Set[str]]) -> set[str]:
-        """None: each was started at once."""
+        """Always none, because each was started at once."""
         return set()
 
     def away(self) -> Mapping[str, str]:
-        """None is known: it is tried."""
+        """Always none: whether a node is available is found out by trying."""
         return {}
 
     def occupied(self) -> Set[str]:
-        """None is known."""
+        """Always none, because it is not known."""
         return set()
 
     def lost(self, name: str) -> str:
-        """Nobody was there to say."""
+        """Always empty, because nothing reports it."""
         return "this host went down meanwhile, or its keeper was killed"
 
     def wait(self) -> None:
-        """Until one of this runner's ends."""
+        """Wait until one of this runner's keepers ends."""
         select.select([end for _, end in self._children.values()], [], [], self._POLL_S)
 
     def share_busy(self) -> float | None:

@@ -30,7 +30,7 @@ _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 class Busy(Exception):
-    """Somebody else has the folder."""
+    """Another process holds the folder."""
 
 
 class NoLocks(Exception):
@@ -42,7 +42,7 @@ class Unreadable(Exception):
 
 
 class Changed(Exception):
-    """The plan is not the one that the campaign was begun with."""
+    """The plan is not the one with which the campaign was begun."""
 
 
 @dataclass
@@ -72,7 +72,7 @@ class Journal:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Held by one runner at a time. Raises Busy, NoLocks and OSError."""
+        """Hold the folder; only one runner at a time can. Raises Busy, NoLocks and OSError."""
         for each in (self.results, self.running):
             each.mkdir(exist_ok=True)
         with (self.folder / "lock").open("a+") as file:
@@ -98,7 +98,7 @@ class Journal:
             yield
 
     def begin(self, text: str) -> None:
-        """Note the plan, or see that it is the same as it was. Raises Changed."""
+        """Note the plan, or check that it has not changed. Raises Changed."""
         digest = hashlib.sha256(text.encode()).hexdigest()
         before = self.past().digest
         if before and before != digest and self._has_any():
@@ -110,7 +110,7 @@ class Journal:
             self.note({"event": "begun", "plan": digest})
 
     def _has_any(self) -> bool:
-        """Whether a measurement of the plan is finished, or may still be."""
+        """Whether a measurement of the plan is finished, or may be under way."""
         locks = (path.name.removesuffix(".lock") for path in self.running.glob("*.lock"))
         return bool(self.finished() or self.past().jobs or any(map(self.is_kept, locks)))
 
@@ -129,7 +129,7 @@ class Journal:
             os.close(descriptor)
 
     def past(self) -> Past:
-        """All that was noted. Lines that a crash cut off are skipped."""
+        """Everything that was noted. Lines that a crash cut off are skipped."""
         past = Past()
         for event in self.events():
             name = event.get("id", "")
@@ -179,7 +179,7 @@ class Journal:
         return {name.removesuffix(".jsonl") for name in names if not name.startswith(".")}
 
     def is_kept(self, name: str) -> bool:
-        """Whether a keeper is at work on it, on this host or another that shares the folder."""
+        """Whether a keeper works on it, on this host or on another that shares the folder."""
         try:
             with (self.running / f"{name}.lock").open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -190,7 +190,7 @@ class Journal:
         return False
 
     def put(self, name: str, measured: list[Record]) -> None:
-        """Bring the records of a measurement to the disk, whole or not at all."""
+        """Write the records of a measurement to the disk, atomically."""
         draft = self.results / f".{name}.{os.getpid()}"
         try:
             with draft.open("w", encoding="utf-8") as file:

@@ -61,7 +61,7 @@ def forked(journal: Journal, task: dict[str, Any]) -> int:
 
 
 def keep(journal: Journal, task: dict[str, Any]) -> int:
-    """Measure, and say by the status whether the records are on the disk."""
+    """Run the measurement; the exit code says whether the records are on the disk."""
     name = task["id"]
     lock = (journal.running / f"{name}.lock").open("a")
     try:
@@ -145,7 +145,7 @@ def named_alone(nodes: Sequence[str], text: str) -> Sequence[str]:
 
 
 def _taken(journal: Journal, task: dict[str, Any], out: Path) -> str:
-    """Bring the records of an output to the disk. Why there are none, if so."""
+    """Write the records in an output to the disk. Returns why there are none, if so."""
     try:
         measured = [_stamped(record, task) for record in applications.read(out, task["argv"][-1])]
     except RecordError as error:
@@ -179,7 +179,9 @@ def _with_this_peerway() -> dict[str, str]:
 
 
 def _stamped(record: Record, task: dict[str, Any]) -> Record:
-    """With the node as the campaign knows it: a container's host name may be another at each start."""
+    """Add the node's name in the campaign to each record, because a container's host name may differ at each
+    start.
+    """
     stamp = {
         NODE_TYPE: task["type"],
         ROUND: task["round"],
@@ -197,7 +199,7 @@ def _stamped(record: Record, task: dict[str, Any]) -> Record:
 
 
 def _node_of(host: str, nodes: Sequence[str]) -> str:
-    """The node that calls itself so, with or without its domain. One that is alone has all records."""
+    """The node with this name, with or without its domain. A single node has all records."""
     if len(nodes) == 1:
         return nodes[0]
     short = {_short(node): node for node in nodes}
@@ -205,7 +207,7 @@ def _node_of(host: str, nodes: Sequence[str]) -> str:
 
 
 def _short(node: str) -> str:
-    """Without the user and the domain."""
+    """The name without the user and the domain."""
     return node.rpartition("@")[2].partition(".")[0]
 
 

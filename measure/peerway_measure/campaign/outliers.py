@@ -1,4 +1,4 @@
-"""Which nodes are not like others of their type: by a rule that a few of them do not move.
+"""Find nodes that differ from others of their type, by a rule that a few such nodes do not affect.
 
 A node is odd when its median is further from the median of its type than 3.5 robust standard deviations
 (1.4826 times the median distance; Iglewicz and Hoaglin, 1993) and by more than 5 %. With fewer than 5 nodes
@@ -36,7 +36,7 @@ class Cell:
 
 
 def cells(records: Iterable[Record]) -> list[Cell]:
-    """Each test on each node."""
+    """The result of each test on each node."""
     groups: dict[tuple[str, str], dict[str, list[float]]] = {}
     metrics: dict[str, Metric] = {}
     for name, record, value in _values(records):
@@ -48,7 +48,7 @@ def cells(records: Iterable[Record]) -> list[Cell]:
 
 
 def _values(records: Iterable[Record]) -> Iterator[tuple[str, Record, float]]:
-    """With the name of the test, and without what has no value."""
+    """The values by the name of the test, without records that have none."""
     for record in records:
         value = metric_of(record.test).of(record)
         if value is not None and value > 0:

@@ -1,4 +1,4 @@
-"""A campaign: its node types, tests, repeats and limits, and the measurements that follow."""
+"""A campaign: its node types, tests, repeats and limits, and the list of its measurements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Test:
 
     @property
     def shell(self) -> str:
-        """What a shell is given."""
+        """The command line that a shell gets."""
         variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.factors)
         return f"export {variables}; {self.command}" if variables else self.command
 
@@ -42,12 +42,12 @@ class Task:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """All that it takes."""
+        """All nodes that it takes."""
         return (self.node, *self.others)
 
     @cached_property
     def id(self) -> str:
-        """Its name, also of its files."""
+        """Its name, which its files have, too."""
         return f"{self.round:04}.{self.test.name}.{self.node}"
 
 
@@ -88,7 +88,7 @@ class Plan:
         return tasks
 
     def _others(self, number: int, test: Test, node: str, nodes: tuple[str, ...]) -> tuple[str, ...]:
-        """Drawn anew in each round, so that no node has the same neighbour all the time."""
+        """The other nodes, drawn anew in each round, so that no node always has the same partner."""
         if test.nodes == 1:
             return ()
         drawn = random.Random(f"{self.seed}.{number}.{test.name}.{node}")

@@ -1,4 +1,4 @@
-"""The file of a campaign. What is wrong in it is told with line and column."""
+"""Read the file of a campaign. Errors name line and column."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KNOWN = {
 
 
 class BadPlan(ValueError):
-    """A campaign that cannot be run as its file says."""
+    """The campaign's file has a mistake, so it cannot be run."""
 
 
 def read(path: Path) -> Plan:
@@ -78,7 +78,7 @@ def _is_value(value: object) -> bool:
 
 
 def _whose(name: str) -> str:
-    """Whose a name is already, in the shell of a command or in its records; "" for one that is free."""
+    """What already uses a name, in the shell of a command or in its records; "" if it is free."""
     if name in _OF_THE_SHELL:
         return "a variable that the shell of a command needs"
     return "what a campaign notes in all records" if name in _NOTED else ""
@@ -202,7 +202,9 @@ class _Reader:
         return tuple(tests)
 
     def _combinations(self, entry: dict[str, Any], number: int) -> list[tuple[tuple[str, str], ...]]:
-        """Each combination of the factors of a test, which is a test of its own; of none, one without any."""
+        """Each combination of the factors of a test, as a test of its own; without factors, the
+        test itself.
+        """
         table = entry.get("factors", {})
         if not isinstance(table, dict):
             self._wrong("tests", "factors", 'factors must be a table such as { size = ["1G", "4G"] }', number)
@@ -229,7 +231,7 @@ class _Reader:
     def _together(
         self, entry: dict[str, Any], wanted: tuple[str, ...], types: dict[str, tuple[str, ...]], number: int
     ) -> int:
-        """How many nodes a test takes together."""
+        """The number of nodes that a test takes together."""
         count = entry.get("nodes", 1)
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             self._wrong(
@@ -250,7 +252,7 @@ class _Reader:
         return count
 
     def _agent(self, launch: dict[str, Any]) -> tuple[str, ...]:
-        """Give the words of a command line, in which a path may be quoted."""
+        """The words of a command line; a path in it may be quoted."""
         text = self._of("launch", launch, "agent", str, "")
         try:
             return tuple(shlex.split(text))

@@ -115,7 +115,9 @@ def _table(name: str, types: dict[str, list[Record]]) -> Table:
 
 
 def _unmeasured(plan: Plan, journal: Journal, records: Sequence[Record]) -> list[str]:
-    """Nodes without any record, tests that a node has less often than was asked, and what commands noted."""
+    """Nodes without any record, tests that were measured on a node less often than requested, and notes of
+    commands.
+    """
     seen = {record.host for record in records}
     missing = [node for nodes in plan.nodes.values() for node in nodes if node not in seen]
     tasks, finished, notes = plan.tasks(), journal.finished(), journal.past().notes

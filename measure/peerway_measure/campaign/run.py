@@ -64,7 +64,7 @@ class Runner:
         self._waiting = {name: task for name, task in self._tasks.items() if name not in finished}
 
     def run(self) -> Unfinished:
-        """Until nothing is left to do."""
+        """Run until nothing is left to do."""
         kept = self._starter.running(set(self._waiting))
         self._running = {name: self._waiting.pop(name) for name in [*self._waiting] if name in kept}
         if self._running:
@@ -91,7 +91,7 @@ class Runner:
         return 0.0 if seconds is None else time.time() + seconds
 
     def _take_back(self, failed: dict[str, Task]) -> None:
-        """What failed is tried again a round later, so that what disturbed it has time to pass."""
+        """Return what failed to the queue a round later, so that what disturbed it has time to pass."""
         if not failed:
             return
         everything = self._waiting | failed
@@ -100,7 +100,7 @@ class Runner:
         self._waiting = dict(sorted(waiting, key=lambda item: item[1].round + self._failures.of(item[1])))
 
     def _ended(self) -> dict[str, Task]:
-        """Takes note of what ended; gives back what failed."""
+        """Note what ended; return what failed to the queue."""
         alive = self._starter.running(set(self._running))
         failed: dict[str, Task] = {}
         for name in [name for name in self._running if name not in alive]:
@@ -122,7 +122,7 @@ class Runner:
         return failed
 
     def _returned(self) -> dict[str, Task]:
-        """What was not started after all."""
+        """Return to the queue what was not started after all."""
 
         def others() -> set[str]:
             return {node for task in self._waiting.values() for node in task.nodes} - self._nodes()
@@ -144,7 +144,7 @@ class Runner:
             self._take_back(dict(self._waiting))
 
     def _note(self, task: Task, why: str, nodes: Sequence[str]) -> None:
-        """A failure of which no keeper can tell."""
+        """Note a failure that no keeper can report."""
         self._journal.note({"event": "failed", "id": task.id, "why": why, "unreached": True, "nodes": nodes})
 
     def _start(self) -> list[str]:
@@ -197,7 +197,7 @@ class Runner:
 
 
 def starter(plan: Plan, journal: Journal) -> Starter:
-    """The one that the plan asks for. Raises Unusable."""
+    """The starter that the plan names. Raises Unusable."""
     from peerway_measure.campaign.hosts import Hosts
     from peerway_measure.campaign.slurm import Slurm
 

@@ -35,24 +35,24 @@ _NO_ANSWER = ("unable to contact slurm controller", "socket timed out", "connect
 
 
 class NoAnswer(OSError):
-    """The controller did not answer."""
+    """Slurm's controller did not answer."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """What Slurm says of a node."""
+    """What Slurm reports about a node."""
 
     state: str
     reason: str
 
     @property
     def is_idle(self) -> bool:
-        """Whether a job would begin, also where the node must be powered up first."""
+        """Whether a job would begin at once, even if the node must be powered up first."""
         return self.state.rstrip("~#$") == "idle"
 
     @property
     def away(self) -> str:
-        """Why it takes no job now; "" where it does."""
+        """Why it accepts no job now; "" if it does."""
         if not self.state.endswith("*") and not self.state.startswith(_AWAY):
             return ""
         return f"Slurm has it {self.state}" + (f" ({self.reason})" if self.reason not in ("", "none") else "")
@@ -60,7 +60,7 @@ class Node:
 
 @dataclass
 class Job:
-    """One in the queue. `since`: when it was first seen waiting."""
+    """A job in the queue. `since`: when it was first seen waiting."""
 
     number: str
     waits: bool
@@ -91,7 +91,7 @@ class Slurm:
             raise Unusable(f"{self._silent}; run it again when Slurm answers")
 
     def start(self, task: Task) -> None:
-        """Submit one. Raises OSError when Slurm refuses it."""
+        """Submit a job. Raises OSError if Slurm refuses it."""
         request = json.dumps(keeper_request(self._plan, task, ["sh", "-c", task.test.shell]))
         keeper = shlex.join([sys.executable, "-m", "peerway_measure.campaign.keep", self._folder, request])
         minutes = int((self._plan.time_s + GRACE_S) // 60) + 1
@@ -152,7 +152,7 @@ class Slurm:
         return back
 
     def away(self) -> Mapping[str, str]:
-        """Nodes that take no job now, and why."""
+        """Nodes that accept no job now, and why."""
         if self._silent:
             return {node: self._silent for kind in self._plan.nodes.values() for node in kind}
         if time.monotonic() - self._nodes_at >= _NODES_S:
@@ -165,7 +165,7 @@ class Slurm:
         return {name: node.away for name, node in self._nodes.items() if node.away}
 
     def occupied(self) -> Set[str]:
-        """Nodes where a job would wait for those of others."""
+        """Nodes where a job would wait for other users' jobs."""
         now = time.monotonic()
         return {
             name
@@ -194,7 +194,7 @@ class Slurm:
             time.sleep(_LOOK_S)
 
     def share_busy(self) -> float | None:
-        """Allocated CPUs of all."""
+        """The share of all CPUs that is allocated."""
         allocated, total = 0, 0
         try:
             output = _ask("sinfo", "--noheader", "--format=%C")
@@ -214,7 +214,7 @@ class Slurm:
         return all(map(self._is_idle, self._nodes_of[name]))
 
     def _look(self) -> None:
-        """Ask for the queue. Where no answer comes, it is as it was."""
+        """Get the queue. If there is no answer, it is assumed to be unchanged."""
         try:
             output = _ask("squeue", "--noheader", "--me", "--format=%i|%T|%k")
         except OSError as error:
@@ -237,7 +237,9 @@ class Slurm:
                 self._unsure.discard(name)
 
     def _cancel(self, name: str) -> None:
-        """Only while it waits: one that began meanwhile goes on. The queue tells later what came of it."""
+        """Cancel a job only while it waits: one that began meanwhile goes on, and the queue shows later what
+        became of it.
+        """
         self._unsure.add(name)
         with suppress(OSError):
             _ask("scancel", "--state=PENDING", self._queue[name].number)
@@ -253,7 +255,7 @@ def nodes() -> dict[str, Node]:
 
 
 def away_lines_of(plan: Plan) -> list[str]:
-    """The nodes of a plan that take no job now, and why; or why that is not known."""
+    """The nodes of a plan that accept no job now, and why; or why this is not known."""
     try:
         away = {name: node.away for name, node in nodes().items() if node.away and name in plan.type_of()}
     except (OSError, Unusable) as error:
@@ -263,7 +265,7 @@ def away_lines_of(plan: Plan) -> list[str]:
 
 @dataclass
 class NodeType:
-    """Nodes of one partition and the same features, and the fewest GPUs that one has."""
+    """Nodes with the same partition and features, and the smallest number of GPUs among them."""
 
     name: str
     nodes: list[str]
@@ -291,7 +293,9 @@ def _gpus(gres: str) -> int:
 
 
 def _ask(program: str, *words: str) -> str:
-    """What a command of Slurm says. Raises NoAnswer, OSError if it refuses, Unusable if it is not here."""
+    """The output of a Slurm command. Raises NoAnswer, OSError if it refuses, Unusable if it is not
+    installed.
+    """
     try:
         done = subprocess.run(
             [program, *words], capture_output=True, text=True, errors="replace", check=False, timeout=_SLURM_S

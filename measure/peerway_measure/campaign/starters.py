@@ -1,4 +1,6 @@
-"""What starts keepers. There are two: hosts.py starts processes of this host, slurm.py submits jobs."""
+"""The interface of what starts keepers. There are two implementations: hosts.py starts processes of this
+host, slurm.py submits jobs.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +13,21 @@ GRACE_S = 30  # for a node to say that its time was over, before its keeper stop
 
 
 class Unusable(Exception):
-    """It cannot start anything here; the message says why, and what to do."""
+    """Nothing can be started here; the message says why, and what to do."""
 
 
 class Starter(Protocol):
-    """What starts keepers, and tells of those that run."""
+    """Starts keepers, and knows which of them run."""
 
     def start(self, task: Task) -> None:
-        """Start one. Raises OSError."""
+        """Start a keeper. Raises OSError."""
 
     def running(self, names: Set[str]) -> set[str]:
         """Which of these have a keeper, or will get one."""
 
     def returned(self, names: Set[str], others: Callable[[], Set[str]]) -> set[str]:
-        """Which of these it has not started after all, so that they wait again. `others` tells the nodes that
-        might take their place.
+        """Which of these it has not started after all, so that they go back to the queue. `others` gives the
+        nodes that might take their place.
         """
 
     def away(self) -> Mapping[str, str]:
@@ -35,17 +37,19 @@ class Starter(Protocol):
         """Nodes on which a measurement would have to wait for others' work."""
 
     def lost(self, name: str) -> str:
-        """Why a keeper ended without a report, as far as that can be told."""
+        """Why a keeper ended without a report, if it is known."""
 
     def wait(self) -> None:
-        """Until one may have ended: soon where that can be told, else as long as it may be asked again."""
+        """Wait until a keeper may have ended: as soon as possible if that can be noticed, otherwise until it
+        may be queried again.
+        """
 
     def share_busy(self) -> float | None:
-        """The share of the cluster's CPUs that is busy; None where it is not known."""
+        """The share of the cluster's CPUs that is busy; None if it is not known."""
 
 
 def keeper_request(plan: Plan, task: Task, argv: list[str]) -> dict[str, Any]:
-    """What a keeper must know of its measurement."""
+    """What a keeper needs to know about its measurement."""
     return {
         "id": task.id,
         "nodes": task.nodes,

@@ -1,4 +1,4 @@
-"""How far a campaign is."""
+"""The progress of a campaign."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Status:
     rounds: int
 
     def lines(self) -> list[str]:
-        """For people."""
+        """The status as text."""
         lines = [
             f"{self.done} of {self.total} measurements are done, {self.running} "
             f"{'is' if self.running == 1 else 'are'} running, {self.rounds} "
@@ -40,7 +40,7 @@ class Status:
 
 
 def status(plan: Plan, journal: Journal) -> Status:
-    """As it is now."""
+    """The present status."""
     tasks = plan.tasks()
     finished, past = journal.finished(), journal.past()
     running = sum(journal.is_kept(task.id) for task in tasks if task.id not in finished)
@@ -57,8 +57,8 @@ def status(plan: Plan, journal: Journal) -> Status:
 
 
 def remaining_s(plan: Plan, waiting: Sequence[Task], past: Past) -> float | None:
-    """Until these are done: by the median of each test, or of all for one that never ended, and by the nodes
-    that it takes.
+    """The seconds until these are done, from the median time of each test (or of all tests, for one that has
+    never ended) and the number of nodes that it takes.
     """
     if not past.seconds:
         return None

@@ -1,4 +1,4 @@
-"""`peerway bench`: measure latency and bandwidth of every path, beside the tools people use today."""
+"""`peerway bench`: measure latency and bandwidth of every path, and of other libraries."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def _remedy(outputs: Outputs) -> str:
 
 
 def _need_time(time_s: float | None, plan: Plan, repeat: int, peers: Sequence[PeerSelection]) -> None:
-    """Refuse a time in which not even the ranks can be started as often as is needed."""
+    """Refuse a time that is too short even to start the ranks as often as needed."""
     from peerway_measure.bench.runs import needed_s
 
     needed = needed_s(plan, repeat, peers)
@@ -244,7 +244,7 @@ def _measured(
     environment: dict[str, str],
     results: Results,
 ) -> str:
-    """Measure everything; what kept that from going to its end, if anything did."""
+    """Measure everything; return what stopped it early, if anything."""
     from peerway_measure.bench import progress
     from peerway_measure.bench.runs import measure
     from peerway_measure.bench.session import PlanRefused, SessionFailed

@@ -31,7 +31,7 @@ class Campaigns(VerbGroup):
     """The verbs: each reads the folder of a campaign."""
 
     def invoke(self, ctx: click.Context) -> object:
-        """A file of it that cannot be read is told once for all of them."""
+        """Turn a file of the campaign that cannot be read into an error, in one place for all verbs."""
         try:
             return super().invoke(ctx)
         except Unreadable as error:

@@ -1,4 +1,4 @@
-"""The health mode of `peerway campaign run`: one round, a line for each node, and a status."""
+"""The health mode of `peerway campaign run`: one round, a line for each node, and an exit code."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _LEAST_S = 1
 
 
 def health_of_all(folder: Path, plan: Plan) -> int:
-    """Each node beside the others of its type. The status: 1 when one is odd or was not measured. Raises
-    BadInput.
+    """Compare each node with the others of its type. Returns the exit code: 1 if one is odd or was not
+    measured. Raises BadInput.
     """
     time_of_one(plan)  # before there is a folder
     place = _place(folder)
@@ -38,8 +38,8 @@ def health_of_all(folder: Path, plan: Plan) -> int:
 
 
 def health_of_one(folder: Path, plan: Plan, node: str) -> int:
-    """A node beside what the campaign has of its type. What a healthy one leaves is removed, as a prolog runs
-    often. Raises BadInput.
+    """Compare a node with what the campaign has of its type. What a healthy node leaves is removed, because a
+    prolog runs often. Raises BadInput.
     """
     kind = plan.type_of().get(node)
     if kind is None:
@@ -75,7 +75,7 @@ def _place(folder: Path) -> Path:
 
 
 def _measured(plan: Plan, place: Path) -> tuple[dict[str, str], Journal]:
-    """One round, now: why which measurement failed, and the results."""
+    """Measure one round now; return why measurements failed, and the results."""
     plan = replace(plan, repeats=1, tries=1, time_s=time_of_one(plan), window=None, busy=None)
     journal = Journal(place)
     missing = measure(plan, journal)
@@ -99,7 +99,7 @@ def time_of_one(plan: Plan) -> float:
 
 
 def _line(node: str, kind: str, all_cells: list[Cell], failed: dict[str, str]) -> int:
-    """Say how a node is; 1 when it is not as it should be."""
+    """Print the state of a node; 1 if it is not as it should be."""
     own = [cell for cell in all_cells if cell.node == node]
     lacking = [
         f"{name.removesuffix(f'.{node}')}: {why}" for name, why in failed.items() if name.endswith(f".{node}")

@@ -1,4 +1,4 @@
-"""`peerway campaign init`: a campaign.toml to edit."""
+"""`peerway campaign init`: write a campaign.toml to edit."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def init(folder: Path, nodes: str) -> None:
 
 
 def _named(nodes: str) -> list[NodeType]:
-    """The types of a list such as "v100=node[01-16] extra"; those of which none is named are of one."""
+    """The types of a list such as "v100=node[01-16] extra"; nodes without a type are of one type."""
     from peerway_measure.campaign.slurm import NodeType
 
     kinds: dict[str, NodeType] = {}

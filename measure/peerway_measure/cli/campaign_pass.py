@@ -1,4 +1,4 @@
-"""One pass of a campaign, as `peerway campaign run` makes it: for all nodes, and for their health."""
+"""One pass of a campaign, for `peerway campaign run` and its health mode."""
 
 from __future__ import annotations
 
@@ -28,18 +28,20 @@ _REDRAWN_S = 0.25
 
 
 def run_of(folder: Path) -> str:
-    """How to make that pass, or to go on with it."""
+    """The command that makes this pass, or continues it."""
     return f"`peerway campaign run {shlex.quote(str(folder))}`"
 
 
 def tell(line: str) -> None:
-    """On standard error. That its disk is full ends no campaign of days: there may be room again later."""
+    """Print on standard error. A full disk there does not end a campaign of days, because there may be space
+    again later.
+    """
     with suppress(OSError):
         say(line, err=True)
 
 
 def leave_errors() -> None:
-    """At the end what standard error still does not take is lost, and is not to become the exit code."""
+    """At the end, drop what standard error still does not accept; this must not change the exit code."""
     try:
         sys.stderr.flush()
     except OSError:
@@ -48,7 +50,9 @@ def leave_errors() -> None:
 
 @contextmanager
 def _shown() -> Iterator[Show]:
-    """A bar on a terminal. What is no terminal, as the log of a service, gets only what tell() says."""
+    """Show a bar on a terminal. Anything else, such as the log of a service, gets only the lines of
+    tell().
+    """
     from peerway_measure.bench.progress import bar
 
     console = Terminal(stderr=True)
@@ -101,7 +105,7 @@ def _reported_errors(journal: Journal) -> Iterator[None]:
 
 
 def measure(plan: Plan, journal: Journal) -> Unfinished:
-    """One pass. Raises ClickException, and Exit where a signal ended it."""
+    """Make one pass. Raises ClickException, and Exit if a signal ended it."""
     from peerway_measure.campaign.run import Runner, starter
     from peerway_measure.campaign.starters import Unusable
 

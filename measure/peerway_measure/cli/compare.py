@@ -161,8 +161,8 @@ def _print(
 
 
 def _slowdowns(comparisons: Sequence[Comparison], percent: float | None) -> list[Comparison]:
-    """Groups slower by more than asked, beyond noise; with too few runs to know the noise the value alone
-    counts. What is confounded with time has become slower all the same.
+    """Groups that became slower by more than requested, beyond noise. With too few runs to know the noise,
+    the value alone counts; slowdowns that are confounded with time count, too.
     """
     if percent is None:
         return []

@@ -1,5 +1,5 @@
-"""The table by node type on the terminal, as CSV, as JSON or as a page: of `peerway compare` and of `peerway
-campaign compare`.
+"""The table by node type of `peerway compare` and `peerway campaign compare`: on the terminal, as CSV, as
+JSON or as a page.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def show_node_types(
     before: Sequence[Record], after: Sequence[Record], names: tuple[str, str], sides: Sides,
     factors: Sequence[str], metric: str | None, form: str, out: Path | None,
 ) -> list[Row]:  # fmt: skip
-    """Print the table; with `out` also write the page. `names` are those of the files or campaigns that the
-    sides came from. Raises BadInput.
+    """Print the table; with `out` also write the page. `names` are the names of the files or campaigns of the
+    two sides. Raises BadInput.
     """
     table = rows(before, after, factors, metric)
     if not table:

@@ -1,4 +1,4 @@
-"""`peerway doctor`: what this node can do, what keeps the rest off, and what to do about it."""
+"""`peerway doctor`: which technologies work on this node, why others do not, and what to do about it."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def command(
 def decisions(
     memories: Sequence[tuple[str, str]], ops: Sequence[str], shapes: list[str], environment: dict[str, str]
 ) -> list[Message]:
-    """What two ranks with such memories say that they would do."""
+    """The routes that two ranks with such memories would take, as they report them."""
     from peerway_measure.bench import progress, runner
     from peerway_measure.bench.plan import Plan
     from peerway_measure.bench.results import Results
@@ -151,8 +151,8 @@ def _rows(decision: dict[str, Any]) -> Table:
 
 
 def _sizes(row: dict[str, Any]) -> str:
-    """The first and the last size; borders lie where two cost lines cross, so three digits of them say
-    enough.
+    """The first and the last size of a row. Its ends are where two cost lines cross, so three digits are
+    precise enough.
     """
     first = about_text(row["from"])
     return f"{first} –" if row["to"] is None else f"{first} – {about_text(row['to'] - 1)}"
@@ -175,7 +175,7 @@ def _spread(row: dict[str, Any]) -> str:
 
 
 def _margin(row: dict[str, Any]) -> str:
-    """By how much the next best costs more: at the size where it comes nearest, and where it is furthest."""
+    """By how much the next best path costs more, at the size where it is closest and where it is furthest."""
     if not row["next"]:
         return ""
     least, most = (f"{100 * part:+.0f}" for part in row["next"]["margin"])
@@ -183,7 +183,7 @@ def _margin(row: dict[str, Any]) -> str:
 
 
 def _between(first: int, us_first: float | None, last: int, us_last: float | None) -> str:
-    """Times at both ends, or the bandwidth at the end where only that is of interest."""
+    """Times at both ends, or the bandwidth at the end if only that matters."""
     if us_first is None or us_last is None:
         return "not measured"
     if first >= LARGE and us_last > 0:

@@ -38,7 +38,7 @@ def parse(words: Sequence[str]) -> Factors:
 
 
 def check(factors: Iterable[str], records: Sequence[Record]) -> None:
-    """A factor that no record has is a slip of the pen. Raises UsageError."""
+    """Refuse a factor that no record has; it is probably misspelt. Raises UsageError."""
     known = {*IDENTITY, *ENVIRONMENT, *(name for record in records for name in record.extra)}
     for name in factors:
         if name not in known:
@@ -51,7 +51,7 @@ def check(factors: Iterable[str], records: Sequence[Record]) -> None:
 def chosen(
     factors: Factors, sides: tuple[list[Record], list[Record]], files: tuple[Path, Path]
 ) -> tuple[list[Record], list[Record]]:
-    """The records of both sides that have the values that were asked for. Raises BadInput."""
+    """The records of both sides with the requested values. Raises BadInput."""
     wanted = {name: values for name, values in factors.items() if values}
     kept = [_with({name: values[i] for name, values in wanted.items()}, sides[i], files[i]) for i in range(2)]
     return kept[0], kept[1]
@@ -68,15 +68,15 @@ def _with(wanted: Mapping[str, str], records: list[Record], file: Path) -> list[
 
 
 def _text(record: Record, name: str) -> str:
-    """The value of what is in extra, or else of a field, as text: a campaign may have a factor `device`,
-    whose values cuda and host are not the devices that records name.
+    """The value in `extra`, or otherwise of a field, as text. A campaign may have a factor `device`, whose
+    values are not the devices that records name.
     """
     known = name in (*IDENTITY, *ENVIRONMENT) and name not in record.extra
     return str(getattr(record, name) if known else record.extra.get(name, ""))
 
 
 def _value(text: str) -> int | str:
-    """Bytes where it is a size, so that 1M is 1 MiB."""
+    """The value in bytes if it is a size, so that 1M is 1 MiB."""
     try:
         return parse_size(text.replace(" ", ""))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Reading record files for a verb: what is wrong with a file becomes an error of the command line."""
+"""Read record files for a verb; mistakes in a file become errors of the command line."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SKIP_TRUNCATED = click.option(
 
 
 def read_records(paths: Sequence[Path], skip_truncated: bool) -> list[records.Record]:
-    """The records of all files, with text that is safe to show. BadInput when a file cannot be read or has
-    none.
+    """The records of all files, with text that is safe to show. Raises BadInput if a file cannot be read or
+    has no records.
     """
     result = []
     for path in paths:

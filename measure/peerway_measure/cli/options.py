@@ -1,4 +1,4 @@
-"""Options that several verbs share, and what their values mean."""
+"""Options that several verbs share, and how their values are read."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def time_option() -> Callable[[Decorated], Decorated]:
 
 
 def ends_after(time_s: float | None) -> float:
-    """When that time is over, in seconds since 1970; 0 when it was not given."""
+    """When that time will be over, in seconds since 1970; 0 if no time was given."""
     return time.time() + time_s if time_s else 0
 
 
@@ -61,7 +61,7 @@ def tell_conditions(workers: int, noun: str = "ranks") -> None:
 
 
 def table_option(use: str) -> Callable[[Decorated], Decorated]:
-    """Give --table, a route table to read instead of this machine's; `use` says what it is for."""
+    """Give --table, a route table to read instead of this machine's; `use` is its purpose, for the help."""
     return click.option(
         "--table", "routes", type=click.Path(exists=True, dir_okay=False, path_type=Path),
         callback=_no_records, help=f"{use}  [default: this machine's]",
@@ -69,7 +69,7 @@ def table_option(use: str) -> Callable[[Decorated], Decorated]:
 
 
 def _no_records(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-    """Refuse records where a route table is meant."""
+    """Refuse a file of records where a route table is expected."""
     if value is not None and has_records(value):
         raise click.BadParameter(
             f"{value} has records, and is not a route table; `peerway report` and `peerway compare` show "
@@ -79,12 +79,12 @@ def _no_records(ctx: click.Context, parameter: click.Parameter, value: Path | No
 
 
 def table_environment(routes: Path | None) -> dict[str, str]:
-    """What makes the ranks read this table."""
+    """The variables that make the ranks read this table."""
     return {"PEERWAY_ROUTES": str(routes.resolve())} if routes else {}
 
 
 def need_devices(names: Iterable[str]) -> None:
-    """Refuse a device ("cuda", "cuda:1") that is not here, before anything starts."""
+    """Refuse a device ("cuda", "cuda:1") that does not exist here, before anything starts."""
     from peerway import _core
 
     available = [name for name, _ in _core.devices()]

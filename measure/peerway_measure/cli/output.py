@@ -1,4 +1,4 @@
-"""Writing to a file: what is said when it cannot be written, and a try before a long measurement."""
+"""Write output files: the errors if one cannot be written, and a check before a long measurement."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def cannot_write(path: Path, error: OSError, option: str = "--out") -> click.ClickException:
-    """The error to raise for a file, of this option, that cannot be written. It exits with 1: the command
-    line is right, the disk is not.
+    """The error if the file of this option cannot be written. It exits with 1, because not the command line
+    is wrong but the disk.
     """
     why = error.strerror or error
     if isinstance(error, FileNotFoundError) and not path.parent.is_dir():
@@ -47,7 +47,7 @@ def ensure_replaceable(path: Path, option: str = "--out") -> None:
 
 
 def beside_text(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-    """Refuse - for a page that is written beside a text on standard output: the callback of its option."""
+    """The callback of an option that refuses - for a page, because text goes to standard output."""
     if value == STANDARD:
         raise click.BadParameter(
             "standard output has the text; name a file, such as page.html", ctx, parameter

@@ -1,4 +1,4 @@
-"""Where `peerway bench` puts its records, and what it says of them at the end."""
+"""Where `peerway bench` writes its records, and what it says about them at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Outputs:
-    """Where the records go; opened, and tried, before anything is measured."""
+    """The outputs for records, opened and tried before anything is measured."""
 
     def __init__(self, out: Path | None, append: bool, form: str) -> None:
         self.file: RecordFile | None = None
@@ -42,7 +42,7 @@ class Outputs:
             _say(f"{new + len(self.before)} records in {self.file.path}{more}")
 
     def tell_end(self, count: int, end: Ended) -> None:
-        """Say what is kept of a benchmark that was ended, and the command that measures the rest."""
+        """Say what is kept of a benchmark that a signal ended, and which command measures the rest."""
         summary = f"peerway: ended by {end.name} after {count} record{'s' if count > 1 else ''}"
         more = "" if "--append" in sys.argv else " --append"
         if not count:
@@ -57,7 +57,7 @@ class Outputs:
             _say(machine.command() + more)
 
     def close(self) -> None:
-        """No more will come."""
+        """Close the outputs."""
         for each in self.all:
             each.close()
 

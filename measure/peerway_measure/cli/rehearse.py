@@ -47,7 +47,7 @@ def start(folder: Path) -> None:
     if (folder / holder.SOCKET).exists():
         try:
             list(holder.ask(folder, verb="status"))
-            raise BadInput(f"the copy in {folder} is up already")
+            raise BadInput(f"the copy in {folder} runs already")
         except holder.Gone:
             pass
     try:

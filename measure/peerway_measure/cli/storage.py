@@ -33,7 +33,7 @@ class Measures(VerbGroup):
     """A group whose unnamed command measures: `peerway storage FOLDER`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Name the command that is meant."""
+        """Put `measure` in front if no verb is named."""
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
             args = ["measure", *args]
         return super().parse_args(ctx, args)
@@ -53,7 +53,7 @@ def subset_of(allowed: tuple[str, ...]) -> Any:
 
 
 def sizes_of(text: str) -> list[int]:
-    """Read "64M,1G" in its order. Raises ValueError."""
+    """Read "64M,1G", in that order. Raises ValueError."""
     sizes = [shapes.parse_size(word) for word in text.split(",")]
     return list(dict.fromkeys(sizes))
 

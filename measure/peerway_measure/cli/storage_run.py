@@ -1,4 +1,4 @@
-"""What `peerway storage` does with what it was asked: finds the engines, measures, and shows."""
+"""Run `peerway storage`: find the engines, measure, and show the results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def engines(words: list[str]) -> list[str]:
 
 
 def look(request: Request) -> None:
-    """See that the folder is there, within the limit of an operation, as a mount may hang. Raises
+    """Check that the folder exists, within the time limit of an operation because a mount may hang. Raises
     click.ClickException.
     """
     from peerway_measure.storage.operation import OperationFailed, operate
@@ -43,7 +43,7 @@ def look(request: Request) -> None:
 
 
 def run(request: Request, hosts: Hosts, results: Results) -> str:
-    """Measure everything; what kept that from going to its end, if anything did."""
+    """Measure everything; return what stopped it early, if anything."""
     from peerway_measure.bench.session import PlanRefused, SessionFailed
     from peerway_measure.storage.operation import OperationFailed
     from peerway_measure.storage.session import measure_here, measure_on

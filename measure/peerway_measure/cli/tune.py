@@ -93,7 +93,7 @@ def command(
 
 
 def _default_file() -> Path:
-    """Where every context looks for this machine's table; its folder is made."""
+    """The file where every context looks for this machine's table; its folder is created."""
     from peerway import _core
 
     file = Path(_core.default_table_file())
@@ -105,7 +105,9 @@ def _default_file() -> Path:
 
 
 def _tell(table: dict[str, Any], before: dict[str, Any] | None, file: Path, notes: list[str]) -> None:
-    """What changed and where the table is: beside the table where that goes to standard output."""
+    """Say what changed and where the table is, on standard error if the table itself goes to
+    standard output.
+    """
     from peerway_measure.tune import changes
 
     aside = file == STANDARD

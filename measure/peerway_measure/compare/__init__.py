@@ -1,1 +1,1 @@
-"""What changed between two sets of records: groups, statistics, and what else was not the same."""
+"""Compare two sets of records: groups, statistics, and what else differs between the sides."""

@@ -1,5 +1,5 @@
-"""What else was not the same on the two sides: a comparison is about the factors that its user names, so
-anything more is a warning.
+"""What else differs between the two sides. A comparison is about the factors that its user names, so any
+other change is a warning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MORE_SAMPLES = 10  # times as many on one side, that are worth a word
 
 
 def changes(pairs: Sequence[Pair], factors: Sequence[str] = ()) -> list[str]:
-    """One line for each thing that changed apart from the stated factors, and for a factor that did not
+    """A line for each thing that changed apart from the stated factors, and for a stated factor that did not
     change.
     """
     factors = [_full(name) for name in factors]
@@ -72,7 +72,7 @@ def stated(pairs: Sequence[Pair], factors: Sequence[str]) -> str:
 
 
 def moved_besides(pair: Pair, factors: Sequence[str]) -> list[str]:
-    """What else changed between the two sides of one pair: "mount_options changed: rw -> rw,noatime"."""
+    """What else changed between the two sides of a pair: "mount_options changed: rw -> rw,noatime"."""
     lines = []
     known = {*factors, *_ALWAYS_OTHERS, *(("state_proved",) if "state" in factors else ())}
     for name in _names([pair]):
@@ -83,7 +83,7 @@ def moved_besides(pair: Pair, factors: Sequence[str]) -> list[str]:
 
 
 def _full(name: str) -> str:
-    """A field, or what is in the extra of records under this name."""
+    """The value of a field, or the value with this name in `extra`."""
     return name if name in (*IDENTITY, *ENVIRONMENT) or name.startswith(_EXTRA) else f"{_EXTRA}{name}"
 
 
@@ -100,7 +100,7 @@ def _names(pairs: Iterable[Pair]) -> list[str]:
 
 
 def _load(pairs: Sequence[Pair]) -> list[str]:
-    """Other work on the machine while one side was measured, and not while the other was."""
+    """Warn if other programs used the machine while one side was measured, and not while the other was."""
     before, after = (_loads(_all(pairs, side)) for side in ("before", "after"))
     if not (before and after) or abs(median(before) - median(after)) <= _BUSY:
         return []
@@ -111,7 +111,9 @@ def _load(pairs: Sequence[Pair]) -> list[str]:
 
 
 def _samples(pairs: Sequence[Pair], factors: Sequence[str]) -> list[str]:
-    """Records of few samples on one side, and of many on the other: what one of few says is less certain."""
+    """Warn if records have few samples on one side and many on the other, because values from few samples are
+    less certain.
+    """
     if "iterations" in factors:
         return []
     counted = [(_times(*counts), pair, counts) for pair in pairs if (counts := _iterations(pair)) is not None]
@@ -139,7 +141,7 @@ def _iterations(pair: Pair) -> tuple[float, float] | None:
 
 
 def _called_otherwise(pairs: Sequence[Pair]) -> list[str]:
-    """Paths that one side has by their own name, and the other by that of their group, as peer."""
+    """Paths that one side has under their own name, and the other under that of their group, such as peer."""
     old, new = ({str(pair.key.get("via")) for pair in pairs if not getattr(pair, side)} for side in _OTHERS)
     lines = []
     for group in _GROUPS_OF_PATHS:
@@ -160,7 +162,7 @@ def _loads(records: Iterable[Record]) -> list[float]:
 
 
 def _mixtures(pairs: Iterable[Pair], factors: Sequence[str]) -> list[str]:
-    """Samples of one group on one side should differ by chance only."""
+    """Warn if samples of one group on one side differ by more than chance."""
     lines = []
     for name in dict.fromkeys(("host", "device", "driver", "version", *factors)):
         sides = [_values(side, name) for pair in pairs for side in (pair.before, pair.after)]
@@ -199,8 +201,8 @@ def _values(records: Iterable[Record], name: str) -> set[str]:
 
 
 def why_apart(pairs: Sequence[Pair], rows: Sequence[str] = ()) -> str:
-    """Why two sides have no group in common, and what to write to compare them all the same. `rows`: fields
-    of which a table has a row for each value, whatever is written.
+    """Why two sides have no group in common, and what to write to compare them nevertheless. `rows`: fields
+    for whose values a table has rows of their own anyway.
     """
     # A factor says what differs more plainly than the shape, or the number of bytes, that is made of it.
     for name, (old, new) in {**factors_apart(pairs), **kept_apart(pairs)}.items():
@@ -218,7 +220,7 @@ def why_apart(pairs: Sequence[Pair], rows: Sequence[str] = ()) -> str:
 
 
 def listed(values: Iterable[str]) -> str:
-    """The values of a field in one line, the first few of them."""
+    """The values of a field on one line, only the first few."""
     ordered = sorted(value or "none" for value in values)
     more = f" and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else ""
     return ", ".join(ordered[:_SHOWN]) + more

@@ -1,6 +1,6 @@
-"""How much samples depend on those before them: what is left of correlation widens the test of a difference.
-The variance of a mean of such samples is estimated from their autocovariances with Bartlett's window (Newey
-and West, 1987), and counts with the degrees of freedom that this estimate has.
+"""How much samples depend on earlier ones. The remaining correlation makes the test of a difference less
+strict: the variance of the mean of such samples is estimated from their autocovariances with Bartlett's
+window (Newey and West, 1987), and the test uses the degrees of freedom of this estimate.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def dependence(before: NDArray[Any], after: NDArray[Any]) -> Dependence | None:
 
 
 def _correlation(values: NDArray[Any], lag: int) -> float:
-    """How much values are alike that are so many rounds apart."""
+    """The correlation between values that are this many rounds apart."""
     rest = np.log(values) - np.log(values).mean()
     total = float(rest @ rest)
     return float(rest[lag:] @ rest[:-lag]) / total if total else 0.0

@@ -28,7 +28,7 @@ class Key(NamedTuple):
     values: tuple[str | int, ...]
 
     def get(self, name: str) -> str | int | None:
-        """The value of a field, None when groups are not told apart by it."""
+        """The value of a field; None if groups do not distinguish it."""
         return self.values[self.names.index(name)] if name in self.names else None
 
     def as_dict(self) -> dict[str, str | int]:

@@ -1,4 +1,4 @@
-"""The metrics of a comparison: a field of the record, whether more is better, and its format."""
+"""The metrics of a comparison: the field of the record, whether larger is better, and the format."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Metric:
     text: Callable[[float], str]
 
     def of(self, record: Record) -> float | None:
-        """The value in one record; None where it was not measured."""
+        """The value in one record; None if it was not measured."""
         value: float | None = getattr(record, self.field)
         return value
 
@@ -46,12 +46,14 @@ METRICS = {
 
 
 def name_of(record: Record) -> str:
-    """A test with all that tells it apart: "file_write_bw · posix · sequential 1 MiB · 1 GiB · 4 streams"."""
+    """A test with everything that distinguishes it: "file_write_bw · posix · sequential 1 MiB · 1 GiB · 4
+    streams".
+    """
     return named({name: getattr(record, name) for name in _NAMING} | {"via": record.way})
 
 
 def named(fields: Mapping[str, str | int]) -> str:
-    """The same of these fields alone, such as those that both sides of a comparison share."""
+    """The same with only these fields, such as those that both sides of a comparison share."""
     test, size = str(fields.get("test", "")), int(fields.get("bytes", 0))
     parts = [test, *(str(fields.get(name, "")) for name in ("via", "shape"))]
     parts += [units.size_text(size)] if size else []
@@ -60,13 +62,13 @@ def named(fields: Mapping[str, str | int]) -> str:
 
 
 def ranks_text(test: str, ranks: int) -> str:
-    """Format "2 ranks"; in a test of files these are streams."""
+    """The number of ranks as text, "2 ranks"; in a test of files these are streams."""
     return units.counted(ranks, "stream" if test.startswith("file_") else "rank")
 
 
 def metric_of(test: str, name: str | None = None) -> Metric:
-    """The metric asked for; else bandwidth for a bandwidth test, message rate for one of rates, the median
-    time for all others.
+    """The requested metric; by default the bandwidth of a bandwidth test, the message rate of a rate test,
+    and the median time of all others.
     """
     if name:
         return METRICS[name]

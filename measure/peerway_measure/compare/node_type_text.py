@@ -68,7 +68,7 @@ def head(sides: Sides) -> tuple[str, ...]:
 
 
 def lines(rows: Sequence[Row], sides: Sides = BEFORE_AFTER) -> Iterator[str]:
-    """The table of each test, and below it what was besides."""
+    """The table of each test, and notes below it."""
     for title, group in groupby(rows, key=title_of):
         several = list(group)
         cells = [head(sides), *(cells_of(row) for row in several)]
@@ -92,7 +92,7 @@ def lines(rows: Sequence[Row], sides: Sides = BEFORE_AFTER) -> Iterator[str]:
 
 
 def too_few(rows: Sequence[Row]) -> str:
-    """How many rows have too few samples for a verdict, and how many samples it takes; "" for none."""
+    """How many rows have too few samples for a verdict, and how many samples are needed; "" for none."""
     fewest, alone, needed = [min(row.samples) for row in rows], runs_needed(1), runs_needed(len(rows))
     if count := sum(n < alone for n in fewest):
         least, effect = alone, "a difference from chance"
@@ -107,12 +107,12 @@ def too_few(rows: Sequence[Row]) -> str:
 
 
 def title_of(row: Row) -> str:
-    """What the rows of one table share, and both sides of each."""
+    """What the rows of one table have in common, and the names of both sides."""
     return f"{named(row.pair.key.as_dict())} · {row.metric.name}"
 
 
 def notes_of(row: Row, sides: Sides = BEFORE_AFTER) -> list[str]:
-    """What must be known before a row is believed."""
+    """What readers must know before they rely on a row."""
     notes = []
     if row.verdict == "not attributable":
         notes.append(f"not called an effect of the intended change: {'; '.join(row.besides)}")
@@ -141,7 +141,7 @@ def notes_of(row: Row, sides: Sides = BEFORE_AFTER) -> list[str]:
 
 
 def cells_of(row: Row) -> tuple[str, ...]:
-    """A row as people read it."""
+    """The cells of a row as text."""
     text = row.metric.text
     n = str(row.before.n) if row.before.n == row.after.n else f"{row.before.n}/{row.after.n}"
     interval = "none" if row.low is None or row.high is None else f"[{row.low:+.1f}, {row.high:+.1f}]"
@@ -200,7 +200,7 @@ def as_csv(rows: Sequence[Row], sides: Sides = BEFORE_AFTER) -> str:
 
 
 def _inert(value: object) -> object:
-    """A text that a spreadsheet takes for a text: names come from others."""
+    """Text that a spreadsheet does not take for a formula, because names come from others."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 

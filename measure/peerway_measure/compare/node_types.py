@@ -110,7 +110,7 @@ def rows(
 def of_one_side(
     before: Iterable[Record], after: Iterable[Record], factors: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Test and node type of each group that only one side has, so that it has no row."""
+    """Test and node type of each group that only one side has, and that therefore has no row."""
     names: tuple[list[str], list[str]] = ([], [])
     for pair in pairs_of(before, after, factors):
         if not (pair.before and pair.after):
@@ -120,7 +120,7 @@ def of_one_side(
 
 
 def pairs_of(before: Iterable[Record], after: Iterable[Record], factors: Sequence[str]) -> list[Pair]:
-    """Each test of each node type, whether both sides have it or one."""
+    """Each test of each node type, whether one or both sides have it."""
     return pair_up(map(_as_wanted, before), map(_as_wanted, after), ("node_type",), factors)
 
 

@@ -1,7 +1,8 @@
-"""Whether two sides were measured in turn. What changes with time (clocks, temperature, other work) is part
-of the difference between sides that were measured one after the other, and no test can tell the two apart.
-Sides in turn share it. Where modes last longer than a run, runs of one side that follow each other are alike:
-so of sides in turn a sample is a turn, the runs of one side up to the next one of the other.
+"""Find out whether two sides were measured in turn. If one side was measured after the other, changes with
+time (clocks, temperature, other programs) are part of the difference, and no test can separate them from it.
+Sides in turn are affected alike. A state of the machine can last longer than a run, so that consecutive runs
+of one side are alike; so the samples of sides in turn are turns: the runs of one side until the next run of
+the other.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ class Order:
 
     @property
     def turns(self) -> int:
-        """Turns of the side that had fewer."""
+        """The number of turns of the side that had fewer."""
         return 1 + min(int(self.before.max()), int(self.after.max()))
 
     @property
     def in_turn(self) -> bool:
-        """Each side had enough turns."""
+        """Whether each side had enough turns."""
         return self.turns >= TURNS
 
 
@@ -56,7 +57,7 @@ def order_of(before: NDArray[Any], after: NDArray[Any]) -> Order | None:
 
 
 def _in_time(times: NDArray[Any], of_after: NDArray[Any]) -> list[int]:
-    """The places of all runs in the order of time. Those of one second are taken in turn."""
+    """The indices of all runs in the order of time. Runs of the same second are taken in turn."""
     ordered: list[int] = []
     for _, same in groupby(np.argsort(times, kind="stable").tolist(), key=times.__getitem__):
         waiting: list[list[int]] = [[], []]

@@ -1,4 +1,4 @@
-"""Runs: what differs from run to run does not average out within one.
+"""Group records by run, because what differs from run to run does not average out within one.
 
 Where memory came to lie, which CPUs the ranks got and what else the machine did stay the same while the ranks
 live, so records of one run are no independent samples. They become one value, their median.
@@ -23,7 +23,7 @@ MOST_RUNS = 1000  # a side of a group; more would need gigabytes for the ratios 
 
 
 def runs_of(records: Iterable[Record]) -> list[list[Record]]:
-    """The records of each run. One that does not name its run stands for a run of its own."""
+    """The records of each run. A record that names no run is a run of its own."""
     runs: dict[object, list[Record]] = {}
     for number, record in enumerate(records):
         runs.setdefault((record.host, record.run) if record.run else number, []).append(record)
@@ -31,15 +31,15 @@ def runs_of(records: Iterable[Record]) -> list[list[Record]]:
 
 
 def started(records: Iterable[Record], metric: Metric) -> NDArray[np.float64]:
-    """When each of the runs that measured the metric began to do so, in the order of `by_run`: seconds, and
-    no number where a record does not say it.
+    """When each run that measured the metric began to do so, in the order of `by_run`, in seconds; NaN if a
+    record does not say it.
     """
     measured = [[r.time for r in run if metric.of(r) is not None] for run in runs_of(records)]
     return np.array([seconds(min(times)) for times in measured if times])
 
 
 def seconds(time: str) -> float:
-    """Since 1970; no number where the text is not a time."""
+    """The time in seconds since 1970; NaN if the text is not a time."""
     try:
         return datetime.fromisoformat(time).timestamp()
     except ValueError:

@@ -1,4 +1,5 @@
-"""Samples of a node type: what is independent of each other among measurements on many nodes over days.
+"""The samples of a node type: which of the measurements on many nodes over days are independent of each
+other.
 
 Measurements of one node are alike, and so are those of one hour. So a sample is a round: the mean over all
 nodes of their values, each relative to that node's own level, without the fifth that is largest and the fifth
@@ -48,7 +49,7 @@ class Samples:
 
 
 def samples_of(pair: Pair, metric: Metric) -> Samples:
-    """The samples of a pair; without rounds a run is one."""
+    """The samples of a pair; without rounds each run is a sample."""
     if not all(_round(r) is not None for r in (*pair.before, *pair.after)):
         hosts = [{r.host for r in side} for side in (pair.before, pair.after)]
         return Samples(by_run(pair.before, metric), by_run(pair.after, metric), None, hosts[0] == hosts[1])
@@ -87,7 +88,7 @@ def _rounds(
 
 
 def _middle(values: NDArray[Any]) -> float:
-    """Their mean without those at the ends: of three at least one at each."""
+    """The mean without the extremes: of three values, one at each end is left out."""
     cut = max(1, int(_CUT * values.size)) if values.size > 2 else 0
     return float(np.sort(values)[cut : values.size - cut].mean())
 

@@ -1,4 +1,4 @@
-"""What the two sides of a comparison are called: before and after, or by the values of a factor."""
+"""The names of the two sides of a comparison: before and after, or the values of a factor."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 
 class Sides(NamedTuple):
-    """The names of both, as tables head their columns with them."""
+    """The names of both sides, as tables have them in their columns."""
 
     before: str = "before"
     after: str = "after"
 
     def heading(self, names: tuple[str, str]) -> str:
-        """Both in a heading; `names` are those of the files or campaigns that they came from."""
+        """Both names in a heading; `names` are those of the files or campaigns."""
         if self == BEFORE_AFTER:
             return f"{names[0]} and {names[1]}"
         if names[0] == names[1]:
@@ -21,7 +21,7 @@ class Sides(NamedTuple):
         return f"{names[0]} ({self.before}) and {names[1]} ({self.after})"
 
     def alone(self, names: tuple[str, str]) -> tuple[str, str]:
-        """Each in a sentence of its own."""
+        """Each name in a sentence of its own."""
         return names if self == BEFORE_AFTER else (self.before, self.after)
 
 
@@ -29,7 +29,7 @@ BEFORE_AFTER = Sides()
 
 
 def sides_of(factors: Mapping[str, tuple[str, str] | None]) -> Sides:
-    """ "block=64K" and "block=1M", of factors whose values choose the sides."""
+    """ "block=64K" and "block=1M", for factors whose values choose the sides."""
     chosen = {name: values for name, values in factors.items() if values}
     if not chosen:
         return BEFORE_AFTER

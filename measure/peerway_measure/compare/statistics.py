@@ -1,4 +1,4 @@
-"""Medians, spreads and how sure a difference is. A sample is a whole run, not a record: see runs.py.
+"""Medians, spreads, and how certain a difference is. A sample is a whole run, not a record: see runs.py.
 
 The p-value is Mann and Whitney's, on the runs of both sides. The 95 % interval holds every ratio that this
 test does not refuse, and the speed-up is the median of the ratios of all pairs of runs (Hodges and Lehmann,
@@ -137,7 +137,7 @@ def judged(
     dependence: Sequence[Dependence | None],
 ) -> list[tuple[float | None, float | None, float | None, float | None, Verdict]]:
     """For each pair of samples: the speed-up with its interval, p corrected for all pairs, and the verdict.
-    `dependence` is None where the samples are independent.
+    `dependence` is None if the samples are independent.
     """
     ratios: list[tuple[float | None, float | None, float | None]] = []
     for (before, after), more, alike in zip(sides, more_is_better, dependence, strict=True):
@@ -157,7 +157,7 @@ def judged(
 
 
 def runs_needed(groups: int) -> int:
-    """How many runs a side it takes to tell a change of one group among so many."""
+    """How many runs per side are needed to find a change in one of this many groups."""
     return next(n for n in count(2) if 2 / comb(2 * n, n) * groups <= _RISK)
 
 
@@ -175,7 +175,7 @@ def _compared(pair: Pair, metric: Metric, sides: tuple[Side, Side], samples: _Sa
 def _ratios(
     slow: NDArray[Any], fast: NDArray[Any], alike: Dependence | None = None
 ) -> tuple[float, float | None, float | None]:
-    """The speed-up and its interval, which is None where there are too few samples."""
+    """The speed-up and its interval, which is None if there are too few samples."""
     ratios = np.sort((fast[:, None] / slow).ravel())
     outside = _refused(slow.size, fast.size) if alike is None else _refused_of(slow.size, fast.size, alike)
     low, high = (float(ratios[outside - 1]), float(ratios[-outside])) if outside else (None, None)
@@ -212,27 +212,29 @@ def _p_values(sides: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> NDArray[Any
 
 
 def _together(p: NDArray[Any]) -> NDArray[Any]:
-    """Corrected for there being so many of them."""
+    """The p-values corrected for their number."""
     stats = _stats()  # without samples too: what is not installed is told the first time
     return np.asarray(stats.false_discovery_control(p)) if p.size else p
 
 
 def _stats() -> Any:
-    """SciPy's, which take longer to load than all else of the verb: its --help does without them."""
+    """SciPy's statistics, imported late because it takes longer than everything else and --help does not need
+    it.
+    """
     from scipy import stats
 
     return stats
 
 
 def _mann_whitney(before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any]:
-    """Two-sided, of the last axis. Where p is counted out, ties make it larger, never smaller."""
+    """Two-sided, along the last axis. If p is computed exactly, ties make it larger, never smaller."""
     smaller = min(before.shape[-1], after.shape[-1])
     method: Literal["exact", "asymptotic"] = "exact" if smaller <= _EXACT else "asymptotic"
     return np.asarray(_stats().mannwhitneyu(before, after, axis=-1, method=method).pvalue)
 
 
 def _p_of_dependent(before: NDArray[Any], after: NDArray[Any], alike: Dependence) -> float:
-    """Mann and Whitney's test, its statistic as wide as that of dependent samples, and as uncertain."""
+    """Mann and Whitney's test with the larger variance and the uncertainty of dependent samples."""
     above = float((after[:, None] > before).sum() + (after[:, None] == before).sum() / 2)
     far = abs(above - before.size * after.size / 2) - 0.5
     return min(1.0, 2 * float(_stats().t.sf(far / _width(before.size, after.size, alike), alike.freedom)))
@@ -245,7 +247,7 @@ def _refused_of(n: int, m: int, alike: Dependence) -> int:
 
 
 def _width(n: int, m: int, alike: Dependence) -> float:
-    """The standard deviation of the statistic where nothing changed."""
+    """The standard deviation of the statistic if nothing changed."""
     return sqrt(n * m * (n + m + 1) / 12 * alike.factor)
 
 

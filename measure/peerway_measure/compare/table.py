@@ -1,4 +1,6 @@
-"""A comparison on the terminal: one table a path and shape, a row a size (or host... with --by)."""
+"""The tables of a comparison on the terminal: a table for each path and shape, a row for each size (or host,
+... with --by).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ _SPEEDUP = 4  # the place of the column with the verdict
 def show(
     console: Console, comparisons: Sequence[Comparison], by: Sequence[str], sides: Sides = BEFORE_AFTER
 ) -> None:
-    """Prints all tables, then what to know when reading them."""
+    """Prints all tables, then notes for reading them."""
     ordered = sorted(comparisons, key=lambda c: _order(c.pair.key, by))
     for title, rows in groupby(ordered, key=lambda c: _title(c, by)):
         console.print(Text(title, style="bold"))
@@ -60,7 +62,7 @@ def show_one_sided(console: Console, pairs: Iterable[Pair], sides: Sides = BEFOR
 
 
 def notes(comparisons: Sequence[Comparison]) -> list[str]:
-    """What to know before trusting the numbers."""
+    """What to know before relying on the numbers."""
     fewest = [min(c.samples) for c in comparisons]
     unnamed = sum(not record.run for c in comparisons for record in (*c.pair.before, *c.pair.after))
     alone, needed = runs_needed(1), runs_needed(len(comparisons))
@@ -102,8 +104,8 @@ def notes(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def _table(rows: Sequence[Comparison], by: Sequence[str], sides: Sides, roomy: bool) -> Text:
-    """Columns as wide as they need, in one text: thousands of rows are common, and rich's own tables take a
-    millisecond for each.
+    """A table as one text, with columns as wide as needed. Thousands of rows are common, and rich's own
+    tables take a millisecond for each.
     """
     head = ("  " + (", ".join(by) or "size"), "runs", *sides, "speed-up", "95 %", "p")
     lines = [head, *(_cells(c, by) for c in rows)]
@@ -131,7 +133,7 @@ def _cells(c: Comparison, by: Sequence[str]) -> tuple[str, ...]:
 
 
 def _title(c: Comparison, by: Sequence[str]) -> str:
-    """All that the rows of one table share."""
+    """What the rows of one table have in common."""
     fixed = {name: value for name, value in c.pair.key.as_dict().items() if name not in by}
     shape = str(fixed.pop("shape", ""))
     parts = [str(fixed.get(name)) for name in ("test", "via") if name in fixed]
@@ -184,7 +186,7 @@ def speedup_text(ratio: float) -> str:
 
 
 def signed(ratio: float) -> str:
-    """The same without the unit, as the ends of an interval are told."""
+    """The same without the unit, for the ends of an interval."""
     if ratio >= _TIMES:
         return f"×{ratio:.0f}"
     percent = (ratio - 1) * 100
@@ -204,7 +206,7 @@ def _p(p: float | None) -> str:
 
 
 def _order(key: Key, by: Sequence[str]) -> tuple[tuple[bool, str | int], ...]:
-    """Titles first, then rows by size or by the asked fields; whole numbers in their own order."""
+    """The order of rows: by title, then by size or by the requested fields; whole numbers by their value."""
     values = key.as_dict()
     shape = values.get("shape")
     if shape is not None and not by:
@@ -215,7 +217,7 @@ def _order(key: Key, by: Sequence[str]) -> tuple[tuple[bool, str | int], ...]:
 
 
 def one_line(key: Key) -> str:
-    """A group in words."""
+    """A group as text."""
     return ", ".join(_fields(key))
 
 

@@ -20,7 +20,7 @@ class NvLink:
 
 @dataclass(kw_only=True)
 class CudaDevice:
-    """What the CUDA driver says about a GPU: device attributes, none of which needs a context."""
+    """What the CUDA driver reports about a GPU: device attributes, which can be read without a context."""
 
     compute_capability: str = ""
     dma_buf: bool | None = None
@@ -77,7 +77,7 @@ class Gpu:
 
 @dataclass(kw_only=True)
 class GpuPair:
-    """What GPU `first` may do with the memory of GPU `second`."""
+    """What GPU `first` can do with the memory of GPU `second`."""
 
     first: int = 0
     second: int = 0
@@ -134,7 +134,7 @@ class Nic:
 
 @dataclass(kw_only=True)
 class Library:
-    """A shared library that was looked for."""
+    """A shared library that the doctor looked for."""
 
     path: str = ""  # "" when it was not found
     version: str = ""
@@ -144,7 +144,7 @@ class Library:
 
 @dataclass(kw_only=True)
 class NicPlugin:
-    """One entry of PEERWAY_NIC: a plugin of a NIC, and the NIC that it opened."""
+    """One entry of PEERWAY_NIC: a NIC plugin, and the NIC that it opened."""
 
     entry: str = ""  # as PEERWAY_NIC has it
     name: str = ""  # of the NIC; "" when neither the entry nor a plugin says it

@@ -1,4 +1,4 @@
-"""A finding: what a check says about one thing, with what to do about it."""
+"""A finding: what a check says about one topic, and what to do about it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NO_GPU = "no GPU"  # `observed` of every finding that has nothing to judge witho
 
 
 class Status(StrEnum):
-    """How it stands with one thing."""
+    """The state of one topic."""
 
     OK = "ok"
     OFF = "off"  # this node could have it, but it is not switched on
@@ -45,7 +45,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Topic:
-    """What every finding of one check has in common."""
+    """What all findings of one check have in common."""
 
     id: str
     group: Group
@@ -53,31 +53,31 @@ class Topic:
     why: str
 
     def ok(self, observed: str) -> Finding:
-        """Make a finding that needs nothing."""
+        """Make a finding that needs no action."""
         return self._finding(Status.OK, observed, "")
 
     def off(self, observed: str, todo: str) -> Finding:
-        """Make one of something that could be switched on."""
+        """Make a finding about something that could be switched on."""
         return self._finding(Status.OFF, observed, todo)
 
     def warning(self, observed: str, todo: str) -> Finding:
-        """Make one that the user should act on."""
+        """Make a finding that the user should act on."""
         return self._finding(Status.WARNING, observed, todo)
 
     def unknown(self, observed: str, todo: str) -> Finding:
-        """Make one of something that could not be found out."""
+        """Make a finding about something that could not be determined."""
         return self._finding(Status.UNKNOWN, observed, todo)
 
     def absent(self, observed: str, todo: str = "") -> Finding:
-        """Make one of something that is not here."""
+        """Make a finding about something that this node does not have."""
         return self._finding(Status.ABSENT, observed, todo)
 
     def cuda_silent(self) -> Finding:
-        """Make the finding that CUDA, which knows, cannot be asked."""
+        """Make the finding that CUDA, which would know, does not answer."""
         return self.unknown("CUDA does not say", "fix CUDA first, see GPUs")
 
     def no_gpu(self) -> Finding:
-        """Make the finding that there is no GPU to judge."""
+        """Make the finding that there is no GPU to check."""
         return self._finding(Status.ABSENT, NO_GPU, "see GPUs")
 
     def _finding(self, status: Status, observed: str, todo: str) -> Finding:

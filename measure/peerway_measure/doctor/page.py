@@ -100,7 +100,7 @@ def _below(findings: list[Finding], why: bool) -> RenderableType:
 
 
 def _lines(finding: Finding, why: bool) -> list[RenderableType]:
-    """What was found, on demand why it matters, and what to do."""
+    """The state, what to do and, if requested, why it matters."""
     lines: list[RenderableType] = [Text(_spread(finding))]
     if why:
         lines.append(Text(finding.why, style="italic dim"))
@@ -110,12 +110,12 @@ def _lines(finding: Finding, why: bool) -> list[RenderableType]:
 
 
 def _spread(finding: Finding) -> str:
-    """Libraries have several builds: one a line."""
+    """Put each build of a library on a line of its own."""
     return finding.observed.replace("; ", "\n") if finding.group is Topic.LIBRARIES else finding.observed
 
 
 def _indented(todo: str) -> RenderableType:
-    """What to do stands behind an arrow; that there is nothing to do points nowhere."""
+    """Put an arrow before what to do, unless there is nothing to do."""
     if todo.startswith("nothing"):
         return Text(todo, style="dim")
     grid = Table.grid(padding=(0, 1))
@@ -130,7 +130,7 @@ def _collapsed(finding: Finding) -> bool:
 
 
 def _together(findings: list[Finding]) -> list[RenderableType]:
-    """One line for each reason for which findings of this group have nothing to judge."""
+    """One line for each reason why findings of this group do not apply."""
     lines: list[RenderableType] = []
     for reason, words in COLLAPSED.items():
         titles = [f.title for f in findings if _collapsed(f) and f.observed == reason]

@@ -31,7 +31,7 @@ class Output:
 
 
 class System:
-    """A machine."""
+    """A machine, or a test's imitation of one."""
 
     def __init__(
         self, root: Path = Path("/"), environment: Mapping[str, str] | None = None, timeout: float = 10.0
@@ -123,7 +123,8 @@ class System:
         return Output(process.returncode, text, problem)
 
     def child(self, name: str, question: object = None) -> dict[str, Any]:
-        """Ask children/NAME.py, a program of its own because drivers can block or crash.
+        """Run children/NAME.py, a separate program because drivers can block or crash. Returns its JSON
+        answer, or {"error": reason, "untried": true}.
 
         Gives its JSON answer, or {"error": reason, "untried": true}.
         """

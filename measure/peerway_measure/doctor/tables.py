@@ -25,7 +25,7 @@ STYLES = {"switch": "green", "root": "yellow", "node": "yellow", "across": "red"
 
 
 def of_group(facts: Facts, group: Group, width: int) -> list[RenderableType]:
-    """Give the tables that belong below a group's findings, for a terminal `width` columns wide."""
+    """The tables that belong below a group's findings, for a terminal of `width` columns."""
     if not facts.gpus:
         return []
     if group is Group.GPUS:
@@ -41,7 +41,7 @@ def of_group(facts: Facts, group: Group, width: int) -> list[RenderableType]:
 
 
 def gpus(facts: Facts, width: int) -> RenderableType:
-    """Make the table of GPUs; a list of them where it does not fit."""
+    """The table of GPUs, or a list if the table does not fit."""
     if width < LEAST_WIDTH:
         return Stack(*(Text(_gpu_text(gpu)) for gpu in facts.gpus))
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
@@ -67,7 +67,9 @@ def _gpu_text(gpu: Gpu) -> str:
 
 
 def peers(facts: Facts, width: int) -> RenderableType:
-    """Rows reach columns. A cell is the link: NVLinks, or the nearest place where PCIe joins the two."""
+    """The peer matrix: the GPU of a row accesses that of a column. A cell is the link: NVLinks, or the
+    nearest place where PCIe joins the two.
+    """
     known = {(p.first, p.second): p for p in facts.pairs}
 
     def cell(row: Gpu, column: Gpu) -> Text:
@@ -113,7 +115,7 @@ def distances(
 def _matrix(
     corner: str, columns: Sequence[Gpu], rows: Sequence[tuple[str, list[Text]]], notes: str, width: int
 ) -> RenderableType:
-    """One table, or several below each other where all columns do not fit."""
+    """One table, or several below each other if its columns do not fit."""
     first = max(len(corner), *(len(name) for name, _ in rows))
     each = max(5, *(len(c.plain) for _, cells in rows for c in cells)) + 3
     fit = max(1, (width - 2 - first) // each)

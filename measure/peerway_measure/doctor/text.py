@@ -39,7 +39,7 @@ def count(number: int, noun: str) -> str:
 
 
 def whence(path: str) -> str:
-    """Where a file is, short: " of this Python" for a wheel's, else ", /its/path"."""
+    """Where a file is, briefly: " of this Python" for a file of a wheel, otherwise ", /its/path"."""
     inside = path.startswith(sys.prefix + "/") and sys.prefix != sys.base_prefix
     return " of this Python" if inside or "/site-packages/" in path else f", {path}"
 

@@ -1,4 +1,4 @@
-"""A copy of a cluster: its disk and its hosts, started, kept, rolled back and ended together."""
+"""A copy of a cluster: start, save, roll back and end its disk and its hosts together."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class Copy:
             self._down()
 
     def snapshot(self, name: str, for_upgrade: bool = False) -> None:
-        """Keep what is now on the disk. Hosts are stopped and started for it, unless the name is wrong."""
+        """Save the present state of the disk. Hosts are stopped and started for it, unless the name
+        is wrong.
+        """
         self.disk.check_new(name)
         self._down()
         try:
@@ -51,7 +53,7 @@ class Copy:
             self._up()
 
     def hosts(self, on: str) -> list[str]:
-        """The hosts that a word names: one of them, a node type, "nodes", "servers" or "all"."""
+        """The hosts that a word stands for: a host, a node type, "nodes", "servers" or "all"."""
         types = self.description.types()
         servers = [each.host for each in self.description.file_systems]
         named = {
@@ -67,7 +69,7 @@ class Copy:
         return named[on]
 
     def run(self, host: str, command: str, user: str | None, limit_s: float) -> tuple[int, str]:
-        """Run a command of a shell to its end: its status and what it said. 124: it took too long."""
+        """Run a shell command to its end; return its exit code and its output. 124: it took too long."""
         assert self.cluster is not None
         try:
             done = self.cluster.run(

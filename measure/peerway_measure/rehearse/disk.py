@@ -59,11 +59,11 @@ class Disk:
         run("mount", "-t", "overlay", "overlay", "-o", options, str(self.root))
 
     def unmount(self) -> None:
-        """Let go of the layers; nobody may use them any more."""
+        """Unmount the layers, which nobody may use any more."""
         run("umount", str(self.root))
 
     def snapshots(self) -> list[str]:
-        """Their names, oldest first."""
+        """The names of the snapshots, oldest first."""
         return list(self._read()["snapshots"])
 
     def unfinished(self) -> str:
@@ -71,7 +71,7 @@ class Disk:
         return str(self._read().get("unfinished", ""))
 
     def finish(self) -> None:
-        """The upgrade has ended."""
+        """Note that the upgrade has ended."""
         self._write({**self._read(), "unfinished": ""})
 
     def check_new(self, name: str) -> None:
@@ -84,7 +84,7 @@ class Disk:
             raise DiskError(f"there is a snapshot {name!r} already; give this one another name")
 
     def check_known(self, name: str) -> None:
-        """Raises DiskError where there is no such snapshot."""
+        """Raises DiskError if there is no such snapshot."""
         if name not in (known := self.snapshots()):
             raise DiskError(f"there is no snapshot {name!r}; there are: {', '.join(known) or 'none'}")
 

@@ -35,11 +35,11 @@ _ONLY_ASK = ("status", "enter")
 
 
 class Gone(Exception):
-    """No copy is up in the folder."""
+    """No copy runs in the folder."""
 
 
 def main(folder: Path) -> int:
-    """Bring the copy up and serve requests until one asks for the end."""
+    """Start the copy and serve requests until one of them ends it."""
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS):
         raise OSError(ctypes.get_errno(), "no mount namespace of its own")
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
@@ -153,7 +153,7 @@ def _do(copy: Copy, request: dict[str, Any], tell: Any) -> int:
 
 
 def start(folder: Path) -> None:
-    """Start the process, and wait until the copy is up. Raises RuntimeError with what it said."""
+    """Start the process, and wait until the copy runs. Raises RuntimeError with its output."""
     log = folder / "log"
     (folder / SOCKET).unlink(missing_ok=True)  # of a process that was killed
     with log.open("wb") as out:
@@ -176,7 +176,7 @@ def start(folder: Path) -> None:
 
 
 def ask(folder: Path, **request: Any) -> Any:
-    """Send a request; give its answer's lines as they come, and raise Gone where nobody answers."""
+    """Send a request; return the lines of the answer as they come. Raises Gone if nobody answers."""
     connection = socket.socket(socket.AF_UNIX)
     before = Path.cwd()
     try:
@@ -185,7 +185,7 @@ def ask(folder: Path, **request: Any) -> Any:
     except OSError:
         connection.close()
         raise Gone(
-            f"no copy is up in {folder}; `peerway rehearse start {shell_word(folder)}` starts it"
+            f"no copy runs in {folder}; `peerway rehearse start {shell_word(folder)}` starts it"
         ) from None
     finally:
         os.chdir(before)

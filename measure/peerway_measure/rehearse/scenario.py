@@ -1,4 +1,4 @@
-"""An upgrade as its file says: steps with checks, and the campaign that measures what they changed."""
+"""The file of an upgrade: steps with checks, and the campaign that measures what they changed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ _CAMPAIGN_KEYS = {"file", "user", "folder", "factors", "limit"}
 
 
 class BadScenario(ValueError):
-    """A scenario that cannot be done as its file says."""
+    """The scenario's file has a mistake, so it cannot be carried out."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """Commands of a shell on some hosts: what is done, and what must hold after it (status 0 on each)."""
+    """Shell commands on some hosts: what to do, and a check that must then succeed on each host
+    (status 0).
+    """
 
     name: str
     on: str

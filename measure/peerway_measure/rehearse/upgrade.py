@@ -27,11 +27,13 @@ _KEEP = 2000  # characters of what a command said
 
 
 class Failed(Exception):
-    """A step did not do what it should; the message says which, where and why."""
+    """A step failed; the message says which, where and why."""
 
 
 def upgrade(copy: Copy, scenario: Scenario, say: Say, place: Path) -> bool:
-    """Whether the upgrade went through. `place` gets upgrade.jsonl, a line for each step, and the study."""
+    """Carry out the upgrade; returns whether it succeeded. `place` gets upgrade.jsonl, with a line for each
+    step, and the study.
+    """
     _check(copy, scenario)
     place.mkdir(parents=True)
     say(f"its steps, times and results are in {place}")
@@ -113,7 +115,7 @@ def _do(copy: Copy, number: int, step: Step, log: _Log, say: Say) -> None:
 
 
 def files_of_users(copy: Copy) -> Files:
-    """All that users have, as the head sees it. Raises Failed."""
+    """All files of users, as the head sees them. Raises Failed."""
     assert copy.cluster is not None
     folders = [f"/{each.name}" for each in copy.description.file_systems]
     folders.append(str(copy.cluster.folder / "home"))

@@ -35,7 +35,7 @@ Files = Mapping[str, Entry]
 
 
 def listed(folders: Iterable[Path]) -> Iterator[tuple[str, Entry]]:
-    """All below these folders, on their own file systems. Raises OSError for what cannot be read."""
+    """Everything below these folders, on their own file systems. Raises OSError for what cannot be read."""
     for folder in folders:
         yield from _below(folder, folder.stat().st_dev)
 
@@ -74,7 +74,7 @@ def read(text: str) -> Files:
 
 
 def count(files: Files) -> int:
-    """How many files there are, without folders."""
+    """The number of files, without folders."""
     return sum(entry.content != _FOLDER for entry in files.values())
 
 

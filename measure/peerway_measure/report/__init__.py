@@ -1,1 +1,1 @@
-"""Records made readable: tables and OSU text for a terminal, a page with plots for a browser."""
+"""Show records: as tables and OSU text on a terminal, and as a page with plots in a browser."""

@@ -17,7 +17,8 @@ _STEPS = ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8))  # the ticks of a decade,
 def size_axis(
     sizes: Iterable[int], title: str, hover: str, text: Callable[[int], str], most: int = 6
 ) -> dict[str, Any]:
-    """An axis in powers of two, with at most one tick more than `most`, all at one distance.
+    """An axis in powers of two, with at most `most` + 1 ticks at equal distances. `hover` is plotly's
+    template for the head of a hover box.
 
     `hover` is plotly's template for the head of a hover box.
     """
@@ -30,7 +31,7 @@ def size_axis(
 
 
 def value_axis(values: Iterable[float], text: Callable[[float], str], title: str = "") -> dict[str, Any]:
-    """An axis of measured numbers: a tick a decade, and as many more as it takes to read it."""
+    """An axis of measured numbers: a tick for each decade, and as many more as are needed to read it."""
     low, high = _ends(values)
     low, high = low / 1.3, high * 1.3
     decades = (_ticks(low, high, steps) for steps in _STEPS)
@@ -48,7 +49,7 @@ def bar_axis(high: float, text: Callable[[float], str]) -> dict[str, Any]:
 
 
 def _even(low: float, high: float) -> list[float]:
-    """The multiples of 1, 2 or 5 times a power of ten between two numbers: three to six of them."""
+    """Three to six multiples of 1, 2 or 5 times a power of ten between two numbers."""
     if high <= low:
         return [low]
     least = (high - low) / 5
@@ -58,14 +59,14 @@ def _even(low: float, high: float) -> list[float]:
 
 
 def _ticks(low: float, high: float, steps: Iterable[float]) -> list[float]:
-    """The ticks of an axis, so many in each decade."""
+    """The ticks of an axis, this many in each decade."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [step * 10.0**decade for decade in decades for step in steps]
     return [tick for tick in ticks if low <= tick <= high]
 
 
 def tick_text(text: str) -> str:
-    """The text of a value without the zeros behind its point: "1.00 µs" -> "1 µs"."""
+    """The text of a value without trailing zeros: "1.00 µs" -> "1 µs"."""
     number, unit = text.split(" ", 1)
     return f"{float(number):g} {unit}"
 

@@ -1,4 +1,4 @@
-"""Which path each case takes, and which paths were unavailable: what follows a page's verdict."""
+"""Which path each case takes, and which paths were unavailable; the page shows this below its summary."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def choices(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """(case, path by size) of each contiguous case; of several files, the last. Without records of the route
-    it is the fastest path, and says so.
+    """The path by size for each contiguous case; of several files, the last counts. Without records of the
+    route, it is the fastest path, and the page says so.
     """
     cases: dict[tuple[object, ...], list[Record]] = {}
     for r in records:
@@ -40,7 +40,9 @@ def choices(records: Sequence[Record]) -> list[tuple[str, str]]:
 
 
 def unavailable(several: Iterable[Unavailable], records: Iterable[Record]) -> list[tuple[str, str, str]]:
-    """(path, why, pair classes) of what a route table could not measure for the memories of the records."""
+    """The paths that a route table could not measure for the memories of the records: (path, why, pair
+    classes).
+    """
     kinds = {memory_classes(r) for r in records}
     pairs: dict[tuple[str, str], list[str]] = {}
     for entry in several:
@@ -50,7 +52,9 @@ def unavailable(several: Iterable[Unavailable], records: Iterable[Record]) -> li
 
 
 def unavailable_in_brief(several: Iterable[Unavailable], records: Iterable[Record]) -> list[str]:
-    """The names of those paths, with the memories between which each is unavailable, unless between all."""
+    """The names of those paths, each with the memories between which it is unavailable, unless
+    between all.
+    """
     kinds = {memory_classes(r) for r in records}
     pairs: dict[str, dict[tuple[str, str], None]] = {}
     for entry in several:

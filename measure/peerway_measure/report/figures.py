@@ -30,17 +30,17 @@ _SAME_X = {"hovermode": "x unified", "showlegend": False}
 
 
 def times(records: Sequence[Record], styles: Mapping[str, Style], spans: Sequence[Span] = ()) -> Plot:
-    """Median time of one message, one way, over its size. Whiskers span the middle half of it."""
+    """Median one-way time of a message by its size. Whiskers span the middle half of the samples."""
     return _curves(records, styles, "p50_us", spans)
 
 
 def bandwidths(records: Sequence[Record], styles: Mapping[str, Style], spans: Sequence[Span] = ()) -> Plot:
-    """Bandwidth over the size of a message, a curve for each path and peer."""
+    """Bandwidth by the size of a message, a curve for each path and library."""
     return _curves(records, styles, "bandwidth_MBps", spans)
 
 
 def bars(records: Sequence[Record], styles: Mapping[str, Style], field: str = "p50_us") -> Plot:
-    """Median times or bandwidths of a single size, a bar with its value for each path and peer."""
+    """Median times or bandwidths of a single size, a bar with its value for each path and library."""
     words = time_text if field == "p50_us" else bandwidth_text
     drawn = dict(reversed(list(_by_curve(records, styles).items())))
     middles = {name: median(getattr(r, field) for r in rows) for name, rows in drawn.items()}
@@ -134,8 +134,8 @@ def _hover(name: str, rows: Sequence[Record]) -> str:
 
 
 def _borders(spans: Sequence[Span]) -> list[dict[str, Any]]:
-    """A vertical line where the route changes its path, and a strip above the plot in the path's colour; that
-    of a split is parted along its length.
+    """A vertical line where the route changes its path, and a strip above the plot in the colour of the path;
+    for a split, the strip is divided along its length.
     """
     strip = {"type": "rect", "xref": "x", "yref": "paper", "line": {"width": 0}}
     rule = {"type": "line", "xref": "x", "yref": "paper", "y0": 0, "y1": _STRIP[1], "layer": "below"}

@@ -23,7 +23,7 @@ _FOLDER = files("peerway_measure.report") / "assets"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A test: its rows as text, what must be known of them, and their pictures."""
+    """A test: its rows as text, notes about them, and their pictures."""
 
     title: str
     rows: list[tuple[str, ...]]
@@ -45,7 +45,7 @@ def render(rows: Sequence[Row], names: tuple[str, str], sides: Sides, factors: S
 
 
 def page(template: str, *styles: str, **values: object) -> str:
-    """A page of a template beside the ones of `peerway report`, with their style and files of its own."""
+    """Render a template like the pages of `peerway report`, with their style and with files of its own."""
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,

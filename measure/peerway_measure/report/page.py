@@ -37,7 +37,9 @@ _SHARED = files("peerway_common") / "assets"  # with plotly.js, which the pages 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script of the page and its hash, which the page's security policy allows and nothing else."""
+    """A script of the page, and its hash: the page's security policy allows only scripts with these
+    hashes.
+    """
 
     text: Markup
     hash: str
@@ -96,7 +98,7 @@ def together(files: Mapping[Path, Sequence[Record]]) -> list[Record]:
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """Short names that tell the files apart: their stems, or as much of their paths as it takes."""
+    """Short names that distinguish the files: their stems, or as much of their paths as is needed."""
     parts = [path.with_suffix("").parts for path in paths]
     for depth in range(1, max(map(len, parts)) + 1):
         names = ["/".join(each[-depth:]) for each in parts]
@@ -106,7 +108,9 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def write(path: Path, page: str) -> None:
-    """Writes the page whole or not at all. OSError when it cannot be written, as where there is no folder."""
+    """Writes the page atomically. Raises OSError if it cannot be written, for example because the folder does
+    not exist.
+    """
     atomic_file.replace(path, page)
 
 
@@ -137,13 +141,15 @@ def scripts_of(*names: str) -> list[Script]:
 
 
 def _script(text: str) -> Script:
-    """Ready for a <script> element: the element's text, to the byte, is what is hashed."""
+    """The script, ready for a <script> element: the element's text is exactly what is hashed."""
     text = text.replace("</script", "<\\/script").replace("\r\n", "\n")
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return Script(Markup(text), f"sha256-{digest}")
 
 
 def _packed(data: dict[str, Any]) -> str:
-    """JSON, gzipped, in base64: so it cannot leave its <script> element, whatever the records say."""
+    """JSON, gzipped, in base64, so that it cannot leave its <script> element, whatever the records
+    contain.
+    """
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()

@@ -1,4 +1,6 @@
-"""The heat maps of device pairs: for a test and size, what each source reaches at each target."""
+"""Heat maps of device pairs: for each test and size, the time or bandwidth from each source to each
+target.
+"""
 
 from __future__ import annotations
 
@@ -89,11 +91,11 @@ def _best(rows: Sequence[Record]) -> list[Record]:
 
 
 def _devices(names: Iterable[str]) -> list[str]:
-    """Sort devices as people count: cuda:2 before cuda:10."""
+    """Sort devices by number: cuda:2 before cuda:10."""
     return sorted(set(names), key=lambda name: [_counted(part) for part in re.split(r"([0-9]+)", name)])
 
 
 def _counted(part: str) -> tuple[int, str]:
-    """A number, however long, sorts by its digits, and text as it is."""
+    """The sort key of text in which numbers count by their value."""
     digits = part.lstrip("0")
     return (len(digits), digits) if part.isascii() and part.isdigit() else (0, part)

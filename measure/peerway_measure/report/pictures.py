@@ -1,4 +1,4 @@
-"""Plots as pictures for documents: plotly draws in a browser, and this one has no window."""
+"""Draw plots as pictures for documents, with plotly in a browser without a window."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Points of two or more columns as a picture that needs no script: every value is shown, none is summed up in
-a bar.
-"""
+"""Draw points of two or more columns as a picture that needs no script and shows every value."""
 
 from __future__ import annotations
 
@@ -18,7 +16,9 @@ _SPREAD = 0.62  # of a column, over which its points are laid out, so that equal
 def picture(
     columns: Sequence[tuple[str, Sequence[float]]], text: Callable[[float], str], label: str
 ) -> Markup:
-    """An SVG: a column of points for each (name, values), with a line at its median; `text` writes one."""
+    """An SVG with a column of points for each (name, values), and a line at its median; `text` formats a
+    value.
+    """
     values = [v for _, several in columns for v in several]
     ticks = _ticks(values or [1.0])
     bottom, top = ticks[0], ticks[-1]
@@ -62,7 +62,7 @@ def _ticks(values: Sequence[float]) -> list[float]:
 
 
 def _place(number: int) -> float:
-    """From 0 to 1, evenly for any count: van der Corput's sequence."""
+    """Numbers from 0 to 1, evenly spread for any count: van der Corput's sequence."""
     place, part = 0.0, 0.5
     number += 1
     while number:

@@ -1,4 +1,4 @@
-"""Which path the route takes at which size: from the records of the route itself, or from a route table."""
+"""Which path the route takes at which size, from records of the route or from a route table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STEPS = 8  # sizes looked at between a power of two and the next
 
 
 class TableError(ValueError):
-    """A file that is no route table: the message names it and what is wrong."""
+    """The file is not a usable route table; the message names it and says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Line:
     corners: tuple[tuple[float, float], ...]
 
     def cost(self, size: float) -> float:
-        """µs for `size` bytes; past the last corner it grows as on the last piece."""
+        """The cost in µs for `size` bytes; beyond the last corner it grows as on the last piece."""
         corners = self.corners
         if size <= corners[0][0] or len(corners) == 1:
             return corners[0][1] * (max(1.0, size / corners[0][0]) if len(corners) == 1 else 1)
@@ -84,13 +84,13 @@ class Table:
 
 
 def spans_from_records(records: Iterable[Record]) -> list[Span]:
-    """The spans that the route's own records tell."""
+    """The spans that follow from the route's own records."""
     known = {r.bytes: str(r.extra[CHOSEN]) for r in records if r.way == ROUTE and r.extra.get(CHOSEN)}
     return _spans(sorted((size, path) for size, path in known.items() if size > 0))
 
 
 def spans_from_fastest(times: Mapping[int, Mapping[str, float]]) -> list[Span]:
-    """The path with the least time (bytes -> path -> µs) for each size that was measured."""
+    """The fastest path for each size that was measured (bytes -> path -> µs)."""
     known = {size: min(row, key=row.__getitem__) for size, row in times.items() if size > 0 and row}
     return _spans(sorted(known.items()))
 
@@ -216,6 +216,6 @@ def _spans(points: Iterable[tuple[float, str]]) -> list[Span]:
 
 
 def _rounded(size: float) -> int:
-    """To one part in sixteen, so that a border between measured sizes does not look exact."""
+    """Round to one part in sixteen, so that a border between measured sizes does not look exact."""
     step = 1 << max(0, math.floor(math.log2(size)) - 3)
     return round(size / step) * step

@@ -28,7 +28,7 @@ _BANDWIDTH = "Bandwidth"
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """One plot: the id of its element, a heading, what a screen reader says, and plotly's JSON."""
+    """One plot: the id of its element, a heading, a text for screen readers, and plotly's JSON."""
 
     id: str
     title: str

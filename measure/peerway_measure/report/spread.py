@@ -1,4 +1,4 @@
-"""How far measurements of one point lie apart: between its records, or of a single one within it."""
+"""How much measurements of one point differ: between records, or within a single one."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Style:
 
     @property
     def is_limit(self) -> bool:
-        """Whether it is what the hardware allows, and so no competitor."""
+        """Whether it is a limit of the hardware, and therefore no competitor."""
         return self.via in LIMITS
 
 
@@ -105,17 +105,17 @@ def _aged(style: Style, files_later: int) -> Style:
 
 
 def is_path(via: str) -> bool:
-    """Whether it is a path of Peerway, by its name."""
+    """Whether its name is that of a path of Peerway."""
     return _PATH.fullmatch(via) is not None
 
 
 def moves_data(record: Record) -> bool:
-    """Whether its bytes go anywhere, so that it has a bandwidth; those that are registered do not."""
+    """Whether it moves bytes, so that it has a bandwidth; registration does not."""
     return record.op != "register"
 
 
 def is_peer(via: str) -> bool:
-    """Whether it is a tool that people use today, in one of its variants (openmpi/rma)."""
+    """Whether it is another library, or one of its variants (openmpi/rma)."""
     return via.split("/")[0] in PEERS and not is_path(via)
 
 

@@ -1,4 +1,4 @@
-"""The numbers of a page that are no plots: the summary table and the facts of the machines."""
+"""The numbers of a page besides plots: the summary table, and facts about the machines."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One curve in numbers. `fastest` and `widest`: best of all paths and peers of the same test, shape and
-    pair; limits of the hardware do not compete.
+    """One curve in numbers. `fastest` and `widest`: whether it is the best of all paths and libraries of the
+    same test, shape and pair; limits of the hardware do not compete.
     """
 
     group: str
@@ -40,7 +40,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One kind of surroundings that records were made in."""
+    """One environment in which records were made."""
 
     host: str
     device: str

@@ -1,4 +1,6 @@
-"""The verdict that a page begins with: whether the automatic choice is right, and how other tools compare."""
+"""The summary at the top of a page: whether the automatic choice is right, and how other libraries
+compare.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ Point = tuple[str, str, int, int, str, str, str]
 
 
 def verdict(records: Sequence[Record]) -> list[str]:
-    """Some sentences about the records; of several files, about the last that has a case."""
+    """Some sentences about the records; of several files, about the last one with a case."""
     cases: dict[tuple[object, ...], list[Record]] = {}
     for r in records:
         cases.setdefault((r.test, r.shape, r.ranks, r.source, r.target, r.host), []).append(r)
@@ -43,7 +45,7 @@ def verdict(records: Sequence[Record]) -> list[str]:
 
 
 def _points(records: Iterable[Record]) -> dict[Point, dict[str, float]]:
-    """The median time of each path and tool at each point; limits of the hardware do not compete."""
+    """The median time of each path and library at each point; limits of the hardware do not compete."""
     times: dict[Point, dict[str, list[float]]] = {}
     for r in records:
         if r.via not in LIMITS and r.p50_us > 0:
@@ -77,8 +79,8 @@ def _of_choice(points: dict[Point, dict[str, float]]) -> list[str]:
 
 
 def _of_tools(points: dict[Point, dict[str, float]]) -> list[str]:
-    """How Peerway compares with the best of the tools that were measured beside it: by its route, which is
-    what programs get, and where that was not measured by the fastest of its paths.
+    """Compare Peerway with the best of the other libraries: its route, which programs use, or if this was not
+    measured its fastest path.
     """
     by_route, by_paths = _Against(), _Against()
     for vias in points.values():
@@ -98,7 +100,7 @@ def _of_tools(points: dict[Point, dict[str, float]]) -> list[str]:
 
 @dataclass(slots=True)
 class _Against:
-    """Points at which something was compared with the best of other tools."""
+    """Points at which something was compared with the best of the other libraries."""
 
     ratios: list[float] = field(default_factory=list)
     tools: set[str] = field(default_factory=set)
@@ -108,7 +110,7 @@ class _Against:
         self.tools |= set(tools)
 
     def clauses(self, subject: str) -> list[str]:
-        """How often which was faster; the rest is equal. Nothing without points."""
+        """How often each was faster; at all other points they were equal. Nothing without points."""
         if not self.ratios:
             return []
         faster, slower = sum(r > _NEAR for r in self.ratios), sum(r < 1 / _NEAR for r in self.ratios)

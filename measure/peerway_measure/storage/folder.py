@@ -1,5 +1,5 @@
-"""The one folder that a run has below the place it was given: made with a manifest, removed at the end, and
-by a later run if this one was killed.
+"""The only folder that a run makes below the given place. It has a manifest, and is removed at the end, or by
+a later run if this one was killed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that created a folder: enough to tell whether it still runs."""
+    """The process that created a folder, with enough facts to find out whether it still runs."""
 
     host: str
     boot: str
@@ -32,7 +32,7 @@ class Owner:
         return cls(socket.gethostname(), _text(BOOT), os.getpid(), started(os.getpid()))
 
     def is_gone(self) -> bool:
-        """Whether it certainly runs no more; of another host that is not known."""
+        """Whether it certainly no longer runs; this is not known if it is on another host."""
         current = Owner.this()
         if self.host != current.host:
             return False
@@ -49,7 +49,7 @@ class RunFolder:
 
     @classmethod
     def make(cls, place: Path, limit_s: float) -> RunFolder:
-        """A new one. Raises OperationFailed."""
+        """Make a new folder. Raises OperationFailed."""
         folder = cls(place, secrets.token_hex(6), limit_s)
         operate("make", limit_s, place=place, token=folder.token, manifest=json.dumps(vars(Owner.this())))
         return folder
@@ -59,8 +59,8 @@ class RunFolder:
         return self.place / f"peerway-storage-{self.token}" / f"{self.token}.{name}"
 
     def remove(self, begins: str = "") -> list[str]:
-        """Remove the files whose names begin so, or all and the folder. What is not ours is left, and named.
-        Raises OperationFailed.
+        """Remove the files whose names begin with this prefix, or all of them and the folder. Other files are
+        left, and named. Raises OperationFailed.
         """
         answer = operate("remove", self.limit_s, place=self.place, token=self.token, begins=begins)
         foreign = [printable(name) for name in answer["names"]]
@@ -69,8 +69,8 @@ class RunFolder:
 
 
 def clean(place: Path, limit_s: float, also_others: bool = False) -> list[str]:
-    """Remove what killed runs have left in a place, and say what was done. `also_others`: also of other
-    hosts. Raises OperationFailed.
+    """Remove what killed runs have left in a place, and report what was done. `also_others`: also what other
+    hosts left. Raises OperationFailed.
     """
     answer = operate("list", limit_s, place=place)
     lines = []

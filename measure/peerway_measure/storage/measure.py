@@ -1,5 +1,5 @@
-"""Goes through the cases of a request on one node, in step with the other nodes, and gives an outcome to
-`results` for each.
+"""Measure the cases of a request on one node, in step with the other nodes, and pass the outcome of each to
+`results`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Measurement:
         self._reads = Reads(request, facts, group, sink)
 
     def run(self, step: Step) -> None:
-        """Everything that was asked for."""
+        """Measure everything that was requested."""
         engines = [ENGINES[name] for name in self.request.engines]
         cases = in_random_order(product(engines, self.request.files(self.group.size)), self.folder.token)
         small = (
@@ -105,7 +105,7 @@ class Measurement:
         return Job(path, files, self._seed(rank), self.request.limit_s, files.block, first=first)
 
     def _spread(self, stripe: str, name: str) -> bool:
-        """Have new files spread over the servers as asked; "": as the file system does it."""
+        """Have new files striped over the servers as requested; "": by the file system's default."""
         self.sink.layout = {}
         if not any(self.request.stripes):
             return True
@@ -122,7 +122,7 @@ class Measurement:
         return not problem
 
     def _see_layout(self, job: Job) -> None:
-        """Records tell the layout that the files have, which may not be the one that was asked for."""
+        """Store in records the layout that the files really have, which may differ from the requested one."""
         wanted = job.files.stripes
         if not any(self.request.stripes) and self.facts.place.kind != "lustre":
             return
@@ -148,7 +148,7 @@ class Measurement:
         return outcome is not None
 
     def _timed_write(self, engine: Engine, job: Job) -> Outcome | None:
-        """None where this node could not, or another one of those that share the file."""
+        """The outcome; None if this node, or another one that shares the file, could not write."""
         self.group.barrier()
         outcome = None
         try:

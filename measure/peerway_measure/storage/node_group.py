@@ -1,4 +1,4 @@
-"""The nodes that measure together: one alone, or a team of ranks, one on each node."""
+"""The nodes that measure together: a single node, or a team of ranks, one on each node."""
 
 from __future__ import annotations
 

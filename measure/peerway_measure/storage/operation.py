@@ -40,7 +40,9 @@ _REMEDIES = {
 
 
 class OperationFailed(Exception):
-    """What failed, why, and what to do. `errno` is its name, as ENOSPC; "" where there is none."""
+    """What failed, why, and what to do. `errno` is the name of the error, such as ENOSPC; "" if there is
+    none.
+    """
 
     def __init__(self, message: str, errno: str = "") -> None:
         super().__init__(message)
@@ -48,11 +50,11 @@ class OperationFailed(Exception):
 
 
 class GaveUp(OperationFailed):
-    """The operation did not end within its time: the mount may hang."""
+    """The operation did not end within its time limit; the mount may hang."""
 
 
 def program() -> Path:
-    """Where the program is: beside the extension module. Raises OperationFailed."""
+    """The path of the program, beside the extension module. Raises OperationFailed."""
     assert _core.__file__ is not None
     path = Path(_core.__file__).parent / "libexec" / "peerway-storage"
     if not path.exists():
@@ -138,7 +140,7 @@ def finished(
 
 
 def _first_line(process: subprocess.Popen[bytes], limit_s: float) -> bytes:
-    """What a program says first; less than a line where it ends. Raises TimeoutExpired."""
+    """The first line of a program's output, or less if it ends. Raises TimeoutExpired."""
     assert process.stdout
     line, until = b"", time.monotonic() + limit_s
     while not line.endswith(b"\n"):

@@ -1,5 +1,5 @@
-"""What is known of a file system without touching it: its mount, its versions, its client's counters. All is
-read below a root, so that tests can describe clients that nobody has.
+"""Facts about a file system that are known without touching it: its mount, its versions, its client's
+counters. Everything is read below a root folder, so that tests can imitate any client.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LUSTRE_FOLDERS = ("proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre")
 
 @dataclass(frozen=True)
 class Place:
-    """A mounted file system. `kind` is what its evidence comes from: lustre, nfs, fuse, memory, or local."""
+    """A mounted file system. `kind` says where evidence comes from: lustre, nfs, fuse, memory, or local."""
 
     mount_point: str
     file_system: str
@@ -30,7 +30,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Counter:
-    """Bytes that the client has fetched from its servers since it was mounted, and where that is said."""
+    """Bytes that the client has fetched from its servers since it was mounted, and the file that says so."""
 
     name: str
     fetched: int
@@ -60,7 +60,7 @@ def _mount(line: str) -> tuple[str, Place] | None:
 
 
 def counter(place: Place, root: Path = ROOT) -> Counter | None:
-    """Current values of the client's counters; None where there are none, or this user may not read them."""
+    """The client's counters now; None if there are none, or this user may not read them."""
     if place.kind == "nfs":
         return _of_nfs(_text(root / "proc/self/mountstats"), place.mount_point)
     if place.kind == "lustre":
@@ -69,7 +69,7 @@ def counter(place: Place, root: Path = ROOT) -> Counter | None:
 
 
 def moved_by_disk(device: str, root: Path = ROOT) -> int | None:
-    """Bytes that a block device ("8:1") has read and written for anybody; None where it is none."""
+    """Bytes that a block device ("8:1") has read and written for anybody; None if it is not one."""
     words = _text(root / "sys/dev/block" / device / "stat").split()
     return (int(words[2]) + int(words[6])) * 512 if len(words) > 6 else None
 

@@ -90,5 +90,5 @@ def test_a_mistake_is_told_with_its_place(old: str, new: str, says: str, tmp_pat
 
 def test_a_folder_that_slurms_files_cannot_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cluster.toml").write_text(TEXT.replace("KIND", "nfs"))
-    with pytest.raises(BadDescription, match=r"cannot lie in '/a home/copy'.*name a folder without one"):
+    with pytest.raises(BadDescription, match=r"cannot be in '/a home/copy'.*name a folder without one"):
         VirtualCluster(description.read(tmp_path / "cluster.toml"), Path("/a home/copy"))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Lustre's `lfs` as a double, for file systems that are none: it keeps the layouts of folders below
-$FAKE_LFS and knows those of files by when they were made. It has four targets.
+"""A stand-in for Lustre's `lfs` on other file systems. It keeps the layouts of folders in $FAKE_LFS.
+
+The layout of a file is the one that its folder had when the file was made. There are four targets.
 
 lfs setstripe -c COUNT [-S BYTES] FOLDER    lfs setstripe -d FOLDER    lfs getstripe [-d] PATH
 """
@@ -16,7 +17,7 @@ kept = Path(os.environ["FAKE_LFS"])
 
 
 def layout_at(folder: Path, ns: int) -> tuple[int, int]:
-    """Of a folder then."""
+    """The layout of a folder at this time."""
     found = (1, 1 << 20)
     for file in sorted(kept.iterdir(), key=lambda f: int(f.name)):
         chosen = json.loads(file.read_text())

@@ -233,7 +233,7 @@ def test_a_copy_whose_process_was_killed_starts_where_it_was(copy: Rehearsed) ->
     assert len(holders) == 1
     os.kill(holders[0], 9)
     gone = copy.verb("status")
-    assert "no copy is up" in gone.stderr
+    assert "no copy runs" in gone.stderr
     assert copy.verb("start").returncode == 0
     assert copy.on("cpu-2", "cat /scratch/ann/there") == "there\n"
 
@@ -294,7 +294,7 @@ def test_a_copy_that_cannot_start_says_why_and_leaves_no_host(tmp_path: Path) ->
         assert started.stderr.startswith("peerway: the copy does not start: tc in ")
         assert "rate 0bit" in started.stderr
         assert "Traceback" not in started.stderr
-        assert "no copy is up" in wrong.verb("status").stderr
+        assert "no copy runs" in wrong.verb("status").stderr
     finally:
         assert wrong.verb("remove").returncode == 0
     assert {path.name for path in folder.iterdir()} == {path.name for path in EXAMPLE.iterdir()}

@@ -221,7 +221,7 @@ def test_mistakes_are_told(run: Run, tmp_path: Path) -> None:
     start = ["mpirun", "-n", "2"]
     done = run(peerway(*start, "--nic", "nosuch", "--mpirun", "/usr/bin/true", "--", "x"))
     assert done.returncode == 1
-    assert "belongs to an MPI that is not known here" in done.stderr
+    assert "belongs to an unknown MPI" in done.stderr
     done = run(peerway(*start, "--nic", "torus", "--mpirun", "nosuchmpirun", "--", "x"))
     assert done.returncode == 1
     assert "there is no command nosuchmpirun" in done.stderr

@@ -1,4 +1,4 @@
-"""`peerway trace`: records a program and reads the record. Each of its verbs is a file of this folder."""
+"""`peerway trace`: record a program, and read traces. Each verb is a file of this folder."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ VERBS = {
 
 
 class _TraceVerbs(Verbs):
-    """What begins with no verb is a command to record."""
+    """Verbs of which `record` may be left out: arguments that begin with no verb are a command to record."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the verb in front."""
+        """Put `record` in front if there is no verb."""
         if args and args[0] not in (*self.verbs, "-h", "--help") and not self._misspelt(args[0]):
             args = ["record", *args]
         return super().parse_args(ctx, args)
 
     def _misspelt(self, word: str) -> bool:
-        """Whether it is like a verb, and no program: `peerway trace reprot folder`."""
+        """Whether it looks like a misspelt verb, and is not a program: `peerway trace reprot folder`."""
         return shutil.which(word) is None and meant(word, self.verbs) != ""
 
 

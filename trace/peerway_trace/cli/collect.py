@@ -1,4 +1,4 @@
-"""`peerway trace collect`: a trace of the rings that a job has left."""
+"""`peerway trace collect`: make a trace from the rings that a job has left."""
 
 from __future__ import annotations
 

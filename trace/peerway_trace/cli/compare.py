@@ -24,7 +24,7 @@ MOST = 20  # groups that only one side has: the first
 
 
 def _more(side: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The option for more runs of one side."""
+    """The option for more traces of one side."""
     return click.option(
         f"--{side}",
         f"more_{side}",
@@ -76,7 +76,7 @@ def command(
 
 
 def _no_verdict(before: Sequence[Trace], after: Sequence[Trace]) -> Iterator[str]:
-    """Why a difference is not called one, and how to get a verdict."""
+    """Why there is no verdict on a difference, and how to get one."""
     from peerway_trace.comparison import confounded
 
     if min(len(before), len(after)) == 1:
@@ -94,7 +94,7 @@ def _no_verdict(before: Sequence[Trace], after: Sequence[Trace]) -> Iterator[str
 
 
 def _unlike(before: Sequence[Trace], after: Sequence[Trace]) -> Iterator[str]:
-    """What makes the sides hard to compare, whatever their calls took."""
+    """Differences that make the sides hard to compare."""
     from peerway_trace.tables import count_text
 
     counts = [sorted({len(trace.ranks) for trace in side}) for side in (before, after)]
@@ -121,7 +121,7 @@ def _events(folder: Path) -> Trace:
 def _show(
     console: Console, nouns: tuple[str, str], titles: tuple[str, str], changes: list[Change], everything: bool
 ) -> None:
-    """What changed of `what`, one and many, and how much did not."""
+    """Print what changed; `what` is the noun in singular and plural. Also print how much did not change."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -156,7 +156,7 @@ def _show(
 
 
 def _tell(console: Console, groups: tuple[list[Group], list[Group]], text: Callable[[str, str], str]) -> None:
-    """What only one side has: the first of each, and how many."""
+    """Print what only one side has: the first of them, and how many."""
     from rich.text import Text
 
     for several, side in zip(groups, ("before", "after"), strict=True):

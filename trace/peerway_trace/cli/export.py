@@ -51,8 +51,8 @@ def command(folder: Path, form: str, out: Path) -> None:
 
 @contextmanager
 def _draft(out: Path) -> Iterator[Path]:
-    """Give a name beside `out`, for a file or a folder that becomes it once it is complete: half of one would
-    be refused the next time as something that exists.
+    """Give a temporary name next to `out`, for a file or a folder that is renamed to `out` when it is
+    complete. An incomplete one would be refused the next time because it exists.
     """
     beside = out.with_name(f".{out.name}.{os.getpid()}")
     try:

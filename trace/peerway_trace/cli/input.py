@@ -1,4 +1,4 @@
-"""What the verbs of `peerway trace` that read a trace share."""
+"""Code that the verbs of `peerway trace` share for reading a trace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from peerway_trace.store import BadTrace, Trace, load
 
 
 def read(folder: Path) -> Trace:
-    """Read a trace; BadInput where it cannot be."""
+    """Read a trace. Raises BadInput if it cannot be read."""
     try:
         return load(folder)
     except BadTrace as error:

@@ -130,7 +130,7 @@ def command(
 
 
 def _memory(events: int) -> Path | None:
-    """The memory for events where it has room. Says where not, and what was left there by others."""
+    """The memory for events, if there is enough. Says if there is not, and what others have left there."""
     for line in memory.left_behind():
         say(f"peerway: trace: {line}", err=True)
     reason = memory.why_not(memory.MEMORY, events)
@@ -145,7 +145,7 @@ def _memory(events: int) -> Path | None:
 
 
 def _say_what_is_missing(folder: Path) -> None:
-    """Before a long job rather than after it; it is recorded all the same."""
+    """Name missing packages before a long job rather than after it; it is recorded nevertheless."""
     if importlib.util.find_spec("pyarrow") is None:
         say(
             f"peerway: trace: pyarrow, which makes the trace, is not installed: the events will stay in "
@@ -156,7 +156,7 @@ def _say_what_is_missing(folder: Path) -> None:
 
 
 def _program(words: tuple[str, ...]) -> str:
-    """The word that names the program best: what follows the last `--`, else the first."""
+    """The word that names the program best: the first after the last `--`, otherwise the first of all."""
     last = max((i for i, word in enumerate(words) if word == "--"), default=-1)
     return Path(words[last + 1] if last + 1 < len(words) else words[0]).name
 

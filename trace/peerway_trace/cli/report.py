@@ -1,4 +1,4 @@
-"""`peerway trace report`: what a trace says, on the terminal or as a page."""
+"""`peerway trace report`: show the analysis of a trace, on the terminal or as a page."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def command(
 
 
 def _curves(table: Path | None, bench: Path | None) -> list[Curve]:
-    """Those of the route table and of the records."""
+    """The curves of the route table and of the records."""
     from peerway import _core
     from peerway_measure.report.routes import TableError
     from peerway_trace.curve import of_records, of_table

@@ -1,4 +1,4 @@
-"""`peerway trace start`: a job that runs records, from now on."""
+"""`peerway trace start`: switch recording on in a running job."""
 
 from __future__ import annotations
 

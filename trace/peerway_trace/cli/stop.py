@@ -1,4 +1,4 @@
-"""`peerway trace stop`: a job that runs records nothing, from now on."""
+"""`peerway trace stop`: switch recording off in a running job."""
 
 from __future__ import annotations
 

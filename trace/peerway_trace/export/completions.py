@@ -1,4 +1,4 @@
-"""Which call found puts and gets complete at their own rank, of those that go on after their call."""
+"""For puts and gets that go on after their call, find the call that found them complete at their own rank."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def export(trace: Trace, target: Path) -> None:
         if archive is not None:
             archive.close = lambda: None  # its destructor would try again, and print a traceback
         raise OSError(
-            f"the library of OTF2 failed ({error}); the lines before say at what. Is there room?"
+            f"the library of OTF2 failed ({error}); the lines before say why. Is the disk full?"
         ) from error
 
 
@@ -128,7 +128,7 @@ class _Exporter:
         return sorted((int(time), int(event), 0) for time, event in zip(seen[later], put[later], strict=True))
 
     def _program_begins(self) -> dict[Any, int]:
-        """Write the beginning of each process in its first thread; give when it ends there."""
+        """Write the beginning of each process into its first thread; return when it ends there."""
         trace, command = self._trace, [str(word) for word in self._trace.about.get("command", [])]
         spans: dict[Any, tuple[Any, int, int]] = {}
         ends = trace["begin"] + trace["duration"]
@@ -172,7 +172,7 @@ class _Exporter:
         return result
 
     def _define_groups(self) -> None:
-        """A location stands for each rank: the first of its threads."""
+        """Define groups of ranks; the location of a rank is the first of its threads."""
         otf2, trace = self._otf2, self._trace
         of_rank: dict[int, Any] = {}
         for thread, location in zip(self._threads, self._locations, strict=True):
@@ -209,7 +209,7 @@ class _Exporter:
                     known[number] = (result, {rank: place for place, rank in enumerate(ranks)})
 
     def _number_requests(self) -> dict[int, int]:
-        """A number for each request: both of its events begin at one time in one thread."""
+        """Give each request a number: both of its events begin at the same time in the same thread."""
         trace = self._trace
         collectives = of_kind(trace, (Kind.COLLECTIVE,))
         started = collectives[waits.starts(trace, collectives)]
@@ -260,7 +260,7 @@ class _Exporter:
             self._at_end(writer, step.time, event)
 
     def _message(self, event: int) -> tuple[int, Any, int, int] | None:
-        """Peer in the communicator, the communicator, tag and bytes; None where the peer is unknown."""
+        """Peer in the communicator, the communicator, tag and bytes; None if the peer is unknown."""
         trace = self._trace
         comm, places = self._comms[int(trace["where"][event])]
         peer = places.get(int(trace["peer"][event]))
@@ -327,14 +327,16 @@ class _Exporter:
                 writer.rma_sync(time, window, peer, self._otf2.RmaSyncType.MEMORY)
 
     def _complete(self, writer: Any, time: int, event: int) -> None:
-        """What went on after its call, and this event found complete."""
+        """Write the completion of operations that went on after their call and that this event found
+        complete.
+        """
         for completed in self._completed_by.get(event, ()):
             window, places = self._windows[int(self._trace["where"][completed])]
             if int(self._trace["peer"][completed]) in places:
                 writer.rma_op_complete_non_blocking(time, window, completed)
 
     def _collective(self, event: int) -> tuple[Any, ...]:
-        """Which one, the communicator, the root, and the bytes sent and received."""
+        """The operation, the communicator, the root, and the bytes sent and received."""
         otf2, trace = self._otf2, self._trace
         comm, places = self._comms[int(trace["where"][event])]
         short = trace.names[trace["name"][event]].removeprefix("start of ").removeprefix("MPI_").lower()

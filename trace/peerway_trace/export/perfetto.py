@@ -43,7 +43,7 @@ class _Writer:
         self.write(first)
 
     def track(self) -> tuple[int, Any]:
-        """A track of its own, and the packet to describe it in."""
+        """Make a new track, and the packet that describes it."""
         number, packet = next(self._tracks), self.packet(0)
         packet.track_descriptor.uuid = number
         return number, packet
@@ -60,13 +60,13 @@ class _Writer:
         return self._numbers[key]
 
     def packet(self, time: int) -> Any:
-        """A packet of the one sequence."""
+        """A new packet of the only sequence."""
         packet = self._packet(timestamp=time, trusted_packet_sequence_id=SEQUENCE)
         packet.sequence_flags = NEEDED
         return packet
 
     def write(self, packet: Any) -> None:
-        """Append it."""
+        """Append the packet to the file."""
         data = packet.SerializeToString()
         self._file.write(b"\x0a" + _varint(len(data)) + data)
 
@@ -101,7 +101,7 @@ def export(trace: Trace, target: Path) -> None:
 def _thread(
     writer: _Writer, trace: Trace, thread: SystemThread, processes: set[int], flows: tuple[Any, Any]
 ) -> None:
-    """The tracks of a thread, and its slices. `processes` have a track already."""
+    """Write the tracks of a thread, and its slices. `processes` have a track already."""
     first = thread.first
     pid = writer.number(first.host, first.pid, first.pid)
     if pid not in processes:
@@ -130,7 +130,7 @@ def _thread(
 
 
 def _lane(writer: _Writer, lanes: Lanes, begin: int, end: int, thread: int) -> int:
-    """A track where a request overlaps no other; requests come in the order of their ends."""
+    """A track in which a request overlaps no other; requests come in the order of their ends."""
     if lanes and lanes[0][0] <= begin:
         track = lanes[0][1]
         heapq.heapreplace(lanes, (end, track))

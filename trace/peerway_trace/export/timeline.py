@@ -1,4 +1,4 @@
-"""A thread's events as beginnings and ends that nest, in the order of time: what both formats want."""
+"""A thread's events as nested beginnings and ends in the order of time, which both formats need."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BESIDE = (
 
 @dataclass(frozen=True)
 class Step:
-    """One moment of a thread."""
+    """The beginning or the end of an event of a thread."""
 
     time: int
     kind: str  # "begin", "end"; "point": a request, or what else goes on beside calls, ended
@@ -38,7 +38,7 @@ class SystemThread:
 
 
 def threads(trace: Trace) -> list[SystemThread]:
-    """All threads, by rank; each with its events in the order of time, the outer before the inner."""
+    """All threads, by rank; each with its events in the order of time, outer events before inner ones."""
     numbers: dict[tuple[str, int, int], list[int]] = {}
     for number, thread in enumerate(trace.threads):
         numbers.setdefault((thread.host, thread.pid, thread.tid), []).append(number)
@@ -53,7 +53,7 @@ def threads(trace: Trace) -> list[SystemThread]:
 
 
 def in_flight(trace: Trace, sent: Messages, rank: int) -> tuple[list[int], list[int]]:
-    """Times, and from each on how many bytes a rank has sent that have not arrived."""
+    """The number of bytes that a rank has sent and that have not arrived, and when it changes."""
     own = trace.rank[sent.event] == rank
     times = np.concatenate([sent.begin[own], sent.end[own]])
     change = np.concatenate([sent.bytes[own], -sent.bytes[own]])
@@ -62,7 +62,9 @@ def in_flight(trace: Trace, sent: Messages, rank: int) -> tuple[list[int], list[
 
 
 def steps(trace: Trace, events: NDArray[Any]) -> Iterator[Step]:
-    """The steps of one thread. What by rounding ends after what it lies in ends with it."""
+    """The steps of one thread. If rounding makes an event end after the one that contains it, both end
+    together.
+    """
     requests = np.isin(trace["kind"][events], BESIDE)
     calls, ended = events[~requests], events[requests]
     point_times = trace["begin"][ended] + trace["duration"][ended]

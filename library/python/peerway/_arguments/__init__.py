@@ -1,1 +1,1 @@
-"""How the interface reads what its callers pass: numbers, devices, arrays, layouts and operands."""
+"""Read what callers of the interface pass: numbers, devices, arrays, layouts and operands."""

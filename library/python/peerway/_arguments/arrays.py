@@ -30,7 +30,7 @@ def span_of(array: object) -> Layout:
 
 
 class Memory(NamedTuple):
-    """Where memory is that arrays are made of, and what keeps it alive."""
+    """The memory of an array: where it is, and the object that keeps it alive."""
 
     keep: object
     address: int
@@ -39,9 +39,9 @@ class Memory(NamedTuple):
 
 
 def array_over(memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
-    """Memory as an array that keeps it alive: a NumPy array on the host; on a GPU a CuPy array, else a
-    PyTorch tensor, else a CudaView where neither is installed or has such a type. Of read-only memory NumPy's
-    arrays are read-only; CuPy and PyTorch have none such.
+    """Memory as an array that keeps it alive: a NumPy array on the host; on a GPU a CuPy array, otherwise a
+    PyTorch tensor, or a CudaView if neither is installed or has such a type. NumPy's arrays of read-only
+    memory are read-only; CuPy and PyTorch have no read-only arrays.
     """
     view = view_over(memory, dtype, shape)
     if not isinstance(view, CudaView) or dtype.kind not in NUMBERS or not dtype.isnative:
@@ -55,7 +55,9 @@ def array_over(memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -> 
 
 
 def tensor_over(memory: Memory, element: Element, shape: tuple[int, ...]) -> Any:
-    """Memory of a type that PyTorch alone has, as its tensor: one of integers of that size, seen as it."""
+    """Memory as a PyTorch tensor, of a type that only PyTorch has: a tensor of integers of the same size,
+    viewed as that type.
+    """
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     integers = array_over(memory, np.dtype(f"i{element.size}"), shape)
@@ -63,15 +65,15 @@ def tensor_over(memory: Memory, element: Element, shape: tuple[int, ...]) -> Any
 
 
 def view_over(memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
-    """The same without CuPy: a NumPy array on the host, a CudaView on a GPU."""
+    """Memory as an array without CuPy or PyTorch: a NumPy array on the host, a CudaView on a GPU."""
     if memory.device == "host":
         return np.asarray(_HostView(memory.keep, interface_of(memory, dtype, shape)))
     return CudaView(memory, dtype, shape)
 
 
 def _by_cupy(view: CudaView) -> Any:
-    """The view as a CuPy array, which keeps it. Not by cupy.asarray, which copies memory of a GPU that is not
-    the current one.
+    """The view as a CuPy array, which keeps the view alive. cupy.asarray would not do: it copies memory of a
+    GPU that is not the current one.
     """
     import cupy  # type: ignore[import-not-found, unused-ignore]
 
@@ -81,7 +83,7 @@ def _by_cupy(view: CudaView) -> Any:
 
 
 def _by_torch(view: CudaView) -> Any:
-    """The view as a PyTorch tensor, which keeps it."""
+    """The view as a PyTorch tensor, which keeps the view alive."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     return torch.as_tensor(view, device=f"cuda:{view.place[1]}")
@@ -91,7 +93,7 @@ NUMBERS = "?biufc"  # the kinds of types, as NumPy names them, that these librar
 
 
 class _HostView:
-    """The base that NumPy keeps for a view."""
+    """The object to which NumPy keeps a reference as the base of an array."""
 
     def __init__(self, memory: object, interface: dict[str, Any]) -> None:
         self._memory = memory
@@ -99,8 +101,9 @@ class _HostView:
 
 
 class CudaView:
-    """A region of CUDA memory as an array for CuPy (`cupy.asarray`), PyTorch (`torch.as_tensor`) and others,
-    which index it; indexing the view itself raises InvalidArgument.
+    """A region of CUDA memory that CuPy (`cupy.asarray`), PyTorch (`torch.as_tensor`) and others accept as an
+    array. Index the array that they make; indexing this view raises InvalidArgument. `__dlpack__` gives
+    untyped bytes, `__cuda_array_interface__` has the requested type and shape.
 
     `__dlpack__` gives the bytes, untyped; `__cuda_array_interface__` the type and shape asked for.
     """
@@ -120,13 +123,13 @@ class CudaView:
         return self.shape[0]
 
     def __getitem__(self, key: object) -> Any:
-        raise self._unreachable("is not indexed from the host")
+        raise self._unreachable("cannot be indexed from the host")
 
     def __setitem__(self, key: object, value: object) -> None:
-        raise self._unreachable("is not indexed from the host")
+        raise self._unreachable("cannot be indexed from the host")
 
     def __iter__(self) -> Any:
-        raise self._unreachable("is not indexed from the host")
+        raise self._unreachable("cannot be indexed from the host")
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> Any:
         raise self._unreachable("cannot be a NumPy array")
@@ -157,7 +160,7 @@ class CudaView:
 
 
 def interface_of(memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -> dict[str, Any]:
-    """The dictionary of both array interfaces for dense memory."""
+    """The dictionary that both array interfaces use, for dense memory."""
     return {
         "data": (memory.address, memory.read_only),
         "typestr": dtype.str,
@@ -169,7 +172,7 @@ def interface_of(memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -
 
 
 def _contiguous(layout: Layout) -> bool:
-    """Whether the elements follow one another, in the order of any dimension."""
+    """Whether the elements follow one another without gaps, in any order of the dimensions."""
     expected = layout.item
     for stride, count in sorted(zip(layout.strides, layout.shape, strict=True)):
         if count != 1 and stride != expected:

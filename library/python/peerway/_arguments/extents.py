@@ -1,5 +1,5 @@
-"""The extents of the arrays of a halo: each rank gives its parts, and ranks that make the same halo learn how
-large the whole arrays are.
+"""Find the extents of the arrays of a halo. Each rank knows the shape of its parts, and all ranks that make
+the same halo learn how large the whole arrays are.
 
 Ranks add up the lengths of their parts along each dimension of the process grid, in as many steps as the
 number of ranks there has binary digits. So a rank talks to a few others of its row and of its column, and
@@ -32,8 +32,9 @@ def agree(
     device: str | None,
     refusal: Exception | None,
 ) -> tuple[list[tuple[int, ...]], str]:
-    """Collective: the extents of the whole arrays, and the device of this rank's plan. All ranks raise when
-    one refuses or the parts do not fit. `device` is that of this rank's parts, None if it holds none.
+    """Collective: find the extents of the whole arrays, and the device of this rank's plan. All ranks raise
+    if one refuses its arguments or the parts do not fit. `device` is the device of this rank's parts, None if
+    it holds none.
     """
     exchange = _core.Exchange(context)
     try:
@@ -51,7 +52,7 @@ def agree(
 
 
 def _abort_reason(error: BaseException) -> tuple[str, str]:
-    """Status and message for the other ranks."""
+    """The status and message that other ranks get."""
     if isinstance(error, Exception):
         return (error.status if isinstance(error, Error) else InvalidArgument.status), str(
             error
@@ -60,15 +61,16 @@ def _abort_reason(error: BaseException) -> tuple[str, str]:
 
 
 def line(rank: int, grid: Grid, place: int) -> range:
-    """The ranks that differ from `rank` only in this dimension of the grid, `rank` among them."""
+    """The ranks that differ from `rank` only in this dimension of the grid, including `rank`."""
     stride = prod(grid[place + 1 :])
     first = rank - rank // stride % grid[place] * stride
     return range(first, first + grid[place] * stride, stride)
 
 
 def steps(index: int, count: int) -> list[tuple[int, Effect]]:
-    """With whom the `index`-th of `count` ranks exchanges its sum so far, step by step: afterwards all have
-    the sum of all. Ranks beyond the largest power of two give theirs to a partner below it and get the sum.
+    """The partners with which the `index`-th of `count` ranks exchanges its sum so far, one for each step.
+    Afterwards all ranks have the sum over all. Ranks beyond the largest power of two give their value to a
+    partner below it, and get the sum from it at the end.
     """
     half = 1 << (count.bit_length() - 1)
     if index >= half:
@@ -94,7 +96,7 @@ class _Agreement:
             self._steps.append([(ranks[at], effect) for at, effect in steps(ranks.index(rank), grid[place])])
 
     def reach(self, device: str | None) -> tuple[list[tuple[int, ...]], str]:
-        """Throws what this rank or another objects to."""
+        """Raises the objection of this rank or of another one."""
         self._compare()
         extents = [list(part["owned"]) for part in self._parts]
         elsewhere = device
@@ -116,7 +118,7 @@ class _Agreement:
         return [tuple(extent) for extent in extents], device or (elsewhere or "host").partition(":")[0]
 
     def _compare(self) -> None:
-        """With the partners of all steps, so that each rank is compared with all others by way of some."""
+        """Compare with the partners of all steps; through these each rank is compared with all others."""
         mine = {"grid": self._grid, "arrays": self._parts}
         partners = {rank for line_steps in self._steps for rank, _ in line_steps}
         for rank, theirs in self._round(sorted(partners), mine):
@@ -124,7 +126,7 @@ class _Agreement:
             check_same(self._grid, *((here, there) if self._rank < rank else (there, here)))
 
     def _sums(self, place: int, mine: list[int], device: str | None) -> tuple[list[int], str | None]:
-        """The sums over the ranks along this dimension of the grid, and the device of any of them."""
+        """The sums over the ranks along this dimension of the grid, and the device of any of these ranks."""
         for rank, effect in self._steps[place]:
             ((_, theirs),) = self._round([rank], {"sums": mine, "device": device})
             device = device or theirs["device"]
@@ -157,7 +159,7 @@ class _Agreement:
 
 
 def check_same(grid: Grid, first: tuple[int, Any], second: tuple[int, Any]) -> None:
-    """Raises InvalidArgument where two ranks, the lower one first, ask for different halos."""
+    """Raises InvalidArgument if two ranks, the lower one first, make different halos."""
     (rank, extents), (other_rank, other) = first, second
 
     def same(attribute: str, here: object, there: object) -> None:

@@ -16,7 +16,7 @@ from peerway.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the elements of an array are. Strides in bytes, one for each dimension."""
+    """Where the elements of an array are. There is one stride for each dimension, in bytes."""
 
     address: int
     shape: tuple[int, ...]
@@ -28,7 +28,7 @@ class Layout:
 
     @property
     def span(self) -> int:
-        """Bytes from the first element to the end of the last, where strides are positive; 0 for an array
+        """Bytes from the first element to the end of the last, if strides are positive; 0 for an array
         without elements.
         """
         if 0 in self.shape:
@@ -48,7 +48,8 @@ def layout_of(array: object) -> Layout:
 
 
 def halo_layout_of(array: object) -> Layout:
-    """The layout of an array that can hold a halo. A view with gaps is fine where its strides are positive.
+    """The layout of an array that can have a halo. A view with gaps is accepted if its strides are positive.
+    Raises InvalidArgument for read-only arrays, and for strides that are negative or in no order.
 
     Raises InvalidArgument for read-only arrays, and strides that are negative or in no order.
     """
@@ -62,7 +63,7 @@ def halo_layout_of(array: object) -> Layout:
 
 
 def _check_strides(array: object, layout: Layout) -> None:
-    """Both orders, C's and Fortran's, may have gaps between their rows; elements must not share bytes."""
+    """Both C's and Fortran's order may have gaps between rows, but elements must not share bytes."""
     steps = [(stride, count) for stride, count in zip(layout.strides, layout.shape, strict=True) if count > 1]
     wrong = ""
     if any(stride <= 0 for stride, _ in steps):
@@ -77,8 +78,8 @@ def _check_strides(array: object, layout: Layout) -> None:
 
 
 def _interface(array: object, name: str) -> dict[str, Any] | None:
-    """What the array says of itself by this protocol. Some libraries raise for types that the protocol has no
-    name for, as bfloat16: then DLPack has.
+    """The array's description by this protocol. Some libraries raise for types that the protocol has no name
+    for, such as bfloat16; DLPack is used for these.
     """
     try:
         result: dict[str, Any] | None = getattr(array, name, None)
@@ -118,14 +119,14 @@ def _by_dlpack(array: object) -> Layout:
         address, shape, strides, item = _core.dlpack_layout(array)
     except TypeError:
         raise InvalidArgument(
-            f"peerway: {called(array)} gives no DLPack view that may be written to, as peers will."
+            f"peerway: {called(array)} gives no writable DLPack view, which peers need."
         ) from None
     kind = _kind(getattr(array, "dtype", f"V{item}"))
     return Layout(address, tuple(shape), tuple(strides), item, kind, array)
 
 
 def _kind(dtype: object) -> str:
-    """NumPy's name of another library's type; the library's own where NumPy has none."""
+    """NumPy's name of another library's type, or that library's own name if NumPy has none."""
     name = str(dtype).removeprefix("torch.")
     try:
         return np.dtype(name).str

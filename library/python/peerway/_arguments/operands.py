@@ -1,5 +1,5 @@
-"""What an operation is given: a region or remote, bytes of it, a view of its elements, or an array that lies
-in a registered region. Here each becomes a side of an operation, or an error that says what to give.
+"""Turn the arguments of an operation into its two sides. An argument is a region or remote, bytes of one, a
+view of its elements, or an array in a registered region. Anything else is an error that says what to pass.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Near = Any  # Span[Region] | View[Region] | Region | an array of any library in 
 
 
 class Registered:
-    """The open regions of a context by address, to find the one that an array lies in."""
+    """The open regions of a context by address, to find the region that contains an array."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,7 +29,7 @@ class Registered:
         self._regions: list[weakref.ref[Region]] = []
 
     def add(self, region: Region) -> None:
-        """Knows this region, until it is closed."""
+        """Keep this region until it is closed."""
         with self._lock:
             open_ones = [
                 (start, registered)
@@ -42,8 +42,8 @@ class Registered:
             self._regions = [registered for _, registered in open_ones]
 
     def covering(self, address: int, bytes: int, written: bool) -> Region | None:
-        """An open region that all these bytes lie in: a writable one where they will be `written` and there
-        is one. Raises Closed after close().
+        """An open region that contains all these bytes. If they will be `written`, a writable one if there is
+        one. Raises Closed after close().
         """
         read_only = None
         with self._lock:
@@ -59,7 +59,7 @@ class Registered:
         return read_only
 
     def close(self) -> None:
-        """Forgets them all, with the context."""
+        """Forget all regions when the context is closed."""
         with self._lock:
             self._closed = True
             self._starts, self._regions = [], []
@@ -71,7 +71,7 @@ def _open(reference: weakref.ref[Region]) -> Region | None:
 
 
 def far_side(call: str, name: str, given: object) -> Span[Remote] | View[Remote]:
-    """The side of another rank. Raises InvalidArgument for anything else, in the words of the call."""
+    """The side of another rank. Raises InvalidArgument for anything else; the message names the call."""
     if isinstance(given, Remote):
         return given[:]
     if isinstance(given, Span | View) and isinstance(given.of, Remote):
@@ -85,8 +85,8 @@ def far_side(call: str, name: str, given: object) -> Span[Remote] | View[Remote]
 def near_side(
     registered: Registered, call: str, name: str, given: object, written: bool
 ) -> Span[Region] | View[Region]:
-    """The side of this rank; `written`: the operation writes to it. Raises InvalidArgument for anything else,
-    in the words of the call.
+    """The side of this rank; `written`: the operation writes to it. Raises InvalidArgument for anything else;
+    the message names the call.
     """
     if isinstance(given, Region):
         return given[:]

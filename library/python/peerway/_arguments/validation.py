@@ -1,4 +1,4 @@
-"""Checks of arguments: numbers, devices and kinds of objects. Messages name the call and the argument."""
+"""Check arguments: numbers, devices and types of objects. Error messages name the call and the argument."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LARGEST = 2**64 - 1
 
 
 def number(name: str, value: object, least: int = 0, most: int = _LARGEST) -> int:
-    """A whole number from `least` to `most`; `what` names it in messages. Raises InvalidArgument."""
+    """Return a whole number from `least` to `most`; `what` names it in messages. Raises InvalidArgument."""
     try:
         result = index(value)  # type: ignore[arg-type]  # NumPy's integers, too
     except TypeError:
@@ -40,14 +40,14 @@ def seconds(value: float | None) -> float | None:
 
 
 def of_kind(name: str, value: object, kind: type[Kind], advice: str) -> Kind:
-    """The value, which must be of that class; `advice` says where to get one. Raises InvalidArgument."""
+    """Return the value, which must be of that class; `advice` says how to get one. Raises InvalidArgument."""
     if isinstance(value, kind):
         return value
     raise InvalidArgument(f"peerway: {name} is {shown(value)}; {advice}")
 
 
 def device(name: object) -> tuple[str, int]:
-    """ "cuda:1" as its kind and index; the index is -1 if none is given. Raises InvalidArgument."""
+    """ "cuda:1" as kind and index; the index is -1 if none is given. Raises InvalidArgument."""
     if not isinstance(name, str):
         raise InvalidArgument(
             f"peerway: the device is {shown(name)}; give its name: 'host', 'cuda' or 'cuda:N'."
@@ -59,7 +59,7 @@ def device(name: object) -> tuple[str, int]:
 
 
 def shown(value: object) -> str:
-    """A value as messages show it: itself if it is short, else its type."""
+    """A value as messages show it: the value itself if it is short, otherwise its type."""
     if value is None or isinstance(value, bool | int | float):
         return repr(value)
     if isinstance(value, str):
@@ -68,7 +68,7 @@ def shown(value: object) -> str:
 
 
 def called(thing: object) -> str:
-    """An array or another object as messages name it."""
+    """The name that messages use for an array or another object."""
     shape: Any = getattr(thing, "shape", None)
     name = type(thing).__name__
     try:

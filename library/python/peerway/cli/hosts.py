@@ -22,7 +22,9 @@ _MOST_BYTES = 1 << 20  # of a file of hosts
 
 @dataclass(frozen=True)
 class Hosts:
-    """The hosts that were asked for, and the agent that reaches them; empty: this host, by no agent."""
+    """The hosts that the user named, and the agent that reaches them. Empty: only this host, without an
+    agent.
+    """
 
     named: tuple[hosts.Host, ...] = ()
     agent: tuple[str, ...] = ()
@@ -39,7 +41,7 @@ class Hosts:
         return [Place()] * ranks if bind == "none" else result
 
     def pair(self) -> Hosts:
-        """Two hosts with a rank each, as tune has them; this host where none was asked for. Raises UsageError
+        """Two hosts with a rank each, as tune needs them, or this host if none was named. Raises UsageError
         for one or three.
         """
         names = list(dict.fromkeys(host.name for host in self.named))
@@ -51,11 +53,11 @@ class Hosts:
         return Hosts(tuple(hosts.Host(name, 1) for name in names), self.agent)
 
     def names(self) -> str:
-        """All of them, as records name them."""
+        """All hosts, as records name them."""
         return ",".join(dict.fromkeys(host.name for host in self.named))
 
     def words(self) -> list[str]:
-        """The options that ask for the same."""
+        """The options that name the same hosts again."""
         if not self.named:
             return []
         listed = ",".join(

@@ -1,1 +1,3 @@
-"""Starting a program as several ranks on this host: where each runs, what it is told, and who ends it."""
+"""Start a program as several ranks: decide where each rank runs, start it, pass on its output, and end the
+job.
+"""

@@ -1,4 +1,4 @@
-"""Under which addresses this host may be reached by others."""
+"""The addresses at which other hosts may reach this host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ _SIOCGIFADDR = 0x8915
 
 
 def own_addresses() -> list[str]:
-    """Those of all interfaces but loopback, unless there is no other, and none that only a link knows."""
+    """The addresses of all interfaces except loopback, unless there is no other, and except link-local
+    ones.
+    """
     result = [*_of_version_4(), *_of_version_6()]
     return [
         text

@@ -1,4 +1,6 @@
-"""A small process that ends the ranks, and all that they started, when the launcher is killed and cannot."""
+"""A small process that ends the ranks, and everything that they started, if the launcher is killed and cannot
+do it.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,11 @@ class Guardian:
         os.close(reading)
 
     def watch(self, group: int) -> None:
-        """From now on, the end of the launcher is the end of this process group."""
+        """From now on, the guardian ends this process group when the launcher ends."""
         os.write(self._writing, f"{group}\n".encode())
 
     def dismiss(self) -> None:
-        """Let go: the launcher has ended all ranks itself."""
+        """End the guardian: the launcher has ended all ranks itself."""
         with contextlib.suppress(BrokenPipeError):
             os.write(self._writing, b"done\n")
         os.close(self._writing)

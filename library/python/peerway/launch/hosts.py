@@ -1,4 +1,6 @@
-"""Which hosts a job runs on, and how its ranks are spread over them, reached and introduced.
+"""Decide which hosts a job runs on, spread its ranks over them, and say how each is reached. A rank on
+another host is started through a stand-in process on this host (stand_in.py); everything else is as on one
+host.
 
 A rank on another host is started through a stand-in on this one (stand_in.py): all else is as on one host.
 """
@@ -33,12 +35,12 @@ ANSWER_S = 60  # for a host to say its addresses
 
 
 class BadHosts(ValueError):
-    """Hosts that a job cannot run on; the message says why."""
+    """The job cannot run on these hosts; the message says why."""
 
 
 @dataclass(frozen=True)
 class Host:
-    """A host and how many ranks it takes; None: as many as fall to it."""
+    """A host and its number of ranks; None: its share of the remaining ranks."""
 
     name: str
     slots: int | None = None
@@ -50,7 +52,9 @@ def parse(text: str) -> list[Host]:
 
 
 def parse_file(text: str) -> list[Host]:
-    """Read a host file: a host a line, as "a", "a:2", "a slots=2"; # begins a remark. Raises BadHosts."""
+    """Read a host file. Each line has a host, as "a", "a:2" or "a slots=2"; # begins a comment. Raises
+    BadHosts.
+    """
     lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     return [_host(re.sub(r"\s+slots\s*=\s*", ":", line), line) for line in lines if line]
 
@@ -65,7 +69,7 @@ def _host(text: str, original: str) -> Host:
 
 
 def of_slurm(environment: Mapping[str, str], expand: Callable[[str], list[str]]) -> list[Host]:
-    """The nodes of a Slurm allocation of several, with the ranks that each was asked for; else none."""
+    """The nodes of a Slurm allocation, with the number of ranks of each; none if it has only one node."""
     nodes = environment.get("SLURM_JOB_NODELIST", "")
     if not environment.get("SLURM_JOB_ID") or environment.get("SLURM_JOB_NUM_NODES", "1") in ("", "1"):
         return []
@@ -80,7 +84,7 @@ def of_slurm(environment: Mapping[str, str], expand: Callable[[str], list[str]])
 
 
 def slurm_names(nodes: str) -> list[str]:
-    """What "node[01-03]" stands for, as Slurm says. Raises BadHosts."""
+    """The hosts that "node[01-03]" stands for, according to Slurm. Raises BadHosts."""
     try:
         done = subprocess.run(
             ["scontrol", "show", "hostnames", nodes], capture_output=True, text=True, check=True
@@ -93,9 +97,7 @@ def slurm_names(nodes: str) -> list[str]:
 
 
 def spread(hosts: Sequence[Host], ranks: int) -> list[str]:
-    """The host of each rank, in blocks; hosts without a number of their own divide what is left. Raises
-    BadHosts.
-    """
+    """The host of each rank, in blocks; hosts without a number share the remaining ranks. Raises BadHosts."""
     merged: dict[str, int | None] = {}
     for host in hosts:
         before = merged.get(host.name, 0)
@@ -110,7 +112,7 @@ def spread(hosts: Sequence[Host], ranks: int) -> list[str]:
     if len(result) < ranks:
         raise BadHosts(
             f"{ranks} ranks were asked for, and the hosts take {len(result)}: {_listed(merged)}; --hosts "
-            "says where more shall run"
+            "can name more"
         )
     return result[:ranks]
 
@@ -120,7 +122,7 @@ def _listed(slots: Mapping[str, int | None]) -> str:
 
 
 def places(of_ranks: Sequence[str], agent: Sequence[str], bind: str, visible: str | None) -> list[Place]:
-    """Where and how each rank is started, and where rank 0 is to be found. Raises BadHosts."""
+    """Where and how each rank is started, and the addresses of rank 0. Raises BadHosts."""
     counts = Counter(of_ranks)
     here = {name for name in counts if not agent and is_this_host(name)}
     numbers = {name: itertools.count() for name in counts}
@@ -153,13 +155,13 @@ def _far(host: str, counts: Mapping[str, int], agent: Sequence[str]) -> Far:
 
 
 def is_this_host(name: str) -> bool:
-    """Whether no connection is needed."""
+    """Whether the name means this host, so that no connection is needed."""
     own = socket.gethostname()
     return name in ("localhost", own, own.partition(".")[0])
 
 
 def _rendezvous(first: Far, here: bool) -> str:
-    """Where rank 0 will listen: a free port of its host, by each address of it."""
+    """Where rank 0 will listen: a free port of its host, at each of its addresses."""
     if here:
         with socket.socket() as free:
             free.bind(("", 0))
@@ -172,7 +174,9 @@ def _rendezvous(first: Far, here: bool) -> str:
 
 
 def _asked(far: Far) -> tuple[list[str], int]:
-    """What a host says of itself, which also shows that it can be reached. Raises BadHosts."""
+    """What a host reports about itself. The answer also shows that the host can be reached. Raises
+    BadHosts.
+    """
     words = keeper_command(far, "--addresses")
     try:
         done = subprocess.run(

@@ -8,7 +8,9 @@ import selectors
 
 
 class Input:
-    """The terminal's input for rank 0, which is not in its foreground group and so cannot read itself."""
+    """The terminal's input for rank 0, which cannot read it itself because it is not in the foreground
+    group.
+    """
 
     def __init__(self, selector: selectors.BaseSelector, terminal: int, target: int) -> None:
         self._selector, self._terminal, self._target = selector, terminal, target
@@ -17,7 +19,7 @@ class Input:
         selector.register(terminal, selectors.EVENT_READ, self.read)
 
     def read(self) -> None:
-        """Take what was typed and wait until rank 0 can have it."""
+        """Read what was typed, and wait until rank 0 can take it."""
         try:
             self._held = os.read(self._terminal, 1 << 16)
         except OSError:  # the launcher is in the background
@@ -29,7 +31,7 @@ class Input:
         self._selector.register(self._target, selectors.EVENT_WRITE, self.write)
 
     def write(self) -> None:
-        """Hand over what was typed and wait for more."""
+        """Pass on what was typed, and wait for more."""
         try:
             self._held = self._held[os.write(self._target, self._held) :]
         except BlockingIOError:

@@ -29,7 +29,7 @@ LAST_WORDS = 2.0  # seconds between SIGTERM and SIGKILL
 
 
 class Keeper:
-    """One thread that looks at the commands, at the rank's input and at the rank."""
+    """One thread that handles the commands, the rank's input, and the rank."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self._job = job
@@ -46,7 +46,7 @@ class Keeper:
         ranks.adopt_orphans()
 
     def run(self) -> None:
-        """From the start of the rank to its end."""
+        """Run the rank from its start to its end."""
         self._say("here")  # before it: a rank may already have written when this process is ended
         try:
             process = self._start()
@@ -82,7 +82,7 @@ class Keeper:
         return process
 
     def _turn(self, rank: ranks.Rank) -> bool:
-        """Wait for what comes next. False when the rank must end."""
+        """Wait for the next event. False when the rank must end."""
         poll = select.poll()
         poll.register(0, select.POLLIN)
         poll.register(self._waking, select.POLLIN)
@@ -137,7 +137,7 @@ class Keeper:
             wire.write_all(2, wire.note(self._job["token"], kind, **values))
 
     def _clear(self) -> None:
-        """End the rank and all that it left, first kindly, then not."""
+        """End the rank and everything that it left running, first by SIGTERM, then by SIGKILL."""
         for number, patience in ((signal.SIGTERM, LAST_WORDS), (signal.SIGKILL, LAST_WORDS)):
             until = time.monotonic() + patience
             while children := descendants(os.getpid(), {self._guardian.process}):

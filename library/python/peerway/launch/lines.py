@@ -1,4 +1,4 @@
-"""Cutting what comes from a stream, in chunks of any size, into whole lines and tracebacks."""
+"""Cut a stream, which comes in chunks of any size, into whole lines and tracebacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Piece = bytes | Traceback
 
 
 class Lines:
-    """Of one stream. `since` is when the last of what is held back came."""
+    """The lines of one stream. `since` is when the last of the text that is held back came."""
 
     def __init__(self) -> None:
         self._begun = bytearray()  # a line without its end
@@ -22,16 +22,16 @@ class Lines:
 
     @property
     def holds(self) -> bool:
-        """Whether something is held back."""
+        """Whether text is held back."""
         return bool(self._begun) or self.traceback is not None
 
     @property
     def like(self) -> bytes:
-        """A whole traceback that is held back, to be compared with others; b"" when there is none."""
+        """A whole traceback that is held back, to be compared with others; b"" if there is none."""
         return self.traceback.text if self.traceback is not None and self.traceback.whole else b""
 
     def feed(self, chunk: bytes, now: float) -> list[Piece]:
-        """Take in a chunk; return what can be shown at once, in order. Only \\n ends a line."""
+        """Take a chunk; return what can be shown at once, in order. Only \\n ends a line."""
         self.since = now
         self._tail = (self._tail + chunk)[-KEPT:] if len(chunk) < KEPT else chunk[-KEPT:]
         self._begun += chunk
@@ -66,7 +66,7 @@ class Lines:
                 pieces.append(line)
 
     def let_go(self) -> list[Piece]:
-        """Return what is held back: it has been for long, or nothing follows."""
+        """Return what is held back, because it was held long enough or nothing follows."""
         pieces: list[Piece] = [] if self.traceback is None else [self.traceback]
         self.traceback = None
         if self._begun:
@@ -76,7 +76,7 @@ class Lines:
         return pieces
 
     def last(self, count: int) -> list[bytes]:
-        """Return the last lines of the stream that are not empty."""
+        """The last lines of the stream that are not empty."""
         lines = self._tail.split(b"\n")
         whole = lines if len(self._tail) < KEPT else lines[1:] or lines
         return [line for line in whole if line.strip()][-count:]

@@ -1,4 +1,5 @@
-"""Unmodified MPI programs over a NIC's plugin: which MPI an mpirun belongs to, and what its ranks must find.
+"""Run unmodified MPI programs over a NIC plugin: find out which MPI an mpirun belongs to, and which variables
+its ranks need.
 
 UCX, which both Open MPI and MPICH use, is given one more transport by a library that is preloaded into the
 ranks (docs/nic/mpi-over-nics.md). Only the ranks get it: the launcher's own processes have no use for it.
@@ -34,19 +35,19 @@ BETWEEN_HOSTS = "PEERWAY_MPI_BETWEEN_HOSTS"  # OMPI_MCA_osc of ranks that are no
 
 
 class MpiError(Exception):
-    """What keeps a program from being started, for people."""
+    """The program cannot be started; the message says why."""
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """An mpirun and the MPI that it belongs to."""
+    """An mpirun, and the MPI that it belongs to."""
 
     path: str
     kind: str  # "openmpi" or "mpich"
 
 
 def find_launcher(named: str | None) -> Launcher:
-    """Find the mpirun and ask it what it is. Raises MpiError."""
+    """Find the mpirun, and ask it which MPI it belongs to. Raises MpiError."""
     names = [named] if named else ["mpirun", "mpiexec"]
     path = next((result for name in names if (result := shutil.which(name))), None)
     if path is None and named:
@@ -68,13 +69,13 @@ def find_launcher(named: str | None) -> Launcher:
         return Launcher(path, "mpich")
     first = text.strip().splitlines()[0] if text.strip() else "nothing"
     raise MpiError(
-        f"{path} belongs to an MPI that is not known here: --version says '{first}'; Open MPI and MPICH are"
+        f"{path} belongs to an unknown MPI: --version says '{first}'; use that of Open MPI or MPICH"
     )
 
 
 def check_program(launcher: Launcher, program: str) -> None:
     """Refuse a program that was linked with another MPI than the launcher's: its ranks would not find one
-    another, and each would run alone. Of a script, or a program that loads its MPI, nothing is known.
+    another, and each would run alone. Scripts, and programs that load their MPI, cannot be checked.
     """
     path = shutil.which(program)
     if path is None:
@@ -97,7 +98,7 @@ def check_program(launcher: Launcher, program: str) -> None:
 
 
 def _as_root() -> dict[str, str]:
-    """Give the environment with Open MPI's permission to be asked by root what it is."""
+    """The environment with Open MPI's permission to run it as root."""
     allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return {**os.environ, **allowed}
 
@@ -116,7 +117,7 @@ def transport_library() -> Path:
 
 
 def nic_for_ranks(nic: str) -> str:
-    """Name the NIC so that it is found from any folder. Raises MpiError and peerway.Error."""
+    """Name the NIC so that ranks find it from any folder. Raises MpiError and peerway.Error."""
     named = _core.nic_spec(nic, "--nic")
     if not Path(named.file).is_file():
         raise MpiError(f"--nic {nic}: there is no file {named.file}")
@@ -124,7 +125,7 @@ def nic_for_ranks(nic: str) -> str:
 
 
 def rank_environment(launcher: Launcher, nic: str) -> dict[str, str]:
-    """Give the variables of the ranks. Raises MpiError and peerway.Error."""
+    """The variables of the ranks. Raises MpiError and peerway.Error."""
     variables = {
         "PEERWAY_NIC": nic_for_ranks(nic),
         "PEERWAY_NIC_JOB": str(secrets.randbits(63)),
@@ -150,7 +151,7 @@ def rank_environment(launcher: Launcher, nic: str) -> dict[str, str]:
 def command_over_nic(
     launcher: Launcher, nic: str, ranks: int, extra: list[str], program: list[str]
 ) -> tuple[list[str], dict[str, str]]:
-    """Give the command line, and the environment of the launcher. Raises MpiError and peerway.Error.
+    """The command line, and the environment of the launcher. Raises MpiError and peerway.Error.
 
     Everybody on the host can read the command line, and nobody else's environment: the secret is only named.
     """
@@ -187,7 +188,7 @@ def _components(launcher: Launcher) -> str:
 
 
 def _windows(components: str) -> dict[str, str]:
-    """Choose what is under windows.
+    """Choose the component that carries windows.
 
     Open MPI's osc/ucx gives wrong results (docs/nic/mpi-over-nics.md says of what). Its osc/rdma is right,
     with transports of Open MPI's own; osc/sm has the windows in shared memory. Open MPI 4 has osc/pt2pt,
@@ -206,7 +207,7 @@ def _windows(components: str) -> dict[str, str]:
 
 
 def replace_process(words: list[str], environment: dict[str, str]) -> int:
-    """Become the launcher: its signals and its exit status are those of this command."""
+    """Replace this process by the launcher, whose signals and exit code are then those of this command."""
     try:
         os.execve(words[0], words, environment)
     except OSError as error:

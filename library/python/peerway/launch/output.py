@@ -1,4 +1,4 @@
-"""What the ranks write, on its way to the launcher's own streams: as it comes, whole lines and tracebacks."""
+"""Pass the output of the ranks to the launcher's own streams as it comes, in whole lines and tracebacks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REMEMBERED = 64  # tracebacks of one sink that are not shown a second time
 
 
 class Stream:
-    """One that a rank writes."""
+    """One stream that a rank writes to."""
 
     def __init__(self, source: int, rank: int, sink: Sink) -> None:
         self.source, self.rank, self.sink = source, rank, sink
@@ -35,7 +35,7 @@ class Stream:
         self.read = False  # the selector has it
 
     def chunk(self) -> bytes:
-        """Read what there is; b"" at the end."""
+        """Read what is available; b"" at the end."""
         try:
             return os.read(self.source, 1 << 16)
         except OSError as error:  # a terminal whose other side nobody has open any more
@@ -45,8 +45,9 @@ class Stream:
 
 
 class Output:
-    """That of all ranks. Where both of the launcher's streams are one file, so are those of each rank: what
-    it wrote to them stays in its order."""
+    """The output of all ranks. If both streams of the launcher are the same file, so are those of each rank,
+    so that what a rank writes to them stays in its order.
+    """
 
     def __init__(self, selector: selectors.BaseSelector, prefix: bool, tracebacks: bool) -> None:
         self._selector, self._prefix, self._all = selector, prefix, tracebacks
@@ -63,7 +64,9 @@ class Output:
     # ---- streams ----
 
     def connect(self, rank: int) -> dict[int, int]:
-        """Make the streams of a rank; give what it is to have as its 1 and 2, to be closed here then."""
+        """Make the streams of a rank; return the descriptors that it gets as 1 and 2, which must then be
+        closed here.
+        """
         ends: dict[Sink, int] = {}
         for sink in self._sinks.values():
             if sink not in ends:
@@ -93,7 +96,7 @@ class Output:
             self._show(stream, piece)
 
     def drain(self, rank: int) -> None:
-        """Take in what a rank that has ended left in its streams."""
+        """Read what a rank that has ended left in its streams."""
         for stream in (source for source in self._of(rank) if source.open):
             there = select.poll()
             there.register(stream.source, select.POLLIN)
@@ -132,12 +135,12 @@ class Output:
         return f"[{stream.rank}] ".encode() if self._prefix else b""
 
     def say(self, text: str) -> None:
-        """Tell the user something of the launcher itself."""
+        """Print a message of the launcher itself."""
         if 2 in self._sinks:
             self._sinks[2].write(f"peerway: {text}\n".encode(), self)
 
     def quote(self, rank: int, line: bytes) -> None:
-        """Show once more a line that a rank wrote."""
+        """Show again a line that a rank wrote."""
         if 2 in self._sinks:
             self._sinks[2].write(line.rstrip(b"\n") + b"\n", self, f"  [{rank}] ".encode())
 
@@ -147,14 +150,14 @@ class Output:
         return 2 in self._sinks and self._sinks[2].last_writer is self
 
     def stands_above(self, rank: int) -> bool:
-        """Whether what a rank wrote last is right above what the launcher says next, be it a traceback that
-        it has in common with others.
+        """Whether the rank's last output is right above the next message of the launcher, even as part of a
+        traceback shared with other ranks.
         """
         last = self._sinks[2].last_writer if 2 in self._sinks else None
         return rank in last if isinstance(last, frozenset) else last in self._of(rank)
 
     def last_lines(self, rank: int, count: int) -> list[bytes]:
-        """Give the last lines of a rank: those of its errors, or of its output where there are none."""
+        """The last lines of a rank: of its errors, or of its output if it wrote no errors."""
         for stream in reversed(self._of(rank)):
             if lines := stream.lines.last(count):
                 return lines
@@ -163,11 +166,13 @@ class Output:
     # ---- time ----
 
     def due(self) -> float | None:
-        """Tell when to call `advance`."""
+        """When `advance` must be called."""
         return min(self._due().values(), default=None)
 
     def _due(self) -> dict[Stream, float]:
-        """Tell when which streams show what they hold: equal tracebacks together, if they come together."""
+        """When each stream shows what it holds back, so that equal tracebacks that come together are shown
+        together.
+        """
         held = [
             source
             for source in self._streams
@@ -189,7 +194,9 @@ class Output:
         return self.interrupted and not self._all and traceback is not None and traceback.of_interrupt
 
     def advance(self, now: float) -> None:
-        """Show what has waited long enough; read again from the ranks where there is room again."""
+        """Show what was held back long enough; read from the ranks again once the launcher's output takes
+        more.
+        """
         for stream in self._streams:
             self._listen(stream, not stream.sink.full)
         for stream, moment in self._due().items():
@@ -197,7 +204,7 @@ class Output:
                 self._let_go(stream)
 
     def show_all_of(self, rank: int) -> None:
-        """Show what is held back of a rank: it has ended."""
+        """Show what is held back of a rank that has ended."""
         for stream in self._of(rank):
             self._let_go(stream)
 
@@ -212,21 +219,21 @@ class Output:
 
     @property
     def unfinished(self) -> bool:
-        """Whether something is still to be read or written."""
+        """Whether something remains to be read or written."""
         return any(stream.open for stream in self._streams) or self.pending
 
     @property
     def pending(self) -> bool:
-        """Whether the reader of the launcher's own streams lets it wait."""
+        """Whether the reader of the launcher's own streams is slower than the ranks."""
         return any(sink.pending for sink in self._sinks.values())
 
     def finish(self) -> None:
-        """Show what is left of streams that have ended."""
+        """Show what remains of streams that have ended."""
         for stream in self._streams:
             self._let_go(stream)
 
     def errors(self) -> list[str]:
-        """Say what could not be written, and why. A reader that went away is no error, as for any program."""
+        """Report what could not be written, and why. A closed reader is not an error, as for any program."""
         result = {sink: sink.error for sink in self._sinks.values() if sink.error}
         return [
             f"{'standard output' if sink.descriptor == 1 else 'standard error'} cannot be written: "
@@ -237,7 +244,9 @@ class Output:
 
 
 def _terminal(sink: Sink) -> tuple[int, int]:
-    """Make a terminal of the same size: programs write to one line by line, and with colours."""
+    """Make a pseudo-terminal of the same size: programs write line by line to a terminal, and with
+    colours.
+    """
     ours, theirs = os.openpty()
     tty.setraw(theirs)  # nothing is echoed, and \\n stays \\n
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Where ranks run: which cores and which GPU each one gets. `assign` is pure; `read_host` reads sysfs."""
+"""Decide which cores and which GPU each rank gets. `assign` is pure; `read_host` reads sysfs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Host:
-    """What is known of this host: allowed cores, neighbours sharing most, and what is near what."""
+    """The cores that may be used on this host, in an order in which neighbours share most, and which cores
+    are near which NUMA node and GPU.
+    """
 
     cores: tuple[int, ...]
     nodes: tuple[frozenset[int], ...] = ()
@@ -24,7 +26,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Place:
-    """Of one rank."""
+    """The cores and the GPU of one rank."""
 
     cores: frozenset[int] = field(default_factory=frozenset)
     through: tuple[str, ...] = ()  # what the rank is started by: words before its program
@@ -33,7 +35,9 @@ class Place:
 
 
 def assign(ranks: int, host: Host) -> list[Place]:
-    """Place each rank near the GPU that it uses, rank modulo their number; else over NUMA nodes in blocks.
+    """Place each rank near its GPU, which is its number modulo the number of GPUs; without GPUs, over the
+    NUMA nodes in blocks. Ranks with the same set of cores divide it evenly; if there are fewer cores than
+    ranks, they share all of them.
 
     Ranks that share a set of cores split it evenly; with fewer cores than ranks they share them all.
     """
@@ -56,7 +60,7 @@ def assign(ranks: int, host: Host) -> list[Place]:
 
 
 def over_nodes(ranks: int, nodes: Sequence[frozenset[int]]) -> list[frozenset[int]]:
-    """Give one node to each rank, in blocks; several to each where there are fewer ranks than nodes."""
+    """Give one node to each rank, in blocks, or several nodes to each if there are fewer ranks than nodes."""
     if ranks >= len(nodes):
         return [nodes[rank * len(nodes) // ranks] for rank in range(ranks)]
     bounds = [rank * len(nodes) // ranks for rank in range(ranks + 1)]
@@ -65,7 +69,7 @@ def over_nodes(ranks: int, nodes: Sequence[frozenset[int]]) -> list[frozenset[in
 
 
 def split(cores: Sequence[int], parts: int) -> list[Sequence[int]]:
-    """Cut the cores into contiguous blocks; all of them to each where there are too few."""
+    """Cut the cores into contiguous blocks; if there are too few, give all of them to each rank."""
     if len(cores) < parts:
         return [cores] * parts
     bounds = [part * len(cores) // parts for part in range(parts + 1)]
@@ -83,7 +87,7 @@ def parse_list(text: str) -> frozenset[int]:
 
 
 def read_list(path: Path) -> frozenset[int]:
-    """Read such a list from a file; nothing when it cannot be read, as sysfs differs from host to host."""
+    """Read such a list from a file; empty if it cannot be read, because sysfs differs from host to host."""
     try:
         return parse_list(path.read_text())
     except (OSError, ValueError):
@@ -113,7 +117,7 @@ def read_gpus(root: Path) -> list[frozenset[int]]:
 
 
 def visible_gpus(gpus: Sequence[frozenset[int]], visible: str | None) -> tuple[frozenset[int], ...]:
-    """Keep the GPUs that a process will see; where one named by UUID is, stays unknown."""
+    """Keep the GPUs that a process will see; the place of a GPU named by its UUID stays unknown."""
     if visible is None:
         return tuple(gpus)
     seen: list[frozenset[int]] = []

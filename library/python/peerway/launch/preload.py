@@ -1,4 +1,4 @@
-"""How a library of Peerway comes into a program before all others: the loader's variables that name it."""
+"""The loader's variables that load a library of Peerway into a program before all others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from peerway.errors import Unsupported
 
 
 def preload(library: Path, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Give the variables that load `library` first, before what `inherited` loads already.
+    """The variables that load `library` first, before the libraries that `inherited` already loads.
+    LD_PRELOAD ends a name at a space, so a library in a folder with a space is given by its name alone, which
+    the loader finds through LD_LIBRARY_PATH. Raises peerway.Unsupported for a folder that no variable can
+    name.
 
     LD_PRELOAD ends a name at a space, so a library in such a folder goes by its name alone, which the loader
     finds by LD_LIBRARY_PATH. Raises peerway.Unsupported for a folder that no variable can name.

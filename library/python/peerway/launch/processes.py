@@ -1,4 +1,4 @@
-"""What the ranks have left running, read from /proc."""
+"""Find the processes that ranks left running, from /proc."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def descendants(ancestor: int, without: set[int]) -> list[int]:
 
 
 def reap_orphans(known: set[int]) -> None:
-    """Take note of the end of adopted processes; those in `known` are left to their owners."""
+    """Collect the exit statuses of adopted processes; those in `known` are left to their owners."""
     try:
         text = Path("/proc/self/task", str(os.getpid()), "children").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""One rank: what its process is told, how it is started, and how it ended."""
+"""One rank: its environment, how it is started, and how it ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ Ending = tuple[int, bool]  # an exit status, or (True) the number of a signal
 
 @dataclass
 class Rank:
-    """A rank that was started. Its process is reaped only at the very end, so that its ids stay its own."""
+    """A rank that was started. Its process is reaped only at the very end, so that no other process gets its
+    id.
+    """
 
     number: int
     process: subprocess.Popen[bytes]
@@ -39,7 +41,7 @@ class Rank:
         return self.process.pid
 
     def look(self) -> bool:
-        """Tell whether the process has ended; how, is in `ending` then."""
+        """Whether the process has ended; if so, `ending` says how."""
         if self.ending is None:
             result = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if result is not None:
@@ -47,12 +49,12 @@ class Rank:
         return self.ending is not None
 
     def send(self, number: int) -> None:
-        """To the rank and to what it started in its process group."""
+        """Send a signal to the rank and to what it started in its process group."""
         os.killpg(self.pid, number)
 
     @property
     def code(self) -> int:
-        """As a shell gives it: 128 and the signal's number for a death by signal."""
+        """The exit code as a shell gives it: 128 plus the signal's number if a signal ended it."""
         assert self.ending is not None
         value, by_signal = self.ending
         return 128 + value if by_signal else value
@@ -84,14 +86,14 @@ def adopt_orphans() -> None:
 
 
 def allow_descriptors(count: int) -> None:
-    """Let this process have so many open descriptors, if it may; the ranks keep the limit that they had."""
+    """Raise the limit on open descriptors of this process, if allowed; the ranks keep the old limit."""
     soft, hard = _LIMITS
     if soft < count:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard) if hard >= 0 else count, hard))
 
 
 def job_environment(base: Mapping[str, str], ranks: int) -> dict[str, str]:
-    """Make the environment that all ranks share: where to meet, and the secret to prove."""
+    """The environment that all ranks share, with the address of rank 0 and the job's secret."""
     return {
         **base,
         "PEERWAY_SIZE": str(ranks),
@@ -109,7 +111,9 @@ def start(
     streams: tuple[int, Mapping[int, int]],
     watch: Callable[[int], None],
 ) -> Rank:
-    """Start the rank in a process group of its own, which it has `watch` know before its program runs.
+    """Start the rank in a process group of its own; `watch` knows the group before its program runs.
+    `streams` is the rank's input as subprocess takes it, and its descriptors 1 and 2; those not given are the
+    launcher's. Raises OSError if the program cannot be run.
 
     `streams` is its input as subprocess has it, and its 1 and 2; one that is not named is as the launcher's.
     Raises OSError when the program cannot be run.

@@ -1,4 +1,4 @@
-"""One of the launcher's own streams, where the output of all ranks goes: their lines never mix."""
+"""One of the launcher's own streams, to which the output of all ranks goes without mixing lines."""
 
 from __future__ import annotations
 
@@ -34,11 +34,13 @@ class Sink:
 
     @property
     def pending(self) -> bool:
-        """Whether something waits to be written."""
+        """Whether text waits to be written."""
         return bool(self._held)
 
     def write(self, text: bytes, writer: object, prefix: bytes = b"") -> None:
-        """Write text, each line with the prefix. A line that somebody else has begun is ended first."""
+        """Write text, each line with the prefix. If somebody else has begun a line, that line is ended
+        first.
+        """
         if not text:
             return
         if self._inside is not None and self._inside is not writer:
@@ -54,7 +56,7 @@ class Sink:
         self.pump()
 
     def pump(self) -> None:
-        """Write what can be written now."""
+        """Write as much as the stream takes now."""
         while self._held and self.error is None and self._poll.poll(0):
             try:
                 del self._held[: os.write(self.descriptor, self._held[: self._piece])]

@@ -52,7 +52,7 @@ OF_THIS_SESSION = (
 
 @dataclass(frozen=True)
 class Far:
-    """A host, how it is reached, and which of its ranks this one is."""
+    """A host, how it is reached, and which of its ranks this stand-in is for."""
 
     host: str
     agent: tuple[str, ...]
@@ -73,12 +73,12 @@ def keeper_command(far: Far, *arguments: str) -> list[str]:
 
 
 def agent_environment() -> dict[str, str]:
-    """What the agent itself gets: not the secret, which it might show or send on."""
+    """The environment of the agent: without the secret, which it might show or pass on."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PEERWAY_")}
 
 
 def carried(environment: dict[str, str]) -> dict[str, str]:
-    """The variables that the rank gets from here, on top of those that its host gives."""
+    """The variables that the rank gets from here, in addition to those of its host."""
     return {
         name: value
         for name, value in environment.items()
@@ -95,7 +95,7 @@ class Lost(Exception):
 
 
 class StandIn:
-    """One connection. One thread, which waits for signals, input and what the keeper says."""
+    """One connection. A single thread waits for signals, for input, and for notes from the keeper."""
 
     def __init__(self, far: Far, program: list[str]) -> None:
         self._far = far
@@ -113,7 +113,7 @@ class StandIn:
         }
 
     def run(self, woken: socket.socket) -> tuple[int, bool]:
-        """The rank's end: its status, or (True) a signal. Raises Lost."""
+        """How the rank ended: its status, or (True) a signal. Raises Lost."""
         with subprocess.Popen(
             keeper_command(self._far),
             env=agent_environment(),
@@ -163,7 +163,7 @@ class StandIn:
         return bool(chunk)
 
     def _feed(self) -> None:
-        """Hand over a chunk of the input, and wait until the rank has taken it."""
+        """Pass on a chunk of the input, and wait until the rank has taken it."""
         try:
             chunk = os.read(0, wire.CHUNK)
         except OSError:  # a terminal, of which this process is in the background
@@ -211,7 +211,7 @@ def _die_with(parent: int) -> Any:
 
 
 def _die_by(number: int) -> NoReturn:
-    """End by a signal, as the rank did; its core, if any, is where it was."""
+    """End by the signal that ended the rank; any core file is on the rank's host."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.set_wakeup_fd(-1)
     with contextlib.suppress(OSError):
@@ -232,7 +232,7 @@ def _attempts(far: Far, program: list[str], woken: socket.socket) -> tuple[int, 
 
 
 def main() -> NoReturn:
-    """Stand for the rank that the first argument (Far, as JSON) and the rest, its program, say."""
+    """Stand in for the rank that the first argument (Far, as JSON) and the others, its program, describe."""
     values = json.loads(sys.argv[1])
     far = Far(**values | {"agent": tuple(values["agent"])})
     reading, writing = socket.socketpair()

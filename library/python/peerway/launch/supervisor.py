@@ -35,7 +35,7 @@ QUOTED = 12  # lines of the rank that failed first
 
 @dataclass(frozen=True)
 class Job:
-    """A program to be run as several ranks, `places[r]` being where rank r runs."""
+    """A program to be run as several ranks; `places[r]` is where rank r runs."""
 
     program: Sequence[str]
     places: Sequence[Place]
@@ -85,7 +85,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def signals(self) -> Iterator[None]:
-        """Make signals arrive as bytes in a socket of the loop: none is lost and none interrupts."""
+        """Make signals arrive as bytes in a socket of the loop, so that none is lost and none interrupts."""
         reading, writing = socket.socketpair()
         for end in (reading, writing):
             end.setblocking(False)
@@ -147,7 +147,7 @@ class Supervisor:
                 rank.process.stdin.close()
 
     def _watch(self, rank: Rank) -> None:
-        """Learn of the rank's end in the order in which ranks end, which SIGCHLD does not tell."""
+        """Learn of the ends of ranks in the order in which they end, which SIGCHLD does not show."""
         try:
             watched = os.pidfd_open(rank.pid)
         except OSError:  # Linux before 5.3: those that end between two looks are taken in their order
@@ -164,7 +164,7 @@ class Supervisor:
     # ---- follow ----
 
     def follow(self) -> None:
-        """Serve until every rank has ended and all that they wrote is passed on."""
+        """Serve until every rank has ended and all its output is passed on."""
         self._look()
         while self._running():
             self._turn()
@@ -222,7 +222,9 @@ class Supervisor:
             self._next = self._next or (now + self._job.grace, signal.SIGTERM)
 
     def _announce(self) -> None:
-        """Say who failed where the others may still run for long; the summary comes when they have ended."""
+        """Say which rank failed if the others may still run for long; the summary comes when they have
+        ended.
+        """
         if self._announces is None or time.monotonic() < self._announces:
             return
         self._announces = None
@@ -240,7 +242,7 @@ class Supervisor:
     # ---- end ----
 
     def conclude(self) -> int:
-        """Say how the job ended; give its exit code: that of the first rank that failed, or 0."""
+        """Say how the job ended; return its exit code: that of the first rank that failed, or 0."""
         ends = [end for _, end in self._ends]
         first, wanted = first_failure(ends), asked_for(ends)
         if first is not None:
@@ -281,7 +283,7 @@ class Supervisor:
             self._output.quote(first.rank, line)
 
     def clear(self) -> None:
-        """End all that is left of the job, first kindly, then not; reap the ranks."""
+        """End everything that is left of the job, first by SIGTERM, then by SIGKILL; reap the ranks."""
         for number, patience in ((signal.SIGTERM, LAST_WORDS), (signal.SIGKILL, LAST_WORDS)):
             until = time.monotonic() + patience
             children = descendants(os.getpid(), {self._guardian.process})

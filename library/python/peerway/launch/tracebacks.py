@@ -30,13 +30,13 @@ def begins_one(line: bytes) -> bool:
 
 
 def lost_ranks(last_lines: list[bytes]) -> frozenset[int]:
-    """Find the ranks whose end these lines, the last that a rank wrote, give as the reason."""
+    """The ranks whose end these lines, the last that a rank wrote, name as the reason."""
     result = _LOST.finditer(b"\n".join(last_lines[-3:]))
     return frozenset(int(match[1] or match[2]) for match in result)
 
 
 class Traceback:
-    """The lines of a traceback, as they come."""
+    """Collects the lines of a traceback as they come."""
 
     def __init__(self, line: bytes) -> None:
         self._lines = [line]
@@ -45,7 +45,7 @@ class Traceback:
         self._last = line
 
     def take(self, line: bytes) -> bool:
-        """Add a line; False when it is not of this traceback, which is whole then."""
+        """Add a line; False if it does not belong to this traceback, which is then complete."""
         if line.startswith((*_CHAINS, *_SIGNS[1:])):
             self.whole = False
         elif line.strip() and line[:1] not in b" \t":
@@ -64,5 +64,5 @@ class Traceback:
 
     @property
     def of_interrupt(self) -> bool:
-        """Whether it says only that the program was interrupted, or that another rank has gone."""
+        """Whether it says only that the program was interrupted, or that another rank was lost."""
         return self.whole and _INTERRUPTS.match(self._last) is not None

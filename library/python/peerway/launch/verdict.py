@@ -1,4 +1,4 @@
-"""Which rank's failure was the first, and which others are only its consequence. Pure."""
+"""Decide which rank failed first, and which failures are only its consequences. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what users and schedu
 
 @dataclass(frozen=True)
 class End:
-    """How a rank ended. Those of a job are in the order of time."""
+    """How a rank ended. The ends of a job are in the order of time."""
 
     rank: int
     value: int  # an exit status, or the number of a signal
@@ -25,22 +25,24 @@ class End:
 
     @property
     def code(self) -> int:
-        """As a shell gives it: 128 and the signal's number for a death by signal."""
+        """The exit code as a shell gives it: 128 plus the signal's number if a signal ended it."""
         return 128 + self.value if self.by_signal else self.value
 
     @property
     def own(self) -> bool:
-        """Whether it failed, and neither the user nor the launcher had asked it to end."""
+        """Whether the rank failed although neither the user nor the launcher had asked it to end."""
         return self.code != 0 and not self.ended and not self.as_asked
 
     @property
     def as_asked(self) -> bool:
-        """Whether this is how a rank ends that was asked to: by that signal, or with a status of its own."""
+        """Whether the rank ended as one does that was asked to: by that signal, or with a status of its
+        own.
+        """
         return self.user_signal != 0 and (not self.by_signal or self.value == self.user_signal)
 
 
 def first_failure(ends: Sequence[End]) -> End | None:
-    """Find the first rank that failed, and not because another had; None when none did."""
+    """The first rank that failed, and not because another had failed; None if there is none."""
     failed = [end for end in ends if end.own]
     ranks = {end.rank for end in failed}
     causes = (end for end in failed if not end.lost & (ranks - {end.rank}))
@@ -48,5 +50,5 @@ def first_failure(ends: Sequence[End]) -> End | None:
 
 
 def asked_for(ends: Sequence[End]) -> int:
-    """Give the signal that the user ended the job with; 0 when the ranks ended well, or by themselves."""
+    """The signal by which the user ended the job; 0 if the ranks ended well, or by themselves."""
     return next((end.user_signal for end in ends if end.code != 0 and end.user_signal), 0)

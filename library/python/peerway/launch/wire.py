@@ -1,4 +1,4 @@
-"""What a rank's stand-in on the launcher's host and the rank's keeper on another host tell each other.
+"""The protocol between a rank's stand-in on the launcher's host and the rank's keeper on another host.
 
 The stand-in writes to the keeper's standard input: first one line of JSON (secret, environment, folder and
 program: none of it is on a command line), then commands. The keeper answers on its standard error, between
@@ -19,7 +19,7 @@ LONGEST = 16 << 20  # bytes of a line of JSON
 
 
 def write_all(target: int, text: bytes) -> None:
-    """Write everything, however little each call takes."""
+    """Write everything, however little each call writes."""
     view = memoryview(text)
     while view:
         view = view[os.write(target, view) :]
@@ -31,7 +31,7 @@ def command(name: str, argument: int = 0, data: bytes = b"") -> bytes:
 
 
 class Commands:
-    """Takes chunks of what the stand-in writes apart."""
+    """Separates the commands in the chunks that the stand-in writes."""
 
     def __init__(self) -> None:
         self._held = b""
@@ -55,7 +55,7 @@ def note(token: str, kind: str, **values: Any) -> bytes:
 
 
 class Notes:
-    """Takes the notes out of what comes from the keeper's standard error."""
+    """Separates the notes of the keeper from the other output on its standard error."""
 
     def __init__(self, token: str) -> None:
         self._mark = f"\x1e{token} ".encode()
@@ -83,6 +83,6 @@ class Notes:
             yield ready
 
     def finish(self) -> bytes:
-        """What is left when no more comes."""
+        """What remains when no more comes."""
         ready, self._held = self._held, b""
         return ready

@@ -39,8 +39,8 @@ struct PostedRequest {
 struct ChannelHeader {
   alignas(64) std::atomic<uint64_t> requested;  ///< requests posted by the initiator
   alignas(64) std::atomic<uint64_t> completed;  ///< requests served; the data is visible at its target
-  alignas(64) std::atomic<uint64_t> filled;     ///< chunks filled by whoever fills
-  alignas(64) std::atomic<uint64_t> drained;    ///< chunks drained by whoever drains
+  alignas(64) std::atomic<uint64_t> filled;     ///< chunks filled by the sending end
+  alignas(64) std::atomic<uint64_t> drained;    ///< chunks drained by the receiving end
   alignas(64) std::atomic<uint64_t> failed;     ///< failure_word of the requests that could not be served
   std::atomic<uint32_t> attached;               ///< 1 once the target serves this channel
   std::atomic<uint32_t> released;               ///< 1 once the initiator no longer uses it

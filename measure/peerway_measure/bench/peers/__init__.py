@@ -1,4 +1,4 @@
-"""What people use today, measured beside Peerway: Open MPI, bare UCX, NCCL, NVSHMEM and bare CUDA copies.
+"""Other libraries that are measured for comparison: Open MPI, bare UCX, NCCL, NVSHMEM and bare CUDA copies.
 
 Each peer is a small program in `programs/`, compiled when it is first needed against the library that is
 installed. All share one measuring loop (`programs/measure.h`): random data validated once per case, warm-up,
@@ -37,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PeerSelection:
-    """A peer to measure and those of its variants; `by_name`: not only as one of all."""
+    """A peer to measure, and which of its variants; `by_name`: the user named it, rather than "all"."""
 
     peer: Peer
     variants: frozenset[str]

@@ -1,4 +1,4 @@
-"""Base of all peers: whether they are here, what they can do, how a plan is run."""
+"""The base class of all peers: whether they are installed, what they can do, and how their cases are run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ MOST_DEATHS = 3  # of one variant in a row, before the rest of its cases is give
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The peer is here and its program is built.
+    """The peer is installed and its program is built. `environment` is added to this process's, `options` go
+    to the program, and `launcher` starts it.
 
     `environment` is set on top of this process's, `options` go to the program, `launcher` is what starts it.
     """
@@ -85,8 +86,8 @@ class Peer(ABC):
         """Say what one variant can do."""
 
     def job(self, installation: Installation, arguments: list[str], ranks: int) -> launch.Job:
-        """Say which processes to start, with the arguments that all ranks get: here one a rank, linked by
-        sockets.
+        """Say which processes to start, with the arguments that all ranks get. The default starts one process
+        for each rank, linked by sockets.
         """
         return launch.Job(
             [[str(installation.program), *arguments]] * ranks, installation.environment, linked=True
@@ -172,7 +173,7 @@ class Peer(ABC):
 
 
 def _timed(plan: Plan, part: float, cases: int) -> Plan:
-    """The plan of one group: until its part of the time is over, which its cases divide."""
+    """The plan of one group, with the end of its part of the time, which its cases divide."""
     if not plan.ends:
         return plan
     ends = within(plan.ends, part)
@@ -184,8 +185,8 @@ def _is_over(plan: Plan) -> bool:
 
 
 def _in_turns(cases: list[Case]) -> list[Case]:
-    """The first case of each test, then the second of each: what the time does not suffice for is of all, and
-    of each between what was measured.
+    """The first case of each test, then the second of each, and so on, so that if the time is too short,
+    cases of all tests were measured.
     """
     turns: defaultdict[str, count[int]] = defaultdict(count)
     return sorted(spread(cases, lambda case: case.test), key=lambda case: next(turns[case.test]))

@@ -1,4 +1,6 @@
-"""Compiling a peer's program when it is first needed, into a cache keyed by all that it depends on."""
+"""Compile a peer's program when it is first needed, into a cache whose key includes all that the program
+depends on.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ def build(source: str, compiler: list[str], flags: list[str], depends_on: str) -
 
 
 def first_error(text: str) -> str:
-    """Pick the first line of a compiler's output that tells what is wrong."""
+    """Pick the first line of a compiler's output that says what is wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wrong = [
         line for line in lines if re.search(r"\berror\b|cannot find|undefined reference", line, re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Which cores the ranks of a peer stay on: different ones, as Peerway's own launcher does."""
+"""Bind the ranks of a peer to different cores, as Peerway's own launcher does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def physical() -> list[int]:
 
 
 def one_each(ranks: int) -> list[int]:
-    """Choose a CPU for each rank: of different cores, else at least different; [] when there are too few."""
+    """Choose a CPU for each rank, of different cores if possible, otherwise at least different CPUs; [] if
+    there are too few.
+    """
     for cpus in (physical(), sorted(os.sched_getaffinity(0))):
         if len(cpus) >= ranks:
             return cpus[:ranks]

@@ -1,4 +1,4 @@
-"""Bare copies of the CUDA runtime: the limit of what a path between two GPUs can reach."""
+"""Bare copies of the CUDA runtime: the limit for any path between two GPUs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from peerway_measure.bench.peers.nvcc import GpuPeer, compiled
 
 
 class Cuda(GpuPeer):
-    """`cuda` is cudaMemcpyPeerAsync in a window, with nothing around it."""
+    """`cuda` is cudaMemcpyPeerAsync in a window, without any synchronisation for signals."""
 
     name = "cuda"
     variants: ClassVar[tuple[str, ...]] = ("cuda",)

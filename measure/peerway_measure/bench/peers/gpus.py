@@ -1,4 +1,4 @@
-"""The GPUs that the NVIDIA driver shows, asked without a toolkit and without holding on to them."""
+"""The GPUs that the NVIDIA driver shows, found without a toolkit and without occupying them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """How many, and the architecture of the first ("sm_90"); `reason` says why there are none."""
+    """The number of GPUs, and the architecture of the first ("sm_90"); `reason` says why there are none."""
 
     count: int
     architecture: str
@@ -24,7 +24,7 @@ class Gpus:
 
 @functools.cache
 def present() -> Gpus:
-    """Ask in a process of its own, so that this one stays free to fork and holds no GPU."""
+    """Query in a separate process, so that this one stays able to fork and holds no GPU."""
     command = [sys.executable, "-c", "from peerway_measure.bench.peers import gpus; gpus.tell()"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:

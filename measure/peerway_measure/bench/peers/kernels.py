@@ -1,4 +1,6 @@
-"""The pack kernels as a cubin for the GPU at hand: by nvcc where there is one, else by NVRTC."""
+"""Compile the pack kernels to a cubin for the GPU of this host, with nvcc if it is installed, otherwise with
+NVRTC.
+"""
 
 from __future__ import annotations
 

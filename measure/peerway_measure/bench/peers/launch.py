@@ -1,4 +1,4 @@
-"""Starting the ranks of a peer program and reading what they measured.
+"""Start the ranks of a peer program and read their results.
 
 Nothing here waits for ever: a program that falls silent, or of which one rank dies, is ended
 with all its processes.
@@ -134,7 +134,7 @@ class _Processes:
         return any(process.poll() not in {None, 0} for process in self._started)
 
     def failure(self) -> str:
-        """How the ranks ended: "" when all did well. Waits a little for those that are about to end."""
+        """How the ranks ended: "" if all ended well. Waits a little for those that are about to end."""
         until = time.monotonic() + GRACE_S
         for process in self._started:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -172,7 +172,7 @@ def _link_options(rank: int, ranks: int, links: list[int], at: list[int]) -> lis
 
 
 def _json_object(line: str) -> dict[str, Any]:
-    """Read the object of a line; empty for whatever else a library prints."""
+    """Read the object of a line; empty for anything else that a library prints."""
     if not line.startswith("{"):
         return {}
     try:

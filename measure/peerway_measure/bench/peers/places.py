@@ -1,4 +1,4 @@
-"""Where libraries and compilers are on this machine.
+"""Find libraries and compilers on this machine.
 
 What an environment variable names, Python wheels of this interpreter or the one beneath it, or the system.
 """
@@ -31,12 +31,12 @@ class Library:
 
     @property
     def nvcc_link(self) -> list[str]:
-        """Flags with which nvcc links this very file, which may have no name without a version."""
+        """Flags with which nvcc links exactly this file, which may exist only under a name with a version."""
         return [f"-L{self.lib}", f"-l:{self.file.name}", "-Xlinker", f"-rpath={self.lib}"]
 
     @property
     def environment(self) -> dict[str, str]:
-        """Makes programs, and what they load in turn, find this library and no other."""
+        """Variables that make programs, and the libraries that they load, find this library and no other."""
         return {"LD_LIBRARY_PATH": before("LD_LIBRARY_PATH", self.lib)}
 
 
@@ -51,7 +51,7 @@ def library(root: Path, header: str, names: tuple[str, ...]) -> Library | None:
 
 
 def search(variables: str, wheel: str, header: str, *names: str) -> Library | None:
-    """Look where environment variables say, then in wheels (a folder of theirs), then in the system."""
+    """Look where environment variables say, then in wheels, then in the system."""
     roots = [Path(os.environ[name]) for name in variables.split() if os.environ.get(name)]
     roots += [folder / wheel for folder in site_folders()]
     roots += [Path("/usr/local"), Path("/usr")]
@@ -75,7 +75,7 @@ def site_folders() -> Iterator[Path]:
 
 
 def tool(name: str) -> str | None:
-    """Find a program on PATH, then beside this Python, where wheels put theirs."""
+    """Find a program on PATH, or beside this Python, where wheels put theirs."""
     return shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
 
 
@@ -95,5 +95,5 @@ def nvcc_flags(root: Path) -> list[str]:
 
 
 def before(variable: str, folder: Path) -> str:
-    """Give the value of a search path variable with `folder` put first."""
+    """The value of a search path variable with `folder` put first."""
     return os.pathsep.join(filter(None, (str(folder), os.environ.get(variable, ""))))

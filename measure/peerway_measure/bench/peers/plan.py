@@ -1,4 +1,4 @@
-"""Request to a peer and its results, as plain data."""
+"""The request to a peer and its results, as plain data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Case:
 
     @property
     def extent(self) -> int:
-        """The bytes between the first that is touched and one past the last."""
+        """The bytes from the first that is touched to the last, inclusive."""
         return (self.form.blocks - 1) * self.form.pitch + self.form.block_bytes
 
     @property
@@ -54,7 +54,7 @@ class Case:
         return "contiguous" if self.form.blocks == 1 or self.form.pitch == self.form.block_bytes else "block"
 
     def argument(self, via: str) -> str:
-        """Spell the case as the programs read it."""
+        """The spelling of the case that the programs read."""
         form = self.form
         numbers = (form.blocks, form.block_bytes, form.pitch, self.window, self.iterations)
         return ",".join((via, self.test, form.label, *map(str, numbers)))
@@ -97,7 +97,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class NoTime:
-    """A case that was not measured over `via` since the time was over."""
+    """A case that was not measured over `via` because the time was over."""
 
     via: str
     case: Case

@@ -1,4 +1,4 @@
-"""A peer's result as a record of the one schema."""
+"""Make a record of a peer's result."""
 
 from __future__ import annotations
 

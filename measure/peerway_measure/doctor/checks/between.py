@@ -1,4 +1,4 @@
-"""What GPUs of this node may do with each other's memory."""
+"""Checks of what the GPUs of this node can do with each other's memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPU and CPU: mapping GPU memory, atomics, stream memory operations, placement."""
+"""Checks of GPU and CPU: mapping GPU memory, atomics, stream memory operations, placement."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def max_connections(facts: Facts) -> Finding:
 
 
 def numa(facts: Facts) -> Finding:
-    """Say where the GPUs sit."""
+    """Report the NUMA node of each GPU."""
     if not facts.gpus:
         return NUMA.no_gpu()
     nodes: dict[int | None, list[int]] = {}

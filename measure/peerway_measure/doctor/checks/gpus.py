@@ -1,4 +1,4 @@
-"""Driver, CUDA and the state of each GPU."""
+"""Checks of the driver, CUDA and the state of each GPU."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def pcie_link(facts: Facts) -> Finding:
 
 
 def bar1(facts: Facts) -> Finding:
-    """Judge the window to GPU memory."""
+    """Judge the size of the window to GPU memory."""
     if not facts.gpus:
         return BAR1.no_gpu()
     known = [g for g in facts.gpus if g.bar1 and g.memory]
@@ -191,7 +191,7 @@ def mode(facts: Facts) -> Finding:
 
 
 def sharing(facts: Facts) -> Finding:
-    """Judge what several ranks on one GPU meet."""
+    """Judge how several ranks can share one GPU."""
     if not facts.gpus:
         return SHARING.no_gpu()
     if any(g.mig for g in facts.gpus):

@@ -1,4 +1,4 @@
-"""The host: virtualisation, IOMMU, access control, shared memory and limits."""
+"""Checks of the host: virtualisation, IOMMU, access control, shared memory and limits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MEBIBYTE = 1 << 20
 
 
 def virtual(facts: Facts) -> Finding:
-    """Say what is between us and the hardware."""
+    """Report virtual machines and containers."""
     h = facts.host
     inside = []
     if h.hypervisor:
@@ -123,7 +123,7 @@ def memfd(facts: Facts) -> Finding:
 
 
 def shm(facts: Facts) -> Finding:
-    """Judge the room in /dev/shm."""
+    """Judge the free space in /dev/shm."""
     total, free = facts.host.shm_size, facts.host.shm_free
     if total is None or free is None:
         return SHM.warning("missing", "mount a tmpfs on /dev/shm")

@@ -1,4 +1,4 @@
-"""Libraries that Peerway is built on or compared with, and its own route tables."""
+"""Checks of the libraries that Peerway uses or is compared with, and of its own route tables."""
 
 from __future__ import annotations
 

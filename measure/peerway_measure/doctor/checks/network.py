@@ -1,4 +1,4 @@
-"""GPU and network: RDMA NICs, GPUDirect RDMA and the distance between NICs and GPUs."""
+"""Checks of GPU and network: RDMA NICs, GPUDirect RDMA, and the distance between NICs and GPUs."""
 
 from __future__ import annotations
 

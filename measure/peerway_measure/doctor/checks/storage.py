@@ -1,4 +1,4 @@
-"""GPU and storage: GPUDirect Storage."""
+"""Checks of GPUDirect Storage."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def cufile(facts: Facts) -> Finding:
 
 
 def drives(facts: Facts) -> Finding:
-    """Say how far NVMe drives are."""
+    """Report the distance of NVMe drives."""
     if not facts.storage.drives:
         return DRIVES.absent("none", "nothing to do: files come over the network or a paravirtual disk")
     total = text.count(len(facts.storage.drives), "drive")

@@ -1,1 +1,1 @@
-"""Programs that the doctor runs as child processes: each asks one driver or library and prints JSON."""
+"""Programs that the doctor runs as child processes: each queries one driver or library and prints JSON."""

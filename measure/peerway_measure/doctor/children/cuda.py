@@ -44,30 +44,30 @@ class Cuda:
         self.library = ctypes.CDLL("libcuda.so.1")
 
     def call(self, name: str, *arguments: Any) -> int:
-        """Call a function; -1 where this driver has no such function."""
+        """Call a function; -1 if this driver does not have it."""
         function = getattr(self.library, name, None)
         return int(function(*arguments)) if function else -1
 
     def reason(self, code: int) -> str:
-        """Put an error code into words."""
+        """An error code as text."""
         name, text = ctypes.c_char_p(), ctypes.c_char_p()
         self.call("cuGetErrorName", code, ctypes.byref(name))
         self.call("cuGetErrorString", code, ctypes.byref(text))
         return f"{(name.value or b'error %d' % code).decode()}: {(text.value or b'').decode()}"
 
     def number(self, name: str, *arguments: Any) -> int | None:
-        """Ask for one int, None where the driver refuses."""
+        """Query an int; None if the driver refuses."""
         value = ctypes.c_int()
         return value.value if self.call(name, ctypes.byref(value), *arguments) == 0 else None
 
     def attribute(self, name: str, number: int, device: int) -> int | bool | None:
-        """Ask for a device attribute, as bool where it is a yes or no."""
+        """Query a device attribute, as bool if it is a yes or no."""
         value = self.number("cuDeviceGetAttribute", number, device)
         return value if value is None or name in NUMBERS else bool(value)
 
 
 def device(cuda: Cuda, handle: int) -> dict[str, Any]:
-    """Gather one device's facts."""
+    """The facts about one device."""
     bus, uuid = ctypes.create_string_buffer(32), ctypes.create_string_buffer(16)
     name = ctypes.create_string_buffer(128)
     total = ctypes.c_size_t()
@@ -90,7 +90,7 @@ def device(cuda: Cuda, handle: int) -> dict[str, Any]:
 
 
 def pair(cuda: Cuda, first: int, second: int) -> dict[str, Any]:
-    """Gather what one device may do with another's memory."""
+    """What one device can do with another's memory."""
     access = cuda.number("cuDeviceCanAccessPeer", first, second)
     atomics = cuda.number("cuDeviceGetP2PAttribute", PAIR_ATOMICS, first, second)
     return {
@@ -101,7 +101,7 @@ def pair(cuda: Cuda, first: int, second: int) -> dict[str, Any]:
 
 
 def answer() -> dict[str, Any]:
-    """Gather everything."""
+    """All facts."""
     try:
         cuda = Cuda()
     except OSError as error:

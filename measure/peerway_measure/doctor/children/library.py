@@ -57,7 +57,7 @@ def core(library: Any) -> dict[str, Any]:
 
 
 def verbs(_library: Any) -> dict[str, Any]:
-    """Say nothing: libibverbs has no version call."""
+    """No version, because libibverbs has no call for it."""
     return {"version": ""}
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def gather(system: System) -> Facts:
-    """All facts about the node. Never raises for what the node lacks."""
+    """All facts about the node. Never raises because the node lacks something."""
     with ThreadPoolExecutor(max_workers=16) as pool:
         nvml = pool.submit(system.child, "nvml")
         cuda = pool.submit(system.child, "cuda")

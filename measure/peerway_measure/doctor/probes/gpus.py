@@ -51,7 +51,7 @@ def driver(system: System, nvml: dict[str, Any], cuda: dict[str, Any]) -> Driver
 
 
 def devices(system: System, nvml: dict[str, Any], cuda: dict[str, Any]) -> list[Gpu]:
-    """Give the GPUs of NVML, in its order; those of CUDA where NVML does not answer."""
+    """The GPUs of NVML, in its order; those of CUDA if NVML does not answer."""
     listed = nvml.get("devices") or [
         {**d, "index": i, "uuid": f"GPU-{d.get('uuid', '')}"} for i, d in enumerate(cuda.get("devices") or [])
     ]
@@ -99,7 +99,7 @@ def _pair(a: Gpu, b: Gpu, reply: dict[str, Any]) -> GpuPair:
 
 
 def _links(a: Gpu, b: Gpu, status: str) -> int | None:
-    """Count a pair's NVLinks: those straight to it, else all that lead into the switches both share."""
+    """Count the NVLinks of a pair: direct ones, otherwise those to the switches that both share."""
     direct = sum(link.remote == b.bus_id for link in a.nvlinks if link.remote)
     if direct:
         return direct

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def start(system: System, pool: ThreadPoolExecutor) -> Callable[[], Libraries]:
-    """Begins the search; the function returned waits for it and gives the facts."""
+    """Begins the search; the returned function waits for it and returns the facts."""
     core = pool.submit(load, system, "core", core_candidates())
     nvrtc = pool.submit(_nvrtc, system)
     ucx = [pool.submit(_ucx, system, origin, path) for origin, path in ucx_places(system)]
@@ -57,8 +57,8 @@ def wheel_files(pattern: str) -> list[str]:
 
 
 def core_candidates() -> list[str]:
-    """List where libpeerway may be: in this package first, whose compiled parts an editable installation
-    keeps elsewhere.
+    """The places where libpeerway may be, first in this package. An editable installation keeps compiled
+    parts elsewhere.
     """
     extension = importlib.util.find_spec("peerway._core")
     package = Path(extension.origin).parent if extension and extension.origin else Path(__file__).parents[2]
@@ -139,7 +139,7 @@ def _ucx(system: System, origin: str, path: str) -> Ucx:
 
 
 def _different(futures: list[Future[Ucx]]) -> list[Ucx]:
-    """Each build once; one that is not there is dropped unless UCX_ROOT asks for it."""
+    """Each build once. One that does not exist is dropped, unless UCX_ROOT names it."""
     builds: dict[str, Ucx] = {}
     for future in futures:
         ucx = future.result()

@@ -1,4 +1,4 @@
-"""MariaDB on a socket of its own and slurmdbd, in the head's space, so that sacct works."""
+"""Run MariaDB (on its own socket) and slurmdbd in the head's namespaces, so that sacct works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cgroups of version 1 that the nodes of a virtual cluster get: a part of each controller, removed at the
+"""The cgroups of version 1 for the nodes of a virtual cluster: a group in each controller, removed at the
 end.
 """
 
@@ -13,7 +13,7 @@ CONTROLLERS = ("memory", "cpuacct", "freezer", "devices")
 
 
 def has_all() -> bool:
-    """Whether jobs can be put into cgroups of version 1, with limits of memory."""
+    """Whether jobs can be put into cgroups of version 1 with memory limits."""
     return all((ROOT / each / "cgroup.procs").exists() for each in CONTROLLERS)
 
 

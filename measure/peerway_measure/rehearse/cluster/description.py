@@ -1,4 +1,6 @@
-"""What a virtual cluster is: types of nodes with counts, partitions, users. Read from TOML and checked."""
+"""The description of a virtual cluster: types of nodes with counts, partitions, users. Read from TOML and
+checked.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,14 @@ _MOST_HOSTS = 1000
 
 
 class BadDescription(ValueError):
-    """What the TOML says cannot be built; the message says what and why."""
+    """The described cluster cannot be built; the message says what and why."""
 
 
 @dataclass(frozen=True)
 class NodeType:
-    """Nodes of one kind: name-1, name-2, ... Their sizes are claimed, whatever this machine has."""
+    """Nodes of one kind: name-1, name-2, ... Slurm sees the described sizes, regardless of what this machine
+    has.
+    """
 
     name: str
     count: int = 1
@@ -104,7 +108,7 @@ class Description:
         return {name: type_ for type_ in self.nodes for name in type_.names()}
 
     def hosts(self) -> list[str]:
-        """All but the head: nodes, then file servers."""
+        """All hosts except the head: nodes, then file servers."""
         return [*self.types(), *(each.host for each in self.file_systems)]
 
 

@@ -1,5 +1,5 @@
-"""How a program that holds a virtual cluster ends: the first signal ends it, later ones do not disturb its
-cleaning up.
+"""End a program that holds a virtual cluster: the first signal ends it, and later ones do not disturb the
+clean-up.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ def end_at_first_signal() -> None:
 
 
 def hold_signals() -> None:
-    """Let signals wait until `release_signals`: what is begun meanwhile is known to whoever cleans up."""
+    """Block signals until `release_signals`, so that what is begun meanwhile is known to the clean-up."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
 
 
 def release_signals() -> None:
-    """Let signals in again; one that waits takes effect here."""
+    """Unblock signals; a pending one takes effect here."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
 
 def ignore_signals() -> None:
-    """Let no further signal disturb the cleaning up."""
+    """Ignore further signals during the clean-up."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 

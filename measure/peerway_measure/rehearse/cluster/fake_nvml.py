@@ -64,13 +64,13 @@ def _uses(device: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
 
 
 def nvmlInit() -> None:
-    """Fail as without a driver where the node has no GPU."""
+    """Fail as without a driver if the node has no GPU."""
     if not json.loads((_folder() / "gpus.json").read_text()):
         raise NVMLError(9)  # NVML_ERROR_DRIVER_NOT_LOADED
 
 
 def nvmlShutdown() -> None:
-    """Nothing to end."""
+    """Does nothing."""
 
 
 def nvmlDeviceGetCount() -> int:

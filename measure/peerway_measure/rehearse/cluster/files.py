@@ -33,7 +33,7 @@ def home(folder: Path, user: str) -> Path:
 
 
 def write(cluster: Contents) -> None:
-    """All that the hosts read."""
+    """Write everything that the hosts read."""
     for name in ("state", "spool", "log", "nodes", "home"):
         (cluster.folder / name).mkdir()
     (cluster.folder / "log").chmod(0o755)

@@ -1,4 +1,6 @@
-"""NFS in the copy: NFS-Ganesha, a server outside the kernel, and the client of the kernel, if it has one."""
+"""NFS in the copy: the server is NFS-Ganesha, outside the kernel; the client is the kernel's, if it
+has one.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ from pathlib import Path
 
 
 def may_open(device: Path) -> bool:
-    """Whether the cgroup lets this process open it; no driver answers, so a permitted one gives ENXIO."""
+    """Whether the cgroup lets this process open the device; as no driver answers, a permitted one gives
+    ENXIO.
+    """
     try:
         os.close(os.open(device, os.O_RDWR))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Requirements of a virtual cluster on this machine."""
+"""What a virtual cluster needs on this machine."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def check_folder(folder: Path) -> None:
-    """Raise BadDescription for a folder that the files of Slurm, munge and the file servers cannot name."""
+    """Raise BadDescription for a folder whose name Slurm, munge or the file servers cannot use."""
     if any(character.isspace() for character in str(folder)):
         raise BadDescription(
-            f"a virtual cluster cannot lie in {str(folder)!r}: Slurm's files end a name at a space; name "
+            f"a virtual cluster cannot be in {str(folder)!r}: Slurm's files end a name at a space; name "
             "a folder without one (TMPDIR, where none was named)"
         )
 

@@ -1,4 +1,6 @@
-"""A port of this machine that leads to a TLS server in a space: a browser here reaches the page there."""
+"""Forward a port of this machine to a TLS server in a virtual host, so that a browser here reaches the page
+there.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from peerway_measure.rehearse.cluster.spaces import Space, enter_network
 
 
 def relay(space: Space, address: tuple[str, int], certificate: Path, port: int) -> None:
-    """Listen on 127.0.0.1:`port` and pass everything on while this process lives. Raises OSError."""
+    """Listen on 127.0.0.1:`port` and forward everything while this process lives. Raises OSError."""
     listener = socket.create_server(
         ("127.0.0.1", port)
     )  # made here; what is made in the thread is of the space

@@ -28,7 +28,7 @@ def die_with_parent() -> None:
 
 
 class Space:
-    """One virtual host, from a script that prepares its mounts and then waits as its process 1."""
+    """The namespaces of one virtual host. A script prepares its mounts and then waits as its process 1."""
 
     def __init__(self, name: str, script: str, log: Path) -> None:
         self.name = name
@@ -80,7 +80,7 @@ class Space:
         return self._unshare.poll() is None
 
     def kill(self) -> None:
-        """End everything in it at once, as a loss of power does."""
+        """End everything in it at once, as a loss of power would."""
         self._unshare.kill()
         self._unshare.wait()
         # The kernel ends process 1 asynchronously; what it held (mounts, cgroups) is free after that.
@@ -92,19 +92,19 @@ class Space:
 
 
 def in_network(space: Space) -> ThreadPoolExecutor:
-    """One thread of this process whose sockets are in the space's network."""
+    """While the block runs, sockets that this thread makes are in the network namespace."""
     return ThreadPoolExecutor(1, initializer=enter_network, initargs=(space,))
 
 
 def enter_network(space: Space) -> None:
-    """The sockets that this thread makes from now on are in the space's network."""
+    """From now on, sockets that this thread makes are in the network namespace."""
     with Path(f"/proc/{space.pid}/ns/net").open() as network:
         if _libc.setns(network.fileno(), _CLONE_NEWNET) != 0:
             raise OSError(ctypes.get_errno(), f"cannot enter the network of {space.name}")
 
 
 def connect(head: Space, nodes: dict[str, Space], head_address: str, addresses: dict[str, str]) -> None:
-    """A bridge in the head's space, and an eth0 in each node's."""
+    """Make a bridge in the head's namespaces, and an eth0 in each node's."""
     lines = [
         "link add bridge0 type bridge",
         f"addr add {head_address}/16 dev bridge0",

@@ -1,4 +1,4 @@
-"""Files that users of a new copy have, so that an upgrade can harm some: of several owners, permissions and
+"""Files of the users of a new copy, so that an upgrade can damage some: with several owners, permissions and
 ages, among them links, names that need quoting, and an empty file.
 """
 

@@ -1,4 +1,4 @@
-"""The virtual cluster as a whole."""
+"""The complete virtual cluster."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class VirtualCluster:
     # starting and stopping
 
     def start(self) -> None:
-        """Bring everything up, until all nodes are idle."""
+        """Start everything, and wait until all nodes are idle."""
         cgroups.remove_old()
         if not (self.folder / "slurm.conf").exists():
             files.write(self._contents())
@@ -217,7 +217,7 @@ class VirtualCluster:
         return self.folder / "gpus" / node
 
     def kill_node(self, name: str) -> None:
-        """The node loses power: all in it ends at once."""
+        """End everything on the node at once, as a loss of power would."""
         self.spaces[name].kill()
 
     def boot_node(self, name: str) -> None:

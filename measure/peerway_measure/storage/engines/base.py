@@ -1,4 +1,4 @@
-"""What an engine is: it writes and reads files of given names, and says how long that took."""
+"""The interface of a storage engine: it writes and reads files, and reports how long that took."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Outcome:
 
 
 class Engine(Protocol):
-    """One way to move bytes between memory and files."""
+    """A way to move bytes between memory and files."""
 
     name: str
     memory: str  # where the bytes are that are written: "host", "cuda:0"
@@ -84,7 +84,7 @@ class Engine(Protocol):
     takes_direct: bool  # whether O_DIRECT can be asked of it
 
     def missing(self) -> str:
-        """What to install; "" when all is there."""
+        """What to install; "" if nothing is missing."""
 
     def run(self, operation: Operation, job: Job) -> Outcome:
-        """Do it. Raises OperationFailed."""
+        """Carry out the job. Raises OperationFailed."""

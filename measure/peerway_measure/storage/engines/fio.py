@@ -1,5 +1,5 @@
-"""fio, read back from its JSON. It reads the files that `posix` wrote, which are compared afterwards; what it
-writes it fills itself.
+"""The engine fio, whose results come from its JSON. It reads files that `posix` wrote, which are compared
+afterwards; when it writes, it fills the files itself.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Fio:
     takes_direct = True
 
     def missing(self) -> str:
-        """What to install; "" when all is there."""
+        """What to install; "" if nothing is missing."""
         return "" if shutil.which("fio") else "fio is not installed: apt-get install fio, or dnf install fio"
 
     def run(self, operation: str, job: Job) -> Outcome:
-        """Do it. Raises OperationFailed."""
+        """Carry out the job. Raises OperationFailed."""
         if job.together:
             job.together()
         before = getrusage(RUSAGE_CHILDREN).ru_inblock
@@ -114,7 +114,9 @@ def outcome(operation: str, answer: dict[str, Any]) -> Outcome:
 
 
 def _runtime_ns(side: dict[str, Any]) -> float:
-    """fio rounds to whole milliseconds, which is half a per cent of a fifth of a second."""
+    """The exact run time: fio rounds it to whole milliseconds, which is half a per cent of a fifth of a
+    second.
+    """
     runtime = side["runtime"] * 1e6
     if runtime <= 0:
         raise OperationFailed("fio measured less than a millisecond: a larger --size is needed")

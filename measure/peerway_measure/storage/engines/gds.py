@@ -29,7 +29,7 @@ class Gds:
         self.name = f"gds/{setting}"
 
     def missing(self) -> str:
-        """What to install; "" when all is there."""
+        """What to install; "" if nothing is missing."""
         from peerway_measure.bench.machine import has_cuda
 
         if not has_cuda():
@@ -40,7 +40,7 @@ class Gds:
         return ""
 
     def run(self, operation: str, job: Job) -> Outcome:
-        """Do it. Raises OperationFailed."""
+        """Carry out the job. Raises OperationFailed."""
         if job.together:
             job.together()
         request = {"setting": self.setting, "operation": operation, "path": str(job.path), "seed": job.seed}

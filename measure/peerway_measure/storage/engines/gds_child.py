@@ -43,14 +43,14 @@ class Counts:
 
     @classmethod
     def now(cls) -> Counts:
-        """At this moment."""
+        """The present counts."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         cpu, fetched = used.ru_utime + used.ru_stime, used.ru_inblock * 512
         return cls(time.perf_counter(), cpu, fetched, moved(_text(NVIDIA_FS)))
 
 
 def main(request: dict[str, Any]) -> dict[str, Any]:
-    """Do what was asked, and say how long it took and what the library really used."""
+    """Carry out the job, and report how long it took and what the library really used."""
     import cupy  # type: ignore[import-not-found, unused-ignore]
     import kvikio  # type: ignore[import-not-found, unused-ignore]
     import kvikio.cufile_driver  # type: ignore[import-not-found, unused-ignore]
@@ -191,7 +191,7 @@ def active(direct: bool, available: bool, before: int | None, after: int | None)
 
 
 def moved(statistics: str) -> int | None:
-    """Reads and writes that nvidia-fs has done; None where it does not count."""
+    """Reads and writes that nvidia-fs has done; None if it does not count them."""
     if not re.search(r"^IO stats: Enabled", statistics, re.MULTILINE):
         return None
     return sum(int(n) for n in re.findall(r"^(?:Reads|Writes)\s*: n=\d+ ok=(\d+)", statistics, re.MULTILINE))

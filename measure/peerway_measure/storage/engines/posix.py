@@ -1,4 +1,4 @@
-"""Our own loop in C++ (measure/storage_engine): io_uring, else pread and pwrite."""
+"""Peerway's own loop in C++ (measure/storage_engine): io_uring, otherwise pread and pwrite."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Posix:
     takes_direct = True
 
     def missing(self) -> str:
-        """What to install; "" when all is there."""
+        """What to install; "" if nothing is missing."""
         try:
             program()
         except OperationFailed as error:
@@ -23,7 +23,7 @@ class Posix:
         return ""
 
     def run(self, operation: str, job: Job) -> Outcome:
-        """Do it. Raises OperationFailed."""
+        """Carry out the job. Raises OperationFailed."""
         words = job.words()
         if operation.startswith("random"):
             answer = operate(

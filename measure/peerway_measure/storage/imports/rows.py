@@ -19,7 +19,7 @@ _NO_NUMBER = re.compile(r'"(?:\\.|[^"\\])*"|-?\b(?:nan|inf(?:inity)?)\b|-(?=\s*[
 
 
 class BadRow(ValueError):
-    """Why one row cannot be a record."""
+    """Why a row cannot be a record."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Rows:
     def add(
         self, line: int | Callable[[], int], record_of: Callable[..., Record | None], *row: object
     ) -> None:
-        """Keep what `record_of` makes of the row at a line. None is a row that is no measurement."""
+        """Keep what `record_of` makes of the row at a line. None means that the row is not a measurement."""
         self._seen += 1
         try:
             kept = record_of(*row)
@@ -99,7 +99,7 @@ def read_json(text: str) -> Any:
 
 
 def line_of(text: str, data: Any, row: object) -> int:
-    """The line at which an object of a file's JSON begins: objects begin in the order of the braces."""
+    """The line at which an object of a file's JSON begins; objects begin in the order of their braces."""
     strings_and_braces = re.compile(r'"(?:\\.|[^"\\])*"|\{')
     braces = (match.start() for match in strings_and_braces.finditer(text, text.find("{")) if match[0] == "{")
     for start, each in zip(braces, _objects(data), strict=False):

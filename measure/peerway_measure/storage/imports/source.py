@@ -17,12 +17,12 @@ MIB = 1 << 20
 
 
 class BadResult(ValueError):
-    """A file that no record can be made of: why."""
+    """No record can be made from the file; the message says why."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a file; its JSON where it is some. Without a time of its own, that of the file counts."""
+    """The text of a file, and its JSON if it is JSON. If the result has no time, that of the file counts."""
 
     text: str
     data: Any
@@ -98,7 +98,7 @@ class Source:
 
 
 def moved(op: str) -> str:
-    """The name of a test that moves whole files; of a read the caches are not known."""
+    """The name of a test that moves whole files; for a read the state of the caches is not known."""
     return "file_write_bw" if op == "write" else f"file_read_{UNKNOWN}_bw"
 
 

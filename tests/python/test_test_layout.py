@@ -41,7 +41,7 @@ def test_modules_of_tests_have_a_name_each() -> None:
 
 @pytest.mark.parametrize("product", ["", *FOLDERS])
 def test_no_test_needs_a_module_of_another_products_tests(product: str) -> None:
-    rooms = {path.stem: product_of(path) for path in MODULES if path.name != "conftest.py"}
+    products = {path.stem: product_of(path) for path in MODULES if path.name != "conftest.py"}
     foreign = []
     for path, text in MODULES.items():
         if product_of(path) != product:
@@ -49,6 +49,6 @@ def test_no_test_needs_a_module_of_another_products_tests(product: str) -> None:
         for node in ast.walk(ast.parse(text)):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            away = [name for name in names if rooms.get(name, "") not in ("", product)]
+            away = [name for name in names if products.get(name, "") not in ("", product)]
             foreign += [f"{path} imports {name}" for name in away]
     assert foreign == []
