@@ -65,7 +65,7 @@ SUM = [
         (["#pragma xmp loop on t[i][*]", "for (int i = 0; i <= N; i++) a[i][0] = 1;"],
          "this loop goes over 0 to 16 of template 't', which has 0 to 15"),
         (["#pragma xmp loop on t[i-1][*]", "for (int i = 0; i < N; i++) c[i] = 1;"], "goes over -1 to 14 of"),
-        ([one.format(clause="") for one in SUM], "each node adds to its own 'sum' in this distributed loop"),
+        ([row.format(clause="") for row in SUM], "each node adds to its own 'sum' in this distributed loop"),
         (["#pragma xmp reflect (b) width(1:1, 0)", "#pragma xmp barrier",
           "#pragma xmp reflect (b) width(0, 1:1)"],
          "the corners of the shadow of 'b' stay as they are"),
@@ -87,8 +87,8 @@ def test_a_common_mistake_is_a_warning(lines: list[str], warning: str, tmp_path:
         ["for (int i = 0; i < N; i++) if (c[i] > 0) a[i][0] = 1;"],  # which may ask who owns it
         ["#pragma xmp task on p[0]", "for (int i = 0; i < N; i++) a[i][0] = 1;"],
         ["for (int i = 4; i < 8; i++) a[i][0] = 1;"],
-        [one.format(clause=" reduction(+:sum)") for one in SUM],
-        [*(one.format(clause="") for one in SUM), "#pragma xmp reduction (+:sum)"],
+        [line.format(clause=" reduction(+:sum)") for line in SUM],
+        [*(line.format(clause="") for line in SUM), "#pragma xmp reduction (+:sum)"],
         ["#pragma xmp loop on t[i][*]", "for (int i = 0; i < N; i++) { double s = 0; s += i; a[i][0] = s; }"],
         [
             "double s;",
