@@ -225,7 +225,7 @@ PWX_API void pwx_bcast_device(const pwx_ref* on, const pwx_ref* from, void* devi
 
 /* Of the copies on the GPU; the host's memory has the same afterwards. A local side that is not present is
  * the host's. */
-PWX_API void pwx_gmove_device(pwx_gmove_mode mode, const pwx_section* left, const pwx_section* right,
+PWX_API void pwx_gmove_device(pwx_gmove_mode mode, const pwx_section* target, const pwx_section* source,
                               const pwx_where* where);
 
 /* Wait for queues; `count` 0: all. With `queue` not PWX_QUEUE_SYNC that queue waits, not the host. */

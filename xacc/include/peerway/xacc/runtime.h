@@ -355,15 +355,15 @@ typedef enum pwx_gmove_mode {
   PWX_OUT_TO_GPUS = 4
 } pwx_gmove_mode;
 
-/* left = right. The same number of dimensions with the same counts, or a scalar at the right. */
-PWX_API void pwx_gmove(pwx_gmove_mode mode, const pwx_section* left, const pwx_section* right,
+/* target = source. The same number of dimensions with the same counts, or a scalar at the right. */
+PWX_API void pwx_gmove(pwx_gmove_mode mode, const pwx_section* target, const pwx_section* source,
                        const pwx_where* where);
 
 /* Before pwx_begin, in programs that do one with in or out: arrays are to be reached by others. */
 PWX_API void pwx_gmove_one_sided(void);
 
 /* xmp_matmul and xmp_sort_up or xmp_sort_down, with the type of the elements. */
-PWX_API void pwx_matmul(pwx_type type, void* product, void* left, void* right);
+PWX_API void pwx_matmul(pwx_type type, void* product, void* lhs, void* rhs);
 PWX_API void pwx_sort(pwx_type type, void* from, void* to, int up);
 
 /* ---- coarrays, post and wait ---- */
