@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from peerway_xacc.analysis import paths
 from peerway_xacc.frontend import directives as d
@@ -274,3 +276,8 @@ def _triplets(unit: Unit, found_section: Section, variable: Variable) -> str:
             count = dimension.length or remaining(dimension, size)
             parts.append(f"{{{dimension.first or '0'}, {count}, {dimension.step}, 0}}")
     return f"(const pwx_triplet[]){{{', '.join(parts)}}}"
+
+
+LOWERINGS: dict[type, Callable[[Unit, Any], None]] = {
+    d.Coarray: directive,
+}

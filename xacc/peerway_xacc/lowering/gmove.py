@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.analysis.paths import Transfer
 from peerway_xacc.frontend import directives as d
@@ -280,3 +283,9 @@ def _in_memory(array: DistributedArray, subscripts: list[str]) -> str:
     return "".join(
         f"[{before}{part}{behind}]" for (before, behind), part in zip(parts, subscripts, strict=True)
     )
+
+
+LOWERINGS: dict[type, Callable[[Unit, Any], None]] = {
+    d.Gmove: gmove,
+    d.ArrayOn: array_on,
+}
