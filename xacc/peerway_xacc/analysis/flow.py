@@ -1,4 +1,4 @@
-"""Where all executing nodes come by equally often, and which statements may communicate."""
+"""Finds the blocks that all executing nodes execute equally often, and statements that may communicate."""
 
 from __future__ import annotations
 

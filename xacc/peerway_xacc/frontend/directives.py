@@ -34,7 +34,7 @@ class Directive:
     end: int = 0
     file: str = ""
 
-    executed_by_all: ClassVar[bool] = False  # every executing node must come by
+    executed_by_all: ClassVar[bool] = False  # the language has every executing node do it
     reflects: ClassVar[bool] = False  # its call brings halos up to date
     writes_arrays: ClassVar[bool] = False  # its call at run time writes elements of distributed arrays
 

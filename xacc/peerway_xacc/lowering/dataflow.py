@@ -1,8 +1,8 @@
-"""Which constructs may write which distributed array: a reflect of one that nothing wrote costs nothing.
+"""Finds what writes which distributed array, so that a reflect of an unchanged array costs nothing.
 
-All nodes must decide alike whether a reflect has anything to do. So an array is marked as written where all
-of them come by: before constructs of xmp, which the language has all executing nodes do, and before
-statements in main or beside such a construct. What may be written elsewhere counts as written always.
+All nodes must decide alike whether a reflect has anything to do. So an array is marked as written only at
+places that all of them execute: before constructs of xmp, and before statements in main or beside such a
+construct. An array that may be written elsewhere always counts as written.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class _Finder:
         return True
 
     def _put(self, directive: d.Gmove) -> None:
-        """Mark the left side of gmove out: it is written where its owners do not come by."""
+        """Mark the left side of gmove out: its owners, which do not execute it, have new elements."""
         target, _right = assignment(self.unit.text, statement_behind(self.unit.text, directive.end))
         variable = self.unit.syntax.variable(named(target, 0)[0], directive.file, directive.start)
         array = self.unit.scopes.of_variable(variable) if variable else None
@@ -197,7 +197,7 @@ class _Finder:
         return True
 
     def _beside(self, event: _Event, tasks: set[int]) -> None:
-        """Mark a statement of no construct where all nodes come by, as near to it as that is."""
+        """Mark a statement outside of constructs, at the nearest place that all nodes execute."""
         function = event.function
         around = [
             statement for statement in self.unit.syntax.around(self.unit.file, event.start)
@@ -220,7 +220,7 @@ class _Finder:
             or (self.flow.reflects(last, function) and not (own and event.behind))
             or _LABEL.match(self.unit.text.text, last.start)
         ):
-            self._lose(event.array, event.start, "it is written where not all nodes may come by")
+            self._lose(event.array, event.start, "it is written where perhaps not all nodes execute")
         elif event.behind:
             self.unit.output.edits.behind(last.end, f" pwx_written({event.array.address});")
         else:

@@ -1,4 +1,4 @@
-"""The declaration of an array in the program becomes that of a pointer to this node's memory."""
+"""Rewrites the declaration of a distributed array as a pointer to the part that this node holds."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def become_pointer(unit: Unit, variable: Variable, name: str, storage: str) -> None:
-    """Declare a pointer to elements in the place of an array: `int a[9], b;` becomes `int *name, b;`.
+    """Replace the declarator of an array by a pointer: `int a[9], b;` becomes `int *name, b;`.
 
-    In `row a, b;` the type has dimensions, and the pointer comes behind the declaration.
+    Where a typedef holds the dimensions (`typedef int row[9]; row a, b;`), `row *name__type, b;` declares a
+    pointer to the whole type, and a second declaration behind it the pointer to its elements.
     """
     start, end = variable.declarator.start, variable.declarator.end
     text = unit.text.text
     opened = sum((span.text == ")") - (span.text == "(") for span in scan(text, start, end))
-    while opened > 0:  # `(a)[9]`: the brackets around the name go, too
+    while opened > 0:  # `int (a)[9]`: also replace the brackets around the name
         start = text.rindex("(", 0, start)
         opened -= 1
     if not variable.of_array_type:
@@ -28,10 +29,10 @@ def become_pointer(unit: Unit, variable: Variable, name: str, storage: str) -> N
 
 
 def _end(unit: Unit, start: int) -> int:
-    """Behind the semicolon of the declaration that a place is in."""
+    """Return the offset just behind the semicolon that ends the declaration around `start`."""
     depth = 0
     for span in scan(unit.text.text, start):
         depth += (span.text in "([{") - (span.text in ")]}")
         if span.text == ";" and depth == 0:
             return span.end
-    raise AssertionError("libclang has read it as a declaration")
+    raise AssertionError("libclang parsed a declaration here, so it has a semicolon")

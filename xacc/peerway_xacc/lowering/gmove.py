@@ -1,4 +1,4 @@
-"""gmove and array assignment: one assignment of sections of arrays."""
+"""Lowers gmove and array: both stand before an assignment between sections of arrays."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from peerway_xacc.lowering.unit import Unit
 
 _MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}
 _GPU_MODES = {"in": "PWX_IN_FROM_GPUS", "out": "PWX_OUT_TO_GPUS"}
-_SENT = {"collective": ("messages", "put"), "in": ("gets", "get"), "out": ("puts", "put")}
-_SAID = {
+_TRANSFERS = {"collective": ("messages", "put"), "in": ("gets", "get"), "out": ("puts", "put")}
+_EXPLAINED = {
     "collective": "all nodes of both sides send and receive",
-    "in": "executing nodes get their elements of the left side from the owners, which need not come by",
-    "out": "executing nodes put their elements of the right side to the owners, which need not come by",
+    "in": "executing nodes get their elements of the left side from the owners, which need not execute it",
+    "out": "executing nodes put their elements of the right side to the owners, which need not execute it",
 }
 
 
 def gmove(unit: Unit, directive: d.Gmove) -> None:
-    """Copy between arrays, whoever owns what."""
+    """Replace the assignment by a call that copies the elements between the nodes that own them."""
     if directive.on:
         raise Refused(directive.on.name.place, "gmove has no clause on")
     statement = statement_behind(unit.text, directive.end)
@@ -73,9 +73,9 @@ def gmove(unit: Unit, directive: d.Gmove) -> None:
     newlines = unit.text.text.count("\n", statement.start, statement.end)
     unit.output.edits.replace(statement.start, statement.end, call + "\n" * newlines)
     unit.explain(
-        directive, f"gmove: {unit.text.text[statement.start : statement.end]} {_SAID[directive.mode]}"
+        directive, f"gmove: {unit.text.text[statement.start : statement.end]} {_EXPLAINED[directive.mode]}"
     )
-    verb, op = _SENT[directive.mode]
+    verb, op = _TRANSFERS[directive.mode]
     on_gpu = mode in _GPU_MODES.values()
     unit.communicates(directive, f"gmove {directive.mode}", Transfer(verb, op, on_gpu=on_gpu))
 
@@ -83,7 +83,7 @@ def gmove(unit: Unit, directive: d.Gmove) -> None:
 def _mode(
     unit: Unit, directive: d.Gmove, far: DistributedArray | None, on_device: list[DistributedArray]
 ) -> str:
-    """How it is done. `far` is the side whose owners may not execute it."""
+    """Return the mode of the run time's call. `far` is the array that only the other nodes may own."""
     if directive.mode == "collective":
         return _MODES[directive.mode]
     unit.output.one_sided = True
@@ -102,7 +102,7 @@ def _mode(
 def _on_device(
     unit: Unit, directive: d.Gmove, sides: list[DistributedArray | None]
 ) -> list[DistributedArray]:
-    """The arrays whose copy on the GPU is meant: those that acc names, else all."""
+    """Return the arrays to copy on the GPU: those that the clause acc names, or all of the assignment."""
     arrays = [array for array in sides if array]
     for name in directive.on_device:
         if unit.array(name, directive) not in arrays:
@@ -132,7 +132,7 @@ def _whole(unit: Unit, spans: list[Span]) -> tuple[Section, Variable, Distribute
 
 
 def _scalar(unit: Unit, spans: list[Span]) -> str | None:
-    """The text of a right side that no distributed array and no section is in."""
+    """Return the right side if it is one value for all elements: without a section or distributed array."""
     text = unit.text.text[spans[0].start : spans[-1].end]
     for number, span in enumerate(spans):
         name = named(spans, number)[0]
@@ -161,7 +161,7 @@ def _same_rank(
 
 
 def array_on(unit: Unit, directive: d.ArrayOn) -> None:
-    """An assignment of sections by the owners of the elements: loops over the sections of the left side."""
+    """Replace the assignment by loops in which each node computes the elements that it owns."""
     assert directive.on is not None
     statement = statement_behind(unit.text, directive.end)
     left_side, right_side = assignment(unit.text, statement)
@@ -190,7 +190,7 @@ def array_on(unit: Unit, directive: d.ArrayOn) -> None:
 def _loops(
     unit: Unit, lhs: Section, variable: Variable, array: DistributedArray
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """A loop for each section of the left side, counting its elements, and the left side's subscripts."""
+    """Return the header of a loop for each section of the left side, and the left side's subscripts."""
     loops = []
     subscripts = []
     sizes = sizes_for(unit, variable, array)
@@ -224,7 +224,7 @@ def _loops(
 
 
 def _elementwise(unit: Unit, spans: list[Span], counters: list[str], lhs: Section) -> str:
-    """The right side with the counters in the place of its sections."""
+    """Return the right side for one element: its sections become subscripts by the loop counters."""
     counters = [counter for counter in counters if counter]
     out = ""
     at = 0
@@ -278,7 +278,7 @@ def _element(
 
 
 def _in_memory(array: DistributedArray, subscripts: list[str]) -> str:
-    """Global subscripts in brackets as those of a node's memory."""
+    """Convert global subscripts to those of the memory that a node has, in brackets."""
     parts = [around(array, dimension) for dimension in range(len(subscripts))]
     return "".join(
         f"[{before}{part}{behind}]" for (before, behind), part in zip(parts, subscripts, strict=True)

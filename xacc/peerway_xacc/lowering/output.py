@@ -24,7 +24,7 @@ class Output:
         self.placed: set[int] = set()  # starts of directives whose lines stand there already
         self.on_gpu = False  # it has calls for a GPU
         self.has_zero = False  # a data clause has the modifier
-        self.one_sided = False  # a gmove in or out reaches arrays of nodes that do not come by
+        self.one_sided = False  # a gmove in or out reaches arrays of nodes that do not execute it
         self.halo_plans = 0  # of reflects that were explained
         self.explained: list[tuple[Place, str]] = []
         self.communications: list[tuple[Place, Communication]] = []

@@ -1,5 +1,5 @@
-// gmove: elements that go from the node that has them to those that want them. In a collective one all send
-// and receive messages; with in or out the executing nodes alone read or write.
+// gmove copies elements from the nodes that own the source to those that own the target. A collective gmove
+// exchanges messages; with in or out only the executing nodes act, by gets or puts.
 #include <cstring>
 #include <vector>
 

@@ -42,7 +42,7 @@ std::vector<Progression> progressions_of(const std::vector<long>& offsets) {
   return progressions;
 }
 
-/// One gmove of this rank. The far side is the one whose owners may not come by.
+/// One gmove of this rank. The far side is the one whose owners need not execute it.
 class OneSided {
  public:
   OneSided(const Sides& sides, const Side& far, bool far_on_gpus)

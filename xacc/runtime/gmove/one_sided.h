@@ -1,4 +1,4 @@
-// gmove in and out: the executing nodes read or write the memory of the others, who need not come by.
+// gmove in and out: the executing nodes read or write the memory of the others, which need not call.
 #pragma once
 
 #include "xacc/runtime/gmove/sides.h"

@@ -1,3 +1,5 @@
+// The blocks of a kernel combine their values in GPU memory; the last block writes the result into a slot of
+// host memory, which the host polls. See kernels/reductions.cuh for the part in the kernel.
 #include "xacc/runtime/gpu/kernel_reductions.h"
 
 #include <array>
@@ -20,22 +22,24 @@ using namespace pw::cuda;
 
 constexpr size_t kWidest = 16;  // bytes of a value that a kernel reduces: double _Complex
 constexpr size_t kPage = 4096;
-// As the library waits: longer than most kernels that a program waits for take, or what sleeping costs.
+// Polls before the driver's wait: most kernels end within kPolls. With blocking waits only as many as
+// sleeping costs.
 constexpr int kPolls = 4096, kPollsBeforeSleep = 256;
 
-/// One result, in host memory that the GPU writes: 4 bytes in each word, above them the number of the launch.
+/// One result in host memory that the GPU writes. Each word has 4 bytes of the value and, in its upper half,
+/// the number of the launch, so that the host sees which words have arrived.
 struct Slot {
   volatile uint64_t words[kWidest / sizeof(uint32_t)];
 };
 constexpr size_t kSlots = kPage / sizeof(Slot);
 
-/// The memory that reductions on one queue use, whose kernels run one after the other.
+/// Memory of the reductions of one queue. Its kernels run one after the other, so they share it.
 struct Joining {
-  CUdeviceptr memory = 0;  ///< room for the values of the blocks, of each reduction; then `done` of each
+  CUdeviceptr memory = 0;  ///< for each reduction the values of the blocks, then a counter of finished blocks
   Slot* slots = nullptr;   ///< a ring
   CUdeviceptr slots_on_gpu = 0;
-  size_t next = 0;      ///< slot, counted on for ever
-  size_t awaited = 0;   ///< slots before `next` whose results the host has not taken yet
+  size_t next = 0;      ///< number of the next slot; its place in the ring is this modulo kSlots
+  size_t awaited = 0;   ///< results that the host has not read yet
   uint32_t number = 0;  ///< of the last launch
 };
 
@@ -64,7 +68,7 @@ Joining& joining_of(long queue) {
 
 pwx_op plain(pwx_op op) { return op == PWX_MINUS ? PWX_SUM : op; }
 
-/// A result that the host is to have.
+/// A result that the host has not read yet.
 struct Pending {
   pwx_reduction reduction;
   long queue;
@@ -87,8 +91,8 @@ bool has_value(const Slot& slot, pwx_type type, uint32_t number) {
   return true;
 }
 
-/// Waits by polling, which is quicker than the driver's wait; a long wait is the driver's, which also tells
-/// of a kernel that failed.
+/// Polls first, which is quicker than the driver's wait. If the result is late it lets the driver wait, which
+/// also reports a kernel that failed.
 void wait_for_value(const Joining& from, const Pending& pending) {
   const auto arrived = [&] {
     return has_value(from.slots[pending.slot % kSlots], pending.reduction.type, from.number);

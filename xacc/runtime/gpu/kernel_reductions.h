@@ -1,4 +1,5 @@
-// The reductions of a kernel's launch: where its blocks join their values, and how the host gets the results.
+// Reductions in kernels: the GPU memory in which the blocks of a launch combine their values, and the
+// delivery of the result to the host.
 #pragma once
 
 #include <array>
@@ -11,7 +12,8 @@ namespace pwx {
 
 constexpr size_t kMostReductions = 16;
 
-/// The argument of a kernel for one reduction, as kernels/reductions.cuh has it, whatever T is.
+/// A kernel's argument for one reduction. Its layout is that of pwx_total<T> in kernels/reductions.cuh, which
+/// is the same for every T.
 struct Total {
   void* of_blocks;
   unsigned* done;
@@ -26,15 +28,16 @@ struct KernelReductions {
   std::vector<size_t> slots;  ///< where the host finds the results that do not stay on the GPU
 };
 
-/// Before the launch, whose kernel gets `arguments`.
+/// Call it before the launch, and pass `arguments` to the kernel.
 KernelReductions prepare_reductions(int count, const pwx_reduction* reductions, long queue);
-/// After it. Without a queue the host has the results when this returns, else when it waited for the queue.
+/// Call it after the launch. A synchronous launch has its results on the host when this returns; with a queue
+/// they are there once the host has waited for the queue.
 void deliver_reductions(const KernelReductions& totals, const pwx_reduction* reductions, int count,
                         long queue);
 
-/// Memory for the reductions of a queue, so that the first of them need not make it.
+/// Allocates the memory of a queue's reductions now, so that the first reduction does not have to.
 void reserve_reductions(long queue);
-/// Before the context ends.
+/// Call it before the CUDA context ends.
 void free_reductions();
 
 }  // namespace pwx

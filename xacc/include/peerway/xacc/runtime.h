@@ -190,9 +190,9 @@ PWX_API void pwx_array_open(pwx_array* a, const char* name, size_t element_bytes
 PWX_API void* pwx_array_allocate(pwx_array* a, const long* sizes, const pwx_where* where);
 PWX_API void pwx_array_free(pwx_array* a); /* also as __attribute__((cleanup)) */
 
-/* `watch` 1: all that writes the array is told by pwx_written, where all its nodes come by, so that a reflect
- * of what nothing wrote since the last one costs nothing. 2: something of this source file writes it unseen.
- * An array that any file says 2 of, or none says 1 of, is reflected always. */
+/* `watch` 1: pwx_written reports everything that writes the array, at places that all its nodes execute, so
+ * that a reflect of an array that nothing wrote since the last one costs nothing. 2: something of this source
+ * file writes it unseen. An array that any file says 2 of, or none says 1 of, is reflected always. */
 PWX_API void pwx_array_watch(pwx_array* a, int watch);
 PWX_API void pwx_written(const pwx_array* a); /* may be called before it is allocated */
 PWX_API void pwx_written_all(void);
